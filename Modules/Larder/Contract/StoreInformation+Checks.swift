@@ -1,0 +1,83 @@
+/// The checks of arguments that every store makes before it touches anything.
+extension StoreInformation {
+  /// Refuses a key that has no byte or more than ``StoreKey/maximumLength``.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - operation: What was asked for.
+  /// - Throws: ``StoreError`` with ``StoreError/Code/invalidKey``.
+  public func check(_ key: StoreKey, for operation: StoreOperation) throws {
+    let count = key.count
+    guard count == 0 || count > StoreKey.maximumLength else { return }
+    let message =
+      count == 0
+      ? "a key has at least one byte" : "a key has at most \(StoreKey.maximumLength) bytes, this one has \(count)"
+    throw StoreError(.invalidKey, during: operation, store: name, key: key, message: message)
+  }
+
+  /// Refuses keys of which any is invalid.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys.
+  ///   - operation: What was asked for.
+  /// - Throws: ``StoreError`` with ``StoreError/Code/invalidKey`` for the first such key.
+  public func check(_ keys: [StoreKey], for operation: StoreOperation) throws {
+    for key in keys {
+      try check(key, for: operation)
+    }
+  }
+
+  /// Refuses a batch of which any key is invalid.
+  ///
+  /// - Parameter changes: The batch.
+  /// - Throws: ``StoreError`` with ``StoreError/Code/invalidKey`` for the first such key.
+  public func check(_ changes: ChangeBatch<some Any>) throws {
+    for case let key? in changes.changes.lazy.map(\.key) {
+      try check(key, for: .apply)
+    }
+  }
+
+  /// Refuses a negative limit.
+  ///
+  /// - Parameters:
+  ///   - limit: The most entries to return.
+  ///   - operation: What was asked for.
+  /// - Throws: ``StoreError`` with ``StoreError/Code/invalidArgument``.
+  public func check(limit: Int, for operation: StoreOperation) throws {
+    guard limit < 0 else { return }
+    throw StoreError(.invalidArgument, during: operation, store: name, message: "the limit \(limit) is negative")
+  }
+
+  /// Refuses the keys of an update of which any is invalid or stands twice.
+  ///
+  /// - Parameter keys: The keys.
+  /// - Throws: ``StoreError`` with ``StoreError/Code/invalidKey`` or ``StoreError/Code/invalidArgument``.
+  public func check(updateOf keys: [StoreKey]) throws {
+    try check(keys, for: .update)
+    guard keys.count > 1 else { return }
+    var seen: Set<StoreKey> = []
+    for key in keys where !seen.insert(key).inserted {
+      throw StoreError(.invalidArgument, during: .update, store: name, key: key, message: "a key stands twice")
+    }
+  }
+
+  /// Refuses what the body of an update left behind where it changed the number of slots.
+  ///
+  /// - Parameters:
+  ///   - slotCount: How many slots it left.
+  ///   - keys: The keys of the update.
+  /// - Throws: ``StoreError`` with ``StoreError/Code/invalidArgument``.
+  public func check(slotCount: Int, forUpdateOf keys: [StoreKey]) throws {
+    guard slotCount != keys.count else { return }
+    throw StoreError(
+      .invalidArgument, during: .update, store: name,
+      message: "the body of the update left \(slotCount) slots for \(keys.count) keys")
+  }
+
+  /// The error of an operation on a store that was closed.
+  ///
+  /// - Parameter operation: What was asked for.
+  public func closedError(for operation: StoreOperation) -> StoreError {
+    StoreError(.closed, during: operation, store: name, message: "the store was closed")
+  }
+}

@@ -1,0 +1,34 @@
+/// The entries of a range of a store, one after another; made by ``DataStore/entries(in:order:)``.
+public struct StoreEntries<Store: DataStore>: AsyncSequence, Sendable {
+  /// An entry.
+  public typealias Element = StoreEntry<Store.Value>
+
+  let store: Store
+  let range: KeyRange
+  let order: ScanOrder
+
+  /// Starts a walk from the beginning of the range.
+  public func makeAsyncIterator() -> Iterator {
+    Iterator(store: store, walk: ScanWalk(range: range, order: order))
+  }
+
+  /// A walk through the entries.
+  public struct Iterator: AsyncIteratorProtocol {
+    let store: Store
+    var walk: ScanWalk
+    var slice: ArraySlice<StoreEntry<Store.Value>> = []
+
+    /// The next entry, or `nil` at the end.
+    ///
+    /// - Throws: What ``DataStore/entries(in:limit:order:)`` throws; `CancellationError` where the task was cancelled and
+    ///   more would have to be read.
+    public mutating func next() async throws -> StoreEntry<Store.Value>? {
+      if slice.isEmpty, !walk.isFinished {
+        try Task.checkCancellation()
+        slice = try await store.entries(in: walk.remaining, limit: ScanWalk.sliceSize, order: walk.order)[...]
+        walk.advance(count: slice.count, lastKey: slice.last?.key)
+      }
+      return slice.popFirst()
+    }
+  }
+}

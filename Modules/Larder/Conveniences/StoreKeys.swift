@@ -1,0 +1,34 @@
+/// The keys of a range of a store, one after another; made by ``DataStore/keys(in:order:)``.
+public struct StoreKeys<Store: DataStore>: AsyncSequence, Sendable {
+  /// A key.
+  public typealias Element = StoreKey
+
+  let store: Store
+  let range: KeyRange
+  let order: ScanOrder
+
+  /// Starts a walk from the beginning of the range.
+  public func makeAsyncIterator() -> Iterator {
+    Iterator(store: store, walk: ScanWalk(range: range, order: order))
+  }
+
+  /// A walk through the keys.
+  public struct Iterator: AsyncIteratorProtocol {
+    let store: Store
+    var walk: ScanWalk
+    var slice: ArraySlice<StoreKey> = []
+
+    /// The next key, or `nil` at the end.
+    ///
+    /// - Throws: What ``DataStore/keys(in:limit:order:)`` throws; `CancellationError` where the task was cancelled and
+    ///   more would have to be read.
+    public mutating func next() async throws -> StoreKey? {
+      if slice.isEmpty, !walk.isFinished {
+        try Task.checkCancellation()
+        slice = try await store.keys(in: walk.remaining, limit: ScanWalk.sliceSize, order: walk.order)[...]
+        walk.advance(count: slice.count, lastKey: slice.last)
+      }
+      return slice.popFirst()
+    }
+  }
+}

@@ -1,0 +1,50 @@
+/// The checksum CRC-32C (Castagnoli; RFC 3720, appendix B.4), by tables, eight bytes at a time.
+package enum CRC32C {
+  /// Eight tables of 256, one behind the other: the n-th gives the checksum of a byte followed by n zero bytes.
+  private static let tables: [UInt32] = {
+    var tables: [UInt32] = []
+    tables.reserveCapacity(8 * 256)
+    for byte in UInt32(0)..<256 {
+      var checksum = byte
+      for _ in 0..<8 {
+        checksum = checksum & 1 == 1 ? (checksum >> 1) ^ 0x82F6_3B78 : checksum >> 1
+      }
+      tables.append(checksum)
+    }
+    for index in 256..<8 * 256 {
+      let previous = tables[index - 256]
+      tables.append((previous >> 8) ^ tables[Int(previous & 0xFF)])
+    }
+    return tables
+  }()
+
+  /// The checksum of some bytes.
+  ///
+  /// - Parameter bytes: The bytes; of "123456789" the checksum is 0xE3069283.
+  package static func checksum(of bytes: some Sequence<UInt8>) -> UInt32 {
+    let contiguous = bytes.withContiguousStorageIfAvailable { checksum(ofBuffer: UnsafeRawBufferPointer($0)) }
+    return contiguous ?? Array(bytes).withUnsafeBytes { checksum(ofBuffer: $0) }
+  }
+
+  private static func checksum(ofBuffer bytes: UnsafeRawBufferPointer) -> UInt32 {
+    tables.withUnsafeBufferPointer { tables in
+      var checksum = UInt32.max
+      var index = 0
+      while bytes.count - index >= 8 {
+        var word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+        word ^= UInt64(checksum)
+        checksum = 0
+        for table in stride(from: 7, through: 0, by: -1) {
+          checksum ^= tables[table * 256 + Int(word & 0xFF)]
+          word >>= 8
+        }
+        index += 8
+      }
+      while index < bytes.count {
+        checksum = (checksum >> 8) ^ tables[Int((checksum ^ UInt32(bytes[index])) & 0xFF)]
+        index += 1
+      }
+      return ~checksum
+    }
+  }
+}

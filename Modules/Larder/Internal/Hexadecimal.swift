@@ -1,0 +1,46 @@
+/// Bytes as lower-case hexadecimal digits, two for each byte, and back.
+package enum Hexadecimal {
+  /// The digits of some bytes.
+  ///
+  /// - Parameter bytes: Any bytes.
+  package static func text(of bytes: some Sequence<UInt8>) -> String {
+    String(decoding: digits(of: bytes), as: UTF8.self)
+  }
+
+  /// The digits of some bytes, as ASCII.
+  ///
+  /// - Parameter bytes: Any bytes.
+  package static func digits(of bytes: some Sequence<UInt8>) -> [UInt8] {
+    let digits = Array("0123456789abcdef".utf8)
+    return bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+  }
+
+  /// The bytes that some digits stand for, or `nil` where they are not pairs of hexadecimal digits.
+  ///
+  /// - Parameter digits: ASCII digits of either case.
+  package static func bytes(of digits: some Collection<UInt8>) -> [UInt8]? {
+    guard digits.count.isMultiple(of: 2) else { return nil }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(digits.count / 2)
+    var high: UInt8?
+    for digit in digits {
+      guard let value = value(of: digit) else { return nil }
+      if let first = high {
+        bytes.append(first << 4 | value)
+        high = nil
+      } else {
+        high = value
+      }
+    }
+    return bytes
+  }
+
+  private static func value(of digit: UInt8) -> UInt8? {
+    switch digit {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,287 @@
+/// Goes through JSON text (RFC 8259) and tells its parts, without turning them into values.
+///
+/// It is strict: what it accepts, every other reader of JSON accepts. It looks at every byte at most twice, keeps no
+/// more than one bit for each level of nesting, and refuses more than ``maximumDepth`` levels.
+package struct JSONScanner {
+  /// How deep arrays and objects may nest: as deep as Foundation's decoder goes.
+  package static let maximumDepth = 512
+
+  /// The text.
+  package let text: ArraySlice<UInt8>
+
+  /// Where the scanner stands, as an index of ``text``.
+  package private(set) var position: Int
+
+  /// Starts at the beginning of a text.
+  package init(_ text: ArraySlice<UInt8>) {
+    self.text = text
+    position = text.startIndex
+  }
+
+  // MARK: Single parts
+
+  /// The byte where the scanner stands, or `nil` at the end.
+  package var current: UInt8? {
+    position < text.endIndex ? text[position] : nil
+  }
+
+  /// An error about a place, which is where the scanner stands unless given.
+  package func error(_ message: String, at place: Int? = nil) -> JSONSyntaxError {
+    JSONSyntaxError(message, at: (place ?? position) - text.startIndex, of: text)
+  }
+
+  /// Goes over spaces, tabs and line ends.
+  package mutating func skipWhitespace() {
+    while position < text.endIndex, JSONScanner.isWhitespace(text[position]) {
+      position += 1
+    }
+  }
+
+  /// Goes over white space and one given byte behind it, where it is there.
+  ///
+  /// - Returns: Whether it was there.
+  package mutating func skip(_ byte: UInt8) -> Bool {
+    skipWhitespace()
+    guard current == byte else { return false }
+    position += 1
+    return true
+  }
+
+  /// Goes over white space and one given byte behind it.
+  ///
+  /// - Throws: ``JSONSyntaxError`` where it is not there.
+  package mutating func expect(_ byte: UInt8) throws(JSONSyntaxError) {
+    guard skip(byte) else {
+      let found = position < text.endIndex ? "" : ", but the text ends"
+      throw error("\"\(Character(UnicodeScalar(byte)))\" is expected here\(found)")
+    }
+  }
+
+  /// Makes sure that only white space is left.
+  ///
+  /// - Throws: ``JSONSyntaxError`` where more is left.
+  package mutating func expectEnd() throws(JSONSyntaxError) {
+    skipWhitespace()
+    guard position == text.endIndex else { throw error("the text should end here") }
+  }
+
+  private static func isWhitespace(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") || byte == UInt8(ascii: "\t")
+  }
+
+  // MARK: Strings
+
+  /// Goes over white space and a string, and makes its bytes in UTF-8.
+  ///
+  /// - Throws: ``JSONSyntaxError`` where no well-formed string stands there. An escaped half of a surrogate pair alone
+  ///   is refused: it stands for no character.
+  package mutating func string() throws(JSONSyntaxError) -> [UInt8] {
+    try expect(UInt8(ascii: "\""))
+    var content: [UInt8] = []
+    while true {
+      let start = position
+      while position < text.endIndex, JSONScanner.isPlain(text[position]) { position += 1 }
+      content.append(contentsOf: text[start..<position])
+      guard position < text.endIndex else { throw error("the text ends within a string") }
+      switch text[position] {
+      case UInt8(ascii: "\""):
+        position += 1
+        return content
+      case UInt8(ascii: "\\"):
+        try escape(into: &content)
+      case 0x80...:
+        let start = position
+        try skipMultibyteScalar()
+        content.append(contentsOf: text[start..<position])
+      default:
+        throw error("a control character in a string must be escaped")
+      }
+    }
+  }
+
+  /// Whether a byte within a string stands for itself, alone.
+  private static func isPlain(_ byte: UInt8) -> Bool {
+    byte >= 0x20 && byte < 0x80 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
+  }
+
+  private mutating func escape(into content: inout [UInt8]) throws(JSONSyntaxError) {
+    let start = position
+    position += 1
+    guard let character = current else { throw error("the text ends within a string") }
+    position += 1
+    switch character {
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): content.append(character)
+    case UInt8(ascii: "b"): content.append(0x08)
+    case UInt8(ascii: "f"): content.append(0x0C)
+    case UInt8(ascii: "n"): content.append(0x0A)
+    case UInt8(ascii: "r"): content.append(0x0D)
+    case UInt8(ascii: "t"): content.append(0x09)
+    case UInt8(ascii: "u"):
+      let unit = try hexadecimalUnit(from: start)
+      var scalar = UInt32(unit)
+      if UTF16.isLeadSurrogate(unit), current == UInt8(ascii: "\\"),
+        text.dropFirst(position - text.startIndex + 1).first == UInt8(ascii: "u")
+      {
+        position += 2
+        let trail = try hexadecimalUnit(from: start)
+        guard UTF16.isTrailSurrogate(trail) else { throw error("half of a surrogate pair stands alone", at: start) }
+        scalar = 0x10000 + (UInt32(unit) - 0xD800) << 10 + (UInt32(trail) - 0xDC00)
+      }
+      guard let scalar = UnicodeScalar(scalar) else {
+        throw error("half of a surrogate pair stands alone", at: start)
+      }
+      content.append(contentsOf: UTF8.encode(scalar).map(Array.init) ?? [])
+    default:
+      throw error("there is no such escape", at: start)
+    }
+  }
+
+  private mutating func hexadecimalUnit(from start: Int) throws(JSONSyntaxError) -> UInt16 {
+    guard text.endIndex - position >= 4, let bytes = Hexadecimal.bytes(of: text[position..<position + 4]) else {
+      throw error("an escape \\u takes four hexadecimal digits", at: start)
+    }
+    position += 4
+    return UInt16(bytes[0]) << 8 | UInt16(bytes[1])
+  }
+
+  /// Goes over a character of two to four bytes, as far as it is well-formed UTF-8 (The Unicode Standard, table 3-7).
+  private mutating func skipMultibyteScalar() throws(JSONSyntaxError) {
+    func at(_ distance: Int) -> UInt8 {
+      position + distance < text.endIndex ? text[position + distance] : 0
+    }
+    func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
+    let length: Int
+    switch (text[position], at(1)) {
+    case (0xC2...0xDF, 0x80...0xBF): length = 2
+    case (0xE0, 0xA0...0xBF), (0xE1...0xEC, 0x80...0xBF), (0xED, 0x80...0x9F), (0xEE...0xEF, 0x80...0xBF): length = 3
+    case (0xF0, 0x90...0xBF), (0xF1...0xF3, 0x80...0xBF), (0xF4, 0x80...0x8F): length = 4
+    default: throw error("the text is not UTF-8")
+    }
+    if length > 2, !isContinuation(at(2)) || length > 3 && !isContinuation(at(3)) {
+      throw error("the text is not UTF-8")
+    }
+    position += length
+  }
+
+  private mutating func skipString() throws(JSONSyntaxError) {
+    position += 1
+    while position < text.endIndex {
+      let byte = text[position]
+      if JSONScanner.isPlain(byte) {
+        position += 1
+      } else if byte == UInt8(ascii: "\"") {
+        position += 1
+        return
+      } else if byte == UInt8(ascii: "\\") {
+        var ignored: [UInt8] = []
+        try escape(into: &ignored)
+      } else if byte >= 0x80 {
+        try skipMultibyteScalar()
+      } else {
+        throw error("a control character in a string must be escaped")
+      }
+    }
+    throw error("the text ends within a string")
+  }
+
+  // MARK: Whole values
+
+  /// Goes over white space and one value of any kind.
+  ///
+  /// - Returns: The text of the value, without the white space around it.
+  /// - Throws: ``JSONSyntaxError`` where no well-formed value stands there.
+  package mutating func value() throws(JSONSyntaxError) -> ArraySlice<UInt8> {
+    skipWhitespace()
+    let start = position
+    // A list instead of recursion: the depth of hostile text must not decide the depth of our stack.
+    var openContainers: [UInt8] = []
+    while true {
+      skipWhitespace()
+      guard let byte = current else { throw error("a value is expected here, but the text ends") }
+      switch byte {
+      case UInt8(ascii: "{"), UInt8(ascii: "["):
+        position += 1
+        guard openContainers.count < JSONScanner.maximumDepth else {
+          throw error("arrays and objects nest more than \(JSONScanner.maximumDepth) deep")
+        }
+        let close = byte == UInt8(ascii: "{") ? UInt8(ascii: "}") : UInt8(ascii: "]")
+        if skip(close) { break }
+        openContainers.append(close)
+        if byte == UInt8(ascii: "{") { try skipName() }
+        continue
+      case UInt8(ascii: "\""): try skipString()
+      case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): try skipNumber()
+      case UInt8(ascii: "t"): try skipLiteral("true")
+      case UInt8(ascii: "f"): try skipLiteral("false")
+      case UInt8(ascii: "n"): try skipLiteral("null")
+      default: throw error("a value is expected here")
+      }
+      // A value has ended: close what ends with it, up to a comma.
+      while let close = openContainers.last {
+        if skip(UInt8(ascii: ",")) {
+          if close == UInt8(ascii: "}") { try skipName() }
+          break
+        }
+        try expect(close)
+        openContainers.removeLast()
+      }
+      if openContainers.isEmpty { return text[start..<position] }
+    }
+  }
+
+  private mutating func skipName() throws(JSONSyntaxError) {
+    skipWhitespace()
+    guard current == UInt8(ascii: "\"") else { throw error("the name of a member is expected here") }
+    try skipString()
+    try expect(UInt8(ascii: ":"))
+  }
+
+  private mutating func skipLiteral(_ literal: StaticString) throws(JSONSyntaxError) {
+    let matches = literal.withUTF8Buffer { text[position...].starts(with: $0) }
+    guard matches else { throw error("a value is expected here") }
+    position += literal.utf8CodeUnitCount
+  }
+
+  private mutating func skipNumber() throws(JSONSyntaxError) {
+    if current == UInt8(ascii: "-") { position += 1 }
+    if current == UInt8(ascii: "0") {
+      position += 1
+    } else {
+      try skipDigits()
+    }
+    if current == UInt8(ascii: ".") {
+      position += 1
+      try skipDigits()
+    }
+    if current == UInt8(ascii: "e") || current == UInt8(ascii: "E") {
+      position += 1
+      if current == UInt8(ascii: "+") || current == UInt8(ascii: "-") { position += 1 }
+      try skipDigits()
+    }
+  }
+
+  private mutating func skipDigits() throws(JSONSyntaxError) {
+    let start = position
+    while let byte = current, byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") { position += 1 }
+    guard position > start else { throw error("a digit is expected here") }
+  }
+
+  /// Goes over an object, member by member.
+  ///
+  /// - Parameter body: Gets the place and the name of a member, in UTF-8, and the scanner before its value, over which
+  ///   it must go.
+  /// - Throws: What `body` throws; ``JSONSyntaxError`` where no well-formed object stands there.
+  package mutating func forEachMember(_ body: (Int, [UInt8], inout JSONScanner) throws -> Void) throws {
+    try expect(UInt8(ascii: "{"))
+    guard !skip(UInt8(ascii: "}")) else { return }
+    repeat {
+      skipWhitespace()
+      let place = position
+      guard current == UInt8(ascii: "\"") else { throw error("the name of a member is expected here") }
+      let name = try string()
+      try expect(UInt8(ascii: ":"))
+      try body(place, name, &self)
+    } while skip(UInt8(ascii: ","))
+    try expect(UInt8(ascii: "}"))
+  }
+}

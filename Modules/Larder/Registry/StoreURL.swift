@@ -1,0 +1,38 @@
+/// Where a store is: the scheme of its kind and a place that this kind understands, like `json:users.json`.
+///
+/// What stands behind the first colon is taken as it is: no character in it is special or has to be escaped.
+public struct StoreURL: Sendable, Hashable {
+  /// The kind of store, like `json`.
+  public let scheme: String
+
+  /// The place, in the terms of that kind of store; a path, for most.
+  public let location: String
+
+  /// Makes a URL of its parts.
+  ///
+  /// - Parameters:
+  ///   - scheme: The kind of store.
+  ///   - location: The place.
+  public init(scheme: String, location: String) {
+    self.scheme = scheme
+    self.location = location
+  }
+
+  /// Makes a URL of its text.
+  ///
+  /// - Parameter text: The scheme, a colon, and the place.
+  /// - Throws: ``StoreError`` with ``StoreError/Code/invalidArgument`` where there is no scheme.
+  public init(_ text: String) throws {
+    guard let colon = text.firstIndex(of: ":"), colon > text.startIndex else {
+      throw StoreError(
+        .invalidArgument, during: .open, store: text,
+        message: "a store URL is a scheme, a colon and a place, like json:users.json")
+    }
+    self.init(scheme: String(text[..<colon]), location: String(text[text.index(after: colon)...]))
+  }
+}
+
+extension StoreURL: CustomStringConvertible {
+  /// The URL as text.
+  public var description: String { "\(scheme):\(location)" }
+}
