@@ -12,10 +12,14 @@ package struct JSONScanner {
   /// Where the scanner stands, as an index of ``text``.
   package private(set) var position: Int
 
-  /// Starts at the beginning of a text.
-  package init(_ text: ArraySlice<UInt8>) {
+  /// Starts at a place of a text.
+  ///
+  /// - Parameters:
+  ///   - text: The text.
+  ///   - position: An index of it; the first unless given.
+  package init(_ text: ArraySlice<UInt8>, from position: Int? = nil) {
     self.text = text
-    position = text.startIndex
+    self.position = position ?? text.startIndex
   }
 
   // MARK: Single parts

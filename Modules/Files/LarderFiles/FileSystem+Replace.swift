@@ -1,0 +1,106 @@
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Replacing a whole file so that, whatever happens, either the old or the new one is there.
+///
+/// Sources: rename(2) and fsync(2) of the Linux man-pages; `durable_rename` of PostgreSQL.
+extension FileSystem {
+  /// What stands between the name of a file and the random part of the names of its temporary files.
+  private static var temporaryMark: String { ".larder-tmp-" }
+
+  private static var randomDigitCount: Int { 16 }
+
+  /// Writes a file anew: into a temporary file beside it, which takes its name once all of it is durable.
+  ///
+  /// - Parameters:
+  ///   - path: The file; it need not exist. Give a canonical path: a symbolic link would be replaced by the file.
+  ///   - permissions: The permission bits of the new file; `nil`, the default, for 0600.
+  ///   - write: Writes the content.
+  /// - Throws: What `write` throws; ``FileError``. Where its operation is ``FileError/Operation/rename`` or
+  ///   ``FileError/Operation/synchronizeDirectory`` the new file may be in place, or come into place after power loss;
+  ///   otherwise the old one stands as it was. A temporary file may be left behind: see
+  ///   ``removeStaleTemporaryFiles(of:)``.
+  public func replaceFile(
+    at path: String, permissions: UInt32? = nil, _ write: (inout BufferedFileWriter) throws -> Void
+  ) throws {
+    let digits = String(UInt64.random(in: .min ... .max), radix: 16)
+    let padding = String(repeating: "0", count: Self.randomDigitCount - digits.count)
+    let temporaryPath = path + Self.temporaryMark + padding + digits
+    try writeNewFile(at: temporaryPath, permissions: permissions, write)
+    try rename(temporaryPath, to: path)
+    try synchronizeDirectory(at: FilePaths.split(path).directory)
+  }
+
+  /// Writes a file that is not there yet, durably.
+  ///
+  /// - Parameters:
+  ///   - path: The file; nothing may be there.
+  ///   - permissions: The permission bits of the file; `nil`, the default, for 0600.
+  ///   - write: Writes the content.
+  /// - Throws: What `write` throws; ``FileError``, with EEXIST where something is there. After any other error the file
+  ///   has been removed again, as far as that could be done.
+  public func createFile(
+    at path: String, permissions: UInt32? = nil, _ write: (inout BufferedFileWriter) throws -> Void
+  ) throws {
+    try writeNewFile(at: path, permissions: permissions, write)
+    try synchronizeDirectory(at: FilePaths.split(path).directory)
+  }
+
+  private func writeNewFile(
+    at path: String, permissions: UInt32?, _ write: (inout BufferedFileWriter) throws -> Void
+  ) throws {
+    let file = try open(path, .createNew)
+    do {
+      if let permissions { try file.setPermissions(permissions) }
+      var writer = BufferedFileWriter(file: file)
+      try write(&writer)
+      try writer.flush()
+      try file.synchronizeThroughInterruptions()
+      try file.close()
+    } catch {
+      // What went wrong first is what the caller must hear of; what cannot be removed now is swept later.
+      try? removeFile(at: path)
+      throw error
+    }
+  }
+
+  /// Removes the temporary files that processes which died have left beside a file.
+  ///
+  /// Call it only while no one else can be replacing the file, that is, with its lock taken.
+  ///
+  /// - Parameter path: The file.
+  /// - Throws: ``FileError``.
+  public func removeStaleTemporaryFiles(of path: String) throws(FileError) {
+    let (directory, name) = FilePaths.split(path)
+    for candidate in try contentsOfDirectory(at: directory) where candidate.hasPrefix(name + Self.temporaryMark) {
+      let digits = candidate.dropFirst(name.count + Self.temporaryMark.count)
+      guard digits.count == Self.randomDigitCount, digits.allSatisfy(\.isHexDigit) else { continue }
+      try removeFile(at: FilePaths.join(directory, candidate))
+    }
+  }
+
+  /// Makes a directory, and those above it that are missing, with permissions 0700, durably.
+  ///
+  /// - Parameter path: The directory; that it exists is fine.
+  /// - Throws: ``FileError``, with ENOTDIR where something else is there.
+  public func createDirectories(at path: String) throws(FileError) {
+    if let existing = try attributes(at: path) {
+      guard existing.kind == .directory else { throw FileError(.createDirectory, path: path, errorNumber: ENOTDIR) }
+      return
+    }
+    let (parent, _) = FilePaths.split(path)
+    if parent != path { try createDirectories(at: parent) }
+    do throws(FileError) {
+      try createDirectory(at: path)
+    } catch {
+      // Another process may have been faster.
+      guard error.errorNumber == EEXIST else { throw error }
+    }
+    try synchronizeDirectory(at: parent)
+  }
+}

@@ -1,0 +1,129 @@
+import Synchronization
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// A file that ``POSIXFileSystem`` has opened.
+final class POSIXFile: OpenFile {
+  private let descriptor: Int32
+  private let path: String
+
+  // How many are using the descriptor: the calls that run, and the owner until `close`. Whoever makes it zero closes
+  // the descriptor, so no call ever meets a number that the system has given to another file meanwhile.
+  private let users = Atomic<Int>(1)
+  private let isOwned = Atomic<Bool>(true)
+
+  init(descriptor: Int32, path: String) {
+    self.descriptor = descriptor
+    self.path = path
+  }
+
+  deinit {
+    // No call runs any more. The error of this last close concerns nobody: what had to be durable was synchronized.
+    if isOwned.load(ordering: .acquiring) { _ = posixClose(descriptor) }
+  }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(FileError) -> Int {
+    try use(for: .read) { pread($0, buffer.baseAddress, buffer.count, off_t(offset)) }
+  }
+
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileError) -> Int {
+    try use(for: .write) { pwrite($0, bytes.baseAddress, bytes.count, off_t(offset)) }
+  }
+
+  func truncate(to size: Int64) throws(FileError) {
+    _ = try use(for: .truncate) { Int(ftruncate($0, off_t(size))) }
+  }
+
+  func synchronize() throws(FileError) {
+    _ = try use(for: .synchronize) { Int(POSIXFile.synchronize($0)) }
+  }
+
+  func attributes() throws(FileError) -> FileAttributes {
+    var status = stat()
+    _ = try use(for: .attributes) { Int(fstat($0, &status)) }
+    return FileAttributes(status)
+  }
+
+  func setPermissions(_ permissions: UInt32) throws(FileError) {
+    _ = try use(for: .setPermissions) { Int(fchmod($0, mode_t(permissions))) }
+  }
+
+  func lockExclusively() throws(FileError) -> Bool {
+    do {
+      _ = try use(for: .lock) { Int(flock($0, LOCK_EX | LOCK_NB)) }
+      return true
+    } catch {
+      guard error.errorNumber == EWOULDBLOCK else { throw error }
+      return false
+    }
+  }
+
+  func close() throws(FileError) {
+    guard isOwned.exchange(false, ordering: .acquiringAndReleasing) else { return }
+    try giveUp()
+  }
+
+  /// Makes what was written to a descriptor durable.
+  ///
+  /// On Linux `fdatasync` does it: it leaves out only times that nobody needs to find the data. On Apple platforms
+  /// `fsync` stops at the disk's own cache, so it takes `F_FULLFSYNC`.
+  static func synchronize(_ descriptor: Int32) -> Int32 {
+    #if canImport(Darwin)
+    fcntl(descriptor, F_FULLFSYNC)
+    #else
+    fdatasync(descriptor)
+    #endif
+  }
+
+  /// Calls the system with the descriptor; a negative result is an error.
+  private func use(for operation: FileError.Operation, _ call: (Int32) -> Int) throws(FileError) -> Int {
+    var count = users.load(ordering: .relaxed)
+    while true {
+      guard count > 0 else { throw FileError(operation, path: path, errorNumber: EBADF) }
+      let (exchanged, original) = users.weakCompareExchange(
+        expected: count, desired: count + 1, ordering: .acquiringAndReleasing)
+      if exchanged { break }
+      count = original
+    }
+    let result = call(descriptor)
+    let errorNumber = errno
+    try giveUp()
+    guard result >= 0 else { throw FileError(operation, path: path, errorNumber: errorNumber) }
+    return result
+  }
+
+  private func giveUp() throws(FileError) {
+    guard users.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
+    // After EINTR the descriptor is closed all the same on Linux, and on Apple platforms too.
+    guard posixClose(descriptor) == 0 || errno == EINTR else {
+      throw FileError(.close, path: path, errorNumber: errno)
+    }
+  }
+}
+
+extension FileAttributes {
+  /// Takes over what `stat` tells.
+  init(_ status: stat) {
+    let kind: Kind =
+      switch mode_t(status.st_mode) & mode_t(S_IFMT) {
+      case mode_t(S_IFREG): .file
+      case mode_t(S_IFDIR): .directory
+      default: .other
+      }
+    self.init(
+      kind: kind, size: Int64(status.st_size), permissions: UInt32(status.st_mode) & 0o7777,
+      linkCount: Int(status.st_nlink),
+      identity: Identity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino)))
+  }
+}
+
+// Inside the type the plain name means its own method.
+private func posixClose(_ descriptor: Int32) -> Int32 {
+  close(descriptor)
+}

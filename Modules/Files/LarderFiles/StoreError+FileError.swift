@@ -1,0 +1,47 @@
+public import Larder
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+extension StoreError {
+  /// Makes the error of a store out of a failed call to the file system.
+  ///
+  /// - Parameters:
+  ///   - error: The failed call; it becomes the underlying error.
+  ///   - operation: What was asked of the store.
+  ///   - store: The name of the store.
+  ///   - message: What the call was for, for people to read.
+  ///   - outcome: Whether anything may have been changed; `nothingChanged` unless said.
+  public init(
+    _ error: FileError, during operation: StoreOperation, store: String, message: String,
+    outcome: Outcome = .nothingChanged
+  ) {
+    self.init(
+      error.code, during: operation, store: store, message: message, underlying: error,
+      isRetryable: error.isTransient, outcome: outcome)
+  }
+}
+
+extension FileError {
+  /// The code of the store error that this becomes.
+  var code: StoreError.Code {
+    switch errorNumber {
+    case ENOSPC, EDQUOT, EFBIG: .full
+    case EACCES, EPERM, EROFS: .notPermitted
+    case ENOENT: .notFound
+    case EISDIR, ENOTDIR: .unrecognizedFormat
+    case ENAMETOOLONG, ELOOP: .invalidArgument
+    default: .ioFailed
+    }
+  }
+
+  /// Whether the same call can go well later, when the machine has more to give or nobody interrupts.
+  var isTransient: Bool {
+    [EINTR, EAGAIN, EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT].contains(errorNumber)
+  }
+}

@@ -1,0 +1,130 @@
+import Larder
+
+/// The document of a `JSONFileStore`: `{"larder":1,"entries":{…}}`, with `"codec"` between where it is not `json`.
+///
+/// Values are kept as the text that stands in the document; they are decoded when they are read.
+struct JSONDocument {
+  static let version = 1
+
+  /// Why a text is no document.
+  enum Problem: Error {
+    /// It is not JSON, or something in it makes no sense.
+    case damaged(JSONSyntaxError)
+    /// It is JSON, but nothing that Larder has written.
+    case foreign
+    /// It is in a version of the format that came later.
+    case newerVersion(String)
+  }
+
+  var codecName: String
+  var entries: SortedMap<ArraySlice<UInt8>>
+
+  /// Makes a document.
+  init(codecName: String, entries: SortedMap<ArraySlice<UInt8>> = SortedMap()) {
+    self.codecName = codecName
+    self.entries = entries
+  }
+
+  // MARK: Reading
+
+  /// Reads a document.
+  ///
+  /// - Parameter text: All of the file.
+  /// - Throws: ``Problem``.
+  init(_ text: [UInt8]) throws {
+    do {
+      try self.init(parsing: text)
+    } catch let error as JSONSyntaxError {
+      throw Problem.damaged(error)
+    }
+  }
+
+  private init(parsing text: [UInt8]) throws {
+    codecName = "json"
+    entries = SortedMap()
+    // Some editors put a byte order mark before UTF-8.
+    let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+    var scanner = JSONScanner(text[...], from: text.starts(with: byteOrderMark) ? byteOrderMark.count : 0)
+    scanner.skipWhitespace()
+    guard scanner.current != nil else { throw scanner.error("the file is empty") }
+    guard scanner.current == UInt8(ascii: "{") else {
+      _ = try scanner.value()
+      try scanner.expectEnd()
+      throw Problem.foreign
+    }
+
+    var names: Set<[UInt8]> = []
+    var unknown: JSONSyntaxError?
+    var entriesPosition: Int?
+    try scanner.forEachMember { place, name, scanner in
+      guard names.insert(name).inserted else { throw scanner.error("this member stands twice", at: place) }
+      switch String(decoding: name, as: UTF8.self) {
+      case "larder":
+        try JSONDocument.checkVersion(String(decoding: try scanner.value(), as: UTF8.self))
+      case "codec":
+        codecName = String(decoding: try scanner.string(), as: UTF8.self)
+      case "entries":
+        // Read only once the version is known to be ours, wherever it stands.
+        entriesPosition = scanner.position
+        _ = try scanner.value()
+      default:
+        unknown = unknown ?? scanner.error("there is no member of this name in a store", at: place)
+        _ = try scanner.value()
+      }
+    }
+    try scanner.expectEnd()
+
+    guard names.contains(Array("larder".utf8)) else { throw Problem.foreign }
+    if let unknown { throw unknown }
+    guard let entriesPosition else { throw scanner.error("the member \"entries\" is missing", at: text.startIndex) }
+    try readEntries(of: JSONScanner(text[...], from: entriesPosition))
+  }
+
+  private static func checkVersion(_ text: String) throws {
+    guard text != String(version) else { return }
+    guard let number = Int(text), number > version else { throw Problem.foreign }
+    throw Problem.newerVersion(text)
+  }
+
+  private mutating func readEntries(of scanner: JSONScanner) throws {
+    var scanner = scanner
+    try scanner.forEachMember { place, name, scanner in
+      guard let key = JSONDocumentKey.key(of: name) else {
+        throw scanner.error("\"keyBytes:\" must be followed by pairs of hexadecimal digits", at: place)
+      }
+      guard !key.isEmpty, key.count <= StoreKey.maximumLength else {
+        throw scanner.error("a key has 1 to \(StoreKey.maximumLength) bytes", at: place)
+      }
+      guard entries.setValue(try scanner.value(), forKey: key) == nil else {
+        throw scanner.error("this key stands twice", at: place)
+      }
+    }
+  }
+
+  // MARK: Writing
+
+  /// Writes a document piece by piece: the keys in order, each entry on a line.
+  ///
+  /// - Parameter write: Takes the next piece.
+  func write(_ write: ([UInt8]) throws -> Void) throws {
+    var line: [UInt8] = Array("{\"larder\":\(JSONDocument.version),".utf8)
+    if codecName != "json" {
+      line.append(contentsOf: "\"codec\":".utf8)
+      JSONWriting.append(string: codecName.utf8, to: &line)
+      line.append(UInt8(ascii: ","))
+    }
+    line.append(contentsOf: "\"entries\":{".utf8)
+    var separator = "\n"
+    try entries.forEach { key, value in
+      line.append(contentsOf: separator.utf8)
+      JSONDocumentKey.append(key, to: &line)
+      line.append(UInt8(ascii: ":"))
+      line.append(contentsOf: value)
+      try write(line)
+      line.removeAll(keepingCapacity: true)
+      separator = ",\n"
+    }
+    line.append(contentsOf: entries.count == 0 ? "}}\n".utf8 : "\n}}\n".utf8)
+    try write(line)
+  }
+}

@@ -1,0 +1,335 @@
+import Larder
+import LarderFiles
+
+/// The files of a `JSONFileStore` on disk, for the one object that has them open.
+///
+/// - The document, `NAME`: everything, as it was when it was last folded.
+/// - The journal, `NAME.journal`: what was changed since. It is there only while there is something in it, and after a crash.
+/// - The lock, `NAME.lock`: empty.
+///
+/// **Folding** writes the document anew and then empties the journal. A crash between the two applies the journal to a
+/// document that holds its changes already. That changes nothing, as long as the journal is complete: every key that it
+/// names ends as its last change says. So the document is replaced only once all of the journal is durable.
+///
+/// Everything here blocks.
+struct JSONFile: Sendable {
+  let configuration: JSONFileConfiguration
+
+  private var name: String { configuration.name }
+  private var fileSystem: any FileSystem { configuration.fileSystem }
+  private let path: String
+  private let lock: FileLock
+
+  /// What the files hold; whoever writes a batch here shows it there.
+  let contents: JSONFileContents
+
+  private var journal: AppendLog?
+  private let journalHead: [UInt8]
+
+  /// The size of the document when it was last read or written.
+  private var documentSize: Int64
+
+  /// The size of the journal from which on a write folds it.
+  private var foldSize: Int64
+
+  private var journalPath: String { path + ".journal" }
+
+  /// From how many bytes on a journal is worth folding, when a write or a synchronization finds it so.
+  private enum FoldThreshold {
+    static let write: Int64 = 1 << 20
+    static let synchronize: Int64 = 64 << 10
+  }
+
+  // MARK: Opening
+
+  /// Opens the files, and folds a journal that a crash has left.
+  ///
+  /// - Throws: ``StoreError``.
+  static func open(_ configuration: JSONFileConfiguration) throws -> JSONFile {
+    let fileSystem = configuration.fileSystem
+    return try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
+      let path = try fileSystem.canonicalPath(of: configuration.path)
+      // A store that is not to be created must not gain a lock either.
+      guard try configuration.createsIfMissing || fileSystem.attributes(at: path) != nil else {
+        throw configuration.error(.notFound, during: .open, "there is no store at \(path)")
+      }
+      guard let lock = try FileLock.acquire(path + ".lock", in: fileSystem) else {
+        throw configuration.error(
+          .locked, during: .open, "\(path) is open in another process, or already in this one; close it there first",
+          isRetryable: true)
+      }
+      try fileSystem.removeStaleTemporaryFiles(of: path)
+      try fileSystem.removeStaleTemporaryFiles(of: path + ".journal")
+
+      var file = JSONFile(configuration: configuration, path: path, lock: lock)
+      file.contents.replace(try file.readDocument())
+      if try file.replayJournal() {
+        try file.fold(during: .open)
+        try file.removeJournal()
+      }
+      return file
+    }
+  }
+
+  private init(configuration: JSONFileConfiguration, path: String, lock: FileLock) {
+    self.configuration = configuration
+    self.path = path
+    self.lock = lock
+    contents = JSONFileContents()
+    journalHead = JSONJournalLine.bytes(of: .head(codecName: configuration.codecName))
+    documentSize = 0
+    foldSize = FoldThreshold.write
+  }
+
+  private mutating func readDocument() throws -> SortedMap<ArraySlice<UInt8>> {
+    guard let attributes = try fileSystem.attributes(at: path) else {
+      guard try fileSystem.attributes(at: journalPath) == nil else {
+        throw configuration.error(
+          .corrupted, during: .open,
+          "\(path) is gone, but its journal \(journalPath) holds changes to it; put the document back, or remove the journal"
+        )
+      }
+      var size: Int64 = 0
+      try fileSystem.createFile(at: path) { writer in
+        try JSONDocument(codecName: configuration.codecName).write { try writer.write($0) }
+        size = writer.count
+      }
+      documentSize = size
+      return SortedMap()
+    }
+    guard attributes.kind == .file else {
+      throw configuration.error(.unrecognizedFormat, during: .open, "\(path) is not a file")
+    }
+    guard attributes.linkCount <= 1 else {
+      throw configuration.error(
+        .unsupported, during: .open,
+        "\(path) has \(attributes.linkCount) names (hard links), and each would have a lock of its own; leave it only one"
+      )
+    }
+    let text = try fileSystem.open(path, .readWrite).readAll()
+    documentSize = Int64(text.count)
+    foldSize = max(FoldThreshold.write, documentSize)
+    let document = try parse(text, during: .open)
+    guard document.codecName == configuration.codecName else {
+      throw configuration.codecError(document.codecName, of: path)
+    }
+    return document.entries
+  }
+
+  private func parse(_ text: [UInt8], during operation: StoreOperation) throws -> JSONDocument {
+    do {
+      return try JSONDocument(text)
+    } catch JSONDocument.Problem.damaged(let error) {
+      throw configuration.error(
+        .corrupted, during: operation, "\(path) is damaged at \(error); it was left as it is", underlying: error)
+    } catch JSONDocument.Problem.foreign {
+      throw configuration.error(
+        .unrecognizedFormat, during: operation,
+        "\(path) is JSON, but no store: that is an object with the members \"larder\" and \"entries\"")
+    } catch JSONDocument.Problem.newerVersion(let version) {
+      throw configuration.error(
+        .versionMismatch, during: operation,
+        "\(path) is in version \(version) of the format, and this program knows up to \(JSONDocument.version); use a newer one"
+      )
+    }
+  }
+
+  /// Applies what the journal holds.
+  ///
+  /// - Returns: Whether there is a journal.
+  private mutating func replayJournal() throws -> Bool {
+    guard try fileSystem.attributes(at: journalPath) != nil else { return false }
+    let handle = try fileSystem.open(journalPath, .readWrite)
+    let content = try parseJournal(try handle.readAll(), during: .open)
+    guard content.codecName == configuration.codecName else {
+      throw configuration.codecError(content.codecName, of: journalPath)
+    }
+    journal = try AppendLog(continuing: handle, at: Int64(content.size))
+    contents.apply(Array(content.batches.joined()))
+    return true
+  }
+
+  private func parseJournal(_ text: [UInt8], during operation: StoreOperation) throws -> JSONJournal {
+    do {
+      return try JSONJournal(text)
+    } catch JSONJournal.Problem.damaged(let line, let reason) {
+      throw configuration.error(
+        .corrupted, during: operation, "\(journalPath) is damaged at line \(line): \(reason); it was left as it is")
+    } catch JSONJournal.Problem.newerVersion(let version) {
+      throw configuration.error(
+        .versionMismatch, during: operation,
+        "\(journalPath) is in version \(version) of the format, and this program knows up to \(JSONJournalLine.version)"
+      )
+    }
+  }
+
+  // MARK: Writing
+
+  /// Writes a batch, as durably as the configuration says.
+  ///
+  /// - Parameters:
+  ///   - changes: The batch.
+  ///   - operation: What was asked for.
+  /// - Throws: ``StoreError``.
+  mutating func append(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
+    var log = try configuration.reportingFileErrors(during: operation, message: "the journal could not be made") {
+      try usableJournal()
+    }
+    defer { journal = log }
+    do {
+      try log.append(JSONJournalLine.bytes(of: .batch(changes: changes, durable: log.durableSize)))
+      if configuration.durability == .synced { try log.synchronize() }
+    } catch {
+      throw StoreError(
+        error, during: operation, store: name, message: "the change could not be written to \(journalPath)",
+        outcome: log.failure == nil ? .nothingChanged : .unknown)
+    }
+  }
+
+  /// The journal, made where there is none, and made anew where it must not be written any more.
+  private mutating func usableJournal() throws -> AppendLog {
+    if let journal, journal.failure == nil { return journal }
+    var lines = journalHead
+    if journal != nil {
+      // Nobody knows what of the old journal has reached the disk. The new one must be complete from its first moment,
+      // so it says everything again, in one batch.
+      var changes: [Change<ArraySlice<UInt8>>] = [.removeAll(.all)]
+      contents.snapshot.forEach { changes.append(.set($0, $1)) }
+      lines += JSONJournalLine.bytes(of: .batch(changes: changes, durable: Int64(journalHead.count)))
+    }
+    try fileSystem.replaceFile(at: journalPath) { try $0.write(lines) }
+    let log = try AppendLog(continuing: fileSystem.open(journalPath, .readWrite), at: Int64(lines.count))
+    journal = log
+    return log
+  }
+
+  /// Makes every batch so far durable, and folds the journal where it has grown large.
+  ///
+  /// - Throws: ``StoreError``.
+  mutating func synchronize() throws {
+    guard journal != nil else { return }
+    try configuration.reportingFileErrors(
+      during: .synchronize, message: "\(journalPath) could not be made durable", outcome: .unknown
+    ) {
+      var log = try usableJournal()
+      defer { journal = log }
+      try log.synchronize()
+    }
+    if journalSize >= max(FoldThreshold.synchronize, documentSize / 4) {
+      try fold(during: .synchronize)
+    }
+  }
+
+  /// Folds the journal where a write has made it as large as the document.
+  ///
+  /// A failure is not reported: the write is safe in the journal. It is tried again when the journal has doubled, and
+  /// `synchronize` and `close` report what they meet.
+  mutating func foldIfDue() {
+    guard journalSize >= foldSize else { return }
+    do {
+      try fold(during: .apply)
+    } catch {
+      foldSize = 2 * journalSize
+    }
+  }
+
+  /// The bytes of the journal behind its head.
+  private var journalSize: Int64 {
+    journal.map { $0.size - Int64(journalHead.count) } ?? 0
+  }
+
+  /// Writes the document anew and empties the journal.
+  ///
+  /// - Throws: ``StoreError``.
+  mutating func fold(during operation: StoreOperation) throws {
+    try configuration.reportingFileErrors(during: operation, message: "the document \(path) could not be written") {
+      guard journal != nil else { return }
+      var log = try usableJournal()
+      defer { journal = log }
+      try log.synchronize()
+
+      let permissions = try fileSystem.attributes(at: path)?.permissions
+      var size: Int64 = 0
+      try fileSystem.replaceFile(at: path, permissions: permissions.map { $0 & 0o777 }) { writer in
+        try JSONDocument(codecName: configuration.codecName, entries: contents.snapshot).write { try writer.write($0) }
+        size = writer.count
+      }
+      documentSize = size
+      foldSize = max(FoldThreshold.write, documentSize)
+      try log.truncate(to: Int64(journalHead.count))
+    }
+  }
+
+  private mutating func removeJournal() throws {
+    guard let log = journal else { return }
+    journal = nil
+    try log.close()
+    try fileSystem.removeFile(at: journalPath)
+    try fileSystem.synchronizeDirectory(at: FilePaths.split(journalPath).directory)
+  }
+
+  // MARK: Closing and maintenance
+
+  /// Folds the journal, so that the document alone holds everything, and gives the lock back.
+  ///
+  /// - Throws: ``StoreError``; the lock is given back all the same, and what could not be folded stays in the journal.
+  mutating func close() throws {
+    try configuration.reportingFileErrors(during: .close, message: "the store could not be closed cleanly") {
+      let folding = Result {
+        if journalSize > 0 || journal?.failure != nil { try fold(during: .close) }
+        try removeJournal()
+      }
+      contents.close()
+      try lock.release()
+      try folding.get()
+    }
+  }
+
+  /// The bytes of the document and of the journal.
+  func sizes() -> (document: Int64, journal: Int64) {
+    (documentSize, journal?.size ?? 0)
+  }
+
+  /// Writes a copy of the document as it would be after folding.
+  ///
+  /// - Throws: ``StoreError``.
+  func backup(to destination: String) throws {
+    try configuration.reportingFileErrors(during: .backup, message: "the copy \(destination) could not be written") {
+      guard try fileSystem.attributes(at: destination) == nil else {
+        throw configuration.error(.invalidArgument, during: .backup, "something is at \(destination) already")
+      }
+      try fileSystem.createFile(at: destination) { writer in
+        try JSONDocument(codecName: configuration.codecName, entries: contents.snapshot).write { try writer.write($0) }
+      }
+    }
+  }
+
+  /// Reads everything anew from the disk.
+  ///
+  /// - Returns: What the document holds, and that with the journal applied.
+  /// - Throws: ``StoreError``: `corrupted` and the like where it cannot be read as a store.
+  func reread() throws -> (document: JSONDocument, text: [UInt8], entries: SortedMap<ArraySlice<UInt8>>) {
+    try configuration.reportingFileErrors(during: .verify, message: "the store could not be read") {
+      let text = try fileSystem.open(path, .read).readAll()
+      let document = try parse(text, during: .verify)
+      var entries = document.entries
+      if journal != nil {
+        let content = try parseJournal(try fileSystem.open(journalPath, .read).readAll(), during: .verify)
+        var displaced: [ArraySlice<UInt8>] = []
+        for change in content.batches.joined() {
+          entries.apply(change, displacing: &displaced)
+        }
+      }
+      return (document, text, entries)
+    }
+  }
+
+  /// Where something stands in the document, for people to read.
+  func place(ofOffset offset: Int, in text: [UInt8]) -> String {
+    let place = JSONSyntaxError("", at: offset, of: text)
+    return "\(path), line \(place.line), column \(place.column)"
+  }
+
+  /// Where something stands that is not in the document yet, for people to read.
+  var journalPlace: String { journalPath }
+}

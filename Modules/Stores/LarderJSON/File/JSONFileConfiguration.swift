@@ -1,0 +1,41 @@
+import Larder
+import LarderFiles
+
+/// How a ``JSONFile`` is opened, and how it names itself in errors.
+struct JSONFileConfiguration: Sendable {
+  /// The name of the store, in errors.
+  var name: String
+  var path: String
+  var codecName: String
+  var durability: Durability
+  var createsIfMissing: Bool
+  var fileSystem: any FileSystem
+
+  /// An error of the store.
+  func error(
+    _ code: StoreError.Code, during operation: StoreOperation, _ message: String, underlying: (any Error)? = nil,
+    isRetryable: Bool = false
+  ) -> StoreError {
+    StoreError(
+      code, during: operation, store: name, message: message, underlying: underlying, isRetryable: isRetryable)
+  }
+
+  /// The error of a file that was written with another codec.
+  func codecError(_ found: String, of path: String) -> StoreError {
+    error(
+      .versionMismatch, during: .open,
+      "\(path) was written with the codec \(found), not with \(codecName); open it with that one")
+  }
+
+  /// Runs work on the files, and makes an error of the store of any that the file system throws.
+  func reportingFileErrors<Result>(
+    during operation: StoreOperation, message: String, outcome: StoreError.Outcome = .nothingChanged,
+    _ body: () throws -> Result
+  ) throws -> Result {
+    do {
+      return try body()
+    } catch let error as FileError {
+      throw StoreError(error, during: operation, store: name, message: message, outcome: outcome)
+    }
+  }
+}

@@ -1,0 +1,226 @@
+public import Larder
+public import LarderFiles
+
+/// A store in one readable file: a JSON document that `jq` reads and a person can edit.
+///
+/// ```swift
+/// let store = try await JSONFileStore<User>(path: "users.json")
+/// try await store.setValue(User(name: "Ada"), forKey: "user:1")
+/// let user = try store.value(forKey: "user:1")
+/// try await store.close()
+/// ```
+///
+/// At rest the file is `{"larder":1,"entries":{…}}`, one entry on a line, keys in order. A write does not rewrite it: it
+/// appends a line to a journal beside it, `users.json.journal`, which is folded into the document on ``close()``, when it
+/// has grown large, and on opening after a crash. `Docs/JSONFileStore.md` has the format in full.
+///
+/// Everything is held in memory, as text; a value is decoded each time it is read. Reads are plain synchronous methods and never
+/// wait for the disk. Writes run one after another on a thread of the store's own.
+///
+/// ## Editing by hand
+///
+/// Edit the document only while no one has the store open and no journal lies beside it (a crash leaves one; opening and
+/// closing the store once folds it). Where both an edited document and a journal are found, the journal wins for the keys
+/// that it names: its changes were acknowledged. A document that is not JSON, or has a key twice, is refused with line
+/// and column, and left as it is.
+///
+/// ## Keys
+///
+/// A key that is not UTF-8 is written as `keyBytes:` and its bytes in hexadecimal, and so is a text that begins with
+/// `keyBytes:`.
+///
+/// ## Sharing
+///
+/// One object in one process has the file open, guarded by a lock on `users.json.lock`. Symbolic links are resolved
+/// first; a file with several hard links is refused.
+public final class JSONFileStore<Value: Sendable>: DataStore {
+  /// What the store is called, what its acknowledgement means, and its maintenance.
+  public let information: StoreInformation
+
+  private let writer: JSONFileWriter
+  private let coder: JSONValueCoder<Value>
+
+  private var contents: JSONFileContents { writer.contents }
+
+  /// Opens a store.
+  ///
+  /// - Parameters:
+  ///   - path: The document. Its folder must exist. The file is created with permissions 0600, and keeps those that it has.
+  ///   - codec: Turns values into bytes and back. Where what it writes is not JSON, values stand as strings in base64.
+  ///   - durability: What happens before a write returns; ``Durability/synced`` unless said.
+  ///   - createsIfMissing: Whether a missing document is created; `true` unless said.
+  ///   - fileSystem: Where the files are; the real file system unless given.
+  /// - Throws: ``StoreError``: `locked` where another has it open; `corrupted` with line and column where the document or
+  ///   its journal is damaged; `unrecognizedFormat` where the file is no store; `versionMismatch` where it was written by
+  ///   a newer version or with another codec; `notFound`; `unsupported` where it has several hard links; `notPermitted`;
+  ///   `full`; `ioFailed`. The files are left as they are then.
+  public init(
+    path: String, codec: some Codec<Value>, durability: Durability = .synced, createsIfMissing: Bool = true,
+    fileSystem: some FileSystem = POSIXFileSystem()
+  ) async throws {
+    let name = FilePaths.split(path).name
+    let coder = JSONValueCoder(codec: codec, store: name)
+    var information = StoreInformation(name: name, acknowledgement: Acknowledgement(durability), sharing: .exclusive)
+    let configuration = JSONFileConfiguration(
+      name: name, path: path, codecName: codec.name, durability: durability, createsIfMissing: createsIfMissing,
+      fileSystem: fileSystem)
+    writer = try await JSONFileWriter.open(configuration, information: information)
+    information.maintenance = JSONFileMaintenance(writer: writer, coder: coder)
+    self.coder = coder
+    self.information = information
+  }
+
+  /// Opens a store of `Codable` values, with ``JSONCodec``.
+  ///
+  /// - Parameters:
+  ///   - path: The document; see ``init(path:codec:durability:createsIfMissing:fileSystem:)``.
+  ///   - durability: What happens before a write returns; ``Durability/synced`` unless said.
+  ///   - createsIfMissing: Whether a missing document is created; `true` unless said.
+  /// - Throws: As ``init(path:codec:durability:createsIfMissing:fileSystem:)``.
+  public convenience init(
+    path: String, durability: Durability = .synced, createsIfMissing: Bool = true
+  ) async throws where Value: Codable {
+    try await self.init(
+      path: path, codec: JSONCodec<Value>(), durability: durability, createsIfMissing: createsIfMissing)
+  }
+
+  /// Opens a store in the folder where the platform wants an application to keep its data.
+  ///
+  /// On Linux that is `$XDG_DATA_HOME/PROCESS`, by default `~/.local/share/PROCESS`; on Apple platforms the folder of the
+  /// bundle in `Application Support`, on tvOS in `Caches`. The folder is made, with permissions 0700, where it is missing.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the document, without `.json`.
+  ///   - durability: What happens before a write returns; ``Durability/synced`` unless said.
+  /// - Throws: ``StoreError``: `invalidArgument` where the name is empty, begins with a dot, or has a slash or a NUL;
+  ///   else as ``init(path:codec:durability:createsIfMissing:fileSystem:)``.
+  public convenience init(name: String, durability: Durability = .synced) async throws where Value: Codable {
+    guard !name.isEmpty, !name.hasPrefix("."), !name.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 == 0 }) else {
+      throw StoreError(
+        .invalidArgument, during: .open, store: name,
+        message: "the name of a store is not empty, does not begin with a dot, and has no slash and no NUL")
+    }
+    let folder = ApplicationDataFolder.current
+    do {
+      try POSIXFileSystem().createDirectories(at: folder)
+    } catch {
+      throw StoreError(error, during: .open, store: name, message: "the folder \(folder) could not be made")
+    }
+    try await self.init(path: FilePaths.join(folder, "\(name).json"), durability: durability)
+  }
+
+  // MARK: Reading
+
+  /// Reads the value of one key.
+  ///
+  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where the value cannot be decoded; `closed`.
+  public func value(forKey key: StoreKey) throws -> Value? {
+    try information.check(key, for: .value)
+    let text = try read(for: .value) { $0[key] }
+    return try text.map { try coder.value(of: $0, forKey: key, during: .value) }
+  }
+
+  /// Reads the values of several keys as they are at one moment.
+  ///
+  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where a value cannot be decoded; `closed`.
+  public func values(forKeys keys: [StoreKey]) throws -> [Value?] {
+    try information.check(keys, for: .values)
+    let texts = try read(for: .values) { entries in keys.map { entries[$0] } }
+    return try zip(keys, texts).map { key, text in
+      try text.map { try coder.value(of: $0, forKey: key, during: .values) }
+    }
+  }
+
+  /// Reads the first entries of a range as they are at one moment.
+  ///
+  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `corrupted` where a value cannot be decoded;
+  ///   `closed`.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
+    try information.check(limit: limit, for: .entries)
+    let texts = try read(for: .entries) { $0.entries(in: range, limit: limit, order: order) }
+    return try texts.map { entry in
+      StoreEntry(key: entry.key, value: try coder.value(of: entry.value, forKey: entry.key, during: .entries))
+    }
+  }
+
+  /// Reads the first keys of a range as they are at one moment.
+  ///
+  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `closed`.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
+    try information.check(limit: limit, for: .keys)
+    return try read(for: .keys) { $0.keys(in: range, limit: limit, order: order) }
+  }
+
+  /// Counts the entries of a range.
+  ///
+  /// - Throws: ``StoreError``: `closed`.
+  public func count(in range: KeyRange) throws -> Int {
+    try read(for: .count) { $0.count(in: range) }
+  }
+
+  private func read<Result: Sendable>(
+    for operation: StoreOperation, _ body: (SortedMap<ArraySlice<UInt8>>) -> Result
+  ) throws -> Result {
+    guard let result = contents.read(body) else { throw information.closedError(for: operation) }
+    return result
+  }
+
+  // MARK: Writing
+
+  /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try information.check(changes)
+    let encoded = try changes.changes.map { change -> Change<ArraySlice<UInt8>> in
+      switch change {
+      case .set(let key, let value): .set(key, try coder.text(of: value, forKey: key, during: .apply))
+      case .remove(let key): .remove(key)
+      case .removeAll(let range): .removeAll(range)
+      }
+    }
+    try await writer.apply(encoded)
+  }
+
+  /// Reads, changes and writes back the values of some keys as one step; see ``DataStore/update(_:_:)``.
+  ///
+  /// `body` runs on the thread of the store's writer. Where it leaves every value as it was, nothing is written.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try information.check(updateOf: keys)
+    let (coder, information) = (coder, information)
+    return try await writer.update(keys) { texts in
+      var slots = try zip(keys, texts).map { key, text in
+        try text.map { try coder.value(of: $0, forKey: key, during: .update) }
+      }
+      let result = try body(&slots)
+      try information.check(slotCount: slots.count, forUpdateOf: keys)
+      var changes: [Change<ArraySlice<UInt8>>] = []
+      for (index, key) in keys.enumerated() {
+        let newText = try slots[index].map { try coder.text(of: $0, forKey: key, during: .update) }
+        guard newText != texts[index] else { continue }
+        changes.append(newText.map { .set(key, $0) } ?? .remove(key))
+      }
+      return (changes, result)
+    }
+  }
+
+  /// Makes everything written before durable against power loss, and folds the journal where it has grown large.
+  ///
+  /// - Throws: ``StoreError``: `closed`; `ioFailed`; `full`.
+  public func synchronize() async throws {
+    try await writer.synchronize()
+  }
+
+  /// Waits for running operations, folds the journal into the document, and lets others open it.
+  ///
+  /// - Throws: ``StoreError``: `ioFailed`; `full`. The store is closed all the same, and everything is in the journal.
+  public func close() async throws {
+    try await writer.close()
+  }
+}
+
+extension JSONFileStore: CustomStringConvertible {
+  /// The store's kind and name.
+  public var description: String { "JSONFileStore(\(information.name))" }
+}
