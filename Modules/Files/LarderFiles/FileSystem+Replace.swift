@@ -36,21 +36,6 @@ extension FileSystem {
     try synchronizeDirectory(at: FilePaths.split(path).directory)
   }
 
-  /// Writes a file that is not there yet, durably.
-  ///
-  /// - Parameters:
-  ///   - path: The file; nothing may be there.
-  ///   - permissions: The permission bits of the file; `nil`, the default, for 0600.
-  ///   - write: Writes the content.
-  /// - Throws: What `write` throws; ``FileError``, with EEXIST where something is there. After any other error the file
-  ///   has been removed again, as far as that could be done.
-  public func createFile(
-    at path: String, permissions: UInt32? = nil, _ write: (inout BufferedFileWriter) throws -> Void
-  ) throws {
-    try writeNewFile(at: path, permissions: permissions, write)
-    try synchronizeDirectory(at: FilePaths.split(path).directory)
-  }
-
   private func writeNewFile(
     at path: String, permissions: UInt32?, _ write: (inout BufferedFileWriter) throws -> Void
   ) throws {

@@ -90,7 +90,8 @@ struct JSONFile: Sendable {
         )
       }
       var size: Int64 = 0
-      try fileSystem.createFile(at: path) { writer in
+      // Not in place: a crash halfway would leave a damaged document where there was none.
+      try fileSystem.replaceFile(at: path) { writer in
         try JSONDocument(codecName: configuration.codecName).write { try writer.write($0) }
         size = writer.count
       }
@@ -298,7 +299,7 @@ struct JSONFile: Sendable {
       guard try fileSystem.attributes(at: destination) == nil else {
         throw configuration.error(.invalidArgument, during: .backup, "something is at \(destination) already")
       }
-      try fileSystem.createFile(at: destination) { writer in
+      try fileSystem.replaceFile(at: destination) { writer in
         try JSONDocument(codecName: configuration.codecName, entries: contents.snapshot).write { try writer.write($0) }
       }
     }

@@ -1,0 +1,200 @@
+public import Larder
+
+/// Runs a history on a store over a simulated disk on which one operation goes wrong, opens the store again, and compares
+/// what it holds with what its promises allow.
+///
+/// What is allowed after power loss: everything that was acknowledged as durable, and of what came after it a beginning:
+/// never a part of a batch, never a later batch without an earlier one. What is allowed after a failed operation: a step
+/// whose error says that nothing was changed changed nothing, and any other took effect as a whole or not at all.
+public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
+  private typealias State = [StoreKey: Int]
+
+  private let name: String
+  private let open: @Sendable (SimulatedFileSystem) async throws -> Store
+
+  /// Makes trials of a kind of store.
+  ///
+  /// - Parameters:
+  ///   - name: What failures call the store.
+  ///   - open: Opens a store at a place of its own choice on the given disk, creating it where it is missing. It is called
+  ///     again to open it anew.
+  public init(_ name: String, open: @escaping @Sendable (SimulatedFileSystem) async throws -> Store) {
+    self.name = name
+    self.open = open
+  }
+
+  /// Runs random histories, each with power lost at every single operation in turn.
+  ///
+  /// - Parameters:
+  ///   - cuts: How many times to cut the power at least.
+  ///   - seed: Decides the histories and what the disk keeps.
+  ///   - length: How many steps a history has; 8 unless said.
+  /// - Returns: How many times the power was cut.
+  /// - Throws: ``DiskTrialFailure`` with all that is needed to repeat it.
+  @discardableResult
+  public func losePower(cuts: Int, seed: UInt64, length: Int = 8) async throws -> Int {
+    try await run(trials: cuts, seed: seed, length: length) { _ in .powerLoss }
+  }
+
+  /// Runs random histories, each with every single operation failing in turn.
+  ///
+  /// - Parameters:
+  ///   - faults: How many operations are to fail at least.
+  ///   - seed: Decides the histories, the faults and what the disk keeps.
+  ///   - errorNumbers: The values of `errno` with which operations fail; now and then one does its work only in part.
+  ///   - length: How many steps a history has; 8 unless said.
+  /// - Returns: How many operations failed.
+  /// - Throws: ``DiskTrialFailure`` with all that is needed to repeat it.
+  @discardableResult
+  public func fail(faults: Int, seed: UInt64, errorNumbers: [Int32], length: Int = 8) async throws -> Int {
+    try await run(trials: faults, seed: seed, length: length) { generator in
+      errorNumbers.randomElement(using: &generator).map { .error($0) } ?? .shortTransfer
+    }
+  }
+
+  private func run(
+    trials: Int, seed: UInt64, length: Int, fault: (inout SeededGenerator) -> SimulatedFault
+  ) async throws -> Int {
+    var generator = SeededGenerator(seed: seed)
+    var count = 0
+    while count < trials {
+      let history = HistoryStep.history(length: length, using: &generator)
+      // Once without any fault: it must go well, and it tells how many operations there are.
+      let operationCount = try await repeatTrial(history, seed: generator.next(), fault: nil)
+      for operation in 1...max(1, operationCount) {
+        _ = try await repeatTrial(
+          history, seed: generator.next(), fault: (fault: fault(&generator), operation: operation))
+        count += 1
+      }
+    }
+    return count
+  }
+
+  /// Runs one history with at most one fault.
+  ///
+  /// - Parameters:
+  ///   - history: The steps.
+  ///   - seed: Decides what the disk keeps.
+  ///   - fault: What goes wrong, and at which operation; `nil` for nothing.
+  /// - Returns: How many operations there were.
+  /// - Throws: ``DiskTrialFailure`` where the store breaks a promise.
+  @discardableResult
+  public func repeatTrial(
+    _ history: [HistoryStep], seed: UInt64, fault: (fault: SimulatedFault, operation: Int)?
+  ) async throws -> Int {
+    let disk = SimulatedFileSystem(seed: seed)
+    if let fault { disk.schedule(fault.fault, atOperation: fault.operation) }
+    func failure(_ message: String) -> DiskTrialFailure {
+      DiskTrialFailure(store: name, history: history, seed: seed, fault: fault, message: message)
+    }
+
+    var expectation = Expectation()
+    do {
+      try await run(history, on: disk, expecting: &expectation)
+      if fault == nil, let error = expectation.firstError { throw failure("a step failed: \(error)") }
+    } catch let error as Mismatch {
+      throw failure(error.message)
+    }
+    let operationCount = disk.operationCount
+
+    // After an error a process goes on, and dies some time later.
+    if disk.hasPower { disk.killProcess() }
+    disk.restart()
+    let state: State
+    do {
+      let store = try await open(disk)
+      state = try await Self.content(of: store)
+      try await store.close()
+    } catch {
+      throw failure("afterwards the store could not be opened and read: \(error)")
+    }
+    guard expectation.allowed.contains(state) else {
+      throw failure("afterwards the store holds \(state), allowed are \(expectation.allowed)")
+    }
+    return operationCount
+  }
+
+  /// What the store may hold.
+  private struct Expectation {
+    /// What its readers see.
+    var current: State = [:]
+    /// What may be found after a crash, the oldest first.
+    var allowed: [State] = [[:]]
+    var firstError: (any Error)?
+
+    mutating func succeeded(_ step: HistoryStep, leaving next: State, acknowledgement: Acknowledgement) {
+      switch step {
+      case .apply, .add:
+        // A store need not write what changes nothing, so that proves nothing about a write before it that failed.
+        guard next != current else { return }
+        allowed = acknowledgement == .durable ? [next] : allowed + [next]
+      case .synchronize, .compact, .reopen:
+        allowed = [next]
+      }
+      current = next
+    }
+  }
+
+  private struct Mismatch: Error {
+    let message: String
+  }
+
+  private func run(
+    _ history: [HistoryStep], on disk: SimulatedFileSystem, expecting expectation: inout Expectation
+  ) async throws {
+    var store: Store
+    do {
+      store = try await open(disk)
+    } catch {
+      expectation.firstError = error
+      return
+    }
+    for (index, step) in history.enumerated() {
+      let next = step.applied(to: expectation.current)
+      do {
+        switch step {
+        case .apply(let changes):
+          try await store.apply(ChangeBatch(changes))
+        case .add(let number, let keys):
+          try await store.update(keys) { slots in
+            for slot in slots.indices { slots[slot] = HistoryStep.sum(slots[slot], number) }
+          }
+        case .synchronize:
+          try await store.synchronize()
+        case .compact:
+          try await store.information.maintenance?.compact()
+        case .reopen:
+          try await store.close()
+          store = try await open(disk)
+        }
+        expectation.succeeded(step, leaving: next, acknowledgement: store.information.acknowledgement)
+      } catch {
+        expectation.firstError = expectation.firstError ?? error
+        expectation.allowed.append(next)
+        guard disk.hasPower, step != .reopen else { return }
+        try await checkState(of: store, after: error, at: index, next: next, expecting: &expectation)
+      }
+    }
+  }
+
+  /// Compares what a store shows after a failed step with what the error says.
+  private func checkState(
+    of store: Store, after error: any Error, at index: Int, next: State, expecting expectation: inout Expectation
+  ) async throws {
+    let outcome = (error as? StoreError)?.outcome
+    guard let outcome else { throw Mismatch(message: "step \(index) threw \(error), which is no StoreError") }
+    let state = try await Self.content(of: store)
+    let expected = outcome == .nothingChanged ? [expectation.current] : [expectation.current, next]
+    guard expected.contains(state) else {
+      throw Mismatch(message: "step \(index) threw \(error) and the store shows \(state), allowed are \(expected)")
+    }
+    if outcome == .nothingChanged { expectation.allowed.removeLast() }
+    expectation.current = state
+  }
+
+  private static func content(of store: Store) async throws -> State {
+    var state: State = [:]
+    for entry in try await store.entries(in: .all, limit: .max, order: .ascending) { state[entry.key] = entry.value }
+    return state
+  }
+}

@@ -1,0 +1,15 @@
+/// What a ``SimulatedFileSystem`` does instead of an operation.
+public enum SimulatedFault: Sendable, Hashable {
+  /// The operation fails with a number of `errno`, like `EIO`, and changes nothing.
+  ///
+  /// A synchronization that fails loses what was to be synchronized, as real kernels do: it can still be read, the next
+  /// synchronization reports success, and power loss shows that it was never written.
+  case error(Int32)
+
+  /// A write, or a read, does only a part of what was asked for, and reports how much; any other operation is not affected.
+  case shortTransfer
+
+  /// The power goes while the operation runs: it may have been done, or in part; it fails, and so does everything after
+  /// it, until ``SimulatedFileSystem/restart()``.
+  case powerLoss
+}

@@ -1,0 +1,141 @@
+/// A file or directory of a ``SimulatedFileSystem``: what a running program sees of it, what is on the disk, and what
+/// has happened between.
+struct SimulatedNode {
+  /// A change to a file's content that is not durable yet.
+  enum ContentChange {
+    case write(bytes: [UInt8], offset: Int)
+    case truncate(size: Int)
+  }
+
+  /// A change to a directory's names that is not durable yet.
+  enum NameChange {
+    case add(name: String, node: Int)
+    case remove(name: String, node: Int)
+    case rename(from: String, to: String, node: Int)
+  }
+
+  var isDirectory: Bool
+  var permissions: UInt32
+
+  /// The content of a file as programs see it, and as it is on the disk.
+  var content: [UInt8] = []
+  var durableContent: [UInt8] = []
+  var contentChanges: [ContentChange] = []
+
+  /// The names in a directory as programs see them, and as they are on the disk.
+  var names: [String: Int] = [:]
+  var durableNames: [String: Int] = [:]
+  var nameChanges: [NameChange] = []
+
+  /// The opened file that has the lock.
+  var lockOwner: Int?
+
+  // MARK: As programs see it
+
+  mutating func change(_ change: ContentChange) {
+    SimulatedNode.apply(change, to: &content)
+    contentChanges.append(change)
+  }
+
+  mutating func change(_ change: NameChange) {
+    SimulatedNode.apply(change, to: &names)
+    nameChanges.append(change)
+  }
+
+  // MARK: Making durable
+
+  mutating func synchronizeContent() {
+    for change in contentChanges { SimulatedNode.apply(change, to: &durableContent) }
+    contentChanges.removeAll()
+  }
+
+  /// Forgets what was to be made durable; programs go on seeing it.
+  mutating func loseContentChanges() {
+    contentChanges.removeAll()
+  }
+
+  mutating func synchronizeNames() {
+    for change in nameChanges { SimulatedNode.apply(change, to: &durableNames) }
+    nameChanges.removeAll()
+  }
+
+  // MARK: Losing power
+
+  /// Leaves what is on the disk, with a random part of what was on its way there.
+  mutating func losePower(using generator: inout SeededGenerator) {
+    for change in contentChanges { survive(change, using: &generator) }
+    // Each change of a name stands or falls by itself: a file system may write any directory block first.
+    for change in nameChanges where Bool.random(using: &generator) { SimulatedNode.apply(change, to: &durableNames) }
+    contentChanges.removeAll()
+    nameChanges.removeAll()
+    content = durableContent
+    names = durableNames
+    lockOwner = nil
+  }
+
+  /// Applies a change of the content to what is on the disk: all of it, nothing, some sectors of it, or garbage.
+  private mutating func survive(_ change: ContentChange, using generator: inout SeededGenerator) {
+    guard case .write(let bytes, let offset) = change else {
+      if Bool.random(using: &generator) { SimulatedNode.apply(change, to: &durableContent) }
+      return
+    }
+    switch Int.random(in: 0..<8, using: &generator) {
+    case 0..<3: SimulatedNode.apply(change, to: &durableContent)
+    case 3..<5: break
+    case let fate:
+      for sector in SimulatedNode.sectors(of: bytes, offset: offset) where Bool.random(using: &generator) {
+        var sector = sector
+        if fate == 7 {
+          for index in sector.bytes.indices { sector.bytes[index] = UInt8.random(in: .min ... .max, using: &generator) }
+        }
+        SimulatedNode.apply(.write(bytes: sector.bytes, offset: sector.offset), to: &durableContent)
+      }
+      // The length of a file may be written before its content: then zeros stand where the content should.
+      let end = offset + bytes.count
+      if durableContent.count < end, Bool.random(using: &generator) {
+        durableContent.append(contentsOf: repeatElement(0, count: end - durableContent.count))
+      }
+    }
+  }
+
+  /// The parts of a write that lie in different sectors of 512 bytes.
+  private static func sectors(of bytes: [UInt8], offset: Int) -> [(bytes: [UInt8], offset: Int)] {
+    var sectors: [(bytes: [UInt8], offset: Int)] = []
+    var start = offset
+    while start < offset + bytes.count {
+      let end = min((start / 512 + 1) * 512, offset + bytes.count)
+      sectors.append((Array(bytes[start - offset..<end - offset]), start))
+      start = end
+    }
+    return sectors
+  }
+
+  // MARK: Applying
+
+  private static func apply(_ change: ContentChange, to content: inout [UInt8]) {
+    switch change {
+    case .write(let bytes, let offset):
+      let end = offset + bytes.count
+      if content.count < end { content.append(contentsOf: repeatElement(0, count: end - content.count)) }
+      content.replaceSubrange(offset..<end, with: bytes)
+    case .truncate(let size):
+      if content.count > size {
+        content.removeLast(content.count - size)
+      } else {
+        content.append(contentsOf: repeatElement(0, count: size - content.count))
+      }
+    }
+  }
+
+  private static func apply(_ change: NameChange, to names: inout [String: Int]) {
+    switch change {
+    case .add(let name, let node):
+      names[name] = node
+    case .remove(let name, let node):
+      if names[name] == node { names[name] = nil }
+    case .rename(let from, let to, let node):
+      if names[from] == node { names[from] = nil }
+      names[to] = node
+    }
+  }
+}
