@@ -130,6 +130,8 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
         allowed = acknowledgement == .durable ? [next] : allowed + [next]
       case .synchronize, .compact, .reopen:
         allowed = [next]
+      case .die:
+        break
       }
       current = next
     }
@@ -166,15 +168,34 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
         case .reopen:
           try await store.close()
           store = try await open(disk)
+        case .die:
+          disk.killProcess()
+          store = try await open(disk)
+          try await checkStateAfterDeath(of: store, at: index, expecting: &expectation)
+          continue
         }
         expectation.succeeded(step, leaving: next, acknowledgement: store.information.acknowledgement)
+      } catch let mismatch as Mismatch {
+        throw mismatch
       } catch {
         expectation.firstError = expectation.firstError ?? error
         expectation.allowed.append(next)
-        guard disk.hasPower, step != .reopen else { return }
+        guard disk.hasPower, step != .reopen, step != .die else { return }
         try await checkState(of: store, after: error, at: index, next: next, expecting: &expectation)
       }
     }
+  }
+
+  /// Compares what a store shows after the death of its process with what was acknowledged: every write survives it.
+  private func checkStateAfterDeath(
+    of store: Store, at index: Int, expecting expectation: inout Expectation
+  ) async throws {
+    let state = try await Self.content(of: store)
+    let isDoubtful = expectation.firstError != nil && expectation.allowed.contains(state)
+    guard state == expectation.current || isDoubtful else {
+      throw Mismatch(message: "after step \(index) the store shows \(state), written was \(expectation.current)")
+    }
+    expectation.current = state
   }
 
   /// Compares what a store shows after a failed step with what the error says.

@@ -12,12 +12,14 @@ public enum HistoryStep: Sendable, Equatable {
   case compact
   /// Closes the store and opens it again.
   case reopen
+  /// Lets the process die without closing the store, and opens it again.
+  case die
 }
 
 extension HistoryStep {
-  /// The keys that histories use: few, so that steps meet, and of several lengths.
+  /// The keys that histories use: few, so that steps meet, and one so long that what is written spans sectors.
   static let keys: [StoreKey] = [
-    "a", "b", "ba", "c", "key of thirty bytes, not inline", StoreKey(bytes: [0x80, 0xC0]),
+    "a", "b", "ba", "c", StoreKey(bytes: [0x80, 0xC0]), StoreKey(String(repeating: "x", count: 400)),
   ]
 
   /// Makes a random history.
@@ -33,7 +35,7 @@ extension HistoryStep {
       case 10..<12: .add(Int.random(in: -2...2, using: &generator), to: distinctKeys(using: &generator))
       case 12..<14: .synchronize
       case 14: .compact
-      default: .reopen
+      default: Bool.random(using: &generator) ? .reopen : .die
       }
     }
   }
@@ -78,7 +80,7 @@ extension HistoryStep {
       }
     case .add(let number, let keys):
       for key in keys { state[key] = HistoryStep.sum(state[key], number) }
-    case .synchronize, .compact, .reopen:
+    case .synchronize, .compact, .reopen, .die:
       break
     }
     return state
@@ -100,6 +102,7 @@ extension HistoryStep: CustomStringConvertible {
     case .synchronize: ".synchronize"
     case .compact: ".compact"
     case .reopen: ".reopen"
+    case .die: ".die"
     }
   }
 
