@@ -15,11 +15,10 @@ struct Catalog<Store: DataStore<FileRecord>> {
   ///
   /// - Parameters:
   ///   - walk: The walk through the folder, from its beginning.
-  ///   - progress: Gets the number of entries that the walk has come to, again and again.
-  func update(from walk: FolderWalk, progress: (Int) -> Void) async throws -> CatalogChanges {
+  ///   - progress: Gets the number of entries that the walk has come to, again and again; what it throws ends the update.
+  func update(from walk: FolderWalk, progress: (Int) throws -> Void) async throws -> CatalogChanges {
     var changes = CatalogChanges()
     var batch = ChangeBatch<FileRecord>()
-    var seen = 0
     // A batch changes only keys that both sides have been read beyond, so the walk over the store does not meet it.
     for try await difference in SortedDifference(from: store.entries(), to: walk) {
       switch difference {
@@ -41,8 +40,7 @@ struct Catalog<Store: DataStore<FileRecord>> {
         try await store.apply(batch)
         batch = ChangeBatch()
       }
-      seen = changes.added + changes.changed + changes.unchanged
-      progress(seen)
+      try progress(changes.added + changes.changed + changes.unchanged)
     }
     if !batch.isEmpty {
       try await store.apply(batch)
