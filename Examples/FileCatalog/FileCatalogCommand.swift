@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Larder
+import LarderJSON
 
 @main
 struct FileCatalogCommand: AsyncParsableCommand {
@@ -26,7 +27,7 @@ struct FileCatalogCommand: AsyncParsableCommand {
       throw ValidationError("There is no large folder here that could serve as an example; please name one.")
     }
     let path = URL(filePath: root).standardizedFileURL.path
-    let registry = StoreRegistry(providers: [MemoryStoreProvider()])
+    let registry = StoreRegistry(providers: [MemoryStoreProvider(), JSONFileStoreProvider()])
     let presentation = Presentation(
       folder: path, storeURL: try store ?? Defaults.storeURL(forFolder: path), registry: registry,
       prefix: prefix.map { StoreKey($0) })
