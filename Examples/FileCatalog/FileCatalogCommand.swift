@@ -29,8 +29,7 @@ struct FileCatalogCommand: AsyncParsableCommand {
     let path = URL(filePath: root).standardizedFileURL.path
     let registry = StoreRegistry(providers: [MemoryStoreProvider(), JSONFileStoreProvider()])
     let presentation = Presentation(
-      folder: path, storeURL: try store ?? Defaults.storeURL(forFolder: path), registry: registry,
-      prefix: prefix.map { StoreKey($0) })
+      folder: path, registry: registry, storeURL: store, prefix: prefix.map { StoreKey($0) })
     try await presentation.run()
   }
 }

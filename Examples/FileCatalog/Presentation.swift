@@ -3,8 +3,10 @@ import Larder
 /// Runs through the program's steps and shows on standard output what each came to.
 struct Presentation {
   let folder: String
-  let storeURL: String
   let registry: StoreRegistry
+
+  /// The store's URL; `nil` for the folder's own place in the user's folder for caches.
+  let storeURL: String?
 
   /// What the paths of the page that is shown begin with; `nil` for the fullest folder.
   let prefix: StoreKey?
@@ -13,20 +15,22 @@ struct Presentation {
 
   func run() async throws {
     var times = StepTimes()
-    print("Folder  \(folder)")
-    print("Store   \(storeURL)\n")
-
     var start = ContinuousClock.now
-    let expected = try walk().reduce(0) { count, _ in count + 1 }
+    // A folder that is not there shows here, before anything is made for it.
+    let walk = try walk()
+    let url = try storeURL ?? Defaults.storeURL(forFolder: folder)
+    print("Folder  \(folder)")
+    print("Store   \(url)\n")
+    let expected = walk.reduce(0) { count, _ in count + 1 }
     times.note("Walk through the folder alone", since: start, entryCount: expected)
 
     start = .now
-    var store = try await open()
+    var store = try await open(url)
     times.note("Open the store", since: start)
     try await update(store, expected: expected, times: &times)
 
     // What follows is read from a store that was opened anew, where there is something to open.
-    store = try await reopen(store, noting: "the store", in: &times)
+    store = try await reopen(store, at: url, noting: "the store", in: &times)
     start = .now
     let overview = try await Catalog(store: store).overview()
     let count = try await store.count()
@@ -45,7 +49,7 @@ struct Presentation {
     if let next = first.next {
       let text = next.text
       print("The cursor of page 2, as text: \(text)\n")
-      store = try await reopen(store, noting: "it again", in: &times)
+      store = try await reopen(store, at: url, noting: "it again", in: &times)
       start = .now
       let second = try await store.pages(of: range, size: Self.pageSize).page(after: PageCursor(text))
       times.note("Resume from the text of a cursor", since: start)
@@ -72,18 +76,18 @@ struct Presentation {
     }
   }
 
-  private func open() async throws -> AnyDataStore<FileRecord> {
-    try await registry.open(storeURL, codec: .json(FileRecord.self))
+  private func open(_ url: String) async throws -> AnyDataStore<FileRecord> {
+    try await registry.open(url, codec: .json(FileRecord.self))
   }
 
   private func reopen(
-    _ store: AnyDataStore<FileRecord>, noting what: String, in times: inout StepTimes
+    _ store: AnyDataStore<FileRecord>, at url: String, noting what: String, in times: inout StepTimes
   ) async throws -> AnyDataStore<FileRecord> {
     // A store in memory is gone once it is closed.
     if case .volatile = store.information.acknowledgement { return store }
     let start = ContinuousClock.now
     try await store.close()
-    let reopened = try await open()
+    let reopened = try await open(url)
     times.note("Close and reopen \(what)", since: start)
     return reopened
   }
@@ -113,7 +117,7 @@ struct Presentation {
     if let first = problems.unreadable.first {
       print("Could not be read: \(TextFormat.count(problems.unreadable.count)), the first one")
       print("  \(TextFormat.path(first.path)): \(first.error)")
-      print("  \(TextFormat.count(kept)) entries below such folders were kept as they were\n")
+      print("  Entries below such folders, kept as they were: \(TextFormat.count(kept))\n")
     }
     if let first = problems.firstTooLong {
       print(
