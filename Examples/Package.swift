@@ -20,7 +20,11 @@ let package = Package(
       path: "FileCatalog"),
     .testTarget(
       name: "FileCatalogTests",
-      dependencies: ["FileCatalog", .product(name: "Larder", package: "Larder")]),
+      dependencies: [
+        "FileCatalog",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
+      ]),
   ],
   swiftLanguageModes: [.v6]
 )
