@@ -1,0 +1,8 @@
+/// What a name in a folder stands for.
+enum FileKind: String, Codable, Hashable, Sendable, CaseIterable {
+  case file
+  case folder
+  case symbolicLink
+  /// A device, a socket or a pipe.
+  case other
+}

@@ -1,0 +1,73 @@
+import Larder
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Reads folders by the system's own calls, which keep every byte of a name; names need not be UTF-8.
+enum FolderReader {
+  /// A name in a folder, and what it stands for.
+  struct Item {
+    /// The name's bytes.
+    var name: StoreKey
+
+    /// What the system tells of it, or why it tells nothing.
+    var record: Result<FileRecord, SystemError>
+  }
+
+  /// Reads every name in a folder, in no particular order, "." and ".." left out.
+  ///
+  /// Names that go while the folder is read are left out.
+  ///
+  /// - Parameters:
+  ///   - path: The folder's path.
+  ///   - followsLink: Whether the path may be a symbolic link to a folder.
+  /// - Throws: ``SystemError`` where the folder cannot be read to its end.
+  static func items(ofFolder path: [UInt8], followsLink: Bool) throws(SystemError) -> [Item] {
+    let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (followsLink ? 0 : O_NOFOLLOW)
+    let descriptor = withNullTerminated(path) { open($0, flags) }
+    guard descriptor >= 0 else { throw .current() }
+    guard let stream = fdopendir(descriptor) else {
+      let error = SystemError.current()
+      close(descriptor)
+      throw error
+    }
+    defer { closedir(stream) }
+
+    var items: [Item] = []
+    while true {
+      errno = 0
+      guard let entry = readdir(stream) else {
+        guard errno == 0 else { throw .current() }
+        return items
+      }
+      // The name is read where it lies: the struct may be shorter than its declaration, which a copy would overrun.
+      guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { continue }
+      let name = UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self)
+      let bytes = UnsafeRawBufferPointer(start: name, count: strlen(name))
+      if bytes.elementsEqual(".".utf8) || bytes.elementsEqual("..".utf8) { continue }
+
+      var status = stat()
+      if fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 {
+        items.append(Item(name: StoreKey(copying: bytes), record: .success(FileRecord(status))))
+      } else {
+        let error = SystemError.current()
+        guard !error.meansGone else { continue }
+        items.append(Item(name: StoreKey(copying: bytes), record: .failure(error)))
+      }
+    }
+  }
+
+  private static func withNullTerminated<Result>(_ path: [UInt8], _ body: (UnsafePointer<CChar>) -> Result) -> Result {
+    (path + [0]).withUnsafeBytes { bytes in
+      bytes.withMemoryRebound(to: CChar.self) { characters in
+        // An array that ends in a NUL byte is never without an address.
+        characters.baseAddress.map(body) ?? body("")
+      }
+    }
+  }
+}

@@ -1,0 +1,159 @@
+import Larder
+
+/// Runs through the program's steps and shows on standard output what each came to.
+struct Presentation {
+  let folder: String
+  let registry: StoreRegistry
+
+  /// The store's URL; `nil` for the folder's own place in the user's folder for caches.
+  let storeURL: String?
+
+  /// What the paths of the page that is shown begin with; `nil` for the fullest folder.
+  let prefix: StoreKey?
+
+  private static let pageSize = 8
+
+  func run() async throws {
+    var times = StepTimes()
+    var start = ContinuousClock.now
+    // A folder that is not there shows here, before anything is made for it.
+    let walk = try walk()
+    let url = try storeURL ?? Defaults.storeURL(forFolder: folder)
+    print("Folder  \(folder)")
+    print("Store   \(url)\n")
+    let expected = walk.reduce(0) { count, _ in count + 1 }
+    times.note("Walk through the folder alone", since: start, entryCount: expected)
+
+    start = .now
+    var store = try await open(url)
+    times.note("Open the store", since: start)
+    try await update(store, expected: expected, times: &times)
+
+    // What follows is read from a store that was opened anew, where there is something to open.
+    store = try await reopen(store, at: url, noting: "the store", in: &times)
+    start = .now
+    let overview = try await Catalog(store: store).overview()
+    let count = try await store.count()
+    times.note("Read it all, page by page", since: start, entryCount: count)
+    show(overview)
+
+    start = .now
+    let range = (prefix ?? overview.fullestPrefix).map { KeyRange.prefix($0) } ?? .all
+    let pages = store.pages(of: range, size: Self.pageSize)
+    let pageCount = try await pages.pageCount
+    let first = try await pages.page()
+    times.note("Count and read a page by prefix", since: start)
+    print("Page 1 of \(TextFormat.count(pageCount)) of \(describe(range))")
+    show(first)
+
+    if let next = first.next {
+      let text = next.text
+      print("The cursor of page 2, as text: \(text)\n")
+      store = try await reopen(store, at: url, noting: "it again", in: &times)
+      start = .now
+      let second = try await store.pages(of: range, size: Self.pageSize).page(after: PageCursor(text))
+      times.note("Resume from the text of a cursor", since: start)
+      print("Page 2 of \(TextFormat.count(pageCount)), from that text")
+      show(second)
+    }
+
+    if let statistics = try await store.information.maintenance?.statistics(), let size = statistics.bytesOnDisk {
+      print("On disk: \(TextFormat.bytes(size)) for \(TextFormat.count(statistics.entryCount)) entries\n")
+    }
+    start = .now
+    try await store.close()
+    times.note("Close the store", since: start)
+    print("Times\n\(times.table)")
+  }
+
+  // MARK: Steps
+
+  private func walk() throws -> FolderWalk {
+    do {
+      return try FolderWalk(root: folder)
+    } catch {
+      throw FolderError(folder: folder, cause: error)
+    }
+  }
+
+  private func open(_ url: String) async throws -> AnyDataStore<FileRecord> {
+    try await registry.open(url, codec: .json(FileRecord.self))
+  }
+
+  private func reopen(
+    _ store: AnyDataStore<FileRecord>, at url: String, noting what: String, in times: inout StepTimes
+  ) async throws -> AnyDataStore<FileRecord> {
+    // A store in memory is gone once it is closed.
+    if case .volatile = store.information.acknowledgement { return store }
+    let start = ContinuousClock.now
+    try await store.close()
+    let reopened = try await open(url)
+    times.note("Close and reopen \(what)", since: start)
+    return reopened
+  }
+
+  private func update(_ store: AnyDataStore<FileRecord>, expected: Int, times: inout StepTimes) async throws {
+    let start = ContinuousClock.now
+    let walk = try walk()
+    var bar = ProgressBar(label: "Cataloguing", total: expected)
+    let changes = try await Catalog(store: store).update(from: walk) { bar.show($0) }
+    bar.clear()
+    times.note(
+      "Walk, compare, write what differs", since: start,
+      entryCount: changes.added + changes.changed + changes.unchanged + changes.removed)
+
+    var table = TextTable(alignments: [.left, .right])
+    table.append(["Added", TextFormat.count(changes.added)])
+    table.append(["Changed", TextFormat.count(changes.changed)])
+    table.append(["Removed", TextFormat.count(changes.removed)])
+    table.append(["Unchanged", TextFormat.count(changes.unchanged)])
+    print("Differences to the catalogue as it was\n\(table)\n")
+    show(walk.problems, kept: changes.kept)
+  }
+
+  // MARK: Showing
+
+  private func show(_ problems: WalkProblems, kept: Int) {
+    if let first = problems.unreadable.first {
+      print("Could not be read: \(TextFormat.count(problems.unreadable.count)), the first one")
+      print("  \(TextFormat.path(first.path)): \(first.error)")
+      print("  Entries below such folders, kept as they were: \(TextFormat.count(kept))\n")
+    }
+    if let first = problems.firstTooLong {
+      print(
+        "Left out, their paths being longer than the \(StoreKey.maximumLength) bytes of a key: "
+          + "\(TextFormat.count(problems.tooLongCount)), the first one")
+      print("  \(TextFormat.path(first))\n")
+    }
+  }
+
+  private func show(_ overview: CatalogOverview) {
+    var table = TextTable(alignments: [.left, .right])
+    for (kind, name) in [
+      (FileKind.file, "Files"), (.folder, "Folders"), (.symbolicLink, "Symbolic links"), (.other, "Others"),
+    ] {
+      table.append([name, TextFormat.count(overview.countByKind[kind] ?? 0)])
+    }
+    table.append(["Bytes in files", TextFormat.bytes(overview.totalSize)])
+    print("In the catalogue\n\(table)\n")
+    print("The largest files")
+    show(overview.largestFiles.elements)
+  }
+
+  private func show(_ page: StorePage<FileRecord>) {
+    show(page.entries)
+  }
+
+  private func show(_ entries: [StoreEntry<FileRecord>]) {
+    var table = TextTable(alignments: [.right, .left, .left])
+    for entry in entries {
+      let size = entry.value.kind == .file ? TextFormat.bytes(entry.value.size) : entry.value.kind.rawValue
+      table.append([size, TextFormat.time(entry.value.modified), TextFormat.path(entry.key)])
+    }
+    print("\(table)\n")
+  }
+
+  private func describe(_ range: KeyRange) -> String {
+    range == .all ? "all paths" : "the paths that begin with \(TextFormat.path(range.lowerBound))"
+  }
+}

@@ -1,0 +1,56 @@
+import Larder
+
+/// How one sorted sequence of entries differs from another, entry by entry, in key order.
+///
+/// Both are read once and side by side, so that neither has to fit in memory.
+struct SortedDifference<New: Sequence, Old: AsyncSequence, Value: Equatable>: AsyncSequence
+where New.Element == StoreEntry<Value>, Old.Element == StoreEntry<Value> {
+  typealias Element = Difference<Value>
+
+  private let new: New
+  private let old: Old
+
+  /// Compares two sequences.
+  ///
+  /// - Parameters:
+  ///   - new: The entries as they are now, in key order, no key twice.
+  ///   - old: The entries as they were, in key order, no key twice.
+  init(from old: Old, to new: New) {
+    self.new = new
+    self.old = old
+  }
+
+  func makeAsyncIterator() -> Iterator {
+    Iterator(new: new.makeIterator(), old: old.makeAsyncIterator())
+  }
+
+  struct Iterator: AsyncIteratorProtocol {
+    private var new: New.Iterator
+    private var old: Old.AsyncIterator
+    private var nextNew: StoreEntry<Value>?
+    private var nextOld: StoreEntry<Value>?
+    private var hasStarted = false
+
+    init(new: New.Iterator, old: Old.AsyncIterator) {
+      self.new = new
+      self.old = old
+    }
+
+    mutating func next(isolation actor: isolated (any Actor)?) async throws -> Difference<Value>? {
+      if !hasStarted {
+        hasStarted = true
+        nextNew = new.next()
+        nextOld = try await old.next(isolation: actor)
+      }
+      if let newEntry = nextNew, nextOld.map({ newEntry.key < $0.key }) ?? true {
+        nextNew = new.next()
+        return .added(newEntry)
+      }
+      guard let oldEntry = nextOld else { return nil }
+      nextOld = try await old.next(isolation: actor)
+      guard let newEntry = nextNew, newEntry.key == oldEntry.key else { return .removed(oldEntry.key) }
+      nextNew = new.next()
+      return newEntry.value == oldEntry.value ? .unchanged(newEntry.key) : .changed(newEntry)
+    }
+  }
+}

@@ -1,0 +1,43 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+let package = Package(
+  name: "LarderExamples",
+  platforms: [.macOS(.v15)],
+  dependencies: [
+    .package(name: "Larder", path: ".."),
+    .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.6.0"),
+  ],
+  targets: [
+    .executableTarget(
+      name: "FileCatalog",
+      dependencies: [
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderJSON", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "FileCatalog"),
+    .testTarget(
+      name: "FileCatalogTests",
+      dependencies: [
+        "FileCatalog",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
+      ]),
+  ],
+  swiftLanguageModes: [.v6]
+)
+
+// CI sets LARDER_WARNINGS_AS_ERRORS.
+let warningsAreErrors = Context.environment["LARDER_WARNINGS_AS_ERRORS"] != nil
+
+for target in package.targets {
+  target.swiftSettings =
+    (target.swiftSettings ?? []) + [
+      .enableUpcomingFeature("ExistentialAny"),
+      .enableUpcomingFeature("InternalImportsByDefault"),
+      .enableUpcomingFeature("MemberImportVisibility"),
+      .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    ] + (warningsAreErrors ? [.treatAllWarnings(as: .error)] : [])
+}

@@ -1,0 +1,76 @@
+import Foundation
+import Larder
+import Testing
+
+@testable import FileCatalog
+
+@Suite("The catalogue of a folder")
+struct CatalogTests {
+  @Test("A walk comes in the byte order of paths, names that are not UTF-8 included, and follows no link")
+  func walksInKeyOrder() throws {
+    let folder = try TemporaryFolder()
+    try folder.makeFile("a/c")
+    try folder.makeFile("a.b")
+    try folder.makeFile("a0")
+    try folder.makeLink("link", to: "a")
+    #if os(Linux)
+    try folder.makeFile([0x80])
+    #endif
+    let paths = try FolderWalk(root: folder.path).map(\.key)
+    var expected: [StoreKey] = ["a", "a.b", "a/c", "a0", "link"]
+    #if os(Linux)
+    expected.append(StoreKey(bytes: [0x80]))
+    #endif
+    #expect(paths == expected)
+  }
+
+  @Test("A second run writes only what differs and removes what is gone")
+  func writesOnlyDifferences() async throws {
+    let folder = try TemporaryFolder()
+    for number in 0..<2500 {
+      try folder.makeFile("folder/\(number)")
+    }
+    let store = MemoryStore<FileRecord>()
+    let catalog = Catalog(store: store)
+    let filling = try await catalog.update(from: walk(folder)) { seen in
+      // Full batches are written as soon as they are full, and each only once.
+      try #require(store.count(in: .all) == seen / 1000 * 1000)
+    }
+    #expect(filling == CatalogChanges(added: 2501))
+
+    try folder.makeFile("new")
+    try folder.makeFile("folder/7", content: "longer")
+    try folder.remove("folder/8")
+    let changes = try await catalog.update(from: walk(folder)) { _ in }
+    // The folder has changed as well: a name in it is gone.
+    #expect(changes == CatalogChanges(added: 1, changed: 2, removed: 1, unchanged: 2498))
+    #expect(try store.value(forKey: "folder/7")?.size == 6)
+    #expect(try store.entries(in: .all, limit: .max, order: .ascending) == Array(walk(folder)))
+  }
+
+  @Test("What lies in a folder that cannot be read is kept; a path too long for a key is counted")
+  func keepsWhatItCannotSee() throws {
+    var problems = WalkProblems()
+    problems.noteUnreadable("closed/", SystemError(code: EACCES))
+    problems.noteUnreadable("odd", SystemError(code: EIO))
+    #expect(problems.mayHide("closed/a/b"))
+    #expect(problems.mayHide("odd") && problems.mayHide("odd/a"))
+    #expect(!problems.mayHide("closed") && !problems.mayHide("closed.a") && !problems.mayHide("odder"))
+
+    let folder = try TemporaryFolder()
+    let name = String(repeating: "n", count: 200)
+    try folder.makeFile("\(name)/\(name)/\(name)")
+    let walk = try walk(folder)
+    #expect(walk.reduce(0) { count, _ in count + 1 } == 2)
+    #expect(walk.problems.tooLongCount == 1)
+  }
+
+  @Test("A folder that is not there cannot be walked through")
+  func refusesMissingFolder() {
+    #expect(throws: SystemError(code: ENOENT)) { try FolderWalk(root: "/nowhere/at/all") }
+  }
+
+  private func walk(_ folder: TemporaryFolder) throws -> FolderWalk {
+    try FolderWalk(root: folder.path)
+  }
+}

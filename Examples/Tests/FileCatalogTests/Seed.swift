@@ -1,0 +1,8 @@
+import Foundation
+
+/// What random tests start from.
+enum Seed {
+  /// The seed in the environment variable `LARDER_SEED`, or a new one for each run.
+  static let value: UInt64 =
+    ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: .min ... .max)
+}
