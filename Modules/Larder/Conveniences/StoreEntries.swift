@@ -20,9 +20,12 @@ public struct StoreEntries<Store: DataStore>: AsyncSequence, Sendable {
 
     /// The next entry, or `nil` at the end.
     ///
+    /// - Parameter actor: Where the caller runs; the loop `for try await` passes it by itself.
     /// - Throws: What ``DataStore/entries(in:limit:order:)`` throws; `CancellationError` where the task was cancelled and
     ///   more would have to be read.
-    public mutating func next() async throws -> StoreEntry<Store.Value>? {
+    public mutating func next(
+      isolation actor: isolated (any Actor)? = #isolation
+    ) async throws -> StoreEntry<Store.Value>? {
       if slice.isEmpty, !walk.isFinished {
         try Task.checkCancellation()
         slice = try await store.entries(in: walk.remaining, limit: ScanWalk.sliceSize, order: walk.order)[...]

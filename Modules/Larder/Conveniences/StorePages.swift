@@ -100,8 +100,11 @@ public struct StorePages<Store: DataStore>: AsyncSequence, Sendable {
 
     /// The next page, or `nil` at the end.
     ///
+    /// - Parameter actor: Where the caller runs; the loop `for try await` passes it by itself.
     /// - Throws: What ``StorePages/page(after:)`` throws; `CancellationError` where the task was cancelled.
-    public mutating func next() async throws -> StorePage<Store.Value>? {
+    public mutating func next(
+      isolation actor: isolated (any Actor)? = #isolation
+    ) async throws -> StorePage<Store.Value>? {
       guard !isFinished else { return nil }
       try Task.checkCancellation()
       let page = try await pages.page(after: cursor)

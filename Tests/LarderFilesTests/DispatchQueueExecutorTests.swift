@@ -1,0 +1,43 @@
+import Dispatch
+import Foundation
+import LarderFiles
+import Testing
+
+@Suite struct DispatchQueueExecutorTests {
+  actor Counter {
+    private nonisolated let executor = DispatchQueueExecutor(label: "test")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    private(set) var count = 0
+
+    func add() { count += 1 }
+  }
+
+  struct Failed: Error {}
+
+  @Test func runsTheJobsOfAnActorOneAfterAnother() async {
+    let counter = Counter()
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<1_000 { group.addTask { await counter.add() } }
+    }
+    #expect(await counter.count == 1_000)
+  }
+
+  @Test func runsClosuresAndHandsOnWhatTheyThrow() async throws {
+    let executor = DispatchQueueExecutor(label: "test")
+    #expect(try await executor.run { 7 } == 7)
+    await #expect(throws: Failed.self) { try await executor.run { throw Failed() } }
+  }
+
+  @Test func leavesTheCooperativePoolFree() async throws {
+    // More blocked closures than the pool has threads: were they in it, nothing would open the gate.
+    let gate = DispatchSemaphore(value: 0)
+    let count = 4 * ProcessInfo.processInfo.activeProcessorCount
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<count {
+        group.addTask { try await DispatchQueueExecutor(label: "test").run { gate.wait() } }
+      }
+      group.addTask { for _ in 0..<count { gate.signal() } }
+      try await group.waitForAll()
+    }
+  }
+}
