@@ -98,11 +98,12 @@ public struct StorePages<Store: DataStore>: AsyncSequence, Sendable {
       self.pages = pages
     }
 
-    /// The next page, or `nil` at the end.
+    /// The next page, or `nil` at the end and after an error.
     ///
     /// - Throws: What ``StorePages/page(after:)`` throws; `CancellationError` where the task was cancelled.
     public mutating func next() async throws -> StorePage<Store.Value>? {
       guard !isFinished else { return nil }
+      isFinished = true
       try Task.checkCancellation()
       let page = try await pages.page(after: cursor)
       cursor = page.next
