@@ -54,7 +54,9 @@ import Testing
     try expectRoundTrip([UInt8.max])
     try expectRoundTrip([UInt64.min, 9_007_199_254_740_993, .max])
     try expectRoundTrip([true, false])
-    try expectRoundTrip(["", "a", "\0\u{1F}\n\"\\/", "é", "e\u{301}", "🐄", "\u{2028}", String(repeating: "x", count: 100_000)])
+    try expectRoundTrip([
+      "", "a", "\0\u{1F}\n\"\\/", "é", "e\u{301}", "🐄", "\u{2028}", String(repeating: "x", count: 100_000),
+    ])
     try expectRoundTrip([Float.pi, 0, -1.5, .greatestFiniteMagnitude, .leastNonzeroMagnitude, 16_777_216, 0.1])
     try expectRoundTrip([
       0, 0.1, 1.0 / 3, 1e308, -1e-308, .greatestFiniteMagnitude, .leastNonzeroMagnitude, 9_007_199_254_740_992,

@@ -3,7 +3,8 @@ import Testing
 
 @Suite struct JSONTextTests {
   @Test(arguments: [
-    "9007199254740993", "18446744073709551616", "-0.0", "-0", "1e308", "1E+308", "1e400", "0.10", "1.0000000000000000001",
+    "9007199254740993", "18446744073709551616", "-0.0", "-0", "1e308", "1E+308", "1e400", "0.10",
+    "1.0000000000000000001",
     "123456789012345678901234567890", "1e-400", "true", "null", "\"a  b\"", "\"\\u0041\\/\"", "{}", "[]",
   ])
   func whatIsCompactStaysByteForByte(_ text: String) throws {
@@ -37,7 +38,10 @@ import Testing
   }
 
   @Test func stringsAreWrittenAndRead() throws {
-    let texts = ["", "a", "\"\\/", "\u{0}\u{1F}\n\r\t\u{7F}", "é", "e\u{301}", "🐄", "\u{2028}", String(repeating: "x", count: 100_000)]
+    let texts = [
+      "", "a", "\"\\/", "\u{0}\u{1F}\n\r\t\u{7F}", "é", "e\u{301}", "🐄", "\u{2028}",
+      String(repeating: "x", count: 100_000),
+    ]
     for text in texts {
       let json = JSONText(string: text)
       let read = try json.string()

@@ -10,7 +10,10 @@ import Testing
   }
 
   @Test func everyCharacterReadsBack() throws {
-    let scalars = (UInt32(0)...0x2FF).compactMap(UnicodeScalar.init) + ["\u{2028}", "\u{D7FF}", "\u{E000}", "\u{FFFF}", "\u{10FFFF}"]
+    let scalars =
+      (UInt32(0)...0x2FF).compactMap(UnicodeScalar.init) + [
+        "\u{2028}", "\u{D7FF}", "\u{E000}", "\u{FFFF}", "\u{10FFFF}",
+      ]
     for scalar in scalars {
       let text = "a\(Character(scalar))b"
       let json = JSONWritingTests.json(text.utf8)
@@ -25,7 +28,9 @@ import Testing
   @Test func escapesOnlyWhatItMust() {
     #expect(String(decoding: JSONWritingTests.json("\"\\/\u{7F}é🐄".utf8), as: UTF8.self) == "\"\\\"\\\\/\u{7F}é🐄\"")
     #expect(String(decoding: JSONWritingTests.json("\n\r\t".utf8), as: UTF8.self) == #""\n\r\t""#)
-    #expect(String(decoding: JSONWritingTests.json("\0\u{8}\u{C}\u{1F}".utf8), as: UTF8.self) == #""\u0000\u0008\u000c\u001f""#)
+    #expect(
+      String(decoding: JSONWritingTests.json("\0\u{8}\u{C}\u{1F}".utf8), as: UTF8.self)
+        == #""\u0000\u0008\u000c\u001f""#)
     #expect(JSONWritingTests.json([]) == [0x22, 0x22])
   }
 
@@ -38,7 +43,8 @@ import Testing
 
   @Test func compactingDropsOnlyWhiteSpaceBetweenTheParts() {
     for (text, expected) in [
-      (" [ 1 ,\n2\t]\r\n", "[1,2]"), ("\" a \"", "\" a \""), ("[\"\\\\\" , \"\\\" ,\" ]", "[\"\\\\\",\"\\\" ,\"]"), ("1", "1"), ("", ""),
+      (" [ 1 ,\n2\t]\r\n", "[1,2]"), ("\" a \"", "\" a \""), ("[\"\\\\\" , \"\\\" ,\" ]", "[\"\\\\\",\"\\\" ,\"]"),
+      ("1", "1"), ("", ""),
       ("{ }", "{}"),
     ] {
       var bytes: [UInt8] = []

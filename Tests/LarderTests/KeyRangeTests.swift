@@ -16,14 +16,15 @@ import Testing
     #expect(KeyRange.all == KeyRange(from: "", upTo: nil))
   }
 
-  @Test(arguments: [
-    ("a", [false, true, true, false, false]),
-    ("b", [true, true, true, true, false]),
-    ("c", [true, true, true, true, true]),
-    ("d", [false, true, false, true, true]),
-    ("d\0", [false, false, false, false, true]),
-    ("e", [false, false, false, false, true]),
-  ] as [(StoreKey, [Bool])])
+  @Test(
+    arguments: [
+      ("a", [false, true, true, false, false]),
+      ("b", [true, true, true, true, false]),
+      ("c", [true, true, true, true, true]),
+      ("d", [false, true, false, true, true]),
+      ("d\0", [false, false, false, false, true]),
+      ("e", [false, false, false, false, true]),
+    ] as [(StoreKey, [Bool])])
   func boundsBelongOrNot(_ key: StoreKey, _ expected: [Bool]) {
     // Half-open, up to and including, up to, closed, from c on or exactly b: what each says of a, b, c, d, …
     let ranges: [KeyRange] = ["b"..<"d", ...StoreKey("d"), ..<StoreKey("d"), "b"..."d", StoreKey("c")...]
@@ -56,10 +57,11 @@ import Testing
 
   // MARK: Prefixes
 
-  @Test(arguments: [
-    ([], []), ([0x61], [0x62]), ([0x61, 0xFF], [0x62]), ([0x61, 0xFF, 0xFF], [0x62]), ([0xFF, 0x61], [0xFF, 0x62]),
-    ([0xFE, 0xFF], [0xFF]), ([0x61, 0x00], [0x61, 0x01]),
-  ] as [([UInt8], [UInt8])])
+  @Test(
+    arguments: [
+      ([], []), ([0x61], [0x62]), ([0x61, 0xFF], [0x62]), ([0x61, 0xFF, 0xFF], [0x62]), ([0xFF, 0x61], [0xFF, 0x62]),
+      ([0xFE, 0xFF], [0xFF]), ([0x61, 0x00], [0x61, 0x01]),
+    ] as [([UInt8], [UInt8])])
   func aPrefixEndsBeforeTheNextOne(_ prefix: [UInt8], _ upper: [UInt8]) {
     let range = KeyRange.prefix(StoreKey(bytes: prefix))
     #expect(range.lowerBound.bytes == prefix)

@@ -58,7 +58,9 @@ import Testing
 
   @Test func aBatchTakesEffectInSequence() throws {
     let store = MemoryStore<Int>()
-    try store.apply([.set("a", 1), .set("a", 2), .remove("a"), .set("b", 1), .removeAll(.all), .set("c", 3), .set("c", 4)])
+    try store.apply([
+      .set("a", 1), .set("a", 2), .remove("a"), .set("b", 1), .removeAll(.all), .set("c", 3), .set("c", 4),
+    ])
     #expect(try store.entries(in: .all, limit: .max, order: .ascending) == [StoreEntry(key: "c", value: 4)])
     try store.apply([])
     #expect(try store.count(in: .all) == 1)

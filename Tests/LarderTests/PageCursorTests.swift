@@ -14,7 +14,7 @@ import Testing
           #expect(again.hashValue == cursor.hashValue)
           #expect(cursor.description == cursor.text)
           // Fit for a URL as it is.
-          #expect(cursor.text.utf8.allSatisfy { Array("-_.".utf8).contains($0) || UnicodeScalar($0).properties.isAlphabetic || (48...57).contains($0) })
+          #expect(cursor.text.allSatisfy { "-_.".contains($0) || $0.isASCII && ($0.isLetter || $0.isNumber) })
         }
       }
     }
@@ -30,9 +30,12 @@ import Testing
   }
 
   @Test(arguments: [
-    "", "1", "1a", "1a.", "1d.", ".", "YQ", "a.YQ", "0a.YQ", "2a.YQ", "1b.YQ", "1A.YQ", "11a.YQ", " 1a.YQ", "1a.YQ ", "1a. YQ",
-    "1a.Y", "1a.YWJjY", "1a.YQ=", "1a.YQ==", "1a.YQ===", "1a.=", "1a.====", "1a.YR", "1a.YWJ", "1a.YWL", "1a.+//+", "1a.Y.Q",
-    "1a.YQ\n", "1a.YQ\r\n", "1a.Y\nQ", "1a.YQ\u{0}", "1a.YQ%3D", "1a.Yé", "1a.YQ\u{301}", "1a.\u{301}YQ", "1a.\u{212A}Q", "１a.YQ",
+    "", "1", "1a", "1a.", "1d.", ".", "YQ", "a.YQ", "0a.YQ", "2a.YQ", "1b.YQ", "1A.YQ", "11a.YQ", " 1a.YQ", "1a.YQ ",
+    "1a. YQ",
+    "1a.Y", "1a.YWJjY", "1a.YQ=", "1a.YQ==", "1a.YQ===", "1a.=", "1a.====", "1a.YR", "1a.YWJ", "1a.YWL", "1a.+//+",
+    "1a.Y.Q",
+    "1a.YQ\n", "1a.YQ\r\n", "1a.Y\nQ", "1a.YQ\u{0}", "1a.YQ%3D", "1a.Yé", "1a.YQ\u{301}", "1a.\u{301}YQ",
+    "1a.\u{212A}Q", "１a.YQ",
     "1a.YQYQ\u{FEFF}", "1a.🐄", "null", "{}", "[]",
   ])
   func anyOtherTextIsRefused(_ text: String) {
@@ -60,7 +63,10 @@ import Testing
       do {
         let read = try PageCursor(changed)
         // There is one text for each cursor.
-        #expect(read.text == changed)
+        guard read.text == changed else {
+          Issue.record("\(changed) reads as \(read.text)")
+          return
+        }
       } catch StoreError.Code.invalidArgument {
       } catch {
         Issue.record(error)

@@ -164,7 +164,9 @@ import Testing
     let middle = KeyRange(from: SortedMapTests.key(10), upTo: SortedMapTests.key(99_990))
     #expect(map.count(in: middle) == 99_980)
     #expect(map.removeAll(in: middle) == Array(10..<99_990))
-    #expect(map.keys(in: .all, limit: .max, order: .ascending).compactMap(\.integer) == Array(0..<10) + Array(99_990..<100_000))
+    #expect(
+      map.keys(in: .all, limit: .max, order: .ascending).compactMap(\.integer) == Array(0..<10)
+        + Array(99_990..<100_000))
     for number in Array(0..<10) + Array(99_990..<100_000) {
       #expect(map.removeValue(forKey: SortedMapTests.key(number)) == number)
     }

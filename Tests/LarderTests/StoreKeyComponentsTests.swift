@@ -6,42 +6,43 @@ import Testing
   // MARK: The format
 
   /// The examples of the specification, and what follows from its text.
-  @Test(arguments: [
-    ([.null], [0x00]),
-    ([.bytes(Array("foo\0bar".utf8))], [0x01, 0x66, 0x6F, 0x6F, 0x00, 0xFF, 0x62, 0x61, 0x72, 0x00]),
-    ([.string("F\u{D4}O\0bar")], [0x02, 0x46, 0xC3, 0x94, 0x4F, 0x00, 0xFF, 0x62, 0x61, 0x72, 0x00]),
-    (
-      [.nested([.bytes(Array("foo\0bar".utf8)), .null, .nested([])])],
-      [0x05, 0x01, 0x66, 0x6F, 0x6F, 0x00, 0xFF, 0x62, 0x61, 0x72, 0x00, 0x00, 0xFF, 0x05, 0x00, 0x00]
-    ),
-    ([.nested([])], [0x05, 0x00]),
-    ([.nested([.null])], [0x05, 0x00, 0xFF, 0x00]),
-    ([.nested([.null]), .null], [0x05, 0x00, 0xFF, 0x00, 0x00]),
-    ([.nested([.nested([]), .null])], [0x05, 0x05, 0x00, 0x00, 0xFF, 0x00]),
-    ([.nested([.nested([.null])]), .nested([])], [0x05, 0x05, 0x00, 0xFF, 0x00, 0x00, 0x05, 0x00]),
-    ([.integer(-5_551_212)], [0x11, 0xAB, 0x4B, 0x93]),
-    ([.integer(0)], [0x14]),
-    ([.integer(1)], [0x15, 0x01]),
-    ([.integer(-1)], [0x13, 0xFE]),
-    ([.integer(255)], [0x15, 0xFF]),
-    ([.integer(256)], [0x16, 0x01, 0x00]),
-    ([.integer(-255)], [0x13, 0x00]),
-    ([.integer(-256)], [0x12, 0xFE, 0xFF]),
-    ([.integer(Int128(UInt64.max))], [0x1C, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]),
-    ([.integer(-Int128(UInt64.max))], [0x0C, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00]),
-    ([.integer(Int128(UInt64.max) + 1)], [0x1D, 0x09, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00]),
-    ([.integer(-Int128(UInt64.max) - 1)], [0x0B, 0xF6, 0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]),
-    ([.integer(.max)], [0x1D, 0x10, 0x7F] + [UInt8](repeating: 0xFF, count: 15)),
-    ([.integer(.min)], [0x0B, 0xEF, 0x7F] + [UInt8](repeating: 0xFF, count: 15)),
-    ([.float(-42)], [0x20, 0x3D, 0xD7, 0xFF, 0xFF]),
-    ([.float(0)], [0x20, 0x80, 0x00, 0x00, 0x00]),
-    ([.float(-0.0)], [0x20, 0x7F, 0xFF, 0xFF, 0xFF]),
-    ([.double(1)], [0x21, 0xBF, 0xF0, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00]),
-    ([.double(-.infinity)], [0x21, 0x00, 0x0F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]),
-    ([.boolean(false), .boolean(true)], [0x26, 0x27]),
-    ([.uuid(UUID(uuid: (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)))], [0x30] + Array(0...15)),
-    ([], []),
-  ] as [([KeyComponent], [UInt8])])
+  @Test(
+    arguments: [
+      ([.null], [0x00]),
+      ([.bytes(Array("foo\0bar".utf8))], [0x01, 0x66, 0x6F, 0x6F, 0x00, 0xFF, 0x62, 0x61, 0x72, 0x00]),
+      ([.string("F\u{D4}O\0bar")], [0x02, 0x46, 0xC3, 0x94, 0x4F, 0x00, 0xFF, 0x62, 0x61, 0x72, 0x00]),
+      (
+        [.nested([.bytes(Array("foo\0bar".utf8)), .null, .nested([])])],
+        [0x05, 0x01, 0x66, 0x6F, 0x6F, 0x00, 0xFF, 0x62, 0x61, 0x72, 0x00, 0x00, 0xFF, 0x05, 0x00, 0x00]
+      ),
+      ([.nested([])], [0x05, 0x00]),
+      ([.nested([.null])], [0x05, 0x00, 0xFF, 0x00]),
+      ([.nested([.null]), .null], [0x05, 0x00, 0xFF, 0x00, 0x00]),
+      ([.nested([.nested([]), .null])], [0x05, 0x05, 0x00, 0x00, 0xFF, 0x00]),
+      ([.nested([.nested([.null])]), .nested([])], [0x05, 0x05, 0x00, 0xFF, 0x00, 0x00, 0x05, 0x00]),
+      ([.integer(-5_551_212)], [0x11, 0xAB, 0x4B, 0x93]),
+      ([.integer(0)], [0x14]),
+      ([.integer(1)], [0x15, 0x01]),
+      ([.integer(-1)], [0x13, 0xFE]),
+      ([.integer(255)], [0x15, 0xFF]),
+      ([.integer(256)], [0x16, 0x01, 0x00]),
+      ([.integer(-255)], [0x13, 0x00]),
+      ([.integer(-256)], [0x12, 0xFE, 0xFF]),
+      ([.integer(Int128(UInt64.max))], [0x1C, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]),
+      ([.integer(-Int128(UInt64.max))], [0x0C, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00]),
+      ([.integer(Int128(UInt64.max) + 1)], [0x1D, 0x09, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00]),
+      ([.integer(-Int128(UInt64.max) - 1)], [0x0B, 0xF6, 0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]),
+      ([.integer(.max)], [0x1D, 0x10, 0x7F] + [UInt8](repeating: 0xFF, count: 15)),
+      ([.integer(.min)], [0x0B, 0xEF, 0x7F] + [UInt8](repeating: 0xFF, count: 15)),
+      ([.float(-42)], [0x20, 0x3D, 0xD7, 0xFF, 0xFF]),
+      ([.float(0)], [0x20, 0x80, 0x00, 0x00, 0x00]),
+      ([.float(-0.0)], [0x20, 0x7F, 0xFF, 0xFF, 0xFF]),
+      ([.double(1)], [0x21, 0xBF, 0xF0, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00]),
+      ([.double(-.infinity)], [0x21, 0x00, 0x0F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]),
+      ([.boolean(false), .boolean(true)], [0x26, 0x27]),
+      ([.uuid(UUID(uuid: (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)))], [0x30] + Array(0...15)),
+      ([], []),
+    ] as [([KeyComponent], [UInt8])])
   func isThatOfFoundationDB(_ components: [KeyComponent], _ bytes: [UInt8]) throws {
     let key = StoreKey(components: components)
     #expect(key.bytes == bytes)
@@ -220,10 +221,12 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    [.string("text")], [.bytes([1, 2])], [.nested([.boolean(true)])], [.integer(70_000)], [.integer(.max)], [.integer(.min)],
-    [.float(1)], [.double(1)], [.uuid(UUID())], [.nested([.nested([.string("a\0b")])])],
-  ] as [[KeyComponent]])
+  @Test(
+    arguments: [
+      [.string("text")], [.bytes([1, 2])], [.nested([.boolean(true)])], [.integer(70_000)], [.integer(.max)],
+      [.integer(.min)],
+      [.float(1)], [.double(1)], [.uuid(UUID())], [.nested([.nested([.string("a\0b")])])],
+    ] as [[KeyComponent]])
   func aComponentCutOffIsRefused(_ components: [KeyComponent]) {
     let bytes = StoreKey(components: components).bytes
     for length in 1..<bytes.count {
@@ -236,7 +239,9 @@ import Testing
 
   @Test func garbageIsRefusedOrReadsAsWritten() {
     var random = SeededGenerator()
-    let codes: [UInt8] = [0x00, 0x01, 0x02, 0x05, 0x0B, 0x0C, 0x13, 0x14, 0x15, 0x1C, 0x1D, 0x20, 0x21, 0x26, 0x30, 0xFF]
+    let codes: [UInt8] = [
+      0x00, 0x01, 0x02, 0x05, 0x0B, 0x0C, 0x13, 0x14, 0x15, 0x1C, 0x1D, 0x20, 0x21, 0x26, 0x30, 0xFF,
+    ]
     var accepted = 0
     for round in 0..<60_000 {
       var bytes = random.bytes(count: random.integer(in: 0...(round % 100 == 0 ? 511 : 24)))
@@ -261,22 +266,25 @@ import Testing
     #expect(accepted > 1_000)
   }
 
-  @Test(arguments: [
-    [0x15, 0x00], [0x16, 0x00, 0x01], [0x13, 0xFF], [0x12, 0xFF, 0xFE], [0x0C, 0xFF, 0, 0, 0, 0, 0, 0, 0],
-    [0x1D, 0x00], [0x1D, 0x01, 0x01], [0x1D, 0x08, 1, 2, 3, 4, 5, 6, 7, 8], [0x1D, 0x09, 0, 1, 2, 3, 4, 5, 6, 7, 8],
-    [0x0B, 0xFF], [0x0B, 0xFE, 0xFE], [0x0B, 0xF7, 0, 0, 0, 0, 0, 0, 0, 0], [0x0B, 0xF6, 0xFF, 0, 0, 0, 0, 0, 0, 0, 0],
-  ] as [[UInt8]])
+  @Test(
+    arguments: [
+      [0x15, 0x00], [0x16, 0x00, 0x01], [0x13, 0xFF], [0x12, 0xFF, 0xFE], [0x0C, 0xFF, 0, 0, 0, 0, 0, 0, 0],
+      [0x1D, 0x00], [0x1D, 0x01, 0x01], [0x1D, 0x08, 1, 2, 3, 4, 5, 6, 7, 8], [0x1D, 0x09, 0, 1, 2, 3, 4, 5, 6, 7, 8],
+      [0x0B, 0xFF], [0x0B, 0xFE, 0xFE], [0x0B, 0xF7, 0, 0, 0, 0, 0, 0, 0, 0],
+      [0x0B, 0xF6, 0xFF, 0, 0, 0, 0, 0, 0, 0, 0],
+    ] as [[UInt8]])
   func anIntegerNotInItsShortestFormIsRefused(_ bytes: [UInt8]) {
     expectStoreError(.invalidKey) { try StoreKey(bytes: bytes).components() }
   }
 
-  @Test(arguments: [
-    [0x1D, 0x10, 0x80] + [UInt8](repeating: 0, count: 15),
-    [0x0B, 0xEF, 0x7F] + [UInt8](repeating: 0xFF, count: 14) + [0xFE],
-    [0x1D, 0x11, 0x01] + [UInt8](repeating: 0, count: 16),
-    [0x0B, 0xEE, 0xFE] + [UInt8](repeating: 0, count: 16),
-    [0x1D, 0xFF] + [UInt8](repeating: 1, count: 255),
-  ] as [[UInt8]])
+  @Test(
+    arguments: [
+      [0x1D, 0x10, 0x80] + [UInt8](repeating: 0, count: 15),
+      [0x0B, 0xEF, 0x7F] + [UInt8](repeating: 0xFF, count: 14) + [0xFE],
+      [0x1D, 0x11, 0x01] + [UInt8](repeating: 0, count: 16),
+      [0x0B, 0xEE, 0xFE] + [UInt8](repeating: 0, count: 16),
+      [0x1D, 0xFF] + [UInt8](repeating: 1, count: 255),
+    ] as [[UInt8]])
   func anIntegerBeyond128BitsIsRefused(_ bytes: [UInt8]) {
     expectStoreError(.invalidKey) { try StoreKey(bytes: bytes).components() }
   }
@@ -338,7 +346,8 @@ import Testing
         .integer(Int128(UInt64.max)),
       ])
     let others = StoreKey(
-      components: uuid, Data([1, 2, 3])[1...], [UInt8]([9]), missing, there, KeyComponent.null, AccountNumber(number: 3))
+      components: uuid, Data([1, 2, 3])[1...], [UInt8]([9]), missing, there, KeyComponent.null, AccountNumber(number: 3)
+    )
     #expect(
       try others.components() == [
         .uuid(uuid), .bytes([2, 3]), .bytes([9]), .null, .string("x"), .null, .integer(3),
@@ -360,7 +369,8 @@ import Testing
   @Test func accessorsAnswerForTheirCaseOnly() {
     let uuid = UUID()
     let components: [KeyComponent] = [
-      .null, .bytes([1]), .string("a"), .nested([.null]), .integer(1), .float(1), .double(1), .boolean(true), .uuid(uuid),
+      .null, .bytes([1]), .string("a"), .nested([.null]), .integer(1), .float(1), .double(1), .boolean(true),
+      .uuid(uuid),
     ]
     #expect(components.map(\.bytes) == [nil, [1], nil, nil, nil, nil, nil, nil, nil])
     #expect(components.map(\.string) == [nil, nil, "a", nil, nil, nil, nil, nil, nil])
@@ -380,7 +390,11 @@ import Testing
     #expect(range.contains(StoreKey(components: "a")))
     #expect(range.contains(StoreKey(components: "a", 1)))
     #expect(range.contains(StoreKey(components: "a", KeyComponent.null)))
-    #expect(range.contains(StoreKey(components: "a", UUID(uuid: (255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255)))))
+    #expect(
+      range.contains(
+        StoreKey(
+          components: "a", UUID(uuid: (255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255)))
+      ))
     #expect(!range.contains(StoreKey(components: "a\0")))
     #expect(!range.contains(StoreKey(components: "a\0b")))
     #expect(!range.contains(StoreKey(components: "ab")))

@@ -59,7 +59,8 @@ import Testing
     let pages = another.pages(size: 4)
     #expect(try await pages.page(after: PageCursor(text)).entries.map(\.value) == [4, 5, 6, 7])
     #expect(try await StorePagesTests.values(of: pages.starting(after: PageCursor(text))) == [[4, 5, 6, 7], [8, 9]])
-    #expect(try await StorePagesTests.values(of: pages.starting(after: nil)) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]])
+    #expect(
+      try await StorePagesTests.values(of: pages.starting(after: nil)) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]])
     #expect(try await pages.starting(after: PageCursor(text)).pageCount == 3)
     // Another size may go on where this one stopped.
     #expect(try await another.pages(size: 2).page(after: PageCursor(text)).entries.map(\.value) == [4, 5])
@@ -75,7 +76,8 @@ import Testing
     ] as [(StoreKey, [Int], [Int])] {
       let up = try await store.pages(of: range).page(after: PageCursor(after: after))
       #expect(up.entries.map(\.value) == ascending)
-      let down = try await store.pages(of: range, order: .descending).page(after: PageCursor(after: after, order: .descending))
+      let down = try await store.pages(of: range, order: .descending).page(
+        after: PageCursor(after: after, order: .descending))
       #expect(down.entries.map(\.value) == descending)
     }
   }
@@ -110,11 +112,16 @@ import Testing
       seen += page.entries.map(\.value)
       for _ in 0..<20 {
         let odd = random.integer(in: 0...49) * 2 + 1
-        try store.base.apply([random.integer(in: 0...1) == 0 ? .set(StoreKey(integer: odd), odd) : .remove(StoreKey(integer: odd))])
+        try store.base.apply([
+          random.integer(in: 0...1) == 0 ? .set(StoreKey(integer: odd), odd) : .remove(StoreKey(integer: odd))
+        ])
       }
     }
     let even = seen.filter { $0.isMultiple(of: 2) }
-    #expect(even == (order == .ascending ? Array(stride(from: 0, to: 100, by: 2)) : stride(from: 98, through: 0, by: -2).map { $0 }))
+    #expect(
+      even
+        == (order == .ascending
+          ? Array(stride(from: 0, to: 100, by: 2)) : stride(from: 98, through: 0, by: -2).map { $0 }))
     #expect(Set(seen).count == seen.count)
   }
 

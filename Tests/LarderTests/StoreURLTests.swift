@@ -5,8 +5,10 @@ import Testing
   @Test func splitsAtTheFirstColonAndTakesTheRestAsItIs() throws {
     for (text, scheme, location) in [
       ("json:users.json", "json", "users.json"), ("memory:", "memory", ""), ("json::x", "json", ":x"),
-      ("json:C:\\a b%20c?d#e", "json", "C:\\a b%20c?d#e"), ("json:///tmp/x", "json", "///tmp/x"), ("json:../../x", "json", "../../x"),
-      ("json: x ", "json", " x "), ("json:\u{301}x", "json", "\u{301}x"), ("json:\r\nx", "json", "\r\nx"), ("json:🐄", "json", "🐄"),
+      ("json:C:\\a b%20c?d#e", "json", "C:\\a b%20c?d#e"), ("json:///tmp/x", "json", "///tmp/x"),
+      ("json:../../x", "json", "../../x"),
+      ("json: x ", "json", " x "), ("json:\u{301}x", "json", "\u{301}x"), ("json:\r\nx", "json", "\r\nx"),
+      ("json:🐄", "json", "🐄"),
       ("json:e\u{301}", "json", "e\u{301}"),
     ] {
       let url = try StoreURL(text)
