@@ -4,8 +4,8 @@ import Testing
 @Suite struct JSONTextTests {
   @Test(arguments: [
     "9007199254740993", "18446744073709551616", "-0.0", "-0", "1e308", "1E+308", "1e400", "0.10",
-    "1.0000000000000000001",
-    "123456789012345678901234567890", "1e-400", "true", "null", "\"a  b\"", "\"\\u0041\\/\"", "{}", "[]",
+    "1.0000000000000000001", "123456789012345678901234567890", "1e-400", "true", "null", "\"a  b\"", "\"\\u0041\\/\"",
+    "{}", "[]",
   ])
   func whatIsCompactStaysByteForByte(_ text: String) throws {
     #expect(try JSONText(text).description == text)

@@ -31,12 +31,9 @@ import Testing
 
   @Test(arguments: [
     "", "1", "1a", "1a.", "1d.", ".", "YQ", "a.YQ", "0a.YQ", "2a.YQ", "1b.YQ", "1A.YQ", "11a.YQ", " 1a.YQ", "1a.YQ ",
-    "1a. YQ",
-    "1a.Y", "1a.YWJjY", "1a.YQ=", "1a.YQ==", "1a.YQ===", "1a.=", "1a.====", "1a.YR", "1a.YWJ", "1a.YWL", "1a.+//+",
-    "1a.Y.Q",
-    "1a.YQ\n", "1a.YQ\r\n", "1a.Y\nQ", "1a.YQ\u{0}", "1a.YQ%3D", "1a.Yé", "1a.YQ\u{301}", "1a.\u{301}YQ",
-    "1a.\u{212A}Q", "１a.YQ",
-    "1a.YQYQ\u{FEFF}", "1a.🐄", "null", "{}", "[]",
+    "1a. YQ", "1a.Y", "1a.YWJjY", "1a.YQ=", "1a.YQ==", "1a.YQ===", "1a.=", "1a.====", "1a.YR", "1a.YWJ", "1a.YWL",
+    "1a.+//+", "1a.Y.Q", "1a.YQ\n", "1a.YQ\r\n", "1a.Y\nQ", "1a.YQ\u{0}", "1a.YQ%3D", "1a.Yé", "1a.YQ\u{301}",
+    "1a.\u{301}YQ", "1a.\u{212A}Q", "１a.YQ", "1a.YQYQ\u{FEFF}", "1a.🐄", "null", "{}", "[]",
   ])
   func anyOtherTextIsRefused(_ text: String) {
     let error = expectStoreError(.invalidArgument) { try PageCursor(text) }
