@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderTesting
 import Testing
 
 @Suite struct JSONScannerTests {
@@ -99,6 +100,17 @@ import Testing
       var scanner = JSONScanner(Array(cut.utf8).dropLast())
       #expect(throws: JSONSyntaxError.self, "\(cut.debugDescription)") { try scanner.value() }
     }
+  }
+
+  @Test func startsAtAPlaceOfItsText() throws {
+    let text = Array("xx[1,\n2] y".utf8)
+    var scanner = JSONScanner(text[1...], from: 2)
+    #expect(String(decoding: try scanner.value(), as: UTF8.self) == "[1,\n2]")
+    // Places are told from the beginning of the text, not from where it started.
+    let error = #expect(throws: JSONSyntaxError.self) { try scanner.expectEnd() }
+    #expect(error?.line == 2)
+    #expect(error?.column == 4)
+    #expect(error?.offset == 8)
   }
 
   // MARK: UTF-8

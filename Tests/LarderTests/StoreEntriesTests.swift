@@ -1,4 +1,5 @@
 import Larder
+import LarderTesting
 import Testing
 
 @Suite struct StoreEntriesTests {

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderTesting
 import Testing
 
 @Suite struct StoreKeyTests {

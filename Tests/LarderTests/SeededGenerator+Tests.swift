@@ -1,32 +1,20 @@
 import Foundation
+import LarderTesting
 
-/// Random numbers that can be had again: SplitMix64, from a seed that is printed once for each run of the tests.
-///
-/// The environment variable `LARDER_SEED` gives the seed of an earlier run.
-struct SeededGenerator: RandomNumberGenerator {
-  /// The seed of this run.
-  static let seed: UInt64 = {
+extension SeededGenerator {
+  /// The seed of this run of the tests, printed once; the environment variable `LARDER_SEED` gives that of an earlier run.
+  static let runSeed: UInt64 = {
     let given = ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap { UInt64($0) }
     let seed = given ?? UInt64.random(in: 0...UInt64.max)
     print("LARDER_SEED=\(seed)")
     return seed
   }()
 
-  private var state: UInt64
-
   /// Starts a sequence of its own for a test, so that it does not hang on which other tests run.
   ///
   /// - Parameter test: The name of the test.
   init(_ test: String = #function) {
-    state = test.utf8.reduce(SeededGenerator.seed) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
-  }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
+    self.init(seed: test.utf8.reduce(SeededGenerator.runSeed) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 })
   }
 
   /// A number of a range.
