@@ -201,6 +201,17 @@ import Testing
     #expect(StoreKey(components: Double.infinity) < StoreKey(components: Double.nan))
   }
 
+  @Test func equalComponentsMayMakeTwoKeys() {
+    for (left, right) in [
+      (.string("\u{E9}"), .string("e\u{301}")), (.double(-0.0), .double(0)), (.float(-0.0), .float(0)),
+    ]
+      as [(KeyComponent, KeyComponent)]
+    {
+      #expect(left == right)
+      #expect(StoreKey(components: left) != StoreKey(components: right))
+    }
+  }
+
   // MARK: Bad input
 
   @Test func everyTruncationIsRefusedOrIsAShorterTuple() {
