@@ -82,15 +82,15 @@ public struct StoreError: Error {
 extension StoreError: CustomStringConvertible {
   /// The error for people to read, in one line, without the key.
   public var description: String {
-    text(key: key.map { _ in "<redacted>" })
+    text(key: key.map { _ in "<redacted>" }, underlying: underlying.map { "\($0)" })
   }
 
   /// The error for people to read, in one line, with the key in full.
   public var detailedDescription: String {
-    text(key: key?.description)
+    text(key: key?.description, underlying: underlying.map { ($0 as? StoreError)?.detailedDescription ?? "\($0)" })
   }
 
-  private func text(key: String?) -> String {
+  private func text(key: String?, underlying: String?) -> String {
     var text = "\(code): "
     if !store.isEmpty { text += "\(store): " }
     text += "\(operation): \(message)"

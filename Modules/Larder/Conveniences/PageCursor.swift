@@ -39,9 +39,11 @@ public struct PageCursor: Sendable, Hashable {
       let order, let bytes = Data(base64Encoded: base64 + padding),
       case let key = StoreKey(bytes: bytes), !key.isEmpty, key.count <= StoreKey.maximumLength
     else {
-      throw StoreError(.invalidArgument, during: .page, message: "the text is not that of a page cursor")
+      throw PageCursor.notACursor
     }
     self.init(after: key, order: order)
+    // Base64 has several texts for the same bytes; a cursor has one.
+    guard self.text.utf8.elementsEqual(text.utf8) else { throw PageCursor.notACursor }
   }
 
   /// The cursor as text of letters, digits, "-", "_" and ".", fit for a URL.
@@ -52,6 +54,10 @@ public struct PageCursor: Sendable, Hashable {
     let base64 = Data(key.bytes).base64EncodedString()
     return PageCursor.mark(of: order)
       + base64.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+  }
+
+  private static var notACursor: StoreError {
+    StoreError(.invalidArgument, during: .page, message: "the text is not that of a page cursor")
   }
 
   private static let markLength = 3

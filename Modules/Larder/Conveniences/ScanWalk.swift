@@ -3,26 +3,32 @@ struct ScanWalk: Sendable {
   /// How many entries are read at once.
   static let sliceSize = 256
 
-  private(set) var remaining: KeyRange
   let order: ScanOrder
-  private(set) var isFinished = false
+  private var remaining: KeyRange?
 
   init(range: KeyRange, order: ScanOrder) {
     remaining = range
     self.order = order
   }
 
+  /// Takes out the part that is still to be read; `nil` where there is none.
+  ///
+  /// What is taken out is gone until ``advance(in:count:lastKey:)`` gives back the rest: a walk whose reading failed is
+  /// at its end, as an iterator that threw must be.
+  mutating func takeRemaining() -> KeyRange? {
+    defer { remaining = nil }
+    return remaining
+  }
+
   /// Notes that a slice was read.
   ///
   /// - Parameters:
-  ///   - count: How many entries it had.
+  ///   - range: The part of the range that ``takeRemaining()`` gave.
+  ///   - count: How many entries the slice had.
   ///   - lastKey: The key of its last entry.
-  mutating func advance(count: Int, lastKey: StoreKey?) {
-    guard count >= ScanWalk.sliceSize, let lastKey else {
-      isFinished = true
-      return
-    }
-    remaining = remaining.part(beyond: lastKey, in: order)
+  mutating func advance(in range: KeyRange, count: Int, lastKey: StoreKey?) {
+    guard count >= ScanWalk.sliceSize, let lastKey else { return }
+    remaining = range.part(beyond: lastKey, in: order)
   }
 }
 

@@ -18,7 +18,7 @@ public struct StoreEntries<Store: DataStore>: AsyncSequence, Sendable {
     var walk: ScanWalk
     var slice: ArraySlice<StoreEntry<Store.Value>> = []
 
-    /// The next entry, or `nil` at the end.
+    /// The next entry, or `nil` at the end and after an error.
     ///
     /// - Parameter actor: Where the caller runs; the loop `for try await` passes it by itself.
     /// - Throws: What ``DataStore/entries(in:limit:order:)`` throws; `CancellationError` where the task was cancelled and
@@ -26,10 +26,10 @@ public struct StoreEntries<Store: DataStore>: AsyncSequence, Sendable {
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws -> StoreEntry<Store.Value>? {
-      if slice.isEmpty, !walk.isFinished {
+      if slice.isEmpty, let range = walk.takeRemaining() {
         try Task.checkCancellation()
-        slice = try await store.entries(in: walk.remaining, limit: ScanWalk.sliceSize, order: walk.order)[...]
-        walk.advance(count: slice.count, lastKey: slice.last?.key)
+        slice = try await store.entries(in: range, limit: ScanWalk.sliceSize, order: walk.order)[...]
+        walk.advance(in: range, count: slice.count, lastKey: slice.last?.key)
       }
       return slice.popFirst()
     }

@@ -18,7 +18,7 @@ public struct StoreKeys<Store: DataStore>: AsyncSequence, Sendable {
     var walk: ScanWalk
     var slice: ArraySlice<StoreKey> = []
 
-    /// The next key, or `nil` at the end.
+    /// The next key, or `nil` at the end and after an error.
     ///
     /// - Parameter actor: Where the caller runs; the loop `for try await` passes it by itself.
     /// - Throws: What ``DataStore/keys(in:limit:order:)`` throws; `CancellationError` where the task was cancelled and
@@ -26,10 +26,10 @@ public struct StoreKeys<Store: DataStore>: AsyncSequence, Sendable {
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws -> StoreKey? {
-      if slice.isEmpty, !walk.isFinished {
+      if slice.isEmpty, let range = walk.takeRemaining() {
         try Task.checkCancellation()
-        slice = try await store.keys(in: walk.remaining, limit: ScanWalk.sliceSize, order: walk.order)[...]
-        walk.advance(count: slice.count, lastKey: slice.last)
+        slice = try await store.keys(in: range, limit: ScanWalk.sliceSize, order: walk.order)[...]
+        walk.advance(in: range, count: slice.count, lastKey: slice.last)
       }
       return slice.popFirst()
     }

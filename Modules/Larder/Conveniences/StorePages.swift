@@ -98,7 +98,7 @@ public struct StorePages<Store: DataStore>: AsyncSequence, Sendable {
       self.pages = pages
     }
 
-    /// The next page, or `nil` at the end.
+    /// The next page, or `nil` at the end and after an error.
     ///
     /// - Parameter actor: Where the caller runs; the loop `for try await` passes it by itself.
     /// - Throws: What ``StorePages/page(after:)`` throws; `CancellationError` where the task was cancelled.
@@ -106,6 +106,7 @@ public struct StorePages<Store: DataStore>: AsyncSequence, Sendable {
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws -> StorePage<Store.Value>? {
       guard !isFinished else { return nil }
+      isFinished = true
       try Task.checkCancellation()
       let page = try await pages.page(after: cursor)
       cursor = page.next

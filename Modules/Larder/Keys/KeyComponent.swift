@@ -10,6 +10,9 @@ public import Foundation
 /// component, then by their second, and so on. Components of different types sort by type, in the order of the cases
 /// below; `.integer` sorts by value across all widths.
 ///
+/// Components are equal as their values are in Swift: composed and decomposed text is, and so are -0.0 and 0.0, though
+/// they make two keys. Compare the keys where that matters.
+///
 /// Source of the format: FoundationDB, "Tuple encoding specification", `design/tuple.md` in its repository.
 public enum KeyComponent: Sendable, Hashable {
   /// Nothing at all; it sorts before everything else. Type code 0x00.

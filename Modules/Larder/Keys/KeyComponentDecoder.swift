@@ -53,13 +53,13 @@ struct KeyComponentDecoder {
     case KeyComponentCode.nested:
       return .nested(try nestedComponents())
     case KeyComponentCode.longNegative:
-      return .integer(try integer(length: Int(~(try next())), isNegative: true))
+      return .integer(try longInteger(length: ~(try next()), isNegative: true))
     case KeyComponentCode.longNegative + 1..<KeyComponentCode.zero:
       return .integer(try integer(length: Int(KeyComponentCode.zero - code), isNegative: true))
     case KeyComponentCode.zero..<KeyComponentCode.longPositive:
       return .integer(try integer(length: Int(code - KeyComponentCode.zero), isNegative: false))
     case KeyComponentCode.longPositive:
-      return .integer(try integer(length: Int(try next()), isNegative: false))
+      return .integer(try longInteger(length: try next(), isNegative: false))
     case KeyComponentCode.float:
       return .float(Float(bitPattern: KeyComponentCode.unordered(try bigEndian())))
     case KeyComponentCode.double:
@@ -99,6 +99,11 @@ struct KeyComponentDecoder {
         components.append(try component(code: code))
       }
     }
+  }
+
+  private mutating func longInteger(length: UInt8, isNegative: Bool) throws -> Int128 {
+    guard length > 8 else { throw malformed("an integer is not in its shortest form") }
+    return try integer(length: Int(length), isNegative: isNegative)
   }
 
   private mutating func integer(length: Int, isNegative: Bool) throws -> Int128 {

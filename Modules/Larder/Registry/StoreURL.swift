@@ -23,12 +23,13 @@ public struct StoreURL: Sendable, Hashable {
   /// - Parameter text: The scheme, a colon, and the place.
   /// - Throws: ``StoreError`` with ``StoreError/Code/invalidArgument`` where there is no scheme.
   public init(_ text: String) throws {
-    guard let colon = text.firstIndex(of: ":"), colon > text.startIndex else {
+    // Looked for among the bytes: a colon and a combining mark behind it are one character.
+    guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), colon > text.startIndex else {
       throw StoreError(
         .invalidArgument, during: .open, store: text,
         message: "a store URL is a scheme, a colon and a place, like json:users.json")
     }
-    self.init(scheme: String(text[..<colon]), location: String(text[text.index(after: colon)...]))
+    self.init(scheme: String(text[..<colon]), location: String(text[text.utf8.index(after: colon)...]))
   }
 }
 

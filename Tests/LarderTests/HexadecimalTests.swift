@@ -1,0 +1,28 @@
+import Larder
+import Testing
+
+@Suite struct HexadecimalTests {
+  @Test func everyByteRoundTrips() {
+    let bytes = Array(UInt8.min...UInt8.max)
+    let text = Hexadecimal.text(of: bytes)
+    #expect(text.hasPrefix("000102") && text.hasSuffix("fdfeff"))
+    #expect(text.count == 512)
+    #expect(Hexadecimal.bytes(of: Array(text.utf8)) == bytes)
+    #expect(Hexadecimal.bytes(of: Array(text.uppercased().utf8)) == bytes)
+    #expect(Hexadecimal.digits(of: bytes) == Array(text.utf8))
+  }
+
+  @Test func nothingIsNothing() {
+    #expect(Hexadecimal.text(of: []).isEmpty)
+    #expect(Hexadecimal.bytes(of: []) == [])
+  }
+
+  @Test(arguments: ["0", "000", "0g", "g0", "/0", ":0", "@0", "G0", "`0", " 0", "0 ", "+1", "-1", "0x", "\u{E9}"])
+  func whatIsNoPairOfDigitsIsRefused(_ digits: String) {
+    #expect(Hexadecimal.bytes(of: Array(digits.utf8)) == nil)
+  }
+
+  @Test func readsJustTheWindowOfASlice() {
+    #expect(Hexadecimal.bytes(of: Array("zz80c0zz".utf8)[2..<6]) == [0x80, 0xC0])
+  }
+}

@@ -1,0 +1,21 @@
+import Larder
+import LarderTesting
+import Testing
+
+@Suite struct RawCodecTests {
+  @Test func bytesStayAsTheyAre() {
+    var random = SeededGenerator()
+    for value in [[], [0], Array(UInt8.min...UInt8.max), [0x00, 0x80, 0xC0, 0xFF], random.bytes(count: 100_000)] {
+      var bytes: [UInt8] = [9]
+      RawCodec.raw.encode(value, into: &bytes)
+      #expect(bytes == [9] + value)
+      #expect(value.withUnsafeBytes { RawCodec.raw.decode($0.bytes) } == value)
+    }
+  }
+
+  @Test func isNamed() {
+    func name(of codec: some Codec<[UInt8]>) -> String { codec.name }
+    #expect(name(of: .raw) == "raw")
+    #expect(RawCodec().format == .binary)
+  }
+}

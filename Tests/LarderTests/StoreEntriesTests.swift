@@ -1,0 +1,126 @@
+import Larder
+import LarderTesting
+import Testing
+
+@Suite struct StoreEntriesTests {
+  private static func values<Store: DataStore<Int>>(of walk: StoreEntries<Store>) async throws -> [Int] {
+    var values: [Int] = []
+    for try await entry in walk { values.append(entry.value) }
+    return values
+  }
+
+  @Test(arguments: [0, 1, 255, 256, 257, 511, 512, 513, 1_000], ScanOrder.allCases)
+  func goesThroughEverythingOnce(_ count: Int, _ order: ScanOrder) async throws {
+    let store = ProbedStore<Int>()
+    try store.fill(0..<count)
+    let expected = order == .ascending ? Array(0..<count) : (0..<count).reversed()
+    #expect(try await StoreEntriesTests.values(of: store.entries(order: order)) == expected)
+    // 256 at a time: a full slice may not have been the last.
+    #expect(store.operations == [StoreOperation](repeating: .entries, count: count / 256 + 1))
+  }
+
+  @Test(arguments: ScanOrder.allCases) func staysWithinItsRange(_ order: ScanOrder) async throws {
+    let store = ProbedStore<Int>()
+    try store.fill(0..<1_000)
+    for (lower, upper) in [(100, 900), (0, 256), (256, 512), (999, 1_000), (500, 500), (600, 400)] {
+      let range = StoreKey(integer: lower)..<StoreKey(integer: upper)
+      let expected = lower < upper ? Array(lower..<upper) : []
+      let values = try await StoreEntriesTests.values(of: store.entries(in: range, order: order))
+      #expect(values == (order == .ascending ? expected : expected.reversed()))
+    }
+  }
+
+  @Test func canBeWalkedAgain() async throws {
+    let store = ProbedStore<Int>()
+    try store.fill(0..<300)
+    let walk = store.entries()
+    #expect(try await StoreEntriesTests.values(of: walk).count == 300)
+    try store.fill(300..<400)
+    #expect(try await StoreEntriesTests.values(of: walk).count == 400)
+  }
+
+  @Test(arguments: ScanOrder.allCases) func whatIsThereThroughoutAppearsOnce(_ order: ScanOrder) async throws {
+    // Even numbers stay; odd ones come and go before, at and behind the place of the walk, within its slices and between.
+    var random = SeededGenerator("whatIsThereThroughoutAppearsOnce \(order)")
+    let store = ProbedStore<Int>()
+    let numbers = Array(stride(from: 0, to: 2_000, by: 2))
+    try store.fill(numbers)
+    var seen: [Int] = []
+    for try await entry in store.entries(order: order) {
+      seen.append(entry.value)
+      for _ in 0..<2 {
+        let odd = random.integer(in: 0...999) * 2 + 1
+        let key = StoreKey(integer: odd)
+        try store.base.apply([random.integer(in: 0...2) > 0 ? .set(key, odd) : .remove(key)])
+      }
+      if seen.count % 100 == 0 {
+        let place = StoreKey(integer: seen.last ?? 0)
+        try store.base.apply([.removeAll(.only(place)), .set(place, seen.last ?? 0)])
+      }
+    }
+    let even = seen.filter { $0.isMultiple(of: 2) }
+    #expect(even == (order == .ascending ? numbers : numbers.reversed()))
+    #expect(seen == (order == .ascending ? seen.sorted() : seen.sorted(by: >)))
+    #expect(Set(seen).count == seen.count)
+  }
+
+  @Test func endsWhereTheRestIsGone() async throws {
+    let store = ProbedStore<Int>()
+    try store.fill(0..<600)
+    var iterator = store.entries().makeAsyncIterator()
+    for _ in 0..<256 { #expect(try await iterator.next() != nil) }
+    try store.base.apply([.removeAll(.all)])
+    for _ in 0..<3 { #expect(try await iterator.next() == nil) }
+    try store.fill(0..<600)
+    #expect(try await iterator.next() == nil)
+  }
+
+  @Test func stoppingEarlyReadsNoFurther() async throws {
+    let store = ProbedStore<Int>()
+    try store.fill(0..<1_000)
+    var seen = 0
+    for try await _ in store.entries() {
+      seen += 1
+      if seen == 300 { break }
+    }
+    #expect(store.operations.count == 2)
+  }
+
+  @Test func anErrorEndsTheWalk() async throws {
+    let store = ProbedStore<Int> { _, index in
+      if index == 1 { throw StoreError(.ioFailed, during: .entries, message: "the disk is gone") }
+    }
+    try store.fill(0..<600)
+    var iterator = store.entries().makeAsyncIterator()
+    for _ in 0..<256 { #expect(try await iterator.next() != nil) }
+    await expectStoreError(.ioFailed) { try await iterator.next() }
+    #expect(try await iterator.next() == nil)
+    #expect(store.operations.count == 2)
+  }
+
+  @Test func aCancelledTaskGetsWhatWasReadAndNoMore() async throws {
+    let store = ProbedStore<Int>()
+    try store.fill(0..<600)
+    let seen = await Task {
+      var seen = 0
+      do {
+        for try await _ in store.entries() {
+          seen += 1
+          withUnsafeCurrentTask { $0?.cancel() }
+        }
+        Issue.record("the walk went on")
+      } catch {
+        #expect(error is CancellationError)
+      }
+      return seen
+    }.value
+    #expect(seen == 256)
+    #expect(store.operations.count == 1)
+  }
+
+  @Test func aClosedStoreSaysSo() async throws {
+    let store = ProbedStore<Int>()
+    store.base.close()
+    await expectStoreError(.closed) { try await StoreEntriesTests.values(of: store.entries()) }
+  }
+}

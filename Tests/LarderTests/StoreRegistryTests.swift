@@ -1,0 +1,66 @@
+import Larder
+import Testing
+
+@Suite struct StoreRegistryTests {
+  /// Opens stores in memory named after everything it was told.
+  private struct EchoProvider: StoreProvider {
+    let scheme: String
+    let summary: String
+
+    func open<Value: Sendable>(
+      _ url: StoreURL, codec: any Codec<Value>, options: StoreOptions
+    ) async throws -> AnyDataStore<Value> {
+      if url.location == "broken" { throw StoreError(.corrupted, during: .open, message: "broken") }
+      return AnyDataStore(
+        MemoryStore<Value>(name: "\(summary) \(url) \(codec.name) \(options.createsIfMissing) \(options.durability)"))
+    }
+  }
+
+  @Test func opensByScheme() async throws {
+    let registry = StoreRegistry(providers: [MemoryStoreProvider(), EchoProvider(scheme: "echo", summary: "first")])
+    let store = try await registry.open("memory:", codec: .json(Int.self))
+    try await store.setValue(1, forKey: "a")
+    #expect(try await store["a"] == 1)
+    #expect(store.information.name == "memory")
+    #expect(store.information.acknowledgement == .volatile)
+    // Each opening of memory is a store of its own.
+    #expect(try await registry.open("memory:", codec: .json(Int.self)).count() == 0)
+    #expect(try await registry.open("memory:name", codec: .raw).information.name == "name")
+  }
+
+  @Test func handsOnEverything() async throws {
+    let registry = StoreRegistry(providers: [EchoProvider(scheme: "echo", summary: "first")])
+    let store = try await registry.open("echo:a:b", codec: .raw)
+    #expect(store.information.name == "first echo:a:b raw true synced")
+    let options = StoreOptions(createsIfMissing: false, durability: .buffered)
+    let other = try await registry.open(StoreURL(scheme: "echo", location: ""), codec: .jsonText, options: options)
+    #expect(other.information.name == "first echo: json false buffered")
+    await expectStoreError(.corrupted) { try await registry.open("echo:broken", codec: .raw) }
+  }
+
+  @Test func theLaterOfTwoCounts() async throws {
+    var registry = StoreRegistry(providers: [
+      EchoProvider(scheme: "b", summary: "first"), EchoProvider(scheme: "b", summary: "second"),
+    ])
+    #expect(try await registry.open("b:", codec: .raw).information.name.hasPrefix("second"))
+    registry.register(EchoProvider(scheme: "b", summary: "third"))
+    registry.register(EchoProvider(scheme: "a", summary: "other"))
+    #expect(registry.providers.map(\.scheme) == ["a", "b"])
+    #expect(registry.providers.map(\.summary) == ["other", "third"])
+  }
+
+  @Test func anUnknownSchemeIsRefused() async throws {
+    let registry = StoreRegistry(providers: [MemoryStoreProvider()])
+    let error = await expectStoreError(.unsupported) { try await registry.open("lmdb:x", codec: .raw) }
+    #expect(error?.message.contains("memory:") == true)
+    await expectStoreError(.unsupported) { try await StoreRegistry().open("memory:", codec: .raw) }
+    await expectStoreError(.invalidArgument) { try await registry.open("memory", codec: .raw) }
+  }
+
+  @Test func memoryIsNeverThereAlready() async throws {
+    let registry = StoreRegistry(providers: [MemoryStoreProvider()])
+    await expectStoreError(.notFound) {
+      try await registry.open("memory:", codec: .raw, options: StoreOptions(createsIfMissing: false))
+    }
+  }
+}
