@@ -30,11 +30,13 @@ enum ApplicationDataFolder {
   /// The folder of this application, by what the process knows of itself.
   static var current: String {
     let process = ProcessInfo.processInfo
+    var home = URL.homeDirectory.path()
+    while home.hasSuffix("/") { home.removeLast() }
     #if canImport(Darwin)
     let application = Bundle.main.bundleIdentifier ?? process.processName
     #else
     let application = process.processName
     #endif
-    return path(application: application, environment: process.environment, home: URL.homeDirectory.path())
+    return path(application: application, environment: process.environment, home: home)
   }
 }

@@ -43,6 +43,11 @@ struct JSONJournal {
       number += 1
       guard let content = try JSONJournal.content(of: line, number: number) else {
         firstBadLine = firstBadLine ?? number
+        // Where it is the line end that was damaged, the next line is a part of this one, and what it says counts.
+        for part in JSONJournalLine.parts(of: line) {
+          guard case .batch(_, let durable)? = try JSONJournal.content(of: part, number: number) else { continue }
+          guard durable <= size else { throw Problem.damaged(line: number, reason: "its line end is damaged") }
+        }
         continue
       }
       guard case .batch(let changes, let durable) = content else {

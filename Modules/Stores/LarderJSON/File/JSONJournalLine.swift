@@ -122,6 +122,11 @@ enum JSONJournalLine {
     }
   }
 
+  /// What could be lines of their own within a line that cannot be read.
+  static func parts(of line: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
+    line.indices.dropFirst().filter { line[$0] == mark[0] && line[$0...].starts(with: mark) }.map { line[$0...] }
+  }
+
   private static func changes(_ scanner: inout JSONScanner) throws -> [Change<ArraySlice<UInt8>>] {
     var changes: [Change<ArraySlice<UInt8>>] = []
     try scanner.expect(UInt8(ascii: "["))

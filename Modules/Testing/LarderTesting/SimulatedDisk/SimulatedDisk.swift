@@ -249,13 +249,19 @@ struct SimulatedDisk {
     if case .short = course { count = (count + 1) / 2 }
     if let capacity {
       let size = nodes[node]?.content.count ?? 0
-      let free = max(0, capacity - nodes.values.reduce(0) { $0 + $1.content.count })
+      let free = max(0, capacity - usedSpace)
       count = min(count, free + max(0, size - offset))
       if count == 0, !bytes.isEmpty { throw FileError(.write, path: path, errorNumber: ENOSPC) }
     }
     nodes[node]?.change(.write(bytes: Array(bytes.prefix(count)), offset: offset))
     try end(course, .write, path)
     return count
+  }
+
+  /// The bytes of all files that have a name or are open.
+  private var usedSpace: Int {
+    Set(nodes.values.flatMap(\.names.values)).union(openFiles.values)
+      .reduce(0) { $0 + (nodes[$1]?.content.count ?? 0) }
   }
 
   mutating func truncate(_ file: Int, _ path: String, to size: Int) throws(FileError) {

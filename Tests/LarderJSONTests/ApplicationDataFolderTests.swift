@@ -1,0 +1,23 @@
+import Testing
+
+@testable import LarderJSON
+
+@Suite struct ApplicationDataFolderTests {
+  private func path(_ environment: [String: String]) -> String {
+    ApplicationDataFolder.path(application: "app", environment: environment, home: "/home/ada")
+  }
+
+  #if os(Linux)
+  @Test func followsTheBaseDirectorySpecification() {
+    #expect(path([:]) == "/home/ada/.local/share/app")
+    #expect(path(["XDG_DATA_HOME": "/data"]) == "/data/app")
+    #expect(path(["XDG_DATA_HOME": ""]) == "/home/ada/.local/share/app")
+    #expect(path(["XDG_DATA_HOME": "relative"]) == "/home/ada/.local/share/app", "the specification has it ignored")
+  }
+  #endif
+
+  @Test func isAbsoluteForThisProcess() {
+    #expect(ApplicationDataFolder.current.hasPrefix("/"))
+    #expect(!ApplicationDataFolder.current.contains("//"))
+  }
+}

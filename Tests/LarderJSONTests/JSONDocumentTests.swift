@@ -1,0 +1,122 @@
+import Foundation
+import Larder
+import LarderTesting
+import Testing
+
+@testable import LarderJSON
+
+@Suite struct JSONDocumentTests {
+  private func document(_ text: String) throws -> JSONDocument { try JSONDocument(Array(text.utf8)) }
+
+  private func texts(_ document: JSONDocument) -> [StoreKey: String] {
+    var texts: [StoreKey: String] = [:]
+    document.entries.forEach { texts[$0] = String(decoding: $1, as: UTF8.self) }
+    return texts
+  }
+
+  private func written(_ document: JSONDocument) throws -> String {
+    var bytes: [UInt8] = []
+    try document.write { bytes += $0 }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  @Test func isWrittenOneEntryOnALineKeysInOrder() throws {
+    var document = JSONDocument(codecName: "json")
+    #expect(try written(document) == "{\"larder\":1,\"entries\":{}}\n")
+    for (key, text) in [("b", "2"), ("a", "[1]"), ("\"\n", "null")] as [(StoreKey, String)] {
+      _ = document.entries.setValue(Array(text.utf8)[...], forKey: key)
+    }
+    #expect(
+      try written(document) == """
+        {"larder":1,"entries":{
+        "\\"\\n":null,
+        "a":[1],
+        "b":2
+        }}
+
+        """)
+    document.codecName = "raw"
+    #expect(try written(document).hasPrefix("{\"larder\":1,\"codec\":\"raw\",\"entries\":{\n"))
+  }
+
+  @Test func isReadHoweverAPersonLaysItOut() throws {
+    let document = try document(
+      """
+      \u{FEFF}
+      { "entries" : { "b" : { "x" : [ 1 ,
+            2 ] } , "a":1e308,"\\u0061b":"\\u00e9" } ,
+        "larder" : 1 }
+
+      """)
+    #expect(document.codecName == "json")
+    #expect(texts(document) == ["a": "1e308", "ab": "\"\\u00e9\"", "b": "{ \"x\" : [ 1 ,\n      2 ] }"])
+    #expect(document.entries.keys(in: .all, limit: .max, order: .ascending) == ["a", "ab", "b"])
+  }
+
+  @Test(arguments: [
+    ("", 1, 1), (" \n ", 2, 2), ("{", 1, 2), ("nonsense", 1, 1), ("{\"larder\":1,\"entries\":{\"a\":}}", 1, 28),
+    ("{\"larder\":1,\"entries\":{\n\"a\":1\n\"b\":2\n}}", 3, 1),
+    ("{\"larder\":1,\"entries\":{\"a\":1,\n \"a\":2}}", 2, 2),
+    ("{\"larder\":1,\"entries\":{\"a\":1,\"\\u0061\":2}}", 1, 30),
+    ("{\"larder\":1,\"entries\":{\"\":1}}", 1, 24), ("{\"larder\":1,\"entries\":{},\"entries\":{}}", 1, 26),
+    ("{\"larder\":1,\"larder\":1,\"entries\":{}}", 1, 13), ("{\"larder\":1}", 1, 1),
+    ("{\"larder\":1,\"entries\":{},\"note\":1}", 1, 26), ("{\"larder\":1,\"entries\":{}} x", 1, 27),
+    ("{\"larder\":1,\"entries\":[]}", 1, 23), ("{\"larder\":1,\"codec\":7,\"entries\":{}}", 1, 21),
+    ("{\"larder\":1,\"entries\":{\"keyBytes:8\":1}}", 1, 24), ("{\"larder\":1,\"entries\":{\"keyBytes:\":1}}", 1, 24),
+    ("{\"larder\":1,\"entries\":{\"keyBytes:61\":1,\"a\":1}}", 1, 40),
+  ]) func damageIsNamedByLineAndColumn(_ text: String, _ line: Int, _ column: Int) throws {
+    do {
+      _ = try document(text)
+      Issue.record("\(text) was read")
+    } catch JSONDocument.Problem.damaged(let error) {
+      #expect(error.line == line && error.column == column, "\(error)")
+    }
+  }
+
+  @Test(arguments: [
+    "[]", "7", "\"text\"", "null", "{}", "{\"name\":\"x\"}", "{\"larder\":\"1\",\"entries\":{}}", "{\"larder\":0}",
+  ])
+  func otherJSONIsForeign(_ text: String) throws {
+    do {
+      _ = try document(text)
+      Issue.record("\(text) was read")
+    } catch JSONDocument.Problem.foreign {}
+  }
+
+  @Test(arguments: ["{\"larder\":2,\"entries\":{}}", "{\"larder\":2,\"pages\":[]}", "{\"pages\":[],\"larder\":17}"])
+  func newerVersionsAreKnownAsSuch(_ text: String) throws {
+    do {
+      _ = try document(text)
+      Issue.record("\(text) was read")
+    } catch JSONDocument.Problem.newerVersion {}
+  }
+
+  @Test func noTruncationIsEverRead() throws {
+    let text = Array("{\"larder\":1,\"codec\":\"json\",\"entries\":{\n\"a\":{\"x\":[1,\"é\"]},\n\"b\":null\n}}\n".utf8)
+    _ = try JSONDocument(text)
+    // Without its last byte, a line end, the document is still whole.
+    for count in 0..<text.count - 1 {
+      #expect(throws: JSONDocument.Problem.self, "\(count) bytes") { _ = try JSONDocument(Array(text.prefix(count))) }
+    }
+  }
+
+  @Test func keysOfAnyBytesRoundTripAndNeverCollide() throws {
+    var generator = SeededGenerator(seed: 7)
+    var keys: Set<StoreKey> = [
+      StoreKey(bytes: [0]), "keyBytes:", "keyBytes:61", "keybytes:61", "keyBytes:keyBytes:", "/", "../x", "é",
+      "e\u{301}",
+      StoreKey(bytes: [0x80]), StoreKey(bytes: [0xC0]), StoreKey(bytes: Array("keyBytes:".utf8) + [0xFF]),
+      StoreKey(bytes: 0..<32), "\u{7F}\"\\", "🐄",
+    ]
+    for _ in 0..<2_000 {
+      let count = Int.random(in: 1...6, using: &generator)
+      let pool: [UInt8] = [0, 0x1F, 0x22, 0x5C, 0x61, 0x80, 0xC3, 0xA9, 0xED, 0xF0]
+      keys.insert(StoreKey(bytes: (0..<count).map { _ in pool.randomElement(using: &generator) ?? 0 }))
+    }
+    var document = JSONDocument(codecName: "json")
+    for key in keys { _ = document.entries.setValue(Array("\(key.hashValue)".utf8)[...], forKey: key) }
+    let read = try self.document(written(document))
+    #expect(texts(read) == texts(document))
+    #expect(read.entries.count == keys.count)
+  }
+}

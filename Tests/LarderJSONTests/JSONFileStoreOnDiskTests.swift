@@ -1,0 +1,122 @@
+import Foundation
+import Larder
+import LarderJSON
+import Testing
+
+/// What only the real file system and programs that no one here wrote can tell.
+@Suite struct JSONFileStoreOnDiskTests {
+  let folder = FileManager.default.temporaryDirectory.path + "/LarderJSONTests-\(UUID().uuidString)"
+
+  init() throws {
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+  }
+
+  private func output(of command: String, _ arguments: String...) throws -> String {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = [command] + arguments
+    let pipe = Pipe()
+    process.standardOutput = pipe
+    try process.run()
+    let data = pipe.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    try #require(process.terminationStatus == 0, "\(command) failed")
+    return String(decoding: data, as: UTF8.self)
+  }
+
+  struct User: Codable, Equatable {
+    var name: String
+    var age: Int?
+  }
+
+  @Test func otherProgramsReadTheDocumentAndTheJournal() async throws {
+    let path = "\(folder)/users.json"
+    let store = try await JSONFileStore<User>(path: path)
+    try await store.setValue(User(name: "Ada \"\u{1}é🐄", age: 36), forKey: "user:1")
+    try await store.setValue(User(name: "Bob", age: nil), forKey: StoreKey(bytes: [0x80]))
+    #expect(try output(of: "jq", "-c", ".changes[0].value.age // .journal", path + ".journal") == "1\n36\nnull\n")
+    try await store.close()
+    #expect(try output(of: "jq", "-r", ".entries[\"user:1\"].name", path) == "Ada \"\u{1}é🐄\n")
+    #expect(try output(of: "jq", "-c", ".entries | keys", path) == "[\"keyBytes:80\",\"user:1\"]\n")
+    _ = try output(of: "python3", "-m", "json.tool", path)
+  }
+
+  @Test func theChecksumsAreThoseOfThePublishedAlgorithm() async throws {
+    let path = "\(folder)/sums.json"
+    let store = try await JSONFileStore<[String]>(path: path)
+    for number in 0..<20 { try await store.setValue(["é", "\(number)"], forKey: "\(number)") }
+    // CRC-32C bit by bit, as RFC 3720 defines it.
+    let script = """
+      import json, sys
+      def crc32c(data):
+        crc = 0xFFFFFFFF
+        for byte in data:
+          crc ^= byte
+          for _ in range(8): crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+        return crc ^ 0xFFFFFFFF
+      lines = open(sys.argv[1], "rb").read().splitlines()
+      print(len(lines), all(int(json.loads(l)["crc32c"], 16) == crc32c(l[l.index(b",") + 1:]) for l in lines))
+      """
+    #expect(try output(of: "python3", "-c", script, path + ".journal") == "21 True\n")
+    try await store.close()
+  }
+
+  @Test func symbolicLinksLeadToOneStoreAndStay() async throws {
+    let link = "\(folder)/link.json"
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "real.json")
+    let store = try await JSONFileStore<Int>(path: link)
+    do {
+      _ = try await JSONFileStore<Int>(path: "\(folder)/real.json")
+      Issue.record("the same file was opened twice")
+    } catch StoreError.Code.locked {}
+    try await store.setValue(1, forKey: "a")
+    try await store.close()
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "real.json")
+    let again = try await JSONFileStore<Int>(path: "\(folder)/real.json", createsIfMissing: false)
+    #expect(try again.value(forKey: "a") == 1)
+  }
+
+  @Test func aDocumentWithASecondNameIsRefused() async throws {
+    let path = "\(folder)/one.json"
+    try await JSONFileStore<Int>(path: path).close()
+    try FileManager.default.linkItem(atPath: path, toPath: "\(folder)/two.json")
+    do {
+      _ = try await JSONFileStore<Int>(path: path)
+      Issue.record("it was opened")
+    } catch StoreError.Code.unsupported {}
+  }
+
+  @Test func aMissingFolderIsNamed() async throws {
+    do {
+      _ = try await JSONFileStore<Int>(path: "\(folder)/no/store.json")
+      Issue.record("it was opened")
+    } catch let error as StoreError {
+      #expect(error.code == .notFound && error.description.contains("\(folder)/no"))
+    }
+  }
+
+  @Test(arguments: ["", ".", "..", ".hidden", "a/b", "/", "a\0b"]) func aNameThatIsNoFileNameIsRefused(_ name: String)
+    async
+  {
+    do {
+      _ = try await JSONFileStore<Int>(name: name)
+      Issue.record("it was opened")
+    } catch StoreError.Code.invalidArgument {
+    } catch {
+      Issue.record(error)
+    }
+  }
+
+  @Test func theRegistryOpensItByURL() async throws {
+    let registry = StoreRegistry(providers: [JSONFileStoreProvider()])
+    let path = "\(folder)/a:b.json"
+    let store = try await registry.open("json:\(path)", codec: .json(Int.self))
+    try await store.setValue(1, forKey: "a")
+    try await store.close()
+    #expect(FileManager.default.fileExists(atPath: path))
+    do {
+      _ = try await registry.open("json:", codec: .json(Int.self))
+      Issue.record("it was opened")
+    } catch StoreError.Code.invalidArgument {}
+  }
+}

@@ -1,0 +1,377 @@
+import Foundation
+import Larder
+import LarderFiles
+import LarderTesting
+import Testing
+
+@testable import LarderJSON
+
+@Suite struct JSONFileStoreTests {
+  let disk = SimulatedFileSystem(seed: 1)
+
+  private func store(
+    durability: Durability = .synced, createsIfMissing: Bool = true
+  ) async throws -> JSONFileStore<JSONText> {
+    try await JSONFileStore(
+      path: "/s.json", codec: .jsonText, durability: durability, createsIfMissing: createsIfMissing, fileSystem: disk)
+  }
+
+  private func text(_ path: String = "/s.json") -> String? {
+    disk.content(at: path).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  private func place(_ text: String, at path: String = "/s.json") throws {
+    try disk.place(Array(text.utf8), at: path)
+  }
+
+  private func error(_ body: () async throws -> Void) async throws -> StoreError {
+    do {
+      try await body()
+    } catch let error as StoreError {
+      return error
+    }
+    throw Expected()
+  }
+
+  struct Expected: Error {}
+
+  // MARK: At rest
+
+  @Test func atRestOneDocumentHoldsEverything() async throws {
+    let store = try await store()
+    #expect(text() == "{\"larder\":1,\"entries\":{}}\n")
+    try await store.apply([.set("b", try JSONText("[9007199254740993, -0.0, 1e308]")), .set("a", try JSONText("null"))])
+    #expect(text() == "{\"larder\":1,\"entries\":{}}\n", "a write does not touch the document")
+    #expect(
+      text("/s.json.journal")?.hasSuffix(
+        "{\"set\":\"b\",\"value\":[9007199254740993,-0.0,1e308]},{\"set\":\"a\",\"value\":null}]}\n") == true)
+    try await store.close()
+    #expect(text() == "{\"larder\":1,\"entries\":{\n\"a\":null,\n\"b\":[9007199254740993,-0.0,1e308]\n}}\n")
+    #expect(try disk.contentsOfDirectory(at: "/") == ["s.json", "s.json.lock"])
+    let again = try await self.store()
+    #expect(try again.value(forKey: "b") == JSONText("[9007199254740993,-0.0,1e308]"))
+  }
+
+  @Test func closingWithoutAWriteLeavesTheDocumentAsAPersonLaidItOut() async throws {
+    let laidOut = "{ \"larder\": 1,\n  \"entries\": { \"a\": { \"x\":\n 1 } } }"
+    try place(laidOut)
+    let store = try await store(createsIfMissing: false)
+    #expect(try store.value(forKey: "a") == JSONText("{\"x\":1}"))
+    try await store.close()
+    #expect(text() == laidOut)
+  }
+
+  @Test func aValueLaidOutOverSeveralLinesGoesThroughTheJournal() async throws {
+    try place("{\"larder\":1,\"entries\":{\"a\":{\n\"x\": \"1 \\\" 2\"\n}}}")
+    let file = try await store()
+    _ = try await file.update(["a", "b"]) { $0[1] = $0[0] }
+    disk.killProcess()
+    let again = try await store()
+    #expect(try again.value(forKey: "b") == JSONText("{\"x\":\"1 \\\" 2\"}"))
+  }
+
+  @Test func theDocumentKeepsItsPermissionsAndIsMadeForTheOwnerAlone() async throws {
+    let store = try await store()
+    #expect(try disk.attributes(at: "/s.json")?.permissions == 0o600)
+    #expect(try disk.attributes(at: "/s.json.lock")?.permissions == 0o600)
+    try disk.open("/s.json", .readWrite).setPermissions(0o644)
+    try await store.apply([.set("a", try JSONText("1"))])
+    #expect(try disk.attributes(at: "/s.json.journal")?.permissions == 0o600)
+    try await store.close()
+    #expect(try disk.attributes(at: "/s.json")?.permissions == 0o644)
+  }
+
+  // MARK: Opening
+
+  @Test(arguments: [
+    ("", StoreError.Code.corrupted), ("{\"larder\":1,", .corrupted), ("not JSON", .corrupted),
+    ("{\"larder\":1,\"entries\":{\"a\":1,\"a\":1}}", .corrupted), ("[1]", .unrecognizedFormat),
+    ("{\"larder\":2,\"entries\":{}}", .versionMismatch),
+    ("{\"larder\":1,\"codec\":\"cbor\",\"entries\":{}}", .versionMismatch),
+  ]) func badDocumentsAreRefusedAndLeftAsTheyAre(_ document: String, _ code: StoreError.Code) async throws {
+    try place(document)
+    let error = try await error { _ = try await store() }
+    #expect(error.code == code && error.operation == .open && error.store == "s.json")
+    #expect(text() == document)
+    #expect(error.message.contains("/s.json"))
+  }
+
+  @Test func theErrorSaysLineAndColumn() async throws {
+    try place("{\"larder\":1,\"entries\":{\n\"a\":1,\n\"a\":2}}")
+    let error = try await error { _ = try await store() }
+    #expect(error.message.contains("line 3, column 1: this key stands twice"))
+  }
+
+  @Test func aMissingStoreIsNotMadeUnlessAskedFor() async throws {
+    let error = try await error { _ = try await store(createsIfMissing: false) }
+    #expect(error.code == .notFound)
+    #expect(try disk.contentsOfDirectory(at: "/") == [])
+  }
+
+  @Test func aDirectoryIsNoStore() async throws {
+    try disk.createDirectory(at: "/s.json")
+    #expect(try await error { _ = try await store() }.code == .unrecognizedFormat)
+  }
+
+  @Test func oneObjectAtATime() async throws {
+    let first = try await store()
+    let error = try await error { _ = try await store() }
+    #expect(error.code == .locked && error.isRetryable)
+    try await first.close()
+    let second = try await store()
+    try await second.close()
+  }
+
+  @Test func droppingTheStoreLetsTheNextOneIn() async throws {
+    do {
+      let store = try await store()
+      try await store.setValue(JSONText("1"), forKey: "a")
+    }
+    let again = try await store()
+    #expect(try again.value(forKey: "a") == JSONText("1"))
+    #expect(text("/s.json.journal") == nil, "it was folded")
+  }
+
+  @Test func refusedAccessIsNotPermitted() async throws {
+    try place("{\"larder\":1,\"entries\":{}}")
+    var codes: Set<StoreError.Code> = []
+    for operation in 1...6 {
+      disk.clearFaults()
+      disk.schedule(.error(EACCES), atOperation: disk.operationCount + operation)
+      do { try await store().close() } catch let error as StoreError { codes.insert(error.code) }
+      disk.killProcess()
+    }
+    #expect(codes == [.notPermitted])
+    #expect(text() == "{\"larder\":1,\"entries\":{}}")
+  }
+
+  @Test func staleTemporaryFilesAreSweptAndNothingElse() async throws {
+    try place("{\"larder\":1,\"entries\":{}}")
+    let others = ["s.json.larder-tmp-x", "t.json.larder-tmp-0123456789abcdef", "s.json.bak"]
+    for name in others + ["s.json.larder-tmp-0123456789abcdef", "s.json.journal.larder-tmp-0123456789abcdef"] {
+      try place("{", at: "/\(name)")
+    }
+    try await store().close()
+    #expect(try disk.contentsOfDirectory(at: "/") == (others + ["s.json", "s.json.lock"]).sorted())
+  }
+
+  // MARK: The journal of a crash
+
+  @Test func whereAnEditedDocumentMeetsAJournalTheJournalWinsForItsKeys() async throws {
+    let store = try await store()
+    try await store.apply([.set("a", try JSONText("\"journal\"")), .set("b", try JSONText("\"journal\""))])
+    try await store.removeValue(forKey: "b")
+    disk.killProcess()
+    try place("{\"larder\":1,\"entries\":{\"a\":\"hand\",\"b\":\"hand\",\"c\":\"hand\"}}")
+    let again = try await self.store()
+    #expect(try again.value(forKey: "a") == JSONText("\"journal\""))
+    #expect(try again.value(forKey: "b") == nil)
+    #expect(try again.value(forKey: "c") == JSONText("\"hand\""))
+  }
+
+  @Test func aJournalWithoutItsDocumentIsReportedNotReplayed() async throws {
+    let store = try await store()
+    try await store.setValue(JSONText("1"), forKey: "a")
+    disk.killProcess()
+    try disk.removeFile(at: "/s.json")
+    let journal = text("/s.json.journal")
+    #expect(try await error { _ = try await self.store() }.code == .corrupted)
+    #expect(text() == nil && text("/s.json.journal") == journal)
+  }
+
+  @Test(arguments: ["", "something else\n", "{\"crc32c\":\"00000000\",\"journal\":1,\"codec\":\"json\"}\n"])
+  func aForeignJournalIsReportedAndLeftAsItIs(_ journal: String) async throws {
+    let document = "{\"larder\":1,\"entries\":{\"a\":1}}"
+    try place(document)
+    try place(journal, at: "/s.json.journal")
+    #expect(try await error { _ = try await store() }.code == .corrupted)
+    #expect(text() == document && text("/s.json.journal") == journal)
+  }
+
+  @Test func aJournalOfAnotherCodecIsRefused() async throws {
+    try place("{\"larder\":1,\"entries\":{}}")
+    try disk.place(JSONJournalLine.bytes(of: .head(codecName: "cbor")), at: "/s.json.journal")
+    #expect(try await error { _ = try await store() }.code == .versionMismatch)
+  }
+
+  @Test func damageInsideTheJournalIsReportedByLine() async throws {
+    let store = try await store()
+    for number in 0..<4 { try await store.setValue(JSONText("\(number)"), forKey: "a") }
+    disk.killProcess()
+    var journal = try #require(text("/s.json.journal"))
+    journal = journal.replacingOccurrences(of: "\"value\":1", with: "\"value\":7")
+    try place(journal, at: "/s.json.journal")
+    let error = try await error { _ = try await self.store() }
+    #expect(error.code == .corrupted && error.message.contains("line 3"))
+    #expect(text("/s.json.journal") == journal)
+  }
+
+  @Test func recoveryMakesTheJournalDurableBeforeItFolds() async throws {
+    // Otherwise a cut could leave the new document beside a beginning of the journal, which would set the key back.
+    let history: [HistoryStep] = [.apply([.set("a", 1)]), .apply([.set("a", 2)]), .apply([.set("b", 3)]), .die]
+    let trial = JSONFileStoreDiskTests.trial(.buffered)
+    let operationCount = try await trial.repeatTrial(history, seed: 0, fault: nil)
+    for operation in 1...operationCount {
+      for seed in 0..<30 as Range<UInt64> {
+        try await trial.repeatTrial(history, seed: seed, fault: (.powerLoss, operation))
+      }
+    }
+  }
+
+  // MARK: Failures
+
+  @Test func afterAFailedSynchronizationTheStoreGoesOnWithANewJournal() async throws {
+    let store = try await store()
+    try await store.setValue(JSONText("1"), forKey: "a")
+    disk.schedule(.error(EIO), atOperation: disk.operationCount + 2)
+    let error = try await error { try await store.setValue(JSONText("2"), forKey: "a") }
+    #expect(error.code == .ioFailed && error.outcome == .unknown)
+    #expect(try store.value(forKey: "a") == JSONText("1"))
+    try await store.setValue(JSONText("3"), forKey: "b")
+    disk.losePower()
+    let again = try await self.store()
+    #expect(try again.value(forKey: "a") == JSONText("1"))
+    #expect(try again.value(forKey: "b") == JSONText("3"))
+  }
+
+  @Test func aFullDiskFailsTheWriteAndNothingElse() async throws {
+    let store = try await store()
+    try await store.setValue(JSONText("1"), forKey: "a")
+    disk.capacity = 400
+    let large = JSONText(string: String(repeating: "x", count: 1_000))
+    let error = try await error { try await store.setValue(large, forKey: "b") }
+    #expect(error.code == .full && error.outcome == .nothingChanged && error.isRetryable)
+    #expect(error.key == nil && !error.description.contains("xxx"))
+    #expect(try store.count(in: .all) == 1)
+    disk.capacity = nil
+    try await store.setValue(large, forKey: "b")
+    try await store.close()
+    let again = try await self.store()
+    #expect(try again.value(forKey: "a") == JSONText("1"))
+    #expect(try again.value(forKey: "b") == large)
+  }
+
+  @Test func closingOnAFullDiskKeepsEverythingInTheJournal() async throws {
+    let store = try await store()
+    let large = JSONText(string: String(repeating: "x", count: 1_000))
+    try await store.setValue(large, forKey: "a")
+    disk.capacity = 1_400
+    #expect(try await error { try await store.close() }.code == .full)
+    #expect(try await error { _ = try store.value(forKey: "a") }.code == .closed)
+    try await store.close()
+    disk.capacity = nil
+    #expect(try await self.store().value(forKey: "a") == large)
+  }
+
+  @Test func aLargeJournalIsFoldedByTheWriteThatMakesItSo() async throws {
+    let store = try await store(durability: .buffered)
+    let value = JSONText(string: String(repeating: "x", count: 100_000))
+    for number in 0..<11 { try await store.setValue(value, forKey: "\(number)") }
+    let statistics = try #require(try await store.information.maintenance?.statistics())
+    #expect(statistics.entryCount == 11)
+    #expect(statistics.details.first { $0.name == "documentBytes" }.map { $0.value > 1_000_000 } == true)
+    #expect(statistics.details.first { $0.name == "journalBytes" }.map { $0.value < 100 } == true)
+    #expect(statistics.bytesOnDisk == Int64((text()?.utf8.count ?? 0) + (text("/s.json.journal")?.utf8.count ?? 0)))
+  }
+
+  @Test func aFailedFoldFailsNoWrite() async throws {
+    let store = try await store(durability: .buffered)
+    let value = JSONText(string: String(repeating: "x", count: 100_000))
+    disk.capacity = 1_700_000
+    for number in 0..<13 { try await store.setValue(value, forKey: "\(number)") }
+    #expect(text() == "{\"larder\":1,\"entries\":{}}\n")
+    #expect(try await error { try await store.synchronize() }.code == .full)
+    disk.losePower()
+    disk.capacity = nil
+    #expect(try await self.store().count(in: .all) == 13, "what was to be synchronized was, before the fold failed")
+  }
+
+  @Test func anUpdateThatChangesNothingWritesNothing() async throws {
+    let store = try await store()
+    try await store.setValue(JSONText("1"), forKey: "a")
+    let operationCount = disk.operationCount
+    let value = try await store.update("a") { $0 }
+    #expect(value == (try JSONText("1")))
+    #expect(disk.operationCount == operationCount)
+  }
+
+  @Test func whatIsNotJSONFailsToEncode() async throws {
+    struct Lying: Codec {
+      var name: String { "json" }
+      var format: CodecFormat { .json }
+      func encode(_ value: String, into bytes: inout [UInt8]) { bytes += value.utf8 }
+      func decode(_ bytes: RawSpan) -> String { bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
+    }
+    let store = try await JSONFileStore(path: "/l.json", codec: Lying(), fileSystem: disk)
+    for text in ["", "}", "1,\"x\":2", "nope"] {
+      let error = try await error { try await store.apply([.set("b", "1"), .set("a", text)]) }
+      #expect(error.code == .encodingFailed && error.key == "a")
+    }
+    #expect(try store.count(in: .all) == 0)
+  }
+
+  // MARK: Bytes
+
+  @Test func bytesStandAsBase64UnderTheNameOfTheirCodec() async throws {
+    let store = try await JSONFileStore(path: "/b.json", codec: .raw, fileSystem: disk)
+    try await store.apply([.set("a", [0, 0x80, 0xC0, 0xFF]), .set("b", [])])
+    #expect(try store.value(forKey: "a") == [0, 0x80, 0xC0, 0xFF])
+    try await store.close()
+    #expect(text("/b.json") == "{\"larder\":1,\"codec\":\"raw\",\"entries\":{\n\"a\":\"AIDA/w==\",\n\"b\":\"\"\n}}\n")
+    let again = try await JSONFileStore(path: "/b.json", codec: .raw, fileSystem: disk)
+    #expect(try again.values(forKeys: ["b", "a"]) == [[], [0, 0x80, 0xC0, 0xFF]])
+    try await again.close()
+    let error = try await error { _ = try await JSONFileStore(path: "/b.json", codec: .jsonText, fileSystem: disk) }
+    #expect(error.code == .versionMismatch && error.message.contains("raw"))
+  }
+
+  // MARK: Maintenance
+
+  @Test func verificationNamesWhatIsDamagedByKeyAndPlace() async throws {
+    try place("{\"larder\":1,\"entries\":{\n\"a\":1,\n  \"b\":\"two\",\n\"c\":3}}")
+    let store = try await JSONFileStore(path: "/s.json", codec: .json(Int.self), fileSystem: disk)
+    try await store.setValue(4, forKey: "d")
+    let maintenance = try #require(store.information.maintenance)
+    let report = try await maintenance.verify()
+    #expect(report.entryCount == 4)
+    #expect(report.findings.map(\.key) == ["b"])
+    #expect(report.findings.first?.place == "/s.json, line 3, column 7")
+    #expect(try store.value(forKey: "a") == 1)
+    #expect(try await error { _ = try store.value(forKey: "b") }.key == "b")
+    #expect(try await error { _ = try store.entries(in: .all, limit: 4, order: .ascending) }.code == .corrupted)
+    #expect(try store.keys(in: .all, limit: 4, order: .ascending) == ["a", "b", "c", "d"])
+    try await store.removeValue(forKey: "b")
+    #expect(try await maintenance.verify().findings == [])
+  }
+
+  @Test func verificationReadsTheDiskNotTheMemory() async throws {
+    let store = try await store()
+    try await store.apply([.set("a", try JSONText("1")), .set("b", try JSONText("2"))])
+    let maintenance = try #require(store.information.maintenance)
+    try await maintenance.compact()
+    #expect(try await maintenance.verify().findings == [])
+    try place("{\"larder\":1,\"entries\":{\"a\":1,\"b\":7,\"c\":3}}")
+    #expect(try await maintenance.verify().findings.map(\.key) == ["b", "c"])
+    try place("{\"larder\":1,\"entries\":{\"a\":1,")
+    let findings = try await maintenance.verify().findings
+    #expect(findings.count == 1 && findings.first?.message.contains("line 1, column 30") == true)
+    disk.schedule(.error(EIO), atOperation: disk.operationCount + 1)
+    #expect(try await error { _ = try await maintenance.verify() }.code == .ioFailed)
+  }
+
+  @Test func aBackupOpensAsAStore() async throws {
+    let store = try await store()
+    try await store.setValue(JSONText("1"), forKey: "a")
+    let maintenance = try #require(store.information.maintenance)
+    try await maintenance.backup(to: "/copy.json")
+    try await store.setValue(JSONText("2"), forKey: "a")
+    #expect(text("/copy.json") == "{\"larder\":1,\"entries\":{\n\"a\":1\n}}\n")
+    #expect(try await error { try await maintenance.backup(to: "/copy.json") }.code == .invalidArgument)
+    #expect(text("/copy.json")?.contains("\"a\":1") == true)
+    try await store.close()
+    #expect(try await error { try await maintenance.backup(to: "/other.json") }.code == .closed)
+    #expect(try await error { _ = try await maintenance.statistics() }.code == .closed)
+    #expect(try await error { try await maintenance.compact() }.code == .closed)
+    #expect(try await error { _ = try await maintenance.verify() }.code == .closed)
+  }
+}
