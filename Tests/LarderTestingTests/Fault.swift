@@ -43,6 +43,7 @@ enum Fault: String, CaseIterable, Sendable {
   case errorsWithUnknownOutcome
   case takesNegativeLimit
   case givesStaleValues
+  case composesText
 
   /// The identity of a case that must find it.
   var detector: String {
@@ -88,6 +89,7 @@ enum Fault: String, CaseIterable, Sendable {
     case .errorsWithUnknownOutcome: "70a"
     case .takesNegativeLimit: "89d"
     case .givesStaleValues: "3"
+    case .composesText: "48"
     }
   }
 }

@@ -105,12 +105,15 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
           await Task.yield()
         }
         return
-      case .foldsCase, .foldsComposition:
+      case .foldsCase, .foldsComposition, .composesText:
         list = list.map { change in
           switch change {
-          case .set(let key, let value): .set(mapped(key), value)
-          case .remove(let key): .remove(mapped(key))
-          case .removeAll: change
+          case .set(let key, var value?) where fault == .composesText:
+            value.text = value.text.precomposedStringWithCanonicalMapping
+            return .set(key, value)
+          case .set(let key, let value): return .set(mapped(key), value)
+          case .remove(let key): return .remove(mapped(key))
+          case .removeAll: return change
           }
         }
       case .ignoresCancellation:

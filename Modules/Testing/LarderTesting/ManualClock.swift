@@ -100,6 +100,7 @@ public final class ManualClock: Clock {
   private func suspend(
     _ enter: (inout sending State, UInt64, CheckedContinuation<Void, any Error>) -> Bool
   ) async throws {
+    try Task.checkCancellation()
     let id = state.withLock { state in
       defer { state.nextID += 1 }
       return state.nextID

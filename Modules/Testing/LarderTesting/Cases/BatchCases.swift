@@ -140,7 +140,7 @@ extension CaseList {
         let error = try await expect("applying it in place \(place)", throws: code, key: change.key) {
           try await store.apply(ChangeBatch(changes))
         }
-        try await expect("the outcome", error.outcome, equals: .nothingChanged)
+        try expect("the outcome", error.outcome, equals: .nothingChanged)
         try await expect("everything after it came in place \(place)", store, holds: before)
       }
       store = try await trial.settled(store)

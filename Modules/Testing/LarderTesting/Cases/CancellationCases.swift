@@ -26,7 +26,7 @@ extension CaseList {
       try await expectCancellation("the update") {
         try await inCancelledTask { try await store.update("a") { _ in runs.add() } }
       }
-      try await expect("how often the body ran", runs.count, equals: 0)
+      try expect("how often the body ran", runs.count, equals: 0)
     }
     add(237, "", "synchronizing and closing ignore cancellation", in: .cancellation, checks: .cancellation) { trial in
       let store = try await trial.open(withKeys: ["a"])

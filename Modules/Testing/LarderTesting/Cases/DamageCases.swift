@@ -71,7 +71,7 @@ extension CaseList {
           slots = [nil, nil]
         }
       }
-      try await expect("how often its body ran", runs.count, equals: 0)
+      try expect("how often its body ran", runs.count, equals: 0)
       try await expect("the keys", store.keys(in: .all, limit: .max), equals: ["a", "damaged", "z"])
       try await expect("the other value", store.value(forKey: "a"), equals: SampleValue(key: "a"))
     }

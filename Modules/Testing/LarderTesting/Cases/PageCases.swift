@@ -6,7 +6,7 @@ extension CaseList {
       trial in
       let keys: [StoreKey] = ["a", "b", "c", "d", "e", "f"]
       for count in [0, 1, 3, 6] {
-        let store = try await trial.open(withKeys: Array(keys.prefix(count)))
+        let store = try await trial.openElsewhere(withKeys: Array(keys.prefix(count)))
         for size in [1, 2, 3, 4, 6, 7, .max] {
           let pages = try await read(store.pages(size: size))
           let lengths = stride(from: 0, to: count, by: min(size, 100)).map { min(size, count - $0) }
@@ -18,8 +18,6 @@ extension CaseList {
           let walked = try await store.pages(size: size).reduce(into: []) { $0.append($1) }
           try expect("the pages one after another", walked, equals: pages)
         }
-        try await store.close()
-        try trial.location.clear()
       }
     }
     add(105, "a", "what is inserted before the cursor does not repeat or shift anything", in: .pages, checks: .scans) {
@@ -53,7 +51,7 @@ extension CaseList {
       var generator = trial.makeGenerator()
       for order in ScanOrder.allCases {
         let fixed = (0..<40).map { StoreKey("k\(100 + $0 * 2)") }
-        let store = try await trial.open(withKeys: fixed)
+        let store = try await trial.openElsewhere(withKeys: fixed)
         var seen: [StoreKey] = []
         var cursor: PageCursor?
         repeat {
@@ -69,8 +67,6 @@ extension CaseList {
           "the keys that were always there, \(order)", seen.filter(fixed.contains),
           equals: order == .ascending ? fixed : fixed.reversed())
         try expect("how often a key was repeated", seen.count - Set(seen).count, equals: 0)
-        try await store.close()
-        try trial.location.clear()
       }
     }
     add(107, "", "a cursor leaves out its own key, which need not be there", in: .pages, checks: .scans) { trial in

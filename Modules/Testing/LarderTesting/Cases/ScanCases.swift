@@ -76,6 +76,41 @@ extension CaseList {
       try await expect(store, scans: "50"..."50", like: ScanModel(["50"]))
     }
     addLimitCases()
+    add(91, "", "behind its end a walk stays at its end", in: .scans, checks: .scans) { trial in
+      let store = try await trial.open(withKeys: ["a"])
+      var entries = store.entries().makeAsyncIterator()
+      var pages = store.pages().makeAsyncIterator()
+      try await expect("the first entry", entries.next()?.key, equals: "a")
+      try await expect("the first page", pages.next()?.entries.map(\.key), equals: ["a"])
+      for _ in 0..<3 {
+        try await expect("the entry behind the last", entries.next()?.key, equals: nil)
+        try await expect("the page behind the last", pages.next()?.entries.count, equals: nil)
+      }
+    }
+    add(94, "", "a walk can be broken off, and begun again", in: .scans, checks: .scans) { trial in
+      let keys = (0..<300).map { StoreKey(integer: $0) }
+      let store = try await trial.open(withKeys: keys)
+      let walk = store.keys()
+      for try await key in walk {
+        try expect("the first key", key, equals: keys[0])
+        break
+      }
+      try await expect("all keys", walk.reduce(into: []) { $0.append($1) }, equals: keys)
+      try await store.close()
+    }
+    add(95, "", "a walk in a cancelled task stops with CancellationError", in: .scans, checks: .cancellation) { trial in
+      let store = try await trial.open(withKeys: ["a"])
+      try await expectCancellation("entries one after another") {
+        try await inCancelledTask { for try await _ in store.entries() {} }
+      }
+      try await expectCancellation("keys one after another") {
+        try await inCancelledTask { for try await _ in store.keys() {} }
+      }
+      try await expectCancellation("pages one after another") {
+        try await inCancelledTask { for try await _ in store.pages() {} }
+      }
+      try await expect("the keys in a task that goes on", store.keys(in: .all, limit: 9), equals: ["a"])
+    }
     add(100, "", "a walk over what is being written repeats and breaks nothing", in: .scans, checks: .scans) { trial in
       let fixed = (0..<600).map { StoreKey("k\(1_000 + $0 * 10)") }
       let store = try await trial.open(withKeys: fixed)
@@ -119,13 +154,13 @@ extension CaseList {
         [[byte], [byte, 0], [byte, 0xFF], [0xFF, byte], [0xFF, 0xFF, byte]].map { StoreKey(bytes: $0) }
       }
       let store = try await trial.open(withKeys: Array(Set(keys)))
-      let model = ScanModel(keys)
+      let sorted = ScanModel(keys).keys(in: .all).map { (key: $0, bytes: $0.bytes) }
       for byte in 0...UInt8.max {
-        for prefix in [[byte], [0xFF, byte]].map({ StoreKey(bytes: $0) }) {
-          let expected = model.keys(in: .all).filter { $0.bytes.starts(with: prefix.bytes) }
-          try await expect(
-            "the keys with the prefix \(prefix)", store.keys(in: .prefix(prefix), limit: .max), equals: expected)
-          try await expect("their count", store.count(in: .prefix(prefix)), equals: expected.count)
+        for prefix in [[byte], [0xFF, byte]] {
+          let expected = sorted.filter { $0.bytes.starts(with: prefix) }.map(\.key)
+          let range = KeyRange.prefix(StoreKey(bytes: prefix))
+          try await expect("the keys in \(range)", store.keys(in: range, limit: .max), equals: expected)
+          try await expect("the count of \(range)", store.count(in: range), equals: expected.count)
         }
       }
     }

@@ -11,7 +11,7 @@ extension CaseList {
         defer { slots = [SampleValue("b"), SampleValue("m"), .some(nil)] }
         return slots
       }
-      try await expect("the slots", seen, equals: [.some(nil), nil, SampleValue("1")])
+      try expect("the slots", seen, equals: [.some(nil), nil, SampleValue("1")])
       let entries: [(StoreKey, SampleValue?)] = [
         ("a", nil), ("b", SampleValue("b")), ("missing", SampleValue("m")), ("z", SampleValue("z")),
       ]
@@ -42,7 +42,7 @@ extension CaseList {
       let error = try await expect("an update whose body throws a StoreError", throws: .timedOut) {
         try await store.update("a") { (_: inout SampleValue??) in throw own }
       }
-      try await expect("the store named by the body's error", error.store, equals: "body")
+      try expect("the store named by the body's error", error.store, equals: "body")
       store = try await trial.settled(store)
       try await expect("everything when settled", store, holds: before)
     }
@@ -53,8 +53,8 @@ extension CaseList {
         runs.add()
         return "slots: \(slots.count)"
       }
-      try await expect("the result", result, equals: "slots: 2")
-      try await expect("how often the body ran", runs.count, equals: 1)
+      try expect("the result", result, equals: "slots: 2")
+      try expect("how often the body ran", runs.count, equals: 1)
       try await expect("everything", store, holds: [("a", SampleValue(key: "a"))])
     }
     addRefusal(
@@ -76,7 +76,7 @@ extension CaseList {
     add(213, "", "an update of no keys runs its body and changes nothing", in: .updates, checks: .updates) { trial in
       let store = try await trial.open(withKeys: ["a"])
       let count = try await store.update([StoreKey]()) { $0.count + 1 }
-      try await expect("the result", count, equals: 1)
+      try expect("the result", count, equals: 1)
       try await expect("everything", store, holds: [("a", SampleValue(key: "a"))])
     }
     add(214, "", "no increment is lost", in: .updates, checks: .updates) { trial in
@@ -143,8 +143,8 @@ extension CaseList {
           body(&slots)
         }
       }
-      try await expect("the outcome", error.outcome, equals: .nothingChanged)
-      try await expect("how often the body ran", runs.count, equals: mayRun ? 1 : 0)
+      try expect("the outcome", error.outcome, equals: .nothingChanged)
+      try expect("how often the body ran", runs.count, equals: mayRun ? 1 : 0)
       try await expect(
         "everything", store, holds: [("a", SampleValue(key: "a")), ("b", SampleValue(key: "b"))])
     }

@@ -47,12 +47,6 @@ public final class ConformanceLocation: Sendable {
     }
   }
 
-  /// Makes the location as fresh as it was at first.
-  func clear() throws {
-    try remove()
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-  }
-
   /// Removes the folder and everything in it.
   ///
   /// - Throws: What the file system throws.

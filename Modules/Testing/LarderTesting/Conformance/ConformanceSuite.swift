@@ -73,6 +73,7 @@ public struct ConformanceSuite: Sendable {
   public func run() async throws -> ConformanceReport {
     var report = ConformanceReport(skipped: skipped)
     for conformanceCase in cases {
+      try Task.checkCancellation()
       do {
         try await conformanceCase.run()
         report.passed.append(conformanceCase)

@@ -76,6 +76,10 @@ func expect<Store: DataStore>(
   try await expect(
     "\(subject()): values of all keys", store.values(forKeys: keys), equals: entries.map { $0.1 },
     file: file, line: line)
+  for (key, value) in entries.prefix(8) {
+    try await expect(
+      "\(subject()): value of \(key)", store.value(forKey: key), equals: value, file: file, line: line)
+  }
 }
 
 /// Throws a ``Mismatch`` unless an operation throws `CancellationError`.

@@ -3,12 +3,17 @@ import Synchronization
 
 /// One run of one case: its location, and the stores that it opened there.
 final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? {
+  private struct Opened: Sendable {
+    var stores: [Store] = []
+    var elsewhere: [ConformanceLocation] = []
+  }
+
   let location: ConformanceLocation
   let lacking: StoreAbilities
   private let seed: UInt64
   private let purpose: String
   private let opener: CaseList<Store>.Opener
-  private let opened = Mutex<[Store]>([])
+  private let opened = Mutex(Opened())
 
   init(
     location: ConformanceLocation, lacking: StoreAbilities, seed: UInt64, purpose: String,
@@ -43,26 +48,39 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
   }
 
   private func tidyUp() async throws {
-    let stores = opened.withLock { opened in
-      defer { opened = [] }
-      return opened
+    let (stores, elsewhere) = opened.withLock { opened in
+      defer { opened = Opened() }
+      return (opened.stores, opened.elsewhere)
     }
+    var firstError: (any Error)?
     for store in stores {
-      try await store.close()
+      do {
+        try await store.close()
+      } catch {
+        firstError = firstError ?? error
+      }
     }
-    try location.remove()
+    for location in elsewhere + [location] {
+      try location.remove()
+    }
+    if let firstError { throw firstError }
   }
 
   /// Opens the store at the location; it is closed when the case ends.
   func open() async throws -> Store {
     let store = try await opener(location)
-    opened.withLock { $0.append(store) }
+    opened.withLock { $0.stores.append(store) }
     return store
   }
 
-  /// Opens a store at a location of its own.
-  func open(at location: ConformanceLocation) async throws -> Store {
-    try await opener(location)
+  /// Opens a store at another, fresh location, and puts entries into it, whose values hold their keys.
+  func openElsewhere(withKeys keys: [StoreKey] = []) async throws -> Store {
+    let elsewhere = try ConformanceLocation()
+    opened.withLock { $0.elsewhere.append(elsewhere) }
+    let store = try await opener(elsewhere)
+    opened.withLock { $0.stores.append(store) }
+    try await store.apply(ChangeBatch(keys.map { .set($0, SampleValue(key: $0)) }))
+    return store
   }
 
   /// Opens the store at the location, and leaves the only reference to it to the caller.
