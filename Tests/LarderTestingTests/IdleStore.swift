@@ -1,7 +1,9 @@
 import Larder
 import LarderTesting
 
-/// A store that does nothing: it takes everything, and has nothing. No case may be content with it.
+/// A store that does nothing: it takes everything, and has nothing.
+///
+/// No case may be content with it.
 struct IdleStore: DataStore {
   let information: StoreInformation
 

@@ -2,7 +2,9 @@
 ///
 /// A case is independent of every other and has a location of its own, so that cases can run in any order and at once.
 public struct ConformanceCase: Sendable, Identifiable {
-  /// The number: it never changes meaning. Cases that check the same rule share it.
+  /// The number; it never changes meaning.
+  ///
+  /// Cases that check the same rule share it.
   public let number: Int
 
   /// What tells cases with the same number apart: a letter, or nothing.

@@ -13,15 +13,19 @@ public struct StoreAbilities: OptionSet, Sendable, Hashable {
     self.rawValue = rawValue
   }
 
-  /// What was stored is there again when the same location is opened again after closing. A store whose acknowledgement
-  /// is `volatile` lacks it.
+  /// What was stored is there again when the same location is opened again after closing.
+  ///
+  /// A store whose acknowledgement is `volatile` lacks it.
   public static let persistence = StoreAbilities(rawValue: 1 << 0)
 
-  /// A write that has returned outlives a store that was not closed. A store whose acknowledgement is `volatile` or
-  /// `accepted` lacks it.
+  /// A write that has returned outlives a store that was not closed.
+  ///
+  /// A store whose acknowledgement is `volatile` or `accepted` lacks it.
   public static let acknowledgedPersistence = StoreAbilities(rawValue: 1 << 1)
 
-  /// Values are encoded, so that one may be refused, or found damaged. A store that keeps the values themselves lacks it.
+  /// Values are encoded, so that one may be refused, or found damaged.
+  ///
+  /// A store that keeps the values themselves lacks it.
   public static let encoding = StoreAbilities(rawValue: 1 << 2)
 
   /// Every ability.
