@@ -35,17 +35,22 @@ import Testing
     #expect(Set(some.skipped.map(\.conformanceCase.group)).isSuperset(of: [.reopening, .damage]))
   }
 
-  @Test(
-    arguments: [[], .persistence, .encoding, [.persistence, .encoding, .acknowledgedPersistence]] as [StoreAbilities])
-  func whatIsStatedMustBeTrue(_ lacking: StoreAbilities) async throws {
-    let durable = ConformanceSuite(named: "records", lacking: lacking) { location in
+  @Test(arguments: [.persistence, .acknowledgedPersistence, .encoding] as [StoreAbilities])
+  func aStoreStatedToLackWhatItHasFails(_ lacking: StoreAbilities) async throws {
+    let suite = ConformanceSuite(named: "records", lacking: lacking) { location in
       try RecordStore<SampleValue?>(disk: location.object { RecordDisk() })
     }
-    let volatile = suite(lacking: lacking)
-    for (suite, isTrue) in [(durable, lacking == []), (volatile, lacking.isSuperset(of: [.persistence, .encoding]))] {
-      let failures = try await suite.run().failures
-      #expect(failures.isEmpty == isTrue, "\(suite) lacking \(lacking.rawValue)")
-    }
+    await #expect(throws: ConformanceFailure.self) { try await run("201", of: suite) }
+  }
+
+  @Test func aStoreNotStatedToLackWhatItLacksFails() async throws {
+    await #expect(throws: ConformanceFailure.self) { try await run("201", of: suite(lacking: .encoding)) }
+    await #expect(throws: ConformanceFailure.self) { try await run("50", of: suite(lacking: .persistence)) }
+    try await run("201", of: suite(lacking: [.persistence, .encoding]))
+  }
+
+  private func run(_ id: String, of suite: ConformanceSuite) async throws {
+    try await #require(suite.cases.first { $0.id == id }).run()
   }
 
   @Test func aFailureSaysWhatBrokeAndHowToRepeatIt() async throws {

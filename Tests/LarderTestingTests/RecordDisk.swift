@@ -4,7 +4,7 @@ import Synchronization
 /// What a ``RecordStore`` keeps between closing and opening: encoded values in memory, and whether a store has it open.
 final class RecordDisk: Sendable {
   struct State: Sendable {
-    var records: [StoreKey: [UInt8]] = [:]
+    var records = SortedMap<[UInt8]>()
     var openers = 0
   }
 

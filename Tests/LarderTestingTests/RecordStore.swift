@@ -38,19 +38,19 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
   func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
     return try read(for: .entries) { records in
-      try keys(of: records, in: range, limit: limit, order: order).compactMap { key in
-        try decode(records[key], forKey: key, for: .entries).map { StoreEntry(key: key, value: $0) }
+      try records.entries(in: range, limit: limit, order: order).compactMap { entry in
+        try decode(entry.value, forKey: entry.key, for: .entries).map { StoreEntry(key: entry.key, value: $0) }
       }
     }
   }
 
   func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
     try information.check(limit: limit, for: .keys)
-    return try read(for: .keys) { keys(of: $0, in: range, limit: limit, order: order) }
+    return try read(for: .keys) { $0.keys(in: range, limit: limit, order: order) }
   }
 
   func count(in range: KeyRange) throws -> Int {
-    try read(for: .count) { keys(of: $0, in: range, limit: .max, order: .ascending).count }
+    try read(for: .count) { $0.count(in: range) }
   }
 
   func apply(_ changes: ChangeBatch<Value>) throws {
@@ -64,13 +64,8 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
       }
     }
     try write(for: .apply) { records in
-      for change in encoded {
-        switch change {
-        case .set(let key, let record): records[key] = record
-        case .remove(let key): records[key] = nil
-        case .removeAll(let range): records = records.filter { !range.contains($0.key) }
-        }
-      }
+      var displaced: [[UInt8]] = []
+      for change in encoded { records.apply(change, displacing: &displaced) }
     }
   }
 
@@ -86,7 +81,10 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
       let encoded = try zip(keys, slots).map { key, slot in
         try slot.map { try encode($0, forKey: key, for: .update) }
       }
-      for (key, record) in zip(keys, encoded) { records[key] = record }
+      var displaced: [[UInt8]] = []
+      for (key, record) in zip(keys, encoded) {
+        records.apply(record.map { .set(key, $0) } ?? .remove(key), displacing: &displaced)
+      }
       return result
     }
   }
@@ -109,26 +107,19 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
   }
 
   private func read<Result>(
-    for operation: StoreOperation, _ body: ([StoreKey: [UInt8]]) throws -> Result
+    for operation: StoreOperation, _ body: (SortedMap<[UInt8]>) throws -> Result
   ) throws -> Result {
     let records = try write(for: operation) { $0 }
     return try body(records)
   }
 
   private func write<Result>(
-    for operation: StoreOperation, _ body: (inout [StoreKey: [UInt8]]) throws -> sending Result
+    for operation: StoreOperation, _ body: (inout SortedMap<[UInt8]>) throws -> sending Result
   ) throws -> Result {
     try disk.state.withLock { state in
       guard !isClosed.withLock({ $0 }) else { throw information.closedError(for: operation) }
       return try body(&state.records)
     }
-  }
-
-  private func keys(
-    of records: [StoreKey: [UInt8]], in range: KeyRange, limit: Int, order: ScanOrder
-  ) -> [StoreKey] {
-    let keys = records.keys.filter(range.contains)
-    return Array((order == .ascending ? keys.sorted() : keys.sorted(by: >)).prefix(limit))
   }
 
   private func encode(_ value: Value, forKey key: StoreKey, for operation: StoreOperation) throws -> [UInt8] {
