@@ -81,10 +81,12 @@ import Testing
 
   @Test func manySleepersAndAdvancesLeaveNoOneBehind() async throws {
     let clock = ManualClock()
+    let done = Log()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for task in 0..<50 {
         group.addTask {
           for step in 0..<5 { try await clock.sleep(for: .milliseconds(task + step)) }
+          done.entries.withLock { $0.append(task) }
         }
       }
       group.addTask {
