@@ -1,0 +1,133 @@
+import Larder
+
+extension CaseList {
+  mutating func addConcurrencyCases() {
+    add(13, "", "parallel reads of one key and of a missing one are right", in: .concurrency, checks: .missing) {
+      trial in
+      let store = try await trial.open(withKeys: ["there"])
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<10 {
+          group.addTask {
+            try await expect("the value", store.value(forKey: "there"), equals: SampleValue(key: "there"))
+            try await expect("contains", store.contains("there"), equals: true)
+          }
+          group.addTask {
+            try await expect("the missing value", store.value(forKey: "missing"), equals: nil)
+            try await expect(
+              "the slots", store.values(forKeys: ["missing", "there"]), equals: [nil, SampleValue(key: "there")])
+          }
+        }
+        try await group.waitForAll()
+      }
+    }
+    add(14, "", "values of 4 KiB written in parallel are read in parallel", in: .concurrency, checks: .values) {
+      trial in
+      let store = try await trial.open()
+      let entries = (0..<20).map { (StoreKey("k\($0)"), SampleValue(String(repeating: "\($0)-", count: 1_400))) }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for (key, value) in entries {
+          group.addTask { try await store.setValue(value, forKey: key) }
+        }
+        try await group.waitForAll()
+        for (key, value) in entries {
+          group.addTask { try await expect("the value of \(key)", store.value(forKey: key), equals: value) }
+        }
+        try await group.waitForAll()
+      }
+      try await expect("the count", store.count(), equals: 20)
+    }
+    add(15, "", "each of many writers finds its own key as it left it", in: .concurrency, checks: .values) { trial in
+      let store = try await trial.open()
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for task in 0..<12 {
+          group.addTask {
+            let key = StoreKey("task \(task)")
+            try await expect("the key before", store.value(forKey: key), equals: nil)
+            for step in 0..<4 {
+              let value = SampleValue("\(task).\(step)")
+              try await store.setValue(value, forKey: key)
+              try await expect("the key as it was set", store.value(forKey: key), equals: value)
+              try await store.removeValue(forKey: key)
+              try await expect("the key as it was removed", store.value(forKey: key), equals: nil)
+            }
+            try await store.setValue(SampleValue(key: key), forKey: key)
+          }
+        }
+        try await group.waitForAll()
+      }
+      try await expect(
+        "everything", trial.settled(store),
+        holds: (0..<12).map { (StoreKey("task \($0)"), SampleValue(key: StoreKey("task \($0)"))) })
+    }
+    add(16, "", "after parallel writes of one key it has one of the values", in: .concurrency, checks: .values) {
+      trial in
+      let store = try await trial.open()
+      let values = (0..<16).map { SampleValue(String(repeating: "\($0)", count: 100), integer: Int64($0)) }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for value in values {
+          group.addTask { try await store.setValue(value, forKey: "k") }
+        }
+        try await group.waitForAll()
+      }
+      let final = try await store.value(forKey: "k")
+      try expect("whether \(text(of: final)) is one of the values", values.contains { $0 == final }, equals: true)
+      try await expect("the value when settled", trial.settled(store).value(forKey: "k"), equals: final)
+    }
+    add(80, "", "a reader sees none or all of a batch", in: .concurrency, checks: .batches) { trial in
+      let keys = (0..<60).map { StoreKey("k\(100 + $0)") }
+      let store = try await trial.open(with: keys.map { ($0, SampleValue(integer: 0)) })
+      let isDone = Flag()
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask {
+          defer { isDone.raise() }
+          for round in 1...24 {
+            // Half of the batches replace everything, half overwrite key by key.
+            var batch = ChangeBatch<SampleValue?>(round.isMultiple(of: 2) ? [.removeAll(.all)] : [])
+            for key in keys.reversed() { batch.setValue(SampleValue(integer: Int64(round)), forKey: key) }
+            try await store.apply(batch)
+            await Task.yield()
+          }
+        }
+        for reader in 0..<3 {
+          group.addTask {
+            repeat {
+              let values: [SampleValue??] =
+                switch reader {
+                case 0: try await store.entries(in: .all, limit: .max, order: .ascending).map(\.value)
+                case 1: try await store.entries(in: .all, limit: .max, order: .descending).map(\.value)
+                default: try await store.values(forKeys: keys)
+                }
+              let rounds = Set(values)
+              try expect("how many batches reader \(reader) sees a part of", rounds.count, equals: 1)
+              try expect("how many values it sees", values.count, equals: keys.count)
+              try await expect("the count", store.count(), equals: keys.count)
+              await Task.yield()
+            } while !isDone.isRaised
+          }
+        }
+        try await group.waitForAll()
+      }
+      try await expect("everything", store, holds: keys.map { ($0, SampleValue(integer: 24)) })
+    }
+    add(239, "", "what a write that has returned wrote is seen by every reader", in: .concurrency, checks: .values) {
+      trial in
+      let store = try await trial.open()
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for task in 0..<4 {
+          group.addTask {
+            for step in 0..<15 {
+              let key = StoreKey("k\(task)")
+              let value = SampleValue(integer: Int64(step))
+              try await store.setValue(value, forKey: key)
+              // Another task reads what this one has written.
+              let seen = try await Task { try await store.entries(in: .only(key), limit: 1) }.value
+              try expect("the entry in another task", seen, equals: [StoreEntry(key: key, value: .some(value))])
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      try await expect("the count", store.count(), equals: 4)
+    }
+  }
+}

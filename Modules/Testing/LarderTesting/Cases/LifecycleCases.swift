@@ -1,0 +1,98 @@
+import Larder
+
+extension CaseList {
+  mutating func addLifecycleCases() {
+    add(116, "", "every operation on a closed store is refused", in: .lifecycle, checks: .lifecycle) { trial in
+      let store = try await trial.open(withKeys: ["a", "b"])
+      try await store.close()
+      for call in StoreCall<Store>.all {
+        try await expect("\(call.name) after closing", throws: .closed) { try await call.run(store) }
+      }
+    }
+    add(117, "", "closing waits for a running update", in: .lifecycle, checks: .lifecycle) { trial in
+      let store = try await trial.open(withKeys: ["a"])
+      let (isClosing, hasClosed) = (Flag(), Flag())
+      let threads = SeparateThreads()
+      let (closing, closedEarly) = try await store.update("a") { slot in
+        let closing = Task(executorPreference: threads) {
+          isClosing.raise()
+          try await store.close()
+          hasClosed.raise()
+        }
+        // Gives closing, once it has begun, time to come back too early.
+        let patience = ContinuousClock.now + .seconds(2)
+        while !isClosing.isRaised && ContinuousClock.now < patience {}
+        let end = ContinuousClock.now + .milliseconds(5)
+        while !hasClosed.isRaised && ContinuousClock.now < end {}
+        slot = SampleValue("updated")
+        return (closing, hasClosed.isRaised)
+      }
+      try await closing.value
+      try expect("whether closing came back while an update was running", closedEarly, equals: false)
+      try await expect("an operation after closing", throws: .closed) { try await store.count() }
+      guard !trial.lacking.contains(.persistence) else { return }
+      try await expect("everything after opening", trial.open(), holds: [("a", SampleValue("updated"))])
+    }
+    add(121, "", "closing again does nothing", in: .lifecycle, checks: .lifecycle) { trial in
+      let store = try await trial.open(withKeys: ["a"])
+      for _ in 0..<3 {
+        try await store.close()
+      }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<8 { group.addTask { try await store.close() } }
+        try await group.waitForAll()
+      }
+      try await expect("an operation after closing", throws: .closed) { try await store.count() }
+    }
+    add(226, "", "operations that meet closing complete or are refused", in: .lifecycle, checks: .lifecycle) { trial in
+      let store = try await trial.open(withKeys: ["start"])
+      let written = try await withThrowingTaskGroup(of: [StoreKey].self) { group in
+        for task in 0..<6 {
+          group.addTask {
+            var written: [StoreKey] = []
+            do {
+              for step in 0..<200 {
+                let key = StoreKey("\(task).\(step)")
+                try await store.setValue(SampleValue(key: key), forKey: key)
+                written.append(key)
+                _ = try await store.value(forKey: "start")
+              }
+            } catch StoreError.Code.closed {
+              return written
+            }
+            return written
+          }
+        }
+        group.addTask {
+          for _ in 0..<20 { await Task.yield() }
+          try await store.close()
+          return []
+        }
+        return try await group.reduce(into: []) { $0 += $1 }
+      }
+      try await expect("an operation after closing", throws: .closed) { try await store.contains("start") }
+      guard !trial.lacking.contains(.persistence) else { return }
+      let reopened = try await trial.open()
+      let found = try await reopened.values(forKeys: written)
+      try expect("what was written before closing", found, equals: written.map { SampleValue(key: $0) })
+    }
+    add(227, "", "synchronizing changes nothing that can be seen", in: .lifecycle, checks: .durability) { trial in
+      let store = try await trial.open()
+      try await store.synchronize()
+      try await store.apply([.set("a", SampleValue(key: "a")), .set("b", nil)])
+      try await store.synchronize()
+      try await store.synchronize()
+      try await expect("everything", store, holds: [("a", SampleValue(key: "a")), ("b", nil)])
+      try await store.removeValue(forKey: "b")
+      try await expect("everything after writing again", store, holds: [("a", SampleValue(key: "a"))])
+    }
+    add(228, "", "stores at different locations have nothing in common", in: .lifecycle, checks: .lifecycle) { trial in
+      let store = try await trial.open(withKeys: ["a"])
+      let other = try await trial.openElsewhere()
+      try await expect("everything in the other store", other, holds: [])
+      try await other.setValue(SampleValue("other"), forKey: "b")
+      try await other.close()
+      try await expect("everything in the first store", store, holds: [("a", SampleValue(key: "a"))])
+    }
+  }
+}

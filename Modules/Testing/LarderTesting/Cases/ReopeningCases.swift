@@ -1,0 +1,125 @@
+import Larder
+
+extension CaseList {
+  mutating func addReopeningCases() {
+    add(
+      118, "a", "everything written is there after closing and opening", in: .reopening, checks: .durability,
+      needs: .persistence
+    ) {
+      trial in
+      var store = try await trial.open(withKeys: ["a", "b", "c", "d", "user:1", "user:2"])
+      try await store.setValue(SampleValue("new"), forKey: "a")
+      try await store.removeValue(forKey: "b")
+      try await store.setValue(nil, forKey: "c")
+      try await store.update("d") { $0 = SampleValue("updated") }
+      try await store.removeAll(in: .prefix("user:"))
+      try await store.apply([.set("e", SampleValue("e")), .remove("e"), .set("f", SampleValue("f"))])
+      store = try await trial.reopen(store)
+      let entries: [(StoreKey, SampleValue?)] = [
+        ("a", SampleValue("new")), ("c", nil), ("d", SampleValue("updated")), ("f", SampleValue("f")),
+      ]
+      try await expect("everything", store, holds: entries)
+      store = try await trial.reopen(store)
+      try await expect("everything, opened once more", store, holds: entries)
+    }
+    add(118, "b", "writing goes on after each opening", in: .reopening, checks: .durability, needs: .persistence) {
+      trial in
+      var store = try await trial.open()
+      var model: [StoreKey: SampleValue?] = [:]
+      for round in 0..<6 {
+        let batch: ChangeBatch<SampleValue?> = [
+          .set(StoreKey("round:\(round)"), SampleValue(integer: Int64(round))),
+          .set("latest", SampleValue(integer: Int64(round))),
+          .remove(StoreKey("round:\(round - 3)")),
+        ]
+        try await store.apply(batch)
+        model[StoreKey("round:\(round)")] = SampleValue(integer: Int64(round))
+        model["latest"] = SampleValue(integer: Int64(round))
+        model[StoreKey("round:\(round - 3)")] = nil
+        if round.isMultiple(of: 2) { try await store.synchronize() }
+        store = try await trial.reopen(store)
+        try await expect("everything after round \(round)", store, holds: model.map { ($0.key, $0.value) })
+      }
+    }
+    add(118, "c", "a store closed empty is opened empty", in: .reopening, checks: .durability, needs: .persistence) {
+      trial in
+      var store = try await trial.reopen(trial.open())
+      try await expect("everything in a store never written", store, holds: [])
+      try await store.apply([.set("a", nil), .set("b", nil)])
+      try await store.removeAll()
+      store = try await trial.reopen(store)
+      try await expect("everything after removing all", store, holds: [])
+      try await store.setValue(nil, forKey: "c")
+      store = try await trial.reopen(store)
+      try await expect("everything after writing again", store, holds: [("c", nil)])
+    }
+    add(
+      118, "d", "a thousand writes, large and small, are there after opening", in: .reopening, checks: .durability,
+      needs: .persistence
+    ) {
+      trial in
+      var generator = trial.makeGenerator()
+      var store = try await trial.open()
+      var model: [StoreKey: SampleValue?] = [:]
+      for _ in 0..<40 {
+        var batch = ChangeBatch<SampleValue?>()
+        for _ in 0..<25 {
+          let key = StoreKey("k\(Int.random(in: 0..<300, using: &generator))")
+          let value = SampleValue(
+            String(repeating: "x", count: .random(in: 0..<200, using: &generator)), natural: generator.next())
+          batch.setValue(value, forKey: key)
+          model[key] = value
+        }
+        try await store.apply(batch)
+      }
+      store = try await trial.reopen(store)
+      try await expect("everything", store, holds: model.map { ($0.key, $0.value) })
+    }
+    add(
+      118, "e", "a write that has returned outlives a store that was not closed", in: .reopening, checks: .durability,
+      needs: [.persistence, .acknowledgedPersistence]
+    ) { trial in
+      for round in 0..<3 {
+        try await writeAndDrop(trial, round: round)
+      }
+      let store = try await trial.open()
+      try await expect(
+        "everything", store,
+        holds: (0..<3).flatMap { round -> [(StoreKey, SampleValue?)] in
+          [("a:\(round)", SampleValue(integer: Int64(round))), ("b:\(round)", nil), ("u:\(round)", SampleValue("u"))]
+        })
+    }
+    add(
+      126, "", "a second opening is refused, or shares the data", in: .reopening, checks: .lifecycle,
+      needs: .persistence
+    ) {
+      trial in
+      let store = try await trial.open(withKeys: ["a"])
+      switch store.information.sharing {
+      case .exclusive:
+        try await expect("opening it a second time", throws: .locked) { try await trial.open() }
+        try await store.setValue(nil, forKey: "b")
+        try await store.close()
+        try await expect(
+          "everything after closing and opening", trial.open(), holds: [("a", SampleValue(key: "a")), ("b", nil)])
+      case .betweenProcesses:
+        let second = try await trial.open()
+        try await expect("everything in the second", second, holds: [("a", SampleValue(key: "a"))])
+        try await second.setValue(nil, forKey: "b")
+        try await expect("everything in the first", store, holds: [("a", SampleValue(key: "a")), ("b", nil)])
+        try await store.close()
+        try await expect(
+          "everything in the second when the first was closed", second,
+          holds: [("a", SampleValue(key: "a")), ("b", nil)])
+      }
+    }
+  }
+}
+
+private func writeAndDrop<Store>(_ trial: Trial<Store>, round: Int) async throws {
+  let store = try await trial.openUntracked()
+  try await store.apply([
+    .set("a:\(round)", SampleValue(integer: Int64(round))), .set("b:\(round)", nil), .set("x", nil), .remove("x"),
+  ])
+  try await store.update("u:\(round)") { $0 = SampleValue("u") }
+}

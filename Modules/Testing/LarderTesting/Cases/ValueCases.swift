@@ -1,0 +1,174 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+import Larder
+
+extension CaseList {
+  mutating func addValueCases() {
+    addRoundTrip(
+      45, "", "empty content",
+      [SampleValue(), SampleValue(list: [""], dictionary: ["": []], children: [SampleValue()])])
+    addRoundTrip(
+      46, "", "every byte",
+      [SampleValue(bytes: Data([0x00, 0x80, 0xC0, 0xFF])), SampleValue(bytes: Data(0...UInt8.max))])
+    add(47, "", "sizes up to 1 MiB", in: .values, checks: .values) { trial in
+      var generator = trial.makeGenerator()
+      let odd = Int.random(in: 2..<1 << 18, using: &generator)
+      let sizes = [1, 511, 512, 513, 4_095, 4_096, 4_097, 65_535, 65_536, 65_537, 1 << 20, odd]
+      let values = sizes.map { size in
+        var bytes = Data(capacity: size + 8)
+        while bytes.count < size {
+          withUnsafeBytes(of: generator.next()) { bytes.append(contentsOf: $0) }
+        }
+        return SampleValue(bytes: bytes.prefix(size))
+      }
+      try await expect(trial, keeps: values)
+    }
+    let texts: [String] = [
+      "\u{E9}", "e\u{301}", "🐄", "👩‍👩‍👧", "a\0b", "\u{0}", "\u{7F}\u{1B}\n\r\t\u{8}\u{C}", "\"\\/'", "</script>",
+      "\u{2028}\u{2029}", "\u{FEFF}x", "\u{FFFD}\u{FFFF}\u{10FFFF}", "\\u0041", "null", "true", "1e400",
+      String(repeating: "ä☺", count: 5_000),
+    ]
+    addRoundTrip(48, "", "text of every kind", texts.map { SampleValue($0, list: [$0, $0 + "!"]) })
+    addRoundTrip(
+      49, "a", "nested lists, dictionaries and values",
+      [
+        SampleValue(
+          "outer", list: ["a", "b", ""], dictionary: ["x": [1, 2, 3], "y": [], "a/b": [-1]],
+          children: [SampleValue("inner", children: [SampleValue("innermost", flag: true)]), SampleValue()]),
+        (0..<40).reduce(SampleValue("leaf")) { inner, depth in SampleValue("depth \(depth)", children: [inner]) },
+      ])
+    let integers: [Int64] = [.min, .min + 1, -(1 << 53) - 1, -1, 1, (1 << 53) + 1, .max - 1, .max]
+    let naturals: [UInt64] = [1, (1 << 53) + 1, 1 << 63, .max - 1, .max]
+    addRoundTrip(
+      49, "b", "integers up to the limits of 64 bits",
+      integers.map { SampleValue(integer: $0) } + naturals.map { SampleValue(natural: $0) })
+    let doubles: [Double] = [
+      -0.0, 0.1, 0.1 + 0.2, 1.0 / 3, .pi, -1.5, 1e308, .greatestFiniteMagnitude, -.greatestFiniteMagnitude,
+      .leastNormalMagnitude, .leastNonzeroMagnitude, .ulpOfOne, 1.0.nextUp, 9_007_199_254_740_992, 1e21, 1e-7,
+      123_456_789.125,
+    ]
+    addRoundTrip(49, "c", "floating-point numbers to the last bit", doubles.map { SampleValue(double: $0) })
+    let times: [Double] = [0, 1, -1, 0.001, 791_234_567.123_456, -62_135_596_800, 1e10, -0.5]
+    addRoundTrip(
+      49, "d", "dates", times.map { SampleValue(date: Date(timeIntervalSinceReferenceDate: $0)) })
+    add(49, "e", "random values round-trip", in: .values, checks: .values) { trial in
+      var generator = trial.makeGenerator()
+      try await expect(trial, keeps: (0..<40).map { _ in SampleValue.random(using: &generator) })
+    }
+    add(
+      50, "", "a value that cannot be encoded is refused, and the previous one stays", in: .values, checks: .badInput,
+      needs: .encoding
+    ) { trial in
+      var store = try await trial.open(withKeys: ["a", "b"])
+      for key: StoreKey in ["a", "new"] {
+        let error = try await expect("setting it", throws: .encodingFailed, key: key) {
+          try await store.setValue(.unencodable(), forKey: key)
+        }
+        try expect("the outcome", error.outcome, equals: .nothingChanged)
+      }
+      let entries: [(StoreKey, SampleValue?)] = [("a", SampleValue(key: "a")), ("b", SampleValue(key: "b"))]
+      try await expect("everything", store, holds: entries)
+      store = try await trial.settled(store)
+      try await expect("everything when settled", store, holds: entries)
+    }
+    add(53, "", "changing a value passed in or handed out does not change the store", in: .values, checks: .values) {
+      trial in
+      let store = try await trial.open()
+      var value = SampleValue("a", bytes: Data([1, 2, 3]), list: ["x"], children: [SampleValue("child")])
+      let original = value
+      try await store.setValue(value, forKey: "k")
+      let readers: [@Sendable () async throws -> SampleValue??] = [
+        { try await store.value(forKey: "k") },
+        { try await store.entries(in: .all, limit: 1).first?.value },
+        { try await store.update("k") { $0 } },
+      ]
+      for (moment, reader) in zip(["passed in", "read", "scanned"], readers) {
+        value.text = moment
+        value.bytes[0] = 9
+        value.list.append(moment)
+        value.children[0].text = moment
+        try await expect("the value after changing what was \(moment)", store.value(forKey: "k"), equals: original)
+        value = try await (reader() ?? nil) ?? original
+        try expect("the value to change next", value, equals: original)
+      }
+    }
+    add(
+      54, "", "a value above the stated limit is refused, one of 2 MiB where there is none is kept", in: .values,
+      checks: .badInput
+    ) {
+      trial in
+      let store = try await trial.open(withKeys: ["k"])
+      guard let limit = store.information.maximumValueSize else {
+        let value = SampleValue(bytes: Data(repeating: 0xA5, count: 2 << 20))
+        try await store.setValue(value, forKey: "k")
+        try await expect("a value of 2 MiB", store.value(forKey: "k"), equals: value)
+        return
+      }
+      try await expect("setting a value of \(limit + 1) bytes", throws: .valueTooLarge, key: "k") {
+        try await store.setValue(SampleValue(bytes: Data(repeating: 0xA5, count: limit + 1)), forKey: "k")
+      }
+      try await expect("everything", store, holds: [("k", SampleValue(key: "k"))])
+    }
+    add(201, "", "what the store was stated to lack is what it lacks", in: .values, checks: .values) { trial in
+      let store = try await trial.open(withKeys: ["k"])
+      let acknowledgement = store.information.acknowledgement
+      try expect(
+        "whether it was stated to lack persistence; its acknowledgement is \(acknowledgement)",
+        trial.lacking.contains(.persistence), equals: acknowledgement == .volatile)
+      if acknowledgement != .volatile {
+        try expect(
+          "whether it was stated to lack acknowledgedPersistence; its acknowledgement is \(acknowledgement)",
+          trial.lacking.contains(.acknowledgedPersistence), equals: acknowledgement == .accepted)
+      }
+      if trial.lacking.contains(.encoding) {
+        try await store.setValue(.unencodable(), forKey: "k")
+        try await expect(
+          "a value that cannot be encoded, in a store stated to lack encoding", store.value(forKey: "k"),
+          equals: .unencodable())
+      }
+      try await expect("whether it contains what was set", store.contains("k"), equals: true)
+    }
+  }
+
+  private mutating func addRoundTrip(_ number: Int, _ variant: String, _ content: String, _ values: [SampleValue]) {
+    add(number, variant, "\(content) round-trips", in: .values, checks: .values) { trial in
+      try await expect(trial, keeps: values)
+    }
+  }
+}
+
+/// Throws a ``Mismatch`` unless a fresh store gives back each of some values, by every way of reading.
+private func expect<Store>(_ trial: Trial<Store>, keeps values: [SampleValue]) async throws {
+  let entries = values.enumerated().map { (StoreKey(integer: $0.offset), $0.element) as (StoreKey, SampleValue?) }
+  var store = try await trial.open(with: entries)
+  for (key, value) in entries {
+    try await expect("the value", store.value(forKey: key), equals: value)
+  }
+  try await expect("everything", store, holds: entries)
+  store = try await trial.settled(store)
+  try await expect("everything when settled", store, holds: entries)
+}
+
+extension SampleValue {
+  /// A value of random content.
+  fileprivate static func random(using generator: inout SeededGenerator, depth: Int = 2) -> SampleValue {
+    func text() -> String {
+      let scalars = (0..<Int.random(in: 0..<12, using: &generator)).compactMap { _ in
+        Unicode.Scalar(UInt32.random(in: 0..<(Bool.random(using: &generator) ? 0x80 : 0x11_0000), using: &generator))
+      }
+      return String(String.UnicodeScalarView(scalars))
+    }
+    return SampleValue(
+      text(), integer: .random(in: .min ... .max, using: &generator), natural: generator.next(),
+      double: .random(in: -1e6...1e6, using: &generator), flag: .random(using: &generator),
+      bytes: Data((0..<Int.random(in: 0..<50, using: &generator)).map { _ in .random(in: 0...255, using: &generator) }),
+      date: Bool.random(using: &generator)
+        ? Date(timeIntervalSinceReferenceDate: .random(in: -1e9...1e9, using: &generator)) : nil,
+      list: (0..<Int.random(in: 0..<4, using: &generator)).map { _ in text() },
+      dictionary: ["a": [.random(in: .min ... .max, using: &generator)]],
+      children: depth > 0 ? [random(using: &generator, depth: depth - 1)] : [])
+  }
+}

@@ -1,0 +1,40 @@
+/// What a store can do beyond keeping values while it is open.
+///
+/// The author of a ``ConformanceSuite`` states which of these the store lacks; the cases that need one of those are
+/// skipped and listed. A case checks that the statement is true.
+public struct StoreAbilities: OptionSet, Sendable, Hashable {
+  /// The abilities as bits.
+  public let rawValue: Int
+
+  /// Makes a set of abilities.
+  ///
+  /// - Parameter rawValue: The abilities as bits.
+  public init(rawValue: Int) {
+    self.rawValue = rawValue
+  }
+
+  /// What was stored is there again when the same location is opened again after closing.
+  ///
+  /// A store whose acknowledgement is `volatile` lacks it.
+  public static let persistence = StoreAbilities(rawValue: 1 << 0)
+
+  /// A write that has returned outlives a store that was not closed.
+  ///
+  /// A store whose acknowledgement is `volatile` or `accepted` lacks it.
+  public static let acknowledgedPersistence = StoreAbilities(rawValue: 1 << 1)
+
+  /// Values are encoded, so that one may be refused, or found damaged.
+  ///
+  /// A store that keeps the values themselves lacks it.
+  public static let encoding = StoreAbilities(rawValue: 1 << 2)
+
+  /// Every ability.
+  public static let all: StoreAbilities = [.persistence, .acknowledgedPersistence, .encoding]
+
+  /// What each single ability means, for people to read.
+  static let explanations: [(ability: StoreAbilities, text: String)] = [
+    (.persistence, "keeps nothing beyond closing"),
+    (.acknowledgedPersistence, "may lose writes that have returned when it is not closed"),
+    (.encoding, "does not encode values"),
+  ]
+}

@@ -1,0 +1,125 @@
+import Larder
+import Synchronization
+
+/// One run of one case: its location, and the stores that it opened there.
+final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? {
+  private struct Opened: Sendable {
+    var stores: [Store] = []
+    var elsewhere: [ConformanceLocation] = []
+  }
+
+  let location: ConformanceLocation
+  let lacking: StoreAbilities
+  private let seed: UInt64
+  private let purpose: String
+  private let opener: CaseList<Store>.Opener
+  private let opened = Mutex(Opened())
+
+  init(
+    location: ConformanceLocation, lacking: StoreAbilities, seed: UInt64, purpose: String,
+    opener: @escaping CaseList<Store>.Opener
+  ) {
+    self.location = location
+    self.lacking = lacking
+    self.seed = seed
+    self.purpose = purpose
+    self.opener = opener
+  }
+
+  /// Runs a case, closes what it left open, and removes the location.
+  func run(_ body: (Trial) async throws -> Void) async throws {
+    let result: Result<Void, any Error>
+    do {
+      try await body(self)
+      result = .success(())
+    } catch {
+      result = .failure(error)
+    }
+    // What the case found comes first; what goes wrong in tidying up after it counts only where the case passed.
+    let tidying: Result<Void, any Error>
+    do {
+      try await tidyUp()
+      tidying = .success(())
+    } catch {
+      tidying = .failure(error)
+    }
+    try result.get()
+    try tidying.get()
+  }
+
+  private func tidyUp() async throws {
+    let (stores, elsewhere) = opened.withLock { opened in
+      defer { opened = Opened() }
+      return (opened.stores, opened.elsewhere)
+    }
+    var firstError: (any Error)?
+    for store in stores {
+      do {
+        try await store.close()
+      } catch {
+        firstError = firstError ?? error
+      }
+    }
+    for location in elsewhere + [location] {
+      try location.remove()
+    }
+    if let firstError { throw firstError }
+  }
+
+  /// Opens the store at the location; it is closed when the case ends.
+  func open() async throws -> Store {
+    let store = try await opener(location)
+    opened.withLock { $0.stores.append(store) }
+    return store
+  }
+
+  /// Opens a store at another, fresh location, and puts entries into it, whose values hold their keys.
+  func openElsewhere(withKeys keys: [StoreKey] = []) async throws -> Store {
+    let elsewhere = try ConformanceLocation()
+    opened.withLock { $0.elsewhere.append(elsewhere) }
+    let store = try await opener(elsewhere)
+    opened.withLock { $0.stores.append(store) }
+    try await store.apply(ChangeBatch(keys.map { .set($0, SampleValue(key: $0)) }))
+    return store
+  }
+
+  /// Opens the store at the location, and leaves the only reference to it to the caller.
+  func openUntracked() async throws -> Store {
+    try await opener(location)
+  }
+
+  /// Opens the store and puts entries into it.
+  func open(with entries: [(StoreKey, SampleValue?)]) async throws -> Store {
+    let store = try await open()
+    try await store.apply(ChangeBatch(entries.map { .set($0, $1) }))
+    return store
+  }
+
+  /// Opens the store and puts entries into it, whose values hold their keys.
+  func open(withKeys keys: [StoreKey]) async throws -> Store {
+    try await open(with: keys.map { ($0, SampleValue(key: $0)) })
+  }
+
+  /// Closes a store and opens it again.
+  func reopen(_ store: Store) async throws -> Store {
+    try await store.close()
+    return try await open()
+  }
+
+  /// The store after closing and opening it again, or the same store where it keeps nothing beyond closing.
+  func settled(_ store: Store) async throws -> Store {
+    lacking.contains(.persistence) ? store : try await reopen(store)
+  }
+
+  /// Random numbers for this case alone.
+  func makeGenerator() -> SeededGenerator {
+    SeededGenerator(seed: seed, purpose: purpose)
+  }
+}
+
+extension SampleValue {
+  /// A value that holds a key, so that it shows when it stands under another.
+  init(key: StoreKey) {
+    self.init("value of \(key)")
+  }
+}

@@ -1,0 +1,39 @@
+import Larder
+import LarderJSON
+import LarderTesting
+import Testing
+
+@Suite struct JSONFileStoreConformance {
+  static let synced = ConformanceSuite(named: "JSONFileStore, synced") { location in
+    try await JSONFileStore<SampleValue?>(path: location.path("store.json"))
+  }
+
+  static let buffered = ConformanceSuite(named: "JSONFileStore, buffered") { location in
+    try await JSONFileStore<SampleValue?>(path: location.path("store.json"), durability: .buffered)
+  }
+
+  static let erased = ConformanceSuite(named: "AnyDataStore over JSONFileStore, synced") { location in
+    AnyDataStore(try await JSONFileStore<SampleValue?>(path: location.path("store.json")))
+  }
+
+  static let erasedBuffered = ConformanceSuite(named: "AnyDataStore over JSONFileStore, buffered") { location in
+    AnyDataStore(
+      try await JSONFileStore<SampleValue?>(path: location.path("store.json"), durability: .buffered))
+  }
+
+  @Test(arguments: synced.cases) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: buffered.cases) func conformsBuffered(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: erased.cases) func conformsErased(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: erasedBuffered.cases) func conformsErasedBuffered(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+}

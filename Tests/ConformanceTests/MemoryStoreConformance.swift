@@ -1,0 +1,39 @@
+import Larder
+import LarderTesting
+import Testing
+
+@Suite struct MemoryStoreConformance {
+  static let lacking: StoreAbilities = [.persistence, .encoding]
+
+  static let bare = ConformanceSuite(named: "MemoryStore", lacking: lacking) { _ in
+    MemoryStore<SampleValue?>()
+  }
+
+  static let erased = ConformanceSuite(named: "AnyDataStore over MemoryStore", lacking: lacking) { _ in
+    AnyDataStore(MemoryStore<SampleValue?>())
+  }
+
+  static let forwarded = ConformanceSuite(named: "ForwardingStore over MemoryStore", lacking: lacking) { _ in
+    ForwardingStore(base: MemoryStore<SampleValue?>())
+  }
+
+  static let stacked = ConformanceSuite(named: "a stack over MemoryStore", lacking: lacking) { _ in
+    AnyDataStore(ForwardingStore(base: AnyDataStore(ForwardingStore(base: MemoryStore<SampleValue?>()))))
+  }
+
+  @Test(arguments: bare.cases) func conformsBare(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: erased.cases) func conformsErased(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: forwarded.cases) func conformsForwarded(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: stacked.cases) func conformsStacked(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+}

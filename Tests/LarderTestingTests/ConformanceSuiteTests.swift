@@ -1,0 +1,111 @@
+import Foundation
+import Larder
+import LarderTesting
+import Synchronization
+import Testing
+
+@Suite struct ConformanceSuiteTests {
+  private func suite(lacking: StoreAbilities, seed: UInt64 = 7) -> ConformanceSuite {
+    ConformanceSuite(named: "memory", lacking: lacking, seed: seed) { _ in MemoryStore<SampleValue?>() }
+  }
+
+  @Test func identitiesAreUniqueAndInOrder() {
+    let cases = suite(lacking: []).cases
+    #expect(Set(cases.map(\.id)).count == cases.count)
+    #expect(Set(cases.map(\.description)).count == cases.count)
+    #expect(cases.map(\.number) == cases.map(\.number).sorted())
+    #expect(cases.allSatisfy { !$0.name.isEmpty })
+  }
+
+  @Test func everyGroupAndPromiseHasACase() {
+    let cases = suite(lacking: []).cases
+    #expect(Set(cases.map(\.group)) == Set(ConformanceGroup.allCases))
+    #expect(Set(cases.map(\.promise)) == Set(ConformancePromise.allCases))
+  }
+
+  @Test func whatIsSkippedIsListedWithItsReason() {
+    let all = suite(lacking: [])
+    let some = suite(lacking: [.persistence, .encoding])
+    #expect(all.skipped.isEmpty)
+    #expect(some.cases.count + some.skipped.count == all.cases.count)
+    #expect(some.skipped.allSatisfy { !$0.lacking.isEmpty && !$0.reason.isEmpty })
+    #expect(some.skipped.contains { $0.conformanceCase.id == "118a" && $0.reason == "keeps nothing beyond closing" })
+    #expect(
+      some.skipped.contains { $0.conformanceCase.id == "50" && $0.description.contains("does not encode values") })
+    #expect(Set(some.skipped.map(\.conformanceCase.group)).isSuperset(of: [.reopening, .damage]))
+  }
+
+  @Test(arguments: [.persistence, .acknowledgedPersistence, .encoding] as [StoreAbilities])
+  func aStoreStatedToLackWhatItHasFails(_ lacking: StoreAbilities) async throws {
+    let suite = ConformanceSuite(named: "records", lacking: lacking) { location in
+      try RecordStore<SampleValue?>(disk: location.object { RecordDisk() })
+    }
+    await #expect(throws: ConformanceFailure.self) { try await run("201", of: suite) }
+  }
+
+  @Test func aStoreNotStatedToLackWhatItLacksFails() async throws {
+    await #expect(throws: ConformanceFailure.self) { try await run("201", of: suite(lacking: .encoding)) }
+    await #expect(throws: ConformanceFailure.self) { try await run("50", of: suite(lacking: .persistence)) }
+    try await run("201", of: suite(lacking: [.persistence, .encoding]))
+  }
+
+  private func run(_ id: String, of suite: ConformanceSuite) async throws {
+    try await #require(suite.cases.first { $0.id == id }).run()
+  }
+
+  @Test func aFailureSaysWhatBrokeAndHowToRepeatIt() async throws {
+    let suite = ConformanceSuite(named: "idle", seed: 42) { _ in IdleStore(acknowledgement: .durable) }
+    let conformanceCase = try #require(suite.cases.first { $0.id == "2" })
+    let failure = try await #require(throws: ConformanceFailure.self) { try await conformanceCase.run() }
+    #expect(failure.conformanceCase.promise == .values)
+    for part in [
+      "idle", "2 (points): what was set is read", "Values round-trip", "missing", #"SampleValue("a")"#,
+      "LARDER_SEED=42",
+    ] {
+      #expect(failure.description.contains(part), "\(failure)")
+    }
+  }
+
+  @Test func anErrorThatIsNotForeseenIsAFailure() async throws {
+    let suite = ConformanceSuite(named: "unopenable") { _ -> MemoryStore<SampleValue?> in
+      throw StoreError(.notPermitted, during: .open, message: "no")
+    }
+    let report = try await suite.run()
+    #expect(report.passed.isEmpty)
+    #expect(report.failures.allSatisfy { ($0.underlying as? StoreError)?.code == .notPermitted })
+  }
+
+  @Test func locationsAreRemoved() async throws {
+    let folders = Mutex<[String]>([])
+    let suite = ConformanceSuite(named: "memory", lacking: [.persistence, .encoding]) { location in
+      folders.withLock { $0.append(location.folder) }
+      try Data("x".utf8).write(to: URL(filePath: location.path("file")))
+      return MemoryStore<SampleValue?>()
+    }
+    for conformanceCase in suite.cases.prefix(20) {
+      try await conformanceCase.run()
+    }
+    let used = folders.withLock { $0 }
+    #expect(used.count >= 20)
+    #expect(!used.contains { FileManager.default.fileExists(atPath: $0) })
+  }
+
+  @Test func aLocationKeepsObjects() throws {
+    let location = try ConformanceLocation()
+    let disk = location.object { RecordDisk() }
+    #expect(location.object { RecordDisk() } === disk)
+    #expect(location.object(named: "other") { RecordDisk() } !== disk)
+    try location.remove()
+    #expect(location.object { RecordDisk() } !== disk)
+    try location.remove()
+  }
+
+  @Test func aCancelledRunIsNoFailure() async {
+    let suite = suite(lacking: [])
+    let task = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return try await suite.run()
+    }
+    await #expect(throws: CancellationError.self) { try await task.value }
+  }
+}

@@ -1,0 +1,95 @@
+/// What can be wrong with a ``MutantStore``, and one of the cases that must find it.
+enum Fault: String, CaseIterable, Sendable {
+  case dropsRemovals
+  case ignoresLimit
+  case limitOneTooMany
+  case includesUpperBound
+  case leavesOutLowerBound
+  case lastKeyMissing
+  case ignoresOrder
+  case countsEverything
+  case appliesOneByOne
+  case losesLastChange
+  case lastChangeFirst
+  case keepsPartOfRefusedBatch
+  case ignoresRangeRemovals
+  case sortsMultiGet
+  case dropsMissingSlots
+  case foldsDuplicateKeys
+  case storedNilIsMissing
+  case foldsCase
+  case foldsComposition
+  case takesEmptyKey
+  case takesLongKey
+  case refusesLongestKey
+  case updateNotAtomic
+  case updateKeepsChangesOnError
+  case updateWrapsErrors
+  case updateRunsTwice
+  case updateTakesDuplicateKeys
+  case updateTakesOtherSlotCount
+  case answersWhenClosed
+  case answersTrivialCallsWhenClosed
+  case closesOnlyOnce
+  case closesWithoutWaiting
+  case ignoresCancellation
+  case synchronizeHeedsCancellation
+  case damagedIsMissing
+  case damagedIsDeleted
+  case damageHidesScan
+  case forgetsOnClose
+  case forgetsWithoutClose
+  case errorsWithoutStore
+  case errorsWithUnknownOutcome
+  case takesNegativeLimit
+  case givesStaleValues
+  case composesText
+
+  /// The identity of a case that must find it.
+  var detector: String {
+    switch self {
+    case .dropsRemovals: "4"
+    case .ignoresLimit: "89b"
+    case .limitOneTooMany: "89a"
+    case .includesUpperBound: "85b"
+    case .leavesOutLowerBound: "85a"
+    case .lastKeyMissing: "82"
+    case .ignoresOrder: "83"
+    case .countsEverything: "84"
+    case .appliesOneByOne: "80"
+    case .losesLastChange: "63"
+    case .lastChangeFirst: "68"
+    case .keepsPartOfRefusedBatch: "70a"
+    case .ignoresRangeRemovals: "110"
+    case .sortsMultiGet: "58"
+    case .dropsMissingSlots: "58"
+    case .foldsDuplicateKeys: "60"
+    case .storedNilIsMissing: "11"
+    case .foldsCase, .foldsComposition: "41"
+    case .takesEmptyKey: "23"
+    case .takesLongKey: "36a"
+    case .refusesLongestKey: "36d"
+    case .updateNotAtomic: "214"
+    case .updateKeepsChangesOnError, .updateWrapsErrors: "208"
+    case .updateRunsTwice: "209"
+    case .updateTakesDuplicateKeys: "210a"
+    case .updateTakesOtherSlotCount: "211a"
+    case .answersWhenClosed: "116"
+    case .answersTrivialCallsWhenClosed: "59"
+    case .closesOnlyOnce: "121"
+    case .closesWithoutWaiting: "117"
+    case .ignoresCancellation: "123"
+    case .synchronizeHeedsCancellation: "237"
+    case .damagedIsMissing: "51a"
+    case .damagedIsDeleted: "230"
+    case .damageHidesScan: "229"
+    case .forgetsOnClose: "118a"
+    case .forgetsWithoutClose: "118e"
+    case .errorsWithoutStore: "233a"
+    case .errorsWithUnknownOutcome: "70a"
+    case .takesNegativeLimit: "89d"
+    case .givesStaleValues: "3"
+    case .composesText: "48"
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import LarderTesting
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct ManualClockTests {
+  @Test func timeMovesOnlyWhenTold() {
+    let clock = ManualClock()
+    #expect(clock.now == ManualClock.Instant())
+    clock.advance(by: .seconds(3))
+    clock.advance(by: .milliseconds(500))
+    #expect(clock.now.offset == .milliseconds(3_500))
+    clock.advance(by: .seconds(-1))
+    #expect(clock.now.offset == .milliseconds(2_500))
+  }
+
+  @Test func startsWhereItIsTold() {
+    let clock = ManualClock(now: ManualClock.Instant(offset: .seconds(100)))
+    #expect(clock.now.duration(to: clock.now.advanced(by: .seconds(5))) == .seconds(5))
+    #expect(clock.now < clock.now.advanced(by: clock.minimumResolution))
+  }
+
+  @Test func sleepersWakeInTheOrderOfTheirDeadlines() async throws {
+    let clock = ManualClock()
+    let woken = Log()
+    for seconds in [3, 1, 2, 5] {
+      // Each comes back on this actor, in the order in which it was resumed.
+      Task { @Witness in
+        try await clock.sleep(for: .seconds(seconds))
+        woken.entries.withLock { $0.append(seconds) }
+      }
+    }
+    try await clock.waitForSleepers(4)
+    clock.advance(by: .milliseconds(999))
+    #expect(clock.sleeperCount == 4)
+    clock.advance(by: .milliseconds(2_001))
+    try #require(clock.sleeperCount == 1)
+    while woken.entries.withLock({ $0.count }) < 3 { await Task.yield() }
+    #expect(woken.entries.withLock { $0 } == [1, 2, 3])
+    clock.advance(by: .seconds(2))
+    try #require(clock.sleeperCount == 0)
+    while woken.entries.withLock({ $0.count }) < 4 { await Task.yield() }
+  }
+
+  @Test func theDeadlineItselfHasCome() async throws {
+    let clock = ManualClock()
+    try await clock.sleep(until: clock.now)
+    try await clock.sleep(for: .seconds(-1))
+    clock.advance(by: .seconds(1))
+    try await clock.sleep(until: ManualClock.Instant(offset: .seconds(1)))
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test func aSleeperThatIsCancelledWakesAtOnce() async throws {
+    let clock = ManualClock()
+    let task = Task { try await clock.sleep(for: .seconds(1)) }
+    try await clock.waitForSleepers(1)
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test func aTaskThatIsCancelledDoesNotSleep() async throws {
+    let clock = ManualClock()
+    for seconds in [-1, 0, 1] {
+      let task = Task {
+        withUnsafeCurrentTask { $0?.cancel() }
+        try await clock.sleep(for: .seconds(seconds))
+      }
+      await #expect(throws: CancellationError.self) { try await task.value }
+    }
+    #expect(clock.sleeperCount == 0)
+  }
+
+  @Test func waitingForSleepersCanBeCancelled() async throws {
+    let clock = ManualClock()
+    try await clock.waitForSleepers(0)
+    let task = Task { try await clock.waitForSleepers(1) }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+  }
+
+  @Test func manySleepersAndAdvancesLeaveNoOneBehind() async throws {
+    let clock = ManualClock()
+    let done = Log()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for task in 0..<50 {
+        group.addTask {
+          for step in 0..<5 { try await clock.sleep(for: .milliseconds(task + step)) }
+          done.entries.withLock { $0.append(task) }
+        }
+      }
+      group.addTask {
+        for _ in 0..<1_000 {
+          clock.advance(by: .milliseconds(1))
+          await Task.yield()
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(clock.sleeperCount == 0)
+  }
+}
+
+@globalActor private actor Witness {
+  static let shared = Witness()
+}
+
+private final class Log: Sendable {
+  let entries = Mutex<[Int]>([])
+}

@@ -1,0 +1,275 @@
+import Foundation
+import Larder
+import LarderTesting
+import Synchronization
+
+/// A store with one fault, or none, over one without.
+final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleValue? {
+  typealias Value = SampleValue?
+
+  private struct State: Sendable {
+    var isClosed = false
+    var firstValues: [StoreKey: SampleValue??] = [:]
+  }
+
+  let information: StoreInformation
+  private let base: Base
+  private let fault: Fault?
+  private let state = Mutex(State())
+
+  init(_ base: Base, fault: Fault?) {
+    self.base = base
+    self.fault = fault
+    information = base.information
+  }
+
+  func value(forKey key: StoreKey) async throws -> Value? {
+    try await guarding(key, lenient: nil) {
+      if fault == .givesStaleValues {
+        let current = try await base.value(forKey: key)
+        return state.withLock { state in
+          let first = state.firstValues[key] ?? current
+          if first != nil { state.firstValues[key] = first }
+          return first
+        }
+      }
+      return try await seen(damageAt: key) { try await base.value(forKey: mapped(key)) }
+    }
+  }
+
+  func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
+    if fault == .answersTrivialCallsWhenClosed, keys.isEmpty { return [] }
+    return try await guarding(keys.first { !isValid($0) } ?? "a", lenient: keys.map { _ in nil }) {
+      switch fault {
+      case .sortsMultiGet: return try await base.values(forKeys: keys.sorted())
+      case .dropsMissingSlots: return try await base.values(forKeys: keys).filter { $0 != nil }
+      case .foldsDuplicateKeys:
+        var seen: Set<StoreKey> = []
+        return try await base.values(forKeys: keys.filter { seen.insert($0).inserted })
+      case .damagedIsMissing: return try await keys.asyncMap { try await self.value(forKey: $0) }
+      default: return try await base.values(forKeys: keys.map(mapped))
+      }
+    }
+  }
+
+  func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
+    if fault == .answersTrivialCallsWhenClosed, limit == 0 { return [] }
+    return try await guarding("a", lenient: []) {
+      if fault == .takesNegativeLimit, limit < 0 { return [] }
+      let (range, limit, order) = changed(range, limit, order)
+      if fault == .damageHidesScan {
+        _ = try await base.entries(in: .all, limit: .max, order: order)
+      }
+      do {
+        let entries = try await base.entries(in: range, limit: limit, order: order)
+        if fault == .lastKeyMissing, entries.count > 1 { return Array(entries.dropLast()) }
+        if fault == .storedNilIsMissing { return entries.filter { $0.value != nil } }
+        return entries
+      } catch let error as StoreError where fault == .damagedIsDeleted && error.code == .corrupted {
+        if let key = error.key { try await base.removeValue(forKey: key) }
+        throw error
+      }
+    }
+  }
+
+  func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    if fault == .answersTrivialCallsWhenClosed, limit == 0 { return [] }
+    if fault == .takesEmptyKey, range == .only("") { return [] }
+    return try await guarding("a", lenient: []) {
+      if fault == .takesNegativeLimit, limit < 0 { return [] }
+      let (range, limit, order) = changed(range, limit, order)
+      let keys = try await base.keys(in: range, limit: limit, order: order)
+      return fault == .lastKeyMissing && keys.count > 1 ? Array(keys.dropLast()) : keys
+    }
+  }
+
+  func count(in range: KeyRange) async throws -> Int {
+    try await guarding("a", lenient: 0) {
+      try await base.count(in: fault == .countsEverything ? .all : changed(range, .max, .ascending).0)
+    }
+  }
+
+  func apply(_ changes: ChangeBatch<Value>) async throws {
+    let invalid = changes.changes.lazy.compactMap(\.key).first { !self.isValid($0) }
+    try await guarding(invalid ?? "a", lenient: ()) {
+      var list = changes.changes
+      switch fault {
+      case .dropsRemovals: list.removeAll { if case .remove = $0 { true } else { false } }
+      case .ignoresRangeRemovals: list.removeAll { if case .removeAll = $0 { true } else { false } }
+      case .losesLastChange where list.count > 1: list.removeLast()
+      case .lastChangeFirst where list.count > 1: list.insert(list.removeLast(), at: 0)
+      case .appliesOneByOne, .keepsPartOfRefusedBatch:
+        if fault == .appliesOneByOne { try information.check(changes) }
+        for change in list {
+          try await base.apply([change])
+          await Task.yield()
+        }
+        return
+      case .foldsCase, .foldsComposition, .composesText:
+        list = list.map { change in
+          switch change {
+          case .set(let key, var value?) where fault == .composesText:
+            value.text = value.text.precomposedStringWithCanonicalMapping
+            return .set(key, value)
+          case .set(let key, let value): return .set(mapped(key), value)
+          case .remove(let key): return .remove(mapped(key))
+          case .removeAll: return change
+          }
+        }
+      case .ignoresCancellation:
+        try await outsideCancellation { try await self.base.apply(changes) }
+        return
+      default: break
+      }
+      try await base.apply(ChangeBatch(list))
+    }
+  }
+
+  func update<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try await guarding(keys.first { !isValid($0) } ?? "a", lenient: nil) { () async throws -> Result? in
+      switch fault {
+      case .updateNotAtomic:
+        var slots = try await base.values(forKeys: keys)
+        await Task.yield()
+        let result = try body(&slots)
+        try await base.apply(
+          ChangeBatch(zip(keys, slots).map { key, slot in slot.map { .set(key, $0) } ?? .remove(key) }))
+        return result
+      case .updateKeepsChangesOnError:
+        let outcome = try await base.update(keys) { slots in Swift.Result { try body(&slots) } }
+        return try outcome.get()
+      case .updateWrapsErrors:
+        do {
+          return try await base.update(keys, body)
+        } catch {
+          throw StoreError(.ioFailed, during: .update, store: information.name, message: "failed", underlying: error)
+        }
+      case .updateRunsTwice:
+        return try await base.update(keys) { slots in
+          var copy = slots
+          _ = try body(&copy)
+          return try body(&slots)
+        }
+      case .updateTakesDuplicateKeys where Set(keys).count < keys.count:
+        var seen: Set<StoreKey> = []
+        return try await base.update(keys.filter { seen.insert($0).inserted }) { slots in
+          var all = keys.map { _ in nil as Value? }
+          defer { slots = slots.map { _ in nil } }
+          return try body(&all)
+        }
+      case .updateTakesOtherSlotCount:
+        return try await base.update(keys) { slots in
+          let count = slots.count
+          defer { slots = Array((slots + Array(repeating: nil, count: count)).prefix(count)) }
+          return try body(&slots)
+        }
+      case .ignoresCancellation: return try await outsideCancellation { try await self.base.update(keys, body) }
+      default: return try await base.update(keys.map(mapped), body)
+      }
+    }.unwrapped()
+  }
+
+  func synchronize() async throws {
+    if fault == .synchronizeHeedsCancellation { try Task.checkCancellation() }
+    try await guarding("a", lenient: ()) { try await base.synchronize() }
+  }
+
+  func close() async throws {
+    let wasClosed = state.withLock { state in
+      defer { state.isClosed = true }
+      return state.isClosed
+    }
+    switch fault {
+    case .answersWhenClosed, .closesWithoutWaiting: return
+    case .closesOnlyOnce where wasClosed: throw information.closedError(for: .close)
+    case .forgetsOnClose where !wasClosed: try await base.removeAll()
+    default: break
+    }
+    try await base.close()
+  }
+
+  // MARK: Faults of every operation
+
+  private func guarding<Result>(
+    _ key: StoreKey, lenient: Result, _ body: () async throws -> Result
+  ) async throws -> Result {
+    if fault == .closesWithoutWaiting, state.withLock({ $0.isClosed }) { throw information.closedError(for: .value) }
+    if fault == .takesEmptyKey, key.isEmpty { return lenient }
+    if fault == .takesLongKey, key.count > StoreKey.maximumLength { return lenient }
+    if fault == .refusesLongestKey, key.count == StoreKey.maximumLength {
+      throw StoreError(.invalidKey, during: .value, store: information.name, key: key, message: "too long")
+    }
+    do {
+      return try await body()
+    } catch let error as StoreError where fault == .errorsWithoutStore || fault == .errorsWithUnknownOutcome {
+      throw StoreError(
+        error.code, during: error.operation, store: fault == .errorsWithoutStore ? "" : error.store, key: error.key,
+        message: error.message, underlying: error.underlying,
+        outcome: fault == .errorsWithUnknownOutcome ? .unknown : error.outcome)
+    }
+  }
+
+  private func isValid(_ key: StoreKey) -> Bool {
+    !key.isEmpty && key.count < StoreKey.maximumLength
+  }
+
+  private func mapped(_ key: StoreKey) -> StoreKey {
+    switch fault {
+    case .foldsCase: key.string.map { StoreKey($0.lowercased()) } ?? key
+    case .foldsComposition: key.string.map { StoreKey($0.precomposedStringWithCanonicalMapping) } ?? key
+    default: key
+    }
+  }
+
+  private func changed(_ range: KeyRange, _ limit: Int, _ order: ScanOrder) -> (KeyRange, Int, ScanOrder) {
+    switch fault {
+    case .ignoresLimit where limit >= 0: (range, .max, order)
+    case .limitOneTooMany where limit >= 0 && limit < .max: (range, limit + 1, order)
+    case .includesUpperBound: (KeyRange(from: range.lowerBound, upTo: range.upperBound?.successor), limit, order)
+    case .leavesOutLowerBound where !range.lowerBound.isEmpty: (range.after(range.lowerBound), limit, order)
+    case .ignoresOrder: (range, limit, .ascending)
+    default: (range, limit, order)
+    }
+  }
+
+  private func seen(damageAt key: StoreKey, _ body: () async throws -> Value?) async throws -> Value? {
+    do {
+      let value = try await body()
+      return fault == .storedNilIsMissing ? value ?? nil : value
+    } catch let error as StoreError where error.code == .corrupted {
+      switch fault {
+      case .damagedIsMissing: return nil
+      case .damagedIsDeleted:
+        try await base.removeValue(forKey: key)
+        throw error
+      default: throw error
+      }
+    }
+  }
+
+  private func outsideCancellation<Result: Sendable>(
+    _ body: @escaping @Sendable () async throws -> Result
+  ) async throws -> Result {
+    try await Task.detached { try await body() }.value
+  }
+}
+
+extension Optional {
+  /// The content; where there is none, a mutant gave up where it should have answered.
+  fileprivate func unwrapped() throws -> Wrapped {
+    guard let self else {
+      throw StoreError(.unsupported, during: .update, message: "the mutant has nothing to answer")
+    }
+    return self
+  }
+}
+
+extension Array {
+  fileprivate func asyncMap<Result>(_ body: (Element) async throws -> Result) async throws -> [Result] {
+    var results: [Result] = []
+    for element in self { results.append(try await body(element)) }
+    return results
+  }
+}

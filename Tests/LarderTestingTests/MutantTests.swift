@@ -1,0 +1,47 @@
+import Larder
+import LarderTesting
+import Testing
+
+@Suite struct MutantTests {
+  private static func suite(of fault: Fault?) -> ConformanceSuite {
+    ConformanceSuite(named: fault?.rawValue ?? "no fault") { location in
+      let disk: RecordDisk
+      if fault == .forgetsWithoutClose {
+        // Each opening finds what the last one closed has left, and nothing of what was not closed.
+        disk = RecordDisk()
+      } else {
+        disk = location.object { RecordDisk() }
+      }
+      return try MutantStore(RecordStore<SampleValue?>(disk: disk), fault: fault)
+    }
+  }
+
+  @Test func aStoreWithoutAFaultPasses() async throws {
+    let report = try await MutantTests.suite(of: nil).run()
+    #expect(report.failures.isEmpty, "\(report)")
+    #expect(report.skipped.isEmpty)
+    #expect(report.passed.count > 100)
+  }
+
+  @Test(arguments: Fault.allCases) func everyFaultIsFound(_ fault: Fault) async throws {
+    let cases = MutantTests.suite(of: fault).cases
+    let detector = try #require(cases.first { $0.id == fault.detector })
+    let failure = try await #require(throws: ConformanceFailure.self) { try await detector.run() }
+    #expect(failure.suite == fault.rawValue)
+    #expect(failure.conformanceCase.id == fault.detector)
+  }
+
+  @Test(arguments: ConformanceGroup.allCases) func everyGroupFindsAFault(_ group: ConformanceGroup) async throws {
+    var found: [Fault] = []
+    for fault in Fault.allCases where found.isEmpty {
+      for conformanceCase in MutantTests.suite(of: fault).cases where conformanceCase.group == group {
+        do {
+          try await conformanceCase.run()
+        } catch is ConformanceFailure {
+          found.append(fault)
+        }
+      }
+    }
+    #expect(!found.isEmpty, "no fault was found by the group \(group)")
+  }
+}

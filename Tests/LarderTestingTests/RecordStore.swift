@@ -1,0 +1,147 @@
+import Larder
+import Synchronization
+
+/// A store that encodes its values and keeps them beyond closing, as simple as can be: what the suite is tried on.
+final class RecordStore<Value: Codable & Sendable>: DataStore {
+  let information: StoreInformation
+  private let disk: RecordDisk
+  private let codec = JSONCodec<Value>()
+  private let isClosed = Mutex(false)
+
+  init(disk: RecordDisk) throws {
+    self.disk = disk
+    information = StoreInformation(name: "records", acknowledgement: .buffered, sharing: .exclusive)
+    try disk.state.withLock { state in
+      guard state.openers == 0 else {
+        throw StoreError(.locked, during: .open, store: "records", message: "it is open already")
+      }
+      state.openers = 1
+    }
+  }
+
+  deinit {
+    release()
+  }
+
+  func value(forKey key: StoreKey) throws -> Value? {
+    try information.check(key, for: .value)
+    return try read(for: .value) { try decode($0[key], forKey: key, for: .value) }
+  }
+
+  func values(forKeys keys: [StoreKey]) throws -> [Value?] {
+    try information.check(keys, for: .values)
+    return try read(for: .values) { records in
+      try keys.map { try decode(records[$0], forKey: $0, for: .values) }
+    }
+  }
+
+  func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
+    try information.check(limit: limit, for: .entries)
+    return try read(for: .entries) { records in
+      try records.entries(in: range, limit: limit, order: order).compactMap { entry in
+        try decode(entry.value, forKey: entry.key, for: .entries).map { StoreEntry(key: entry.key, value: $0) }
+      }
+    }
+  }
+
+  func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
+    try information.check(limit: limit, for: .keys)
+    return try read(for: .keys) { $0.keys(in: range, limit: limit, order: order) }
+  }
+
+  func count(in range: KeyRange) throws -> Int {
+    try read(for: .count) { $0.count(in: range) }
+  }
+
+  func apply(_ changes: ChangeBatch<Value>) throws {
+    try information.check(changes)
+    try Task.checkCancellation()
+    let encoded = try changes.changes.map { change -> Change<[UInt8]> in
+      switch change {
+      case .set(let key, let value): .set(key, try encode(value, forKey: key, for: .apply))
+      case .remove(let key): .remove(key)
+      case .removeAll(let range): .removeAll(range)
+      }
+    }
+    try write(for: .apply) { records in
+      var displaced: [[UInt8]] = []
+      for change in encoded { records.apply(change, displacing: &displaced) }
+    }
+  }
+
+  func update<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) throws -> Result {
+    try information.check(updateOf: keys)
+    try Task.checkCancellation()
+    return try write(for: .update) { records in
+      var slots = try keys.map { try decode(records[$0], forKey: $0, for: .update) }
+      let result = try body(&slots)
+      try information.check(slotCount: slots.count, forUpdateOf: keys)
+      let encoded = try zip(keys, slots).map { key, slot in
+        try slot.map { try encode($0, forKey: key, for: .update) }
+      }
+      var displaced: [[UInt8]] = []
+      for (key, record) in zip(keys, encoded) {
+        records.apply(record.map { .set(key, $0) } ?? .remove(key), displacing: &displaced)
+      }
+      return result
+    }
+  }
+
+  func synchronize() throws {
+    try read(for: .synchronize) { _ in }
+  }
+
+  func close() {
+    release()
+  }
+
+  private func release() {
+    disk.state.withLock { state in
+      isClosed.withLock { isClosed in
+        if !isClosed { state.openers = 0 }
+        isClosed = true
+      }
+    }
+  }
+
+  private func read<Result>(
+    for operation: StoreOperation, _ body: (SortedMap<[UInt8]>) throws -> Result
+  ) throws -> Result {
+    let records = try write(for: operation) { $0 }
+    return try body(records)
+  }
+
+  private func write<Result>(
+    for operation: StoreOperation, _ body: (inout SortedMap<[UInt8]>) throws -> sending Result
+  ) throws -> Result {
+    try disk.state.withLock { state in
+      guard !isClosed.withLock({ $0 }) else { throw information.closedError(for: operation) }
+      return try body(&state.records)
+    }
+  }
+
+  private func encode(_ value: Value, forKey key: StoreKey, for operation: StoreOperation) throws -> [UInt8] {
+    var record: [UInt8] = []
+    do {
+      try codec.encode(value, into: &record)
+    } catch {
+      throw StoreError(
+        .encodingFailed, during: operation, store: information.name, key: key, message: "it cannot be encoded",
+        underlying: error)
+    }
+    return record
+  }
+
+  private func decode(_ record: [UInt8]?, forKey key: StoreKey, for operation: StoreOperation) throws -> Value? {
+    guard let record else { return nil }
+    do {
+      return try codec.decode(record.span.bytes)
+    } catch {
+      throw StoreError(
+        .corrupted, during: operation, store: information.name, key: key, message: "it cannot be decoded",
+        underlying: error)
+    }
+  }
+}
