@@ -55,11 +55,12 @@ struct LarderCommand: AsyncParsableCommand {
         try command.run()
       }
     } catch {
-      end(with: error, verb: arguments.first { verbs.contains($0) })
+      end(with: error, arguments: arguments)
     }
   }
 
-  private static var verbs: [String] {
+  /// The names of the verbs.
+  static var verbs: [String] {
     configuration.subcommands.compactMap { $0.configuration.commandName }
   }
 
@@ -71,7 +72,7 @@ struct LarderCommand: AsyncParsableCommand {
     }
   }
 
-  private static func end(with error: any Error, verb: String?) -> Never {
+  private static func end(with error: any Error, arguments: [String]) -> Never {
     // Help, the version and completion scripts come as errors, too.
     guard exitCode(for: error) != .success else {
       let output = ByteOutput()
@@ -79,11 +80,11 @@ struct LarderCommand: AsyncParsableCommand {
         try output.writeLine(fullMessage(for: error))
         try output.flush()
       } catch {
-        end(with: error, verb: verb)
+        end(with: error, arguments: arguments)
       }
       Self.exit(withError: nil)
     }
-    let report = ErrorReport(error, verb: verb)
+    let report = ErrorReport(error, arguments: arguments)
     if let line = report.line { Diagnostics.writeLine(line) }
     Self.exit(withError: ExitCode(report.status))
   }

@@ -22,8 +22,12 @@ struct CommandFailure: Error, Equatable {
   /// Describes what a store threw.
   init(_ error: StoreError) {
     let (status, advice) = CommandFailure.meaning(of: error.code)
-    // In full, with the key: whoever reads this typed it, or may read the store.
-    self.init(status, error.detailedDescription, advice: advice)
+    var message = error.fullMessage
+    if !error.store.isEmpty { message = "\(error.store)\(error.store.hasSuffix(":") ? "" : ":") \(message)" }
+    // In full: whoever reads this typed the key, or may read the store.
+    if let key = error.key { message += " (key \(key))" }
+    if error.outcome == .unknown { message += " (whether the change took effect is unknown)" }
+    self.init(status, message, advice: advice)
   }
 
   /// What the code of a store's error means to who uses the tool.

@@ -13,8 +13,8 @@ struct ErrorReport: Equatable {
   ///
   /// - Parameters:
   ///   - error: What was thrown by reading the command line or by a verb.
-  ///   - verb: The verb that the command line names, for the hint where it makes no sense.
-  init(_ error: any Error, verb: String?) {
+  ///   - arguments: The command line, for a hint where it makes no sense.
+  init(_ error: any Error, arguments: [String]) {
     switch error {
     case let status as ExitStatus:
       self.init(status: status.rawValue, line: nil)
@@ -36,9 +36,12 @@ struct ErrorReport: Equatable {
         self.init(CommandFailure(.internalFailure, message))
         return
       }
-      let help = ["larder", verb, "--help"].compactMap(\.self).joined(separator: " ")
-      // ArgumentParser says "Unknown option" of a key like -k, too.
-      let hint = message.hasPrefix("Unknown option") ? " What starts with - goes after --." : ""
+      let verb = arguments.first { LarderCommand.verbs.contains($0) }
+      let help = verb.map { "larder \($0) --help" } ?? "larder --help"
+      // A key or value that starts with - is taken for an option, which is unknown or leaves an argument missing.
+      let isDashTaken = !arguments.contains("--") && arguments.contains { $0.hasPrefix("-") }
+      let isAboutArguments = message.hasPrefix("Unknown option") || message.hasPrefix("Missing expected argument")
+      let hint = isDashTaken && isAboutArguments ? " A key or value that starts with - goes after --." : ""
       self.init(CommandFailure(.usage, message.trimmingSuffix("."), advice: "See `\(help)`.\(hint)"))
     }
   }

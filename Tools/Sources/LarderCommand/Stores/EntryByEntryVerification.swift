@@ -27,7 +27,6 @@ extension VerificationReport.Finding {
   ///   - error: The error.
   ///   - key: The key that was read; `nil` to take that of the error, where it has one.
   init(damage error: StoreError, key: StoreKey? = nil) {
-    let message = error.underlying.map { "\(error.message) (\($0))" } ?? error.message
-    self.init(key: key ?? error.key, place: error.store, message: message)
+    self.init(key: key ?? error.key, place: error.store, message: error.fullMessage)
   }
 }

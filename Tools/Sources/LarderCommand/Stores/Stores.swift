@@ -1,11 +1,12 @@
 import Larder
+import LarderJSON
 
 /// The stores that the tool can open.
 enum Stores {
   /// The kinds of store.
   ///
   /// The rest of the tool knows nothing of them.
-  static let registry = StoreRegistry(providers: [MemoryStoreProvider()])
+  static let registry = StoreRegistry(providers: [MemoryStoreProvider(), JSONFileStoreProvider()])
 
   /// The kinds of store for the help, one per line.
   static var listing: String {

@@ -1,0 +1,23 @@
+import Foundation
+
+/// Random numbers that come again with the same seed (SplitMix64).
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+
+  /// The seed of this run: that of the environment variable LARDER_SEED, or a new one.
+  static func seed() -> UInt64 {
+    ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
+  }
+
+  init(seed: UInt64) {
+    state = seed
+  }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}
