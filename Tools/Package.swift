@@ -27,7 +27,12 @@ let package = Package(
     ),
     .testTarget(
       name: "LarderCommandTests",
-      dependencies: ["LarderCommand", .product(name: "Larder", package: "Larder")]
+      dependencies: [
+        "LarderCommand",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]
     ),
   ],
   swiftLanguageModes: [.v6]

@@ -48,7 +48,8 @@ import Testing
     }
     #expect(failure("get", "memory:")?.line == "larder: Missing expected argument '<key>'. See `larder get --help`.")
     #expect(failure("get", "memory:")?.status == 64)
-    #expect(failure("get", "memory:", "-k")?.line?.hasSuffix("A key or value that starts with - goes after --.") == true)
+    #expect(
+      failure("get", "memory:", "-k")?.line?.hasSuffix("A key or value that starts with - goes after --.") == true)
     #expect(failure("frob")?.line == "larder: Unexpected argument 'frob'. See `larder --help`.")
     #expect(failure("import", "memory:", "--batch", "0")?.status == 64)
   }

@@ -12,7 +12,7 @@ import Testing
   @Test func itShowsShareRateAndTimeLeft() {
     #expect(
       line(250, of: 1000, entries: 5000, after: .seconds(2))
-        == "[#########-----------------------------]  25%  5000 entries  2500/s  0:06 left")
+        == "[#########------------------------------]  25%  5000 entries  2500/s  0:06 left")
     #expect(line(1, of: 7200, entries: 1, after: .seconds(1)).hasSuffix("1:59:59 left"))
     #expect(line(0, of: 1000, entries: 0, after: .zero).hasSuffix("]   0%  0 entries  0/s"))
     #expect(line(1000, of: 1000, entries: 9, after: .seconds(1)).hasSuffix("#] 100%  9 entries  9/s  0:00 left"))
@@ -64,6 +64,7 @@ import Testing
     for line in 1...12 { progress.skip(BadLine("no"), line: line) }
     #expect(lines.count == 11)
     #expect(lines.first == "larder: line 1 is left out: no")
-    #expect(progress.summary(entries: 30, elapsed: .zero) == "imported 30 entries in 0.0 s (0/s), left out 12 bad lines")
+    #expect(
+      progress.summary(entries: 30, elapsed: .zero) == "imported 30 entries in 0.0 s (0/s), left out 12 bad lines")
   }
 }

@@ -15,7 +15,9 @@ import Testing
     let order = walk.order
     try await walk.run(key: \.self) { range, limit in
       try store.keys(in: range, limit: limit, order: order)
-    } visit: { keys.append($0.integer) }
+    } visit: {
+      keys.append($0.integer)
+    }
     return keys
   }
 

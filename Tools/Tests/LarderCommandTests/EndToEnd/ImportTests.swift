@@ -15,7 +15,8 @@ import Testing
   }
 
   @Test func linesComeFromAFileOrStandardInput() async throws {
-    let text = "{\"key\":\"a\",\"value\":1}\r\n\n \r\n{\"keyBytes\":\"80c0\",\"value\":null}\n{\"value\":[],\"key\":\"b\"}"
+    let text =
+      "{\"key\":\"a\",\"value\":1}\r\n\n \r\n{\"keyBytes\":\"80c0\",\"value\":null}\n{\"value\":[],\"key\":\"b\"}"
     let path = try folder.write(text, to: "lines")
     let expected = "{\"key\":\"a\",\"value\":1}\n{\"key\":\"b\",\"value\":[]}\n{\"keyBytes\":\"80c0\",\"value\":null}\n"
     for arguments in [[path], ["-"], []] {
@@ -33,11 +34,13 @@ import Testing
     #expect(try await Tool.larder("import", store, "--key", "id", input: text).status == 0)
     #expect(try await Tool.larder("get", store, "7") == .done("{\"id\":7,\"name\":\"x\"}\n"))
     #expect(try await Tool.larder("get", store, "seven") == .done("{\"id\":\"seven\",\"n\":1e308}\n"))
-    #expect(try await Tool.larder("import", store, "--key", "nope", input: text).failed(65, "line 1: it has no field 'nope'"))
+    #expect(
+      try await Tool.larder("import", store, "--key", "nope", input: text).failed(65, "line 1: it has no field 'nope'"))
   }
 
   @Test func everyExportIsImported() async throws {
-    let lines = (0..<1000).map { "{\"key\":\"k\($0)\",\"value\":{\"n\":\($0),\"t\":\"é\\n\"}}\n" }.sorted().joined()
+    let lines =
+      (0..<1000).map { "{\"key\":\"k\($0)\",\"value\":{\"n\":\($0),\"t\":\"é\\n\"}}\n" }.sorted().joined()
       + "{\"keyBytes\":\"80\",\"value\":null}\n"
     #expect(try await Tool.larder("import", store, input: lines).status == 0)
     #expect(try await Tool.shell("larder export \"$1\" | larder import \"$2\"", store, "\(store).copy").status == 0)
@@ -72,7 +75,8 @@ import Testing
     let run = try await Tool.larder("import", store, "--acknowledge", "--batch", "10", input: lines(25))
     #expect(run.status == 0)
     #expect(run.output == "10\n20\n25\n")
-    #expect(try await Tool.larder("import", store, "--acknowledge", "--batch", "5", input: lines(10)).output == "5\n10\n")
+    #expect(
+      try await Tool.larder("import", store, "--acknowledge", "--batch", "5", input: lines(10)).output == "5\n10\n")
     #expect(try await Tool.larder("import", store, "--acknowledge", input: "").output == "")
     #expect(try await Tool.larder("import", store, "--batch", "0", input: "").failed(64, "--batch must be at least 1"))
   }

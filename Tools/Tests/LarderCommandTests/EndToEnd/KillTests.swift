@@ -1,9 +1,10 @@
 import Foundation
+import LarderTesting
 import Testing
 
 /// The import is killed at moments of chance; nothing acknowledged may be lost, and no batch may be there in part.
 @Suite struct KillTests {
-  private static let lineCount = 100_000
+  private static let lineCount = 20_000
   private static let batchSize = 100
 
   private static let rounds =
@@ -18,7 +19,8 @@ import Testing
   }
 
   @Test func whatWasAcknowledgedSurvivesSIGKILL() async throws {
-    let seed = SeededGenerator.seed()
+    let environment = ProcessInfo.processInfo.environment
+    let seed = environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
     print("LARDER_SEED=\(seed)")
     var generator = SeededGenerator(seed: seed)
     let padding = String(repeating: "x", count: 100)
@@ -29,7 +31,7 @@ import Testing
       }
       let path = try folder.write(lines.joined(), to: "lines")
       let acknowledged = try await importAndKill(
-        path, afterLines: Int.random(in: 0...40, using: &generator),
+        path, afterLines: Int.random(in: 0...KillTests.lineCount / KillTests.batchSize, using: &generator),
         andTurns: Int.random(in: 0...400_000, using: &generator))
       let context: Comment = "seed \(seed), round \(round), \(acknowledged) acknowledged"
 
@@ -54,7 +56,8 @@ import Testing
         #expect(last == .done("[\(count - 1),\"\(padding)\"]\n"), context)
       }
       // The reading verbs closed the store: the document holds everything now, for any reader of JSON.
-      let check = try await Tool.shell("command -v python3 >/dev/null || exit 0; python3 -m json.tool \"$1\" >/dev/null",
+      let check = try await Tool.shell(
+        "command -v python3 >/dev/null || exit 0; python3 -m json.tool \"$1\" >/dev/null",
         folder.file("store.json"))
       #expect(check == .done(), context)
     }
@@ -88,7 +91,8 @@ import Testing
     output += try pipe.fileHandleForReading.readToEnd() ?? Data()
     process.waitUntilExit()
     // A number without its line end was not all printed.
-    let lines = String(decoding: output, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+    let lines = String(decoding: output, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+      .dropLast()
     return lines.last.flatMap { Int($0) } ?? 0
   }
 }

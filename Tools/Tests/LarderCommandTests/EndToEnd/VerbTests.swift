@@ -54,7 +54,9 @@ import Testing
     #expect(try await Tool.larder("get", store, "k").output == "\(json)\n")
   }
 
-  @Test(arguments: ["a b", "../../x", "/", "é", "e\u{301}", "🦦", "\n", "\u{1}", "key", String(repeating: "k", count: 511)])
+  @Test(arguments: [
+    "a b", "../../x", "/", "é", "e\u{301}", "🦦", "\n", "\u{1}", "key", String(repeating: "k", count: 511),
+  ])
   func anyTextIsAKey(key: String) async throws {
     #expect(try await Tool.larder("set", store, key, "1") == .done())
     #expect(try await Tool.larder("get", store, key) == .done("1\n"))
@@ -162,7 +164,8 @@ import Testing
     }
     let keys = isReversed ? ["e", "d", "c", "b", "a"] : ["a", "b", "c", "d", "e"]
     #expect(output == keys.map { "{\"key\":\"\($0)\"}\n" }.joined())
-    #expect(try await ToolRun.run(Tool.path, ["list", store] + (isReversed ? [] : ["--reverse"]) + cursor).status == 64)
+    #expect(
+      try await ToolRun.run(Tool.path, ["list", store] + (isReversed ? [] : ["--reverse"]) + cursor).status == 64)
     #expect(try await Tool.larder("list", store, "--after", "nonsense").failed(64, "cursor"))
   }
 
@@ -241,7 +244,8 @@ import Testing
     }
     // With the streams closed, nothing is written into the store instead.
     #expect(try await Tool.shell("larder set \"$1\" x 1 <&- >&- 2>&-", store).status == 0)
-    #expect(try await Tool.shell("larder get \"$1\" missing-key-without-store <&- >&- 2>&-", "json:/dev/null/x").status > 2)
+    #expect(
+      try await Tool.shell("larder get \"$1\" missing-key-without-store <&- >&- 2>&-", "json:/dev/null/x").status > 2)
     #expect(try await Tool.larder("count", store) == .done("2\n"))
   }
 
