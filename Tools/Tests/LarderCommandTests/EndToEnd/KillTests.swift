@@ -4,8 +4,8 @@ import Testing
 
 /// The import is killed at moments of chance; nothing acknowledged may be lost, and no batch may be there in part.
 @Suite struct KillTests {
-  private static let lineCount = 20_000
-  private static let batchSize = 100
+  private static let lineCount = 6_000
+  private static let batchSize = 30
 
   private static let rounds =
     ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 10
