@@ -68,9 +68,12 @@ struct ImportCommand: AsyncParsableCommand {
       if isAtEnd { splitter.finish() }
       while let line = splitter.next() {
         do {
-          guard try await importer.take(line), let acknowledger else { continue }
-          progress.clear()
-          try await acknowledger.acknowledge(importer.committed)
+          guard try await importer.take(line) else { continue }
+          if let acknowledger {
+            progress.clear()
+            try await acknowledger.acknowledge(importer.committed)
+          }
+          progress.update(bytesRead: input.bytesRead, entries: importer.taken)
         } catch let bad as BadLine {
           guard skipsBadLines else { throw failure(bad, line: line.number, committed: importer.committed) }
           progress.skip(bad, line: line.number)
