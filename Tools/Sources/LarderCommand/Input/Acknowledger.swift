@@ -32,7 +32,7 @@ struct Acknowledger<Store: DataStore> {
       // Unlike where a listing is cut short, what was asked for is not done.
       throw CommandFailure(
         .inputOutput, "standard output cannot be written: \(error.error.message)",
-        advice: "\(count) entries were imported.")
+        advice: "Imported so far: \(EntryCount.text(count)).")
     }
   }
 }

@@ -44,8 +44,7 @@ struct ImportProgress {
   func summary(entries: Int, elapsed: Duration) -> String {
     let tenths = elapsed.components.seconds * 10 + elapsed.components.attoseconds / 100_000_000_000_000_000
     let rate = elapsed > .zero ? Int((Double(entries) / (elapsed / .seconds(1))).rounded()) : 0
-    let noun = entries == 1 ? "entry" : "entries"
-    var summary = "imported \(entries) \(noun) in \(tenths / 10).\(tenths % 10) s (\(rate)/s)"
+    var summary = "imported \(EntryCount.text(entries)) in \(tenths / 10).\(tenths % 10) s (\(rate)/s)"
     if badLineCount > 0 { summary += ", left out \(badLineCount) bad \(badLineCount == 1 ? "line" : "lines")" }
     return summary
   }

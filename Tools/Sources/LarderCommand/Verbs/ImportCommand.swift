@@ -88,6 +88,6 @@ struct ImportCommand: AsyncParsableCommand {
   private func failure(_ bad: BadLine, line: Int, committed: Int) -> CommandFailure {
     CommandFailure(
       .badData, "line \(line): \(bad.reason)",
-      advice: "\(committed) entries of the batches before it were imported; mend the line, or give --skip-bad.")
+      advice: "Imported by the batches before it: \(EntryCount.text(committed)). Mend the line, or give --skip-bad.")
   }
 }

@@ -39,7 +39,7 @@ struct VerifyCommand: AsyncParsableCommand {
 
   /// What was found, in one line.
   static func summary(of report: VerificationReport) -> String {
-    let entries = report.entryCount == 1 ? "1 entry" : "\(report.entryCount) entries"
+    let entries = EntryCount.text(report.entryCount)
     return switch report.findings.count {
     case 0: "\(entries), no damage"
     case 1: "\(entries), 1 place is damaged"

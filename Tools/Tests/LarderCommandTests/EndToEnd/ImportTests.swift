@@ -50,7 +50,7 @@ import Testing
   @Test func aBadLineStopsItAndItsBatchIsNotWritten() async throws {
     let text = lines(25) + "{\"key\":\"bad\"}\n" + lines(50)
     let run = try await Tool.larder("import", store, "--batch", "10", input: text)
-    #expect(run.failed(65, "line 26: it has no value. 20 entries of the batches before it were imported"))
+    #expect(run.failed(65, "line 26: it has no value. Imported by the batches before it: 20 entries. "))
     #expect(try await Tool.larder("count", store) == .done("20\n"))
     #expect(try await Tool.larder("get", store, "20").status == 1)
     #expect(try await Tool.larder("verify", store).status == 0)
