@@ -180,6 +180,21 @@ import Testing
     #expect(try folder.names() == [])
   }
 
+  @Test func everyVerbClosesTheStore() async throws {
+    func expectAtRest(_ entries: String) throws {
+      // No journal is left: all is in the document.
+      #expect(try folder.names().filter { $0.hasPrefix("store.json") } == ["store.json", "store.json.lock"])
+      #expect(try String(contentsOfFile: folder.file("store.json"), encoding: .utf8).contains(entries))
+    }
+    #expect(try await Tool.larder("set", store, "k", "1") == .done())
+    try expectAtRest("\"k\":1")
+    #expect(try await Tool.larder("get", store, "missing").status == 1)
+    // After a failure, too.
+    let lines = "{\"key\":\"x\",\"value\":2}\nnonsense\n"
+    #expect(try await Tool.larder("import", store, "--batch", "1", input: lines).status == 65)
+    try expectAtRest("\"x\":2")
+  }
+
   @Test func aBadArgumentMakesNoStore() async throws {
     #expect(try await Tool.larder("set", store, "k", "{").failed(64, "the value is not JSON: line 1, column 2"))
     #expect(try await Tool.larder("set", store, "k", "-", input: "{").failed(65, "standard input is not JSON"))
@@ -247,7 +262,7 @@ import Testing
     }
     #expect(try await Tool.shell("larder set \"$1\" x 1 <&- >&- 2>&-", store).status == 0)
     #expect(
-      try await Tool.shell("larder get \"$1\" missing-key-without-store <&- >&- 2>&-", "json:/dev/null/x").status > 2)
+      try await Tool.shell("larder get \"$1\" k <&- >&- 2>&-", "json:/dev/null/x").status > 2)
     #expect(try await Tool.larder("count", store) == .done("2\n"))
   }
 
