@@ -1,0 +1,52 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+// A package of its own, so that nobody who depends on Larder resolves what only the command-line tool needs.
+
+let package = Package(
+  name: "LarderTools",
+  platforms: [.macOS(.v15)],
+  products: [
+    .executable(name: "larder", targets: ["LarderCommand"])
+  ],
+  dependencies: [
+    // By name, so that the folder of the repository may be called anything.
+    .package(name: "Larder", path: ".."),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
+  ],
+  targets: [
+    // Not "larder": on a disk that does not tell case apart, such a module would collide with `Larder`.
+    .executableTarget(
+      name: "LarderCommand",
+      dependencies: [
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderJSON", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]
+    ),
+    .testTarget(
+      name: "LarderCommandTests",
+      dependencies: [
+        "LarderCommand",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]
+    ),
+  ],
+  swiftLanguageModes: [.v6]
+)
+
+// CI sets LARDER_WARNINGS_AS_ERRORS; a build with a newer compiler never fails because it learnt a new warning.
+let warningsAreErrors = Context.environment["LARDER_WARNINGS_AS_ERRORS"] != nil
+
+for target in package.targets where target.type != .system {
+  target.swiftSettings =
+    (target.swiftSettings ?? []) + [
+      .enableUpcomingFeature("ExistentialAny"),
+      .enableUpcomingFeature("InternalImportsByDefault"),
+      .enableUpcomingFeature("MemberImportVisibility"),
+      .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    ] + (warningsAreErrors ? [.treatAllWarnings(as: .error)] : [])
+}

@@ -1,0 +1,8 @@
+import ArgumentParser
+
+/// The store that a verb is about.
+struct StoreArgument: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp("The store, like json:users.json: a scheme, a colon and a place. No character needs an escape."))
+  var url: String
+}

@@ -1,0 +1,57 @@
+import Larder
+
+/// Why the tool fails: what it says in one line, and what it ends with.
+struct CommandFailure: Error, Equatable {
+  /// What it ends with.
+  let status: ExitStatus
+
+  /// What went wrong and what to do next, in one line, without the name of the tool.
+  let message: String
+
+  /// Describes a failure.
+  ///
+  /// - Parameters:
+  ///   - status: What the tool ends with.
+  ///   - message: What went wrong.
+  ///   - advice: What to do next, as a sentence; none unless given.
+  init(_ status: ExitStatus, _ message: String, advice: String? = nil) {
+    self.status = status
+    self.message = CommandFailure.oneLine(advice.map { "\(message). \($0)" } ?? message)
+  }
+
+  /// Describes what a store threw.
+  init(_ error: StoreError) {
+    let (status, advice) = CommandFailure.meaning(of: error.code)
+    var message = error.fullMessage
+    if !error.store.isEmpty { message = "\(error.store)\(error.store.hasSuffix(":") ? "" : ":") \(message)" }
+    // In full: whoever reads this typed the key, or may read the store.
+    if let key = error.key { message += " (key \(key))" }
+    if error.outcome == .unknown { message += " (whether the change took effect is unknown)" }
+    self.init(status, message, advice: advice)
+  }
+
+  /// What the code of a store's error means to who uses the tool.
+  ///
+  /// - Returns: What the tool ends with, and what to do next where there is something to say.
+  static func meaning(of code: StoreError.Code) -> (status: ExitStatus, advice: String?) {
+    switch code {
+    case .invalidKey, .invalidArgument, .unsupported: (.usage, nil)
+    case .notFound: (.noInput, "Check the URL; only set and import make a store.")
+    case .corrupted: (.badData, "`larder verify` lists what is damaged.")
+    case .unrecognizedFormat: (.badData, "Check the path; the file was left as it is.")
+    case .versionMismatch: (.badData, "Use the version or program that wrote it; the file was left as it is.")
+    case .valueTooLarge, .encodingFailed: (.badData, nil)
+    case .locked: (.tryAgain, "Close the other program, or try again.")
+    case .timedOut: (.tryAgain, "Try again.")
+    case .notPermitted: (.notPermitted, "Check the permissions of the file and of its folder.")
+    case .full: (.inputOutput, "Make room and try again.")
+    case .ioFailed: (.inputOutput, "Check the disk and the path.")
+    default: (.internalFailure, nil)
+    }
+  }
+
+  /// The same text without line breaks and other control characters, which a path or a key can bring along.
+  private static func oneLine(_ text: String) -> String {
+    String(String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
+  }
+}

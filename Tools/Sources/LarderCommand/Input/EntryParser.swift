@@ -1,0 +1,82 @@
+import Larder
+
+/// Makes entries of lines of JSON.
+struct EntryParser {
+  /// The field of each object that is its key, or `nil` where a line has a key and a value of its own.
+  let keyField: String?
+
+  /// Makes a parser.
+  ///
+  /// - Parameter keyField: The field of each object that is its key, the whole object being the value; `nil` where a
+  ///   line is `{"key":…,"value":…}` or `{"keyBytes":…,"value":…}`.
+  init(keyField: String? = nil) {
+    self.keyField = keyField
+  }
+
+  /// Makes an entry of a line.
+  ///
+  /// - Parameter line: The line, without its end.
+  /// - Throws: ``BadLine``.
+  func entry(of line: ArraySlice<UInt8>) throws -> StoreEntry<JSONText> {
+    let text: JSONText
+    do {
+      text = try JSONText(line)
+    } catch let error as JSONSyntaxError {
+      throw BadLine("it is not JSON: column \(error.column): \(error.message)")
+    }
+    guard let members = try text.members() else { throw BadLine("it is not a JSON object") }
+    if let keyField {
+      guard let field = try member(keyField, of: members) else { throw BadLine("it has no field '\(keyField)'") }
+      return StoreEntry(key: try checked(StoreKey(try keyText(of: field))), value: text)
+    }
+    return try entry(of: members)
+  }
+
+  /// Makes an entry of the members of a line as `larder export` writes it.
+  private func entry(of members: [JSONText.Member]) throws -> StoreEntry<JSONText> {
+    // What is not understood is not dropped in silence.
+    if let other = members.first(where: { !["key", "keyBytes", "value"].contains($0.name) }) {
+      throw BadLine("it has a field '\(other.name)' beside key and value; --key FIELD takes whole objects")
+    }
+    let key: StoreKey
+    switch (try member("key", of: members), try member("keyBytes", of: members)) {
+    case (let text?, nil):
+      guard let text = try text.string() else { throw BadLine("its key is not a string") }
+      key = StoreKey(text)
+    case (nil, let digits?):
+      guard let bytes = try digits.string().flatMap(HexadecimalText.bytes) else {
+        throw BadLine("its keyBytes is not a string of pairs of hexadecimal digits")
+      }
+      key = StoreKey(bytes: bytes)
+    case (nil, nil): throw BadLine("it has no key")
+    case (_?, _?): throw BadLine("it has both key and keyBytes")
+    }
+    guard let value = try member("value", of: members) else { throw BadLine("it has no value") }
+    return StoreEntry(key: try checked(key), value: value)
+  }
+
+  private func member(_ name: String, of members: [JSONText.Member]) throws -> JSONText? {
+    // By bytes: strings compare equal where they only look alike.
+    let matches = members.filter { $0.name.utf8.elementsEqual(name.utf8) }
+    guard matches.count < 2 else { throw BadLine("its field '\(name)' stands twice") }
+    return matches.first?.value
+  }
+
+  private func keyText(of field: JSONText) throws -> String {
+    if let text = try field.string() { return text }
+    let text = field.description
+    let digits = text.hasPrefix("-") ? text.dropFirst() : text[...]
+    guard digits.utf8.allSatisfy({ $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }) else {
+      throw BadLine("its field '\(keyField ?? "")' is neither a string nor an integer")
+    }
+    return text
+  }
+
+  private func checked(_ key: StoreKey) throws -> StoreKey {
+    guard !key.isEmpty else { throw BadLine("its key is empty") }
+    guard key.count <= StoreKey.maximumLength else {
+      throw BadLine("its key has \(key.count) bytes, the most is \(StoreKey.maximumLength)")
+    }
+    return key
+  }
+}

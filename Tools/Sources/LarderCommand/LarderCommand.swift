@@ -1,0 +1,91 @@
+import ArgumentParser
+
+/// The command-line tool `larder`.
+@main
+struct LarderCommand: AsyncParsableCommand {
+  /// The version of the tool.
+  static let version = "0.1.0"
+
+  static let configuration = CommandConfiguration(
+    commandName: "larder",
+    abstract: "Look into and work on stores of Larder.",
+    discussion: """
+      A store is named by a URL, a scheme and a place. The place is taken as it is:
+
+      \(Stores.listing)
+
+      Values are JSON and pass through unchanged, to the last digit. Keys are text, or hexadecimal with --key-hex. \
+      What starts with - goes after --, and the value of an option behind =, as in --prefix=-x.
+
+        larder set json:users.json ada '{"name":"Ada"}'
+        larder get json:users.json ada
+        larder list json:users.json --prefix a --limit 20
+
+      It ends with:
+
+      \(statusListing)
+
+      Completions for your shell: larder --generate-completion-script bash (or zsh, or fish).
+      """,
+    version: version,
+    subcommands: [
+      GetCommand.self, SetCommand.self, RemoveCommand.self, ClearCommand.self, ListCommand.self, CountCommand.self,
+      ImportCommand.self, ExportCommand.self, VerifyCommand.self,
+    ])
+
+  private static var statusListing: String {
+    ExitStatus.allCases.map { status in
+      let number = "\(status.rawValue)"
+      return "  \(String(repeating: " ", count: 2 - number.count))\(number)  \(status.summary)"
+    }.joined(separator: "\n")
+  }
+
+  /// Runs the tool, and ends it with an ``ExitStatus``.
+  static func main() async {
+    Descriptor.reserveStandardStreams()
+    Descriptor.ignorePipeSignal()
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    do {
+      try checkThatArgumentsAreText()
+      let command = try parseAsRoot(arguments)
+      if var command = command as? any AsyncParsableCommand {
+        try await command.run()
+      } else {
+        var command = command
+        try command.run()
+      }
+    } catch {
+      end(with: error, arguments: arguments)
+    }
+  }
+
+  /// The names of the verbs.
+  static var verbs: [String] {
+    configuration.subcommands.compactMap { $0.configuration.commandName }
+  }
+
+  /// Refuses arguments that are not UTF-8: Swift would mend them, and another key or file would be meant.
+  private static func checkThatArgumentsAreText() throws {
+    for index in 1..<max(1, Int(CommandLine.argc)) {
+      guard let argument = CommandLine.unsafeArgv[index], String(validatingCString: argument) == nil else { continue }
+      throw ValidationError("Argument \(index) is not UTF-8; a key that is not is given in digits, with --key-hex")
+    }
+  }
+
+  private static func end(with error: any Error, arguments: [String]) -> Never {
+    // Help, the version and completion scripts come as errors, too.
+    guard exitCode(for: error) != .success else {
+      let output = ByteOutput()
+      do {
+        try output.writeLine(fullMessage(for: error))
+        try output.flush()
+      } catch {
+        end(with: error, arguments: arguments)
+      }
+      Self.exit(withError: nil)
+    }
+    let report = ErrorReport(error, arguments: arguments)
+    if let line = report.line { Diagnostics.writeLine(line) }
+    Self.exit(withError: ExitCode(report.status))
+  }
+}

@@ -1,0 +1,93 @@
+import ArgumentParser
+import Larder
+
+/// `larder import`.
+struct ImportCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "import",
+    abstract: "Put lines of JSON into a store.",
+    discussion: """
+      Takes lines {"key":…,"value":…} as export and list print them, or, with --key, any objects, of which one field, a \
+      string or an integer, becomes the key and the whole object the value. Makes the store where it is missing. Empty \
+      lines are skipped; a line has at most 64 MiB.
+
+      A bad line stops the import: its batch is not written, earlier ones stay. With --skip-bad it is left out.
+
+        larder import json:users.json users.jsonl
+        larder import json:users.json users.jsonl --key id --batch 10000
+        gunzip -c users.jsonl.gz | larder import json:users.json
+      """)
+
+  @OptionGroup var store: StoreArgument
+  @Argument(help: "The file with the lines; - or nothing for standard input.") var file = ByteInput.standardInputPath
+  @Option(name: .customLong("key"), help: ArgumentHelp("The field of each object that is its key.", valueName: "field"))
+  var keyField: String?
+  @Option(name: .customLong("batch"), help: ArgumentHelp("How many entries make one commit.", valueName: "n"))
+  var batchSize = 1000
+  @Flag(help: "After each commit, print how many entries are durable so far, as a bare number on a line.")
+  var acknowledge = false
+  @Flag(name: .customLong("skip-bad"), help: "Leave out and report bad lines instead of stopping.")
+  var skipsBadLines = false
+
+  func validate() throws {
+    guard batchSize >= 1 else { throw ValidationError("--batch must be at least 1") }
+  }
+
+  func run() async throws {
+    // Before the store, which would be made for nothing where there is no such file.
+    var input = try ByteInput(file)
+    let clock = ContinuousClock()
+    let start = clock.now
+    var progress = ImportProgress(
+      display: Descriptor.standardError.isTerminal
+        ? ProgressDisplay(
+          totalBytes: input.totalBytes, width: { Descriptor.standardError.columns ?? 80 },
+          elapsed: { clock.now - start }, write: Diagnostics.write) : nil,
+      write: Diagnostics.writeLine)
+    let entries = try await StoreSession.run(store.url, createsIfMissing: true) { store, output in
+      defer { progress.clear() }
+      return try await copy(&input, into: store, output: output, progress: &progress)
+    }
+    Diagnostics.writeLine(progress.summary(entries: entries, elapsed: clock.now - start))
+  }
+
+  /// Imports line by line.
+  ///
+  /// - Returns: How many entries were committed.
+  private func copy(
+    _ input: inout ByteInput, into store: some DataStore<JSONText>, output: ByteOutput, progress: inout ImportProgress
+  ) async throws -> Int {
+    let acknowledger = acknowledge ? try Acknowledger(store: store, output: output) : nil
+    var importer = Importer(into: store, parser: EntryParser(keyField: keyField), batchSize: batchSize)
+    var splitter = LineSplitter()
+    var isAtEnd = false
+    while !isAtEnd {
+      let chunk = try input.read()
+      isAtEnd = chunk.isEmpty
+      splitter.append(chunk)
+      if isAtEnd { splitter.finish() }
+      while let line = splitter.next() {
+        do {
+          guard try await importer.take(line) else { continue }
+          if let acknowledger {
+            progress.clear()
+            try await acknowledger.acknowledge(importer.committed)
+          }
+          progress.update(bytesRead: input.bytesRead, entries: importer.taken)
+        } catch let bad as BadLine {
+          guard skipsBadLines else { throw failure(bad, line: line.number, committed: importer.committed) }
+          progress.skip(bad, line: line.number)
+        }
+      }
+      progress.update(bytesRead: input.bytesRead, entries: importer.taken)
+    }
+    if try await importer.finish() { try await acknowledger?.acknowledge(importer.committed) }
+    return importer.committed
+  }
+
+  private func failure(_ bad: BadLine, line: Int, committed: Int) -> CommandFailure {
+    CommandFailure(
+      .badData, "line \(line): \(bad.reason)",
+      advice: "Imported by the batches before it: \(EntryCount.text(committed)). Mend the line, or give --skip-bad.")
+  }
+}

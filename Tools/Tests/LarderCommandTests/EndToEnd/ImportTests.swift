@@ -1,0 +1,106 @@
+import Foundation
+import Testing
+
+@Suite struct ImportTests {
+  private let folder: TemporaryFolder
+  private let store: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    store = "json:\(folder.file("store.json"))"
+  }
+
+  private func lines(_ count: Int) -> String {
+    (0..<count).map { "{\"key\":\"\($0)\",\"value\":\($0)}\n" }.joined()
+  }
+
+  @Test func linesComeFromAFileOrStandardInput() async throws {
+    let text =
+      "{\"key\":\"a\",\"value\":1}\r\n\n \r\n{\"keyBytes\":\"80c0\",\"value\":null}\n{\"value\":[],\"key\":\"b\"}"
+    let path = try folder.write(text, to: "lines")
+    let expected = "{\"key\":\"a\",\"value\":1}\n{\"key\":\"b\",\"value\":[]}\n{\"keyBytes\":\"80c0\",\"value\":null}\n"
+    for arguments in [[path], ["-"], []] {
+      let run = try await ToolRun.run(Tool.path, ["import", store] + arguments, input: text)
+      #expect(run.status == 0)
+      #expect(run.output == "")
+      #expect(run.errors.hasPrefix("imported 3 entries in "))
+      #expect(try await Tool.larder("export", store) == .done(expected))
+      #expect(try await Tool.larder("clear", store) == .done())
+    }
+  }
+
+  @Test func aFieldIsTheKey() async throws {
+    let text = #"{"id":7,"name":"x"}"# + "\n" + #"{"id":"seven","n":1e308}"# + "\n"
+    #expect(try await Tool.larder("import", store, "--key", "id", input: text).status == 0)
+    #expect(try await Tool.larder("get", store, "7") == .done("{\"id\":7,\"name\":\"x\"}\n"))
+    #expect(try await Tool.larder("get", store, "seven") == .done("{\"id\":\"seven\",\"n\":1e308}\n"))
+    #expect(
+      try await Tool.larder("import", store, "--key", "nope", input: text).failed(65, "line 1: it has no field 'nope'"))
+  }
+
+  @Test func everyExportIsImported() async throws {
+    let lines =
+      (0..<1000).map { "{\"key\":\"k\($0)\",\"value\":{\"n\":\($0),\"t\":\"é\\n\"}}\n" }.sorted().joined()
+      + "{\"keyBytes\":\"80\",\"value\":null}\n"
+    #expect(try await Tool.larder("import", store, input: lines).status == 0)
+    #expect(try await Tool.shell("larder export \"$1\" | larder import \"$2\"", store, "\(store).copy").status == 0)
+    #expect(try await Tool.larder("export", "\(store).copy") == .done(lines))
+  }
+
+  @Test func aBadLineStopsItAndItsBatchIsNotWritten() async throws {
+    let text = lines(25) + "{\"key\":\"bad\"}\n" + lines(50)
+    let run = try await Tool.larder("import", store, "--batch", "10", input: text)
+    #expect(run.failed(65, "line 26: it has no value. Imported by the batches before it: 20 entries. "))
+    #expect(try await Tool.larder("count", store) == .done("20\n"))
+    #expect(try await Tool.larder("get", store, "20").status == 1)
+    #expect(try await Tool.larder("verify", store).status == 0)
+  }
+
+  @Test func badLinesAreLeftOutWhereAskedFor() async throws {
+    let text = "nonsense\n\n" + lines(5) + "[]\n{\"key\":\"\",\"value\":1}\n"
+    let run = try await Tool.larder("import", store, "--skip-bad", "--batch", "2", input: text)
+    #expect(run.status == 0)
+    #expect(run.output == "")
+    let errors = run.errors.split(separator: "\n")
+    #expect(
+      errors.dropLast() == [
+        "larder: line 1 is left out: it is not JSON: column 1: a value is expected here",
+        "larder: line 8 is left out: it is not a JSON object", "larder: line 9 is left out: its key is empty",
+      ])
+    #expect(errors.last?.hasSuffix("left out 3 bad lines") == true)
+    #expect(try await Tool.larder("count", store) == .done("5\n"))
+  }
+
+  @Test func acknowledgementsAreBareNumbers() async throws {
+    let run = try await Tool.larder("import", store, "--acknowledge", "--batch", "10", input: lines(25))
+    #expect(run.status == 0)
+    #expect(run.output == "10\n20\n25\n")
+    #expect(
+      try await Tool.larder("import", store, "--acknowledge", "--batch", "5", input: lines(10)).output == "5\n10\n")
+    #expect(try await Tool.larder("import", store, "--acknowledge", input: "").output == "")
+    #expect(try await Tool.larder("import", store, "--batch", "0", input: "").failed(64, "--batch must be at least 1"))
+  }
+
+  @Test func anAcknowledgementNobodyReadsIsAFailure() async throws {
+    let path = try folder.write(lines(2000), to: "lines")
+    let run = try await Tool.shell(
+      "{ larder import \"$1\" \"$2\" --acknowledge --batch 1; echo $? >&2; } | head -1", store, path)
+    #expect(run.output == "1\n")
+    #expect(run.errors.hasPrefix("larder: standard output cannot be written: "))
+    #expect(run.errors.hasSuffix("\n74\n"))
+    #expect(try await Tool.larder("verify", store).status == 0)
+  }
+
+  @Test func aLineBeyondTheLimitIsBad() async throws {
+    let path = folder.file("lines")
+    let made = try await Tool.shell(
+      "{ printf '{\"key\":\"long\",\"value\":\"'; head -c 67108864 /dev/zero | tr '\\0' x; printf '\"}\\n%s' \"$2\"; } >\"$1\"",
+      path, lines(2))
+    #expect(made.status == 0)
+    #expect(try await Tool.larder("import", store, path).failed(65, "line 1: it has more than 64 MiB"))
+    let run = try await Tool.larder("import", store, path, "--skip-bad")
+    #expect(run.status == 0)
+    #expect(run.errors.hasPrefix("larder: line 1 is left out: it has more than 64 MiB\nimported 2 entries"))
+    #expect(try await Tool.larder("count", store) == .done("2\n"))
+  }
+}

@@ -1,0 +1,98 @@
+import Foundation
+import LarderTesting
+import Testing
+
+/// The import is killed at moments of chance; nothing acknowledged may be lost, and no batch may be there in part.
+@Suite struct KillTests {
+  private static let lineCount = 6_000
+  private static let batchSize = 30
+
+  private static let rounds =
+    ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 10
+
+  private let folder: TemporaryFolder
+  private let store: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    store = "json:\(folder.file("store.json"))"
+  }
+
+  @Test func whatWasAcknowledgedSurvivesSIGKILL() async throws {
+    let environment = ProcessInfo.processInfo.environment
+    let seed = environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
+    print("LARDER_SEED=\(seed)")
+    var generator = SeededGenerator(seed: seed)
+    let padding = String(repeating: "x", count: 100)
+    for round in 0..<KillTests.rounds {
+      // As many digits in each key, so that their order is that of the numbers.
+      let lines = (0..<KillTests.lineCount).map { number in
+        "{\"key\":\"\(round):\(1_000_000 + number)\",\"value\":[\(number),\"\(padding)\"]}\n"
+      }
+      let path = try folder.write(lines.joined(), to: "lines")
+      let acknowledged = try await importAndKill(
+        path, afterLines: Int.random(in: 0...KillTests.lineCount / KillTests.batchSize, using: &generator),
+        andTurns: Int.random(in: 0...400_000, using: &generator))
+      let context: Comment = "seed \(seed), round \(round), \(acknowledged) acknowledged"
+
+      // Every other round it is verify that opens the store first: a torn tail is no damage to it.
+      if round.isMultiple(of: 2), FileManager.default.fileExists(atPath: folder.file("store.json")) {
+        let verify = try await Tool.larder("verify", store)
+        #expect(verify.status == 0, context)
+        #expect(verify.output == "", context)
+      }
+      let keys = try await Tool.larder("list", store, "--keys", "--prefix", "\(round):")
+      guard keys.status == 0 else {
+        #expect(keys.status == 66 && acknowledged == 0, context)
+        continue
+      }
+      let count = keys.output.split(separator: "\n").count
+      #expect(count >= acknowledged, context)
+      #expect(count.isMultiple(of: KillTests.batchSize) || count == KillTests.lineCount, context)
+      let expected = (0..<count).map { "{\"key\":\"\(round):\(1_000_000 + $0)\"}\n" }
+      #expect(keys.output == expected.joined(), context)
+      if count > 0 {
+        let last = try await Tool.larder("get", store, "\(round):\(1_000_000 + count - 1)")
+        #expect(last == .done("[\(count - 1),\"\(padding)\"]\n"), context)
+      }
+      // The reading verbs closed the store: the document holds everything now, for any reader of JSON.
+      let check = try await Tool.shell(
+        "command -v python3 >/dev/null || exit 0; python3 -m json.tool \"$1\" >/dev/null",
+        folder.file("store.json"))
+      #expect(check == .done(), context)
+    }
+  }
+
+  /// Imports a file and kills the import.
+  ///
+  /// - Parameters:
+  ///   - path: The file.
+  ///   - lineCount: After how many acknowledgements.
+  ///   - turns: After how many turns of an idle loop then, so that any part of a commit can be hit.
+  /// - Returns: How many entries were acknowledged.
+  private func importAndKill(_ path: String, afterLines lineCount: Int, andTurns turns: Int) async throws -> Int {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: Tool.path)
+    process.arguments = ["import", store, path, "--acknowledge", "--batch", "\(KillTests.batchSize)"]
+    process.environment = ["SWIFT_BACKTRACE": "enable=no"]
+    let pipe = Pipe()
+    process.standardOutput = pipe
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    var output = Data()
+    while output.count(where: { $0 == UInt8(ascii: "\n") }) < lineCount {
+      let more = pipe.fileHandleForReading.availableData
+      guard !more.isEmpty else { break }
+      output += more
+    }
+    var turn = 0
+    while turn < turns { turn += 1 }
+    kill(process.processIdentifier, SIGKILL)
+    output += try pipe.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    // A number without its line end was not all printed.
+    let lines = String(decoding: output, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+      .dropLast()
+    return lines.last.flatMap { Int($0) } ?? 0
+  }
+}

@@ -1,0 +1,290 @@
+import Foundation
+import Testing
+
+@Suite struct VerbTests {
+  private let folder: TemporaryFolder
+  private let store: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    store = "json:\(folder.file("store.json"))"
+  }
+
+  private func set(_ keys: String...) async throws {
+    for key in keys {
+      #expect(try await Tool.larder("set", store, key, "\"\(key)\"") == .done())
+    }
+  }
+
+  // MARK: Single keys
+
+  @Test func whatIsSetIsGot() async throws {
+    #expect(try await Tool.larder("set", store, "ada", #"{"name": "Ada"}"#) == .done())
+    #expect(try await Tool.larder("get", store, "ada") == .done("{\"name\":\"Ada\"}\n"))
+    #expect(try await Tool.larder("set", store, "ada", "-", input: " [1,\n2] \n") == .done())
+    #expect(try await Tool.larder("get", store, "ada") == .done("[1,2]\n"))
+  }
+
+  @Test func aMissingKeyEndsWith1AndPrintsNothing() async throws {
+    try await set("a")
+    #expect(try await Tool.larder("get", store, "b") == ToolRun(status: 1, output: "", errors: ""))
+  }
+
+  @Test(arguments: [
+    "9007199254740993", "-0.0", "1e308", "null", "1.0", "1E5", "123456789012345678901234567890.10", "true", "\"\"",
+    #""\u0000\ud83e\udda6""#, #"{"b":1,"a":{"a":[[],{}]},"b ":2}"#, "\"\(String(repeating: "x", count: 100_000))\"",
+    "\(String(repeating: "[", count: 500))\(String(repeating: "]", count: 500))",
+  ])
+  func valuesPassThroughUnchanged(json: String) async throws {
+    #expect(try await Tool.larder("set", store, "k", "--", json) == .done())
+    #expect(try await Tool.larder("get", store, "k") == .done("\(json)\n"))
+    let line = "{\"key\":\"k\",\"value\":\(json)}\n"
+    #expect(try await Tool.larder("export", store) == .done(line))
+    let copy = "json:\(folder.file("copy.json"))"
+    #expect(try await Tool.larder("import", copy, input: line).status == 0)
+    #expect(try await Tool.larder("get", copy, "k") == .done("\(json)\n"))
+  }
+
+  @Test func aStringOfTwoMegabytesPassesThrough() async throws {
+    let json = "\"\(String(repeating: "é", count: 1_000_000))\""
+    #expect(try await Tool.larder("set", store, "k", "-", input: json) == .done())
+    #expect(try await Tool.larder("get", store, "k").output == "\(json)\n")
+    let line = try await Tool.larder("export", store).output
+    #expect(try await Tool.larder("import", store, input: line).status == 0)
+    #expect(try await Tool.larder("get", store, "k").output == "\(json)\n")
+  }
+
+  @Test(arguments: [
+    "a b", "../../x", "/", "é", "e\u{301}", "🦦", "\n", "\u{1}", "key", String(repeating: "k", count: 511),
+  ])
+  func anyTextIsAKey(key: String) async throws {
+    #expect(try await Tool.larder("set", store, key, "1") == .done())
+    #expect(try await Tool.larder("get", store, key) == .done("1\n"))
+    #expect(try await Tool.larder("remove", store, key) == .done())
+    #expect(try await Tool.larder("get", store, key).status == 1)
+  }
+
+  @Test func composedAndDecomposedKeysAreTwo() async throws {
+    #expect(try await Tool.larder("set", store, "\u{E9}", "1") == .done())
+    #expect(try await Tool.larder("set", store, "e\u{301}", "2") == .done())
+    #expect(try await Tool.larder("count", store) == .done("2\n"))
+    #expect(try await Tool.larder("get", store, "\u{E9}") == .done("1\n"))
+  }
+
+  @Test func aKeyThatStartsWithADashGoesAfterTwo() async throws {
+    #expect(try await Tool.larder("set", store, "--", "-k", "-5") == .done())
+    #expect(try await Tool.larder("get", store, "--", "-k") == .done("-5\n"))
+    #expect(try await Tool.larder("get", store, "-k").failed(64, "goes after --"))
+    #expect(try await Tool.larder("list", store, "--keys", "--prefix=-") == .done("{\"key\":\"-k\"}\n"))
+    #expect(try await Tool.larder("remove", store, "--", "-k", "--keys") == .done())
+    #expect(try await Tool.larder("count", store) == .done("0\n"))
+  }
+
+  @Test func keysInDigits() async throws {
+    for key in ["80c0", "00", "80C1", "ff", "61"] {
+      #expect(try await Tool.larder("set", store, key, "1", "--key-hex") == .done())
+    }
+    #expect(try await Tool.larder("get", store, "80c0", "--key-hex") == .done("1\n"))
+    #expect(try await Tool.larder("get", store, "a") == .done("1\n"))
+    #expect(
+      try await Tool.larder("list", store)
+        == .done(
+          """
+          {"key":"\\u0000","value":1}
+          {"key":"a","value":1}
+          {"keyBytes":"80c0","value":1}
+          {"keyBytes":"80c1","value":1}
+          {"keyBytes":"ff","value":1}
+
+          """))
+    #expect(
+      try await Tool.larder("list", store, "--keys", "--key-hex", "--prefix", "80", "--from", "80c1")
+        == .done("{\"keyBytes\":\"80c1\"}\n"))
+    #expect(try await Tool.larder("count", store, "--key-hex", "--prefix", "80") == .done("2\n"))
+    #expect(try await Tool.larder("clear", store, "--key-hex", "--prefix", "80") == .done())
+    #expect(try await Tool.larder("remove", store, "--key-hex", "ff", "00") == .done())
+    #expect(try await Tool.larder("count", store) == .done("1\n"))
+    #expect(try await Tool.larder("get", store, "8", "--key-hex").failed(64, "pairs of hexadecimal digits"))
+  }
+
+  // MARK: Many keys
+
+  @Test func removeTakesSeveralKeys() async throws {
+    try await set("a", "b", "c")
+    #expect(try await Tool.larder("remove", store, "a", "missing", "c") == .done())
+    #expect(try await Tool.larder("list", store, "--keys") == .done("{\"key\":\"b\"}\n"))
+  }
+
+  @Test func clearTakesAPrefixOrAll() async throws {
+    try await set("a1", "a2", "b1")
+    #expect(try await Tool.larder("clear", store, "--prefix", "a") == .done())
+    #expect(try await Tool.larder("list", store, "--keys") == .done("{\"key\":\"b1\"}\n"))
+    #expect(try await Tool.larder("clear", store) == .done())
+    #expect(try await Tool.larder("count", store) == .done("0\n"))
+  }
+
+  @Test func listIsBoundedOnEverySide() async throws {
+    try await set("a", "b1", "b2", "b3", "c")
+    func keys(_ arguments: String...) async throws -> [String] {
+      let run = try await ToolRun.run(Tool.path, ["list", store, "--keys"] + arguments)
+      #expect(run.status == 0)
+      #expect(run.errors == "")
+      return run.output.split(separator: "\n").map { String($0.dropFirst(8).dropLast(2)) }
+    }
+    #expect(try await keys() == ["a", "b1", "b2", "b3", "c"])
+    #expect(try await keys("--prefix", "b") == ["b1", "b2", "b3"])
+    #expect(try await keys("--from", "b2") == ["b2", "b3", "c"])
+    #expect(try await keys("--to", "b2") == ["a", "b1"])
+    #expect(try await keys("--prefix", "b", "--from", "a", "--to", "b3", "--reverse") == ["b2", "b1"])
+    #expect(try await keys("--from", "c", "--to", "a") == [])
+    #expect(try await keys("--limit", "0") == [])
+    #expect(try await keys("--limit", "5") == ["a", "b1", "b2", "b3", "c"])
+    #expect(try await Tool.larder("list", store, "--from", "c") == .done("{\"key\":\"c\",\"value\":\"c\"}\n"))
+    #expect(try await Tool.larder("count", store, "--prefix", "b") == .done("3\n"))
+  }
+
+  @Test(arguments: [false, true])
+  func aListThatWasCutShortGoesOn(isReversed: Bool) async throws {
+    try await set("a", "b", "c", "d", "e")
+    let order = isReversed ? ["--reverse"] : []
+    var output = ""
+    var cursor: [String] = []
+    for round in 1...3 {
+      let run = try await ToolRun.run(Tool.path, ["list", store, "--keys", "--limit", "2"] + order + cursor)
+      #expect(run.status == 0)
+      output += run.output
+      guard round < 3 else {
+        #expect(run.errors == "")
+        break
+      }
+      #expect(run.errors.hasPrefix("next: "))
+      cursor = ["--after", String(run.errors.dropFirst(6).dropLast())]
+      // The entry under the cursor may go meanwhile.
+      if round == 1 { #expect(try await Tool.larder("remove", store, isReversed ? "d" : "b") == .done()) }
+    }
+    let keys = isReversed ? ["e", "d", "c", "b", "a"] : ["a", "b", "c", "d", "e"]
+    #expect(output == keys.map { "{\"key\":\"\($0)\"}\n" }.joined())
+    #expect(
+      try await ToolRun.run(Tool.path, ["list", store] + (isReversed ? [] : ["--reverse"]) + cursor).status == 64)
+    #expect(try await Tool.larder("list", store, "--after", "nonsense").failed(64, "cursor"))
+  }
+
+  // MARK: The store
+
+  @Test(arguments: [
+    ["get", "k"], ["list"], ["list", "--keys"], ["count"], ["export"], ["verify"], ["remove", "k"], ["clear"],
+  ])
+  func onlySetAndImportMakeAStore(verb: [String]) async throws {
+    let run = try await ToolRun.run(Tool.path, [verb[0], store] + verb.dropFirst())
+    #expect(run.failed(66, "store.json"))
+    #expect(try folder.names() == [])
+  }
+
+  @Test func everyVerbClosesTheStore() async throws {
+    func expectAtRest(_ entries: String) throws {
+      // No journal is left: all is in the document.
+      #expect(try folder.names().filter { $0.hasPrefix("store.json") } == ["store.json", "store.json.lock"])
+      #expect(try String(contentsOfFile: folder.file("store.json"), encoding: .utf8).contains(entries))
+    }
+    #expect(try await Tool.larder("set", store, "k", "1") == .done())
+    try expectAtRest("\"k\":1")
+    #expect(try await Tool.larder("get", store, "missing").status == 1)
+    // After a failure, too.
+    let lines = "{\"key\":\"x\",\"value\":2}\nnonsense\n"
+    #expect(try await Tool.larder("import", store, "--batch", "1", input: lines).status == 65)
+    try expectAtRest("\"x\":2")
+  }
+
+  @Test func aBadArgumentMakesNoStore() async throws {
+    #expect(try await Tool.larder("set", store, "k", "{").failed(64, "the value is not JSON: line 1, column 2"))
+    #expect(try await Tool.larder("set", store, "k", "-", input: "{").failed(65, "standard input is not JSON"))
+    #expect(try await Tool.larder("set", store, "", "1").failed(64, "at least one byte"))
+    #expect(try await Tool.larder("set", store, String(repeating: "k", count: 512), "1").failed(64, "at most 511"))
+    #expect(try await Tool.larder("import", store, folder.file("missing")).failed(66, "No such file"))
+    #expect(try await Tool.larder("import", store, folder.path).failed(66, "Is a directory") || folder.names() == [])
+    #expect(try await Tool.shell("larder get \"$1\" \"$(printf '\\351')\"", store).failed(64, "is not UTF-8"))
+  }
+
+  @Test func theURLIsTakenAsItIs() async throws {
+    let path = folder.file("a b%20:é?#.json")
+    #expect(try await Tool.larder("set", "json:\(path)", "k", "1") == .done())
+    #expect(FileManager.default.fileExists(atPath: path))
+    #expect(try await Tool.larder("get", "nope:x", "k").failed(64, "no kind of store has the scheme nope:"))
+    #expect(try await Tool.larder("get", "x", "k").failed(64, "json:users.json"))
+    #expect(try await Tool.larder("get", "json:", "k").failed(64, "path"))
+    #expect(try await Tool.larder("get", "json:\(folder.path)", "k").failed(65, folder.path))
+  }
+
+  @Test func aStoreInMemoryIsForOneRun() async throws {
+    #expect(try await Tool.larder("set", "memory:", "k", "1") == .done())
+    #expect(try await Tool.larder("get", "memory:", "k").failed(66, "memory"))
+    #expect(try await Tool.larder("import", "memory:", "--acknowledge").failed(64, "nothing in this store is durable"))
+  }
+
+  // MARK: Damage
+
+  @Test func verifyFindsNothingInASoundStore() async throws {
+    try await set("a", "b")
+    #expect(try await Tool.larder("verify", store) == ToolRun(status: 0, output: "", errors: "2 entries, no damage\n"))
+  }
+
+  @Test func verifyFindsADocumentThatCannotBeOpened() async throws {
+    let text = #"{"larder":1,"entries":{"a":1,"b":}}"#
+    let path = try folder.write(text, to: "store.json")
+    let run = try await Tool.larder("verify", store)
+    #expect(run.status == 2)
+    let finding = try JSONDecoder().decode([String: String?].self, from: Data(run.output.utf8))
+    #expect(Set(finding.keys) == ["key", "place", "message"])
+    #expect(finding["message"]??.contains("line 1, column 34") == true)
+    #expect(run.errors.hasSuffix("1 place is damaged\n"))
+    #expect(try await Tool.larder("get", store, "a").failed(65, "larder verify"))
+    #expect(try await Tool.larder("set", store, "a", "1").failed(65, "line 1, column 34"))
+    #expect(try String(contentsOfFile: path, encoding: .utf8) == text)
+  }
+
+  @Test func whatIsNoStoreIsAFailureOfEveryVerb() async throws {
+    _ = try folder.write("[1]", to: "store.json")
+    #expect(try await Tool.larder("verify", store).failed(65, "store.json"))
+    #expect(try await Tool.larder("get", store, "a").failed(65, "store.json"))
+  }
+
+  // MARK: The streams
+
+  @Test func outputThatCannotBeWrittenIsAFailure() async throws {
+    try await set("k")
+    // Closed streams stay closed: without care, a file of the tool or its runtime would get their numbers.
+    for streams in [">&-", "<&- >&-"] {
+      #expect(try await Tool.shell("larder get \"$1\" k \(streams)", store).failed(74, "Bad file descriptor"))
+    }
+    if FileManager.default.fileExists(atPath: "/dev/full") {
+      #expect(try await Tool.shell("larder list \"$1\" >/dev/full", store).failed(74, "No space left"))
+      #expect(try await Tool.shell("larder --help >/dev/full", store).failed(74, "No space left"))
+    }
+    #expect(try await Tool.shell("larder set \"$1\" x 1 <&- >&- 2>&-", store).status == 0)
+    #expect(
+      try await Tool.shell("larder get \"$1\" k <&- >&- 2>&-", "json:/dev/null/x").status > 2)
+    #expect(try await Tool.larder("count", store) == .done("2\n"))
+  }
+
+  @Test func aReaderThatHasSeenEnoughEndsItQuietly() async throws {
+    let lines = (0..<50_000).map { "{\"key\":\"k\($0)\",\"value\":\($0)}\n" }.joined()
+    #expect(try await Tool.larder("import", store, "--batch", "50000", input: lines).status == 0)
+    let run = try await Tool.shell("{ larder export \"$1\"; echo $? >&2; } | head -1", store)
+    #expect(run == ToolRun(status: 0, output: "{\"key\":\"k0\",\"value\":0}\n", errors: "0\n"))
+  }
+
+  @Test func helpVersionAndCompletions() async throws {
+    #expect(try await Tool.larder("--version").output.wholeMatch(of: /\d+\.\d+\.\d+\n/) != nil)
+    let help = try await Tool.larder("--help")
+    #expect(help.status == 0)
+    for text in ["memory:", "json:", " 64  ", "--generate-completion-script"] { #expect(help.output.contains(text)) }
+    for verb in ["get", "set", "remove", "clear", "list", "count", "import", "export", "verify"] {
+      let help = try await Tool.larder(verb, "--help")
+      #expect(help.status == 0)
+      #expect(help.output.contains("  larder \(verb) json:"))
+    }
+    for shell in ["bash", "zsh", "fish"] {
+      #expect(try await Tool.larder("--generate-completion-script", shell).output.contains("larder"))
+    }
+  }
+}

@@ -1,0 +1,61 @@
+import ArgumentParser
+import Larder
+import Testing
+
+@testable import LarderCommand
+
+@Suite struct ErrorReportTests {
+  private func report(_ error: any Error, _ arguments: String...) -> ErrorReport {
+    ErrorReport(error, arguments: arguments)
+  }
+
+  private static let statuses: [(StoreError.Code, Int32)] = [
+    (.notFound, 66), (.corrupted, 65), (.unrecognizedFormat, 65), (.versionMismatch, 65), (.valueTooLarge, 65),
+    (.encodingFailed, 65), (.notPermitted, 77), (.locked, 75), (.timedOut, 75), (.full, 74), (.ioFailed, 74),
+    (.unsupported, 64), (.invalidKey, 64), (.invalidArgument, 64), (.closed, 70),
+    (StoreError.Code(rawValue: "neverHeardOf"), 70),
+  ]
+
+  @Test(arguments: statuses)
+  func eachKindOfFailureHasItsStatus(code: StoreError.Code, status: Int32) {
+    #expect(report(StoreError(code, during: .open, message: "no")).status == status)
+  }
+
+  @Test func anErrorIsOneLineThatSaysWhatToDo() {
+    let error = StoreError(
+      .locked, during: .open, store: "a\nb.json", key: "ada", message: "it is open elsewhere",
+      underlying: BadLine("x"), outcome: .unknown)
+    #expect(
+      report(error).line
+        == "larder: a b.json: it is open elsewhere (BadLine(reason: \"x\")) (key \"ada\") "
+        + "(whether the change took effect is unknown). Close the other program, or try again.")
+  }
+
+  @Test func aReaderThatHasGoneIsNoFailure() {
+    #expect(report(BrokenOutput(error: SystemError(code: 32))) == report(ExitStatus.done))
+    #expect(report(ExitStatus.done).line == nil)
+    #expect(report(BrokenOutput(error: SystemError(code: 28))).status == 74)
+  }
+
+  @Test func aCommandLineThatMakesNoSensePointsToTheHelp() throws {
+    func failure(_ arguments: String...) -> ErrorReport? {
+      do {
+        _ = try LarderCommand.parseAsRoot(arguments)
+        return nil
+      } catch {
+        return ErrorReport(error, arguments: arguments)
+      }
+    }
+    #expect(failure("get", "memory:")?.line == "larder: Missing expected argument '<key>'. See `larder get --help`.")
+    #expect(failure("get", "memory:")?.status == 64)
+    #expect(
+      failure("get", "memory:", "-k")?.line?.hasSuffix("A key or value that starts with - goes after --.") == true)
+    #expect(failure("frob")?.line == "larder: Unexpected argument 'frob'. See `larder --help`.")
+    #expect(failure("import", "memory:", "--batch", "0")?.status == 64)
+  }
+
+  @Test func onlyGetAndVerifyEndWith1And2() {
+    let statuses = ExitStatus.allCases.filter { $0 != .done && $0 != .missing && $0 != .damaged }.map(\.rawValue)
+    #expect(statuses.allSatisfy { (64...78).contains($0) })
+  }
+}

@@ -1,0 +1,35 @@
+import ArgumentParser
+import Larder
+import Testing
+
+@testable import LarderCommand
+
+@Suite struct KeyOptionsTests {
+  private func options(_ arguments: String...) throws -> KeyOptions { try KeyOptions.parse(arguments) }
+
+  @Test func aKeyIsItsTextOrItsDigits() throws {
+    #expect(try options().key("é") == StoreKey("é"))
+    #expect(try options().key("61") == StoreKey("61"))
+    #expect(try options("--key-hex").key("61") == "a")
+  }
+
+  @Test func aKeyHasOneTo511Bytes() throws {
+    #expect(throws: (any Error).self) { try options().key("") }
+    #expect(throws: (any Error).self) { try options("--key-hex").key("") }
+    #expect(throws: (any Error).self) { try options("--key-hex").key("6") }
+    #expect(try options().key(String(repeating: "k", count: 511)).count == 511)
+    #expect(throws: (any Error).self) { try options().key(String(repeating: "k", count: 512)) }
+  }
+
+  @Test func boundsAddUp() throws {
+    let options = try options()
+    #expect(try options.range(prefix: nil) == .all)
+    #expect(try options.range(prefix: "b") == KeyRange(from: "b", upTo: "c"))
+    #expect(try options.range(prefix: "b", from: "a", to: "z") == KeyRange(from: "b", upTo: "c"))
+    #expect(try options.range(prefix: "b", from: "b1", to: "b3") == KeyRange(from: "b1", upTo: "b3"))
+    #expect(try options.range(prefix: nil, from: "b1") == KeyRange(from: "b1", upTo: nil))
+    #expect(try options.range(prefix: nil, to: "b1") == KeyRange(from: "", upTo: "b1"))
+    #expect(try options.range(prefix: "b", from: "c").isEmpty)
+    #expect(try self.options("--key-hex").range(prefix: "ff", from: "ff80").lowerBound.bytes == [0xFF, 0x80])
+  }
+}

@@ -1,0 +1,53 @@
+import Testing
+
+@testable import LarderCommand
+
+@Suite struct LineSplitterTests {
+  /// All lines of a text that comes in pieces of a size; a line that is too long as `nil`.
+  private func lines(_ text: String, piece: Int = .max, maximumLength: Int = 100) -> [String?] {
+    var splitter = LineSplitter(maximumLength: maximumLength)
+    var lines: [String?] = []
+    var numbers: [Int] = []
+    func take(_ line: LineSplitter.Line) {
+      numbers.append(line.number)
+      switch line {
+      case .text(let bytes, _): lines.append(String(decoding: bytes, as: UTF8.self))
+      case .tooLong: lines.append(nil)
+      }
+    }
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+      splitter.append(rest.prefix(piece))
+      rest = rest.dropFirst(piece)
+      while let line = splitter.next() { take(line) }
+    }
+    splitter.finish()
+    while let line = splitter.next() { take(line) }
+    #expect(numbers == Array(1...max(1, numbers.count)).prefix(numbers.count).map(\.self))
+    return lines
+  }
+
+  @Test(arguments: [1, 2, 3, 5, 1000])
+  func linesComeWholeHoweverTheyArrive(piece: Int) {
+    #expect(lines("a\nbc\r\n\n\r\ndéf\rg", piece: piece) == ["a", "bc", "", "", "déf\rg"])
+    #expect(lines("a\nb\n", piece: piece) == ["a", "b"])
+    #expect(lines("\n", piece: piece) == [""])
+    #expect(lines("a\r", piece: piece) == ["a"])
+    #expect(lines("", piece: piece) == [])
+  }
+
+  @Test(arguments: [1, 2, 3, 4, 5, 7, 1000])
+  func aLineThatIsTooLongIsToldOnceAndTheNextIsRead(piece: Int) {
+    #expect(lines("12345\n123456\nab\r\n", piece: piece, maximumLength: 5) == ["12345", nil, "ab"])
+    #expect(lines("12345\r\n123456\r\n1", piece: piece, maximumLength: 5) == ["12345", nil, "1"])
+    #expect(lines("1234567890123456", piece: piece, maximumLength: 5) == [nil])
+    #expect(lines("1234567890123456\n\n1234567890", piece: piece, maximumLength: 5) == [nil, "", nil])
+  }
+
+  @Test func aLineThatIsTooLongIsToldBeforeItsEndIsThere() {
+    var splitter = LineSplitter(maximumLength: 5)
+    splitter.append(Array("1234567".utf8))
+    #expect(splitter.next() == .tooLong(number: 1))
+    #expect(splitter.next() == nil)
+  }
+}

@@ -1,0 +1,24 @@
+import Foundation
+
+/// The tool as it was built, run as a program of its own.
+enum Tool {
+  /// Where it is: in the folder where the tests were built, too.
+  static let path: String = {
+    #if canImport(Darwin)
+    let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") } ?? .main
+    return bundle.bundleURL.deletingLastPathComponent().appendingPathComponent("larder").path
+    #else
+    return Bundle.main.bundleURL.appendingPathComponent("larder").path
+    #endif
+  }()
+
+  /// Runs `larder` with arguments.
+  static func larder(_ arguments: String..., input: String = "") async throws -> ToolRun {
+    try await ToolRun.run(path, arguments, input: input)
+  }
+
+  /// Runs a line of shell, in which `$1`, `$2` and so on are the arguments and `larder` is the tool.
+  static func shell(_ line: String, _ arguments: String...) async throws -> ToolRun {
+    try await ToolRun.run("/bin/sh", ["-c", "larder() { \"\(path)\" \"$@\"; }; \(line)", "sh"] + arguments)
+  }
+}

@@ -1,0 +1,42 @@
+import Foundation
+
+/// What a finished run of a program left.
+struct ToolRun: Equatable {
+  var status: Int32
+  var output: String
+  var errors: String
+
+  /// Starts a program and waits for its end.
+  static func run(_ executable: String, _ arguments: [String], input: String = "") async throws -> ToolRun {
+    // Files, not pipes, so that nobody waits for a full one.
+    let folder = try TemporaryFolder()
+    let inputPath = try folder.write(input, to: "input")
+    let outputPath = try folder.write("", to: "output")
+    let errorsPath = try folder.write("", to: "errors")
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: executable)
+    process.arguments = arguments
+    process.standardInput = try FileHandle(forReadingFrom: URL(fileURLWithPath: inputPath))
+    process.standardOutput = try FileHandle(forWritingTo: URL(fileURLWithPath: outputPath))
+    process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: errorsPath))
+    try await process.runToEnd()
+    return ToolRun(
+      status: process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus,
+      output: try String(contentsOfFile: outputPath, encoding: .utf8),
+      errors: try String(contentsOfFile: errorsPath, encoding: .utf8))
+  }
+}
+
+extension Process {
+  /// Starts the process and waits for its end without holding a thread.
+  func runToEnd() async throws {
+    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+      terminationHandler = { _ in continuation.resume() }
+      do {
+        try run()
+      } catch {
+        continuation.resume(throwing: error)
+      }
+    }
+  }
+}
