@@ -3,8 +3,8 @@ import Larder
 /// One line of the journal beside a document: the head, or a batch of changes.
 ///
 /// ```
-/// {"crc32c":"1b2e73f9","journal":1,"codec":"json"}
-/// {"crc32c":"90b5c8a1","durable":49,"changes":[{"set":"a","value":1},{"remove":"b"},{"removeAll":{"from":"c","upTo":"d"}}]}
+/// {"crc32c":"28a40537","journal":1,"codec":"json"}
+/// {"crc32c":"0eee2f8f","durable":49,"changes":[{"set":"a","value":1},{"remove":"b"},{"removeAll":{"from":"c","upTo":"d"}}]}
 /// ```
 ///
 /// The checksum, CRC-32C in eight hexadecimal digits, is that of the bytes behind its comma up to the end of the line,
