@@ -29,7 +29,7 @@ let package = Package(
     .testTarget(name: "LarderFilesTests", dependencies: ["LarderFiles", "LarderTesting"]),
     .testTarget(name: "LarderJSONTests", dependencies: ["LarderJSON", "LarderFiles", "LarderTesting"]),
     .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting"]),
-    .testTarget(name: "ConformanceTests", dependencies: ["LarderTesting", "LarderJSON"]),
+    .testTarget(name: "ConformanceTests", dependencies: ["LarderTesting", "LarderJSON", "LarderFiles"]),
   ],
   swiftLanguageModes: [.v6]
 )

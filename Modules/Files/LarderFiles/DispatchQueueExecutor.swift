@@ -2,18 +2,18 @@ import Dispatch
 
 /// Runs the jobs of an actor on a serial queue of its own, so that work which waits for the disk never occupies a thread
 /// of the cooperative pool.
-package final class DispatchQueueExecutor: SerialExecutor {
+public final class DispatchQueueExecutor: SerialExecutor {
   private let queue: DispatchQueue
 
   /// Makes an executor with a queue of its own.
   ///
   /// - Parameter label: What the queue is called in debuggers.
-  package init(label: String) {
+  public init(label: String) {
     queue = DispatchQueue(label: label)
   }
 
   /// Runs a job after those that came before.
-  package func enqueue(_ job: consuming ExecutorJob) {
+  public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     queue.async {
       job.runSynchronously(on: self.asUnownedSerialExecutor())
@@ -24,7 +24,7 @@ package final class DispatchQueueExecutor: SerialExecutor {
   ///
   /// - Parameter body: Work that may block.
   /// - Throws: What `body` throws.
-  package func run<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+  public func run<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
     try await withCheckedThrowingContinuation { continuation in
       queue.async {
         continuation.resume(with: Swift.Result(catching: body))

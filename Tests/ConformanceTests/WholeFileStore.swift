@@ -1,0 +1,183 @@
+import Foundation
+import Larder
+import LarderFiles
+
+/// A store that writes its whole file anew for each change.
+actor WholeFileStore<Value: Sendable>: DataStore {
+  private struct Record: Codable {
+    var key: Data
+    var value: Data
+  }
+
+  nonisolated let information: StoreInformation
+  private let path: String
+  private let codec: any Codec<Value>
+  private let fileSystem: any FileSystem
+  private var lock: FileLock?
+  private var records: [StoreKey: [UInt8]] = [:]
+
+  // Files block, so the actor runs on a thread of its own, not on the few that all tasks share.
+  private nonisolated let executor = DispatchQueueExecutor(label: "WholeFileStore")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  init(path: String, codec: some Codec<Value>, fileSystem: some FileSystem = POSIXFileSystem()) async throws {
+    information = StoreInformation(name: "WholeFileStore", acknowledgement: .durable, sharing: .exclusive)
+    self.path = path
+    self.codec = codec
+    self.fileSystem = fileSystem
+    try open()
+  }
+
+  private func open() throws {
+    try reportingFileErrors(during: .open) {
+      lock = try FileLock.acquire(path + ".lock", in: fileSystem)
+      guard lock != nil else {
+        throw StoreError(.locked, during: .open, store: information.name, message: "\(path) is open already")
+      }
+      try fileSystem.removeStaleTemporaryFiles(of: path)
+      guard try fileSystem.attributes(at: path) != nil else { return }
+      let bytes = try fileSystem.open(path, .read).readAll()
+      do {
+        for record in try JSONDecoder().decode([Record].self, from: Data(bytes)) {
+          records[StoreKey(bytes: record.key)] = Array(record.value)
+        }
+      } catch {
+        throw StoreError(
+          .corrupted, during: .open, store: information.name, message: "\(path) is damaged", underlying: error)
+      }
+    }
+  }
+
+  // MARK: Reading
+
+  func value(forKey key: StoreKey) throws -> Value? {
+    try information.check(key, for: .value)
+    try checkOpen(for: .value)
+    return try decode(key, during: .value)
+  }
+
+  func values(forKeys keys: [StoreKey]) throws -> [Value?] {
+    try information.check(keys, for: .values)
+    try checkOpen(for: .values)
+    return try keys.map { try decode($0, during: .values) }
+  }
+
+  func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
+    try information.check(limit: limit, for: .entries)
+    return try sortedKeys(in: range, limit: limit, order: order, during: .entries).compactMap { key in
+      try decode(key, during: .entries).map { StoreEntry(key: key, value: $0) }
+    }
+  }
+
+  func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
+    try information.check(limit: limit, for: .keys)
+    return try sortedKeys(in: range, limit: limit, order: order, during: .keys)
+  }
+
+  func count(in range: KeyRange) throws -> Int {
+    try sortedKeys(in: range, limit: .max, order: .ascending, during: .count).count
+  }
+
+  private func sortedKeys(
+    in range: KeyRange, limit: Int, order: ScanOrder, during operation: StoreOperation
+  ) throws -> [StoreKey] {
+    try checkOpen(for: operation)
+    let keys = records.keys.filter(range.contains).sorted()
+    return Array((order == .ascending ? keys : keys.reversed()).prefix(limit))
+  }
+
+  private func decode(_ key: StoreKey, during operation: StoreOperation) throws -> Value? {
+    do {
+      return try records[key].map { try codec.decode($0.span.bytes) }
+    } catch {
+      throw StoreError(
+        .corrupted, during: operation, store: information.name, key: key, message: "the value cannot be decoded",
+        underlying: error)
+    }
+  }
+
+  // MARK: Writing
+
+  func apply(_ changes: ChangeBatch<Value>) throws {
+    try information.check(changes)
+    try checkOpen(for: .apply)
+    try Task.checkCancellation()
+    var changed = records
+    for change in changes.changes {
+      switch change {
+      case .set(let key, let value): changed[key] = try encode(value, forKey: key, during: .apply)
+      case .remove(let key): changed[key] = nil
+      case .removeAll(let range): changed = changed.filter { !range.contains($0.key) }
+      }
+    }
+    try write(changed, during: .apply)
+  }
+
+  func update<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) throws -> Result {
+    try information.check(updateOf: keys)
+    try checkOpen(for: .update)
+    try Task.checkCancellation()
+    var slots = try keys.map { try decode($0, during: .update) }
+    let result = try body(&slots)
+    try information.check(slotCount: slots.count, forUpdateOf: keys)
+    var changed = records
+    for (key, slot) in zip(keys, slots) {
+      changed[key] = try slot.map { try encode($0, forKey: key, during: .update) }
+    }
+    try write(changed, during: .update)
+    return result
+  }
+
+  /// Writes the file, and only then shows the change: what a reader has seen is durable.
+  private func write(_ changed: [StoreKey: [UInt8]], during operation: StoreOperation) throws {
+    try reportingFileErrors(during: operation) {
+      let list = changed.sorted { $0.key < $1.key }.map { Record(key: Data($0.key.bytes), value: Data($0.value)) }
+      let bytes = try JSONEncoder().encode(list)
+      try fileSystem.replaceFile(at: path) { try $0.write(bytes) }
+      records = changed
+    }
+  }
+
+  private func encode(_ value: Value, forKey key: StoreKey, during operation: StoreOperation) throws -> [UInt8] {
+    do {
+      var bytes: [UInt8] = []
+      try codec.encode(value, into: &bytes)
+      return bytes
+    } catch {
+      throw StoreError(
+        .encodingFailed, during: operation, store: information.name, key: key, message: "the value cannot be encoded",
+        underlying: error)
+    }
+  }
+
+  // MARK: The rest
+
+  func synchronize() throws {
+    try checkOpen(for: .synchronize)
+  }
+
+  func close() throws {
+    defer { lock = nil }
+    try reportingFileErrors(during: .close) { try lock?.release() }
+  }
+
+  private func checkOpen(for operation: StoreOperation) throws {
+    guard lock != nil else { throw information.closedError(for: operation) }
+  }
+
+  private func reportingFileErrors<Result>(
+    during operation: StoreOperation, _ body: () throws -> Result
+  ) throws -> Result {
+    do {
+      return try body()
+    } catch let error as FileError {
+      // After a failed rename or synchronization of the directory nobody knows which of the two files is there.
+      let isDoubtful = error.operation == .rename || error.operation == .synchronizeDirectory
+      throw StoreError(
+        error, during: operation, store: information.name, message: "\(path) could not be read or written",
+        outcome: isDoubtful ? .unknown : .nothingChanged)
+    }
+  }
+}

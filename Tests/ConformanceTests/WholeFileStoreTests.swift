@@ -1,0 +1,37 @@
+import Foundation
+import Larder
+import LarderTesting
+import Testing
+
+/// The store of the guide `Docs/WritingAStore.md`: it keeps every promise, and stands in the guide as it stands here.
+@Suite struct WholeFileStoreTests {
+  static let suite = ConformanceSuite(named: "WholeFileStore") { location in
+    try await WholeFileStore<SampleValue?>(path: location.path("store.json"), codec: .json())
+  }
+
+  @Test(arguments: suite.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  static let trial = DiskTrial("WholeFileStore") { disk in
+    try await WholeFileStore<Int>(path: "/store.json", codec: .json(), fileSystem: disk)
+  }
+
+  @Test func powerLossAtEveryOperation() async throws {
+    try await Self.trial.losePower(cuts: 500, seed: SeededGenerator.seedOfProcess)
+  }
+
+  @Test func failureOfEveryOperation() async throws {
+    try await Self.trial.fail(faults: 500, seed: SeededGenerator.seedOfProcess, errorNumbers: [EIO, ENOSPC, EINTR])
+  }
+
+  @Test func theGuideShowsThisCode() throws {
+    let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    let guide = tests.appendingPathComponent("../../Docs/WritingAStore.md")
+    let text = try String(contentsOf: guide, encoding: .utf8)
+    for file in ["WholeFileStore.swift"] {
+      let code = try String(contentsOf: tests.appendingPathComponent(file), encoding: .utf8)
+      #expect(text.contains("```swift\n\(code)```"), "Docs/WritingAStore.md does not show \(file) as it is")
+    }
+  }
+}
