@@ -25,11 +25,24 @@ import Testing
     try await Self.trial.fail(faults: 500, seed: SeededGenerator.seedOfProcess, errorNumbers: [EIO, ENOSPC, EINTR])
   }
 
+  @Test func opensByURL() async throws {
+    let path = FileManager.default.temporaryDirectory.path + "/WholeFileStore-\(UUID().uuidString).json"
+    let registry = StoreRegistry(providers: [WholeFileStoreProvider()])
+    await #expect(throws: StoreError.self) {
+      try await registry.open("whole:\(path)", codec: .raw, options: StoreOptions(createsIfMissing: false))
+    }
+    let store = try await registry.open("whole:\(path)", codec: .raw)
+    try await store.setValue([1], forKey: "a")
+    try await store.close()
+    try FileManager.default.removeItem(atPath: path)
+    try FileManager.default.removeItem(atPath: path + ".lock")
+  }
+
   @Test func theGuideShowsThisCode() throws {
     let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     let guide = tests.appendingPathComponent("../../Docs/WritingAStore.md")
     let text = try String(contentsOf: guide, encoding: .utf8)
-    for file in ["WholeFileStore.swift"] {
+    for file in ["WholeFileStore.swift", "WholeFileStoreProvider.swift"] {
       let code = try String(contentsOf: tests.appendingPathComponent(file), encoding: .utf8)
       #expect(text.contains("```swift\n\(code)```"), "Docs/WritingAStore.md does not show \(file) as it is")
     }

@@ -1,0 +1,17 @@
+import Larder
+import LarderFiles
+
+struct WholeFileStoreProvider: StoreProvider {
+  var scheme: String { "whole" }
+  var summary: String { "one file, written anew for each change" }
+
+  // The durability of the options is left aside: this store knows only the stronger one.
+  func open<Value: Sendable>(
+    _ url: StoreURL, codec: any Codec<Value>, options: StoreOptions
+  ) async throws -> AnyDataStore<Value> {
+    guard try options.createsIfMissing || POSIXFileSystem().attributes(at: url.location) != nil else {
+      throw StoreError(.notFound, during: .open, store: url.description, message: "there is no such file")
+    }
+    return AnyDataStore(try await WholeFileStore(path: url.location, codec: codec))
+  }
+}
