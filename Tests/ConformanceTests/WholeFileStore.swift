@@ -16,6 +16,9 @@ actor WholeFileStore<Value: Sendable>: DataStore {
   private var lock: FileLock?
   private var records: [StoreKey: [UInt8]] = [:]
 
+  /// Whether the file may hold a change that failed, and that no reader was shown.
+  private var isFileInDoubt = false
+
   // Files block, so the actor runs on a thread of its own, not on the few that all tasks share.
   private nonisolated let executor = DispatchQueueExecutor(label: "WholeFileStore")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -135,7 +138,14 @@ actor WholeFileStore<Value: Sendable>: DataStore {
     try reportingFileErrors(during: operation) {
       let list = changed.sorted { $0.key < $1.key }.map { Record(key: Data($0.key.bytes), value: Data($0.value)) }
       let bytes = try JSONEncoder().encode(list)
-      try fileSystem.replaceFile(at: path) { try $0.write(bytes) }
+      do {
+        try fileSystem.replaceFile(at: path) { try $0.write(bytes) }
+      } catch let error as FileError where error.operation == .rename || error.operation == .synchronizeDirectory {
+        // Nobody knows which of the two files is there; the next write, or synchronization, settles it.
+        isFileInDoubt = true
+        throw error
+      }
+      isFileInDoubt = false
       records = changed
     }
   }
@@ -156,10 +166,12 @@ actor WholeFileStore<Value: Sendable>: DataStore {
 
   func synchronize() throws {
     try checkOpen(for: .synchronize)
+    if isFileInDoubt { try write(records, during: .synchronize) }
   }
 
   func close() throws {
     defer { lock = nil }
+    if lock != nil, isFileInDoubt { try write(records, during: .close) }
     try reportingFileErrors(during: .close) { try lock?.release() }
   }
 
@@ -173,11 +185,9 @@ actor WholeFileStore<Value: Sendable>: DataStore {
     do {
       return try body()
     } catch let error as FileError {
-      // After a failed rename or synchronization of the directory nobody knows which of the two files is there.
-      let isDoubtful = error.operation == .rename || error.operation == .synchronizeDirectory
       throw StoreError(
         error, during: operation, store: information.name, message: "\(path) could not be read or written",
-        outcome: isDoubtful ? .unknown : .nothingChanged)
+        outcome: isFileInDoubt ? .unknown : .nothingChanged)
     }
   }
 }

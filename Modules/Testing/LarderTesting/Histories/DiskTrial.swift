@@ -128,9 +128,9 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
         // A store need not write what changes nothing, so that proves nothing about a write before it that failed.
         guard next != current else { return }
         allowed = acknowledgement == .durable ? [next] : allowed + [next]
-      case .synchronize, .compact, .reopen:
+      case .synchronize, .reopen:
         allowed = [next]
-      case .die:
+      case .compact, .die:
         break
       }
       current = next
