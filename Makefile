@@ -6,7 +6,7 @@ SHELL := bash
 # The folder that `make demo` catalogues; empty for a large one that is there anyway.
 DATA ?=
 
-.PHONY: help set-up test demo tool format lint clean
+.PHONY: help set-up set-up-build test demo tool format lint clean
 
 help: ## List what there is to make.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -14,17 +14,20 @@ help: ## List what there is to make.
 set-up: ## Check for Swift, and install what the tests need beside it.
 	@Scripts/set-up
 
+set-up-build:
+	@Scripts/set-up build
+
 test: set-up ## Run every test, those of the nested packages too, and prove what dependants are promised.
 	swift test
 	swift test --package-path Tools
 	swift test --package-path Examples
 	Scripts/prove-isolation
 
-demo: set-up ## Catalogue a tree of real files; DATA=/some/folder for another one.
+demo: set-up-build ## Catalogue a tree of real files; DATA=/some/folder for another one.
 	swift build --package-path Examples --configuration release --product FileCatalog
 	@"$$(swift build --package-path Examples --configuration release --show-bin-path)/FileCatalog" $(if $(DATA),-- "$(DATA)")
 
-tool: ## Build the command-line tool for release; the last line printed is its path.
+tool: set-up-build ## Build the command-line tool for release; the last line printed is its path.
 	swift build --package-path Tools --configuration release --product larder
 	@printf '%s/larder\n' "$$(swift build --package-path Tools --configuration release --show-bin-path)"
 

@@ -84,6 +84,12 @@ import Testing
     #expect(throws: FileError(.truncate, path: "/log", errorNumber: EIO)) { try log.append([1]) }
   }
 
+  @Test func neverGoesOnBehindTheEndOfTheFile() throws {
+    try disk.place(Array("four".utf8), at: "/log")
+    #expect(throws: FileError.self) { try self.log(at: 5) }
+    #expect(content == "four")
+  }
+
   @Test func synchronizingNothingTouchesNothing() throws {
     var log = try log()
     let operationCount = disk.operationCount

@@ -16,6 +16,17 @@ import Testing
   }
   #endif
 
+  @Test(arguments: [("/home/a ö", "/home/a ö"), ("/home/ada/", "/home/ada"), ("/", "")])
+  func theHomeIsThatOfTheEnvironment(_ variable: String, _ home: String) {
+    #expect(ApplicationDataFolder.home(environment: ["HOME": variable]) == home)
+  }
+
+  @Test(arguments: [[:], ["HOME": ""], ["HOME": "relative"]]) func withoutOneItIsTheSystems(
+    _ environment: [String: String]
+  ) {
+    #expect(ApplicationDataFolder.home(environment: environment).hasPrefix("/"))
+  }
+
   @Test func isAbsoluteForThisProcess() {
     #expect(ApplicationDataFolder.current.hasPrefix("/"))
     #expect(!ApplicationDataFolder.current.contains("//"))

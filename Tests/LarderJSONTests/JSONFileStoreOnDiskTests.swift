@@ -86,6 +86,35 @@ import Testing
     } catch StoreError.Code.unsupported {}
   }
 
+  @Test func aHugeFileIsRefusedUnread() async throws {
+    let path = "\(folder)/huge.json"
+    try #require(FileManager.default.createFile(atPath: path, contents: nil))
+    try #require(truncate(path, 1 << 42) == 0)
+    do {
+      _ = try await JSONFileStore<Int>(path: path)
+      Issue.record("it was opened")
+    } catch StoreError.Code.unsupported {}
+  }
+
+  @Test func aPathWithANULIsRefused() async throws {
+    do {
+      _ = try await JSONFileStore<Int>(path: "\(folder)/users\0x.json")
+      Issue.record("it was opened")
+    } catch StoreError.Code.invalidArgument {}
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
+  }
+
+  @Test func namesThatDifferInAnAccentAloneAreTwoStores() async throws {
+    let composed = try await JSONFileStore<Int>(path: "\(folder)/\u{E9}.json")
+    let stale = "\(folder)/e\u{301}.json.larder-tmp-0123456789abcdef"
+    try #require(FileManager.default.createFile(atPath: stale, contents: nil))
+    try await composed.close()
+    try await JSONFileStore<Int>(path: "\(folder)/\u{E9}.json").close()
+    #expect(FileManager.default.fileExists(atPath: stale))
+    let combining = try await JSONFileStore<Int>(path: "\(folder)/\u{301}x.json")
+    #expect(combining.information.name == "\u{301}x.json")
+  }
+
   @Test func aMissingFolderIsNamed() async throws {
     do {
       _ = try await JSONFileStore<Int>(path: "\(folder)/no/store.json")

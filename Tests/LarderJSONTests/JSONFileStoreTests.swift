@@ -111,6 +111,7 @@ import Testing
   @Test func aDirectoryIsNoStore() async throws {
     try disk.createDirectory(at: "/s.json")
     #expect(try await error { _ = try await store() }.code == .unrecognizedFormat)
+    #expect(try disk.contentsOfDirectory(at: "/") == ["s.json"], "nor does it gain a lock")
   }
 
   @Test func oneObjectAtATime() async throws {
@@ -218,12 +219,42 @@ import Testing
     }
   }
 
+  // MARK: What others do meanwhile
+
+  @Test func anEditMadeWhileTheStoreIsOpenIsNotOverwritten() async throws {
+    let store = try await store()
+    try await store.setValue(JSONText("1"), forKey: "a")
+    let edited = "{\"larder\":1,\"entries\":{\"a\":0,\"hand\":2}}"
+    try place(edited)
+    #expect(try await error { try await store.information.maintenance?.compact() }.code == .conflict)
+    try await store.setValue(JSONText("3"), forKey: "b")
+    #expect(try await error { try await store.close() }.code == .conflict)
+    #expect(text() == edited)
+    let again = try await self.store()
+    #expect(try again.values(forKeys: ["a", "b", "hand"]) == [JSONText("1"), JSONText("3"), JSONText("2")])
+    try await again.close()
+    #expect(text() == "{\"larder\":1,\"entries\":{\n\"a\":1,\n\"b\":3,\n\"hand\":2\n}}\n")
+  }
+
+  @Test func whereItsLockIsRemovedTheStoreWritesNoMore() async throws {
+    let first = try await store()
+    try await first.setValue(JSONText("1"), forKey: "a")
+    try disk.removeFile(at: "/s.json.lock")
+    let second = try await store()
+    try await second.setValue(JSONText("2"), forKey: "b")
+    #expect(try await error { try await first.setValue(JSONText("3"), forKey: "c") }.code == .locked)
+    #expect(try await error { try await first.close() }.code == .locked)
+    try await second.close()
+    let again = try await store()
+    #expect(try again.keys(in: .all, limit: .max, order: .ascending) == ["a", "b"])
+  }
+
   // MARK: Failures
 
   @Test func afterAFailedSynchronizationTheStoreGoesOnWithANewJournal() async throws {
     let store = try await store()
     try await store.setValue(JSONText("1"), forKey: "a")
-    disk.schedule(.error(EIO), atOperation: disk.operationCount + 2)
+    disk.schedule(.error(EIO), atOperation: disk.operationCount + 3)
     let error = try await error { try await store.setValue(JSONText("2"), forKey: "a") }
     #expect(error.code == .ioFailed && error.outcome == .unknown)
     #expect(try store.value(forKey: "a") == JSONText("1"))
@@ -325,7 +356,46 @@ import Testing
     #expect(error.code == .versionMismatch && error.message.contains("raw"))
   }
 
+  @Test func errorsShowNeitherKeysNorValues() async throws {
+    struct Number: Codable { var secretField: Int }
+    try place("{\"larder\":1,\"entries\":{\"secret key\":{\"secretField\":\"secret value\"}}}")
+    let store = try await JSONFileStore<Number>(path: "/s.json", codec: .json(), fileSystem: disk)
+    let damage = try await error { _ = try store.value(forKey: "secret key") }
+    #expect(!damage.description.contains("secret") && damage.description.contains("DecodingError"))
+    #expect(damage.detailedDescription.contains("secret key"))
+    #expect((damage as any Error).localizedDescription == damage.description)
+    let numbers = try await JSONFileStore<Double>(path: "/n.json", codec: .json(), fileSystem: disk)
+    let failure = try await error { try await numbers.setValue(.infinity, forKey: "k") }
+    #expect(!failure.description.contains("inf") && failure.description.contains("EncodingError"))
+  }
+
   // MARK: Maintenance
+
+  @Test func valuesWrittenOverSeveralLinesAreNoDamage() async throws {
+    let encoder = JSONCodec<[String: Int]>.makeEncoder()
+    encoder.outputFormatting.insert(.prettyPrinted)
+    try place("{\"larder\":1,\"entries\":{\"hand\":{\n\"x\" : 1}}}")
+    let store = try await JSONFileStore(
+      path: "/s.json", codec: JSONCodec<[String: Int]>(encoder: encoder), fileSystem: disk)
+    try await store.setValue(["a": 1, "b": 2], forKey: "k")
+    let maintenance = try #require(store.information.maintenance)
+    #expect(try await maintenance.verify().findings == [])
+    disk.schedule(.error(EIO), atOperation: disk.operationCount + 3)
+    do { try await store.setValue(["c": 3], forKey: "l") } catch let error as StoreError {
+      #expect(error.outcome == .unknown)
+    }
+    try await store.setValue(["c": 3], forKey: "m")
+    #expect(try await maintenance.verify().findings == [])
+  }
+
+  @Test func verifyingManyDamagedEntriesTakesOneLookAtTheText() async throws {
+    let entries = (0..<3_000).map { "\"\($0)\":\"x\"" }.joined(separator: ",\n")
+    try place("{\"larder\":1,\"entries\":{\n\(entries)\n}}")
+    let store = try await JSONFileStore(path: "/s.json", codec: .json(Int.self), fileSystem: disk)
+    let report = try #require(try await store.information.maintenance?.verify())
+    #expect(report.findings.count == 3_000)
+    #expect(report.findings.first { $0.key == "17" }?.place == "/s.json, line 19, column 6")
+  }
 
   @Test func verificationNamesWhatIsDamagedByKeyAndPlace() async throws {
     try place("{\"larder\":1,\"entries\":{\n\"a\":1,\n  \"b\":\"two\",\n\"c\":3}}")
@@ -366,7 +436,13 @@ import Testing
     try await maintenance.backup(to: "/copy.json")
     try await store.setValue(JSONText("2"), forKey: "a")
     #expect(text("/copy.json") == "{\"larder\":1,\"entries\":{\n\"a\":1\n}}\n")
-    #expect(try await error { try await maintenance.backup(to: "/copy.json") }.code == .invalidArgument)
+    for taken in ["/copy.json", "/s.json", "/s.json.lock"] {
+      #expect(try await error { try await maintenance.backup(to: taken) }.code == .invalidArgument)
+    }
+    try await maintenance.compact()
+    let fresh = try await JSONFileStore<Int>(path: "/fresh.json", codec: .json(), fileSystem: disk)
+    let journal = "/x/../fresh.json.journal"
+    #expect(try await error { try await fresh.information.maintenance?.backup(to: journal) }.code == .invalidArgument)
     #expect(text("/copy.json")?.contains("\"a\":1") == true)
     try await store.close()
     #expect(try await error { try await maintenance.backup(to: "/other.json") }.code == .closed)

@@ -1,3 +1,11 @@
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// The end of a file to which records are appended: knows what is written, what is durable, and whether it can go on.
 ///
 /// What a record looks like, and so where the good ones end, is the caller's matter. The log promises that a failed
@@ -23,9 +31,11 @@ public struct AppendLog: Sendable {
   /// - Parameters:
   ///   - file: The file, open for writing.
   ///   - size: Where its good records end. All before it must be durable or is made so here.
-  /// - Throws: ``FileError``.
+  /// - Throws: ``FileError``, with EINVAL where the file is not that long.
   public init(continuing file: any OpenFile, at size: Int64) throws(FileError) {
-    if try file.attributes().size != size { try file.truncate(to: size) }
+    let actualSize = try file.attributes().size
+    guard size <= actualSize else { throw FileError(.truncate, path: "", errorNumber: EINVAL) }
+    if size < actualSize { try file.truncate(to: size) }
     // Before anything is appended: otherwise the rest of a torn record could reappear behind a new one.
     try file.synchronizeThroughInterruptions()
     self.file = file

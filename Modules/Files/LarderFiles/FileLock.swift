@@ -21,6 +21,15 @@ public struct FileLock: Sendable {
     return try file.lockExclusively() ? FileLock(file: file) : nil
   }
 
+  /// Whether the file of the lock still has a name; without one, another can take a lock of the same name.
+  ///
+  /// Its getter throws ``FileError``.
+  public var isInPlace: Bool {
+    get throws(FileError) {
+      try file.attributes().linkCount > 0
+    }
+  }
+
   /// Gives the lock back; otherwise it ends with the last copy of this value.
   ///
   /// - Throws: ``FileError``.

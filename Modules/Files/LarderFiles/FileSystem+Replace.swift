@@ -1,3 +1,5 @@
+import Larder
+
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Musl)
@@ -32,7 +34,13 @@ extension FileSystem {
     let padding = String(repeating: "0", count: Self.randomDigitCount - digits.count)
     let temporaryPath = path + Self.temporaryMark + padding + digits
     try writeNewFile(at: temporaryPath, permissions: permissions, write)
-    try rename(temporaryPath, to: path)
+    do {
+      try rename(temporaryPath, to: path)
+    } catch {
+      // As above: what went wrong first counts.
+      try? removeFile(at: temporaryPath)
+      throw error
+    }
     try synchronizeDirectory(at: FilePaths.split(path).directory)
   }
 
@@ -62,10 +70,14 @@ extension FileSystem {
   /// - Throws: ``FileError``.
   public func removeStaleTemporaryFiles(of path: String) throws(FileError) {
     let (directory, name) = FilePaths.split(path)
-    for candidate in try contentsOfDirectory(at: directory) where candidate.hasPrefix(name + Self.temporaryMark) {
-      let digits = candidate.dropFirst(name.count + Self.temporaryMark.count)
-      guard digits.count == Self.randomDigitCount, digits.allSatisfy(\.isHexDigit) else { continue }
-      try removeFile(at: FilePaths.join(directory, candidate))
+    // Byte by byte: two names that differ only in how an accent is written belong to two files.
+    let prefix = Array((name + Self.temporaryMark).utf8)
+    for candidate in try contentsOfDirectory(at: directory) where candidate.utf8.starts(with: prefix) {
+      let digits = candidate.utf8.dropFirst(prefix.count)
+      guard digits.count == Self.randomDigitCount, Hexadecimal.bytes(of: Array(digits)) != nil else { continue }
+      let path = FilePaths.join(directory, candidate)
+      guard try attributes(at: path)?.kind == .file else { continue }
+      try removeFile(at: path)
     }
   }
 

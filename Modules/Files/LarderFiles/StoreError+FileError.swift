@@ -22,20 +22,21 @@ extension StoreError {
     outcome: Outcome = .nothingChanged
   ) {
     self.init(
-      error.code, during: operation, store: store, message: message, underlying: error,
+      error.code(during: operation), during: operation, store: store, message: message, underlying: error,
       isRetryable: error.isTransient, outcome: outcome)
   }
 }
 
 extension FileError {
   /// The code of the store error that this becomes.
-  var code: StoreError.Code {
+  func code(during operation: StoreOperation) -> StoreError.Code {
     switch errorNumber {
     case ENOSPC, EDQUOT, EFBIG: .full
     case EACCES, EPERM, EROFS: .notPermitted
-    case ENOENT: .notFound
-    case EISDIR, ENOTDIR: .unrecognizedFormat
-    case ENAMETOOLONG, ELOOP: .invalidArgument
+    // While a store is being opened these speak of its path; later something is wrong with the files of an open store.
+    case ENOENT where operation == .open: .notFound
+    case EISDIR where operation == .open: .unrecognizedFormat
+    case ENOTDIR, ENAMETOOLONG, ELOOP, EINVAL: operation == .open ? .invalidArgument : .ioFailed
     default: .ioFailed
     }
   }

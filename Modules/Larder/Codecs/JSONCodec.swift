@@ -15,9 +15,14 @@ public struct JSONCodec<Value: Codable & Sendable>: Codec {
   /// Makes a codec.
   ///
   /// - Parameters:
+  ///   - name: The name of the format; `json` unless given. Give another where `encoder` writes dates, data or keys in a
+  ///     way of its own, so that a store is never opened with a codec that reads them wrongly.
   ///   - encoder: Writes the JSON. The codec takes it as it is then; do not change it afterwards.
   ///   - decoder: Reads what `encoder` writes; do not change it afterwards.
-  public init(encoder: JSONEncoder = JSONCodec.makeEncoder(), decoder: JSONDecoder = JSONDecoder()) {
+  public init(
+    name: String = "json", encoder: JSONEncoder = JSONCodec.makeEncoder(), decoder: JSONDecoder = JSONDecoder()
+  ) {
+    self.name = name
     self.encoder = encoder
     self.decoder = decoder
   }
@@ -29,8 +34,8 @@ public struct JSONCodec<Value: Codable & Sendable>: Codec {
     return encoder
   }
 
-  /// `json`.
-  public var name: String { "json" }
+  /// The name of the format: `json` unless another was given.
+  public let name: String
 
   /// ``CodecFormat/json``.
   public var format: CodecFormat { .json }

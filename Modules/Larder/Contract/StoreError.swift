@@ -10,8 +10,8 @@
 /// }
 /// ```
 ///
-/// ``description`` never shows a key, since keys hold names and addresses; ``detailedDescription`` does. No error ever
-/// holds a value.
+/// ``description`` shows neither a key nor a value, since both hold names and addresses. ``detailedDescription`` shows
+/// the key, and the text of the ``underlying`` error, in which a codec may have put a value.
 public struct StoreError: Error {
   /// Whether a failed write may have taken effect.
   public enum Outcome: Sendable, Hashable {
@@ -80,12 +80,14 @@ public struct StoreError: Error {
 }
 
 extension StoreError: CustomStringConvertible {
-  /// The error for people to read, in one line, without the key.
+  /// The error for people to read, in one line, without any key or value.
   public var description: String {
-    text(key: key.map { _ in "<redacted>" }, underlying: underlying.map { "\($0)" })
+    text(
+      key: key.map { _ in "<redacted>" },
+      underlying: underlying.map { $0 is any ValueFreeError ? "\($0)" : "\(type(of: $0))" })
   }
 
-  /// The error for people to read, in one line, with the key in full.
+  /// The error for people to read, in one line, with the key and the underlying error in full.
   public var detailedDescription: String {
     text(key: key?.description, underlying: underlying.map { ($0 as? StoreError)?.detailedDescription ?? "\($0)" })
   }
@@ -95,7 +97,7 @@ extension StoreError: CustomStringConvertible {
     if !store.isEmpty { text += "\(store): " }
     text += "\(operation): \(message)"
     if let key { text += " (key \(key))" }
-    if let underlying { text += " (\(underlying))" }
+    if let underlying, !message.contains(underlying) { text += " (\(underlying))" }
     if outcome == .unknown { text += " (whether the change took effect is unknown)" }
     return text
   }

@@ -22,6 +22,8 @@ extension StoreError {
     public static let encodingFailed = Code(rawValue: "encodingFailed")
     /// What is stored is damaged or cannot be decoded.
     public static let corrupted = Code(rawValue: "corrupted")
+    /// Someone else has changed what the store has open.
+    public static let conflict = Code(rawValue: "conflict")
     /// The store was closed.
     public static let closed = Code(rawValue: "closed")
     /// Another process, or another object in this one, has the store open.

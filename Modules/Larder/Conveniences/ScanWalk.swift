@@ -40,4 +40,9 @@ extension KeyRange {
     case .descending: before(key)
     }
   }
+
+  /// The part of the range that a scan goes through before it reaches a key.
+  func part(upTo key: StoreKey, in order: ScanOrder) -> KeyRange {
+    part(beyond: key, in: order == .ascending ? .descending : .ascending)
+  }
 }

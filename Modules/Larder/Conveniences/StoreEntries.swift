@@ -18,6 +18,9 @@ public struct StoreEntries<Store: DataStore>: AsyncSequence, Sendable {
     var walk: ScanWalk
     var slice: ArraySlice<StoreEntry<Store.Value>> = []
 
+    /// What is wrong with the entry behind the slice.
+    var damage: StoreError?
+
     /// The next entry, or `nil` at the end and after an error.
     ///
     /// - Parameter actor: Where the caller runs; the loop `for try await` passes it by itself.
@@ -28,8 +31,20 @@ public struct StoreEntries<Store: DataStore>: AsyncSequence, Sendable {
     ) async throws -> StoreEntry<Store.Value>? {
       if slice.isEmpty, let range = walk.takeRemaining() {
         try Task.checkCancellation()
-        slice = try await store.entries(in: range, limit: ScanWalk.sliceSize, order: walk.order)[...]
-        walk.advance(in: range, count: slice.count, lastKey: slice.last?.key)
+        do {
+          slice = try await store.entries(in: range, limit: ScanWalk.sliceSize, order: walk.order)[...]
+          walk.advance(in: range, count: slice.count, lastKey: slice.last?.key)
+        } catch let error as StoreError where error.code == .corrupted {
+          // The entries before the damaged one are good, so they come first.
+          guard let key = error.key else { throw error }
+          slice = try await store.entries(
+            in: range.part(upTo: key, in: walk.order), limit: ScanWalk.sliceSize, order: walk.order)[...]
+          damage = error
+        }
+      }
+      if slice.isEmpty, let error = damage {
+        damage = nil
+        throw error
       }
       return slice.popFirst()
     }

@@ -3,7 +3,9 @@
 /// ```swift
 /// let pages = store.pages(of: .prefix("user:"), size: 50)
 /// let first = try await pages.page()
-/// let second = try await pages.page(after: first.next)
+/// if let next = first.next {
+///   let second = try await pages.page(after: next)
+/// }
 /// for try await page in pages { … }
 /// ```
 ///
@@ -39,30 +41,35 @@ public struct StorePages<Store: DataStore>: AsyncSequence, Sendable {
     }
   }
 
-  /// Reads one page.
+  /// Reads the first page.
   ///
-  /// - Parameter cursor: Where the page begins: the ``StorePage/next`` of the page before, from this walk or an earlier
-  ///   one; `nil` for the first page.
+  /// - Throws: What ``page(after:)`` throws.
+  public func page() async throws -> StorePage<Store.Value> {
+    try await page(from: start)
+  }
+
+  /// Reads the page behind another.
+  ///
+  /// - Parameter cursor: The ``StorePage/next`` of the page before, from this walk or an earlier one.
   /// - Throws: ``StoreError``: `invalidArgument` where the size of a page is below 1 or the cursor goes the other way;
   ///   what ``DataStore/entries(in:limit:order:)`` throws.
-  public func page(after cursor: PageCursor? = nil) async throws -> StorePage<Store.Value> {
+  public func page(after cursor: PageCursor) async throws -> StorePage<Store.Value> {
+    try await page(from: cursor)
+  }
+
+  private func page(from cursor: PageCursor?) async throws -> StorePage<Store.Value> {
     try checkSize()
-    let cursor = cursor ?? start
     if let cursor, cursor.order != order {
       throw StoreError(
         .invalidArgument, during: .page, store: store.information.name,
         message: "the cursor comes from pages in the other direction")
     }
-    // One entry more than asked for tells whether another page follows.
-    let limit = size == .max ? size : size + 1
-    var entries = try await store.entries(
-      in: cursor.map { range.part(beyond: $0.key, in: order) } ?? range, limit: limit, order: order)
-    var next: PageCursor?
-    if entries.count > size {
-      entries.removeLast(entries.count - size)
-      next = entries.last.map { PageCursor(after: $0.key, order: order) }
-    }
-    return StorePage(entries: entries, next: next)
+    let range = cursor.map { self.range.part(beyond: $0.key, in: order) } ?? self.range
+    let entries = try await store.entries(in: range, limit: size, order: order)
+    guard entries.count >= size, let last = entries.last?.key else { return StorePage(entries: entries, next: nil) }
+    // Only the key of what follows is read: an entry that cannot be decoded must not spoil the page before it.
+    let following = try await store.keys(in: range.part(beyond: last, in: order), limit: 1, order: order)
+    return StorePage(entries: entries, next: following.isEmpty ? nil : PageCursor(after: last, order: order))
   }
 
   /// The same pages, but starting behind a cursor.
@@ -108,7 +115,7 @@ public struct StorePages<Store: DataStore>: AsyncSequence, Sendable {
       guard !isFinished else { return nil }
       isFinished = true
       try Task.checkCancellation()
-      let page = try await pages.page(after: cursor)
+      let page = try await pages.starting(after: cursor ?? pages.start).page()
       cursor = page.next
       isFinished = page.next == nil
       return page.entries.isEmpty ? nil : page

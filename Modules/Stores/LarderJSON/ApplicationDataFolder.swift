@@ -27,16 +27,23 @@ enum ApplicationDataFolder {
     #endif
   }
 
+  /// The user's folder: `HOME` where it is set, as the specification has it, otherwise what the system knows.
+  static func home(environment: [String: String]) -> String {
+    var home = environment["HOME"] ?? ""
+    if !home.hasPrefix("/") { home = URL.homeDirectory.path(percentEncoded: false) }
+    while home.hasSuffix("/") { home.removeLast() }
+    return home
+  }
+
   /// The folder of this application, by what the process knows of itself.
   static var current: String {
     let process = ProcessInfo.processInfo
-    var home = URL.homeDirectory.path()
-    while home.hasSuffix("/") { home.removeLast() }
     #if canImport(Darwin)
     let application = Bundle.main.bundleIdentifier ?? process.processName
     #else
     let application = process.processName
     #endif
-    return path(application: application, environment: process.environment, home: home)
+    return path(
+      application: application, environment: process.environment, home: home(environment: process.environment))
   }
 }

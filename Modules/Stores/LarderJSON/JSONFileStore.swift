@@ -54,16 +54,25 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   ///   its journal is damaged; `unrecognizedFormat` where the file is no store; `versionMismatch` where it was written by
   ///   a newer version or with another codec; `notFound`; `unsupported` where it has several hard links; `notPermitted`;
   ///   `full`; `ioFailed`. The files are left as they are then.
-  public init(
+  public convenience init(
     path: String, codec: some Codec<Value>, durability: Durability = .synced, createsIfMissing: Bool = true,
     fileSystem: some FileSystem = POSIXFileSystem()
+  ) async throws {
+    try await self.init(
+      path: path, codec: codec, durability: durability, createsIfMissing: createsIfMissing, createsFolder: false,
+      fileSystem: fileSystem)
+  }
+
+  private init(
+    path: String, codec: some Codec<Value>, durability: Durability, createsIfMissing: Bool, createsFolder: Bool,
+    fileSystem: some FileSystem
   ) async throws {
     let name = FilePaths.split(path).name
     let coder = JSONValueCoder(codec: codec, store: name)
     var information = StoreInformation(name: name, acknowledgement: Acknowledgement(durability), sharing: .exclusive)
     let configuration = JSONFileConfiguration(
       name: name, path: path, codecName: codec.name, durability: durability, createsIfMissing: createsIfMissing,
-      fileSystem: fileSystem)
+      createsFolder: createsFolder, fileSystem: fileSystem)
     writer = try await JSONFileWriter.open(configuration, information: information)
     information.maintenance = JSONFileMaintenance(writer: writer, coder: coder)
     self.coder = coder
@@ -100,13 +109,9 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
         .invalidArgument, during: .open, store: name,
         message: "the name of a store is not empty, does not begin with a dot, and has no slash and no NUL")
     }
-    let folder = ApplicationDataFolder.current
-    do {
-      try POSIXFileSystem().createDirectories(at: folder)
-    } catch {
-      throw StoreError(error, during: .open, store: name, message: "the folder \(folder) could not be made")
-    }
-    try await self.init(path: FilePaths.join(folder, "\(name).json"), durability: durability)
+    try await self.init(
+      path: FilePaths.join(ApplicationDataFolder.current, "\(name).json"), codec: JSONCodec<Value>(),
+      durability: durability, createsIfMissing: true, createsFolder: true, fileSystem: POSIXFileSystem())
   }
 
   // MARK: Reading

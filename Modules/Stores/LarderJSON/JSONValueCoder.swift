@@ -31,7 +31,11 @@ struct JSONValueCoder<Value: Sendable>: Sendable {
         var scanner = JSONScanner(bytes[...])
         let text = try scanner.value()
         try scanner.expectEnd()
-        return text
+        // In one line, as the journal needs it; most codecs write it so.
+        var compacted: [UInt8] = []
+        compacted.reserveCapacity(text.count)
+        JSONWriting.append(compacted: text, to: &compacted)
+        return compacted[...]
       case .binary:
         return Array("\"\(Data(bytes).base64EncodedString())\"".utf8)[...]
       }

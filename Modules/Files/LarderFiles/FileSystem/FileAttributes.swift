@@ -16,6 +16,9 @@ public struct FileAttributes: Sendable, Hashable {
   /// The bytes of its content.
   public var size: Int64
 
+  /// When the content was last changed, in nanoseconds since 1 January 1970, UTC.
+  public var modificationTime: Int64
+
   /// The permission bits, like 0o600.
   public var permissions: UInt32
 
@@ -41,9 +44,12 @@ public struct FileAttributes: Sendable, Hashable {
   }
 
   /// Makes attributes.
-  public init(kind: Kind, size: Int64, permissions: UInt32, linkCount: Int, identity: Identity) {
+  public init(
+    kind: Kind, size: Int64, modificationTime: Int64, permissions: UInt32, linkCount: Int, identity: Identity
+  ) {
     self.kind = kind
     self.size = size
+    self.modificationTime = modificationTime
     self.permissions = permissions
     self.linkCount = linkCount
     self.identity = identity

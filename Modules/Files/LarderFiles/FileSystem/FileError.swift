@@ -1,3 +1,5 @@
+public import Larder
+
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Musl)
@@ -7,7 +9,7 @@ import Glibc
 #endif
 
 /// A failed call to the file system: which, on what, and the number of the error as the system gave it.
-public struct FileError: Error, Sendable, Hashable {
+public struct FileError: ValueFreeError, Sendable, Hashable {
   /// The calls that can fail.
   public enum Operation: String, Sendable, Hashable, CaseIterable {
     /// ``FileSystem/open(_:_:)``.

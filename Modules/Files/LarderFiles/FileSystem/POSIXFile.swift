@@ -116,8 +116,16 @@ extension FileAttributes {
       case mode_t(S_IFDIR): .directory
       default: .other
       }
+    #if canImport(Darwin)
+    let time = status.st_mtimespec
+    #else
+    let time = status.st_mtim
+    #endif
+    // A time so far off that it does not fit is still a time of its own.
+    let modificationTime = Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
     self.init(
-      kind: kind, size: Int64(status.st_size), permissions: UInt32(status.st_mode) & 0o7777,
+      kind: kind, size: Int64(status.st_size), modificationTime: modificationTime,
+      permissions: UInt32(status.st_mode) & 0o7777,
       linkCount: Int(status.st_nlink),
       identity: Identity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino)))
   }

@@ -13,6 +13,7 @@ public struct POSIXFileSystem: FileSystem {
 
   /// Opens a file by `open`; a child process does not inherit it.
   public func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
+    try check(path, for: .open)
     let flags: Int32 =
       switch mode {
       case .read: O_RDONLY
@@ -28,21 +29,26 @@ public struct POSIXFileSystem: FileSystem {
 
   /// Renames a file by `rename`.
   public func rename(_ path: String, to newPath: String) throws(FileError) {
+    try check(path, for: .rename)
+    try check(newPath, for: .rename)
     guard posixRename(path, newPath) == 0 else { throw FileError(.rename, path: newPath, errorNumber: errno) }
   }
 
   /// Removes a file by `unlink`.
   public func removeFile(at path: String) throws(FileError) {
+    try check(path, for: .removeFile)
     guard unlink(path) == 0 else { throw FileError(.removeFile, path: path, errorNumber: errno) }
   }
 
   /// Makes a directory by `mkdir`.
   public func createDirectory(at path: String) throws(FileError) {
+    try check(path, for: .createDirectory)
     guard mkdir(path, 0o700) == 0 else { throw FileError(.createDirectory, path: path, errorNumber: errno) }
   }
 
   /// Makes the names in a directory durable by `fsync` of the directory (`F_FULLFSYNC` on Apple platforms).
   public func synchronizeDirectory(at path: String) throws(FileError) {
+    try check(path, for: .synchronizeDirectory)
     let descriptor = posixOpen(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
     guard descriptor >= 0 else { throw FileError(.synchronizeDirectory, path: path, errorNumber: errno) }
     // Not `fdatasync`: it may leave out a new name that did not make the directory longer.
@@ -58,6 +64,7 @@ public struct POSIXFileSystem: FileSystem {
 
   /// Lists a directory by `readdir`; a name that is not UTF-8 shows replacement characters.
   public func contentsOfDirectory(at path: String) throws(FileError) -> [String] {
+    try check(path, for: .contentsOfDirectory)
     guard let directory = opendir(path) else {
       throw FileError(.contentsOfDirectory, path: path, errorNumber: errno)
     }
@@ -76,6 +83,7 @@ public struct POSIXFileSystem: FileSystem {
 
   /// Looks at a path by `stat`.
   public func attributes(at path: String) throws(FileError) -> FileAttributes? {
+    try check(path, for: .attributes)
     var status = stat()
     guard stat(path, &status) == 0 else {
       if errno == ENOENT { return nil }
@@ -86,6 +94,7 @@ public struct POSIXFileSystem: FileSystem {
 
   /// Resolves a path by `realpath`, and by `readlink` where it leads to nothing yet.
   public func canonicalPath(of path: String) throws(FileError) -> String {
+    try check(path, for: .canonicalPath)
     var path = path
     // As many links as the kernel itself follows.
     for _ in 0..<40 {
@@ -101,9 +110,16 @@ public struct POSIXFileSystem: FileSystem {
       defer { free(parent) }
       let missing = FilePaths.join(String(cString: parent), name)
       guard let destination = try destination(ofSymbolicLink: missing) else { return missing }
-      path = destination.hasPrefix("/") ? destination : FilePaths.join(String(cString: parent), destination)
+      path =
+        destination.utf8.first == UInt8(ascii: "/") ? destination : FilePaths.join(String(cString: parent), destination)
     }
     throw FileError(.canonicalPath, path: path, errorNumber: ELOOP)
+  }
+
+  /// Refuses a path with a NUL, behind which the system would not look.
+  private func check(_ path: String, for operation: FileError.Operation) throws(FileError) {
+    guard path.utf8.contains(0) else { return }
+    throw FileError(operation, path: path, errorNumber: EINVAL)
   }
 
   /// Where a symbolic link leads, or `nil` where nothing stands at the path.

@@ -26,8 +26,27 @@ struct JSONFile: Sendable {
   private var journal: AppendLog?
   private let journalHead: [UInt8]
 
+  /// The most bytes that the document and the journal may each have: what cannot be a store must not fill the memory.
+  private static let maximumSize: Int64 = 1 << 32
+
   /// The size of the document when it was last read or written.
   private var documentSize: Int64
+
+  /// What the document looked like then, or `nil` where nobody knows.
+  private var documentState: DocumentState?
+
+  /// What tells a document from another that has taken its place.
+  private struct DocumentState: Equatable {
+    var identity: FileAttributes.Identity
+    var size: Int64
+    var modificationTime: Int64
+
+    init(_ attributes: FileAttributes) {
+      identity = attributes.identity
+      size = attributes.size
+      modificationTime = attributes.modificationTime
+    }
+  }
 
   /// The size of the journal from which on a write folds it.
   private var foldSize: Int64
@@ -48,11 +67,16 @@ struct JSONFile: Sendable {
   static func open(_ configuration: JSONFileConfiguration) throws -> JSONFile {
     let fileSystem = configuration.fileSystem
     return try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
+      if configuration.createsFolder {
+        try fileSystem.createDirectories(at: FilePaths.split(configuration.path).directory)
+      }
       let path = try fileSystem.canonicalPath(of: configuration.path)
-      // A store that is not to be created must not gain a lock either.
-      guard try configuration.createsIfMissing || fileSystem.attributes(at: path) != nil else {
+      // What is no file must not gain a lock either.
+      let attributes = try fileSystem.attributes(at: path)
+      guard configuration.createsIfMissing || attributes != nil else {
         throw configuration.error(.notFound, during: .open, "there is no store at \(path)")
       }
+      if let attributes { try configuration.checkKind(attributes, of: path) }
       guard let lock = try FileLock.acquire(path + ".lock", in: fileSystem) else {
         throw configuration.error(
           .locked, during: .open, "\(path) is open in another process, or already in this one; close it there first",
@@ -96,18 +120,12 @@ struct JSONFile: Sendable {
         size = writer.count
       }
       documentSize = size
+      documentState = try fileSystem.attributes(at: path).map(DocumentState.init)
       return SortedMap()
     }
-    guard attributes.kind == .file else {
-      throw configuration.error(.unrecognizedFormat, during: .open, "\(path) is not a file")
-    }
-    guard attributes.linkCount <= 1 else {
-      throw configuration.error(
-        .unsupported, during: .open,
-        "\(path) has \(attributes.linkCount) names (hard links), and each would have a lock of its own; leave it only one"
-      )
-    }
-    let text = try fileSystem.open(path, .readWrite).readAll()
+    try configuration.checkKind(attributes, of: path)
+    let text = try read(path, .readWrite, during: .open)
+    documentState = try fileSystem.attributes(at: path).map(DocumentState.init)
     documentSize = Int64(text.count)
     foldSize = max(FoldThreshold.write, documentSize)
     let document = try parse(text, during: .open)
@@ -115,6 +133,18 @@ struct JSONFile: Sendable {
       throw configuration.codecError(document.codecName, of: path)
     }
     return document.entries
+  }
+
+  /// Reads a file that can be held in memory.
+  private func read(_ path: String, _ mode: FileOpenMode, during operation: StoreOperation) throws -> [UInt8] {
+    let file = try fileSystem.open(path, mode)
+    let size = try file.attributes().size
+    guard size <= JSONFile.maximumSize else {
+      throw configuration.error(
+        .unsupported, during: operation,
+        "\(path) has \(size) bytes, more than the \(JSONFile.maximumSize) that a store in memory can have")
+    }
+    return try file.readAll()
   }
 
   private func parse(_ text: [UInt8], during operation: StoreOperation) throws -> JSONDocument {
@@ -141,7 +171,7 @@ struct JSONFile: Sendable {
   private mutating func replayJournal() throws -> Bool {
     guard try fileSystem.attributes(at: journalPath) != nil else { return false }
     let handle = try fileSystem.open(journalPath, .readWrite)
-    let content = try parseJournal(try handle.readAll(), during: .open)
+    let content = try parseJournal(try read(journalPath, .readWrite, during: .open), during: .open)
     guard content.codecName == configuration.codecName else {
       throw configuration.codecError(content.codecName, of: journalPath)
     }
@@ -173,6 +203,7 @@ struct JSONFile: Sendable {
   ///   - operation: What was asked for.
   /// - Throws: ``StoreError``.
   mutating func append(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
+    try checkLock(during: operation)
     var log = try configuration.reportingFileErrors(during: operation, message: "the journal could not be made") {
       try usableJournal()
     }
@@ -184,6 +215,18 @@ struct JSONFile: Sendable {
       throw StoreError(
         error, during: operation, store: name, message: "the change could not be written to \(journalPath)",
         outcome: log.failure == nil ? .nothingChanged : .unknown)
+    }
+  }
+
+  /// Makes sure that no one has removed the file of the lock: another may have opened the store then.
+  private func checkLock(during operation: StoreOperation) throws {
+    let isInPlace = try configuration.reportingFileErrors(during: operation, message: "the lock could not be checked") {
+      try lock.isInPlace
+    }
+    guard isInPlace else {
+      throw configuration.error(
+        .locked, during: operation,
+        "\(path).lock was removed while the store was open, so another may have opened it; close it, and open it again")
     }
   }
 
@@ -245,16 +288,25 @@ struct JSONFile: Sendable {
   mutating func fold(during operation: StoreOperation) throws {
     try configuration.reportingFileErrors(during: operation, message: "the document \(path) could not be written") {
       guard journal != nil else { return }
+      try checkLock(during: operation)
       var log = try usableJournal()
       defer { journal = log }
       try log.synchronize()
 
-      let permissions = try fileSystem.attributes(at: path)?.permissions
+      let attributes = try fileSystem.attributes(at: path)
+      if let documentState, attributes.map(DocumentState.init) != documentState {
+        throw configuration.error(
+          .conflict, during: operation,
+          "\(path) was changed by someone else while it was open, and is left so; the changes of this store are in \(journalPath), and opening it again brings both together"
+        )
+      }
+      documentState = nil
       var size: Int64 = 0
-      try fileSystem.replaceFile(at: path, permissions: permissions.map { $0 & 0o777 }) { writer in
+      try fileSystem.replaceFile(at: path, permissions: attributes.map { $0.permissions & 0o777 }) { writer in
         try JSONDocument(codecName: configuration.codecName, entries: contents.snapshot).write { try writer.write($0) }
         size = writer.count
       }
+      documentState = try fileSystem.attributes(at: path).map(DocumentState.init)
       documentSize = size
       foldSize = max(FoldThreshold.write, documentSize)
       try log.truncate(to: Int64(journalHead.count))
@@ -278,6 +330,7 @@ struct JSONFile: Sendable {
     try configuration.reportingFileErrors(during: .close, message: "the store could not be closed cleanly") {
       let folding = Result {
         if journalSize > 0 || journal?.failure != nil { try fold(during: .close) }
+        if journal != nil { try checkLock(during: .close) }
         try removeJournal()
       }
       contents.close()
@@ -296,8 +349,12 @@ struct JSONFile: Sendable {
   /// - Throws: ``StoreError``.
   func backup(to destination: String) throws {
     try configuration.reportingFileErrors(during: .backup, message: "the copy \(destination) could not be written") {
+      let destination = try fileSystem.canonicalPath(of: destination)
       guard try fileSystem.attributes(at: destination) == nil else {
         throw configuration.error(.invalidArgument, during: .backup, "something is at \(destination) already")
+      }
+      guard ![journalPath, path + ".lock"].contains(where: { $0.utf8.elementsEqual(destination.utf8) }) else {
+        throw configuration.error(.invalidArgument, during: .backup, "\(destination) belongs to the store itself")
       }
       try fileSystem.replaceFile(at: destination) { writer in
         try JSONDocument(codecName: configuration.codecName, entries: contents.snapshot).write { try writer.write($0) }
@@ -311,11 +368,11 @@ struct JSONFile: Sendable {
   /// - Throws: ``StoreError``: `corrupted` and the like where it cannot be read as a store.
   func reread() throws -> (document: JSONDocument, text: [UInt8], entries: SortedMap<ArraySlice<UInt8>>) {
     try configuration.reportingFileErrors(during: .verify, message: "the store could not be read") {
-      let text = try fileSystem.open(path, .read).readAll()
+      let text = try read(path, .read, during: .verify)
       let document = try parse(text, during: .verify)
       var entries = document.entries
       if journal != nil {
-        let content = try parseJournal(try fileSystem.open(journalPath, .read).readAll(), during: .verify)
+        let content = try parseJournal(try read(journalPath, .read, during: .verify), during: .verify)
         var displaced: [ArraySlice<UInt8>] = []
         for change in content.batches.joined() {
           entries.apply(change, displacing: &displaced)
@@ -326,8 +383,8 @@ struct JSONFile: Sendable {
   }
 
   /// Where something stands in the document, for people to read.
-  func place(ofOffset offset: Int, in text: [UInt8]) -> String {
-    let place = JSONSyntaxError("", at: offset, of: text)
+  func place(ofOffset offset: Int, in lines: TextLines) -> String {
+    let place = lines.place(ofOffset: offset)
     return "\(path), line \(place.line), column \(place.column)"
   }
 

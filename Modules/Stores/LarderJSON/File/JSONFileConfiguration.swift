@@ -9,6 +9,8 @@ struct JSONFileConfiguration: Sendable {
   var codecName: String
   var durability: Durability
   var createsIfMissing: Bool
+  /// Whether the folder of the document is made where it is missing.
+  var createsFolder: Bool
   var fileSystem: any FileSystem
 
   /// An error of the store.
@@ -18,6 +20,19 @@ struct JSONFileConfiguration: Sendable {
   ) -> StoreError {
     StoreError(
       code, during: operation, store: name, message: message, underlying: underlying, isRetryable: isRetryable)
+  }
+
+  /// Refuses what cannot be the document of a store.
+  func checkKind(_ attributes: FileAttributes, of path: String) throws {
+    guard attributes.kind == .file else {
+      throw error(.unrecognizedFormat, during: .open, "\(path) is not a file")
+    }
+    guard attributes.linkCount <= 1 else {
+      throw error(
+        .unsupported, during: .open,
+        "\(path) has \(attributes.linkCount) names (hard links), and each would have a lock of its own; leave it only one"
+      )
+    }
   }
 
   /// The error of a file that was written with another codec.

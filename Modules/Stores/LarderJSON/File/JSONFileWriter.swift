@@ -97,10 +97,11 @@ actor JSONFileWriter {
     var report = VerificationReport(entryCount: entries.count)
     do {
       let (document, text, stored) = try file.reread()
+      let lines = TextLines(text)
       stored.forEach { key, value in
         guard let message = check(value) else { return }
         let isInDocument = document.entries[key].map { $0.startIndex == value.startIndex && $0 == value } ?? false
-        let place = isInDocument ? file.place(ofOffset: value.startIndex, in: text) : file.journalPlace
+        let place = isInDocument ? file.place(ofOffset: value.startIndex, in: lines) : file.journalPlace
         report.findings.append(VerificationReport.Finding(key: key, place: place, message: message))
       }
       for key in JSONFileWriter.differences(entries, stored) {
@@ -115,13 +116,18 @@ actor JSONFileWriter {
     return report
   }
 
-  /// The keys whose values two maps do not have in common.
+  /// The keys whose values two maps do not have in common, however they are laid out.
   private static func differences(
     _ left: SortedMap<ArraySlice<UInt8>>, _ right: SortedMap<ArraySlice<UInt8>>
   ) -> [StoreKey] {
+    func compacted(_ text: ArraySlice<UInt8>) -> [UInt8] {
+      var bytes: [UInt8] = []
+      JSONWriting.append(compacted: text, to: &bytes)
+      return bytes
+    }
     var keys: [StoreKey] = []
     left.forEach { key, value in
-      if right[key] != value { keys.append(key) }
+      if right[key] != value, right[key].map(compacted) != compacted(value) { keys.append(key) }
     }
     right.forEach { key, _ in
       if !left.contains(key) { keys.append(key) }

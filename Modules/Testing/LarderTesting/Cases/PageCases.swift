@@ -26,9 +26,9 @@ extension CaseList {
       let first = try await store.pages(size: 2).page()
       try expect("the first page", first.entries.map(\.key), equals: ["b", "d"])
       try await store.apply([.set("a", nil), .set("c", nil), .set("e", nil)])
-      let second = try await store.pages(size: 2).page(after: first.next)
+      let second = try await store.pages(size: 2).starting(after: first.next).page()
       try expect("the second page", second.entries.map(\.key), equals: ["e", "f"])
-      let third = try await store.pages(size: 2).page(after: second.next)
+      let third = try await store.pages(size: 2).starting(after: second.next).page()
       try expect("the third page", third.entries.map(\.key), equals: ["h"])
       try expect("the cursor behind it", third.next, equals: nil)
     }
@@ -36,10 +36,10 @@ extension CaseList {
       let store = try await trial.open(withKeys: ["a", "b", "c", "d", "e"])
       let first = try await store.pages(size: 2).page()
       try await store.apply([.remove("a"), .remove("b")])
-      let second = try await store.pages(size: 2).page(after: first.next)
+      let second = try await store.pages(size: 2).starting(after: first.next).page()
       try expect("the second page, the key of its cursor removed", second.entries.map(\.key), equals: ["c", "d"])
       try await store.apply([.removeAll("d"...)])
-      let third = try await store.pages(size: 2).page(after: second.next)
+      let third = try await store.pages(size: 2).starting(after: second.next).page()
       try expect("the keys of the page behind all", third.entries.map(\.key), equals: [])
       try expect("the cursor behind it", third.next, equals: nil)
     }
@@ -55,7 +55,7 @@ extension CaseList {
         var seen: [StoreKey] = []
         var cursor: PageCursor?
         repeat {
-          let page = try await store.pages(size: 3, order: order).page(after: cursor)
+          let page = try await store.pages(size: 3, order: order).starting(after: cursor).page()
           seen += page.entries.map(\.key)
           cursor = page.next
           for _ in 0..<4 {
@@ -89,7 +89,8 @@ extension CaseList {
         var seen: [StoreKey] = []
         var text: String?
         repeat {
-          let page = try await store.pages(size: 5, order: order).page(after: text.map { try PageCursor($0) })
+          let page = try await store.pages(size: 5, order: order).starting(after: text.map { try PageCursor($0) })
+            .page()
           seen += page.entries.map(\.key)
           text = page.next?.text
         } while text != nil && seen.count < 1_000
@@ -106,7 +107,7 @@ extension CaseList {
       var seen: [StoreKey] = []
       var text: String?
       repeat {
-        let page = try await store.pages(size: 2).page(after: text.map { try PageCursor($0) })
+        let page = try await store.pages(size: 2).starting(after: text.map { try PageCursor($0) }).page()
         seen += page.entries.map(\.key)
         text = page.next?.text
         store = try await trial.reopen(store)
@@ -146,8 +147,10 @@ extension CaseList {
     add(223, "", "a cursor of the other direction is refused", in: .pages, checks: .badInput) { trial in
       let store = try await trial.open(withKeys: ["a", "b", "c"])
       let next = try await store.pages(size: 1, order: .descending).page().next
-      try await expect("a page after it", throws: .invalidArgument) { try await store.pages(size: 1).page(after: next) }
-      let page = try await store.pages(size: 1, order: .descending).page(after: next)
+      try await expect("a page after it", throws: .invalidArgument) {
+        try await store.pages(size: 1).starting(after: next).page()
+      }
+      let page = try await store.pages(size: 1, order: .descending).starting(after: next).page()
       try expect("a page in its own direction", page.entries.map(\.key), equals: ["b"])
     }
     add(224, "", "a cursor never leads out of its range", in: .pages, checks: .scans) { trial in
@@ -169,11 +172,11 @@ extension CaseList {
 private func read<Store>(_ pages: StorePages<Store>) async throws -> [StorePage<SampleValue?>]
 where Store.Value == SampleValue? {
   var all: [StorePage<SampleValue?>] = []
-  var cursor: PageCursor?
-  repeat {
-    let page = try await pages.page(after: cursor)
-    if !page.entries.isEmpty { all.append(page) }
-    cursor = page.next
-  } while cursor != nil && all.count < 1_000
+  var page = try await pages.page()
+  if !page.entries.isEmpty { all.append(page) }
+  while let cursor = page.next, all.count < 1_000 {
+    page = try await pages.page(after: cursor)
+    all.append(page)
+  }
   return all
 }

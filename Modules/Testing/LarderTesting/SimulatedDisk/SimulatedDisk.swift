@@ -207,9 +207,14 @@ struct SimulatedDisk {
   private func attributes(ofNode number: Int) -> FileAttributes? {
     nodes[number].map { node in
       FileAttributes(
-        kind: node.isDirectory ? .directory : .file, size: Int64(node.content.count), permissions: node.permissions,
-        linkCount: 1, identity: FileAttributes.Identity(device: 0, inode: UInt64(number)))
+        kind: node.isDirectory ? .directory : .file, size: Int64(node.content.count),
+        modificationTime: node.changeCount, permissions: node.permissions, linkCount: linkCount(ofNode: number),
+        identity: FileAttributes.Identity(device: 0, inode: UInt64(number)))
     }
+  }
+
+  private func linkCount(ofNode number: Int) -> Int {
+    nodes.values.reduce(0) { $0 + $1.names.values.count { $0 == number } }
   }
 
   mutating func canonicalPath(of path: String) throws(FileError) -> String {
@@ -333,6 +338,7 @@ struct SimulatedDisk {
       nodes[parent]?.names[name] ?? add(SimulatedNode(isDirectory: false, permissions: 0o600), named: name, to: parent)
     nodes[parent]?.synchronizeNames()
     nodes[number]?.content = content
+    nodes[number]?.changeCount += 1
     nodes[number]?.durableContent = content
     nodes[number]?.contentChanges.removeAll()
   }

@@ -17,6 +17,9 @@ struct SimulatedNode {
   var isDirectory: Bool
   var permissions: UInt32
 
+  /// How often the content was changed: the time of its last change.
+  var changeCount: Int64 = 0
+
   /// The content of a file as programs see it, and as it is on the disk.
   var content: [UInt8] = []
   var durableContent: [UInt8] = []
@@ -35,6 +38,7 @@ struct SimulatedNode {
   mutating func change(_ change: ContentChange) {
     SimulatedNode.apply(change, to: &content)
     contentChanges.append(change)
+    changeCount += 1
   }
 
   mutating func change(_ change: NameChange) {

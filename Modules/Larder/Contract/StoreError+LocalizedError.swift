@@ -1,0 +1,10 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+extension StoreError: LocalizedError {
+  /// The ``description``, for `localizedDescription`.
+  public var errorDescription: String? { description }
+}
