@@ -19,6 +19,14 @@ import Testing
     }
   }
 
+  @Test func whatOnlyLooksAlikeIsNotEqual() {
+    let composed = StoreURL(scheme: "json", location: "\u{E9}")
+    let decomposed = StoreURL(scheme: "json", location: "e\u{301}")
+    #expect(composed != decomposed)
+    #expect(Set([composed, decomposed, composed]).count == 2)
+    #expect(StoreURL(scheme: "a", location: "b:c") != StoreURL(scheme: "a:b", location: "c"))
+  }
+
   @Test(arguments: ["", ":", ":x", "json", "users.json", "/tmp/x"]) func whatHasNoSchemeIsRefused(_ text: String) {
     let error = expectStoreError(.invalidArgument) { try StoreURL(text) }
     #expect(error?.operation == .open)

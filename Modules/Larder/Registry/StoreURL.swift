@@ -1,6 +1,7 @@
 /// Where a store is: the scheme of its kind and a place that this kind understands, like `json:users.json`.
 ///
-/// What stands behind the first colon is taken as it is: no character in it is special or has to be escaped.
+/// What stands behind the first colon is taken as it is: no character in it is special or has to be escaped. Two URLs are
+/// equal where they are the same byte for byte: a composed and a decomposed "é" may name two files.
 public struct StoreURL: Sendable, Hashable {
   /// The kind of store, like `json`.
   public let scheme: String
@@ -36,4 +37,16 @@ public struct StoreURL: Sendable, Hashable {
 extension StoreURL: CustomStringConvertible {
   /// The URL as text.
   public var description: String { "\(scheme):\(location)" }
+}
+
+extension StoreURL {
+  /// Whether two URLs are the same byte for byte.
+  public static func == (left: StoreURL, right: StoreURL) -> Bool {
+    left.scheme.utf8.elementsEqual(right.scheme.utf8) && left.location.utf8.elementsEqual(right.location.utf8)
+  }
+
+  /// Hashes the bytes.
+  public func hash(into hasher: inout Hasher) {
+    for byte in description.utf8 { hasher.combine(byte) }
+  }
 }
