@@ -30,7 +30,8 @@ struct LarderCommand: AsyncParsableCommand {
     version: version,
     subcommands: [
       GetCommand.self, SetCommand.self, RemoveCommand.self, ClearCommand.self, ListCommand.self, CountCommand.self,
-      ImportCommand.self, ExportCommand.self, VerifyCommand.self,
+      ImportCommand.self, ExportCommand.self, CopyCommand.self, StatCommand.self, VerifyCommand.self,
+      CompactCommand.self,
     ])
 
   private static var statusListing: String {

@@ -4,9 +4,9 @@ import Testing
 
 @Suite struct ProgressBarTests {
   private func line(
-    _ bytesRead: Int, of total: Int?, entries: Int, after elapsed: Duration, width: Int = 79
+    _ done: Int, of total: Int?, entries: Int, after elapsed: Duration, width: Int = 79
   ) -> String {
-    ProgressBar(bytesRead: bytesRead, totalBytes: total, entries: entries, elapsed: elapsed).line(width: width)
+    ProgressBar(done: done, total: total, entries: entries, elapsed: elapsed).line(width: width)
   }
 
   @Test func itShowsShareRateAndTimeLeft() {
@@ -41,17 +41,17 @@ import Testing
     }
     let terminal = Terminal()
     var display = ProgressDisplay(
-      totalBytes: nil, width: { 80 }, elapsed: { terminal.now }, write: { terminal.drawings.append($0) })
-    display.update(bytesRead: 1, entries: 1)
+      total: nil, width: { 80 }, elapsed: { terminal.now }, write: { terminal.drawings.append($0) })
+    display.update(done: 1, entries: 1)
     display.clear()
     #expect(terminal.drawings.isEmpty)
     terminal.now = .milliseconds(100)
-    display.update(bytesRead: 2, entries: 2)
+    display.update(done: 2, entries: 2)
     terminal.now = .milliseconds(199)
-    display.update(bytesRead: 3, entries: 3)
+    display.update(done: 3, entries: 3)
     #expect(terminal.drawings == ["\r2 entries  20/s  0:00\u{1B}[K"])
     terminal.now = .milliseconds(200)
-    display.update(bytesRead: 4, entries: 4)
+    display.update(done: 4, entries: 4)
     display.clear()
     display.clear()
     #expect(terminal.drawings == ["\r2 entries  20/s  0:00\u{1B}[K", "\r4 entries  20/s  0:00\u{1B}[K", "\r\u{1B}[K"])

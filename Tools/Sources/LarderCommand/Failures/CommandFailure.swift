@@ -16,18 +16,23 @@ struct CommandFailure: Error, Equatable {
   ///   - advice: What to do next, as a sentence; none unless given.
   init(_ status: ExitStatus, _ message: String, advice: String? = nil) {
     self.status = status
-    self.message = CommandFailure.oneLine(advice.map { "\(message). \($0)" } ?? message)
+    self.message = (advice.map { "\(message). \($0)" } ?? message).inOneLine
   }
 
   /// Describes what a store threw.
-  init(_ error: StoreError) {
+  ///
+  /// - Parameters:
+  ///   - error: What it threw.
+  ///   - hint: A sentence behind the advice that the kind of failure brings along; none unless given.
+  init(_ error: StoreError, hint: String? = nil) {
     let (status, advice) = CommandFailure.meaning(of: error.code)
     var message = error.fullMessage
     if !error.store.isEmpty { message = "\(error.store)\(error.store.hasSuffix(":") ? "" : ":") \(message)" }
     // In full: whoever reads this typed the key, or may read the store.
     if let key = error.key { message += " (key \(key))" }
     if error.outcome == .unknown { message += " (whether the change took effect is unknown)" }
-    self.init(status, message, advice: advice)
+    let sentences = [advice, hint].compactMap(\.self)
+    self.init(status, message, advice: sentences.isEmpty ? nil : sentences.joined(separator: " "))
   }
 
   /// What the code of a store's error means to who uses the tool.
@@ -36,7 +41,7 @@ struct CommandFailure: Error, Equatable {
   static func meaning(of code: StoreError.Code) -> (status: ExitStatus, advice: String?) {
     switch code {
     case .invalidKey, .invalidArgument, .unsupported: (.usage, nil)
-    case .notFound: (.noInput, "Check the URL; only set and import make a store.")
+    case .notFound: (.noInput, "Check the URL; only set, import and copy make a store, and none makes a folder.")
     case .corrupted: (.badData, "`larder verify` lists what is damaged.")
     case .unrecognizedFormat: (.badData, "Check the path; the file was left as it is.")
     case .versionMismatch: (.badData, "Use the version or program that wrote it; the file was left as it is.")
@@ -48,10 +53,5 @@ struct CommandFailure: Error, Equatable {
     case .ioFailed: (.inputOutput, "Check the disk and the path.")
     default: (.internalFailure, nil)
     }
-  }
-
-  /// The same text without line breaks and other control characters, which a path or a key can bring along.
-  private static func oneLine(_ text: String) -> String {
-    String(String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
   }
 }

@@ -19,7 +19,7 @@ struct ImportProgress {
 
   /// Shows how far the import has come.
   mutating func update(bytesRead: Int, entries: Int) {
-    display?.update(bytesRead: bytesRead, entries: entries)
+    display?.update(done: bytesRead, entries: entries)
   }
 
   /// Makes way for other output.
@@ -42,9 +42,8 @@ struct ImportProgress {
   ///   - entries: How many entries were imported.
   ///   - elapsed: How long it took.
   func summary(entries: Int, elapsed: Duration) -> String {
-    let tenths = elapsed.components.seconds * 10 + elapsed.components.attoseconds / 100_000_000_000_000_000
     let rate = elapsed > .zero ? Int((Double(entries) / (elapsed / .seconds(1))).rounded()) : 0
-    var summary = "imported \(EntryCount.text(entries)) in \(tenths / 10).\(tenths % 10) s (\(rate)/s)"
+    var summary = "imported \(EntryCount.text(entries)) in \(elapsed.inSeconds) (\(rate)/s)"
     if badLineCount > 0 { summary += ", left out \(badLineCount) bad \(badLineCount == 1 ? "line" : "lines")" }
     return summary
   }

@@ -1,10 +1,10 @@
-/// How far an import has come, as a line for people to read.
+/// How far an import or a copy has come, as a line for people to read.
 struct ProgressBar {
-  /// How many bytes were read.
-  var bytesRead: Int
+  /// How much is done: the bytes that were read, or the entries.
+  var done: Int
 
-  /// How many bytes there are to read, or `nil` where that is not known.
-  var totalBytes: Int?
+  /// How much there is to do in all, or `nil` where that is not known.
+  var total: Int?
 
   /// How many entries were taken.
   var entries: Int
@@ -33,15 +33,15 @@ struct ProgressBar {
     return "[\(bar)] \(text)"
   }
 
-  /// How much of the input was read, from 0 to 1; `nil` where the total is not known.
+  /// How much of it all is done, from 0 to 1; `nil` where the total is not known.
   private var fraction: Double? {
-    totalBytes.map { $0 > 0 ? min(1, Double(bytesRead) / Double($0)) : 1 }
+    total.map { $0 > 0 ? min(1, Double(done) / Double($0)) : 1 }
   }
 
   /// How long the rest will take if it goes on like this, or `nil` where that cannot be said.
   private var timeLeft: Duration? {
-    guard let totalBytes, bytesRead > 0, elapsed > .zero else { return nil }
-    return elapsed * (Double(max(0, totalBytes - bytesRead)) / Double(bytesRead))
+    guard let total, done > 0, elapsed > .zero else { return nil }
+    return elapsed * (Double(max(0, total - done)) / Double(done))
   }
 
   /// A duration as minutes and seconds, with hours where there are any, like `1:02:03`.

@@ -1,9 +1,9 @@
-/// Shows the progress of an import on a terminal, in one line that is drawn again and again.
+/// Shows the progress of an import or a copy on a terminal, in one line that is drawn again and again.
 struct ProgressDisplay {
   /// The time from one drawing to the next.
   static let interval = Duration.milliseconds(100)
 
-  private let totalBytes: Int?
+  private let total: Int?
   private let width: () -> Int
   private let elapsed: () -> Duration
   private let write: (String) -> Void
@@ -13,17 +13,17 @@ struct ProgressDisplay {
   /// Makes a display.
   ///
   /// - Parameters:
-  ///   - totalBytes: How many bytes there are to read; `nil` where that is not known.
+  ///   - total: How much there is to do, in bytes or in entries; `nil` where that is not known.
   ///   - width: How many characters fit on a line now.
-  ///   - elapsed: How long the import has taken so far.
+  ///   - elapsed: How long it has taken so far.
   ///   - write: Writes to the terminal.
   init(
-    totalBytes: Int?,
+    total: Int?,
     width: @escaping () -> Int,
     elapsed: @escaping () -> Duration,
     write: @escaping (String) -> Void
   ) {
-    self.totalBytes = totalBytes
+    self.total = total
     self.width = width
     self.elapsed = elapsed
     self.write = write
@@ -32,14 +32,14 @@ struct ProgressDisplay {
   /// Draws the line where it is time to.
   ///
   /// - Parameters:
-  ///   - bytesRead: How many bytes were read.
+  ///   - done: How much is done, counted as the total is.
   ///   - entries: How many entries were taken.
-  mutating func update(bytesRead: Int, entries: Int) {
+  mutating func update(done: Int, entries: Int) {
     let now = elapsed()
     // The first drawing waits, too: what is done at once needs no bar.
     guard now - (lastDrawn ?? .zero) >= ProgressDisplay.interval else { return }
     lastDrawn = now
-    let bar = ProgressBar(bytesRead: bytesRead, totalBytes: totalBytes, entries: entries, elapsed: now)
+    let bar = ProgressBar(done: done, total: total, entries: entries, elapsed: now)
     // The last column stays free: some terminals begin a new line once it is written.
     write("\r\(bar.line(width: width() - 1))\u{1B}[K")
     isVisible = true
@@ -50,5 +50,19 @@ struct ProgressDisplay {
     guard isVisible else { return }
     write("\r\u{1B}[K")
     isVisible = false
+  }
+}
+
+extension ProgressDisplay {
+  /// Makes a display on standard error, or `nil` where that is no terminal.
+  ///
+  /// - Parameters:
+  ///   - total: How much there is to do, in bytes or in entries; `nil` where that is not known.
+  ///   - start: When it began.
+  init?(total: Int?, since start: ContinuousClock.Instant) {
+    guard Descriptor.standardError.isTerminal else { return nil }
+    self.init(
+      total: total, width: { Descriptor.standardError.columns ?? 80 }, elapsed: { ContinuousClock.now - start },
+      write: Diagnostics.write)
   }
 }

@@ -36,19 +36,14 @@ struct ImportCommand: AsyncParsableCommand {
   func run() async throws {
     // Before the store, which would be made for nothing where there is no such file.
     var input = try ByteInput(file)
-    let clock = ContinuousClock()
-    let start = clock.now
+    let start = ContinuousClock.now
     var progress = ImportProgress(
-      display: Descriptor.standardError.isTerminal
-        ? ProgressDisplay(
-          totalBytes: input.totalBytes, width: { Descriptor.standardError.columns ?? 80 },
-          elapsed: { clock.now - start }, write: Diagnostics.write) : nil,
-      write: Diagnostics.writeLine)
+      display: ProgressDisplay(total: input.totalBytes, since: start), write: Diagnostics.writeLine)
     let entries = try await StoreSession.run(store.url, createsIfMissing: true) { store, output in
       defer { progress.clear() }
       return try await copy(&input, into: store, output: output, progress: &progress)
     }
-    Diagnostics.writeLine(progress.summary(entries: entries, elapsed: clock.now - start))
+    Diagnostics.writeLine(progress.summary(entries: entries, elapsed: ContinuousClock.now - start))
   }
 
   /// Imports line by line.

@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 
+@testable import LarderCommand
+
 @Suite struct VerbTests {
   private let folder: TemporaryFolder
   private let store: String
@@ -173,8 +175,9 @@ import Testing
 
   @Test(arguments: [
     ["get", "k"], ["list"], ["list", "--keys"], ["count"], ["export"], ["verify"], ["remove", "k"], ["clear"],
+    ["stat"], ["compact"], ["copy", "json:copy.json"],
   ])
-  func onlySetAndImportMakeAStore(verb: [String]) async throws {
+  func onlySetImportAndCopyMakeAStore(verb: [String]) async throws {
     let run = try await ToolRun.run(Tool.path, [verb[0], store] + verb.dropFirst())
     #expect(run.failed(66, "store.json"))
     #expect(try folder.names() == [])
@@ -219,6 +222,38 @@ import Testing
     #expect(try await Tool.larder("set", "memory:", "k", "1") == .done())
     #expect(try await Tool.larder("get", "memory:", "k").failed(66, "memory"))
     #expect(try await Tool.larder("import", "memory:", "--acknowledge").failed(64, "nothing in this store is durable"))
+  }
+
+  // MARK: Statistics and upkeep
+
+  @Test func statIsATableOrOneObject() async throws {
+    try await set("a", "b")
+    let size = try Data(contentsOf: URL(fileURLWithPath: folder.file("store.json"))).count
+    #expect(
+      try await Tool.larder("stat", store)
+        == .done(
+          """
+          name             store.json
+          acknowledgement  durable
+          sharing          exclusive
+          entries          2
+          bytes on disk    \(size)
+          document bytes   \(size)
+          journal bytes    0
+
+          """))
+    #expect(
+      try await Tool.larder("stat", store, "--json")
+        == .done(
+          #"{"name":"store.json","acknowledgement":"durable","sharing":"exclusive","entryCount":2,"#
+            + "\"bytesOnDisk\":\(size),\"details\":{\"documentBytes\":\(size),\"journalBytes\":0}}\n"))
+  }
+
+  @Test func compactLeavesEveryEntry() async throws {
+    try await set("a", "b")
+    #expect(try await Tool.larder("compact", store) == .done())
+    #expect(try await Tool.larder("count", store) == .done("2\n"))
+    #expect(try folder.names() == ["store.json", "store.json.lock"])
   }
 
   // MARK: Damage
@@ -278,7 +313,7 @@ import Testing
     let help = try await Tool.larder("--help")
     #expect(help.status == 0)
     for text in ["memory:", "json:", " 64  ", "--generate-completion-script"] { #expect(help.output.contains(text)) }
-    for verb in ["get", "set", "remove", "clear", "list", "count", "import", "export", "verify"] {
+    for verb in LarderCommand.verbs {
       let help = try await Tool.larder(verb, "--help")
       #expect(help.status == 0)
       #expect(help.output.contains("  larder \(verb) json:"))

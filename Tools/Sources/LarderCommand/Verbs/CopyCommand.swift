@@ -1,0 +1,53 @@
+import ArgumentParser
+import Larder
+
+/// `larder copy`.
+struct CopyCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "copy",
+    abstract: "Put every entry of a store into another.",
+    discussion: """
+      Makes the destination where it is missing. A key of both stores gets the value of the source, and what is equal \
+      already is not written again: run again, an interrupted copy goes on. Keys that only the destination has stay.
+
+        larder copy json:users.json json:backup.json
+        larder copy json:users.json json:backup.json --batch 10000
+      """)
+
+  @Argument(help: ArgumentHelp("The store to copy from, like json:users.json.", valueName: "source"))
+  var source: String
+  @Argument(help: ArgumentHelp("The store to copy to, like json:backup.json.", valueName: "destination"))
+  var destination: String
+  @Option(
+    name: .customLong("batch"),
+    help: ArgumentHelp("How many entries are read, compared and written at once, in one commit.", valueName: "n"))
+  var batchSize = 1000
+
+  func validate() throws {
+    guard batchSize >= 1 else { throw ValidationError("--batch must be at least 1") }
+  }
+
+  func run() async throws {
+    guard try StoreURL(source) != StoreURL(destination) else {
+      throw CommandFailure(.usage, "\(source) cannot be copied to itself", advice: "Give it another destination.")
+    }
+    let start = ContinuousClock.now
+    var copy = StoreCopy(pageSize: batchSize)
+    try await StoreSession.run(source, createsIfMissing: false) { source, _ in
+      do {
+        try await StoreSession.run(destination, createsIfMissing: true) { destination, _ in
+          // Counting is for the bar alone, and can cost as much as reading.
+          var display = ProgressDisplay(total: nil, since: start)
+          if display != nil { display = ProgressDisplay(total: try await source.count(), since: start) }
+          defer { display?.clear() }
+          try await copy.run(from: source, to: destination) {
+            display?.update(done: $0.visited, entries: $0.visited)
+          }
+        }
+      } catch let error as StoreError where error.code == .locked && error.operation == .open {
+        throw CommandFailure(error, hint: "A store cannot be copied to itself under another name, either.")
+      }
+    }
+    Diagnostics.writeLine(copy.summary(elapsed: ContinuousClock.now - start))
+  }
+}

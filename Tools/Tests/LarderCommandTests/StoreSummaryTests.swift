@@ -1,0 +1,69 @@
+import Larder
+import Testing
+
+@testable import LarderCommand
+
+@Suite struct StoreSummaryTests {
+  private func json(_ summary: StoreSummary) -> String {
+    var bytes: [UInt8] = []
+    summary.appendJSON(to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private func summary(
+    _ name: String = "x", _ acknowledgement: Acknowledgement = .durable,
+    _ sharing: StoreInformation.Sharing = .exclusive
+  ) -> StoreSummary {
+    StoreSummary(
+      information: StoreInformation(name: name, acknowledgement: acknowledgement, sharing: sharing),
+      statistics: StoreStatistics(entryCount: 1))
+  }
+
+  @Test func aStoreWithoutMaintenanceIsCounted() async throws {
+    let store = WatchedStore()
+    try store.apply([.set("a", JSONText(string: "")), .set("b", JSONText(string: ""))])
+    let summary = try await StoreSummary(of: store)
+    #expect(
+      json(summary)
+        == #"{"name":"watched","acknowledgement":"volatile","sharing":"exclusive","entryCount":2,"#
+        + #""bytesOnDisk":null,"details":{}}"#)
+    #expect(
+      summary.table == [
+        "name             watched", "acknowledgement  volatile", "sharing          exclusive", "entries          2",
+      ])
+  }
+
+  @Test func namesAreThoseOfTheAPI() {
+    for (acknowledgement, name) in zip(Acknowledgement.allCases, ["durable", "buffered", "accepted", "volatile"]) {
+      #expect(json(summary("x", acknowledgement)).contains("\"acknowledgement\":\"\(name)\""))
+    }
+    let shared = summary("x", .durable, .betweenProcesses)
+    #expect(json(shared).contains(#""sharing":"betweenProcesses""#))
+    #expect(shared.table.contains("sharing          between processes"))
+  }
+
+  @Test func anyNameIsOneLineAndOneString() throws {
+    let summary = summary("a\n\"b\"")
+    #expect(summary.table.first == "name             a \"b\"")
+    #expect(try JSONText(json(summary)).members()?.first?.value.string() == "a\n\"b\"")
+  }
+
+  @Test func detailsKeepTheirOrder() {
+    let summary = StoreSummary(
+      information: StoreInformation(name: "x", acknowledgement: .durable, sharing: .exclusive),
+      statistics: StoreStatistics(
+        entryCount: 0, bytesOnDisk: 9,
+        details: [StoreStatistics.Detail(name: "zBytes", value: 1), StoreStatistics.Detail(name: "aBytes", value: -2)]))
+    #expect(json(summary).hasSuffix(#""bytesOnDisk":9,"details":{"zBytes":1,"aBytes":-2}}"#))
+    #expect(summary.table.suffix(3) == ["bytes on disk    9", "z bytes          1", "a bytes          -2"])
+  }
+
+  @Test func aStoreThatCannotCompactSaysSo() async throws {
+    let error = await #expect(throws: StoreError.self) { try await CompactCommand.compact(WatchedStore()) }
+    #expect(error?.code == .unsupported)
+    #expect(
+      error.map { CommandFailure($0) }
+        == CommandFailure(
+          .usage, "watched: compact is unsupported, since this kind of store has nothing to give back"))
+  }
+}

@@ -1,0 +1,49 @@
+import Larder
+import Synchronization
+
+/// A store in memory that notes how it is used, can refuse writes, and has no maintenance.
+final class WatchedStore: DataStore {
+  /// What was noted.
+  struct Notes: Sendable {
+    /// The most entries that one call returned or wrote.
+    var largestCall = 0
+    /// How many batches were applied.
+    var batches = 0
+    /// How many batches are applied before every further one is refused.
+    var mostBatches = Int.max
+  }
+
+  private let base = MemoryStore<JSONText>(name: "watched")
+  let notes = Mutex(Notes())
+  var information: StoreInformation { base.information }
+
+  func value(forKey key: StoreKey) throws -> JSONText? { try base.value(forKey: key) }
+  func values(forKeys keys: [StoreKey]) throws -> [JSONText?] { try noting(base.values(forKeys: keys)) }
+  func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<JSONText>] {
+    try noting(base.entries(in: range, limit: limit, order: order))
+  }
+  func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
+    try noting(base.keys(in: range, limit: limit, order: order))
+  }
+  func count(in range: KeyRange) throws -> Int { try base.count(in: range) }
+  func apply(_ changes: ChangeBatch<JSONText>) throws {
+    let isRefused = notes.withLock { notes in
+      guard notes.batches < notes.mostBatches else { return true }
+      notes.batches += 1
+      return false
+    }
+    guard !isRefused else { throw StoreError(.full, during: .apply, store: "watched", message: "there is no room") }
+    _ = noting(changes.changes)
+    try base.apply(changes)
+  }
+  func update<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [JSONText?]) throws -> Result
+  ) throws -> Result { try base.update(keys, body) }
+  func synchronize() throws { try base.synchronize() }
+  func close() { base.close() }
+
+  private func noting<Item>(_ items: [Item]) -> [Item] {
+    notes.withLock { $0.largestCall = max($0.largestCall, items.count) }
+    return items
+  }
+}
