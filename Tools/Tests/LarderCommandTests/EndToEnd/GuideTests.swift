@@ -1,0 +1,64 @@
+import Foundation
+import Larder
+import Testing
+
+@testable import LarderCommand
+
+/// `Docs/CommandLine.md` and the README tell the truth about the tool, and the guide tells all of it.
+@Suite struct GuideTests {
+  private let repository = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../..").standardized
+
+  private func page(_ path: String) throws -> String {
+    try String(contentsOf: repository.appendingPathComponent(path), encoding: .utf8)
+  }
+
+  /// The text below each heading of a level, by heading.
+  private func sections(_ level: String, of page: String) -> [(heading: String, text: String)] {
+    page.components(separatedBy: "\n\(level) ").dropFirst().map { section in
+      let heading = section.prefix { $0 != "\n" }
+      let text = section.dropFirst(heading.count).components(separatedBy: "\n## ")[0]
+      return (String(heading), text)
+    }
+  }
+
+  @Test(arguments: ["Docs/CommandLine.md", "README.md"])
+  func everyExampleDoesWhatThePageShows(path: String) async throws {
+    let examples = ConsoleExample.examples(in: try page(path))
+    #expect(!examples.isEmpty)
+    let folder = try TemporaryFolder()
+    let home = URL(fileURLWithPath: folder.path).resolvingSymlinksInPath().path
+    for example in examples {
+      let run = try await Tool.shell("cd \"$1\"; { \(example.command); } 2>&1", folder.path)
+      let output = ConsoleExample.withoutTimes(run.output.replacing(home, with: "/home/ada"))
+      #expect(output == ConsoleExample.withoutTimes(example.output), "\(path): \(example.command)")
+    }
+  }
+
+  @Test func everyVerbAndEveryOptionIsInTheGuide() async throws {
+    let guide = try page("Docs/CommandLine.md")
+    let sections = sections("###", of: guide)
+    #expect(sections.map(\.heading).sorted() == LarderCommand.verbs.map { "`\($0)`" }.sorted())
+    for (heading, text) in sections {
+      let verb = heading.filter { $0 != "`" }
+      #expect(text.contains("$ larder \(verb) ") || text.contains("| larder \(verb) "), "\(verb)")
+      let help = try await Tool.larder(verb, "--help").output
+      for option in Set(help.matches(of: /--[a-z]+(-[a-z]+)*/).map { String($0.output.0) }) {
+        let isCommon = ["--help", "--version", "--key-hex"].contains(option)
+        #expect(isCommon || text.contains(option), "\(verb) \(option)")
+      }
+    }
+    #expect(guide.contains("`--key-hex`"))
+  }
+
+  @Test func everyKindOfStoreIsInTheGuide() throws {
+    let stores = try #require(sections("##", of: page("Docs/CommandLine.md")).first { $0.heading == "Stores" }?.text)
+    let schemes = stores.matches(of: /\n\| `([a-z]+:)/).map { String($0.output.1) }
+    #expect(schemes == Stores.registry.providers.map { "\($0.scheme):" })
+  }
+
+  @Test func theTableOfExitCodesIsComplete() throws {
+    let codes = try #require(sections("##", of: page("Docs/CommandLine.md")).first { $0.heading == "Exit codes" }?.text)
+    let rows = codes.matches(of: /\n\| (\d+) \| ([^|]*) \|/).map { "\($0.output.1) \($0.output.2)" }
+    #expect(rows == ExitStatus.allCases.map { "\($0.rawValue) \($0.summary)" })
+  }
+}
