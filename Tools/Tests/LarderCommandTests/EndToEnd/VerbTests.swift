@@ -175,7 +175,7 @@ import Testing
 
   @Test(arguments: [
     ["get", "k"], ["list"], ["list", "--keys"], ["count"], ["export"], ["verify"], ["remove", "k"], ["clear"],
-    ["stat"], ["compact"], ["copy", "json:copy.json"],
+    ["stat"], ["compact"], ["copy", "memory:"],
   ])
   func onlySetImportAndCopyMakeAStore(verb: [String]) async throws {
     let run = try await ToolRun.run(Tool.path, [verb[0], store] + verb.dropFirst())
