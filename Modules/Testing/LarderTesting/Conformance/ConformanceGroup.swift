@@ -30,6 +30,8 @@ public enum ConformanceGroup: String, Sendable, Hashable, CaseIterable {
   case cancellation
   /// Many tasks at once.
   case concurrency
+  /// Random and exhaustive histories, compared with a model.
+  case histories
 }
 
 extension ConformanceGroup: CustomStringConvertible {

@@ -34,6 +34,9 @@ public struct ConformanceSuite: Sendable {
   /// The seed of the random numbers of the suite.
   public let seed: UInt64
 
+  /// How many random histories each of the cases runs that run such histories.
+  public let rounds: Int
+
   /// The cases to run, by number.
   public let cases: [ConformanceCase]
 
@@ -47,21 +50,25 @@ public struct ConformanceSuite: Sendable {
   ///   - lacking: What the store cannot do; nothing unless given. A case checks that this is true.
   ///   - seed: Decides on the random numbers; that of the environment variable `LARDER_SEED`, or else a random one,
   ///     unless given. A failure shows it.
+  ///   - rounds: How many random histories each of the cases runs that run such histories; as many as the environment
+  ///     variable `LARDER_ROUNDS` says, or else 20, unless given.
   ///   - open: Opens the store at a location. It is called at least once for each case, and again with the same
   ///     location to reopen what was closed.
   public init<Store: DataStore>(
     named name: String,
     lacking: StoreAbilities = [],
     seed: UInt64 = SeededGenerator.seedOfProcess,
+    rounds: Int = ConformanceSuite.roundsOfProcess,
     open: @escaping @Sendable (ConformanceLocation) async throws -> Store
   ) where Store.Value == SampleValue? {
-    var list = CaseList(suite: name, lacking: lacking, seed: seed, open: open)
+    var list = CaseList(suite: name, lacking: lacking, seed: seed, rounds: rounds, open: open)
     list.addAll()
     let missing = lacking.contains(.persistence) ? lacking.union(.acknowledgedPersistence) : lacking
     let all = list.cases.sorted { ($0.number, $0.variant) < ($1.number, $1.variant) }
     self.name = name
     self.lacking = lacking
     self.seed = seed
+    self.rounds = rounds
     cases = all.filter { $0.needs.isDisjoint(with: missing) }
     skipped = all.filter { !$0.needs.isDisjoint(with: missing) }
       .map { SkippedCase(conformanceCase: $0, lacking: $0.needs.intersection(missing)) }

@@ -58,7 +58,7 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
     var generator = SeededGenerator(seed: seed)
     var count = 0
     while count < trials {
-      let history = HistoryStep.history(length: length, using: &generator)
+      let history = HistoryStep.writingHistory(length: length, using: &generator)
       // Once without any fault: it must go well, and it tells how many operations there are.
       let operationCount = try await repeatTrial(history, seed: generator.next(), fault: nil)
       for operation in 1...max(1, operationCount) {
@@ -130,7 +130,7 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
         allowed = acknowledgement == .durable ? [next] : allowed + [next]
       case .synchronize, .reopen:
         allowed = [next]
-      case .compact, .die:
+      default:
         break
       }
       current = next
@@ -155,16 +155,6 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
       let next = step.applied(to: expectation.current)
       do {
         switch step {
-        case .apply(let changes):
-          try await store.apply(ChangeBatch(changes))
-        case .add(let number, let keys):
-          try await store.update(keys) { slots in
-            for slot in slots.indices { slots[slot] = HistoryStep.sum(slots[slot], number) }
-          }
-        case .synchronize:
-          try await store.synchronize()
-        case .compact:
-          try await store.information.maintenance?.compact()
         case .reopen:
           try await store.close()
           store = try await open(disk)
@@ -173,6 +163,12 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
           store = try await open(disk)
           try await checkStateAfterDeath(of: store, at: index, expecting: &expectation)
           continue
+        default:
+          let result = try await step.run(on: store)
+          let expected = step.result(in: expectation.current)
+          guard result == expected else {
+            throw Mismatch(message: "step \(index), \(step), gave \(result), expected \(expected)")
+          }
         }
         expectation.succeeded(step, leaving: next, acknowledgement: store.information.acknowledgement)
       } catch let mismatch as Mismatch {

@@ -6,6 +6,22 @@ public enum HistoryStep: Sendable, Equatable {
   case apply([Change<Int>])
   /// Adds to the numbers under some keys, counting a missing one as 0, in one update; a sum of 0 is removed.
   case add(Int, to: [StoreKey])
+  /// Begins an update of some keys whose body removes them all and then throws.
+  case abandon([StoreKey])
+  /// Reads the value of one key.
+  case value(StoreKey)
+  /// Reads the values of several keys at once; one may stand more than once.
+  case values([StoreKey])
+  /// Asks whether a key is there.
+  case contains(StoreKey)
+  /// Reads the entries of a range.
+  case entries(KeyRange, limit: Int, ScanOrder)
+  /// Reads the keys of a range.
+  case keys(KeyRange, limit: Int, ScanOrder)
+  /// Counts the entries of a range.
+  case count(KeyRange)
+  /// Walks over the pages of a range.
+  case pages(KeyRange, size: Int, ScanOrder)
   /// Makes everything so far durable.
   case synchronize
   /// Gives space back, where the store has maintenance.
@@ -17,53 +33,6 @@ public enum HistoryStep: Sendable, Equatable {
 }
 
 extension HistoryStep {
-  /// The keys that histories use: few, so that steps meet, and one so long that what is written spans sectors.
-  static let keys: [StoreKey] = [
-    "a", "b", "ba", "c", StoreKey(bytes: [0x80, 0xC0]), StoreKey(String(repeating: "x", count: 400)),
-  ]
-
-  /// Makes a random history.
-  ///
-  /// - Parameters:
-  ///   - length: How many steps.
-  ///   - generator: Decides them.
-  static func history(length: Int, using generator: inout SeededGenerator) -> [HistoryStep] {
-    (0..<length).map { _ in
-      switch Int.random(in: 0..<16, using: &generator) {
-      case 0..<7: .apply([change(using: &generator)])
-      case 7..<10: .apply((0..<Int.random(in: 2...8, using: &generator)).map { _ in change(using: &generator) })
-      case 10..<12: .add(Int.random(in: -2...2, using: &generator), to: distinctKeys(using: &generator))
-      case 12..<14: .synchronize
-      case 14: .compact
-      default: Bool.random(using: &generator) ? .reopen : .die
-      }
-    }
-  }
-
-  private static func change(using generator: inout SeededGenerator) -> Change<Int> {
-    switch Int.random(in: 0..<8, using: &generator) {
-    case 0..<5: .set(key(using: &generator), Int.random(in: -9...9, using: &generator))
-    case 5..<7: .remove(key(using: &generator))
-    default: .removeAll(range(using: &generator))
-    }
-  }
-
-  private static func key(using generator: inout SeededGenerator) -> StoreKey {
-    keys[Int.random(in: keys.indices, using: &generator)]
-  }
-
-  private static func distinctKeys(using generator: inout SeededGenerator) -> [StoreKey] {
-    Array(keys.shuffled(using: &generator).prefix(Int.random(in: 1...3, using: &generator)))
-  }
-
-  private static func range(using generator: inout SeededGenerator) -> KeyRange {
-    switch Int.random(in: 0..<4, using: &generator) {
-    case 0: .all
-    case 1: .prefix("b")
-    default: key(using: &generator)..<key(using: &generator)
-    }
-  }
-
   /// What a model that holds some entries holds after the step.
   ///
   /// - Parameter state: The entries before.
@@ -80,7 +49,7 @@ extension HistoryStep {
       }
     case .add(let number, let keys):
       for key in keys { state[key] = HistoryStep.sum(state[key], number) }
-    case .synchronize, .compact, .reopen, .die:
+    case .abandon, .value, .values, .contains, .entries, .keys, .count, .pages, .synchronize, .compact, .reopen, .die:
       break
     }
     return state
@@ -98,7 +67,17 @@ extension HistoryStep: CustomStringConvertible {
   public var description: String {
     switch self {
     case .apply(let changes): ".apply([\(changes.map(HistoryStep.text).joined(separator: ", "))])"
-    case .add(let number, let keys): ".add(\(number), to: [\(keys.map(\.description).joined(separator: ", "))])"
+    case .add(let number, let keys): ".add(\(number), to: \(HistoryStep.text(of: keys)))"
+    case .abandon(let keys): ".abandon(\(HistoryStep.text(of: keys)))"
+    case .value(let key): ".value(\(HistoryStep.text(of: key)))"
+    case .values(let keys): ".values(\(HistoryStep.text(of: keys)))"
+    case .contains(let key): ".contains(\(HistoryStep.text(of: key)))"
+    case .entries(let range, let limit, let order):
+      ".entries(\(HistoryStep.text(of: range)), limit: \(limit == .max ? ".max" : "\(limit)"), .\(order))"
+    case .keys(let range, let limit, let order):
+      ".keys(\(HistoryStep.text(of: range)), limit: \(limit == .max ? ".max" : "\(limit)"), .\(order))"
+    case .count(let range): ".count(\(HistoryStep.text(of: range)))"
+    case .pages(let range, let size, let order): ".pages(\(HistoryStep.text(of: range)), size: \(size), .\(order))"
     case .synchronize: ".synchronize"
     case .compact: ".compact"
     case .reopen: ".reopen"
@@ -108,9 +87,30 @@ extension HistoryStep: CustomStringConvertible {
 
   private static func text(of change: Change<Int>) -> String {
     switch change {
-    case .set(let key, let value): ".set(\(key), \(value))"
-    case .remove(let key): ".remove(\(key))"
-    case .removeAll(let range): ".removeAll(\(range))"
+    case .set(let key, let value): ".set(\(text(of: key)), \(value))"
+    case .remove(let key): ".remove(\(text(of: key)))"
+    case .removeAll(let range): ".removeAll(\(text(of: range)))"
     }
+  }
+
+  private static func text(of keys: [StoreKey]) -> String {
+    "[\(keys.map { text(of: $0) }.joined(separator: ", "))]"
+  }
+
+  private static func text(of range: KeyRange) -> String {
+    switch (range.lowerBound.isEmpty, range.upperBound) {
+    case (true, nil): ".all"
+    case (true, let upper?): "..<\(text(of: upper))"
+    case (false, nil): "\(text(of: range.lowerBound))..."
+    case (false, let upper?): "\(text(of: range.lowerBound))..<\(text(of: upper))"
+    }
+  }
+
+  private static func text(of key: StoreKey) -> String {
+    guard let string = key.string else { return "StoreKey(bytes: \(key.bytes))" }
+    if string.count > 20, let first = string.first, string.allSatisfy({ $0 == first }) {
+      return "StoreKey(String(repeating: \(String(first).debugDescription), count: \(string.count)))"
+    }
+    return string.debugDescription
   }
 }

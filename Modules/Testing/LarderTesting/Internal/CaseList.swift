@@ -7,13 +7,15 @@ struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
   let suite: String
   let lacking: StoreAbilities
   let seed: UInt64
+  let rounds: Int
   let open: Opener
   private(set) var cases: [ConformanceCase] = []
 
-  init(suite: String, lacking: StoreAbilities, seed: UInt64, open: @escaping Opener) {
+  init(suite: String, lacking: StoreAbilities, seed: UInt64, rounds: Int, open: @escaping Opener) {
     self.suite = suite
     self.lacking = lacking
     self.seed = seed
+    self.rounds = rounds
     self.open = open
   }
 
@@ -33,6 +35,7 @@ struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
     addErrorCases()
     addCancellationCases()
     addConcurrencyCases()
+    addHistoryCases()
   }
 
   /// Adds a case.

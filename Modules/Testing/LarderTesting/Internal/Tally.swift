@@ -6,7 +6,11 @@ final class Tally: Sendable {
 
   var count: Int { value.load(ordering: .sequentiallyConsistent) }
 
-  func add() {
-    value.add(1, ordering: .sequentiallyConsistent)
+  /// Adds one.
+  ///
+  /// - Returns: The count before.
+  @discardableResult
+  func add() -> Int {
+    value.add(1, ordering: .sequentiallyConsistent).oldValue
   }
 }

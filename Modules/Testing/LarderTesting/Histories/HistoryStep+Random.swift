@@ -1,0 +1,100 @@
+import Larder
+
+extension HistoryStep {
+  /// The keys that histories use: few, so that steps meet, and one so long that what is written spans sectors.
+  static let keys: [StoreKey] = [
+    "a", "b", "ba", "c", StoreKey(bytes: [0x80, 0xC0]), StoreKey(String(repeating: "x", count: 400)),
+  ]
+
+  /// A few steps on two keys, for running every history of them.
+  static let fewSteps: [HistoryStep] = [
+    .apply([.set("a", 1)]), .apply([.set("b", 0)]), .apply([.remove("a")]), .apply([.removeAll("b"...)]),
+    .apply([.removeAll(.all), .set("a", 2), .set("b", 2), .set("a", 3)]), .add(1, to: ["b", "a"]), .abandon(["a"]),
+    .value("a"), .values(["b", "a", "b"]), .reopen, .die,
+  ]
+
+  /// Makes a random history of steps that change something, or have to do with what is durable.
+  ///
+  /// - Parameters:
+  ///   - length: How many steps.
+  ///   - generator: Decides them.
+  static func writingHistory(length: Int, using generator: inout SeededGenerator) -> [HistoryStep] {
+    (0..<length).map { _ in writingStep(using: &generator) }
+  }
+
+  /// Makes a random history of every kind of step.
+  ///
+  /// - Parameters:
+  ///   - length: How many steps.
+  ///   - lacking: What the store cannot do, so that no step asks for it.
+  ///   - generator: Decides them.
+  static func history(
+    length: Int, lacking: StoreAbilities, using generator: inout SeededGenerator
+  ) -> [HistoryStep] {
+    (0..<length).map { _ in
+      guard Bool.random(using: &generator) else { return readingStep(using: &generator) }
+      let step = writingStep(using: &generator)
+      return step.isPossible(lacking: lacking) ? step : .abandon(distinctKeys(using: &generator))
+    }
+  }
+
+  /// Whether a store can do the step.
+  ///
+  /// - Parameter lacking: What the store cannot do.
+  func isPossible(lacking: StoreAbilities) -> Bool {
+    switch self {
+    case .reopen: !lacking.contains(.persistence)
+    case .die: lacking.isDisjoint(with: [.persistence, .acknowledgedPersistence])
+    default: true
+    }
+  }
+
+  private static func writingStep(using generator: inout SeededGenerator) -> HistoryStep {
+    switch Int.random(in: 0..<16, using: &generator) {
+    case 0..<7: .apply([change(using: &generator)])
+    case 7..<10: .apply((0..<Int.random(in: 2...8, using: &generator)).map { _ in change(using: &generator) })
+    case 10..<12: .add(Int.random(in: -2...2, using: &generator), to: distinctKeys(using: &generator))
+    case 12..<14: .synchronize
+    case 14: .compact
+    default: Bool.random(using: &generator) ? .reopen : .die
+    }
+  }
+
+  private static func readingStep(using generator: inout SeededGenerator) -> HistoryStep {
+    let order = Bool.random(using: &generator) ? ScanOrder.ascending : .descending
+    let limit = Bool.random(using: &generator) ? Int.max : Int.random(in: 0...4, using: &generator)
+    return switch Int.random(in: 0..<8, using: &generator) {
+    case 0..<2: .value(key(using: &generator))
+    case 2: .values((0..<Int.random(in: 0...6, using: &generator)).map { _ in key(using: &generator) })
+    case 3: .contains(key(using: &generator))
+    case 4: .entries(range(using: &generator), limit: limit, order)
+    case 5: .keys(range(using: &generator), limit: limit, order)
+    case 6: .count(range(using: &generator))
+    default: .pages(range(using: &generator), size: Int.random(in: 1...3, using: &generator), order)
+    }
+  }
+
+  private static func change(using generator: inout SeededGenerator) -> Change<Int> {
+    switch Int.random(in: 0..<8, using: &generator) {
+    case 0..<5: .set(key(using: &generator), Int.random(in: -9...9, using: &generator))
+    case 5..<7: .remove(key(using: &generator))
+    default: .removeAll(range(using: &generator))
+    }
+  }
+
+  private static func key(using generator: inout SeededGenerator) -> StoreKey {
+    keys[Int.random(in: keys.indices, using: &generator)]
+  }
+
+  private static func distinctKeys(using generator: inout SeededGenerator) -> [StoreKey] {
+    Array(keys.shuffled(using: &generator).prefix(Int.random(in: 1...3, using: &generator)))
+  }
+
+  private static func range(using generator: inout SeededGenerator) -> KeyRange {
+    switch Int.random(in: 0..<4, using: &generator) {
+    case 0: .all
+    case 1: .prefix("b")
+    default: key(using: &generator)..<key(using: &generator)
+    }
+  }
+}
