@@ -28,6 +28,16 @@ import Testing
     await #expect(throws: Failed.self) { try await executor.run { throw Failed() } }
   }
 
+  @Test func keepsNoResultForItself() async throws {
+    final class Resource: Sendable {}
+    let executor = DispatchQueueExecutor(label: "test")
+    for _ in 0..<2_000 {
+      weak var resource: Resource?
+      resource = try await executor.run { Resource() }
+      #expect(resource == nil)
+    }
+  }
+
   @Test func leavesTheCooperativePoolFree() async throws {
     // More blocked closures than the pool has threads: were they in it, nothing would open the gate.
     let gate = DispatchSemaphore(value: 0)

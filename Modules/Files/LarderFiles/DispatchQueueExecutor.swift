@@ -27,7 +27,13 @@ public final class DispatchQueueExecutor: SerialExecutor {
   public func run<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
     try await withCheckedThrowingContinuation { continuation in
       queue.async {
-        continuation.resume(with: Swift.Result(catching: body))
+        // The result is handed on and not kept until the closure ends: what it holds, such as a lock, is let go when the
+        // caller lets it go.
+        do {
+          continuation.resume(returning: try body())
+        } catch {
+          continuation.resume(throwing: error)
+        }
       }
     }
   }
