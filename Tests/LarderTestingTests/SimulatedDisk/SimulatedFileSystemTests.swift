@@ -135,8 +135,11 @@ import Testing
       try disk.rename("/t", to: "/f")
       _ = try disk.open("/other", .createNew)
       try disk.place([1], at: "/f")
+      _ = try disk.open("/g", .createNew)
+      try disk.rename("/g", to: "/h")
+      try disk.place([2], at: "/g")
       disk.losePower()
-      #expect(disk.content(at: "/f") == [1])
+      #expect(disk.content(at: "/f") == [1] && disk.content(at: "/g") == [2])
       others.insert(disk.content(at: "/other"))
     }
     #expect(others == [nil, []])

@@ -154,6 +154,7 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
     do {
       store = try await open(disk)
     } catch {
+      try Self.checkIsNoDamage(error, at: "opening")
       expectation.firstError = error
       return
     }
@@ -184,12 +185,20 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
       } catch let mismatch as Mismatch {
         throw mismatch
       } catch {
+        try Self.checkIsNoDamage(error, at: "step \(index)")
         expectation.firstError = expectation.firstError ?? error
         expectation.allowed.append(next)
         guard disk.hasPower, step != .reopen, step != .die else { return }
         try await checkState(of: store, after: error, at: index, next: next, expecting: &expectation)
       }
     }
+  }
+
+  /// Before its power was lost a disk damages nothing: what cannot be read now must not be taken for damage, or for the
+  /// end of a file.
+  private static func checkIsNoDamage(_ error: any Error, at place: String) throws {
+    guard (error as? StoreError)?.code == .corrupted else { return }
+    throw Mismatch(message: "\(place) threw \(error), and nothing is damaged")
   }
 
   /// Compares what a store shows after the death of its process with what was acknowledged: every write survives it.

@@ -155,7 +155,7 @@ struct SimulatedDisk {
     switch change {
     case .add(let place, let node):
       show(node, at: place)
-    case .remove(let place, _):
+    case .remove(let place):
       show(nil, at: place)
     case .rename(let place, let newPlace, let node):
       show(nil, at: place)
@@ -174,17 +174,12 @@ struct SimulatedDisk {
     switch change {
     case .add(let place, let node):
       nodes[place.directory]?.durableNames[place.name] = node
-    case .remove(let place, let node):
-      removeDurably(node, from: place)
+    case .remove(let place):
+      nodes[place.directory]?.durableNames[place.name] = nil
     case .rename(let place, let newPlace, let node):
-      removeDurably(node, from: place)
+      nodes[place.directory]?.durableNames[place.name] = nil
       nodes[newPlace.directory]?.durableNames[newPlace.name] = node
     }
-  }
-
-  private mutating func removeDurably(_ node: Int, from place: SimulatedNameChange.Place) {
-    guard nodes[place.directory]?.durableNames[place.name] == node else { return }
-    nodes[place.directory]?.durableNames[place.name] = nil
   }
 
   /// Makes every change of the names in a directory durable, and what has to come before one of them.
@@ -261,7 +256,7 @@ struct SimulatedDisk {
     let place = try place(of: path, for: .removeFile)
     guard let node = node(at: place) else { throw FileError(.removeFile, path: path, errorNumber: ENOENT) }
     guard nodes[node]?.isDirectory == false else { throw FileError(.removeFile, path: path, errorNumber: EISDIR) }
-    change(.remove(place, node: node))
+    change(.remove(place))
     try end(course, .removeFile, path)
   }
 
@@ -433,8 +428,10 @@ struct SimulatedDisk {
     // Whatever else is on its way to this name would come after it.
     nameChanges = nameChanges.compactMap { change in
       switch change {
-      case .add(let other, _), .remove(let other, _): other == place ? nil : change
-      case .rename(let old, let new, let node): new == place ? .remove(old, node: node) : change
+      case .add(let other, _), .remove(let other): other == place ? nil : change
+      case .rename(let old, let new, _) where new == place: .remove(old)
+      case .rename(let old, let new, let node) where old == place: .add(new, node: node)
+      case .rename: change
       }
     }
     nodes[place.directory]?.durableNames[place.name] = number

@@ -1,7 +1,6 @@
 /// A change to the names on a ``SimulatedDisk`` that is not durable yet.
 ///
-/// It is whole or not at all, also where it concerns two directories. What it takes a name from is told, so that it
-/// changes nothing on a disk on which that name stands for something else, since an earlier change was lost.
+/// It is whole or not at all, also where it concerns two directories.
 enum SimulatedNameChange {
   /// A name in a directory.
   struct Place: Equatable {
@@ -10,13 +9,13 @@ enum SimulatedNameChange {
   }
 
   case add(Place, node: Int)
-  case remove(Place, node: Int)
+  case remove(Place)
   case rename(Place, to: Place, node: Int)
 
   /// The directories whose names it changes.
   var directories: [Int] {
     switch self {
-    case .add(let place, _), .remove(let place, _): [place.directory]
+    case .add(let place, _), .remove(let place): [place.directory]
     case .rename(let place, let newPlace, _): [place.directory, newPlace.directory]
     }
   }
