@@ -28,7 +28,7 @@ let package = Package(
     .testTarget(name: "LarderTests", dependencies: ["Larder", "LarderTesting"]),
     .testTarget(name: "LarderFilesTests", dependencies: ["LarderFiles", "LarderTesting"]),
     .testTarget(name: "LarderJSONTests", dependencies: ["LarderJSON", "LarderFiles", "LarderTesting"]),
-    .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting"]),
+    .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),
     .testTarget(name: "ConformanceTests", dependencies: ["LarderTesting", "LarderJSON", "LarderFiles"]),
   ],
   swiftLanguageModes: [.v6]

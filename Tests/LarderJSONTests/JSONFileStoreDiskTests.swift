@@ -1,23 +1,54 @@
+import Foundation
 import Larder
 import LarderFiles
 import LarderJSON
 import LarderTesting
 import Testing
 
+/// Power cuts and failures at every operation of random histories; `make soak` runs a million cuts.
 @Suite struct JSONFileStoreDiskTests {
+  /// How many cuts there are for each durability: as many as the environment variable `LARDER_CUTS` says, or 5,000.
+  private static let cutCount = ProcessInfo.processInfo.environment["LARDER_CUTS"].flatMap { Int($0) } ?? 5_000
+
   static func trial(_ durability: Durability) -> DiskTrial<JSONFileStore<Int>> {
     DiskTrial("JSONFileStore, \(durability)") { disk in
       try await JSONFileStore(path: "/store.json", codec: .json(), durability: durability, fileSystem: disk)
     }
   }
 
+  private static func seed(for purpose: String, _ durability: Durability) -> UInt64 {
+    print("\(SeededGenerator.seedVariable)=\(SeededGenerator.seedOfProcess) (\(purpose), \(durability))")
+    var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "\(purpose), \(durability)")
+    return generator.next()
+  }
+
   @Test(arguments: Durability.allCases) func powerLossAtEveryOperation(_ durability: Durability) async throws {
-    let count = try await Self.trial(durability).losePower(cuts: 4_000, seed: 1030201)
-    #expect(count >= 4_000)
+    let seed = JSONFileStoreDiskTests.seed(for: "power cuts", durability)
+    let start = ContinuousClock.now
+    let count = try await Self.trial(durability).losePower(cuts: Self.cutCount, seed: seed)
+    #expect(count >= Self.cutCount)
+    print("\(count) power cuts (\(durability)) in \(ContinuousClock.now - start)")
   }
 
   @Test(arguments: Durability.allCases) func failureOfEveryOperation(_ durability: Durability) async throws {
-    let count = try await Self.trial(durability).fail(faults: 4_000, seed: 2030201, errorNumbers: [5, 28, 4, 24])
-    #expect(count >= 4_000)
+    let faults = Self.cutCount / 2
+    let seed = JSONFileStoreDiskTests.seed(for: "failures", durability)
+    let start = ContinuousClock.now
+    let count = try await Self.trial(durability).fail(
+      faults: faults, seed: seed, errorNumbers: [EIO, ENOSPC, EINTR, EMFILE])
+    #expect(count >= faults)
+    print("\(count) failures (\(durability)) in \(ContinuousClock.now - start)")
+  }
+
+  @Test(arguments: KeptFailure.all) func whatFailedOnceDoesNotFailAgain(_ failure: KeptFailure) async throws {
+    let trial = JSONFileStoreDiskTests.trial(failure.durability)
+    try await trial.repeatTrial(failure.history, seed: failure.seed, fault: (.powerLoss, failure.operation))
+    // A change to the store or the disk may give another operation that number, so the others are tried too.
+    let operationCount = try await trial.repeatTrial(failure.history, seed: failure.seed, fault: nil)
+    for operation in 1...operationCount {
+      for seed in failure.seed..<failure.seed + 10 {
+        try await trial.repeatTrial(failure.history, seed: seed, fault: (.powerLoss, operation))
+      }
+    }
   }
 }

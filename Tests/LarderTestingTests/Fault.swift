@@ -44,6 +44,29 @@ enum Fault: String, CaseIterable, Sendable {
   case takesNegativeLimit
   case givesStaleValues
   case composesText
+  case includesKeyBelowLowerBound
+  case leavesOutLastBelowUpperBound
+  case limitBeforeReversing
+  case repeatsEntryBetweenPages
+  case skipsEntryBetweenPages
+  case comparesSigned
+  case removesUpperBoundToo
+  case removesEverything
+  case missingThrows
+  case removalOfMissingThrows
+  case swallowsEncodingErrors
+  case swallowsErrorsOfApply
+  case givesStaleMultiGet
+  case readsKeyByKey
+  case updateIgnoresRemovals
+  case updateLosesLastKey
+  case updateReadsEarly
+  case acknowledgesBeforeWriting
+  case resurrectsRemoved
+  case opensTwice
+  case keepsLock
+  case truncatesText
+  case emptyTextIsNil
 
   /// The identity of a case that must find it.
   var detector: String {
@@ -90,6 +113,29 @@ enum Fault: String, CaseIterable, Sendable {
     case .takesNegativeLimit: "89d"
     case .givesStaleValues: "3"
     case .composesText: "48"
+    case .includesKeyBelowLowerBound: "85a"
+    case .leavesOutLastBelowUpperBound: "85b"
+    case .limitBeforeReversing: "89b"
+    case .repeatsEntryBetweenPages: "104"
+    case .skipsEntryBetweenPages: "107"
+    case .comparesSigned: "83"
+    case .removesUpperBoundToo: "111"
+    case .removesEverything: "111"
+    case .missingThrows: "1"
+    case .removalOfMissingThrows: "5"
+    case .swallowsEncodingErrors: "50"
+    case .swallowsErrorsOfApply: "70a"
+    case .givesStaleMultiGet: "63"
+    case .readsKeyByKey: "80"
+    case .updateIgnoresRemovals: "207"
+    case .updateLosesLastKey: "206"
+    case .updateReadsEarly: "214"
+    case .acknowledgesBeforeWriting: "118e"
+    case .resurrectsRemoved: "118a"
+    case .opensTwice: "126"
+    case .keepsLock: "118a"
+    case .truncatesText: "48"
+    case .emptyTextIsNil: "45"
     }
   }
 }

@@ -10,6 +10,10 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
   private struct State: Sendable {
     var isClosed = false
     var firstValues: [StoreKey: SampleValue??] = [:]
+    /// What was acknowledged and not written yet.
+    var waiting: [Change<SampleValue?>] = []
+    /// What was removed, as it was.
+    var removed: [StoreKey: SampleValue?] = [:]
   }
 
   let information: StoreInformation
@@ -25,15 +29,21 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
 
   func value(forKey key: StoreKey) async throws -> Value? {
     try await guarding(key, lenient: nil) {
-      if fault == .givesStaleValues {
-        let current = try await base.value(forKey: key)
-        return state.withLock { state in
-          let first = state.firstValues[key] ?? current
-          if first != nil { state.firstValues[key] = first }
-          return first
-        }
+      if fault == .givesStaleValues { return firstSeen(try await base.value(forKey: key), forKey: key) }
+      let value = try await seen(damageAt: key) { try await base.value(forKey: mapped(key)) }
+      if fault == .missingThrows, value == nil {
+        throw StoreError(.notFound, during: .value, store: information.name, key: key, message: "it is missing")
       }
-      return try await seen(damageAt: key) { try await base.value(forKey: mapped(key)) }
+      return value
+    }
+  }
+
+  /// The value that was there when the key was read for the first time.
+  private func firstSeen(_ current: Value?, forKey key: StoreKey) -> Value? {
+    state.withLock { state in
+      let first = state.firstValues[key] ?? current
+      if first != nil { state.firstValues[key] = first }
+      return first
     }
   }
 
@@ -47,6 +57,13 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
         var seen: Set<StoreKey> = []
         return try await base.values(forKeys: keys.filter { seen.insert($0).inserted })
       case .damagedIsMissing: return try await keys.asyncMap { try await self.value(forKey: $0) }
+      case .givesStaleMultiGet:
+        return zip(keys, try await base.values(forKeys: keys)).map { firstSeen($1, forKey: $0) }
+      case .readsKeyByKey where !keys.isEmpty:
+        return try await keys.asyncMap { key in
+          await Task.yield()
+          return try await self.base.value(forKey: key)
+        }
       default: return try await base.values(forKeys: keys.map(mapped))
       }
     }
@@ -56,6 +73,11 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
     if fault == .answersTrivialCallsWhenClosed, limit == 0 { return [] }
     return try await guarding("a", lenient: []) {
       if fault == .takesNegativeLimit, limit < 0 { return [] }
+      if fault == .limitBeforeReversing {
+        return order == .ascending
+          ? try await base.entries(in: range, limit: limit, order: order)
+          : try await base.entries(in: range, limit: limit, order: .ascending).reversed()
+      }
       let (range, limit, order) = changed(range, limit, order)
       if fault == .damageHidesScan {
         _ = try await base.entries(in: .all, limit: .max, order: order)
@@ -63,6 +85,7 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
       do {
         let entries = try await base.entries(in: range, limit: limit, order: order)
         if fault == .lastKeyMissing, entries.count > 1 { return Array(entries.dropLast()) }
+        if fault == .comparesSigned { return entries.sorted { MutantStore.isBelow($0.key, $1.key, order) } }
         if fault == .storedNilIsMissing { return entries.filter { $0.value != nil } }
         return entries
       } catch let error as StoreError where fault == .damagedIsDeleted && error.code == .corrupted {
@@ -79,8 +102,15 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
       if fault == .takesNegativeLimit, limit < 0 { return [] }
       let (range, limit, order) = changed(range, limit, order)
       let keys = try await base.keys(in: range, limit: limit, order: order)
+      if fault == .comparesSigned { return keys.sorted { MutantStore.isBelow($0, $1, order) } }
       return fault == .lastKeyMissing && keys.count > 1 ? Array(keys.dropLast()) : keys
     }
+  }
+
+  private static func isBelow(_ left: StoreKey, _ right: StoreKey, _ order: ScanOrder) -> Bool {
+    let (left, right) = order == .ascending ? (left, right) : (right, left)
+    return left.bytes.map { Int8(bitPattern: $0) }.lexicographicallyPrecedes(
+      right.bytes.map { Int8(bitPattern: $0) })
   }
 
   func count(in range: KeyRange) async throws -> Int {
@@ -119,6 +149,41 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
       case .ignoresCancellation:
         try await outsideCancellation { try await self.base.apply(changes) }
         return
+      case .removesUpperBoundToo, .removesEverything:
+        list = list.map { change in
+          guard case .removeAll(let range) = change, !range.isEmpty else { return change }
+          return .removeAll(
+            fault == .removesEverything
+              ? .all : KeyRange(from: range.lowerBound, upTo: range.upperBound?.successor))
+        }
+      case .removalOfMissingThrows:
+        for case .remove(let key) in list where try await !base.contains(key) {
+          throw StoreError(.notFound, during: .apply, store: information.name, key: key, message: "it is missing")
+        }
+      case .swallowsEncodingErrors, .swallowsErrorsOfApply:
+        do {
+          try await base.apply(changes)
+        } catch let error as StoreError {
+          guard fault == .swallowsErrorsOfApply || error.code == .encodingFailed else { throw error }
+        }
+        return
+      case .truncatesText, .emptyTextIsNil:
+        list = list.map { change in
+          guard case .set(let key, var value?) = change else { return change }
+          if fault == .emptyTextIsNil, value == SampleValue("") { return .set(key, nil) }
+          if fault == .truncatesText { value.text = String(value.text.prefix(1_000)) }
+          return .set(key, value)
+        }
+      case .acknowledgesBeforeWriting:
+        try information.check(changes)
+        try Task.checkCancellation()
+        state.withLock { $0.waiting += list }
+        return
+      case .resurrectsRemoved:
+        for case .remove(let key) in list {
+          let value = try await base.value(forKey: key)
+          state.withLock { if let value { $0.removed[key] = value } }
+        }
       default: break
       }
       try await base.apply(ChangeBatch(list))
@@ -137,6 +202,23 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
         try await base.apply(
           ChangeBatch(zip(keys, slots).map { key, slot in slot.map { .set(key, $0) } ?? .remove(key) }))
         return result
+      case .updateReadsEarly:
+        let early = try await base.values(forKeys: keys)
+        await Task.yield()
+        return try await base.update(keys) { slots in
+          guard slots.count == early.count else { return try body(&slots) }
+          slots = early
+          return try body(&slots)
+        }
+      case .updateIgnoresRemovals, .updateLosesLastKey:
+        return try await base.update(keys) { [fault] slots in
+          let old = slots
+          let result = try body(&slots)
+          guard slots.count == old.count else { return result }
+          if fault == .updateIgnoresRemovals { slots = zip(old, slots).map { $1 ?? $0 } }
+          if fault == .updateLosesLastKey, let last = old.indices.last, last > 0 { slots[last] = old[last] }
+          return result
+        }
       case .updateKeepsChangesOnError:
         let outcome = try await base.update(keys) { slots in Swift.Result { try body(&slots) } }
         return try outcome.get()
@@ -182,7 +264,11 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
       return state.isClosed
     }
     switch fault {
-    case .answersWhenClosed, .closesWithoutWaiting: return
+    case .answersWhenClosed, .closesWithoutWaiting, .keepsLock: return
+    case .acknowledgesBeforeWriting where !wasClosed: try await writeWaiting()
+    case .resurrectsRemoved where !wasClosed:
+      let removed = state.withLock { $0.removed }
+      for (key, value) in removed where try await !base.contains(key) { try await base.setValue(value, forKey: key) }
     case .closesOnlyOnce where wasClosed: throw information.closedError(for: .close)
     case .forgetsOnClose where !wasClosed: try await base.removeAll()
     default: break
@@ -195,6 +281,8 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
   private func guarding<Result>(
     _ key: StoreKey, lenient: Result, _ body: () async throws -> Result
   ) async throws -> Result {
+    if fault == .keepsLock, state.withLock({ $0.isClosed }) { throw information.closedError(for: .value) }
+    if fault == .acknowledgesBeforeWriting, !key.isEmpty { try await writeWaiting() }
     if fault == .closesWithoutWaiting, state.withLock({ $0.isClosed }) { throw information.closedError(for: .value) }
     if fault == .takesEmptyKey, key.isEmpty { return lenient }
     if fault == .takesLongKey, key.count > StoreKey.maximumLength { return lenient }
@@ -209,6 +297,14 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
         message: error.message, underlying: error.underlying,
         outcome: fault == .errorsWithUnknownOutcome ? .unknown : error.outcome)
     }
+  }
+
+  private func writeWaiting() async throws {
+    let waiting = state.withLock { state in
+      defer { state.waiting = [] }
+      return state.waiting
+    }
+    if !waiting.isEmpty { try await base.apply(ChangeBatch(waiting)) }
   }
 
   private func isValid(_ key: StoreKey) -> Bool {
@@ -230,8 +326,25 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
     case .includesUpperBound: (KeyRange(from: range.lowerBound, upTo: range.upperBound?.successor), limit, order)
     case .leavesOutLowerBound where !range.lowerBound.isEmpty: (range.after(range.lowerBound), limit, order)
     case .ignoresOrder: (range, limit, .ascending)
+    case .includesKeyBelowLowerBound where range.lowerBound.bytes.last ?? 0 > 0 && !range.isEmpty:
+      (KeyRange(from: below(range.lowerBound), upTo: range.upperBound), limit, order)
+    case .leavesOutLastBelowUpperBound:
+      (
+        KeyRange(
+          from: range.lowerBound,
+          upTo: range.upperBound.map { $0.bytes.last == 0 ? StoreKey(bytes: $0.bytes.dropLast()) : $0 }), limit, order
+      )
+    case .repeatsEntryBetweenPages where range.lowerBound.bytes.last == 0:
+      (KeyRange(from: StoreKey(bytes: range.lowerBound.bytes.dropLast()), upTo: range.upperBound), limit, order)
+    case .skipsEntryBetweenPages where range.lowerBound.bytes.last == 0:
+      (KeyRange(from: StoreKey(bytes: range.lowerBound.bytes.dropLast() + [1]), upTo: range.upperBound), limit, order)
     default: (range, limit, order)
     }
+  }
+
+  /// The key before, as far as keys end in letters and digits.
+  private func below(_ key: StoreKey) -> StoreKey {
+    StoreKey(bytes: key.bytes.dropLast() + [(key.bytes.last ?? 1) - 1])
   }
 
   private func seen(damageAt key: StoreKey, _ body: () async throws -> Value?) async throws -> Value? {

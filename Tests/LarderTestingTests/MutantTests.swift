@@ -12,7 +12,7 @@ import Testing
       } else {
         disk = location.object { RecordDisk() }
       }
-      return try MutantStore(RecordStore<SampleValue?>(disk: disk), fault: fault)
+      return try MutantStore(RecordStore<SampleValue?>(disk: disk, isExclusive: fault != .opensTwice), fault: fault)
     }
   }
 

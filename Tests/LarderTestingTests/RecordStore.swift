@@ -8,11 +8,16 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
   private let codec = JSONCodec<Value>()
   private let isClosed = Mutex(false)
 
-  init(disk: RecordDisk) throws {
+  /// Opens a store.
+  ///
+  /// - Parameters:
+  ///   - disk: What it keeps.
+  ///   - isExclusive: Whether a second store of the same disk is refused, as it must be.
+  init(disk: RecordDisk, isExclusive: Bool = true) throws {
     self.disk = disk
     information = StoreInformation(name: "records", acknowledgement: .buffered, sharing: .exclusive)
     try disk.state.withLock { state in
-      guard state.openers == 0 else {
+      guard state.openers == 0 || !isExclusive else {
         throw StoreError(.locked, during: .open, store: "records", message: "it is open already")
       }
       state.openers = 1

@@ -86,7 +86,10 @@ extension CaseList {
       try await expect(
         "everything", store,
         holds: (0..<3).flatMap { round -> [(StoreKey, SampleValue?)] in
-          [("a:\(round)", SampleValue(integer: Int64(round))), ("b:\(round)", nil), ("u:\(round)", SampleValue("u"))]
+          [
+            ("a:\(round)", SampleValue(integer: Int64(round))), ("b:\(round)", nil), ("u:\(round)", SampleValue("u")),
+            ("z:\(round)", nil),
+          ]
         })
     }
     add(
@@ -122,4 +125,6 @@ private func writeAndDrop<Store>(_ trial: Trial<Store>, round: Int) async throws
     .set("a:\(round)", SampleValue(integer: Int64(round))), .set("b:\(round)", nil), .set("x", nil), .remove("x"),
   ])
   try await store.update("u:\(round)") { $0 = SampleValue("u") }
+  // An update may have to finish the writes before it; nothing finishes this one.
+  try await store.setValue(nil, forKey: "z:\(round)")
 }

@@ -48,7 +48,9 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
   @discardableResult
   public func fail(faults: Int, seed: UInt64, errorNumbers: [Int32], length: Int = 8) async throws -> Int {
     try await run(trials: faults, seed: seed, length: length) { generator in
-      errorNumbers.randomElement(using: &generator).map { .error($0) } ?? .shortTransfer
+      // One more than there are, for the short transfer.
+      let choice = Int.random(in: 0...errorNumbers.count, using: &generator)
+      return choice < errorNumbers.count ? .error(errorNumbers[choice]) : .shortTransfer
     }
   }
 
@@ -97,8 +99,12 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
     }
     let operationCount = disk.operationCount
 
-    // After an error a process goes on, and dies some time later.
-    if disk.hasPower { disk.killProcess() }
+    // After an error a process goes on, and dies some time later, or the power goes: only that shows what a
+    // synchronization that failed has left out.
+    if disk.hasPower {
+      var generator = SeededGenerator(seed: seed, purpose: "the end")
+      if Bool.random(using: &generator) { disk.losePower() } else { disk.killProcess() }
+    }
     disk.restart()
     let state: State
     do {
@@ -148,6 +154,7 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
     do {
       store = try await open(disk)
     } catch {
+      try Self.checkIsNoDamage(error, at: "opening")
       expectation.firstError = error
       return
     }
@@ -174,12 +181,20 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
       } catch let mismatch as Mismatch {
         throw mismatch
       } catch {
+        try Self.checkIsNoDamage(error, at: "step \(index)")
         expectation.firstError = expectation.firstError ?? error
         expectation.allowed.append(next)
         guard disk.hasPower, step != .reopen, step != .die else { return }
         try await checkState(of: store, after: error, at: index, next: next, expecting: &expectation)
       }
     }
+  }
+
+  /// Before its power was lost a disk damages nothing: what cannot be read now must not be taken for damage, or for the
+  /// end of a file.
+  private static func checkIsNoDamage(_ error: any Error, at place: String) throws {
+    guard (error as? StoreError)?.code == .corrupted else { return }
+    throw Mismatch(message: "\(place) threw \(error), and nothing is damaged")
   }
 
   /// Compares what a store shows after the death of its process with what was acknowledged: every write survives it.

@@ -15,8 +15,11 @@ struct SimulatedDisk {
   private var nodes: [Int: SimulatedNode] = [SimulatedDisk.root: SimulatedNode(isDirectory: true, permissions: 0o700)]
   private var nextNode = 1
 
-  /// The node of each open file.
-  private var openFiles: [Int: Int] = [:]
+  /// What happened to names and is not durable yet, in order.
+  private var nameChanges: [SimulatedNameChange] = []
+
+  /// The node of each open file, and whether it is open for reading only.
+  private var openFiles: [Int: (node: Int, isReadOnly: Bool)] = [:]
   private var nextFile = 1
 
   private var generator: SeededGenerator
@@ -46,24 +49,28 @@ struct SimulatedDisk {
 
   mutating func losePower() {
     killProcess()
+    // Each change of a name stands or falls by itself: a file system may write any directory block first.
+    for change in nameChanges where Bool.random(using: &generator) { makeDurable(change) }
+    nameChanges.removeAll()
     for node in nodes.keys.sorted() { nodes[node]?.losePower(using: &generator) }
     removeUnreachableNodes()
+    hasPower = true
   }
 
   mutating func restart() {
     if !hasPower { losePower() }
-    hasPower = true
     clearFaults()
   }
 
   private mutating func removeUnreachableNodes() {
-    var reachable: Set<Int> = []
+    var linkCounts: [Int: Int] = [:]
     var pending = [SimulatedDisk.root]
     while let node = pending.popLast() {
-      guard reachable.insert(node).inserted else { continue }
-      pending.append(contentsOf: (nodes[node]?.names ?? [:]).values)
+      linkCounts[node, default: 0] += 1
+      if linkCounts[node] == 1 { pending.append(contentsOf: (nodes[node]?.names ?? [:]).values) }
     }
-    nodes = nodes.filter { reachable.contains($0.key) }
+    nodes = nodes.filter { linkCounts[$0.key] != nil }
+    for (node, count) in linkCounts { nodes[node]?.linkCount = count }
   }
 
   /// How an operation is to go.
@@ -104,123 +111,198 @@ struct SimulatedDisk {
     return components
   }
 
-  private func node(at path: String) -> Int? {
+  /// What stands at a path, or `nil` where nothing does.
+  private func node(at path: String, for operation: FileError.Operation) throws(FileError) -> Int? {
     var node = SimulatedDisk.root
     for component in SimulatedDisk.components(of: path) {
+      guard nodes[node]?.isDirectory == true else { throw FileError(operation, path: path, errorNumber: ENOTDIR) }
       guard let next = nodes[node]?.names[String(component)] else { return nil }
       node = next
     }
     return node
   }
 
-  private func parent(of path: String, for operation: FileError.Operation) throws(FileError) -> (
-    node: Int, name: String
-  ) {
-    let (directory, name) = FilePaths.split(path)
-    guard let parent = node(at: directory) else { throw FileError(operation, path: path, errorNumber: ENOENT) }
-    guard nodes[parent]?.isDirectory == true else { throw FileError(operation, path: path, errorNumber: ENOTDIR) }
-    return (parent, name)
+  private func directory(at path: String, for operation: FileError.Operation) throws(FileError) -> Int {
+    guard let node = try node(at: path, for: operation) else {
+      throw FileError(operation, path: path, errorNumber: ENOENT)
+    }
+    guard nodes[node]?.isDirectory == true else { throw FileError(operation, path: path, errorNumber: ENOTDIR) }
+    return node
+  }
+
+  /// Where a name stands, or would stand.
+  private func place(
+    of path: String, for operation: FileError.Operation
+  ) throws(FileError) -> SimulatedNameChange.Place {
+    let (parent, name) = FilePaths.split(path)
+    guard !path.isEmpty else { throw FileError(operation, path: path, errorNumber: ENOENT) }
+    // The root, and paths that end in dots, have no name that an operation could change.
+    guard !name.isEmpty, name != ".", name != ".." else {
+      throw FileError(operation, path: path, errorNumber: EISDIR)
+    }
+    guard name.utf8.count <= 255 else { throw FileError(operation, path: path, errorNumber: ENAMETOOLONG) }
+    return SimulatedNameChange.Place(directory: try directory(at: parent, for: operation), name: name)
+  }
+
+  // MARK: Names
+
+  private func node(at place: SimulatedNameChange.Place) -> Int? {
+    nodes[place.directory]?.names[place.name]
+  }
+
+  /// Lets programs see a change of names, which is not durable yet.
+  private mutating func change(_ change: SimulatedNameChange) {
+    switch change {
+    case .add(let place, let node):
+      show(node, at: place)
+    case .remove(let place):
+      show(nil, at: place)
+    case .rename(let place, let newPlace, let node):
+      show(nil, at: place)
+      show(node, at: newPlace)
+    }
+    nameChanges.append(change)
+  }
+
+  private mutating func show(_ node: Int?, at place: SimulatedNameChange.Place) {
+    if let old = self.node(at: place) { nodes[old]?.linkCount -= 1 }
+    if let node { nodes[node]?.linkCount += 1 }
+    nodes[place.directory]?.names[place.name] = node
+  }
+
+  private mutating func makeDurable(_ change: SimulatedNameChange) {
+    switch change {
+    case .add(let place, let node):
+      nodes[place.directory]?.durableNames[place.name] = node
+    case .remove(let place):
+      nodes[place.directory]?.durableNames[place.name] = nil
+    case .rename(let place, let newPlace, let node):
+      nodes[place.directory]?.durableNames[place.name] = nil
+      nodes[newPlace.directory]?.durableNames[newPlace.name] = node
+    }
+  }
+
+  /// Makes every change of the names in a directory durable, and what has to come before one of them.
+  private mutating func synchronizeNames(in directory: Int) {
+    // A rename out of another directory takes with it what happened there before: otherwise the old name could come back.
+    var directories: Set = [directory]
+    var chosen: Set<Int> = []
+    for (index, change) in nameChanges.enumerated().reversed() where !directories.isDisjoint(with: change.directories) {
+      directories.formUnion(change.directories)
+      chosen.insert(index)
+    }
+    for index in chosen.sorted() { makeDurable(nameChanges[index]) }
+    nameChanges = nameChanges.enumerated().filter { !chosen.contains($0.offset) }.map(\.element)
   }
 
   // MARK: Operations on names
 
   mutating func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> Int {
     let course = try begin(.open, path)
-    let (parent, name) = try parent(of: path, for: .open)
-    var node = nodes[parent]?.names[name]
+    let place = try place(of: path, for: .open)
+    var node = node(at: place)
     if let node {
       if mode == .createNew { throw FileError(.open, path: path, errorNumber: EEXIST) }
       if nodes[node]?.isDirectory == true { throw FileError(.open, path: path, errorNumber: EISDIR) }
     } else {
       if mode == .read || mode == .readWrite { throw FileError(.open, path: path, errorNumber: ENOENT) }
-      node = add(SimulatedNode(isDirectory: false, permissions: 0o600), named: name, to: parent)
+      node = add(SimulatedNode(isDirectory: false, permissions: 0o600), at: place)
     }
     try end(course, .open, path)
     let file = nextFile
     nextFile += 1
-    openFiles[file] = node
+    openFiles[file] = node.map { ($0, mode == .read) }
     return file
   }
 
-  private mutating func add(_ node: SimulatedNode, named name: String, to parent: Int) -> Int {
+  private mutating func add(_ node: SimulatedNode, at place: SimulatedNameChange.Place) -> Int {
     let number = nextNode
     nextNode += 1
     nodes[number] = node
-    nodes[parent]?.change(.add(name: name, node: number))
+    change(.add(place, node: number))
     return number
   }
 
   mutating func rename(_ path: String, to newPath: String) throws(FileError) {
     let course = try begin(.rename, newPath)
-    let (parent, name) = try parent(of: path, for: .rename)
-    let (newParent, newName) = try self.parent(of: newPath, for: .rename)
-    guard let node = nodes[parent]?.names[name] else { throw FileError(.rename, path: path, errorNumber: ENOENT) }
-    if parent == newParent {
-      nodes[parent]?.change(.rename(from: name, to: newName, node: node))
-    } else {
-      nodes[parent]?.change(.remove(name: name, node: node))
-      nodes[newParent]?.change(.add(name: newName, node: node))
+    let place = try place(of: path, for: .rename)
+    let newPlace = try self.place(of: newPath, for: .rename)
+    guard let node = node(at: place) else { throw FileError(.rename, path: path, errorNumber: ENOENT) }
+    if let errorNumber = obstacle(to: node, takingThePlaceOf: self.node(at: newPlace), in: newPlace.directory) {
+      throw FileError(.rename, path: newPath, errorNumber: errorNumber)
     }
+    if place != newPlace { change(.rename(place, to: newPlace, node: node)) }
     try end(course, .rename, newPath)
+  }
+
+  /// The number of the error of a rename that is not possible.
+  private func obstacle(to node: Int, takingThePlaceOf replaced: Int?, in directory: Int) -> Int32? {
+    guard nodes[node]?.isDirectory == true else {
+      return replaced.flatMap { nodes[$0] }?.isDirectory == true ? EISDIR : nil
+    }
+    if contains(node, directory) { return EINVAL }
+    guard let replaced, replaced != node, let replaced = nodes[replaced] else { return nil }
+    guard replaced.isDirectory else { return ENOTDIR }
+    return replaced.names.isEmpty ? nil : ENOTEMPTY
+  }
+
+  /// Whether a directory is another, or lies in it at any depth.
+  private func contains(_ outer: Int, _ inner: Int) -> Bool {
+    outer == inner || (nodes[outer]?.names.values.contains { contains($0, inner) } ?? false)
   }
 
   mutating func removeFile(at path: String) throws(FileError) {
     let course = try begin(.removeFile, path)
-    let (parent, name) = try parent(of: path, for: .removeFile)
-    guard let node = nodes[parent]?.names[name] else { throw FileError(.removeFile, path: path, errorNumber: ENOENT) }
+    let place = try place(of: path, for: .removeFile)
+    guard let node = node(at: place) else { throw FileError(.removeFile, path: path, errorNumber: ENOENT) }
     guard nodes[node]?.isDirectory == false else { throw FileError(.removeFile, path: path, errorNumber: EISDIR) }
-    nodes[parent]?.change(.remove(name: name, node: node))
+    change(.remove(place))
     try end(course, .removeFile, path)
   }
 
   mutating func createDirectory(at path: String) throws(FileError) {
     let course = try begin(.createDirectory, path)
-    let (parent, name) = try parent(of: path, for: .createDirectory)
-    guard nodes[parent]?.names[name] == nil else { throw FileError(.createDirectory, path: path, errorNumber: EEXIST) }
-    _ = add(SimulatedNode(isDirectory: true, permissions: 0o700), named: name, to: parent)
+    let place = try place(of: path, for: .createDirectory)
+    guard node(at: place) == nil else { throw FileError(.createDirectory, path: path, errorNumber: EEXIST) }
+    _ = add(SimulatedNode(isDirectory: true, permissions: 0o700), at: place)
     try end(course, .createDirectory, path)
   }
 
   mutating func synchronizeDirectory(at path: String) throws(FileError) {
     let course = try begin(.synchronizeDirectory, path)
-    guard let node = node(at: path) else { throw FileError(.synchronizeDirectory, path: path, errorNumber: ENOENT) }
+    let node = try directory(at: path, for: .synchronizeDirectory)
     // Where the power goes, the names stay what they were: on their way.
     try end(course, .synchronizeDirectory, path)
-    nodes[node]?.synchronizeNames()
+    synchronizeNames(in: node)
   }
 
   mutating func contentsOfDirectory(at path: String) throws(FileError) -> [String] {
     let course = try begin(.contentsOfDirectory, path)
-    guard let node = node(at: path), let names = nodes[node]?.names else {
-      throw FileError(.contentsOfDirectory, path: path, errorNumber: ENOENT)
-    }
+    let node = try directory(at: path, for: .contentsOfDirectory)
     try end(course, .contentsOfDirectory, path)
-    return names.keys.sorted()
+    return (nodes[node]?.names ?? [:]).keys.sorted()
   }
 
   mutating func attributes(at path: String) throws(FileError) -> FileAttributes? {
     let course = try begin(.attributes, path)
+    let node = try node(at: path, for: .attributes)
     try end(course, .attributes, path)
-    return node(at: path).flatMap(attributes(ofNode:))
+    return node.flatMap(attributes(ofNode:))
   }
 
   private func attributes(ofNode number: Int) -> FileAttributes? {
     nodes[number].map { node in
       FileAttributes(
         kind: node.isDirectory ? .directory : .file, size: Int64(node.content.count),
-        modificationTime: node.changeCount, permissions: node.permissions, linkCount: linkCount(ofNode: number),
+        modificationTime: node.changeCount, permissions: node.permissions, linkCount: node.linkCount,
         identity: FileAttributes.Identity(device: 0, inode: UInt64(number)))
     }
-  }
-
-  private func linkCount(ofNode number: Int) -> Int {
-    nodes.values.reduce(0) { $0 + $1.names.values.count { $0 == number } }
   }
 
   mutating func canonicalPath(of path: String) throws(FileError) -> String {
     let course = try begin(.canonicalPath, path)
     let canonical = "/" + SimulatedDisk.components(of: path).joined(separator: "/")
-    _ = try parent(of: canonical, for: .canonicalPath)
+    if canonical != "/" { _ = try place(of: canonical, for: .canonicalPath) }
     try end(course, .canonicalPath, path)
     return canonical
   }
@@ -229,8 +311,11 @@ struct SimulatedDisk {
 
   /// The node of an open file; it is no more once the process died or the file was closed.
   private func node(ofFile file: Int, _ operation: FileError.Operation, _ path: String) throws(FileError) -> Int {
-    guard let node = openFiles[file] else { throw FileError(operation, path: path, errorNumber: EBADF) }
-    return node
+    guard let open = openFiles[file] else { throw FileError(operation, path: path, errorNumber: EBADF) }
+    if open.isReadOnly, operation == .write || operation == .truncate {
+      throw FileError(operation, path: path, errorNumber: operation == .write ? EBADF : EINVAL)
+    }
+    return open.node
   }
 
   mutating func read(
@@ -265,8 +350,8 @@ struct SimulatedDisk {
 
   /// The bytes of all files that have a name or are open.
   private var usedSpace: Int {
-    Set(nodes.values.flatMap(\.names.values)).union(openFiles.values)
-      .reduce(0) { $0 + (nodes[$1]?.content.count ?? 0) }
+    let open = Set(openFiles.values.map(\.node))
+    return nodes.reduce(0) { $0 + ($1.value.linkCount > 0 || open.contains($1.key) ? $1.value.content.count : 0) }
   }
 
   mutating func truncate(_ file: Int, _ path: String, to size: Int) throws(FileError) {
@@ -283,7 +368,7 @@ struct SimulatedDisk {
       course = try begin(.synchronize, path)
     } catch {
       // EINTR says that nothing was tried.
-      if hasPower, error.errorNumber != EINTR { nodes[node]?.loseContentChanges() }
+      if hasPower, error.errorNumber != EINTR { nodes[node]?.loseContentChanges(using: &generator) }
       throw error
     }
     // Where the power goes, the content stays what it was: on its way.
@@ -321,22 +406,35 @@ struct SimulatedDisk {
 
   /// Closes a file, which is no operation that can fail: what had to be durable was synchronized.
   mutating func close(_ file: Int) {
-    guard let node = openFiles.removeValue(forKey: file) else { return }
+    guard let node = openFiles.removeValue(forKey: file)?.node else { return }
     if nodes[node]?.lockOwner == file { nodes[node]?.lockOwner = nil }
   }
 
   // MARK: From outside
 
   func content(at path: String) -> [UInt8]? {
-    node(at: path).flatMap { nodes[$0] }.flatMap { $0.isDirectory ? nil : $0.content }
+    var node = nodes[SimulatedDisk.root]
+    for component in SimulatedDisk.components(of: path) {
+      node = node?.names[String(component)].flatMap { nodes[$0] }
+    }
+    return node.flatMap { $0.isDirectory ? nil : $0.content }
   }
 
   /// Puts a file in place, durably, as if it had always been there.
   mutating func place(_ content: [UInt8], at path: String) throws(FileError) {
-    let (parent, name) = try parent(of: path, for: .write)
-    let number =
-      nodes[parent]?.names[name] ?? add(SimulatedNode(isDirectory: false, permissions: 0o600), named: name, to: parent)
-    nodes[parent]?.synchronizeNames()
+    let place = try place(of: path, for: .write)
+    let number = node(at: place) ?? add(SimulatedNode(isDirectory: false, permissions: 0o600), at: place)
+    guard nodes[number]?.isDirectory == false else { throw FileError(.write, path: path, errorNumber: EISDIR) }
+    // Whatever else is on its way to this name would come after it.
+    nameChanges = nameChanges.compactMap { change in
+      switch change {
+      case .add(let other, _), .remove(let other): other == place ? nil : change
+      case .rename(let old, let new, _) where new == place: .remove(old)
+      case .rename(let old, let new, let node) where old == place: .add(new, node: node)
+      case .rename: change
+      }
+    }
+    nodes[place.directory]?.durableNames[place.name] = number
     nodes[number]?.content = content
     nodes[number]?.changeCount += 1
     nodes[number]?.durableContent = content

@@ -2,8 +2,9 @@
 public enum SimulatedFault: Sendable, Hashable {
   /// The operation fails with a number of `errno`, like `EIO`, and changes nothing.
   ///
-  /// A synchronization that fails loses what was to be synchronized, as real kernels do: it can still be read, the next
-  /// synchronization reports success, and power loss shows that it was never written.
+  /// A synchronization of a file that fails loses what was to be synchronized, or a part of it, as real kernels do: it
+  /// can still be read, the next synchronization reports success, and power loss shows that it was never written. Only
+  /// after `EINTR` all is as before. What a directory was to synchronize is kept for the next time.
   case error(Int32)
 
   /// A write, or a read, does only a part of what was asked for, and reports how much; any other operation is not affected.

@@ -15,7 +15,10 @@ import Synchronization
 ///
 /// What power loss leaves: of each write that was not synchronized, all, nothing, some sectors of 512 bytes, or garbage in
 /// some sectors, with the file as long as before or as after; of the creations, renames and removals in a directory that
-/// was not synchronized, any, each by itself. What was synchronized stays.
+/// was not synchronized, any, each by itself. So a file that was synchronized is gone if its name was not, and a file
+/// that was replaced stands again where the rename is undone. What was synchronized stays, also what shares a sector with
+/// what was not. A rename from one directory into another is done in both or in none, and durable once one of them was
+/// synchronized. Permissions are durable at once.
 ///
 /// It starts with an empty directory "/". There are no symbolic and no hard links. All of it may be used from several
 /// threads at once.

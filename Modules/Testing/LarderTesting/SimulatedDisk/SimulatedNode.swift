@@ -7,13 +7,6 @@ struct SimulatedNode {
     case truncate(size: Int)
   }
 
-  /// A change to a directory's names that is not durable yet.
-  enum NameChange {
-    case add(name: String, node: Int)
-    case remove(name: String, node: Int)
-    case rename(from: String, to: String, node: Int)
-  }
-
   var isDirectory: Bool
   var permissions: UInt32
 
@@ -28,7 +21,9 @@ struct SimulatedNode {
   /// The names in a directory as programs see them, and as they are on the disk.
   var names: [String: Int] = [:]
   var durableNames: [String: Int] = [:]
-  var nameChanges: [NameChange] = []
+
+  /// How many names programs see of it: one, or none once it was removed or replaced.
+  var linkCount = 0
 
   /// The opened file that has the lock.
   var lockOwner: Int?
@@ -41,11 +36,6 @@ struct SimulatedNode {
     changeCount += 1
   }
 
-  mutating func change(_ change: NameChange) {
-    SimulatedNode.apply(change, to: &names)
-    nameChanges.append(change)
-  }
-
   // MARK: Making durable
 
   mutating func synchronizeContent() {
@@ -53,25 +43,17 @@ struct SimulatedNode {
     contentChanges.removeAll()
   }
 
-  /// Forgets what was to be made durable; programs go on seeing it.
-  mutating func loseContentChanges() {
+  /// Gives up what was to be made durable, after a random part of it was; programs go on seeing all of it.
+  mutating func loseContentChanges(using generator: inout SeededGenerator) {
+    for change in contentChanges { survive(change, using: &generator) }
     contentChanges.removeAll()
-  }
-
-  mutating func synchronizeNames() {
-    for change in nameChanges { SimulatedNode.apply(change, to: &durableNames) }
-    nameChanges.removeAll()
   }
 
   // MARK: Losing power
 
-  /// Leaves what is on the disk, with a random part of what was on its way there.
+  /// Leaves what is on the disk, with a random part of the content that was on its way there.
   mutating func losePower(using generator: inout SeededGenerator) {
-    for change in contentChanges { survive(change, using: &generator) }
-    // Each change of a name stands or falls by itself: a file system may write any directory block first.
-    for change in nameChanges where Bool.random(using: &generator) { SimulatedNode.apply(change, to: &durableNames) }
-    contentChanges.removeAll()
-    nameChanges.removeAll()
+    loseContentChanges(using: &generator)
     content = durableContent
     names = durableNames
     lockOwner = nil
@@ -97,7 +79,7 @@ struct SimulatedNode {
       // The length of a file may be written before its content: then zeros stand where the content should.
       let end = offset + bytes.count
       if durableContent.count < end, Bool.random(using: &generator) {
-        durableContent.append(contentsOf: repeatElement(0, count: end - durableContent.count))
+        SimulatedNode.resize(&durableContent, to: end)
       }
     }
   }
@@ -119,27 +101,26 @@ struct SimulatedNode {
   private static func apply(_ change: ContentChange, to content: inout [UInt8]) {
     switch change {
     case .write(let bytes, let offset):
-      let end = offset + bytes.count
-      if content.count < end { content.append(contentsOf: repeatElement(0, count: end - content.count)) }
-      content.replaceSubrange(offset..<end, with: bytes)
-    case .truncate(let size):
-      if content.count > size {
-        content.removeLast(content.count - size)
-      } else {
-        content.append(contentsOf: repeatElement(0, count: size - content.count))
+      if content.count < offset { resize(&content, to: offset) }
+      let overlap = min(content.count - offset, bytes.count)
+      // Not `replaceSubrange`, which takes most of the time of a trial in a debug build.
+      content.withUnsafeMutableBytes { content in
+        bytes.withUnsafeBytes { bytes in
+          UnsafeMutableRawBufferPointer(rebasing: content[offset..<offset + overlap])
+            .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<overlap]))
+        }
       }
+      content.append(contentsOf: bytes[overlap...])
+    case .truncate(let size):
+      resize(&content, to: size)
     }
   }
 
-  private static func apply(_ change: NameChange, to names: inout [String: Int]) {
-    switch change {
-    case .add(let name, let node):
-      names[name] = node
-    case .remove(let name, let node):
-      if names[name] == node { names[name] = nil }
-    case .rename(let from, let to, let node):
-      if names[from] == node { names[from] = nil }
-      names[to] = node
+  private static func resize(_ content: inout [UInt8], to size: Int) {
+    if content.count > size {
+      content.removeLast(content.count - size)
+    } else {
+      content.append(contentsOf: [UInt8](repeating: 0, count: size - content.count))
     }
   }
 }

@@ -1,0 +1,10 @@
+import LarderTesting
+
+/// Runs an experiment on many disks that differ in their seeds.
+///
+/// - Returns: What came out at least once.
+func outcomes<Outcome: Hashable>(
+  of experiment: (SimulatedFileSystem) throws -> Outcome
+) rethrows -> Set<Outcome> {
+  Set(try (0..<400).map { try experiment(SimulatedFileSystem(seed: $0)) })
+}

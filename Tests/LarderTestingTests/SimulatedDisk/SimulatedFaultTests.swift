@@ -1,0 +1,186 @@
+import Foundation
+import LarderFiles
+import LarderTesting
+import Testing
+
+/// Failing operations of a simulated disk, and what a process that dies leaves.
+@Suite struct SimulatedFaultTests {
+  private let disk = SimulatedFileSystem(seed: 7)
+
+  private func fail(next errorNumber: Int32) {
+    disk.schedule(.error(errorNumber), atOperation: disk.operationCount + 1)
+  }
+
+  /// Every operation that can fail, as it would go well.
+  private static func calls(
+    on disk: SimulatedFileSystem, _ file: any OpenFile
+  ) -> [(FileError.Operation, () throws -> Void)] {
+    [
+      (.open, { _ = try disk.open("/new", .createNew) }),
+      (.rename, { try disk.rename("/f", to: "/renamed") }),
+      (.removeFile, { try disk.removeFile(at: "/f") }),
+      (.createDirectory, { try disk.createDirectory(at: "/directory") }),
+      (.synchronizeDirectory, { try disk.synchronizeDirectory(at: "/") }),
+      (.contentsOfDirectory, { _ = try disk.contentsOfDirectory(at: "/") }),
+      (.attributes, { _ = try disk.attributes(at: "/f") }),
+      (.attributes, { _ = try file.attributes() }),
+      (.canonicalPath, { _ = try disk.canonicalPath(of: "/f") }),
+      (.read, { _ = try file.readOnce(1) }),
+      (.write, { _ = try file.writeOnce([9]) }),
+      (.truncate, { try file.truncate(to: 0) }),
+      (.synchronize, { try file.synchronize() }),
+      (.setPermissions, { try file.setPermissions(0o644) }),
+      (.lock, { _ = try file.lockExclusively() }),
+    ]
+  }
+
+  @Test(arguments: [EIO, ENOSPC, EINTR, EMFILE]) func everyOperationFailsOnceAndChangesNothing(
+    _ errorNumber: Int32
+  ) throws {
+    try disk.place([1, 2], at: "/f")
+    let file = try disk.open("/f", .readWrite)
+    let calls = SimulatedFaultTests.calls(on: disk, file)
+    // Closing never fails.
+    #expect(Set(calls.map(\.0)).union([.close]) == Set(FileError.Operation.allCases))
+    for (operation, call) in calls {
+      let count = disk.operationCount
+      fail(next: errorNumber)
+      let error = #expect(throws: FileError.self) { try call() }
+      #expect(error?.operation == operation && error?.errorNumber == errorNumber)
+      #expect(disk.operationCount == count + 1)
+      #expect(disk.content(at: "/f") == [1, 2])
+      #expect(try disk.contentsOfDirectory(at: "/") == ["f"])
+      #expect(try disk.attributes(at: "/f")?.permissions == 0o600)
+    }
+    // Each goes well the next time.
+    for (operation, call) in calls where operation != .rename { try call() }
+  }
+
+  @Test func scheduledFaultsCanBeTakenBack() throws {
+    disk.schedule(.error(EIO), atOperation: 1)
+    disk.schedule(.powerLoss, atOperation: 2)
+    disk.clearFaults()
+    _ = try disk.open("/f", .createNew)
+    _ = try disk.open("/g", .createNew)
+    #expect(disk.operationCount == 2)
+  }
+
+  @Test func afterAFailedSynchronizationTheNextOneSucceedsAndNothingWasWritten() throws {
+    let outcomes = try outcomes { disk -> [UInt8]? in
+      try disk.place([1], at: "/f")
+      let file = try disk.open("/f", .readWrite)
+      try file.write([2])
+      disk.schedule(.error(EIO), atOperation: disk.operationCount + 1)
+      #expect(throws: FileError(.synchronize, path: "/f", errorNumber: EIO)) { try file.synchronize() }
+      try file.synchronize()
+      // Programs see it all the while.
+      #expect(try file.readAll() == [2])
+      disk.losePower()
+      return disk.content(at: "/f")
+    }
+    #expect(outcomes.isSuperset(of: [[1], [2]]))
+  }
+
+  @Test func whatIsWrittenAgainAfterAFailedSynchronizationIsSynchronized() throws {
+    try disk.place([1, 1], at: "/f")
+    let file = try disk.open("/f", .readWrite)
+    try file.write([2, 2])
+    fail(next: EIO)
+    #expect(throws: FileError.self) { try file.synchronize() }
+    try file.write([3, 3])
+    try file.synchronize()
+    disk.losePower()
+    #expect(disk.content(at: "/f") == [3, 3])
+  }
+
+  @Test func anInterruptedSynchronizationLosesNothing() throws {
+    try disk.place([1], at: "/f")
+    let file = try disk.open("/f", .readWrite)
+    try file.write([2])
+    fail(next: EINTR)
+    try file.synchronizeThroughInterruptions()
+    disk.losePower()
+    #expect(disk.content(at: "/f") == [2])
+  }
+
+  @Test func aFailedSynchronizationOfADirectoryCanBeRepeated() throws {
+    let file = try disk.open("/f", .createNew)
+    try file.synchronize()
+    fail(next: EIO)
+    #expect(throws: FileError(.synchronizeDirectory, path: "/", errorNumber: EIO)) {
+      try disk.synchronizeDirectory(at: "/")
+    }
+    try disk.synchronizeDirectory(at: "/")
+    disk.losePower()
+    #expect(disk.content(at: "/f") == [])
+  }
+
+  @Test func transfersCanBeShort() throws {
+    try disk.place([1, 2, 3, 4, 5], at: "/f")
+    let file = try disk.open("/f", .readWrite)
+    disk.schedule(.shortTransfer, atOperation: disk.operationCount + 1)
+    #expect(try file.readOnce(5) == [1, 2, 3])
+    disk.schedule(.shortTransfer, atOperation: disk.operationCount + 1)
+    #expect(try file.writeOnce([9, 9, 9]) == 2)
+    #expect(disk.content(at: "/f") == [9, 9, 3, 4, 5])
+    disk.schedule(.shortTransfer, atOperation: disk.operationCount + 1)
+    try file.write([8, 8, 8, 8, 8])
+    #expect(disk.content(at: "/f") == [8, 8, 8, 8, 8])
+    disk.schedule(.shortTransfer, atOperation: disk.operationCount + 1)
+    try file.synchronize()
+    // One byte is never less than one: a reader would take it for the end.
+    disk.schedule(.shortTransfer, atOperation: disk.operationCount + 1)
+    #expect(try file.readOnce(1) == [8])
+  }
+
+  @Test func aFullDiskTakesWhatFits() throws {
+    try disk.place([1, 1, 1, 1], at: "/f")
+    let file = try disk.open("/new", .createNew)
+    disk.capacity = 7
+    #expect(try file.writeOnce([2, 2, 2, 2, 2]) == 3)
+    #expect(throws: FileError(.write, path: "/new", errorNumber: ENOSPC)) { try file.writeOnce([2], at: 3) }
+    // What is there can be written over.
+    #expect(try file.writeOnce([3, 3, 3]) == 3)
+    // A removed file holds its space as long as it is open.
+    let held = try disk.open("/f", .read)
+    try disk.removeFile(at: "/f")
+    #expect(throws: FileError.self) { try file.writeOnce([2], at: 3) }
+    try held.close()
+    #expect(try file.writeOnce([2, 2], at: 3) == 2)
+    disk.capacity = nil
+    #expect(try file.writeOnce([UInt8](repeating: 4, count: 100)) == 100)
+  }
+
+  // MARK: The death of a process
+
+  @Test func aProcessThatDiesLeavesWhatItWroteAndNoLocks() throws {
+    let file = try disk.open("/f", .createNew)
+    try file.write([1])
+    #expect(try file.lockExclusively())
+    #expect(try file.lockExclusively())
+    let other = try disk.open("/f", .readWrite)
+    #expect(try !other.lockExclusively())
+    disk.killProcess()
+    #expect(throws: FileError(.write, path: "/f", errorNumber: EBADF)) { try file.writeOnce([2]) }
+    #expect(disk.content(at: "/f") == [1])
+    let next = try disk.open("/f", .readWrite)
+    #expect(try next.lockExclusively())
+    #expect(try next.readAll() == [1])
+  }
+
+  @Test func aLockEndsWithItsFile() throws {
+    var first: (any OpenFile)? = try disk.open("/f", .createNew)
+    #expect(try first?.lockExclusively() == true)
+    let second = try disk.open("/f", .readWrite)
+    #expect(try !second.lockExclusively())
+    try first?.close()
+    #expect(try second.lockExclusively())
+    first = try disk.open("/f", .readWrite)
+    #expect(try first?.lockExclusively() == false)
+    try second.close()
+    #expect(try first?.lockExclusively() == true)
+    // Without closing, with the last reference.
+    first = nil
+    #expect(try disk.open("/f", .readWrite).lockExclusively())
+  }
+}
