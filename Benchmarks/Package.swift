@@ -1,0 +1,55 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+// A package of its own, so that nobody who depends on Larder resolves what only the benchmarks need.
+
+let package = Package(
+  name: "LarderBenchmarks",
+  platforms: [.macOS(.v15)],
+  dependencies: [
+    // By name, so that the folder of the repository may be called anything.
+    .package(name: "Larder", path: ".."),
+    // Its traits put a layer between the program and the memory allocator, which would be measured with it.
+    .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
+  ],
+  targets: [
+    .executableTarget(
+      name: "LarderBenchmarks",
+      dependencies: ["Workloads", .product(name: "Benchmark", package: "benchmark")],
+      // The plugin looks for benchmarks in this folder only.
+      path: "Benchmarks/LarderBenchmarks",
+      plugins: [.plugin(name: "BenchmarkPlugin", package: "benchmark")]
+    ),
+    .executableTarget(name: "Ratios", dependencies: ["Workloads"]),
+    .executableTarget(
+      name: "OpenDocument",
+      dependencies: [.product(name: "Larder", package: "Larder"), .product(name: "LarderJSON", package: "Larder")]
+    ),
+    .target(
+      name: "Workloads",
+      dependencies: [
+        "ForwardingStore",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderJSON", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
+      ]
+    ),
+    // A module of its own, as the decorators of Larder are: what the compiler can do across modules is a part of the cost.
+    .target(name: "ForwardingStore", dependencies: [.product(name: "Larder", package: "Larder")]),
+  ],
+  swiftLanguageModes: [.v6]
+)
+
+// CI sets LARDER_WARNINGS_AS_ERRORS; a build with a newer compiler never fails because it learnt a new warning.
+let warningsAreErrors = Context.environment["LARDER_WARNINGS_AS_ERRORS"] != nil
+
+for target in package.targets {
+  target.swiftSettings =
+    (target.swiftSettings ?? []) + [
+      .enableUpcomingFeature("ExistentialAny"),
+      .enableUpcomingFeature("InternalImportsByDefault"),
+      .enableUpcomingFeature("MemberImportVisibility"),
+      .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    ] + (warningsAreErrors ? [.treatAllWarnings(as: .error)] : [])
+}

@@ -1,0 +1,63 @@
+import Foundation
+import Larder
+import LarderJSON
+
+/// Reads a document in one of several ways, and prints how many bytes of memory the process had resident at most.
+///
+/// It is a process of its own for each measurement, since a process does not give back what it once had.
+@main
+enum OpenDocument {
+  /// Ways to read a document.
+  enum Way: String, CaseIterable {
+    /// Not at all: what any process of this program has.
+    case nothing
+    /// By opening a `JSONFileStore`.
+    case store
+    /// By `Data(contentsOf:)`, without looking into it.
+    case data
+    /// By `JSONSerialization`.
+    case serialization
+    /// By `JSONDecoder`, as a dictionary of records.
+    case decoder
+  }
+
+  /// What the document holds, for `JSONDecoder`.
+  struct Document: Decodable {
+    struct Record: Decodable {
+      let number: Int
+      let name: String
+      let street: String
+      let city: String
+      let email: String
+      let active: Bool
+      let note: String
+    }
+
+    let larder: Int
+    let entries: [String: Record]
+  }
+
+  static func main() async throws {
+    let arguments = CommandLine.arguments
+    guard arguments.count == 3, let way = Way(rawValue: arguments[1]) else {
+      let ways = Way.allCases.map(\.rawValue).joined(separator: "|")
+      FileHandle.standardError.write(Data("usage: OpenDocument \(ways) PATH\n".utf8))
+      exit(64)
+    }
+    let url = URL(filePath: arguments[2])
+    switch way {
+    case .nothing:
+      break
+    case .store:
+      let store = try await JSONFileStore<JSONText>(path: arguments[2], codec: .jsonText)
+      try await store.close()
+    case .data:
+      try withExtendedLifetime(Data(contentsOf: url)) {}
+    case .serialization:
+      try withExtendedLifetime(JSONSerialization.jsonObject(with: Data(contentsOf: url))) {}
+    case .decoder:
+      try withExtendedLifetime(JSONDecoder().decode(Document.self, from: Data(contentsOf: url))) {}
+    }
+    print(try PeakMemory.bytes())
+  }
+}

@@ -1,0 +1,59 @@
+import Foundation
+import Workloads
+
+/// Measures the most memory that opening a document takes, in processes of their own.
+enum MemoryMeasurement {
+  private static let recordCount = 100_000
+
+  /// Opens documents, and gives the memory above that of a process which opens none, beside the size of the document.
+  static func comparisons(where isWanted: (String) -> Bool) throws -> [Measured] {
+    let names = (
+      sorted: "peak memory of opening a JSONFileStore of 100,000 records",
+      shuffled: "peak memory of opening one whose records stand in no order"
+    )
+    guard isWanted(names.sorted) || isWanted(names.shuffled) else { return [] }
+    let folder = try ScratchFolder()
+    let (sorted, shuffled) = (folder.newPath(), folder.newPath())
+    try SampleRecords.writeDocument(at: sorted, count: recordCount)
+    try SampleRecords.writeDocument(at: shuffled, count: recordCount, isShuffled: true)
+    let size = try Double(Data(contentsOf: URL(filePath: sorted)).count)
+    let empty = try peak("nothing", sorted)
+    func above(_ way: String, _ path: String) throws -> Double { try peak(way, path) - empty }
+    let document = Measured.Yardstick(name: "the document itself", figure: size, limit: 3)
+    let measured = [
+      Measured(
+        name: names.sorted, figure: try above("store", sorted), unit: .bytes,
+        yardsticks: [
+          document,
+          Measured.Yardstick(name: "Data(contentsOf:)", figure: try above("data", sorted), limit: nil),
+          Measured.Yardstick(name: "JSONSerialization", figure: try above("serialization", sorted), limit: nil),
+          Measured.Yardstick(name: "JSONDecoder", figure: try above("decoder", sorted), limit: nil),
+        ]),
+      Measured(name: names.shuffled, figure: try above("store", shuffled), unit: .bytes, yardsticks: [document]),
+    ]
+    try folder.remove()
+    return measured
+  }
+
+  /// The median of several processes.
+  private static func peak(_ way: String, _ path: String) throws -> Double {
+    let peaks = try (0..<5).map { _ in try peakOfOneProcess(way, path) }
+    return Double(peaks.sorted()[peaks.count / 2])
+  }
+
+  private static func peakOfOneProcess(_ way: String, _ path: String) throws -> Int {
+    let process = Process()
+    let programs = URL(filePath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
+    process.executableURL = programs.appending(path: "OpenDocument")
+    process.arguments = [way, path]
+    let output = Pipe()
+    process.standardOutput = output
+    try process.run()
+    let text = try output.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0,
+      let peak = Int(String(decoding: text, as: UTF8.self).trimmingCharacters(in: .newlines))
+    else { throw CocoaError(.executableLoad) }
+    return peak
+  }
+}

@@ -1,0 +1,36 @@
+import Foundation
+
+/// Prints a table in Markdown, line by line as the figures come.
+struct RatioTable {
+  /// How many ratios were above their limits.
+  private(set) var missedCount = 0
+
+  init() {
+    show(["What", "Median", "Beside", "Median", "Ratio", "At most"])
+    show(["---", "---:", "---", "---:", "---:", "---:"])
+  }
+
+  /// Prints the lines of a subject, one for each yardstick.
+  mutating func append(_ measured: Measured) {
+    for (index, yardstick) in measured.yardsticks.enumerated() {
+      let ratio = measured.figure / yardstick.figure
+      var limit = ""
+      if let most = yardstick.limit {
+        limit = most.formatted()
+        if ratio > most {
+          missedCount += 1
+          limit += " **missed**"
+        }
+      }
+      let subject = index == 0 ? [measured.name, measured.unit.text(of: measured.figure)] : ["", ""]
+      let beside = [yardstick.name, measured.unit.text(of: yardstick.figure)]
+      let shownRatio = ratio.formatted(.number.precision(ratio < 0.01 ? .significantDigits(2...2) : .fractionLength(2)))
+      show(subject + beside + [shownRatio, limit])
+    }
+  }
+
+  // Not by `print`: into a pipe, that shows nothing before the end.
+  private func show(_ cells: [String]) {
+    FileHandle.standardOutput.write(Data("| \(cells.joined(separator: " | ")) |\n".utf8))
+  }
+}

@@ -1,0 +1,28 @@
+import Foundation
+import Workloads
+
+/// Measures what Larder promises beside its yardsticks, and prints the ratios as one table in Markdown.
+///
+/// The rounds of a subject and its yardsticks take turns in one process, so that whatever else the machine does falls on
+/// all of them; the ratio is that of the medians.
+@main
+enum Ratios {
+  static func main() async throws {
+    let filters = CommandLine.arguments.dropFirst()
+    func isWanted(_ name: String) -> Bool {
+      filters.isEmpty || filters.contains { name.localizedStandardContains($0) }
+    }
+
+    var table = RatioTable()
+    for comparison in Comparison.all where isWanted(comparison.subject.name) {
+      table.append(try await TimeMeasurement.measure(comparison))
+    }
+    for comparison in try MemoryMeasurement.comparisons(where: isWanted) {
+      table.append(comparison)
+    }
+    guard table.missedCount == 0 else {
+      FileHandle.standardError.write(Data("ratios: \(table.missedCount) above the limit\n".utf8))
+      exit(1)
+    }
+  }
+}

@@ -1,0 +1,41 @@
+/// A workload of Larder's and those that it is measured beside, in the same run.
+public struct Comparison: Sendable {
+  /// What a workload is measured beside.
+  public struct Yardstick: Sendable {
+    /// What is done instead.
+    public let workload: Workload
+
+    /// How many times as long as the yardstick the subject may take, where Larder promises something.
+    public let limit: Double?
+
+    init(_ workload: Workload, limit: Double? = nil) {
+      self.workload = workload
+      self.limit = limit
+    }
+  }
+
+  /// The workload in question.
+  public let subject: Workload
+
+  /// What it is measured beside.
+  public let yardsticks: [Yardstick]
+
+  /// How many rounds of each are enough for a median.
+  public let roundCount: Int
+
+  init(_ subject: Workload, beside yardsticks: [Yardstick], roundCount: Int = 31) {
+    self.subject = subject
+    self.yardsticks = yardsticks
+    self.roundCount = roundCount
+  }
+
+  /// Every comparison there is.
+  public static let all: [Comparison] =
+    StoredPuts.comparisons + Decorators.comparisons + InMemory.comparisons + Opening.comparisons + Keys.comparisons
+
+  /// The workloads of every comparison, each once.
+  public static var workloads: [Workload] {
+    var names: Set<String> = []
+    return all.flatMap { [$0.subject] + $0.yardsticks.map(\.workload) }.filter { names.insert($0.name).inserted }
+  }
+}

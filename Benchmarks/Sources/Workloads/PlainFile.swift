@@ -1,0 +1,27 @@
+import Foundation
+
+/// A file written by system calls, as plainly as can be: the yardstick for stores with files.
+final class PlainFile: Sendable {
+  private let handle: FileHandle
+
+  /// Makes an empty file that is appended to.
+  init(appendingTo path: String) throws {
+    handle = FileHandle(fileDescriptor: open(path, O_WRONLY | O_CREAT | O_APPEND, 0o600), closeOnDealloc: true)
+    guard handle.fileDescriptor >= 0 else { throw CocoaError(.fileWriteUnknown) }
+  }
+
+  /// Appends bytes by one call.
+  ///
+  /// - Parameters:
+  ///   - bytes: The bytes.
+  ///   - isDurable: Whether to wait for the disk.
+  func append(_ bytes: [UInt8], isDurable: Bool) throws {
+    guard write(handle.fileDescriptor, bytes, bytes.count) == bytes.count else { throw CocoaError(.fileWriteUnknown) }
+    guard isDurable else { return }
+    #if canImport(Darwin)
+    guard fcntl(handle.fileDescriptor, F_FULLFSYNC) == 0 else { throw CocoaError(.fileWriteUnknown) }
+    #else
+    guard fdatasync(handle.fileDescriptor) == 0 else { throw CocoaError(.fileWriteUnknown) }
+    #endif
+  }
+}
