@@ -14,7 +14,7 @@ struct KeptFailure: Sendable, CustomTestStringConvertible {
 
   var testDescription: String { description }
 
-  /// All of them. A new one is added as ``DiskTrialFailure`` prints it, and never removed.
+  /// All of them, each as the ``DiskTrialFailure`` printed it; none is ever removed.
   static let all = [
     // The document was written in place when it was created.
     KeptFailure(
