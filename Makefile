@@ -6,10 +6,13 @@ SHELL := bash
 # The folder that `make demo` catalogues; empty for a large one that is there anyway.
 DATA ?=
 
-.PHONY: help set-up set-up-build test demo tool format lint clean
+# What the lines of `make bench-ratios` must have in their names; empty for all of them.
+ONLY ?=
+
+.PHONY: help set-up set-up-build test demo tool bench bench-ratios format lint clean
 
 help: ## List what there is to make.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 set-up: ## Check for Swift, and install what the tests need beside it.
 	@Scripts/set-up
@@ -30,6 +33,14 @@ demo: set-up-build ## Catalogue a tree of real files; DATA=/some/folder for anot
 tool: set-up-build ## Build the command-line tool for release; the last line printed is its path.
 	swift build --package-path Tools --configuration release --product larder
 	@printf '%s/larder\n' "$$(swift build --package-path Tools --configuration release --show-bin-path)"
+
+bench: bench-ratios ## Measure Larder beside its yardsticks: the ratios, then the times of each workload.
+	swift package --package-path Benchmarks benchmark --no-progress
+
+bench-ratios: set-up-build ## Measure only the ratios, in one table; ONLY=words for the lines whose names have one of them.
+	swift build --package-path Benchmarks --configuration release --product OpenDocument
+	swift build --package-path Benchmarks --configuration release --product Ratios
+	@"$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/Ratios" $(ONLY)
 
 format: ## Format every Swift file.
 	@Scripts/swift-files | xargs -0 swift format format --in-place --parallel

@@ -6,12 +6,14 @@ let benchmarks: @Sendable () -> Void = {
   for workload in Comparison.workloads {
     let name = workload.operationCount == 1 ? workload.name : "\(workload.operationCount) × \(workload.name)"
     // No counts of allocations: they need a layer of the benchmark package's in the memory allocator.
-    let configuration = Benchmark.Configuration(
-      metrics: [.wallClock, .cpuTotal], maxDuration: .seconds(2), maxIterations: 50)
-    Benchmark(name, configuration: configuration) { (benchmark: Benchmark, prepared: PreparedWorkload) in
-      try await prepared.round()
+    let configuration = Benchmark.Configuration(metrics: [.wallClock], maxDuration: .seconds(2), maxIterations: 50)
+    let prepared = PreparedWorkload(workload)
+    Benchmark(name, configuration: configuration) { _ in
+      try await prepared.run()
     } setup: {
-      try await PreparedWorkload(workload)
+      try await prepared.prepare()
+    } teardown: {
+      try prepared.remove()
     }
   }
 }

@@ -1,17 +1,35 @@
+import Synchronization
 import Workloads
 
-/// A workload with all that its rounds need, in a folder that goes with it.
+/// A workload with what its rounds need, which is there from the set-up of a benchmark to its end.
 final class PreparedWorkload: Sendable {
-  let round: Workload.Round
-  private let folder: ScratchFolder
-
-  init(_ workload: Workload) async throws {
-    folder = try ScratchFolder()
-    round = try await workload.prepare(folder)
+  private struct State {
+    let folder: ScratchFolder
+    let round: Workload.Round
   }
 
-  deinit {
-    // What is left in the folder for temporary files does no harm.
-    try? folder.remove()
+  private let workload: Workload
+  private let state = Mutex<State?>(nil)
+
+  init(_ workload: Workload) {
+    self.workload = workload
+  }
+
+  func prepare() async throws {
+    let folder = try ScratchFolder()
+    let round = try await workload.prepare(folder)
+    state.withLock { $0 = State(folder: folder, round: round) }
+  }
+
+  func run() async throws {
+    try await state.withLock { $0?.round }?()
+  }
+
+  func remove() throws {
+    let folder = state.withLock { state in
+      defer { state = nil }
+      return state?.folder
+    }
+    try folder?.remove()
   }
 }

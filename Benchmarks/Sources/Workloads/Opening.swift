@@ -18,7 +18,7 @@ enum Opening {
       },
       beside: [
         Comparison.Yardstick(
-          Workload("parsing the same document by JSONSerialization") { folder in
+          Workload("parsing such a document by JSONSerialization") { folder in
             let path = folder.newPath()
             try SampleRecords.writeDocument(at: path, count: recordCount)
             return {
@@ -26,7 +26,7 @@ enum Opening {
             }
           }),
         Comparison.Yardstick(
-          Workload("reading the same document by Data(contentsOf:)") { folder in
+          Workload("reading such a document by Data(contentsOf:)") { folder in
             let path = folder.newPath()
             try SampleRecords.writeDocument(at: path, count: recordCount)
             return {

@@ -42,7 +42,7 @@ enum StoredPuts {
   }
 
   private static func appends(_ count: Int, isDurable: Bool) -> Workload {
-    Workload("append of the same bytes, by write\(isDurable ? " and fdatasync" : "")", operationCount: count) {
+    Workload("append of as many bytes, by write\(isDurable ? " and fdatasync" : "")", operationCount: count) {
       folder in
       let file = try PlainFile(appendingTo: folder.newPath())
       let lines = try (0..<100).map { number in
