@@ -68,7 +68,7 @@ import Testing
     do {
       _ = try document(text)
       Issue.record("\(text) was read")
-    } catch JSONDocument.Problem.damaged(let error) {
+    } catch JSONDocument.Problem.damaged(let error, _) {
       #expect(error.line == line && error.column == column, "\(error)")
     }
   }

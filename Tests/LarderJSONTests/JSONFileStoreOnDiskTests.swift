@@ -120,7 +120,7 @@ import Testing
       _ = try await JSONFileStore<Int>(path: "\(folder)/no/store.json")
       Issue.record("it was opened")
     } catch let error as StoreError {
-      #expect(error.code == .notFound && error.description.contains("\(folder)/no"))
+      #expect(error.code == .notFound && error.message == "the folder \(folder)/no does not exist; make it first")
     }
   }
 

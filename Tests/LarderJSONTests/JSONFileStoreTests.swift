@@ -96,6 +96,36 @@ import Testing
     #expect(error.message.contains("/s.json"))
   }
 
+  @Test(arguments: [511, 512, 513]) func whatCanBeWrittenCanBeRead(_ depth: Int) async throws {
+    // The document and the journal put further levels around a value; they must not count.
+    let text = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+    guard depth <= 512 else {
+      #expect(throws: JSONSyntaxError.self) { try JSONText(text) }
+      return
+    }
+    var store = try await store()
+    try await store.setValue(JSONText(text), forKey: "deep")
+    disk.killProcess()
+    store = try await self.store()
+    #expect(try store.value(forKey: "deep") == JSONText(text))
+    try await store.close()
+    store = try await self.store()
+    #expect(try store.value(forKey: "deep") == JSONText(text))
+    try await store.close()
+    let document = try #require(self.text())
+    try place("{\"entries\":" + document.dropFirst(22).dropLast(2) + ",\"larder\":1}")
+    #expect(try await self.store().value(forKey: "deep") == JSONText(text))
+  }
+
+  @Test func theErrorNamesTheKeyWhereThereIsOne() async throws {
+    for document in [
+      "{\"larder\":1,\"entries\":{\"a\":1,\"bad\":tru}}", "{\"larder\":1,\"entries\":{\"bad\":1,\"bad\":2}}",
+    ] {
+      try place(document)
+      #expect(try await error { _ = try await store() }.key == "bad")
+    }
+  }
+
   @Test func theErrorSaysLineAndColumn() async throws {
     try place("{\"larder\":1,\"entries\":{\n\"a\":1,\n\"a\":2}}")
     let error = try await error { _ = try await store() }

@@ -58,6 +58,8 @@ enum Fault: String, CaseIterable, Sendable {
   case swallowsErrorsOfApply
   case givesStaleMultiGet
   case readsKeyByKey
+  case scansKeysInHalves
+  case updateIgnoresPlainWrites
   case updateIgnoresRemovals
   case updateLosesLastKey
   case updateReadsEarly
@@ -79,7 +81,7 @@ enum Fault: String, CaseIterable, Sendable {
     case .lastKeyMissing: "82"
     case .ignoresOrder: "83"
     case .countsEverything: "84"
-    case .appliesOneByOne: "80"
+    case .appliesOneByOne: "80a"
     case .losesLastChange: "63"
     case .lastChangeFirst: "68"
     case .keepsPartOfRefusedBatch: "70a"
@@ -126,7 +128,9 @@ enum Fault: String, CaseIterable, Sendable {
     case .swallowsEncodingErrors: "50"
     case .swallowsErrorsOfApply: "70a"
     case .givesStaleMultiGet: "63"
-    case .readsKeyByKey: "80"
+    case .readsKeyByKey: "80a"
+    case .scansKeysInHalves: "80b"
+    case .updateIgnoresPlainWrites: "215b"
     case .updateIgnoresRemovals: "207"
     case .updateLosesLastKey: "206"
     case .updateReadsEarly: "214"

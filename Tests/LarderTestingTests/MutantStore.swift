@@ -14,6 +14,8 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
     var waiting: [Change<SampleValue?>] = []
     /// What was removed, as it was.
     var removed: [StoreKey: SampleValue?] = [:]
+    /// Whether an update runs that keeps out other updates, but no plain write.
+    var isUpdating = false
   }
 
   let information: StoreInformation
@@ -101,6 +103,12 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
     return try await guarding("a", lenient: []) {
       if fault == .takesNegativeLimit, limit < 0 { return [] }
       let (range, limit, order) = changed(range, limit, order)
+      if fault == .scansKeysInHalves, range == .all, limit == .max {
+        let low = try await base.keys(in: ..<"k140", limit: limit, order: order)
+        await Task.yield()
+        let high = try await base.keys(in: "k140"..., limit: limit, order: order)
+        return order == .ascending ? low + high : high + low
+      }
       let keys = try await base.keys(in: range, limit: limit, order: order)
       if fault == .comparesSigned { return keys.sorted { MutantStore.isBelow($0, $1, order) } }
       return fault == .lastKeyMissing && keys.count > 1 ? Array(keys.dropLast()) : keys
@@ -201,6 +209,19 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
         let result = try body(&slots)
         try await base.apply(
           ChangeBatch(zip(keys, slots).map { key, slot in slot.map { .set(key, $0) } ?? .remove(key) }))
+        return result
+      case .updateIgnoresPlainWrites:
+        while !state.withLock({ state in
+          defer { state.isUpdating = true }
+          return !state.isUpdating
+        }) { await Task.yield() }
+        defer { state.withLock { $0.isUpdating = false } }
+        var slots = try await base.values(forKeys: keys)
+        let result = try body(&slots)
+        for (key, slot) in zip(keys, slots) {
+          await Task.yield()
+          try await base.apply([slot.map { .set(key, $0) } ?? .remove(key)])
+        }
         return result
       case .updateReadsEarly:
         let early = try await base.values(forKeys: keys)

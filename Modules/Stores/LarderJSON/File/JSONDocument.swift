@@ -6,10 +6,12 @@ import Larder
 struct JSONDocument {
   static let version = 1
 
+  private static let versionName = Array("larder".utf8)
+
   /// Why a text is no document.
   enum Problem: Error {
-    /// It is not JSON, or something in it makes no sense.
-    case damaged(JSONSyntaxError)
+    /// It is not JSON, or something in it makes no sense; with the key concerned, where that is known.
+    case damaged(JSONSyntaxError, key: StoreKey?)
     /// It is JSON, but nothing that Larder has written.
     case foreign
     /// It is in a version of the format that came later.
@@ -35,7 +37,7 @@ struct JSONDocument {
     do {
       try self.init(parsing: text)
     } catch let error as JSONSyntaxError {
-      throw Problem.damaged(error)
+      throw Problem.damaged(error, key: nil)
     }
   }
 
@@ -56,6 +58,7 @@ struct JSONDocument {
     var names: Set<[UInt8]> = []
     var unknown: JSONSyntaxError?
     var entriesPosition: Int?
+    var areEntriesPending = false
     try scanner.forEachMember { place, name, scanner in
       guard names.insert(name).inserted else { throw scanner.error("this member stands twice", at: place) }
       switch String(decoding: name, as: UTF8.self) {
@@ -63,10 +66,14 @@ struct JSONDocument {
         try JSONDocument.checkVersion(String(decoding: try scanner.value(), as: UTF8.self))
       case "codec":
         codecName = String(decoding: try scanner.string(), as: UTF8.self)
-      case "entries":
-        // Read only once the version is known to be ours, wherever it stands.
+      case "entries" where names.contains(JSONDocument.versionName):
         entriesPosition = scanner.position
-        _ = try scanner.value()
+        try readEntries(of: &scanner)
+      case "entries":
+        // Read only once the version is known to be ours. Member by member: what a value may nest is counted from there.
+        entriesPosition = scanner.position
+        areEntriesPending = true
+        try scanner.forEachMember { _, _, scanner in _ = try scanner.value() }
       default:
         unknown = unknown ?? scanner.error("there is no member of this name in a store", at: place)
         _ = try scanner.value()
@@ -74,10 +81,13 @@ struct JSONDocument {
     }
     try scanner.expectEnd()
 
-    guard names.contains(Array("larder".utf8)) else { throw Problem.foreign }
+    guard names.contains(JSONDocument.versionName) else { throw Problem.foreign }
     if let unknown { throw unknown }
     guard let entriesPosition else { throw scanner.error("the member \"entries\" is missing", at: text.startIndex) }
-    try readEntries(of: JSONScanner(text[...], from: entriesPosition))
+    if areEntriesPending {
+      scanner = JSONScanner(text[...], from: entriesPosition)
+      try readEntries(of: &scanner)
+    }
   }
 
   private static func checkVersion(_ text: String) throws {
@@ -86,8 +96,7 @@ struct JSONDocument {
     throw Problem.newerVersion(text)
   }
 
-  private mutating func readEntries(of scanner: JSONScanner) throws {
-    var scanner = scanner
+  private mutating func readEntries(of scanner: inout JSONScanner) throws {
     try scanner.forEachMember { place, name, scanner in
       guard let key = JSONDocumentKey.key(of: name) else {
         throw scanner.error("\"keyBytes:\" must be followed by pairs of hexadecimal digits", at: place)
@@ -95,8 +104,12 @@ struct JSONDocument {
       guard !key.isEmpty, key.count <= StoreKey.maximumLength else {
         throw scanner.error("a key has 1 to \(StoreKey.maximumLength) bytes", at: place)
       }
-      guard entries.setValue(try scanner.value(), forKey: key) == nil else {
-        throw scanner.error("this key stands twice", at: place)
+      do {
+        guard entries.setValue(try scanner.value(), forKey: key) == nil else {
+          throw scanner.error("this key stands twice", at: place)
+        }
+      } catch let error as JSONSyntaxError {
+        throw Problem.damaged(error, key: key)
       }
     }
   }

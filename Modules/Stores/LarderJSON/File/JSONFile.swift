@@ -67,8 +67,10 @@ struct JSONFile: Sendable {
   static func open(_ configuration: JSONFileConfiguration) throws -> JSONFile {
     let fileSystem = configuration.fileSystem
     return try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
-      if configuration.createsFolder {
-        try fileSystem.createDirectories(at: FilePaths.split(configuration.path).directory)
+      let folder = FilePaths.split(configuration.path).directory
+      if configuration.createsFolder { try fileSystem.createDirectories(at: folder) }
+      guard try fileSystem.attributes(at: folder) != nil else {
+        throw configuration.error(.notFound, during: .open, "the folder \(folder) does not exist; make it first")
       }
       let path = try fileSystem.canonicalPath(of: configuration.path)
       // What is no file must not gain a lock either.
@@ -150,9 +152,10 @@ struct JSONFile: Sendable {
   private func parse(_ text: [UInt8], during operation: StoreOperation) throws -> JSONDocument {
     do {
       return try JSONDocument(text)
-    } catch JSONDocument.Problem.damaged(let error) {
+    } catch JSONDocument.Problem.damaged(let error, let key) {
       throw configuration.error(
-        .corrupted, during: operation, "\(path) is damaged at \(error); it was left as it is", underlying: error)
+        .corrupted, during: operation, key: key, "\(path) is damaged at \(error); it was left as it is",
+        underlying: error)
     } catch JSONDocument.Problem.foreign {
       throw configuration.error(
         .unrecognizedFormat, during: operation,

@@ -15,11 +15,12 @@ struct JSONFileConfiguration: Sendable {
 
   /// An error of the store.
   func error(
-    _ code: StoreError.Code, during operation: StoreOperation, _ message: String, underlying: (any Error)? = nil,
-    isRetryable: Bool = false
+    _ code: StoreError.Code, during operation: StoreOperation, key: StoreKey? = nil, _ message: String,
+    underlying: (any Error)? = nil, isRetryable: Bool = false
   ) -> StoreError {
     StoreError(
-      code, during: operation, store: name, message: message, underlying: underlying, isRetryable: isRetryable)
+      code, during: operation, store: name, key: key, message: message, underlying: underlying, isRetryable: isRetryable
+    )
   }
 
   /// Refuses what cannot be the document of a store.

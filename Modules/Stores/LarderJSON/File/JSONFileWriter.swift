@@ -111,7 +111,7 @@ actor JSONFileWriter {
       }
     } catch let error as StoreError where error.code != .ioFailed && error.code != .notPermitted {
       report.findings.append(
-        VerificationReport.Finding(key: nil, place: file.configuration.path, message: error.message))
+        VerificationReport.Finding(key: error.key, place: file.configuration.path, message: error.message))
     }
     return report
   }

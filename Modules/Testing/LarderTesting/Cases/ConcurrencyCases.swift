@@ -73,7 +73,7 @@ extension CaseList {
       try expect("whether \(text(of: final)) is one of the values", values.contains { $0 == final }, equals: true)
       try await expect("the value when settled", trial.settled(store).value(forKey: "k"), equals: final)
     }
-    add(80, "", "a reader sees none or all of a batch", in: .concurrency, checks: .batches) { trial in
+    add(80, "a", "a reader sees none or all of a batch", in: .concurrency, checks: .batches) { trial in
       let keys = (0..<60).map { StoreKey("k\(100 + $0)") }
       let store = try await trial.open(with: keys.map { ($0, SampleValue(integer: 0)) })
       let isDone = Flag()
@@ -108,6 +108,32 @@ extension CaseList {
         try await group.waitForAll()
       }
       try await expect("everything", store, holds: keys.map { ($0, SampleValue(integer: 24)) })
+    }
+    add(80, "b", "the keys of a scan are those of one moment", in: .concurrency, checks: .scans) { trial in
+      let sets = [0, 1].map { set in (0..<40).map { StoreKey("k\(100 + 2 * $0 + set)") } }
+      let store = try await trial.open(with: sets[0].map { ($0, SampleValue(integer: 0)) })
+      let isDone = Flag()
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask {
+          defer { isDone.raise() }
+          for round in 1...24 {
+            var batch: ChangeBatch<SampleValue?> = [.removeAll(.all)]
+            for key in sets[round % 2] { batch.setValue(SampleValue(integer: 0), forKey: key) }
+            try await store.apply(batch)
+            await Task.yield()
+          }
+        }
+        for order in ScanOrder.allCases {
+          group.addTask {
+            repeat {
+              let keys = try await store.keys(in: .all, limit: .max, order: order).sorted()
+              try expect("whether the keys are those of one batch, \(order)", sets.contains(keys), equals: true)
+              await Task.yield()
+            } while !isDone.isRaised
+          }
+        }
+        try await group.waitForAll()
+      }
     }
     add(239, "", "what a write that has returned wrote is seen by every reader", in: .concurrency, checks: .values) {
       trial in

@@ -70,11 +70,16 @@ extension CaseList {
         }
         return try await group.reduce(into: []) { $0 += $1 }
       }
+      try await expect("a write after closing", throws: .closed) {
+        try await store.setValue(SampleValue(key: "refused"), forKey: "refused")
+      }
       try await expect("an operation after closing", throws: .closed) { try await store.contains("start") }
       guard !trial.lacking.contains(.persistence) else { return }
       let reopened = try await trial.open()
       let found = try await reopened.values(forKeys: written)
       try expect("what was written before closing", found, equals: written.map { SampleValue(key: $0) })
+      // Nothing that was refused may have been written all the same.
+      try await expect("how many entries there are", reopened.count(), equals: written.count + 1)
     }
     add(227, "", "synchronizing changes nothing that can be seen", in: .lifecycle, checks: .durability) { trial in
       let store = try await trial.open()

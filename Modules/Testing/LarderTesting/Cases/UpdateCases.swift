@@ -94,8 +94,67 @@ extension CaseList {
       try await expect(
         "the counter after 96 increments", store.value(forKey: "counter"), equals: SampleValue(integer: 96))
     }
+    add(215, "b", "an update is one step against plain writes of its keys", in: .updates, checks: .updates) { trial in
+      let store = try await trial.open(with: [("a", SampleValue(integer: 0)), ("b", SampleValue(integer: 0))])
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for task in 0..<2 {
+          group.addTask {
+            // Each batch leaves both keys equal and higher; so does each update, which must find them equal.
+            for step in 1...30 {
+              let value = SampleValue(integer: Int64(1_000 * (2 * step + task)))
+              try await store.apply([.set("a", value), .set("b", value)])
+              await Task.yield()
+            }
+          }
+          group.addTask {
+            for _ in 0..<30 {
+              let (left, right) = try await store.update(["a", "b"]) { slots in
+                let found = (slots[0] ?? nil, slots[1] ?? nil)
+                let next = SampleValue(integer: (found.0?.integer ?? 0) + 1)
+                slots = [next, next]
+                return found
+              }
+              try expect("the two keys that every write leaves equal", left, equals: right)
+              let written = SampleValue(integer: (left?.integer ?? 0) + 1)
+              let now = try await store.values(forKeys: ["a", "b"])
+              try expect("the two keys behind the update to \(written)", now[0], equals: now[1])
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      let values = try await store.values(forKeys: ["a", "b"])
+      try expect("the two keys at the end", values[0], equals: values[1])
+      try expect("whether they are there", (values[0] ?? nil) != nil, equals: true)
+    }
+    add(215, "c", "an update never puts an old value back over a newer one", in: .updates, checks: .updates) { trial in
+      let store = try await trial.open(withKeys: ["k"])
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask {
+          for step in 1...60 {
+            let value = SampleValue(integer: Int64(step))
+            try await store.setValue(value, forKey: "k")
+            // Nobody else writes another number; an update only marks the one that it finds.
+            let found = (try await store.value(forKey: "k") ?? nil)?.integer
+            try expect("the number last set", found, equals: Int64(step))
+          }
+        }
+        group.addTask {
+          for step in 0..<60 {
+            try await store.update("k") { value in
+              if var marked = value ?? nil {
+                marked.text = "marked \(step)"
+                value = marked
+              }
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+    }
     add(
-      215, "", "an update of several keys is one step against other updates and batches", in: .updates, checks: .updates
+      215, "a", "an update of several keys is one step against other updates and batches", in: .updates,
+      checks: .updates
     ) {
       trial in
       let keys: [StoreKey] = ["a", "b", "c", "d"]

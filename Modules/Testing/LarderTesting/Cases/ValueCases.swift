@@ -107,6 +107,8 @@ extension CaseList {
         try await expect("a value of 2 MiB", store.value(forKey: "k"), equals: value)
         return
       }
+      // A limit that is far above this is no matter for a test: making such a value would take the machine's memory.
+      guard limit < 64 << 20 else { return }
       try await expect("setting a value of \(limit + 1) bytes", throws: .valueTooLarge, key: "k") {
         try await store.setValue(SampleValue(bytes: Data(repeating: 0xA5, count: limit + 1)), forKey: "k")
       }
