@@ -93,6 +93,22 @@ extension CaseList {
         })
     }
     add(
+      118, "f", "a write that has returned is in the files while the store is still open", in: .reopening,
+      checks: .durability, needs: [.persistence, .acknowledgedPersistence]
+    ) { trial in
+      // What a process that is killed leaves is what its files hold at that moment: no closing, no deinitializer.
+      let store = try await trial.open()
+      try await store.setValue(SampleValue("set"), forKey: "a")
+      try await store.apply([.set("b", nil), .set("c", SampleValue("c")), .remove("c")])
+      try await store.update("d") { $0 = SampleValue("updated") }
+      if let copy = try await trial.openCopy() {
+        try await expect(
+          "everything in a copy of the files", copy,
+          holds: [("a", SampleValue("set")), ("b", nil), ("d", SampleValue("updated"))])
+      }
+      try await expect("the number of entries", store.count(), equals: 3)
+    }
+    add(
       126, "", "a second opening is refused, or shares the data", in: .reopening, checks: .lifecycle,
       needs: .persistence
     ) {

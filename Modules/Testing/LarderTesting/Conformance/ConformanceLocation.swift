@@ -47,6 +47,18 @@ public final class ConformanceLocation: Sendable {
     }
   }
 
+  /// Copies what is in the folder of another location into this one's.
+  ///
+  /// - Returns: How many files and folders there were.
+  /// - Throws: What the file system throws.
+  func takeFiles(of other: ConformanceLocation) throws -> Int {
+    let names = try FileManager.default.contentsOfDirectory(atPath: other.folder)
+    for name in names {
+      try FileManager.default.copyItem(atPath: other.path(name), toPath: path(name))
+    }
+    return names.count
+  }
+
   /// Removes the folder and everything in it.
   ///
   /// - Throws: What the file system throws.

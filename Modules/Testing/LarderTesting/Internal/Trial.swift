@@ -83,6 +83,18 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
     return store
   }
 
+  /// Opens a store over a copy of the files at the location, as they are while the first store may still be open.
+  ///
+  /// - Returns: The store, or `nil` where nothing is in files.
+  func openCopy() async throws -> Store? {
+    let copy = try ConformanceLocation()
+    opened.withLock { $0.elsewhere.append(copy) }
+    guard try copy.takeFiles(of: location) > 0 else { return nil }
+    let store = try await opener(copy)
+    opened.withLock { $0.stores.append(store) }
+    return store
+  }
+
   /// Opens the store at the location, and leaves the only reference to it to the caller.
   func openUntracked() async throws -> Store {
     try await opener(location)
