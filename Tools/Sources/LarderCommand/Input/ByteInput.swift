@@ -29,14 +29,16 @@ struct ByteInput: ~Copyable {
   /// Opens a file.
   ///
   /// - Parameter path: The file, or `-` for standard input.
-  /// - Throws: ``CommandFailure`` with ``ExitStatus/noInput``.
+  /// - Throws: ``CommandFailure`` with ``ExitStatus/notPermitted`` or ``ExitStatus/noInput``.
   init(_ path: String) throws {
     isOwned = path != ByteInput.standardInputPath
     name = isOwned ? path : "standard input"
     do throws(SystemError) {
       descriptor = isOwned ? try Descriptor(reading: path) : .standardInput
     } catch {
-      throw CommandFailure(.noInput, "\(path) cannot be opened: \(error.message)", advice: "Check the path.")
+      throw error.isRefusal
+        ? CommandFailure(.notPermitted, "\(path) cannot be opened: \(error.message)", advice: "Check its permissions.")
+        : CommandFailure(.noInput, "\(path) cannot be opened: \(error.message)", advice: "Check the path.")
     }
     totalBytes = descriptor.remainingBytes
   }

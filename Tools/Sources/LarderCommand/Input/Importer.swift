@@ -34,9 +34,11 @@ struct Importer<Store: DataStore> where Store.Value == JSONText {
   /// - Returns: Whether there was a commit.
   /// - Throws: ``BadLine``, with nothing taken; what committing throws.
   mutating func take(_ line: LineSplitter.Line) async throws -> Bool {
-    guard case .text(let text, _) = line else {
+    guard case .text(var text, let number) = line else {
       throw BadLine("it has more than \(LineSplitter.defaultMaximumLength >> 20) MiB")
     }
+    // Some programs put a byte order mark before UTF-8.
+    if number == 1, text.starts(with: [0xEF, 0xBB, 0xBF]) { text = text.dropFirst(3) }
     guard !text.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }) else { return false }
     let entry = try parser.entry(of: text)
     if let maximum = store.information.maximumValueSize, entry.value.bytes.count > maximum {

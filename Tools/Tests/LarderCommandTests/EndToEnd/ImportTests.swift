@@ -29,6 +29,13 @@ import Testing
     }
   }
 
+  @Test func aByteOrderMarkBeforeTheFirstLineIsNoPartOfIt() async throws {
+    let line = "{\"key\":\"a\",\"value\":1}\n"
+    #expect(try await Tool.larder("import", store, input: "\u{FEFF}" + line).status == 0)
+    #expect(try await Tool.larder("export", store) == .done(line))
+    #expect(try await Tool.larder("import", store, input: line + "\u{FEFF}" + line).failed(65, "line 2"))
+  }
+
   @Test func aFieldIsTheKey() async throws {
     let text = #"{"id":7,"name":"x"}"# + "\n" + #"{"id":"seven","n":1e308}"# + "\n"
     #expect(try await Tool.larder("import", store, "--key", "id", input: text).status == 0)
