@@ -21,6 +21,12 @@ import Testing
     AnyDataStore(ForwardingStore(base: AnyDataStore(ForwardingStore(base: MemoryStore<SampleValue?>()))))
   }
 
+  static let shuffled = ConformanceSuite(named: "FaultyStore over MemoryStore", lacking: lacking) { _ in
+    var plan = FaultPlan()
+    plan.schedule(.yields(upTo: 3), probability: 1)
+    return MemoryStore<SampleValue?>().faulty(plan: plan)
+  }
+
   @Test(arguments: bare.cases) func conformsBare(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
@@ -34,6 +40,10 @@ import Testing
   }
 
   @Test(arguments: stacked.cases) func conformsStacked(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: shuffled.cases) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 }

@@ -51,4 +51,13 @@ import Testing
       }
     }
   }
+
+  @Test(arguments: Durability.allCases) func everyHistoryOfThreeSteps(_ durability: Durability) async throws {
+    let trial = HistoryTrial("JSONFileStore, \(durability)") { location in
+      try await JSONFileStore<Int>(
+        path: "/store.json", codec: .json(), durability: durability,
+        fileSystem: location.object { SimulatedFileSystem(seed: 1) })
+    }
+    try await trial.runEveryHistory(upToLength: 3)
+  }
 }

@@ -30,7 +30,8 @@ import Testing
     let failure = try await FileMutantTests.failure(over: fault) { fileSystem in
       try await JSONFileStore<Int>(path: "/store.json", codec: .json(), durability: durability, fileSystem: fileSystem)
     }
-    #expect(failure != nil)
+    let history = try #require(failure).history
+    #expect(history.count < 8, "the history was not made shorter: \(history)")
   }
 
   /// The faults of what a store needs that replaces its file for each change: all, but for writing to a file that is there.
@@ -43,7 +44,8 @@ import Testing
     let failure = try await FileMutantTests.failure(over: fault) { fileSystem in
       try await WholeFileStore<Int>(path: "/store.json", codec: .json(), fileSystem: fileSystem)
     }
-    #expect(failure != nil)
+    let history = try #require(failure).history
+    #expect(history.count < 8, "the history was not made shorter: \(history)")
   }
 
   @Test func aLockThatIsNotTakenIsFound() async throws {

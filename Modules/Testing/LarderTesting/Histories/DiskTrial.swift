@@ -30,7 +30,7 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
   ///   - seed: Decides the histories and what the disk keeps.
   ///   - length: How many steps a history has; 8 unless said.
   /// - Returns: How many times the power was cut.
-  /// - Throws: ``DiskTrialFailure`` with all that is needed to repeat it.
+  /// - Throws: ``DiskTrialFailure`` with all that is needed to repeat it, its history made as short as possible.
   @discardableResult
   public func losePower(cuts: Int, seed: UInt64, length: Int = 8) async throws -> Int {
     try await run(trials: cuts, seed: seed, length: length) { _ in .powerLoss }
@@ -44,7 +44,7 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
   ///   - errorNumbers: The values of `errno` with which operations fail; now and then one does its work only in part.
   ///   - length: How many steps a history has; 8 unless said.
   /// - Returns: How many operations failed.
-  /// - Throws: ``DiskTrialFailure`` with all that is needed to repeat it.
+  /// - Throws: ``DiskTrialFailure`` with all that is needed to repeat it, its history made as short as possible.
   @discardableResult
   public func fail(faults: Int, seed: UInt64, errorNumbers: [Int32], length: Int = 8) async throws -> Int {
     try await run(trials: faults, seed: seed, length: length) { generator in
@@ -61,15 +61,36 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
     var count = 0
     while count < trials {
       let history = HistoryStep.writingHistory(length: length, using: &generator)
-      // Once without any fault: it must go well, and it tells how many operations there are.
-      let operationCount = try await repeatTrial(history, seed: generator.next(), fault: nil)
-      for operation in 1...max(1, operationCount) {
-        _ = try await repeatTrial(
-          history, seed: generator.next(), fault: (fault: fault(&generator), operation: operation))
-        count += 1
+      do {
+        // Once without any fault: it must go well, and it tells how many operations there are.
+        let operationCount = try await repeatTrial(history, seed: generator.next(), fault: nil)
+        for operation in 1...max(1, operationCount) {
+          _ = try await repeatTrial(
+            history, seed: generator.next(), fault: (fault: fault(&generator), operation: operation))
+          count += 1
+        }
+      } catch let failure as DiskTrialFailure {
+        var shrinker = HistoryShrinker(history, attempts: 100)
+        throw try await shrinker.shrink(failure) { try await self.failure(of: $0, like: failure) }
       }
     }
     return count
+  }
+
+  /// Runs a history with the fault of another failure, at every operation in turn: a shorter history has fewer.
+  private func failure(
+    of history: [HistoryStep], like other: DiskTrialFailure
+  ) async throws -> DiskTrialFailure? {
+    do {
+      let operationCount = try await repeatTrial(history, seed: other.seed, fault: nil)
+      guard let fault = other.fault?.fault else { return nil }
+      for operation in 1...max(1, operationCount) {
+        _ = try await repeatTrial(history, seed: other.seed, fault: (fault: fault, operation: operation))
+      }
+      return nil
+    } catch let failure as DiskTrialFailure {
+      return failure
+    }
   }
 
   /// Runs one history with at most one fault.

@@ -3,7 +3,7 @@ public struct DiskTrialFailure: Error, CustomStringConvertible {
   /// The name of the store.
   public let store: String
 
-  /// The steps that were run.
+  /// The steps that lead to it, as few as were found.
   public let history: [HistoryStep]
 
   /// What decided what the disk kept.

@@ -32,7 +32,7 @@ extension HistoryStep {
     length: Int, lacking: StoreAbilities, using generator: inout SeededGenerator
   ) -> [HistoryStep] {
     (0..<length).map { _ in
-      guard Bool.random(using: &generator) else { return readingStep(using: &generator) }
+      guard Bool.random(using: &generator) else { return harmlessStep(using: &generator) }
       let step = writingStep(using: &generator)
       return step.isPossible(lacking: lacking) ? step : .abandon(distinctKeys(using: &generator))
     }
@@ -60,16 +60,18 @@ extension HistoryStep {
     }
   }
 
-  private static func readingStep(using generator: inout SeededGenerator) -> HistoryStep {
+  /// A step that changes nothing.
+  private static func harmlessStep(using generator: inout SeededGenerator) -> HistoryStep {
     let order = Bool.random(using: &generator) ? ScanOrder.ascending : .descending
     let limit = Bool.random(using: &generator) ? Int.max : Int.random(in: 0...4, using: &generator)
-    return switch Int.random(in: 0..<8, using: &generator) {
+    return switch Int.random(in: 0..<9, using: &generator) {
     case 0..<2: .value(key(using: &generator))
     case 2: .values((0..<Int.random(in: 0...6, using: &generator)).map { _ in key(using: &generator) })
     case 3: .contains(key(using: &generator))
     case 4: .entries(range(using: &generator), limit: limit, order)
     case 5: .keys(range(using: &generator), limit: limit, order)
     case 6: .count(range(using: &generator))
+    case 7: .abandon(distinctKeys(using: &generator))
     default: .pages(range(using: &generator), size: Int.random(in: 1...3, using: &generator), order)
     }
   }

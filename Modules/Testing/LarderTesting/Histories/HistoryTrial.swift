@@ -83,9 +83,7 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
     var run = Run(rest: history[...])
     var message: String?
     do {
-      repeat {
-        try await runUntilClosed(&run, at: location)
-      } while !run.rest.isEmpty
+      while try await !reachesEnd(&run, at: location) {}
     } catch {
       message = run.message(about: error)
     }
@@ -97,19 +95,22 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
   /// Opens the store and runs steps up to one after which it is to be opened anew, or to the end.
   ///
   /// The only reference to the store is here, so returning without closing it drops it.
-  private func runUntilClosed(_ run: inout Run, at location: ConformanceLocation) async throws {
+  ///
+  /// - Returns: Whether that was the end.
+  private func reachesEnd(_ run: inout Run, at location: ConformanceLocation) async throws -> Bool {
     let store = try await open(location)
     while let step = run.rest.first {
       let result = try await step.run(on: store)
       try run.expect(result, of: step)
       run.advance(over: step)
-      if step == .reopen { return try await store.close() }
-      if step == .die { return }
+      if step == .reopen { try await store.close() }
+      if step == .reopen || step == .die { return false }
     }
     for step in [HistoryStep.entries(.all, limit: .max, .ascending), .values(HistoryStep.keys), .count(.all)] {
       try run.expect(try await step.run(on: store), of: step)
     }
     try await store.close()
+    return true
   }
 
   /// How far a history has been run, and what the model holds.

@@ -1,0 +1,64 @@
+import Larder
+import LarderTesting
+import Testing
+
+@Suite struct ConcurrencyTrialTests {
+  private func trial(of fault: HistoryFault?) -> ConcurrencyTrial<HistoryMutantStore> {
+    ConcurrencyTrial(fault?.rawValue ?? "no fault") { _ in
+      try HistoryMutantStore(disk: RecordDisk(), fault: fault)
+    }
+  }
+
+  @Test func aStoreWithoutAFaultPasses() async throws {
+    try await trial(of: nil).run(rounds: 50, seed: SeededGenerator.seedOfProcess)
+    try await trial(of: nil).run(rounds: 2, seed: SeededGenerator.seedOfProcess, tasks: 8, length: 40)
+  }
+
+  @Test(arguments: HistoryFault.concurrent) func everyFaultIsFound(_ fault: HistoryFault) async throws {
+    let failure = try await #require(throws: ConcurrencyTrialFailure.self) {
+      try await trial(of: fault).run(rounds: 500, seed: SeededGenerator.seedOfProcess)
+    }
+    let violation = try #require(failure.violation)
+    #expect(!violation.isLinearizable)
+    #expect(failure.store == fault.rawValue && failure.seed == SeededGenerator.seedOfProcess)
+    #expect(failure.description.contains(violation.description))
+  }
+
+  @Test func errorsAreFailuresUnlessTheyAreExpected() async throws {
+    let trial = ConcurrencyTrial("failing") { _ in
+      let store = MemoryStore<Int>().faulty()
+      store.schedule(.error(.ioFailed), on: .apply)
+      return store
+    }
+    let failure = try await #require(throws: ConcurrencyTrialFailure.self) { try await trial.run(rounds: 1, seed: 1) }
+    #expect(failure.violation == nil)
+    #expect(failure.message.contains("ioFailed"))
+  }
+
+  /// A store that fails now and then, each time with a true outcome.
+  private func failingStore(seed: UInt64) -> FaultyStore<MemoryStore<Int>> {
+    var plan = FaultPlan(seed: seed)
+    plan.schedule(.yields(upTo: 2), probability: 1)
+    for operation in [StoreOperation.apply, .update] {
+      plan.schedule(.error(.full), on: operation, probability: 0.1)
+      plan.schedule(.error(.ioFailed, outcome: .unknown), on: operation, probability: 0.1)
+      plan.schedule(.error(.ioFailed, .after), on: operation, probability: 0.1)
+    }
+    plan.schedule(.error(.ioFailed), on: .value, probability: 0.1)
+    return MemoryStore<Int>().faulty(plan: plan)
+  }
+
+  @Test func whatFailsMayHaveTakenEffectOrNotAsTheErrorSays() async throws {
+    let trial = ConcurrencyTrial("failing", mayFail: true) { _ in failingStore(seed: SeededGenerator.seedOfProcess) }
+    try await trial.run(rounds: 30, seed: SeededGenerator.seedOfProcess)
+  }
+
+  @Test func anErrorThatLiesIsFound() async throws {
+    let trial = ConcurrencyTrial("lying", mayFail: true) { _ in
+      TruthlessStore(base: failingStore(seed: SeededGenerator.seedOfProcess))
+    }
+    await #expect(throws: ConcurrencyTrialFailure.self) {
+      try await trial.run(rounds: 100, seed: SeededGenerator.seedOfProcess)
+    }
+  }
+}
