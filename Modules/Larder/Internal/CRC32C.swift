@@ -34,9 +34,12 @@ package enum CRC32C {
         var word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
         word ^= UInt64(checksum)
         checksum = 0
-        for table in stride(from: 7, through: 0, by: -1) {
-          checksum ^= tables[table * 256 + Int(word & 0xFF)]
+        // Not a `for` loop: in a debug build it looks up types under a lock of the whole process, for each byte.
+        var table = 7 * 256
+        while table >= 0 {
+          checksum ^= tables[table + Int(word & 0xFF)]
           word >>= 8
+          table -= 256
         }
         index += 8
       }
