@@ -3,13 +3,18 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
+# How many power cuts, random histories of each case and killed imports `make soak` runs.
+CUTS ?= 1000000
+ROUNDS ?= 1000
+KILLS ?= 200
+
 # The folder that `make demo` catalogues; empty for a large one that is there anyway.
 DATA ?=
 
 # What the lines of `make bench-ratios` must have in their names; empty for all of them.
 ONLY ?=
 
-.PHONY: help set-up set-up-build test demo tool bench bench-ratios format lint clean
+.PHONY: help set-up set-up-build test test-thread soak demo tool bench bench-ratios format lint clean
 
 help: ## List what there is to make.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +30,15 @@ test: set-up ## Run every test, those of the nested packages too, and prove what
 	swift test --package-path Tools
 	swift test --package-path Examples
 	Scripts/prove-isolation
+
+test-thread: set-up ## Run the tests with the thread sanitizer, which finds data races.
+	LARDER_CUTS=500 swift test --sanitize=thread --scratch-path .build-tsan
+
+# Half of the cuts for each of the two durabilities. Release builds, with what `@testable` needs.
+soak: set-up ## Look for broken promises for long; LARDER_SEED=…, CUTS=…, ROUNDS=…, KILLS=… to choose what is run.
+	LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_ROUNDS=$(ROUNDS) swift test --configuration release -Xswiftc -enable-testing \
+	  --filter 'Conformance|DiskTests|WholeFileStoreTests'
+	LARDER_KILL_ROUNDS=$(KILLS) swift test --package-path Tools --filter KillTests
 
 demo: set-up-build ## Catalogue a tree of real files; DATA=/some/folder for another one.
 	swift build --package-path Examples --configuration release --product FileCatalog
@@ -49,4 +63,4 @@ lint: ## Check every Swift file against .swift-format.
 	@Scripts/swift-files | xargs -0 swift format lint --strict --parallel
 
 clean: ## Remove everything that was built.
-	rm -rf .build Tools/.build Examples/.build Benchmarks/.build
+	rm -rf .build .build-tsan Tools/.build Examples/.build Benchmarks/.build

@@ -25,7 +25,9 @@ let package = Package(
     .target(name: "LarderJSON", dependencies: ["Larder", "LarderFiles"], path: "Modules/Stores/LarderJSON"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
 
-    .testTarget(name: "LarderTests", dependencies: ["Larder", "LarderTesting"]),
+    // All test targets become one program, so it serves them all.
+    .target(name: "ThreadSanitizerMutex", path: "Tests/ThreadSanitizerMutex"),
+    .testTarget(name: "LarderTests", dependencies: ["Larder", "LarderTesting", "ThreadSanitizerMutex"]),
     .testTarget(name: "LarderFilesTests", dependencies: ["LarderFiles", "LarderTesting"]),
     .testTarget(name: "LarderJSONTests", dependencies: ["LarderJSON", "LarderFiles", "LarderTesting"]),
     .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),

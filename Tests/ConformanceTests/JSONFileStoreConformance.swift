@@ -21,6 +21,11 @@ import Testing
       try await JSONFileStore<SampleValue?>(path: location.path("store.json"), durability: .buffered))
   }
 
+  static let simulated = ConformanceSuite(named: "JSONFileStore on a simulated disk") { location in
+    let disk = location.object { SimulatedFileSystem(seed: SeededGenerator.seedOfProcess) }
+    return try await JSONFileStore<SampleValue?>(path: "/store.json", codec: .json(), fileSystem: disk)
+  }
+
   @Test(arguments: synced.cases) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
@@ -34,6 +39,10 @@ import Testing
   }
 
   @Test(arguments: erasedBuffered.cases) func conformsErasedBuffered(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: simulated.cases) func conformsOnASimulatedDisk(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 }
