@@ -5,7 +5,7 @@ import PackageDescription
 // A dependant resolves and builds only what it asks for:
 //
 // - A module that needs another package or a C library stands behind a trait of this manifest, off unless asked for.
-//   `Larder`, `LarderFiles`, `LarderJSON` and `LarderTesting` need neither, so there is no trait yet.
+//   With its trait off such a module is empty but for declarations that say which trait is missing.
 // - The command-line tool, the examples and the benchmarks are nested packages with manifests of their own.
 //
 // `Scripts/prove-isolation` holds this manifest to that.
@@ -17,21 +17,47 @@ let package = Package(
     .library(name: "Larder", targets: ["Larder"]),
     .library(name: "LarderFiles", targets: ["LarderFiles"]),
     .library(name: "LarderJSON", targets: ["LarderJSON"]),
+    .library(name: "LarderLMDB", targets: ["LarderLMDB"]),
+    .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
+  ],
+  traits: [
+    .trait(name: "LMDB", description: "The module LarderLMDB, which needs the C library LMDB.")
   ],
   targets: [
     .target(name: "Larder", path: "Modules/Larder"),
     .target(name: "LarderFiles", dependencies: ["Larder"], path: "Modules/Files/LarderFiles"),
     .target(name: "LarderJSON", dependencies: ["Larder", "LarderFiles"], path: "Modules/Stores/LarderJSON"),
+    .systemLibrary(
+      name: "CLMDB", path: "Modules/SystemLibraries/CLMDB", pkgConfig: "lmdb",
+      providers: [.apt(["liblmdb-dev"]), .brew(["lmdb"])]),
+    .target(
+      name: "LarderLMDB",
+      dependencies: [
+        "Larder", "LarderFiles", "LarderCBOR", .target(name: "CLMDB", condition: .when(traits: ["LMDB"])),
+      ],
+      path: "Modules/Stores/LarderLMDB"),
+    .target(name: "LarderCBOR", dependencies: ["Larder"], path: "Modules/Codecs/LarderCBOR"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
+
+    .target(name: "TestSupport", dependencies: ["Larder"], path: "Tests/TestSupport"),
 
     // All test targets become one program, so it serves them all.
     .target(name: "ThreadSanitizerMutex", path: "Tests/ThreadSanitizerMutex"),
-    .testTarget(name: "LarderTests", dependencies: ["Larder", "LarderTesting", "ThreadSanitizerMutex"]),
+    .testTarget(name: "LarderTests", dependencies: ["Larder", "LarderTesting", "TestSupport", "ThreadSanitizerMutex"]),
     .testTarget(name: "LarderFilesTests", dependencies: ["LarderFiles", "LarderTesting"]),
-    .testTarget(name: "LarderJSONTests", dependencies: ["LarderJSON", "LarderFiles", "LarderTesting"]),
+    .testTarget(name: "LarderJSONTests", dependencies: ["LarderJSON", "LarderFiles", "LarderTesting", "TestSupport"]),
+    .testTarget(
+      name: "LarderLMDBTests",
+      dependencies: [
+        "LarderLMDB", "LarderCBOR", "LarderFiles", "LarderTesting", "TestSupport",
+        .target(name: "CLMDB", condition: .when(traits: ["LMDB"])),
+      ]),
+    .testTarget(name: "LarderCBORTests", dependencies: ["LarderCBOR", "LarderTesting"]),
     .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),
-    .testTarget(name: "ConformanceTests", dependencies: ["LarderTesting", "LarderJSON", "LarderFiles"]),
+    .testTarget(
+      name: "ConformanceTests",
+      dependencies: ["LarderTesting", "LarderCBOR", "LarderJSON", "LarderLMDB", "LarderFiles"]),
   ],
   swiftLanguageModes: [.v6]
 )

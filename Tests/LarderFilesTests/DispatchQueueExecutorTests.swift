@@ -24,7 +24,7 @@ import Testing
 
   @Test func runsClosuresAndHandsOnWhatTheyThrow() async throws {
     let executor = DispatchQueueExecutor(label: "test")
-    #expect(try await executor.run { 7 } == 7)
+    #expect(await executor.run { 7 } == 7)
     await #expect(throws: Failed.self) { try await executor.run { throw Failed() } }
   }
 
@@ -33,7 +33,7 @@ import Testing
     let executor = DispatchQueueExecutor(label: "test")
     for _ in 0..<2_000 {
       weak var resource: Resource?
-      resource = try await executor.run { Resource() }
+      resource = await executor.run { Resource() }
       #expect(resource == nil)
     }
   }
@@ -44,7 +44,7 @@ import Testing
     let count = 4 * ProcessInfo.processInfo.activeProcessorCount
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<count {
-        group.addTask { try await DispatchQueueExecutor(label: "test").run { gate.wait() } }
+        group.addTask { await DispatchQueueExecutor(label: "test").run { gate.wait() } }
       }
       group.addTask { for _ in 0..<count { gate.signal() } }
       try await group.waitForAll()

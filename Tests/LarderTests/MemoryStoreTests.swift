@@ -1,5 +1,6 @@
 import Larder
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite struct MemoryStoreTests {
@@ -150,7 +151,7 @@ import Testing
 
   // MARK: Values that call the store
 
-  @Test(.timeLimit(.minutes(1))) func aValueMayCallTheStoreWhileItIsDestroyed() throws {
+  @Test(.timeLimit(.minutes(10))) func aValueMayCallTheStoreWhileItIsDestroyed() throws {
     let store = MemoryStore<Caller>()
     let calls = Counter()
     func batch(_ keys: StoreKey...) -> ChangeBatch<Caller> {

@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderTesting
+import TestSupport
 import Testing
 
 @Suite struct StoreKeyComponentsTests {

@@ -1,5 +1,6 @@
 import Larder
 import LarderTesting
+import TestSupport
 import Testing
 
 @Suite struct StoreKeysTests {

@@ -59,6 +59,9 @@ public struct AppendLog: Sendable {
     }
     do throws(FileError) {
       try file.truncate(to: size)
+      // What failed may have been written all the same, and stand there again after power loss.
+      try file.synchronizeThroughInterruptions()
+      durableSize = size
     } catch {
       failure = error
     }

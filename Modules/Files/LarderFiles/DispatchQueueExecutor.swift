@@ -24,17 +24,20 @@ public final class DispatchQueueExecutor: SerialExecutor {
   ///
   /// - Parameter body: Work that may block.
   /// - Throws: What `body` throws.
-  public func run<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
-    try await withCheckedThrowingContinuation { continuation in
+  public func run<Result: Sendable, Failure: Error>(
+    _ body: @escaping @Sendable () throws(Failure) -> Result
+  ) async throws(Failure) -> Result {
+    let result: Swift.Result<Result, Failure> = await withCheckedContinuation { continuation in
       queue.async {
         // The result is handed on and not kept until the closure ends: what it holds, such as a lock, is let go when the
         // caller lets it go.
-        do {
-          continuation.resume(returning: try body())
+        do throws(Failure) {
+          continuation.resume(returning: .success(try body()))
         } catch {
-          continuation.resume(throwing: error)
+          continuation.resume(returning: .failure(error))
         }
       }
     }
+    return try result.get()
   }
 }

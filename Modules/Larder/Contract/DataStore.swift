@@ -120,8 +120,8 @@ public protocol DataStore<Value>: Sendable {
 
   /// Waits for running operations, makes everything written durable, and gives up what the store holds.
   ///
-  /// Closing again does nothing; every other operation afterwards throws ``StoreError/Code/closed``. Closing a decorator
-  /// closes its base. It ignores cancellation.
+  /// Closing again does nothing; every other operation afterwards throws ``StoreError/Code/closed``, in a cancelled task
+  /// too; arguments that make no sense may be refused first. Closing a decorator closes its base. It ignores cancellation.
   ///
   /// - Throws: ``StoreError``: `ioFailed`; `full`. The store is closed all the same.
   func close() async throws

@@ -11,6 +11,7 @@ public struct StoreEntry<Value> {
   /// - Parameters:
   ///   - key: The key.
   ///   - value: The value.
+  @inlinable
   public init(key: StoreKey, value: Value) {
     self.key = key
     self.value = value

@@ -1,6 +1,6 @@
 /// The checks of arguments that every store makes before it touches anything.
 extension StoreInformation {
-  /// Refuses a key that has no byte or more than ``StoreKey/maximumLength``.
+  /// Refuses a key that has no byte or more than ``maximumKeyLength``.
   ///
   /// - Parameters:
   ///   - key: The key.
@@ -8,10 +8,10 @@ extension StoreInformation {
   /// - Throws: ``StoreError`` with ``StoreError/Code/invalidKey``.
   public func check(_ key: StoreKey, for operation: StoreOperation) throws {
     let count = key.count
-    guard count == 0 || count > StoreKey.maximumLength else { return }
+    guard count == 0 || count > maximumKeyLength else { return }
     let message =
       count == 0
-      ? "a key has at least one byte" : "a key has at most \(StoreKey.maximumLength) bytes, this one has \(count)"
+      ? "a key has at least one byte" : "a key has at most \(maximumKeyLength) bytes, this one has \(count)"
     throw StoreError(.invalidKey, during: operation, store: name, key: key, message: message)
   }
 

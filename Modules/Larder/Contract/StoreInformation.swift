@@ -17,6 +17,9 @@ public struct StoreInformation: Sendable {
   /// Who may have the same data open at the same time.
   public var sharing: Sharing
 
+  /// The most bytes that a key may have: ``StoreKey/maximumLength``, less for a view that puts something before its keys.
+  public var maximumKeyLength: Int
+
   /// The most bytes that an encoded value may have, or `nil` where only memory and disk limit it.
   public var maximumValueSize: Int?
 
@@ -31,18 +34,21 @@ public struct StoreInformation: Sendable {
   ///   - name: What the store is called in errors, reports and logs. It should name no secret.
   ///   - acknowledgement: What it means that a write has returned.
   ///   - sharing: Who may have the same data open at the same time.
+  ///   - maximumKeyLength: The most bytes that a key may have; ``StoreKey/maximumLength`` unless it is less.
   ///   - maximumValueSize: The most bytes that an encoded value may have; `nil`, the default, for no such limit.
   ///   - maintenance: Statistics, verification, compaction and backup; `nil`, the default, where there are none.
   public init(
     name: String,
     acknowledgement: Acknowledgement,
     sharing: Sharing,
+    maximumKeyLength: Int = StoreKey.maximumLength,
     maximumValueSize: Int? = nil,
     maintenance: (any StoreMaintenance)? = nil
   ) {
     self.name = name
     self.acknowledgement = acknowledgement
     self.sharing = sharing
+    self.maximumKeyLength = min(maximumKeyLength, StoreKey.maximumLength)
     self.maximumValueSize = maximumValueSize
     self.maintenance = maintenance
   }

@@ -17,12 +17,26 @@ public protocol StoreMaintenance: Sendable {
 
   /// Gives back the space of what was overwritten and removed.
   ///
-  /// - Throws: ``StoreError``: `closed`; `ioFailed`; `full`.
+  /// - Throws: ``StoreError``: `unsupported` where the kind of store has nothing to give back; `closed`; `ioFailed`;
+  ///   `full`.
   func compact() async throws
 
   /// Writes a complete copy of the store, as it is at one moment, that can be opened as a store of the same kind.
   ///
-  /// - Parameter path: Where the copy goes. Nothing may be there yet.
+  /// - Parameters:
+  ///   - path: Where the copy goes. Nothing may be there yet.
+  ///   - compacting: Whether the copy leaves out free space that the store keeps, which may take longer. The copies of a
+  ///     store that keeps none are compact either way.
   /// - Throws: ``StoreError``: `invalidArgument` where something is at `path` already; `closed`; `ioFailed`; `full`.
-  func backup(to path: String) async throws
+  func backup(to path: String, compacting: Bool) async throws
+}
+
+extension StoreMaintenance {
+  /// Writes a complete copy of the store, free space included; see ``backup(to:compacting:)``.
+  ///
+  /// - Parameter path: Where the copy goes. Nothing may be there yet.
+  /// - Throws: As ``backup(to:compacting:)``.
+  public func backup(to path: String) async throws {
+    try await backup(to: path, compacting: false)
+  }
 }

@@ -38,7 +38,7 @@ public struct StoreOperation: RawRepresentable, Sendable, Hashable {
   public static let verify = StoreOperation(rawValue: "verify")
   /// ``StoreMaintenance/compact()``.
   public static let compact = StoreOperation(rawValue: "compact")
-  /// ``StoreMaintenance/backup(to:)``.
+  /// ``StoreMaintenance/backup(to:compacting:)``.
   public static let backup = StoreOperation(rawValue: "backup")
   /// Reading the components of a key.
   public static let decodeKey = StoreOperation(rawValue: "decodeKey")

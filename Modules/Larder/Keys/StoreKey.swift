@@ -28,12 +28,12 @@ public struct StoreKey: Sendable {
   // The first 23 bytes, padded with zeros, as three big-endian words; the last byte is the length, or the overflow mark.
   // So the words, compared as integers, order keys as bytes do: the padding sorts first, and where a padded zero meets a
   // real one the length decides. A key has exactly one representation, so that equal keys have equal words.
-  private var word0: UInt64
-  private var word1: UInt64
-  private var word2: UInt64
+  @usableFromInline var word0: UInt64
+  @usableFromInline var word1: UInt64
+  @usableFromInline var word2: UInt64
 
   /// Every byte of a key that does not fit inline.
-  private var overflow: [UInt8]?
+  @usableFromInline var overflow: [UInt8]?
 
   /// Makes a key of a copy of the bytes in a buffer.
   ///
@@ -84,6 +84,7 @@ public struct StoreKey: Sendable {
   }
 
   /// The number of bytes.
+  @inlinable
   public var count: Int {
     overflow?.count ?? Int(word2 & 0xFF)
   }
@@ -112,6 +113,7 @@ public struct StoreKey: Sendable {
   /// - Parameter body: Reads the bytes; the pointer is valid only during the call.
   /// - Returns: What `body` returns.
   /// - Throws: What `body` throws.
+  @inlinable
   public func withUnsafeBytes<Result, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {

@@ -74,11 +74,11 @@ public final class MemoryStore<Value: Sendable>: DataStore {
   /// - Throws: ``StoreError``: `invalidKey`; `closed`. `CancellationError` where the task was cancelled before.
   public func apply(_ changes: ChangeBatch<Value>) throws {
     try information.check(changes)
-    try Task.checkCancellation()
     // Displaced values are released here, outside the lock: their deinitializers may call the store.
     var displaced: [Value] = []
     try state.withLock { state in
       guard !state.isClosed else { throw information.closedError(for: .apply) }
+      try Task.checkCancellation()
       for change in changes.changes {
         state.map.apply(change, displacing: &displaced)
       }
@@ -94,11 +94,11 @@ public final class MemoryStore<Value: Sendable>: DataStore {
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) throws -> Result {
     try information.check(updateOf: keys)
-    try Task.checkCancellation()
     var displaced: [Value] = []
     var slots: [Value?] = []
     return try state.withLock { state in
       guard !state.isClosed else { throw information.closedError(for: .update) }
+      try Task.checkCancellation()
       slots = keys.map { state.map[$0] }
       let result = try body(&slots)
       try information.check(slotCount: slots.count, forUpdateOf: keys)

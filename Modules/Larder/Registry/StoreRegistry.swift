@@ -28,6 +28,15 @@ public struct StoreRegistry: Sendable {
     providersByScheme.values.sorted { $0.scheme < $1.scheme }
   }
 
+  /// The name of the codec that a store was written with; for a new one, of the codec that suits its kind.
+  ///
+  /// - Parameter url: The scheme and the place.
+  /// - Throws: ``StoreError``: `unsupported` where no kind of store has the scheme; what the store throws on opening.
+  public func codecName(of url: StoreURL) async throws -> String {
+    let provider = try provider(for: url)
+    return try await provider.codecName(of: url) ?? provider.defaultCodecName
+  }
+
   /// Opens a store by the text of its URL.
   ///
   /// - Parameters:
@@ -52,12 +61,14 @@ public struct StoreRegistry: Sendable {
   public func open<Value: Sendable>(
     _ url: StoreURL, codec: some Codec<Value>, options: StoreOptions = StoreOptions()
   ) async throws -> AnyDataStore<Value> {
-    guard let provider = providersByScheme[url.scheme] else {
-      let known = providers.map { "\($0.scheme):" }.joined(separator: ", ")
-      throw StoreError(
-        .unsupported, during: .open, store: url.description,
-        message: "no kind of store has the scheme \(url.scheme):, there is \(known.isEmpty ? "none" : known)")
-    }
-    return try await provider.open(url, codec: codec, options: options)
+    try await provider(for: url).open(url, codec: codec, options: options)
+  }
+
+  private func provider(for url: StoreURL) throws -> any StoreProvider {
+    if let provider = providersByScheme[url.scheme] { return provider }
+    let known = providers.map { "\($0.scheme):" }.joined(separator: ", ")
+    throw StoreError(
+      .unsupported, during: .open, store: url.description,
+      message: "no kind of store has the scheme \(url.scheme):, there is \(known.isEmpty ? "none" : known)")
   }
 }

@@ -1,11 +1,11 @@
-import Larder
-import Testing
+package import Larder
+package import Testing
 
 /// Expects that a closure throws a ``StoreError`` of a code.
 ///
 /// - Returns: The error, for further expectations.
 @discardableResult
-func expectStoreError<Result>(
+package func expectStoreError<Result>(
   _ code: StoreError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Result
 ) -> StoreError? {
   let error = #expect(throws: StoreError.self, sourceLocation: sourceLocation) { _ = try body() }
@@ -17,7 +17,7 @@ func expectStoreError<Result>(
 ///
 /// - Returns: The error, for further expectations.
 @discardableResult
-func expectStoreError<Result>(
+package func expectStoreError<Result>(
   _ code: StoreError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Result
 ) async -> StoreError? {
   let error = await #expect(throws: StoreError.self, sourceLocation: sourceLocation) { _ = try await body() }

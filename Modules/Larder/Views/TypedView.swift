@@ -1,0 +1,228 @@
+/// A part of a store of bytes, seen as a store of values of one type.
+///
+/// Several types live in one store, each under a prefix of its own:
+///
+/// ```swift
+/// let users = bytes.typed(User.self, prefix: "user/", codec: .json())
+/// let sessions = bytes.typed(Session.self, prefix: "session/", codec: .json())
+/// try await users.setValue(ada, forKey: "7")          // stored as "user/7"
+/// ```
+///
+/// A view sees the keys that begin with its prefix, without it, and nothing else: `removeAll()` removes those. No prefix
+/// should begin with another. What a store of bytes does not keep is which codec wrote a value: that is for the program
+/// to know.
+///
+/// A view keeps nothing itself. It costs a copy of each value's bytes beside the codec. It closes the store below it, and all
+/// other views with it.
+public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.Value == [UInt8] {
+  /// The store of bytes.
+  public let base: Base
+
+  /// What stands before each key in the store of bytes.
+  public let prefix: StoreKey
+
+  private let codec: any Codec<Value>
+
+  /// The reads whose values are still being decoded when the store below has done its part.
+  private let reads = RunningOperations()
+
+  /// Makes a view of a store.
+  ///
+  /// - Parameters:
+  ///   - base: The store of bytes.
+  ///   - prefix: What stands before each key; nothing unless given. Keys are shorter by its length.
+  ///   - codec: Turns values into bytes and back.
+  public init(_ base: Base, prefix: StoreKey = "", codec: some Codec<Value>) {
+    self.base = base
+    self.prefix = prefix
+    self.codec = codec
+  }
+
+  /// What the store below says of itself, and the name of the view: its own and the prefix.
+  public var information: StoreInformation {
+    var information = base.information
+    if !prefix.isEmpty {
+      information.name += "/\(prefix.string ?? prefix.description)"
+      information.maximumKeyLength = max(0, information.maximumKeyLength - prefix.count)
+    }
+    if let maintenance = information.maintenance {
+      information.maintenance = TypedViewMaintenance(view: self, base: maintenance)
+    }
+    return information
+  }
+
+  // MARK: Reading
+
+  /// Reads the value of one key; see ``DataStore/value(forKey:)``.
+  public func value(forKey key: StoreKey) async throws -> Value? {
+    let storedKey = try storedKey(key, for: .value)
+    return try await reading(for: .value) {
+      let bytes = try await seen { try await base.value(forKey: storedKey) }
+      return try bytes.map { try decode($0, forKey: key, during: .value) }
+    }
+  }
+
+  /// Reads the values of several keys as they are at one moment; see ``DataStore/values(forKeys:)``.
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
+    try information.check(keys, for: .values)
+    return try await reading(for: .values) {
+      let values = try await seen { try await base.values(forKeys: keys.map(storedKey)) }
+      return try zip(keys, values).map { key, bytes in try bytes.map { try decode($0, forKey: key, during: .values) } }
+    }
+  }
+
+  /// Reads the first entries of a range; see ``DataStore/entries(in:limit:order:)``.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
+    try await reading(for: .entries) {
+      let entries = try await seen { try await base.entries(in: storedRange(range), limit: limit, order: order) }
+      return try entries.map { entry in
+        let key = ownKey(entry.key)
+        return StoreEntry(key: key, value: try decode(entry.value, forKey: key, during: .entries))
+      }
+    }
+  }
+
+  /// Reads the first keys of a range; see ``DataStore/keys(in:limit:order:)``.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try await seen { try await base.keys(in: storedRange(range), limit: limit, order: order).map(ownKey) }
+  }
+
+  /// Counts the entries of a range; see ``DataStore/count(in:)``.
+  public func count(in range: KeyRange) async throws -> Int {
+    try await seen { try await base.count(in: storedRange(range)) }
+  }
+
+  // MARK: Writing
+
+  /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try information.check(changes)
+    let batch = ChangeBatch(
+      try changes.changes.map { change -> Change<[UInt8]> in
+        switch change {
+        case .set(let key, let value): .set(storedKey(key), try encode(value, forKey: key, during: .apply))
+        case .remove(let key): .remove(storedKey(key))
+        case .removeAll(let range): .removeAll(storedRange(range))
+        }
+      })
+    try await seen { try await base.apply(batch) }
+  }
+
+  /// Reads, changes and writes back the values of some keys as one step; see ``DataStore/update(_:_:)``.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    let information = information
+    try information.check(updateOf: keys)
+    do {
+      return try await seen {
+        try await base.update(keys.map(storedKey)) { slots in
+          do {
+            var values = try zip(keys, slots).map { key, bytes in
+              try bytes.map { try decode($0, forKey: key, during: .update) }
+            }
+            let result = try body(&values)
+            try information.check(slotCount: values.count, forUpdateOf: keys)
+            slots = try zip(keys, values).map { key, value in
+              try value.map { try encode($0, forKey: key, during: .update) }
+            }
+            return result
+          } catch {
+            throw PassedError(error: error)
+          }
+        }
+      }
+    } catch let passed as PassedError {
+      throw passed.error
+    }
+  }
+
+  /// Makes everything written before durable, in all of the store below.
+  public func synchronize() async throws {
+    try await seen { try await base.synchronize() }
+  }
+
+  /// Closes the store below, and all other views of it with it.
+  public func close() async throws {
+    await reads.close()
+    try await seen { try await base.close() }
+  }
+
+  // MARK: Keys
+
+  /// An error from inside an update, which the store below hands on as it is: it does not speak of that store's keys.
+  private struct PassedError: Error {
+    let error: any Error
+  }
+
+  private func storedKey(_ key: StoreKey, for operation: StoreOperation) throws -> StoreKey {
+    if key.isEmpty || key.count + prefix.count > StoreKey.maximumLength { try information.check(key, for: operation) }
+    return storedKey(key)
+  }
+
+  private func storedKey(_ key: StoreKey) -> StoreKey {
+    prefix.isEmpty ? key : StoreKey(bytes: prefix.bytes + key.bytes)
+  }
+
+  private func storedRange(_ range: KeyRange) -> KeyRange {
+    KeyRange(
+      from: storedKey(range.lowerBound), upTo: range.upperBound.map(storedKey) ?? KeyRange.prefix(prefix).upperBound)
+  }
+
+  private func ownKey(_ key: StoreKey) -> StoreKey {
+    prefix.isEmpty ? key : StoreKey(bytes: key.bytes.dropFirst(prefix.count))
+  }
+
+  /// Runs a read for which closing waits, until its values are decoded.
+  private func reading<Result>(
+    for operation: StoreOperation, _ body: () async throws -> Result
+  ) async throws -> Result {
+    guard reads.begin() else { throw information.closedError(for: operation) }
+    defer { reads.end() }
+    return try await body()
+  }
+
+  /// Runs an operation of the store below, and lets its errors name this view and the keys as they are seen here.
+  private func seen<Result>(_ operation: () async throws -> Result) async throws -> Result {
+    do {
+      return try await operation()
+    } catch let error as StoreError {
+      let key = error.key.map { $0.hasPrefix(prefix) ? ownKey($0) : $0 }
+      throw StoreError(
+        error.code, during: error.operation, store: information.name, key: key, message: error.message,
+        underlying: error.underlying, isRetryable: error.isRetryable, outcome: error.outcome)
+    }
+  }
+
+  // MARK: Values
+
+  private func encode(_ value: Value, forKey key: StoreKey, during operation: StoreOperation) throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    do {
+      try codec.encode(value, into: &bytes)
+    } catch {
+      throw StoreError(
+        .encodingFailed, during: operation, store: information.name, key: key,
+        message: "the value could not be encoded", underlying: error)
+    }
+    return bytes
+  }
+
+  private func decode(_ bytes: [UInt8], forKey key: StoreKey, during operation: StoreOperation) throws -> Value {
+    do {
+      return try bytes.withUnsafeBytes { try codec.decode($0.bytes) }
+    } catch {
+      throw StoreError(
+        .corrupted, during: operation, store: information.name, key: key, message: "the value could not be decoded",
+        underlying: error)
+    }
+  }
+}
+
+extension TypedView: CustomStringConvertible {
+  /// The store below, in brackets, and the prefix.
+  public var description: String {
+    prefix.isEmpty ? "TypedView[\(base)]" : "TypedView[\(base)](\(prefix))"
+  }
+}

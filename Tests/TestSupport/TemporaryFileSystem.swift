@@ -1,0 +1,55 @@
+import Foundation
+
+/// A small file system of a test's own, in memory, mounted and unmounted by root.
+package final class TemporaryFileSystem: Sendable {
+  /// Why there can be none here, or `nil` where there can.
+  package static let obstacle: String? = {
+    #if os(Linux)
+    guard geteuid() == 0 else { return "mounting a file system takes root" }
+    do {
+      _ = try TemporaryFileSystem(size: "64k")
+      return nil
+    } catch {
+      return "this system does not let root mount a file system"
+    }
+    #else
+    return "there is no tmpfs here"
+    #endif
+  }()
+
+  /// Where it is mounted.
+  package let path = FileManager.default.temporaryDirectory.path + "/larder-mount-\(UUID().uuidString)"
+
+  /// Mounts a file system.
+  ///
+  /// - Parameter size: Its size as `mount` takes it, like `64k`.
+  package init(size: String) throws {
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    try TemporaryFileSystem.run("mount", "-t", "tmpfs", "-o", "size=\(size)", "tmpfs", path)
+  }
+
+  deinit {
+    do {
+      try TemporaryFileSystem.run("umount", path)
+      try FileManager.default.removeItem(atPath: path)
+    } catch {
+      print("could not unmount \(path): \(error)")
+    }
+  }
+
+  /// Mounts it again so that nothing can be written.
+  package func makeReadOnly() throws {
+    try TemporaryFileSystem.run("mount", "-o", "remount,ro", path)
+  }
+
+  private static func run(_ command: String...) throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = command
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    process.waitUntilExit()
+    struct Failed: Error {}
+    guard process.terminationStatus == 0 else { throw Failed() }
+  }
+}
