@@ -1,0 +1,1 @@
+../../../Tests/LarderCBORTests/DecoderProbe.swift

@@ -1,0 +1,108 @@
+public import Larder
+
+/// Writes values as CBOR (RFC 8949), a binary format that many languages and tools read: small, and fast.
+///
+/// It takes every `Codable` type, and every type that adopts ``CBORConvertible``, which is faster still.
+///
+/// - Numbers and lengths have their shortest forms, and lengths are definite. The fields of a type stand in the order in
+///   which it encodes them, under their names; the keys of a dictionary and the elements of a set in the order of their
+///   bytes (RFC 8949, section 4.2.1). So equal values have equal bytes.
+/// - A `Date` has tag 1, or 1001 where tag 1 would lose a bit; a `UUID` tag 37; a `Decimal` tag 4; a `URL` tag 32. `Data`
+///   and `[UInt8]` are byte strings. Integers of more than 64 bits are bignums.
+/// - What it reads may have any other form that CBOR allows, with the fields in any order; fields that nobody asks for and
+///   tags that nobody knows are passed over. It refuses a map that has a key twice, text that is not UTF-8, nesting of
+///   more than 512, and whatever is not all of one well-formed item.
+public struct CBORCodec<Value: Sendable>: Codec {
+  private let encodeValue: @Sendable (Value, inout [UInt8]) throws -> Void
+  private let decodeValue: @Sendable (RawSpan) throws -> Value
+
+  @usableFromInline
+  init(
+    encode: @escaping @Sendable (Value, inout [UInt8]) throws -> Void,
+    decode: @escaping @Sendable (RawSpan) throws -> Value
+  ) {
+    encodeValue = encode
+    decodeValue = decode
+  }
+
+  /// `cbor`.
+  public var name: String { "cbor" }
+
+  /// ``CodecFormat/binary``.
+  public var format: CodecFormat { .binary }
+
+  /// Appends the CBOR of a value.
+  ///
+  /// - Throws: `EncodingError`, or what the value throws.
+  public func encode(_ value: Value, into bytes: inout [UInt8]) throws {
+    try encodeValue(value, &bytes)
+  }
+
+  /// Makes a value of CBOR.
+  ///
+  /// - Throws: `DecodingError` with the path to the place, or what the value throws.
+  public func decode(_ bytes: RawSpan) throws -> Value {
+    try decodeValue(bytes)
+  }
+}
+
+extension CBORCodec where Value: Codable {
+  /// Makes a codec of `Codable` values.
+  public init() {
+    self.init(
+      encode: { value, bytes in
+        try CBORWriter.append(to: &bytes) { try EncodingState.encode(value, with: &$0) }
+      },
+      decode: { bytes in
+        try CBORReader.read(bytes) { try DecodingState.decode(Value.self, with: &$0) }
+      })
+  }
+}
+
+extension CBORCodec where Value: CBORConvertible {
+  /// Makes a codec of values that write and read themselves.
+  @inlinable
+  public init() {
+    self.init(
+      encode: { value, bytes in try CBORWriter.append(to: &bytes) { try value.write(to: &$0) } },
+      decode: { bytes in try CBORReader.read(bytes) { try Value(from: &$0) } })
+  }
+}
+
+extension CBORCodec where Value: Codable & CBORConvertible {
+  /// Makes a codec of values that write and read themselves; that they are `Codable` too makes no difference.
+  @inlinable
+  public init() {
+    self.init(
+      encode: { value, bytes in try CBORWriter.append(to: &bytes) { try value.write(to: &$0) } },
+      decode: { bytes in try CBORReader.read(bytes) { try Value(from: &$0) } })
+  }
+}
+
+extension Codec {
+  /// CBOR of `Codable` values; see ``CBORCodec``.
+  ///
+  /// - Parameter type: The type of the values; it is usually known from where the codec goes.
+  public static func cbor<Value: Codable & Sendable>(_ type: Value.Type = Value.self) -> Self
+  where Self == CBORCodec<Value> {
+    CBORCodec()
+  }
+
+  /// CBOR of values that write and read themselves; see ``CBORCodec``.
+  ///
+  /// - Parameter type: The type of the values; it is usually known from where the codec goes.
+  @inlinable
+  public static func cbor<Value: CBORConvertible & Sendable>(_ type: Value.Type = Value.self) -> Self
+  where Self == CBORCodec<Value> {
+    CBORCodec()
+  }
+
+  /// CBOR of values that write and read themselves; see ``CBORCodec``.
+  ///
+  /// - Parameter type: The type of the values; it is usually known from where the codec goes.
+  @inlinable
+  public static func cbor<Value: Codable & CBORConvertible & Sendable>(_ type: Value.Type = Value.self) -> Self
+  where Self == CBORCodec<Value> {
+    CBORCodec()
+  }
+}

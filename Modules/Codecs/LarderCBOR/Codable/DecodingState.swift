@@ -1,0 +1,237 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// What the decoder and the containers of one value share.
+struct DecodingState: BitwiseCopyable {
+  private static let pool = StatePool()
+
+  private struct Fields: ~Copyable {
+    var reader: UnsafeMutablePointer<CBORReader>?
+    var levels = UnsafeMutablePointer<DecodingLevel>.allocate(capacity: 16)
+    var levelCount = 0
+    var levelCapacity = 16
+    /// Where the levels lay before there were more of them.
+    var formerLevels: [UnsafeMutablePointer<DecodingLevel>] = []
+    var lastID = 0
+    let strategies = TypeCache<DecodingStrategy>()
+    let containers = ContainerCache()
+  }
+
+  /// Memory of the pool's.
+  private let fields: UnsafeMutablePointer<Fields>
+
+  /// What is read; `nil` while somebody else reads there, and after the end.
+  private(set) var reader: UnsafeMutablePointer<CBORReader>? {
+    get { fields.pointee.reader }
+    nonmutating set { fields.pointee.reader = newValue }
+  }
+
+  var levels: UnsafeMutablePointer<DecodingLevel> { fields.pointee.levels }
+
+  private var levelCount: Int {
+    get { fields.pointee.levelCount }
+    nonmutating set { fields.pointee.levelCount = newValue }
+  }
+
+  private static func take() -> DecodingState {
+    if let memory = pool.take() { return DecodingState(fields: memory.assumingMemoryBound(to: Fields.self)) }
+    let fields = UnsafeMutablePointer<Fields>.allocate(capacity: 1)
+    fields.initialize(to: Fields())
+    return DecodingState(fields: fields)
+  }
+
+  /// Reads the next item.
+  static func decode<Value: Decodable>(_ type: Value.Type, with reader: inout CBORReader) throws -> Value {
+    let state = take()
+    defer { state.finish() }
+    return try withUnsafeMutablePointer(to: &reader) { reader in
+      state.reader = reader
+      return try state.decode(type)
+    }
+  }
+
+  /// Gives the memory back; decoders and containers that somebody keeps are of no more use.
+  private func finish() {
+    reader = nil
+    levelCount = 0
+    DecodingState.pool.leave(fields)
+  }
+
+  // MARK: Values
+
+  /// Reads the next item as a value of any type.
+  func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+    guard let reader else { throw DecodingHandle.finished() }
+    if type == Date.self { return unsafeBitCast(try Date(from: &reader.pointee), to: type) }
+    if type == String.self { return unsafeBitCast(try reader.pointee.readText(), to: type) }
+    if type == [String].self { return unsafeBitCast(try [String](from: &reader.pointee), to: type) }
+    if type == Int.self { return unsafeBitCast(try reader.pointee.readInteger(Int.self), to: type) }
+    switch fields.pointee.strategies.fact(of: type, { DecodingStrategy(of: type) }) {
+    case .codable: return try decodeByCodable(type)
+    case .convertible(let convertible): return try decode(type, as: convertible)
+    case .elements(let elements): return try decodeElements(type, as: elements)
+    }
+  }
+
+  private func decodeElements<Value, Elements: DecodableElements>(
+    _ type: Value.Type, as elements: Elements.Type
+  ) throws -> Value {
+    unsafeBitCast(try Elements(elementsFrom: self), to: type)
+  }
+
+  /// Lets a value read itself, and nobody else meanwhile.
+  private func decode<Value, Convertible: CBORConvertible>(
+    _ type: Value.Type, as convertible: Convertible.Type
+  ) throws -> Value {
+    guard let reader else { throw DecodingHandle.finished() }
+    self.reader = nil
+    let (depth, map) = (reader.pointee.depth, reader.pointee.map)
+    defer {
+      // After an error, too: who called may try another type, and go on with the map that it was in.
+      reader.pointee.depth = depth
+      reader.pointee.map = map
+      self.reader = reader
+    }
+    return unsafeBitCast(try Convertible(from: &reader.pointee), to: type)
+  }
+
+  /// Lets a value decode itself.
+  private func decodeByCodable<Value: Decodable>(_ type: Value.Type) throws -> Value {
+    guard let reader else { throw DecodingHandle.finished() }
+    let depth = reader.pointee.depth
+    let handle = open(at: reader.pointee.next, depth: depth)
+    defer {
+      if reader.pointee.listing != nil { forgetMaps(from: handle.index) }
+      levelCount = handle.index
+      reader.pointee.depth = depth
+    }
+    // Values that hold values without a container of their own between them.
+    if handle.index >= 4 * CBORWriter.maximumDepth { throw reader.pointee.tooDeep() }
+    let value = try Value(from: handle)
+    try finish(handle.index)
+    return value
+  }
+
+  // MARK: Levels
+
+  /// Opens a level for the item at a place.
+  func open(at start: UnsafeRawPointer, depth: Int) -> DecodingHandle {
+    if levelCount == fields.pointee.levelCapacity { growLevels() }
+    fields.pointee.lastID += 1
+    let (index, id) = (levelCount, fields.pointee.lastID)
+    (levels + index).initialize(to: DecodingLevel(id: id, start: start, depth: depth))
+    levelCount = index + 1
+    return DecodingHandle(state: self, index: index, id: id)
+  }
+
+  /// Makes room for more levels.
+  ///
+  /// The old memory stays, because somebody may have kept what points there.
+  private func growLevels() {
+    let capacity = fields.pointee.levelCapacity * 2
+    let larger = UnsafeMutablePointer<DecodingLevel>.allocate(capacity: capacity)
+    larger.update(from: levels, count: levelCount)
+    fields.pointee.formerLevels.append(levels)
+    fields.pointee.levels = larger
+    fields.pointee.levelCapacity = capacity
+  }
+
+  /// The level of a handle.
+  ///
+  /// - Throws: `DecodingError` where it is finished.
+  @inline(__always)
+  func level(_ handle: DecodingHandle) throws -> UnsafeMutablePointer<DecodingLevel> {
+    guard isLevel(handle) else { throw DecodingHandle.finished() }
+    return levels + handle.index
+  }
+
+  /// Whether a level is still being decoded.
+  func isLevel(_ handle: DecodingHandle) -> Bool {
+    guard reader != nil, handle.index < levelCount else { return false }
+    let level = levels + handle.index
+    return level.pointee.id == handle.id || level.pointee.containerID == handle.id
+  }
+
+  /// Forgets the keys of maps at a level and after it.
+  private func forgetMaps(from index: Int) {
+    let first = (index..<levelCount).lazy.map { self.levels[$0].map.listed }.filter { $0 >= 0 }.min()
+    if let first { reader?.pointee.listing?.remove(from: first) }
+  }
+
+  /// Goes to the end of a value, of which a type may have read a part.
+  private func finish(_ index: Int) throws {
+    guard let reader else { throw DecodingHandle.finished() }
+    let level = levels + index
+    reader.pointee.depth = level.pointee.depth + 1
+    if let end = level.pointee.end {
+      reader.pointee.next = end
+      return
+    }
+    switch level.pointee.kind {
+    case .map:
+      reader.pointee.next = try reader.pointee.endOfMap(&level.pointee.map)
+    case .array:
+      reader.pointee.next = level.pointee.next
+      while try reader.pointee.hasElement(&level.pointee.remaining) { try reader.pointee.skip() }
+    case .single:
+      reader.pointee.next = level.pointee.start
+      reader.pointee.depth = level.pointee.depth
+      try reader.pointee.skip()
+    }
+  }
+
+  /// Opens the map at a level, or goes on with the one that is there.
+  func openMap(_ handle: DecodingHandle) throws {
+    let level = try level(handle)
+    guard let reader, level.pointee.kind != .map else { return }
+    reader.pointee.next = level.pointee.start
+    reader.pointee.depth = level.pointee.depth
+    let count = try reader.pointee.openPairs()
+    level.pointee.map = MapCursor(start: reader.pointee.next, count: count)
+    level.pointee.kind = .map
+  }
+
+  /// The container for the fields of the map at a level.
+  func keyedContainer<Key: CodingKey>(_ handle: DecodingHandle, keyedBy type: Key.Type) throws
+    -> KeyedDecodingContainer<Key>
+  {
+    try openMap(handle)
+    let level = levels + handle.index
+    let isFirst = level.pointee.containerID == 0
+    if isFirst {
+      if let (object, id) = fields.pointee.containers.object(keyedBy: type, at: handle.index) {
+        level.pointee.containerID = id
+        return unsafeBitCast(object, to: KeyedDecodingContainer<Key>.self)
+      }
+      fields.pointee.lastID += 1
+      level.pointee.containerID = fields.pointee.lastID
+    }
+    // A further one has the number of the level, which never comes twice: the first one's does, with its container.
+    let id = isFirst ? level.pointee.containerID : level.pointee.id
+    let container = KeyedDecodingContainer(
+      KeyedCBORDecodingContainer<Key>(handle: DecodingHandle(state: self, index: handle.index, id: id)))
+    if isFirst { fields.pointee.containers.keep(container, keyedBy: type, at: handle.index, id: id) }
+    return container
+  }
+
+  /// The path to a level.
+  func path(to handle: DecodingHandle) -> [any CodingKey] {
+    do {
+      let start = try level(handle).pointee.start
+      return reader?.pointee.path(to: start) ?? []
+    } catch {
+      // The value is finished, so there is no path any more.
+      return []
+    }
+  }
+}
+
+extension CBORReader {
+  /// The path to the item at a place.
+  func path(to place: UnsafeRawPointer) -> [any CodingKey] {
+    CBORPath.toItem(at: place - base, in: UnsafeRawBufferPointer(start: base, count: end - base))
+  }
+}

@@ -1,0 +1,468 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// What the encoder and the containers of one value share.
+///
+/// `Codable` hands out containers in no fixed order. Mostly the innermost one is written to, and everything goes straight
+/// into one buffer; a container that is written to after another was opened or closed gets a buffer of its own, which is
+/// put into its place at the end.
+struct EncodingState: BitwiseCopyable {
+  private static let pool = StatePool()
+
+  private struct Fields: ~Copyable {
+    var writer: UnsafeMutablePointer<CBORWriter>?
+    var topID = 0
+    var topContainerID = 0
+    var top = -1
+    var scope = 0
+    var lastID = 0
+    var levels = UnsafeMutablePointer<EncodingLevel>.allocate(capacity: 16)
+    var levelCount = 0
+    var levelCapacity = 16
+    /// Where the levels lay before there were more of them.
+    var formerLevels: [UnsafeMutablePointer<EncodingLevel>] = []
+    let strategies = TypeCache<EncodingStrategy>()
+    let containers = ContainerCache()
+    var fragments: [(level: Int, state: EncodingState)] = []
+    var ownWriter: UnsafeMutablePointer<CBORWriter>?
+    var prefix: [any CodingKey] = []
+  }
+
+  /// Memory of the pool's.
+  private let fields: UnsafeMutablePointer<Fields>
+
+  /// Where everything goes; `nil` while somebody else writes there, and after the end.
+  private(set) var writer: UnsafeMutablePointer<CBORWriter>? {
+    get { fields.pointee.writer }
+    nonmutating set { fields.pointee.writer = newValue }
+  }
+
+  /// The number of the innermost level that is open; 0 where nothing may be written.
+  ///
+  /// No number comes twice.
+  private(set) var topID: Int {
+    get { fields.pointee.topID }
+    nonmutating set { fields.pointee.topID = newValue }
+  }
+
+  /// The number under which the keyed container of the innermost level knows it.
+  private(set) var topContainerID: Int {
+    get { fields.pointee.topContainerID }
+    nonmutating set { fields.pointee.topContainerID = newValue }
+  }
+
+  /// The innermost level that is open, or -1.
+  private var top: Int {
+    get { fields.pointee.top }
+    nonmutating set { fields.pointee.top = newValue }
+  }
+
+  /// The level of the innermost value that is being encoded.
+  ///
+  /// What lies around it is not written to meanwhile.
+  private var scope: Int {
+    get { fields.pointee.scope }
+    nonmutating set { fields.pointee.scope = newValue }
+  }
+
+  private var levels: UnsafeMutablePointer<EncodingLevel> { fields.pointee.levels }
+
+  private var levelCount: Int {
+    get { fields.pointee.levelCount }
+    nonmutating set { fields.pointee.levelCount = newValue }
+  }
+
+  /// What was written into levels that were closed.
+  private var fragments: [(level: Int, state: EncodingState)] {
+    get { fields.pointee.fragments }
+    nonmutating set { fields.pointee.fragments = newValue }
+  }
+
+  private static func take() -> EncodingState {
+    if let memory = pool.take() { return EncodingState(fields: memory.assumingMemoryBound(to: Fields.self)) }
+    let fields = UnsafeMutablePointer<Fields>.allocate(capacity: 1)
+    fields.initialize(to: Fields())
+    return EncodingState(fields: fields)
+  }
+
+  /// Makes the state of what is written into a level that was closed.
+  private static func takeFragment(of level: EncodingLevel, prefix: [any CodingKey]) -> EncodingState {
+    let state = take()
+    let writer = UnsafeMutablePointer<CBORWriter>.allocate(capacity: 1)
+    writer.initialize(to: CBORWriter(capacity: 256))
+    writer.pointee.depth = level.depth
+    state.fields.pointee.ownWriter = writer
+    state.fields.pointee.prefix = prefix
+    state.writer = writer
+    state.open(level.kind, start: 0)
+    return state
+  }
+
+  /// Writes a value as one item.
+  static func encode(_ value: some Encodable, with writer: inout CBORWriter) throws {
+    let state = take()
+    defer { state.finish() }
+    try withUnsafeMutablePointer(to: &writer) { writer in
+      state.writer = writer
+      try state.encode(value)
+    }
+  }
+
+  /// Gives the memory back; encoders and containers that somebody keeps are of no more use.
+  private func finish() {
+    writer = nil
+    (topID, topContainerID) = (0, 0)
+    top = -1
+    levelCount = 0
+    scope = 0
+    if !fragments.isEmpty {
+      for fragment in fragments { fragment.state.finish() }
+      fragments = []
+    }
+    if let ownWriter = fields.pointee.ownWriter {
+      ownWriter.deinitialize(count: 1)
+      ownWriter.deallocate()
+      fields.pointee.ownWriter = nil
+      fields.pointee.prefix = []
+    }
+    EncodingState.pool.leave(fields)
+  }
+
+  // MARK: Values
+
+  /// Writes a value of any type as one item.
+  func encode<Value: Encodable>(_ value: Value) throws {
+    guard let writer else { throw EncodingHandle.finished(value) }
+    if Value.self == Date.self {
+      try unsafeBitCast(value, to: Date.self).write(to: &writer.pointee)
+    } else if Value.self == String.self {
+      writer.pointee.put(text: unsafeBitCast(value, to: String.self))
+    } else if Value.self == [String].self {
+      try unsafeBitCast(value, to: [String].self).write(to: &writer.pointee)
+    } else if Value.self == Int.self {
+      writer.pointee.putInteger(Int64(unsafeBitCast(value, to: Int.self)))
+    } else {
+      switch fields.pointee.strategies.fact(of: Value.self, { EncodingStrategy(of: Value.self) }) {
+      case .codable: try encodeByCodable(value)
+      case .convertible(let type): try encode(value, as: type)
+      case .elements(let type): try encodeElements(value, as: type)
+      }
+    }
+  }
+
+  private func encodeElements<Value, Elements: EncodableElements>(_ value: Value, as type: Elements.Type) throws {
+    try withUnsafePointer(to: value) { value in
+      try UnsafeRawPointer(value).assumingMemoryBound(to: Elements.self).pointee.encodeElements(with: self)
+    }
+  }
+
+  /// Lets a value write itself, and nobody else meanwhile.
+  private func encode<Value, Convertible: CBORConvertible>(_ value: Value, as type: Convertible.Type) throws {
+    guard let writer else { throw EncodingHandle.finished(value) }
+    let outerIDs = (topID, topContainerID)
+    let (itemCount, depth) = (writer.pointee.itemCount, writer.pointee.depth)
+    self.writer = nil
+    (topID, topContainerID) = (0, 0)
+    defer {
+      self.writer = writer
+      (topID, topContainerID) = outerIDs
+    }
+    try withUnsafePointer(to: value) { value in
+      try UnsafeRawPointer(value).assumingMemoryBound(to: Convertible.self).pointee.write(to: &writer.pointee)
+    }
+    guard writer.pointee.itemCount == itemCount + 1, writer.pointee.depth == depth else {
+      throw writer.pointee.invalid("A \(type) must write itself as one data item.")
+    }
+  }
+
+  /// Lets a value encode itself.
+  func encodeByCodable<Value: Encodable>(_ value: Value) throws {
+    guard let writer else { throw EncodingHandle.finished(value) }
+    let outer = (scope, top, topID, topContainerID)
+    let (offset, itemCount, depth) = (writer.pointee.count, writer.pointee.itemCount, writer.pointee.depth)
+    let index = open(.single, start: offset)
+    scope = index
+    do {
+      // Values that hold values without a container of their own between them.
+      if index >= 4 * CBORWriter.maximumDepth { throw writer.pointee.tooDeep() }
+      try value.encode(to: EncodingHandle(state: self, index: index, id: topID))
+      try finishLevels(from: index)
+    } catch {
+      dropFragments(from: index)
+      (scope, top, topID, topContainerID) = outer
+      levelCount = index
+      writer.pointee.rewind(to: offset, itemCount: itemCount, depth: depth)
+      throw error
+    }
+    (scope, top, topID, topContainerID) = outer
+    writer.pointee.itemCount = itemCount + 1
+  }
+
+  // MARK: Levels
+
+  /// Opens a level in the innermost one.
+  @discardableResult
+  private func open(_ kind: EncodingLevel.Kind, start: Int) -> Int {
+    guard let writer else { return 0 }
+    if levelCount == fields.pointee.levelCapacity { growLevels() }
+    if top >= 0 { levels[top].itemCount = writer.pointee.itemCount }
+    fields.pointee.lastID += 1
+    let id = fields.pointee.lastID
+    (levels + levelCount).initialize(
+      to: EncodingLevel(id: id, parent: top, start: start, depth: writer.pointee.depth, kind: kind))
+    writer.pointee.itemCount = 0
+    top = levelCount
+    (topID, topContainerID) = (id, 0)
+    levelCount += 1
+    return top
+  }
+
+  /// Makes room for more levels.
+  ///
+  /// The old memory stays, because somebody may have kept what points there.
+  private func growLevels() {
+    let capacity = fields.pointee.levelCapacity * 2
+    let larger = UnsafeMutablePointer<EncodingLevel>.allocate(capacity: capacity)
+    larger.update(from: levels, count: levelCount)
+    fields.pointee.formerLevels.append(levels)
+    fields.pointee.levels = larger
+    fields.pointee.levelCapacity = capacity
+  }
+
+  /// Forgets what was written into levels that were closed.
+  private func dropFragments(from index: Int) {
+    guard !fragments.isEmpty else { return }
+    for fragment in fragments where fragment.level >= index { fragment.state.finish() }
+    fragments.removeAll { $0.level >= index }
+  }
+
+  /// Closes the innermost level.
+  private func closeTop() throws {
+    guard let writer else { return }
+    let index = top
+    let level = levels + index
+    let itemCount = writer.pointee.itemCount
+    let before = writer.pointee.count
+    let outerCount = level.pointee.parent >= 0 ? levels[level.pointee.parent].itemCount : 0
+    let container = CBORWriter.Container(offset: level.pointee.start, outerCount: outerCount)
+    switch level.pointee.kind {
+    case .single:
+      if itemCount == 0 {
+        // A value that encodes nothing is an empty map, as it is with JSON.
+        writer.pointee.reserve(1)
+        writer.pointee.putByte(0xA0)
+      } else if itemCount > 1 {
+        throw writer.pointee.invalid("A value must be encoded as one data item, not as \(itemCount).")
+      }
+      writer.pointee.itemCount = outerCount + 1
+    case .map: try writer.pointee.closeMap(container)
+    case .array: writer.pointee.closeArray(container)
+    }
+    // A longer head has moved what was closed before.
+    if level.pointee.kind != .single, writer.pointee.count != before {
+      let distance = writer.pointee.count - before
+      for later in index + 1..<levelCount {
+        levels[later].start += distance
+        levels[later].end += distance
+      }
+    }
+    level.pointee.itemCount = itemCount
+    level.pointee.end = writer.pointee.count
+    level.pointee.isOpen = false
+    top = level.pointee.parent
+    (topID, topContainerID) = top >= 0 ? (levels[top].id, levels[top].containerID) : (0, 0)
+  }
+
+  /// Closes a level and those within it, and forgets them.
+  private func finishLevels(from index: Int) throws {
+    while top >= index { try closeTop() }
+    if !fragments.isEmpty { try splice(from: index) }
+    levelCount = index
+  }
+
+  /// Whether a handle is that of a level there is.
+  private func isLevel(_ handle: EncodingHandle) -> Bool {
+    guard handle.index < levelCount else { return false }
+    let level = levels + handle.index
+    return level.pointee.id == handle.id || level.pointee.containerID == handle.id
+  }
+
+  /// Gets ready to write into a level.
+  ///
+  /// - Returns: The state that writes it, in which it is the innermost level.
+  func reach(_ handle: EncodingHandle) throws -> EncodingState {
+    guard writer != nil, handle.index >= scope, isLevel(handle) else {
+      throw EncodingHandle.finished(())
+    }
+    if levels[handle.index].isOpen {
+      while top != handle.index { try closeTop() }
+      return self
+    }
+    let fragment: EncodingState
+    if let known = fragments.first(where: { $0.level == handle.index }) {
+      fragment = known.state
+    } else {
+      fragment = EncodingState.takeFragment(of: levels[handle.index], prefix: path(to: handle))
+      fragments.append((handle.index, fragment))
+    }
+    while fragment.top != 0 { try fragment.closeTop() }
+    return fragment
+  }
+
+  /// Opens the map or array of a level, or goes on with the one that is there.
+  ///
+  /// - Returns: Where to write; `nil` where something else is there already.
+  func container(_ kind: EncodingLevel.Kind, _ handle: EncodingHandle) -> EncodingHandle? {
+    // The innermost one, or one that the writing will reach.
+    guard writer != nil, handle.index >= scope, isLevel(handle) else {
+      return nil
+    }
+    let level = levels + handle.index
+    if level.pointee.kind == kind { return handle }
+    guard level.pointee.kind == .single else { return nil }
+    if level.pointee.isOpen {
+      do {
+        while top != handle.index { try closeTop() }
+        guard let writer, writer.pointee.itemCount == 0 else { return nil }
+        _ = try writer.pointee.open(kind.major)
+      } catch {
+        // There is nobody to take the error now; the first write gets one.
+        return nil
+      }
+      level.pointee.kind = kind
+      return handle
+    }
+    guard level.pointee.itemCount == 0, !fragments.contains(where: { $0.level == handle.index }) else { return nil }
+    level.pointee.kind = kind
+    return handle
+  }
+
+  /// The container for the fields of the map of a level, which is there.
+  func keyedContainer<Key: CodingKey>(_ handle: EncodingHandle, keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+    guard isLevel(handle) else {
+      return KeyedEncodingContainer(KeyedCBOREncodingContainer<Key>(handle: .dead(self)))
+    }
+    let level = levels + handle.index
+    let isFirst = level.pointee.containerID == 0
+    if isFirst {
+      let known = fields.pointee.containers.object(keyedBy: type, at: handle.index)
+      if known == nil { fields.pointee.lastID += 1 }
+      level.pointee.containerID = known?.id ?? fields.pointee.lastID
+      if top == handle.index { topContainerID = level.pointee.containerID }
+      if let known { return unsafeBitCast(known.object, to: KeyedEncodingContainer<Key>.self) }
+    }
+    // A further one has the number of the level, which never comes twice: the first one's does, with its container.
+    let id = isFirst ? level.pointee.containerID : level.pointee.id
+    let container = KeyedEncodingContainer(
+      KeyedCBOREncodingContainer<Key>(handle: EncodingHandle(state: self, index: handle.index, id: id)))
+    if isFirst { fields.pointee.containers.keep(container, keyedBy: type, at: handle.index, id: id) }
+    return container
+  }
+
+  /// Opens a level in the innermost one, for a container that the caller keeps.
+  func nest(_ kind: EncodingLevel.Kind) throws -> EncodingHandle {
+    guard let writer else { throw EncodingHandle.finished(()) }
+    let index = open(kind, start: writer.pointee.count)
+    if kind != .single {
+      _ = try writer.pointee.open(kind.major)
+    }
+    return EncodingHandle(state: self, index: index, id: topID)
+  }
+
+  /// How many items there are in a level.
+  func itemCount(_ handle: EncodingHandle) -> Int {
+    guard isLevel(handle) else { return 0 }
+    if top == handle.index, let writer { return writer.pointee.itemCount }
+    let fragment = fragments.first { $0.level == handle.index }
+    let added = fragment.map {
+      $0.state.itemCount(EncodingHandle(state: $0.state, index: 0, id: $0.state.levels[0].id))
+    }
+    return levels[handle.index].itemCount + (added ?? 0)
+  }
+
+  /// The path to a level.
+  func path(to handle: EncodingHandle) -> [any CodingKey] {
+    guard let writer, isLevel(handle) else {
+      return fields.pointee.prefix
+    }
+    return fields.pointee.prefix + CBORPath.toItem(at: levels[handle.index].start, in: writer.pointee.written)
+  }
+
+  // MARK: Fragments
+
+  /// A change to what was written.
+  private struct Edit {
+    let offset: Int
+    let removedCount: Int
+    let bytes: [UInt8]
+    /// What comes first where two are made at the same place.
+    let order: Int
+  }
+
+  /// Puts what was written into closed levels into its place.
+  private func splice(from index: Int) throws {
+    guard let writer else { return }
+    var edits: [Edit] = []
+    for (place, fragment) in fragments where place >= index {
+      let level = levels[place]
+      let (bytes, addedCount) = try fragment.finishFragment()
+      let itemCount = level.itemCount + addedCount
+      guard addedCount > 0 else { continue }
+      var head = CBORWriter(capacity: 16)
+      switch level.kind {
+      case .single:
+        guard itemCount == 1 else {
+          throw writer.pointee.invalid("A value must be encoded as one data item, not as \(itemCount).")
+        }
+      case .map:
+        guard itemCount.isMultiple(of: 2) else { throw writer.pointee.invalid("A key of a map has no value.") }
+        head.putHead(0xA0, UInt64(itemCount / 2))
+      case .array: head.putHead(0x80, UInt64(itemCount))
+      }
+      // What was closed empty is one byte, whatever it became afterwards.
+      var before = CBORWriter(capacity: 16)
+      before.putHead(0, UInt64(level.kind == .map ? level.itemCount / 2 : level.itemCount))
+      edits.append(
+        Edit(offset: level.start, removedCount: before.count, bytes: Array(head.written), order: .max))
+      // At the same place the end of an inner one comes before that of an outer one, and ends before beginnings.
+      edits.append(Edit(offset: level.end, removedCount: 0, bytes: bytes, order: -level.start))
+    }
+    dropFragments(from: index)
+    edits.sort { ($0.offset, $0.order) < ($1.offset, $1.order) }
+    guard let first = edits.first else { return }
+    let tail = Array(writer.pointee.written[first.offset...])
+    writer.pointee.next = writer.pointee.start + first.offset
+    var position = first.offset
+    func copy(upTo end: Int) {
+      tail[(position - first.offset)..<(end - first.offset)].withUnsafeBytes { append($0) }
+      position = end
+    }
+    func append(_ bytes: UnsafeRawBufferPointer) {
+      guard let address = bytes.baseAddress else { return }
+      writer.pointee.reserve(bytes.count)
+      writer.pointee.next.copyMemory(from: address, byteCount: bytes.count)
+      writer.pointee.next += bytes.count
+    }
+    for edit in edits {
+      copy(upTo: edit.offset)
+      edit.bytes.withUnsafeBytes { append($0) }
+      position += edit.removedCount
+    }
+    copy(upTo: first.offset + tail.count)
+  }
+
+  /// Closes what is open in a fragment; gives its items, without a head.
+  private func finishFragment() throws -> ([UInt8], Int) {
+    while top > 0 { try closeTop() }
+    if !fragments.isEmpty { try splice(from: 1) }
+    guard let writer else { return ([], 0) }
+    let itemCount = writer.pointee.itemCount
+    let bytes = Array(writer.pointee.written)
+    self.writer = nil
+    (topID, topContainerID) = (0, 0)
+    return (bytes, itemCount)
+  }
+}

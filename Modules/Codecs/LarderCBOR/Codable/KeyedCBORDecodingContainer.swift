@@ -1,0 +1,461 @@
+/// The fields of a map.
+struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
+  let handle: DecodingHandle
+
+  private var state: DecodingState { handle.state }
+
+  var codingPath: [any CodingKey] { handle.codingPath }
+
+  var allKeys: [Key] {
+    do {
+      return try state.level(handle).pointee.map.keys(state.reader).compactMap { Key(stringValue: $0) }
+    } catch {
+      // There is nobody to take the error now; the value gets it at its end.
+      return []
+    }
+  }
+
+  func contains(_ key: Key) -> Bool {
+    do {
+      return try find(key) != nil
+    } catch {
+      // What is decoded next gets the error.
+      return true
+    }
+  }
+
+  // MARK: Finding
+
+  /// The value of the key at the cursor, if that is the one that is asked for.
+  @inline(__always)
+  private func valueAtCursor(
+    _ key: Key, _ level: UnsafeMutablePointer<DecodingLevel>, _ reader: UnsafeMutablePointer<CBORReader>
+  ) -> UnsafeRawPointer? {
+    guard level.pointee.map.remaining > 0 else { return nil }
+    let place = level.pointee.map.next
+    let end = reader.pointee.end
+    let value: UnsafeRawPointer?? = key.stringValue.utf8.withContiguousStorageIfAvailable { text in
+      let count = text.count
+      guard count < 24, end - place > count, place.load(as: UInt8.self) == 0x60 | UInt8(truncatingIfNeeded: count),
+        count == 0 || areEqual(place + 1, UnsafeRawPointer(text.baseAddress.unsafelyUnwrapped), count: count)
+      else { return nil }
+      return place + 1 + count
+    }
+    // A string of another language's is searched for.
+    return value ?? nil
+  }
+
+  /// Finds a value away from the cursor.
+  @inline(never)
+  private func search(_ key: String) throws -> UnsafeRawPointer? {
+    let level = try state.level(handle)
+    guard let reader = state.reader else { throw DecodingHandle.finished() }
+    reader.pointee.depth = level.pointee.depth + 1
+    var text = key
+    return try text.withUTF8 { try reader.pointee.seek(UnsafeRawBufferPointer($0), &level.pointee.map) }
+  }
+
+  private func find(_ key: Key) throws -> UnsafeRawPointer? {
+    let level = try state.level(handle)
+    guard let reader = state.reader else { throw DecodingHandle.finished() }
+    return try valueAtCursor(key, level, reader) ?? search(key.stringValue)
+  }
+
+  /// Where a value was found.
+  private enum Place {
+    case cursor
+    case elsewhere
+    case nowhere
+  }
+
+  /// Goes to the value of a key.
+  @inline(__always)
+  private func seekIfPresent(_ key: Key, _ reader: UnsafeMutablePointer<CBORReader>) throws -> Place {
+    let level = try state.level(handle)
+    if let value = valueAtCursor(key, level, reader) {
+      reader.pointee.next = value
+      reader.pointee.depth = level.pointee.depth + 1
+      return .cursor
+    }
+    guard let value = try search(key.stringValue) else { return .nowhere }
+    reader.pointee.next = value
+    reader.pointee.depth = level.pointee.depth + 1
+    return .elsewhere
+  }
+
+  @inline(__always)
+  private func seek(_ key: Key, _ reader: UnsafeMutablePointer<CBORReader>) throws -> Place {
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { throw missing(key) }
+    return place
+  }
+
+  /// Moves the cursor past a value that was read there: only then, so that a type which ignores an error may ask again.
+  @inline(__always)
+  private func advance(_ place: Place, _ reader: UnsafeMutablePointer<CBORReader>) {
+    guard place == .cursor else { return }
+    // The levels may have moved since.
+    let level = state.levels + handle.index
+    level.pointee.map.next = reader.pointee.next
+    level.pointee.map.remaining &-= 1
+  }
+
+  @inline(__always)
+  private func reader() throws -> UnsafeMutablePointer<CBORReader> {
+    guard let reader = state.reader else { throw DecodingHandle.finished() }
+    return reader
+  }
+
+  @inline(never)
+  private func missing(_ key: any CodingKey) -> DecodingError {
+    let context = DecodingError.Context(
+      codingPath: codingPath, debugDescription: "The map has no key \"\(key.stringValue)\".")
+    return DecodingError.keyNotFound(key, context)
+  }
+
+  // MARK: Values
+
+  func decodeNil(forKey key: Key) throws -> Bool {
+    guard let place = try find(key) else { throw missing(key) }
+    let reader = try reader()
+    reader.pointee.next = place
+    return reader.pointee.readNull()
+  }
+
+  func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try state.decode(type)
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try state.decode(type)
+    advance(place, reader)
+    return value
+  }
+
+  func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try reader.pointee.readBool()
+    advance(place, reader)
+    return value
+  }
+
+  func decode(_ type: String.Type, forKey key: Key) throws -> String {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try reader.pointee.readText()
+    advance(place, reader)
+    return value
+  }
+
+  func decode(_ type: Double.Type, forKey key: Key) throws -> Double {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try reader.pointee.readFloat(Double.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decode(_ type: Float.Type, forKey key: Key) throws -> Float {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try Float(from: &reader.pointee)
+    advance(place, reader)
+    return value
+  }
+
+  func decode(_ type: Int.Type, forKey key: Key) throws -> Int {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try reader.pointee.readInteger(Int.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try reader.pointee.readInteger(Int8.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try reader.pointee.readInteger(Int16.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try reader.pointee.readInteger(Int32.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try reader.pointee.readInteger(Int64.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try reader.pointee.readInteger(UInt.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try reader.pointee.readInteger(UInt8.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try reader.pointee.readInteger(UInt16.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try reader.pointee.readInteger(UInt32.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try reader.pointee.readInteger(UInt64.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try Int128(from: &reader.pointee)
+    advance(place, reader)
+    return value
+  }
+
+  func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try UInt128(from: &reader.pointee)
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try reader.pointee.readBool()
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try reader.pointee.readText()
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try reader.pointee.readFloat(Double.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent(_ type: Float.Type, forKey key: Key) throws -> Float? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try Float(from: &reader.pointee)
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(Int.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(Int8.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(Int16.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(Int32.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(Int64.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(UInt.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(UInt8.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(UInt16.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(UInt32.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(UInt64.self)
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent(_ type: Int128.Type, forKey key: Key) throws -> Int128? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try Int128(from: &reader.pointee)
+    advance(place, reader)
+    return value
+  }
+
+  func decodeIfPresent(_ type: UInt128.Type, forKey key: Key) throws -> UInt128? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try UInt128(from: &reader.pointee)
+    advance(place, reader)
+    return value
+  }
+
+  // MARK: Containers
+
+  /// Opens a level for the value of a key.
+  private func nest(_ key: any CodingKey, _ place: UnsafeRawPointer?) throws -> DecodingHandle {
+    guard let place, let reader = state.reader else { throw missing(key) }
+    let depth = state.levels[handle.index].depth + 1
+    if state.levels[handle.index].map.listed < 0 {
+      // What follows is looked for behind the value.
+      reader.pointee.next = place
+      reader.pointee.depth = depth
+      try reader.pointee.skip()
+      state.levels[handle.index].map.next = reader.pointee.next
+      state.levels[handle.index].map.remaining &-= 1
+    }
+    return state.open(at: place, depth: depth)
+  }
+
+  func nestedContainer<NestedKey: CodingKey>(
+    keyedBy type: NestedKey.Type, forKey key: Key
+  ) throws -> KeyedDecodingContainer<NestedKey> {
+    try nest(key, find(key)).container(keyedBy: type)
+  }
+
+  func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+    try nest(key, find(key)).unkeyedContainer()
+  }
+
+  func superDecoder() throws -> any Decoder {
+    try nest(CBORPathKey(stringValue: "super"), search("super"))
+  }
+
+  func superDecoder(forKey key: Key) throws -> any Decoder {
+    try nest(key, find(key))
+  }
+}
+
+extension MapCursor {
+  /// The keys that are text.
+  fileprivate mutating func keys(_ reader: UnsafeMutablePointer<CBORReader>?) throws -> [String] {
+    guard let reader else { return [] }
+    // As an enumeration has it: one key, and nothing read yet.
+    if listed < 0, count == 1, remaining == 1, next < reader.pointee.end, next.load(as: UInt8.self) &>> 5 == 3 {
+      reader.pointee.next = next
+      return [try reader.pointee.readText()]
+    }
+    return try reader.pointee.list(&self).textKeys(of: listed)
+  }
+}

@@ -1,0 +1,95 @@
+/// The fields of a map.
+struct KeyedCBOREncodingContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
+  let handle: EncodingHandle
+
+  var codingPath: [any CodingKey] { handle.codingPath }
+
+  /// Writes a key; its value must follow.
+  @inline(__always)
+  private func writer(after key: Key) throws -> UnsafeMutablePointer<CBORWriter> {
+    let writer = try handle.writer()
+    writer.pointee.put(text: key.stringValue)
+    return writer
+  }
+
+  mutating func encodeNil(forKey key: Key) throws { try writer(after: key).pointee.writeNull() }
+
+  mutating func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws {
+    let state = try handle.reach()
+    guard let writer = state.writer else { throw EncodingHandle.finished(value) }
+    let (offset, itemCount, depth) = (writer.pointee.count, writer.pointee.itemCount, writer.pointee.depth)
+    writer.pointee.put(text: key.stringValue)
+    do {
+      try state.encode(value)
+    } catch {
+      // The type may go on without the field.
+      writer.pointee.rewind(to: offset, itemCount: itemCount, depth: depth)
+      throw error
+    }
+  }
+
+  mutating func encode(_ value: Bool, forKey key: Key) throws { try writer(after: key).pointee.put(value) }
+  mutating func encode(_ value: String, forKey key: Key) throws { try writer(after: key).pointee.put(text: value) }
+  mutating func encode(_ value: Double, forKey key: Key) throws { try writer(after: key).pointee.putFloat(value) }
+  mutating func encode(_ value: Float, forKey key: Key) throws { try writer(after: key).pointee.putFloat(value) }
+  mutating func encode(_ value: Int, forKey key: Key) throws { try writer(after: key).pointee.putInteger(Int64(value)) }
+  mutating func encode(_ value: Int8, forKey key: Key) throws {
+    try writer(after: key).pointee.putInteger(Int64(value))
+  }
+  mutating func encode(_ value: Int16, forKey key: Key) throws {
+    try writer(after: key).pointee.putInteger(Int64(value))
+  }
+  mutating func encode(_ value: Int32, forKey key: Key) throws {
+    try writer(after: key).pointee.putInteger(Int64(value))
+  }
+  mutating func encode(_ value: Int64, forKey key: Key) throws { try writer(after: key).pointee.putInteger(value) }
+  mutating func encode(_ value: UInt, forKey key: Key) throws {
+    try writer(after: key).pointee.putInteger(UInt64(value))
+  }
+  mutating func encode(_ value: UInt8, forKey key: Key) throws {
+    try writer(after: key).pointee.putInteger(UInt64(value))
+  }
+  mutating func encode(_ value: UInt16, forKey key: Key) throws {
+    try writer(after: key).pointee.putInteger(UInt64(value))
+  }
+  mutating func encode(_ value: UInt32, forKey key: Key) throws {
+    try writer(after: key).pointee.putInteger(UInt64(value))
+  }
+  mutating func encode(_ value: UInt64, forKey key: Key) throws { try writer(after: key).pointee.putInteger(value) }
+  mutating func encode(_ value: Int128, forKey key: Key) throws { try writer(after: key).pointee.put(value) }
+  mutating func encode(_ value: UInt128, forKey key: Key) throws { try writer(after: key).pointee.put(value) }
+
+  mutating func nestedContainer<NestedKey: CodingKey>(
+    keyedBy keyType: NestedKey.Type, forKey key: Key
+  ) -> KeyedEncodingContainer<NestedKey> {
+    let handle = nest(.map, forKey: key)
+    return handle.state.keyedContainer(handle, keyedBy: keyType)
+  }
+
+  mutating func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
+    UnkeyedCBOREncodingContainer(handle: nest(.array, forKey: key))
+  }
+
+  mutating func superEncoder() -> any Encoder {
+    nest(.single, named: "super")
+  }
+
+  mutating func superEncoder(forKey key: Key) -> any Encoder {
+    nest(.single, forKey: key)
+  }
+
+  private func nest(_ kind: EncodingLevel.Kind, forKey key: Key) -> EncodingHandle {
+    nest(kind, named: key.stringValue)
+  }
+
+  private func nest(_ kind: EncodingLevel.Kind, named key: String) -> EncodingHandle {
+    do {
+      let state = try handle.reach()
+      state.writer?.pointee.put(text: key)
+      return try state.nest(kind)
+    } catch {
+      // There is nobody to take the error now; the first write gets one.
+      return .dead(handle.state)
+    }
+  }
+}

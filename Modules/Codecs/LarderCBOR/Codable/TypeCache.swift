@@ -1,0 +1,35 @@
+/// Remembers something about types, because to find out takes long.
+///
+/// Of types that share a place the last one stays.
+struct TypeCache<Fact>: ~Copyable {
+  private struct Entry {
+    let type: ObjectIdentifier
+    let fact: Fact
+  }
+
+  private static var count: Int { 32 }
+
+  private let entries: UnsafeMutablePointer<Entry?>
+
+  init() {
+    entries = .allocate(capacity: TypeCache.count)
+    entries.initialize(repeating: nil, count: TypeCache.count)
+  }
+
+  deinit {
+    entries.deinitialize(count: TypeCache.count)
+    entries.deallocate()
+  }
+
+  /// What is known of a type; it is found out if it is not yet.
+  @inline(__always)
+  func fact(of type: Any.Type, _ find: () -> Fact) -> Fact {
+    let type = ObjectIdentifier(type)
+    let address = Int(bitPattern: type)
+    let entry = entries + ((address &>> 4 ^ address &>> 9) & (TypeCache.count - 1))
+    if let known = entry.pointee, known.type == type { return known.fact }
+    let fact = find()
+    entry.pointee = Entry(type: type, fact: fact)
+    return fact
+  }
+}

@@ -1,0 +1,256 @@
+/// A time as a binary fraction of seconds since 1970: an integer times a power of two.
+///
+/// Every `Date` is one exactly.
+///
+/// It is the content of key 5 of an extended time (RFC 9581, section 3.3; tag 1001).
+struct EpochFraction {
+  /// The seconds from the beginning of 1970 to that of 2001.
+  private static let epochOffset: UInt32 = 978_307_200
+
+  private let exponent: Int
+
+  /// The integer, least digits first.
+  private let digits: [UInt32]
+
+  private let isNegative: Bool
+
+  /// Takes a time as a `Date` has it.
+  ///
+  /// - Parameter seconds: A finite number of seconds since the beginning of 2001.
+  init(secondsSince2001 seconds: Double) {
+    // seconds = significand * 2^exponent, with an odd significand.
+    var exponent = seconds == 0 ? 0 : Int(seconds.exponent) - 52
+    var significand = UInt64(seconds == 0 ? 0 : seconds.significand * 0x1p52)
+    let shift = significand.trailingZeroBitCount & 63
+    significand >>= shift
+    exponent += shift
+    self.exponent = min(exponent, 0)
+    let time = EpochFraction.digits(significand, shiftedBy: max(exponent, 0))
+    let offset = EpochFraction.digits(UInt64(EpochFraction.epochOffset), shiftedBy: max(-exponent, 0))
+    if seconds.sign == .plus {
+      (digits, isNegative) = (EpochFraction.sum(offset, time), false)
+    } else {
+      (digits, isNegative) = EpochFraction.difference(offset, time)
+    }
+  }
+
+  /// Writes the time of a `Date` as an extended time (tag 1001).
+  ///
+  /// - Parameter seconds: A finite number of seconds since the beginning of 2001.
+  static func write(secondsSince2001 seconds: Double, to writer: inout CBORWriter) {
+    // From days to millions of years away from 2001, 64 bits are enough.
+    let shift = 1075 - Int(seconds.bitPattern >> 52 & 0x7FF)
+    guard (20...32).contains(shift) else {
+      return EpochFraction(secondsSince2001: seconds).write(to: &writer)
+    }
+    let significand = Int64(seconds.bitPattern & 0x000F_FFFF_FFFF_FFFF | 0x0010_0000_0000_0000)
+    let sum = Int64(epochOffset) << Int64(shift) + (seconds < 0 ? -significand : significand)
+    // The sum has a bit below the point, or tag 1 would have been exact.
+    let zeroCount = sum.trailingZeroBitCount
+    writer.reserve(24)
+    writer.putHead(0xC0, 1001)
+    writer.putByte(0xA1)
+    writer.putByte(0x05)
+    writer.putByte(0x82)
+    let count = writer.itemCount
+    writer.putInteger(Int64(zeroCount - shift))
+    writer.putInteger(sum >> Int64(zeroCount))
+    writer.itemCount = count + 1
+  }
+
+  /// Reads an extended time as ``write(secondsSince2001:to:)`` writes most: seconds since 2001.
+  @inline(__always)
+  static func readShortForm(from reader: inout CBORReader) -> Double? {
+    guard reader.remainingCount >= 13 else { return nil }
+    let exponent = reader.next.load(fromByteOffset: 3, as: UInt8.self)
+    guard reader.next.loadUnaligned(as: UInt16.self) == UInt16(bigEndian: 0xA105),
+      reader.next.load(fromByteOffset: 2, as: UInt8.self) == 0x82,
+      // From -1 to -24, and then 64 bits, 62 of them used.
+      (0x20...0x37).contains(exponent), reader.next.load(fromByteOffset: 4, as: UInt8.self) == 0x1B,
+      case let sum = UInt64(bigEndian: reader.next.loadUnaligned(fromByteOffset: 5, as: UInt64.self)), sum >> 62 == 0
+    else { return nil }
+    reader.next += 13
+    let shift = Int64(exponent) - 0x1F
+    let power = Double(bitPattern: UInt64(1023 - shift) << 52)
+    return Double(Int64(sum) - Int64(epochOffset) << shift) * power
+  }
+
+  /// Writes an extended time (tag 1001) with this as its only entry.
+  func write(to writer: inout CBORWriter) {
+    writer.putHead(0xC0, 1001)
+    writer.putHead(0xA0, 1)
+    writer.putHead(0, 5)
+    writer.putHead(0x80, 2)
+    let count = writer.itemCount
+    writer.putInteger(Int64(exponent))
+    // A negative item holds -1 - n.
+    let argument = isNegative ? EpochFraction.difference(digits, [1]).digits : digits
+    if argument.count <= 4 {
+      let short = argument.reversed().reduce(0 as UInt128) { $0 << 32 | UInt128($1) }
+      writer.putBignum(isNegative: isNegative, short)
+    } else {
+      writer.putHead(0xC0, isNegative ? 3 : 2)
+      let bytes = argument.reversed().flatMap { digit in withUnsafeBytes(of: digit.bigEndian, Array.init) }
+      Array(bytes.drop { $0 == 0 }).withUnsafeBytes { writer.put(bytes: $0) }
+    }
+    writer.itemCount = count + 1
+  }
+
+  // MARK: Reading
+
+  /// Reads the content of an extended time, in whatever form: seconds since 2001.
+  ///
+  /// It knows the base times of keys 1, 4 and 5 and the decimal fractions of a second of keys -3 to -18. Other keys below
+  /// 0 would change the meaning, so they are refused, but for a time scale that is UTC; the rest is information only.
+  static func readExtendedTime(from reader: inout CBORReader) throws -> Double {
+    let start = reader.offset
+    var base: Double?
+    var fraction = 0.0
+    try reader.readPairs { reader in
+      let place = reader.offset
+      guard reader.isNextAnInteger else {
+        try reader.skip()
+        return try reader.skip()
+      }
+      switch try reader.readInteger(Int.self) {
+      case 1:
+        base = try reader.readFloat(Double.self) - Double(epochOffset)
+      case 4:
+        let (exponent, number) = try reader.readFraction(Double.self)
+        guard let value = Double("\(number.isNegative ? "-" : "")\(magnitude(of: number))e\(exponent)") else {
+          throw reader.corrupted("The time is out of bounds.", at: place)
+        }
+        base = value - Double(epochOffset)
+      case 5:
+        base = try readFraction(from: &reader)
+      case let key where [-3, -6, -9, -12, -15, -18].contains(key):
+        var scale = 1.0
+        for _ in 0..<(-key) { scale *= 10 }
+        fraction += try reader.readFloat(Double.self) / scale
+      case -1:
+        guard try reader.readInteger(Int.self) == 0 else {
+          throw reader.corrupted("The time is of another scale than UTC.", at: place)
+        }
+      case ..<0:
+        throw reader.corrupted("The time has a key that is not known.", at: place)
+      default:
+        try reader.skip()
+      }
+    }
+    guard let base else { throw reader.corrupted("An extended time has no base time.", at: start) }
+    return base + fraction
+  }
+
+  private static func magnitude(of number: (isNegative: Bool, argument: UInt128)) -> String {
+    number.isNegative && number.argument < .max ? "\(number.argument + 1)" : "\(number.argument)"
+  }
+
+  /// Reads an array of an exponent of two and an integer: seconds since 2001.
+  private static func readFraction(from reader: inout CBORReader) throws -> Double {
+    let start = reader.offset
+    guard try reader.openArray() == 2 else {
+      throw reader.corrupted("A fraction has an exponent and an integer.", at: start)
+    }
+    let exponent = try reader.readInteger(Int.self)
+    let (isNegative, argument) = try readDigits(from: &reader)
+    reader.depth -= 1
+    guard (-1100...1100).contains(exponent), argument.count <= 40 else {
+      throw reader.corrupted("The time is out of bounds.", at: start)
+    }
+    // Both as integers times the same power of two, so that the difference is exact.
+    let integer = isNegative ? sum(argument, [1]) : argument
+    let time = digits(integer, shiftedBy: max(exponent, 0))
+    let offset = digits(UInt64(epochOffset), shiftedBy: max(-exponent, 0))
+    let result = isNegative ? (digits: sum(time, offset), isNegative: true) : difference(time, offset)
+    let magnitude = result.digits.reversed().reduce(0.0) { $0 * 0x1p32 + Double($1) }
+    let exact = exactValue(result.digits) ?? magnitude
+    return scaled(result.isNegative ? -exact : exact, by: min(exponent, 0))
+  }
+
+  /// The number, rounded once, where it has no more than 128 bits.
+  private static func exactValue(_ digits: [UInt32]) -> Double? {
+    guard digits.count <= 4 else { return nil }
+    return Double(digits.reversed().reduce(0 as UInt128) { $0 << 32 | UInt128($1) })
+  }
+
+  private static func scaled(_ value: Double, by exponent: Int) -> Double {
+    Double(sign: value.sign, exponent: exponent, significand: value.magnitude)
+  }
+
+  private static func readDigits(
+    from reader: inout CBORReader
+  ) throws -> (isNegative: Bool, digits: [UInt32]) {
+    let start = reader.offset
+    let tag = try reader.readTag()
+    let head = try reader.readHead()
+    switch (head.major, tag) {
+    case (.unsigned, _), (.negative, _):
+      return (head.major == .negative, digits(head.argument, shiftedBy: 0))
+    case (.bytes, 2), (.bytes, 3):
+      let bytes = head.isIndefinite ? try reader.readChunks(.bytes) : Array(try reader.content(head))
+      guard bytes.count <= 160 else { throw reader.corrupted("The time is out of bounds.", at: start) }
+      var digits = [UInt32](repeating: 0, count: (bytes.count + 3) / 4)
+      for (index, byte) in bytes.reversed().enumerated() {
+        digits[index / 4] |= UInt32(byte) << (8 * UInt32(index % 4))
+      }
+      return (tag == 3, trimmed(digits))
+    default: throw reader.mismatch(Double.self, head, at: start)
+    }
+  }
+
+  // MARK: Long numbers
+
+  private static func trimmed(_ digits: [UInt32]) -> [UInt32] {
+    var digits = digits
+    while digits.last == 0 { digits.removeLast() }
+    return digits
+  }
+
+  private static func digits(_ value: UInt64, shiftedBy shift: Int) -> [UInt32] {
+    digits([UInt32(truncatingIfNeeded: value), UInt32(truncatingIfNeeded: value >> 32)], shiftedBy: shift)
+  }
+
+  private static func digits(_ value: [UInt32], shiftedBy shift: Int) -> [UInt32] {
+    var result = [UInt32](repeating: 0, count: shift / 32 + value.count + 1)
+    for (index, digit) in value.enumerated() {
+      let wide = UInt64(digit) << UInt64(shift % 32)
+      result[shift / 32 + index] |= UInt32(truncatingIfNeeded: wide)
+      result[shift / 32 + index + 1] = UInt32(truncatingIfNeeded: wide >> 32)
+    }
+    return trimmed(result)
+  }
+
+  private static func sum(_ first: [UInt32], _ second: [UInt32]) -> [UInt32] {
+    var result: [UInt32] = []
+    var carry: UInt64 = 0
+    for index in 0...max(first.count, second.count) {
+      carry += UInt64(index < first.count ? first[index] : 0) + UInt64(index < second.count ? second[index] : 0)
+      result.append(UInt32(truncatingIfNeeded: carry))
+      carry >>= 32
+    }
+    return trimmed(result)
+  }
+
+  /// The first number less the second.
+  private static func difference(
+    _ first: [UInt32], _ second: [UInt32]
+  ) -> (digits: [UInt32], isNegative: Bool) {
+    let isLess =
+      first.count != second.count
+      ? first.count < second.count : first.reversed().lexicographicallyPrecedes(second.reversed())
+    let (larger, smaller) = isLess ? (second, first) : (first, second)
+    var result: [UInt32] = []
+    var borrow: Int64 = 0
+    for index in larger.indices {
+      borrow += Int64(larger[index]) - Int64(index < smaller.count ? smaller[index] : 0)
+      result.append(UInt32(truncatingIfNeeded: borrow))
+      borrow >>= 32
+    }
+    return (trimmed(result), isLess)
+  }
+}
+
+extension CBORReader {
+  /// Whether the next item is an integer.
+  fileprivate var isNextAnInteger: Bool { next < end && next.load(as: UInt8.self) < 0x40 }
+}

@@ -1,0 +1,156 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+extension Data: CBORConvertible {
+  /// Writes a byte string.
+  public func write(to writer: inout CBORWriter) {
+    withUnsafeBytes { writer.put(bytes: $0) }
+  }
+
+  /// Reads a byte string, of whatever lengths and chunks.
+  ///
+  /// - Throws: `DecodingError` where the item is none.
+  public init(from reader: inout CBORReader) throws {
+    let start = reader.offset
+    let head = try reader.readUntaggedHead()
+    guard head.major == .bytes else { throw reader.mismatch(Data.self, head, at: start) }
+    self = head.isIndefinite ? Data(try reader.readChunks(.bytes)) : Data(try reader.content(head))
+  }
+}
+
+extension UUID: CBORConvertible {
+  /// Writes a byte string of 16 bytes with tag 37.
+  public func write(to writer: inout CBORWriter) {
+    writer.reserve(19)
+    writer.putByte(0xD8)
+    writer.putByte(37)
+    writer.putByte(0x50)
+    withUnsafeBytes(of: uuid) { bytes in
+      writer.next.copyMemory(from: bytes.baseAddress.unsafelyUnwrapped, byteCount: 16)
+    }
+    writer.next += 16
+    writer.itemCount &+= 1
+  }
+
+  /// Reads a byte string of 16 bytes.
+  ///
+  /// - Throws: `DecodingError` where the item is none.
+  public init(from reader: inout CBORReader) throws {
+    let start = reader.offset
+    let head = try reader.readUntaggedHead()
+    guard head.major == .bytes else { throw reader.mismatch(UUID.self, head, at: start) }
+    guard !head.isIndefinite, head.argument == 16 else {
+      throw reader.corrupted("A UUID has 16 bytes.", at: start)
+    }
+    self.init(uuid: try reader.content(head).loadUnaligned(as: uuid_t.self))
+  }
+}
+
+extension URL: CBORConvertible {
+  /// Writes the text of the URL with tag 32; a URL that is relative to another one as a map of `base` and `relative`.
+  public func write(to writer: inout CBORWriter) throws {
+    guard let baseURL else {
+      return try writer.writeTag(32) { $0.put(text: absoluteString) }
+    }
+    try writer.writeMap { map in
+      try map.write(relativeString, forKey: "relative")
+      try map.write(baseURL, forKey: "base")
+    }
+  }
+
+  /// Reads a URL.
+  ///
+  /// - Throws: `DecodingError` where the item is none.
+  public init(from reader: inout CBORReader) throws {
+    let start = reader.offset
+    try reader.skipTags()
+    var url: URL?
+    if reader.isNextAMap {
+      url = try reader.readMap { map in
+        let relative = try map.read(String.self, forKey: "relative")
+        return URL(string: relative, relativeTo: try map.readIfPresent(URL.self, forKey: "base"))
+      }
+    } else {
+      url = URL(string: try reader.readText())
+    }
+    guard let url else { throw reader.corrupted("The text is no URL.", at: start) }
+    self = url
+  }
+}
+
+extension CBORReader {
+  /// Whether the next item is a map.
+  var isNextAMap: Bool { next < end && next.load(as: UInt8.self) &>> 5 == 5 }
+}
+
+extension Decimal: CBORConvertible {
+  /// Writes a decimal fraction (tag 4): an exponent of ten, and an integer.
+  ///
+  /// What is no number is written as a floating-point number that is none.
+  public func write(to writer: inout CBORWriter) throws {
+    guard !isNaN else { return writer.putFloat(Double.nan) }
+    guard let digits = UInt128(significand.magnitude.description) else {
+      throw writer.invalid("A decimal number has a significand of more than 128 bits.")
+    }
+    try writer.writeTag(4) { writer in
+      try writer.writeArray { array in
+        array.putInteger(Int64(exponent))
+        let isNegative = sign == .minus && digits > 0
+        array.putBignum(isNegative: isNegative, isNegative ? digits - 1 : digits)
+      }
+    }
+  }
+
+  /// Reads a decimal fraction or an integer.
+  ///
+  /// - Throws: `DecodingError` where the item is neither, or does not fit.
+  public init(from reader: inout CBORReader) throws {
+    let start = reader.offset
+    var exponent = 0
+    let number: (isNegative: Bool, argument: UInt128)
+    if try reader.isNextADecimalFraction() {
+      (exponent, number) = try reader.readFraction(Decimal.self)
+    } else if reader.isNextASimpleValue {
+      guard try reader.readFloat(Decimal.self).isNaN else {
+        throw reader.corrupted("A binary number is no decimal one.", at: start)
+      }
+      self = .nan
+      return
+    } else {
+      number = try reader.readBignum(Decimal.self)
+    }
+    let (digits, isTooLarge) = number.isNegative ? number.argument.addingReportingOverflow(1) : (number.argument, false)
+    // Foundation keeps exponents in eight bits.
+    guard (-128...127).contains(exponent), !isTooLarge, let significand = Decimal(string: digits.description) else {
+      throw reader.corrupted("The number does not fit into Decimal.", at: start)
+    }
+    self.init(sign: number.isNegative ? .minus : .plus, exponent: exponent, significand: significand)
+  }
+}
+
+extension CBORReader {
+  /// Whether the next item is a floating-point number or another simple value.
+  fileprivate var isNextASimpleValue: Bool { next < end && next.load(as: UInt8.self) &>> 5 == 7 }
+
+  /// Passes over the tags of a decimal fraction, if that is the next item.
+  fileprivate mutating func isNextADecimalFraction() throws -> Bool {
+    let start = next
+    guard try readTag() == 4 else {
+      next = start
+      return false
+    }
+    return true
+  }
+
+  /// Reads the content of tags 4 and 5: an exponent and an integer.
+  mutating func readFraction(_ type: Any.Type) throws -> (Int, (isNegative: Bool, argument: UInt128)) {
+    let start = offset
+    guard try openArray() == 2 else { throw corrupted("A fraction has an exponent and an integer.", at: start) }
+    let fraction = (try readInteger(Int.self), try readBignum(type))
+    depth -= 1
+    return fraction
+  }
+}

@@ -1,0 +1,51 @@
+extension CBORReader {
+  @inline(never)
+  func context(_ message: String, at offset: Int) -> DecodingError.Context {
+    DecodingError.Context(
+      codingPath: findsPaths ? path(to: base + offset) : [], debugDescription: "\(message) (at byte \(offset))")
+  }
+
+  @usableFromInline @inline(never)
+  func corrupted(_ message: String, at offset: Int) -> DecodingError {
+    DecodingError.dataCorrupted(context(message, at: offset))
+  }
+
+  @inline(never)
+  func malformed(at offset: Int? = nil) -> DecodingError {
+    corrupted("This is no CBOR.", at: offset ?? self.offset)
+  }
+
+  @inline(never)
+  func truncated() -> DecodingError {
+    corrupted("The bytes end within the value.", at: offset)
+  }
+
+  @usableFromInline @inline(never)
+  func tooDeep() -> DecodingError {
+    corrupted("The value nests more than \(CBORWriter.maximumDepth) deep.", at: offset)
+  }
+
+  /// The error of an item that is of another kind than the one that is asked for.
+  @inline(never)
+  func mismatch(_ type: Any.Type, _ head: ItemHead, at offset: Int) -> DecodingError {
+    if head.isNull {
+      return DecodingError.valueNotFound(type, context("There is null in the place of a value.", at: offset))
+    }
+    let kind =
+      switch head.major {
+      case .unsigned, .negative: "an integer"
+      case .bytes: "a byte string"
+      case .text: "text"
+      case .array: "an array"
+      case .map: "a map"
+      case .tag: "a tag"
+      case .simple: head.float != nil ? "a floating-point number" : "a simple value"
+      }
+    return DecodingError.typeMismatch(type, context("There is \(kind) in its place.", at: offset))
+  }
+
+  @inline(never)
+  func missing(_ key: any CodingKey, at offset: Int) -> DecodingError {
+    DecodingError.keyNotFound(key, context("The map has no key \"\(key.stringValue)\".", at: offset))
+  }
+}

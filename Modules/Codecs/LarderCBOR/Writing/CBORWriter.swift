@@ -1,0 +1,388 @@
+/// Writes CBOR (RFC 8949) into memory that grows: the shortest form of each number, and definite lengths.
+///
+/// A ``CBORConvertible`` type gets one to write itself to. Whatever is written through it is well-formed: what would not
+/// be, like a key without a value, throws.
+public struct CBORWriter: ~Copyable {
+  /// How deep arrays, maps and tags may nest: 512.
+  ///
+  /// What nests deeper is neither written nor read.
+  public static var maximumDepth: Int { 512 }
+
+  @usableFromInline var start: UnsafeMutableRawPointer
+  @usableFromInline var next: UnsafeMutableRawPointer
+  @usableFromInline var end: UnsafeMutableRawPointer
+
+  /// How many items were written into the innermost array, map or tag that is open, keys included.
+  @usableFromInline var itemCount = 0
+
+  @usableFromInline var depth = 0
+
+  /// Whether the memory is this writer's own, not that of a caller.
+  @usableFromInline var isOwner: Bool
+
+  /// Makes a writer that begins in the memory of a caller, which outlives it, and goes on in its own.
+  @inlinable
+  init(scratch: UnsafeMutableRawBufferPointer) {
+    // An empty buffer may have no address.
+    if let address = scratch.baseAddress {
+      start = address
+      end = address + scratch.count
+      isOwner = false
+    } else {
+      start = UnsafeMutableRawPointer.allocate(byteCount: 64, alignment: 1)
+      end = start + 64
+      isOwner = true
+    }
+    next = start
+  }
+
+  /// Makes a writer with memory of its own.
+  init(capacity: Int) {
+    start = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 1)
+    next = start
+    end = start + capacity
+    isOwner = true
+  }
+
+  @inlinable
+  deinit {
+    if isOwner { start.deallocate() }
+  }
+
+  /// Lets a closure write one item, and appends it to bytes.
+  @inlinable
+  static func append(to bytes: inout [UInt8], _ body: (inout CBORWriter) throws -> Void) throws {
+    // As much as is certain to lie on the stack.
+    try withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 1) { scratch in
+      var writer = CBORWriter(scratch: scratch)
+      try body(&writer)
+      try writer.finish(into: &bytes)
+    }
+  }
+
+  /// Appends what was written, which must be one item.
+  @usableFromInline
+  func finish(into bytes: inout [UInt8]) throws {
+    try checkIsOneItem()
+    bytes.append(contentsOf: written)
+  }
+
+  /// What has been written.
+  var written: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
+
+  /// How many bytes have been written.
+  @usableFromInline var count: Int { next - start }
+
+  func checkIsOneItem() throws {
+    if depth != 0 { throw invalid("An error of the writer was ignored, so what it wrote is incomplete.") }
+    if itemCount != 1 { throw invalid("A value must be written as one data item, not as \(itemCount).") }
+  }
+
+  // MARK: Memory
+
+  @inlinable @inline(__always)
+  mutating func reserve(_ byteCount: Int) {
+    if end - next < byteCount { grow(by: byteCount) }
+  }
+
+  @usableFromInline @inline(never)
+  mutating func grow(by byteCount: Int) {
+    let written = count
+    let capacity = max((end - start) * 2, written + byteCount, 256)
+    let memory = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 1)
+    memory.copyMemory(from: start, byteCount: written)
+    if isOwner { start.deallocate() }
+    start = memory
+    next = memory + written
+    end = memory + capacity
+    isOwner = true
+  }
+
+  @inlinable @inline(__always)
+  mutating func putByte(_ byte: UInt8) {
+    next.storeBytes(of: byte, as: UInt8.self)
+    next += 1
+  }
+
+  @inlinable @inline(__always)
+  mutating func put<Number: FixedWidthInteger & BitwiseCopyable>(bigEndian number: Number) {
+    next.storeBytes(of: number.bigEndian, as: Number.self)
+    next += MemoryLayout<Number>.size
+  }
+
+  /// Writes the head of an item: a major type in the upper three bits, and its argument in the shortest form.
+  @inlinable @inline(__always)
+  mutating func putHead(_ major: UInt8, _ argument: UInt64) {
+    if argument < 24 {
+      reserve(1)
+      putByte(major | UInt8(truncatingIfNeeded: argument))
+    } else {
+      putLongHead(major, argument)
+    }
+  }
+
+  @usableFromInline
+  mutating func putLongHead(_ major: UInt8, _ argument: UInt64) {
+    reserve(9)
+    if argument <= 0xFF {
+      putByte(major | 24)
+      putByte(UInt8(truncatingIfNeeded: argument))
+    } else if argument <= 0xFFFF {
+      putByte(major | 25)
+      put(bigEndian: UInt16(truncatingIfNeeded: argument))
+    } else if argument <= 0xFFFF_FFFF {
+      putByte(major | 26)
+      put(bigEndian: UInt32(truncatingIfNeeded: argument))
+    } else {
+      putByte(major | 27)
+      put(bigEndian: argument)
+    }
+  }
+
+  mutating func putString(_ major: UInt8, _ content: UnsafeRawBufferPointer) {
+    let count = content.count
+    reserve(count + 9)
+    if count < 24 { putByte(major | UInt8(truncatingIfNeeded: count)) } else { putLongHead(major, UInt64(count)) }
+    if let address = content.baseAddress { copy(address, into: next, count: count) }
+    next += count
+  }
+
+  /// Writes a key of a map.
+  @inlinable @inline(__always)
+  mutating func putKey(_ key: StaticString) {
+    let count = key.utf8CodeUnitCount
+    guard key.hasPointerRepresentation, count < 24 else { return putUnusualKey(key) }
+    reserve(count + 1)
+    putByte(0x60 | UInt8(truncatingIfNeeded: count))
+    next.copyMemory(from: key.utf8Start, byteCount: count)
+    next += count
+    itemCount &+= 1
+  }
+
+  @usableFromInline
+  mutating func putUnusualKey(_ key: StaticString) {
+    key.withUTF8Buffer { putString(0x60, UnsafeRawBufferPointer($0)) }
+    itemCount &+= 1
+  }
+
+  // MARK: Items
+
+  /// Writes a value of any type that adopts ``CBORConvertible``.
+  ///
+  /// - Throws: What the value throws.
+  @inlinable @inline(__always)
+  public mutating func write(_ value: some CBORConvertible) throws {
+    try value.write(to: &self)
+  }
+
+  /// Writes a `Codable` value.
+  ///
+  /// - Throws: What the value throws.
+  public mutating func encode(_ value: some Encodable) throws {
+    try EncodingState.encode(value, with: &self)
+  }
+
+  /// Writes bytes as a byte string.
+  public mutating func write(bytes: RawSpan) {
+    bytes.withUnsafeBytes { putString(0x40, $0) }
+    itemCount &+= 1
+  }
+
+  /// Writes `null`, which stands for a `nil`.
+  @inlinable
+  public mutating func writeNull() {
+    reserve(1)
+    putByte(0xF6)
+    itemCount &+= 1
+  }
+
+  /// Writes an array.
+  ///
+  /// - Parameter body: Writes the elements, each as one item.
+  /// - Throws: What `body` throws, or `EncodingError` where the array nests too deep.
+  @inlinable
+  public mutating func writeArray(_ body: (inout CBORWriter) throws -> Void) throws {
+    let container = try open(0x80)
+    try body(&self)
+    closeArray(container)
+  }
+
+  /// Writes a map.
+  ///
+  /// - Parameter body: Writes the fields by ``write(_:forKey:)``, or keys and values as items in turn. The fields stand in
+  ///   the map in the order in which they are written; no key may come twice.
+  /// - Throws: What `body` throws, or `EncodingError` where the map nests too deep or a key has no value.
+  @inlinable
+  public mutating func writeMap(_ body: (inout CBORWriter) throws -> Void) throws {
+    let container = try open(0xA0)
+    try body(&self)
+    try closeMap(container)
+  }
+
+  /// Writes an item with a tag, which says how it is meant.
+  ///
+  /// - Parameters:
+  ///   - tag: The number of the tag, as registered with IANA.
+  ///   - body: Writes the item.
+  /// - Throws: What `body` throws, or `EncodingError` where it does not write one item or the tag nests too deep.
+  @inlinable
+  public mutating func writeTag(_ tag: UInt64, _ body: (inout CBORWriter) throws -> Void) throws {
+    putHead(0xC0, tag)
+    let outerCount = itemCount
+    itemCount = 0
+    try descend()
+    try body(&self)
+    try checkIsTagged()
+    depth &-= 1
+    itemCount = outerCount &+ 1
+  }
+
+  @usableFromInline
+  func checkIsTagged() throws {
+    if itemCount != 1 { throw invalid("A tag must stand before one data item, not before \(itemCount).") }
+  }
+
+  // MARK: Fields
+
+  /// Writes a field of a map.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The name of the field.
+  /// - Throws: What the value throws, or `EncodingError` where it does not write itself as one item.
+  @inlinable @inline(__always)
+  public mutating func write(_ value: some CBORConvertible, forKey key: StaticString) throws {
+    putKey(key)
+    do {
+      try value.write(to: &self)
+    } catch {
+      noteError()
+      throw error
+    }
+  }
+
+  /// Writes a field of a map, or nothing where the value is `nil`.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The name of the field.
+  /// - Throws: What the value throws.
+  @inlinable @inline(__always)
+  public mutating func writeIfPresent(_ value: (some CBORConvertible)?, forKey key: StaticString) throws {
+    if let value { try write(value, forKey: key) }
+  }
+
+  /// Writes a `Codable` value as a field of a map.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The name of the field.
+  /// - Throws: What the value throws.
+  @inlinable
+  public mutating func encode(_ value: some Encodable, forKey key: StaticString) throws {
+    putKey(key)
+    do {
+      try encode(value)
+    } catch {
+      noteError()
+      throw error
+    }
+  }
+
+  // MARK: Containers
+
+  /// An array or map that is open.
+  @usableFromInline
+  struct Container {
+    /// Where its head lies.
+    @usableFromInline let offset: Int
+    /// How many items there are around it.
+    @usableFromInline let outerCount: Int
+
+    @inlinable
+    init(offset: Int, outerCount: Int) {
+      self.offset = offset
+      self.outerCount = outerCount
+    }
+  }
+
+  @inlinable @inline(__always)
+  mutating func descend() throws {
+    depth &+= 1
+    if depth > CBORWriter.maximumDepth { throw tooDeep() }
+  }
+
+  @inlinable @inline(__always)
+  mutating func open(_ major: UInt8) throws -> Container {
+    try descend()
+    let container = Container(offset: count, outerCount: itemCount)
+    reserve(1)
+    // Until it is closed, an indefinite length: so the path to what is being written can be read from the bytes.
+    putByte(major | 31)
+    itemCount = 0
+    return container
+  }
+
+  @inlinable @inline(__always)
+  mutating func closeArray(_ container: Container) {
+    close(container, 0x80, itemCount)
+  }
+
+  @inlinable @inline(__always)
+  mutating func closeMap(_ container: Container) throws {
+    if itemCount & 1 != 0 { throw invalid("A key of a map has no value.") }
+    close(container, 0xA0, itemCount &>> 1)
+  }
+
+  @inlinable @inline(__always)
+  mutating func close(_ container: Container, _ major: UInt8, _ count: Int) {
+    if count < 24 {
+      start.storeBytes(of: major | UInt8(truncatingIfNeeded: count), toByteOffset: container.offset, as: UInt8.self)
+    } else {
+      widenHead(at: container.offset, major, UInt64(count))
+    }
+    depth &-= 1
+    itemCount = container.outerCount &+ 1
+  }
+
+  /// Gives a container of more elements than one byte can tell a longer head.
+  @usableFromInline @inline(never)
+  mutating func widenHead(at offset: Int, _ major: UInt8, _ argument: UInt64) {
+    let contentCount = count - offset - 1
+    putLongHead(major, argument)
+    let extraCount = count - offset - 1 - contentCount - 1
+    reserve(9)
+    let content = start + offset + 1
+    (content + extraCount).copyMemory(from: content, byteCount: contentCount)
+    next = start + offset
+    putLongHead(major, argument)
+    next += contentCount
+  }
+
+  /// Drops what was written from a place on.
+  mutating func rewind(to offset: Int, itemCount count: Int, depth outerDepth: Int) {
+    next = start + offset
+    itemCount = count
+    depth = outerDepth
+  }
+
+  // MARK: Errors
+
+  @usableFromInline @inline(never)
+  func invalid(_ message: String) -> EncodingError {
+    EncodingError.invalidValue(
+      (),
+      EncodingError.Context(codingPath: CBORPath.ofLastItem(in: written), debugDescription: message))
+  }
+
+  /// Sees to it that nothing is made of what was written where somebody ignores an error.
+  @usableFromInline @inline(never)
+  mutating func noteError() {
+    depth += 1
+  }
+
+  @usableFromInline @inline(never)
+  func tooDeep() -> EncodingError {
+    invalid("The value nests more than \(CBORWriter.maximumDepth) deep.")
+  }
+}

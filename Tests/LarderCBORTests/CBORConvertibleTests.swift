@@ -1,0 +1,259 @@
+import Foundation
+import Larder
+import LarderCBOR
+import Testing
+
+/// Types that write and read themselves, alone and among `Codable` ones.
+@Suite struct CBORConvertibleTests {
+  struct User: Codable, Sendable, Equatable {
+    var id: Int
+    var name: String
+    var nickname: String?
+    var created: Date
+    var tags: [String]
+  }
+
+  /// The same by hand.
+  struct HandUser: Codable, CBORConvertible, Sendable, Equatable, Hashable {
+    var id: Int
+    var name: String
+    var nickname: String?
+    var created: Date
+    var tags: [String]
+
+    init(_ user: User) {
+      (id, name, nickname, created, tags) = (user.id, user.name, user.nickname, user.created, user.tags)
+    }
+
+    // Never called: the codec uses what is written by hand.
+    init(from decoder: any Decoder) throws { throw CancellationError() }
+    func encode(to encoder: any Encoder) throws { throw CancellationError() }
+
+    func write(to writer: inout CBORWriter) throws {
+      try writer.writeMap { map in
+        try map.write(id, forKey: "id")
+        try map.write(name, forKey: "name")
+        try map.writeIfPresent(nickname, forKey: "nickname")
+        try map.write(created, forKey: "created")
+        try map.write(tags, forKey: "tags")
+      }
+    }
+
+    init(from reader: inout CBORReader) throws {
+      let user = try reader.readMap { map in
+        try User(
+          id: map.read(forKey: "id"), name: map.read(forKey: "name"), nickname: map.readIfPresent(forKey: "nickname"),
+          created: map.read(forKey: "created"), tags: map.read(forKey: "tags"))
+      }
+      self.init(user)
+    }
+  }
+
+  private static let users = [
+    User(
+      id: 1, name: "Ada", nickname: nil, created: Date(timeIntervalSinceReferenceDate: 7e8 + 0.1), tags: ["x", "y"]),
+    User(id: -1_000_000, name: "", nickname: "Countess", created: .distantPast, tags: []),
+  ]
+
+  @Test func bothWritesAreTheSame() throws {
+    for user in CBORConvertibleTests.users {
+      let bytes = try Coding.encoded(user)
+      #expect(try Coding.encoded(HandUser(user), CBORCodec<HandUser>()) == bytes)
+      #expect(try Coding.decoded(bytes, CBORCodec<HandUser>()) == HandUser(user))
+      #expect(try Coding.decoded(User.self, bytes) == user)
+    }
+  }
+
+  @Test func isUsedWithinCodableData() throws {
+    struct Group: Codable, Sendable, Equatable {
+      var leader: HandUser
+      var deputy: HandUser?
+      var members: [HandUser]
+      var byName: [String: HandUser]
+      var plain: [[User]]
+      var seen: Set<HandUser>
+    }
+    struct PlainGroup: Codable, Sendable, Equatable {
+      var leader: User
+      var deputy: User?
+      var members: [User]
+      var byName: [String: User]
+      var plain: [[User]]
+      var seen: [User]
+    }
+    let users = CBORConvertibleTests.users
+    let hands = users.map(HandUser.init)
+    let group = Group(
+      leader: hands[0], deputy: hands[1], members: hands, byName: ["a": hands[0], "b": hands[1]], plain: [users],
+      seen: [hands[0]])
+    let plain = PlainGroup(
+      leader: users[0], deputy: users[1], members: users, byName: ["a": users[0], "b": users[1]], plain: [users],
+      seen: [users[0]])
+    #expect(try Coding.encoded(group) == Coding.encoded(plain))
+    #expect(try Coding.decoded(Group.self, Coding.encoded(plain)) == group)
+    #expect(try Coding.decoded(PlainGroup.self, Coding.encoded(group)) == plain)
+  }
+
+  @Test func holdsCodableData() throws {
+    struct Holder: CBORConvertible, Sendable, Equatable {
+      var users: [User]
+      var last: User
+      init(users: [User], last: User) { (self.users, self.last) = (users, last) }
+      func write(to writer: inout CBORWriter) throws {
+        try writer.writeMap { map in
+          try map.encode(users, forKey: "users")
+          try map.encode(last, forKey: "last")
+        }
+      }
+      init(from reader: inout CBORReader) throws {
+        self = try reader.readMap { try Holder(users: $0.decode(forKey: "users"), last: $0.decode(forKey: "last")) }
+      }
+    }
+    let holder = Holder(users: CBORConvertibleTests.users, last: CBORConvertibleTests.users[1])
+    let codec = CBORCodec<Holder>()
+    #expect(try Coding.decoded(Coding.encoded(holder, codec), codec) == holder)
+    let many = CBORCodec<[Int: [Holder?]]>()
+    let value = [1: [holder, nil], 2: []]
+    #expect(try Coding.decoded(Coding.encoded(value, many), many) == value)
+  }
+
+  @Test func fieldsOfOtherVersions() throws {
+    struct New: CBORConvertible, Sendable, Equatable {
+      var tags: [String]
+      var email: String?
+      var name: String
+      init(tags: [String], email: String?, name: String) { (self.tags, self.email, self.name) = (tags, email, name) }
+      func write(to writer: inout CBORWriter) throws {}
+      init(from reader: inout CBORReader) throws {
+        self = try reader.readMap { map in
+          try New(
+            tags: map.read(forKey: "tags"), email: map.readIfPresent(forKey: "email"), name: map.read(forKey: "name"))
+        }
+      }
+    }
+    let bytes = try Coding.encoded(CBORConvertibleTests.users)
+    let read = try Coding.decoded(bytes, CBORCodec<[New]>())
+    #expect(read == [New(tags: ["x", "y"], email: nil, name: "Ada"), New(tags: [], email: nil, name: "")])
+    struct Missing: CBORConvertible, Sendable {
+      init(from reader: inout CBORReader) throws { _ = try reader.readMap { try $0.read(Int.self, forKey: "email") } }
+      func write(to writer: inout CBORWriter) throws {}
+    }
+    let error = try #require(throws: DecodingError.self) { try Coding.decoded(bytes, CBORCodec<[Missing]>()) }
+    guard case .keyNotFound(let key, let context) = error else {
+      Issue.record("\(error)")
+      return
+    }
+    #expect(key.stringValue == "email")
+    #expect(context.codingPath.map(\.intValue) == [0])
+    for hex in [
+      "a3616101616202616103", "a26161016161" + "02", "bf616101616202616103ff", "a1616101ff", "a161", "80", "f6",
+    ] {
+      #expect(throws: DecodingError.self) { try Coding.decoded(Coding.bytes(hex), CBORCodec<Missing>()) }
+    }
+  }
+
+  @Test func whatIsWrittenIsWellFormed() {
+    struct Scripted: CBORConvertible, Sendable {
+      var script: @Sendable (inout CBORWriter) throws -> Void
+      init(_ script: @escaping @Sendable (inout CBORWriter) throws -> Void) { self.script = script }
+      init(from reader: inout CBORReader) throws { script = { _ in } }
+      func write(to writer: inout CBORWriter) throws { try script(&writer) }
+    }
+    func expectRefused(
+      sourceLocation: SourceLocation = #_sourceLocation, _ script: @escaping @Sendable (inout CBORWriter) throws -> Void
+    ) {
+      #expect(throws: EncodingError.self, sourceLocation: sourceLocation) {
+        try Coding.encoded(Scripted(script), CBORCodec<Scripted>())
+      }
+      #expect(throws: EncodingError.self, sourceLocation: sourceLocation) {
+        try Coding.encoded([Scripted(script)], CBORCodec<[Scripted]>())
+      }
+    }
+    expectRefused { _ in }
+    expectRefused { writer in
+      try writer.write(1)
+      try writer.write(2)
+    }
+    expectRefused { try $0.writeMap { try $0.write("key") } }
+    expectRefused { try $0.writeTag(1) { _ in } }
+    expectRefused { try $0.writeMap { try $0.write(Scripted { _ in }, forKey: "a") } }
+    // An error that is ignored leaves something half written.
+    expectRefused { writer in
+      try writer.writeArray { array in
+        try? array.writeMap { map in
+          try map.write(1, forKey: "a")
+          throw CancellationError()
+        }
+        try array.write(1)
+      }
+    }
+    expectRefused { writer in
+      try writer.writeMap { map in
+        try? map.write(Scripted { _ in throw CancellationError() }, forKey: "a")
+        try? map.write(Scripted { _ in throw CancellationError() }, forKey: "b")
+      }
+    }
+    expectRefused { writer in
+      func nest(_ writer: inout CBORWriter, _ depth: Int) throws {
+        try writer.writeArray { if depth > 1 { try nest(&$0, depth - 1) } }
+      }
+      try nest(&writer, 513)
+    }
+  }
+
+  @Test func everyKindOfItemIsWrittenAndRead() throws {
+    enum Kind: Int, CBORConvertible, Sendable { case small = 1, large = 1000 }
+    struct All: CBORConvertible, Sendable, Equatable {
+      var kind = Kind.large
+      var optional: [Int?] = [1, nil]
+      var bytes: [UInt8] = [1, 2, 3]
+      var tag: UInt64?
+      var pairs: [String] = []
+      init() {}
+      func write(to writer: inout CBORWriter) throws {
+        try writer.writeArray { array in
+          try array.write(kind)
+          try array.write(optional)
+          array.write(bytes: bytes.span.bytes)
+          try array.writeTag(1000) { $0.writeNull() }
+          try array.writeMap { map in
+            for number in 0..<30 {
+              try map.write(number)
+              try map.write("\(number)")
+            }
+          }
+        }
+      }
+      init(from reader: inout CBORReader) throws {
+        var index = 0
+        try reader.readArray { reader in
+          switch index {
+          case 0: kind = try reader.read()
+          case 1: optional = try reader.read()
+          case 2: bytes = try reader.readBytes()
+          case 3:
+            tag = try reader.readTag()
+            let isNull = reader.readNull()
+            #expect(isNull)
+          case 4:
+            try reader.readPairs { reader in
+              let key = try reader.read(Int.self)
+              #expect(key == pairs.count)
+              pairs.append(try reader.read())
+            }
+          default: try reader.skip()
+          }
+          index += 1
+        }
+      }
+    }
+    let codec = CBORCodec<All>()
+    let read = try Coding.decoded(Coding.encoded(All(), codec), codec)
+    #expect(read.kind == .large && read.optional == [1, nil] && read.bytes == [1, 2, 3] && read.tag == 1000)
+    #expect(read.pairs == (0..<30).map { "\($0)" })
+    #expect(throws: DecodingError.self) { try Coding.decoded([2], CBORCodec<Kind>()) }
+    // Where a type is of both kinds, or only of the one, the codec is the same.
+    let format: some Codec<Kind> = .cbor()
+    #expect(format.name == "cbor")
+  }
+}

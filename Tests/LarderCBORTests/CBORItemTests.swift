@@ -1,0 +1,123 @@
+import Larder
+import LarderCBOR
+import LarderTesting
+import Testing
+
+@Suite struct CBORItemTests {
+  private func item(_ hex: String) throws -> CBORItem { try CBORItem(Coding.bytes(hex)) }
+
+  /// RFC 8949, Appendix A; as JSON where the diagnostic notation is none.
+  @Test(
+    arguments: [
+      ("00", "0", nil), ("1bffffffffffffffff", "18446744073709551615", nil), ("20", "-1", nil),
+      ("c249010000000000000000", "18446744073709551616", nil),
+      ("3bffffffffffffffff", "-18446744073709551616", nil),
+      ("c349010000000000000000", "-18446744073709551617", nil),
+      ("f90000", "0.0", nil), ("f98000", "-0.0", nil), ("fb3ff199999999999a", "1.1", nil), ("f97bff", "65504.0", nil),
+      ("fb7e37e43c8800759c", "1e+300", nil), ("f90001", "5.960464477539063e-08", nil),
+      ("f97c00", "Infinity", #"{"$float":"Infinity"}"#), ("f9fc00", "-Infinity", #"{"$float":"-Infinity"}"#),
+      ("f97e00", "NaN", #"{"$float":"NaN"}"#),
+      ("f4", "false", nil), ("f5", "true", nil), ("f6", "null", nil), ("f7", "undefined", #"{"$simple":23}"#),
+      ("f0", "simple(16)", #"{"$simple":16}"#), ("f8ff", "simple(255)", #"{"$simple":255}"#),
+      (
+        "c074323031332d30332d32315432303a30343a30305a", #"0("2013-03-21T20:04:00Z")"#,
+        #"{"$tag":0,"$value":"2013-03-21T20:04:00Z"}"#
+      ),
+      ("c11a514b67b0", "1(1363896240)", #"{"$tag":1,"$value":1363896240}"#),
+      ("d74401020304", "23(h'01020304')", #"{"$tag":23,"$value":{"$base64":"AQIDBA=="}}"#),
+      ("d818456449455446", "24(h'6449455446')", #"{"$tag":24,"$value":{"$base64":"ZElFVEY="}}"#),
+      ("40", "h''", #"{"$base64":""}"#), ("4401020304", "h'01020304'", #"{"$base64":"AQIDBA=="}"#),
+      ("60", #""""#, nil), ("62225c", #""\"\\""#, nil), ("62c3bc", "\"ü\"", nil), ("64f0908591", "\"\u{10151}\"", nil),
+      ("80", "[]", nil), ("8301820203820405", "[1, [2, 3], [4, 5]]", "[1,[2,3],[4,5]]"),
+      ("a0", "{}", nil), ("a201020304", "{1: 2, 3: 4}", #"{"$map":[[1,2],[3,4]]}"#),
+      ("a26161016162820203", #"{"a": 1, "b": [2, 3]}"#, #"{"a":1,"b":[2,3]}"#),
+    ] as [(String, String, String?)])
+  func showsWhatThereIs(_ hex: String, _ notation: String, _ json: String?) throws {
+    let item = try item(hex)
+    #expect(item.diagnosticDescription == notation)
+    #expect(try item.json() == JSONText(json ?? notation))
+    #expect(try CBORItem(item.json()) == item)
+  }
+
+  @Test(arguments: [
+    ("5f42010243030405ff", "(_ h'0102', h'030405')", #"{"$base64":"AQIDBAU="}"#),
+    ("7f657374726561646d696e67ff", #"(_ "strea", "ming")"#, #""streaming""#),
+    ("9fff", "[_ ]", "[]"), ("9f018202039f0405ffff", "[_ 1, [2, 3], [_ 4, 5]]", "[1,[2,3],[4,5]]"),
+    ("bf61610161629f0203ffff", #"{_ "a": 1, "b": [_ 2, 3]}"#, #"{"a":1,"b":[2,3]}"#),
+    ("1800", "0", "0"), ("c24101", "2(h'01')", #"{"$tag":2,"$value":{"$base64":"AQ=="}}"#),
+    ("a2616101616102", #"{"a": 1, "a": 2}"#, #"{"$map":[["a",1],["a",2]]}"#),
+    ("a1652474616701" + "", #"{"$tag": 1}"#, #"{"$$tag":1}"#),
+  ]) func showsOtherForms(_ hex: String, _ notation: String, _ json: String) throws {
+    let item = try item(hex == "a1652474616701" ? "a164247461" + "6701" : hex)
+    #expect(item.diagnosticDescription == notation)
+    #expect(try item.json() == JSONText(json))
+  }
+
+  @Test(arguments: [
+    #"{"$ref":"x"}"#, #"{"$tag":"x"}"#, #"{"$tag":1}"#, #"{"$tag":1,"$value":2,"more":3}"#, #"{"$base64":"*"}"#,
+    #"{"$simple":25}"#, #"{"$map":[[1]]}"#, #"{"$float":"1"}"#, #"{"b":1,"a":[true,null,-0.5,1e30]}"#,
+    "340282366920938463463374607431768211455", "-340282366920938463463374607431768211455",
+  ]) func otherJSONIsWhatItIs(_ text: String) throws {
+    let item = try CBORItem(JSONText(text))
+    let json = try item.json()
+    #expect(try CBORItem(json) == item)
+    if !text.contains("tag\"") && !text.contains("base64") && !text.contains("simple") && !text.contains("map")
+      && !text.contains("float") && !text.contains("e30")
+    {
+      #expect(try json == JSONText(text))
+    }
+  }
+
+  @Test(arguments: ["1e999", "-1e999", String(repeating: "9", count: 40), #"{"a":1,"a":2}"#, #"[{"b":{"a":1,"a":2}}]"#])
+  func whatCannotBeSaidIsRefused(_ text: String) throws {
+    let json = try JSONText(text)
+    #expect(throws: JSONSyntaxError.self) { try CBORItem(json) }
+  }
+
+  @Test(arguments: ["", "0000", "61ff", "81", "ff", "9f", "7f61c361a9ff", "a161ff00", "1c", "81f800", "9f61ffff"])
+  func whatIsNoItemIsRefused(_ hex: String) {
+    #expect(throws: DecodingError.self) { try item(hex) }
+  }
+
+  @Test func randomItemsComeBackFromJSON() throws {
+    var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "CBOR as JSON")
+    for _ in 0..<2000 {
+      let item = try CBORItem(RandomItem.bytes(using: &random))
+      #expect(try CBORItem(item.json()) == item, "\(item)")
+      #expect(!item.diagnosticDescription.contains("no CBOR"))
+    }
+  }
+
+  @Test func isAFieldThatIsKeptAsItIs() throws {
+    struct Envelope: CBORConvertible, Sendable, Equatable {
+      var kind: String
+      var content: CBORItem
+      init(kind: String, content: CBORItem) { (self.kind, self.content) = (kind, content) }
+      func write(to writer: inout CBORWriter) throws {
+        try writer.writeMap { map in
+          try map.write(kind, forKey: "kind")
+          try map.write(content, forKey: "content")
+        }
+      }
+      init(from reader: inout CBORReader) throws {
+        self = try reader.readMap { try Envelope(kind: $0.read(forKey: "kind"), content: $0.read(forKey: "content")) }
+      }
+    }
+    let envelope = Envelope(kind: "x", content: try item("bf61610161629f0203ffff"))
+    let bytes = try Coding.encoded(envelope, .cbor())
+    #expect(try Coding.decoded(bytes, CBORCodec<Envelope>()) == envelope)
+    #expect(try Coding.decoded(bytes, .cborItem).bytes == bytes)
+    #expect(try Coding.encoded(Coding.decoded(bytes, .cborItem), .cborItem) == bytes)
+    #expect(CBORItemCodec().name == CBORCodec<Int>().name)
+  }
+
+  /// Maps that turn out to be no objects at their last key, in each other: none is gone through twice for each level.
+  @Test(.timeLimit(.minutes(1)), arguments: [40, 150]) func nestedMapsTakeNoLongerThanTheyAreDeep(depth: Int) throws {
+    let bytes =
+      Array(repeating: [0xA2, 0x61, 0x61] as [UInt8], count: depth).flatMap(\.self) + [0x00]
+      + Array(repeating: [0x00, 0x00] as [UInt8], count: depth).flatMap(\.self)
+    let json = try CBORItem(bytes).json()
+    #expect(json.description.hasPrefix("{\"$map\":[[\"a\",{\"$map\":"))
+    #expect(try CBORItem(json).bytes == bytes)
+  }
+}

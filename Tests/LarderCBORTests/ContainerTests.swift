@@ -1,0 +1,447 @@
+import Foundation
+import LarderCBOR
+import Testing
+
+/// What types may do with encoders and decoders beside the usual.
+@Suite struct ContainerTests {
+  private enum Key: String, CodingKey { case a, b, c, d }
+
+  /// A type whose coding a test decides on.
+  private struct Scripted: Encodable, Sendable {
+    let script: @Sendable (any Encoder) throws -> Void
+    init(_ script: @escaping @Sendable (any Encoder) throws -> Void) { self.script = script }
+    func encode(to encoder: any Encoder) throws { try script(encoder) }
+  }
+
+  private func encoded(_ script: @escaping @Sendable (any Encoder) throws -> Void) throws -> String {
+    struct Holder: Codable, Sendable {
+      let value: Scripted
+      init(_ value: Scripted) { self.value = value }
+      init(from decoder: any Decoder) throws { value = Scripted { _ in } }
+      func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
+    }
+    return try Coding.hex(Coding.encoded(Holder(Scripted(script))))
+  }
+
+  @Test func containersThatAreWrittenInTurn() throws {
+    let script: @Sendable (any Encoder) throws -> Void = { encoder in
+      var container = encoder.container(keyedBy: Key.self)
+      var first = container.nestedUnkeyedContainer(forKey: .a)
+      var second = container.nestedContainer(keyedBy: Key.self, forKey: .b)
+      try first.encode(1)
+      try second.encode(2, forKey: .a)
+      try first.encode(3)
+      var inner = second.nestedUnkeyedContainer(forKey: .c)
+      try container.encode(4, forKey: .c)
+      try inner.encode("x")
+      try first.encode([5])
+      #expect(first.count == 3)
+      try second.encode(6, forKey: .d)
+      try inner.encode("y")
+    }
+    #expect(
+      try encoded(script) == "a3616183010381056162a361610261638261786179616406616304")
+    // The same within others, and often.
+    struct Repeated: Encodable {
+      let script: @Sendable (any Encoder) throws -> Void
+      func encode(to encoder: any Encoder) throws {
+        var container = encoder.unkeyedContainer()
+        for _ in 0..<30 { try container.encode(Scripted(script)) }
+      }
+    }
+    let once = try encoded(script)
+    #expect(
+      try encoded { try Repeated(script: script).encode(to: $0) } == "981e" + String(repeating: once, count: 30))
+  }
+
+  @Test func manyElementsInContainersThatAreWrittenInTurn() throws {
+    let hex = try encoded { encoder in
+      var container = encoder.container(keyedBy: Key.self)
+      var first = container.nestedUnkeyedContainer(forKey: .a)
+      var second = container.nestedUnkeyedContainer(forKey: .b)
+      for number in 0..<300 {
+        try first.encode(number)
+        try second.encode(-1 - number)
+      }
+    }
+    struct Fields: Codable, Equatable { var a: [Int], b: [Int] }
+    #expect(try Coding.decoded(Fields.self, hex: hex) == Fields(a: Array(0..<300), b: (0..<300).map { -1 - $0 }))
+    #expect(try Coding.hex(Coding.encoded(Coding.decoded(Fields.self, hex: hex))) == hex)
+  }
+
+  @Test func longContainersMoveWhatLiesWithinThem() throws {
+    let hex = try encoded { encoder in
+      var container = encoder.unkeyedContainer()
+      var early = container.nestedUnkeyedContainer()
+      try early.encode(1)
+      for number in 0..<300 { try container.encode(number) }
+      try early.encode(2)
+    }
+    #expect(hex.hasPrefix("99012d820102000102"))
+    let nested = try encoded { encoder in
+      var container = encoder.container(keyedBy: Key.self)
+      var outer = container.nestedUnkeyedContainer(forKey: .a)
+      var inner = outer.nestedUnkeyedContainer()
+      for _ in 0..<30 { try outer.encode(0) }
+      try container.encode(true, forKey: .b)
+      try inner.encode(7)
+      try outer.encode(8)
+    }
+    #expect(nested == "a261619820" + "8107" + String(repeating: "00", count: 30) + "08" + "6162f5")
+  }
+
+  @Test func encodersOfASuperclassThatWaited() throws {
+    #expect(
+      try encoded { encoder in
+        var container = encoder.container(keyedBy: Key.self)
+        let parent = container.superEncoder()
+        let other = container.superEncoder(forKey: .d)
+        try container.encode(1, forKey: .a)
+        var fields = parent.container(keyedBy: Key.self)
+        try fields.encode(2, forKey: .b)
+        var single = other.singleValueContainer()
+        try single.encode("x")
+      } == "a3657375706572a16162026164617861" + "6101")
+    #expect(
+      try encoded { encoder in
+        var container = encoder.unkeyedContainer()
+        _ = container.superEncoder()
+        var array = container.superEncoder().unkeyedContainer()
+        try container.encode(1)
+        try array.encode(2)
+      } == "83a0810201")
+  }
+
+  private class Animal: Codable {
+    var name: String
+    init(name: String) { self.name = name }
+  }
+
+  private final class Dog: Animal {
+    var tricks: [String]
+
+    init(name: String, tricks: [String]) {
+      self.tricks = tricks
+      super.init(name: name)
+    }
+
+    private enum Keys: CodingKey { case tricks }
+
+    required init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Keys.self)
+      tricks = try container.decode([String].self, forKey: .tricks)
+      try super.init(from: container.superDecoder())
+    }
+
+    override func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Keys.self)
+      try container.encode(tricks, forKey: .tricks)
+      try super.encode(to: container.superEncoder())
+    }
+  }
+
+  private final class Cat: Animal {
+    var lives: Int
+
+    init(name: String, lives: Int) {
+      self.lives = lives
+      super.init(name: name)
+    }
+
+    private enum Keys: CodingKey { case lives }
+
+    required init(from decoder: any Decoder) throws {
+      lives = try decoder.container(keyedBy: Keys.self).decode(Int.self, forKey: .lives)
+      try super.init(from: decoder)
+    }
+
+    override func encode(to encoder: any Encoder) throws {
+      try super.encode(to: encoder)
+      var container = encoder.container(keyedBy: Keys.self)
+      try container.encode(lives, forKey: .lives)
+    }
+  }
+
+  private struct Zoo: Codable, @unchecked Sendable {
+    // Never changed by a test.
+    var dogs: [Dog], cats: [Cat]
+  }
+
+  @Test func classesInheritFields() throws {
+    let zoo = Zoo(
+      dogs: [Dog(name: "Rex", tricks: ["sit", "roll"]), Dog(name: "Fido", tricks: [])],
+      cats: [Cat(name: "Tom", lives: 9), Cat(name: "Kit", lives: 1)])
+    let bytes = try Coding.encoded(zoo)
+    let read = try Coding.decoded(Zoo.self, bytes)
+    #expect(read.dogs.map(\.name) == ["Rex", "Fido"])
+    #expect(read.dogs.map(\.tricks) == [["sit", "roll"], []])
+    #expect(read.cats.map(\.name) == ["Tom", "Kit"])
+    #expect(read.cats.map(\.lives) == [9, 1])
+    #expect(try Coding.encoded(read) == bytes)
+  }
+
+  private struct Forgiving: Codable, Equatable {
+    var fields: [Int]
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Key.self)
+      fields = []
+      for key in [Key.a, .b, .c, .d] {
+        if let number = try? container.decode(Int.self, forKey: key) {
+          fields.append(number)
+        } else if let text = try? container.decode([String].self, forKey: key) {
+          fields.append(text.count)
+        }
+      }
+    }
+
+    func encode(to encoder: any Encoder) throws {}
+  }
+
+  @Test func aTypeMayTryOneAfterAnother() throws {
+    #expect(try Coding.decoded(Forgiving.self, hex: "a36161016162826178617961630" + "3").fields == [1, 2, 3])
+    struct Either: Codable, Equatable {
+      var text: String
+      init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let number = try? container.decode(Int.self) {
+          text = "\(number)"
+        } else if let list = try? container.decode([Int].self) {
+          text = "\(list)"
+        } else if container.decodeNil() {
+          text = "nil"
+        } else if var array = try? decoder.unkeyedContainer() {
+          text = try array.decode(String.self)
+        } else {
+          text = try decoder.container(keyedBy: Key.self).decode(String.self, forKey: .b)
+        }
+      }
+      func encode(to encoder: any Encoder) throws {}
+    }
+    let read = try Coding.decoded([Either].self, hex: "850182010281617af6a2616101616261" + "79")
+    #expect(read.map(\.text) == ["1", "[1, 2]", "z", "nil", "y"])
+  }
+
+  @Test func aTypeMayGoOnAfterAnError() throws {
+    struct Refusing: Encodable {
+      func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode([1, 2, 3], forKey: .a)
+        _ = container.nestedUnkeyedContainer(forKey: .b)
+        throw CancellationError()
+      }
+    }
+    let hex = try encoded { encoder in
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(1, forKey: .a)
+      try? container.encode(Refusing(), forKey: .b)
+      try? container.encode([[Refusing()]], forKey: .c)
+      try container.encode(2, forKey: .d)
+    }
+    #expect(hex == "a2616101616402")
+  }
+
+  @Test func valuesThatEncodeNothing() throws {
+    struct Nothing: Codable, Equatable {}
+    try Coding.expectRoundTrip([Nothing()])
+    #expect(try Coding.encoded([Nothing()]) == [0x81, 0xA0])
+    #expect(try encoded { _ in } == "a0")
+    #expect(try encoded { _ = $0.unkeyedContainer() } == "80")
+    #expect(try encoded { _ = $0.container(keyedBy: Key.self) } == "a0")
+  }
+
+  @Test func oneEncoderHasOneContainer() {
+    #expect(throws: EncodingError.self) {
+      try encoded { encoder in
+        var array = encoder.unkeyedContainer()
+        try array.encode(1)
+        var map = encoder.container(keyedBy: Key.self)
+        try map.encode(1, forKey: .a)
+      }
+    }
+    #expect(throws: EncodingError.self) {
+      try encoded { encoder in
+        var container = encoder.singleValueContainer()
+        try container.encode(1)
+        try container.encode(2)
+      }
+    }
+  }
+
+  @Test func aContainerIsOfNoUseAfterwards() throws {
+    nonisolated(unsafe) var kept: (any UnkeyedEncodingContainer)?
+    nonisolated(unsafe) var keptEncoder: (any Encoder)?
+    _ = try encoded { encoder in
+      keptEncoder = encoder
+      kept = encoder.unkeyedContainer()
+    }
+    #expect(throws: EncodingError.self) { try kept?.encode(1) }
+    #expect(throws: EncodingError.self) {
+      var container = try #require(keptEncoder).container(keyedBy: Key.self)
+      try container.encode("x", forKey: .a)
+    }
+    #expect(keptEncoder?.codingPath.isEmpty == true)
+
+    nonisolated(unsafe) var decoder: (any Decoder)?
+    nonisolated(unsafe) var container: KeyedDecodingContainer<Key>?
+    struct Keeping: Codable {
+      static nonisolated(unsafe) var keep: (any Decoder) throws -> Void = { _ in }
+      init(from decoder: any Decoder) throws { try Keeping.keep(decoder) }
+    }
+    Keeping.keep = {
+      decoder = $0
+      container = try $0.container(keyedBy: Key.self)
+    }
+    _ = try Coding.decoded(Keeping.self, hex: "a1616101")
+    #expect(throws: DecodingError.self) { try container?.decode(Int.self, forKey: .a) }
+    #expect(throws: DecodingError.self) { try decoder?.singleValueContainer().decode(Int.self) }
+    #expect(container?.allKeys.isEmpty == true)
+    #expect(container?.codingPath.isEmpty == true)
+  }
+
+  /// An array of no stated length that somebody keeps is at its end, whatever is decoded meanwhile.
+  @Test func aKeptArrayLooksAtNothingAfterwards() throws {
+    nonisolated(unsafe) var kept: [any UnkeyedDecodingContainer] = []
+    struct Keeping: Codable {
+      static nonisolated(unsafe) var keep: (any Decoder) throws -> Void = { _ in }
+      init(from decoder: any Decoder) throws { try Keeping.keep(decoder) }
+      func encode(to encoder: any Encoder) throws {}
+    }
+    Keeping.keep = { decoder in
+      let container = try decoder.unkeyedContainer()
+      #expect(!container.isAtEnd)
+      #expect(!kept.contains { !$0.isAtEnd })
+      kept.append(container)
+    }
+    for _ in 0..<3 { _ = try Coding.decoded(Keeping.self, hex: "9f0102ff") }
+    #expect(!kept.contains { !$0.isAtEnd })
+  }
+
+  /// Containers are used again for the values that follow, but not those that somebody keeps.
+  @Test func aKeptContainerIsNotThatOfTheNextValue() throws {
+    nonisolated(unsafe) var keptEncoding: [KeyedEncodingContainer<Key>] = []
+    nonisolated(unsafe) var keptDecoding: [KeyedDecodingContainer<Key>] = []
+    let element = Scripted { encoder in
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(keptEncoding.count, forKey: .a)
+      for index in keptEncoding.indices {
+        #expect(throws: EncodingError.self) { try keptEncoding[index].encode("x", forKey: .b) }
+      }
+      // Every other one.
+      if keptEncoding.count.isMultiple(of: 2) || keptEncoding.count > 3 { keptEncoding.append(container) }
+      // The same map again, by a container of its own.
+      var again = encoder.container(keyedBy: Key.self)
+      try again.encode(true, forKey: .c)
+      try container.encode(false, forKey: .d)
+    }
+    let hex = try encoded { encoder in
+      var array = encoder.unkeyedContainer()
+      try array.encode([element, element, element])
+    }
+    #expect(hex == "8183" + "a361610" + "06163f56164f4" + "a361610" + "16163f56164f4" + "a361610" + "16163f56164f4")
+
+    struct Element: Codable {
+      static nonisolated(unsafe) var script: (any Decoder) throws -> Int = { _ in 0 }
+      var number: Int
+      init(from decoder: any Decoder) throws { number = try Element.script(decoder) }
+      func encode(to encoder: any Encoder) throws {}
+    }
+    Element.script = { decoder in
+      let container = try decoder.container(keyedBy: Key.self)
+      for other in keptDecoding {
+        #expect(throws: DecodingError.self) { try other.decode(Int.self, forKey: .a) }
+      }
+      let number = try container.decode(Int.self, forKey: .a)
+      if number == 0 { keptDecoding.append(container) }
+      #expect(try decoder.container(keyedBy: Key.self).decode(Bool.self, forKey: .c))
+      #expect(try !container.decode(Bool.self, forKey: .d))
+      return number
+    }
+    #expect(try Coding.decoded([[Element]].self, hex: hex).first?.map(\.number) == [0, 1, 1])
+    #expect(try Coding.decoded([[Element]].self, hex: hex).first?.map(\.number) == [0, 1, 1])
+  }
+
+  @Test func pathsAreThereForThoseWhoAsk() throws {
+    let path: @Sendable ([any CodingKey]) -> String = { $0.map(\.stringValue).joined(separator: "/") }
+    _ = try encoded { encoder in
+      #expect(path(encoder.codingPath) == "")
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(1, forKey: .a)
+      #expect(path(container.codingPath) == "")
+      try container.encode([[Scripted { #expect(path($0.codingPath) == "b/Index 0/Index 0") }]], forKey: .b)
+      var array = container.nestedUnkeyedContainer(forKey: .c)
+      try array.encode("x")
+      #expect(path(array.codingPath) == "c")
+      let inner = array.nestedContainer(keyedBy: Key.self)
+      #expect(path(inner.codingPath) == "c/Index 1")
+      try container.encode(Scripted { #expect(path($0.codingPath) == "d") }, forKey: .d)
+    }
+    struct Tree: Codable {
+      var path: String
+      var children: [String: Tree]
+      enum Keys: CodingKey { case children }
+      init(path: String, children: [String: Tree]) { (self.path, self.children) = (path, children) }
+      init(from decoder: any Decoder) throws {
+        path = decoder.codingPath.map(\.stringValue).joined(separator: "/")
+        let container = try decoder.container(keyedBy: Keys.self)
+        #expect(container.codingPath.map(\.stringValue).joined(separator: "/") == path)
+        children = try container.decode([String: Tree].self, forKey: .children)
+      }
+    }
+    let leaf = Tree(path: "", children: [:])
+    let tree = Tree(path: "", children: ["x": leaf, "y": Tree(path: "", children: ["z": leaf])])
+    let read = try Coding.decoded(Tree.self, Coding.encoded(tree))
+    #expect(read.children["x"]?.path == "children/x")
+    #expect(read.children["y"]?.children["z"]?.path == "children/y/children/z")
+  }
+
+  @Test func containersOfADecoderAreIndependent() throws {
+    struct Both: Codable {
+      var numbers: [Int] = []
+      init(from decoder: any Decoder) throws {
+        var first = try decoder.unkeyedContainer()
+        var second = try decoder.unkeyedContainer()
+        numbers.append(try first.decode(Int.self))
+        var copy = first
+        numbers.append(try copy.decode(Int.self))
+        numbers.append(try first.decode(Int.self))
+        numbers.append(try second.decode(Int.self))
+        numbers.append(try second.decode(Int.self))
+        #expect(try second.nestedUnkeyedContainer().count == 1)
+        #expect(!first.isAtEnd && first.currentIndex == 2 && first.count == 4)
+      }
+      func encode(to encoder: any Encoder) throws {}
+    }
+    #expect(try Coding.decoded(Both.self, hex: "840102810504").numbers == [1, 2, 2, 1, 2])
+    Coding.expectRefused(Both.self, "8401020304")
+  }
+
+  @Test func nestedContainersAreRead() throws {
+    struct Nested: Codable, Equatable {
+      var text: String
+      init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        let inner = try container.nestedContainer(keyedBy: Key.self, forKey: .a)
+        var array = try container.nestedUnkeyedContainer(forKey: .b)
+        let innermost = try array.nestedContainer(keyedBy: Key.self)
+        text = try inner.decode(String.self, forKey: .c)
+        text += try innermost.decode(String.self, forKey: .d)
+        text += try array.decode(String.self)
+        #expect(array.isAtEnd)
+        #expect(throws: DecodingError.self) { try array.decode(String.self) }
+        text += try container.decode(String.self, forKey: .c)
+        #expect(try container.decodeNil(forKey: .d))
+        #expect(throws: DecodingError.self) { try container.superDecoder() }
+        #expect(throws: DecodingError.self) { try inner.decodeNil(forKey: .d) }
+      }
+      func encode(to encoder: any Encoder) throws {}
+    }
+    let inner = "a2616100616361" + "78"
+    let array = "82a16164617961" + "7a"
+    let value = "a46161" + inner + "6162" + array + "6163" + "6177" + "6164f6"
+    #expect(try Coding.decoded(Nested.self, hex: value).text == "xyzw")
+    #expect(try Coding.decoded([Nested].self, hex: "82" + value + value).map(\.text) == ["xyzw", "xyzw"])
+    let other = "a46164f66163" + "6177" + "6162" + array + "6161" + inner
+    #expect(try Coding.decoded([Nested].self, hex: "82" + other + other).map(\.text) == ["xyzw", "xyzw"])
+  }
+}

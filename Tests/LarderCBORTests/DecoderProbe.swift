@@ -1,0 +1,183 @@
+import Foundation
+import Larder
+import LarderCBOR
+
+/// Gives any bytes to the decoder in many ways, and sees that what it accepts is written and read again as it was.
+///
+/// The fuzz target of `Fuzzing` runs it too, so it knows nothing of a test framework.
+enum DecoderProbe {
+  /// Something that the decoder promises, and that did not happen.
+  struct Failure: Error {
+    let message: String
+  }
+
+  private indirect enum Shape: Codable, Sendable, Hashable {
+    case point
+    case circle(radius: Double, label: String?)
+    case group([Shape])
+    case named([String: Shape])
+  }
+
+  private struct Record: Codable, Sendable, Hashable {
+    var id: Int
+    var name: String
+    var flag: Bool?
+    var small: Int8?
+    var wide: Int128?
+    var number: Double?
+    var date: Date?
+    var uuid: UUID?
+    var data: Data?
+    var decimal: Decimal?
+    var url: URL?
+    var tags: [String]?
+    var scores: [String: Float]?
+    var byNumber: [Int: [UInt8]]?
+    var set: Set<UInt16>?
+    var shape: Shape?
+    var inner: [Record]?
+  }
+
+  private struct HandRecord: CBORConvertible, Sendable, Hashable {
+    var id: Int
+    var name: String
+    var date: Date?
+    var rest: CBORItem?
+    var inner: [HandRecord]?
+
+    func write(to writer: inout CBORWriter) throws {
+      try writer.writeMap { map in
+        try map.write(id, forKey: "id")
+        try map.write(name, forKey: "name")
+        try map.writeIfPresent(date, forKey: "date")
+        try map.writeIfPresent(rest, forKey: "rest")
+        try map.writeIfPresent(inner, forKey: "inner")
+      }
+    }
+
+    init(from reader: inout CBORReader) throws {
+      let map = try reader.readMap { map in
+        (
+          try map.read(Int.self, forKey: "id"), try map.read(String.self, forKey: "name"),
+          try map.readIfPresent(Date.self, forKey: "date"), try map.readIfPresent(CBORItem.self, forKey: "rest"),
+          try map.readIfPresent([HandRecord].self, forKey: "inner")
+        )
+      }
+      (id, name, date, rest, inner) = map
+    }
+  }
+
+  /// A type that asks for what it does not know.
+  private struct Anything: Decodable, Sendable {
+    struct Key: CodingKey {
+      let stringValue: String
+      var intValue: Int? { nil }
+      init(stringValue: String) { self.stringValue = stringValue }
+      init?(intValue: Int) { nil }
+    }
+
+    init(from decoder: any Decoder) throws {
+      if let map = try? decoder.container(keyedBy: Key.self) {
+        for key in map.allKeys {
+          _ = try? map.decodeNil(forKey: key)
+          _ = try map.decode(Anything.self, forKey: key)
+        }
+        _ = try map.decodeIfPresent(Int.self, forKey: Key(stringValue: "id"))
+      } else if var array = try? decoder.unkeyedContainer() {
+        while !array.isAtEnd {
+          if try array.decodeNil() { continue }
+          _ = try array.decode(Anything.self)
+        }
+      } else {
+        _ = decoder.codingPath
+        let value = try decoder.singleValueContainer()
+        _ = value.decodeNil()
+        _ = try? value.decode(Int.self)
+        _ = try? value.decode(Double.self)
+        _ = try? value.decode(String.self)
+      }
+    }
+  }
+
+  /// Tries all the ways.
+  ///
+  /// - Returns: How many types accepted the bytes.
+  /// - Throws: ``Failure``.
+  @discardableResult
+  static func run(_ bytes: UnsafeRawBufferPointer) throws -> Int {
+    var count = 0
+    func probe<Value: Sendable & Equatable>(_ codec: CBORCodec<Value>) throws {
+      let value: Value
+      do {
+        value = try codec.decode(bytes.bytes)
+      } catch {
+        return
+      }
+      count += 1
+      var written: [UInt8] = []
+      var again: [UInt8] = []
+      do {
+        try codec.encode(value, into: &written)
+        let read = try written.withUnsafeBytes { try codec.decode($0.bytes) }
+        try codec.encode(read, into: &again)
+      } catch {
+        throw Failure(message: "\(Value.self) was read from \(hex), but not from what was written: \(error)")
+      }
+      // By bytes, because what is no number is not equal to itself.
+      guard again == written else { throw Failure(message: "\(Value.self) of \(hex) changes when it is written") }
+    }
+    var hex: String { bytes.map { String($0, radix: 16) }.joined(separator: " ") }
+
+    try probe(CBORCodec<Record>())
+    try probe(CBORCodec<[Record]>())
+    try probe(CBORCodec<HandRecord>())
+    try probe(CBORCodec<[HandRecord]>())
+    try probe(CBORCodec<Shape>())
+    try probe(CBORCodec<[Int]>())
+    try probe(CBORCodec<[[String]]>())
+    try probe(CBORCodec<[String: [Double?]]>())
+    try probe(CBORCodec<[UInt8]>())
+    try probe(CBORCodec<Date>())
+    try probe(CBORCodec<Decimal>())
+    try probe(CBORCodec<UInt128>())
+    try probe(CBORCodec<URL>())
+
+    let item: CBORItem
+    do {
+      item = try CBORItemCodec().decode(bytes.bytes)
+    } catch {
+      // What is passed over must be well-formed, but its text may be anything.
+      guard count == 0 || "\(error)".contains("UTF-8") else {
+        throw Failure(message: "A type has read \(hex), which is no CBOR: \(error)")
+      }
+      return count
+    }
+    count += 1
+    let notation = item.diagnosticDescription
+    guard !notation.isEmpty, !notation.contains("this is no CBOR") else {
+      throw Failure(message: "\(hex) has no diagnostic notation")
+    }
+    do {
+      _ = try item.json()
+    } catch is JSONSyntaxError {
+      // It nests too deep for JSON.
+      return count
+    } catch {
+      throw Failure(message: "\(hex) cannot be shown: \(error)")
+    }
+    return count
+  }
+
+  /// Lets a type that asks for anything ask.
+  static func ask(_ bytes: UnsafeRawBufferPointer) {
+    struct Box: Codable, Sendable {
+      init(from decoder: any Decoder) throws { _ = try Anything(from: decoder) }
+      func encode(to encoder: any Encoder) throws {}
+    }
+    do {
+      _ = try CBORCodec<Box>().decode(bytes.bytes)
+    } catch {
+      return
+    }
+  }
+}
