@@ -5,7 +5,7 @@ import LarderJSON
 import LarderTesting
 import Testing
 
-/// Power cuts and failures at every operation of random histories; `make soak` runs a million cuts.
+/// Power cuts and failures at every operation of random histories and of every short one; `make soak` runs a million cuts.
 @Suite struct JSONFileStoreDiskTests {
   /// How many cuts there are for each durability: as many as the environment variable `LARDER_CUTS` says, or 5,000.
   private static let cutCount = ProcessInfo.processInfo.environment["LARDER_CUTS"].flatMap { Int($0) } ?? 5_000
@@ -40,14 +40,27 @@ import Testing
     print("\(count) failures (\(durability)) in \(ContinuousClock.now - start)")
   }
 
+  /// All up to as many steps as the environment variable `LARDER_STEPS` says, and any fault; unless that is set, all up to
+  /// two steps and some of three.
+  @Test(arguments: Durability.allCases) func everyShortHistoryWithEveryFault(_ durability: Durability) async throws {
+    let steps = ProcessInfo.processInfo.environment["LARDER_STEPS"].flatMap { Int($0) }
+    var faults: [SimulatedFault] = [.powerLoss, .error(EIO), .shortTransfer]
+    if steps != nil { faults += [.error(ENOSPC), .error(EINTR), .error(EMFILE), .errorAfterwards(EIO)] }
+    let seed = JSONFileStoreDiskTests.seed(for: "short histories", durability)
+    let start = ContinuousClock.now
+    let count = try await Self.trial(durability).runEveryHistory(
+      upToLength: steps ?? 3, share: steps == nil ? 0.02 : 1, faults: faults, seed: seed)
+    print("\(count) faults in short histories (\(durability)) in \(ContinuousClock.now - start)")
+  }
+
   @Test(arguments: KeptFailure.all) func whatFailedOnceDoesNotFailAgain(_ failure: KeptFailure) async throws {
     let trial = JSONFileStoreDiskTests.trial(failure.durability)
-    try await trial.repeatTrial(failure.history, seed: failure.seed, fault: (.powerLoss, failure.operation))
+    try await trial.repeatTrial(failure.history, seed: failure.seed, fault: (failure.fault, failure.operation))
     // A change to the store or the disk may give another operation that number, so the others are tried too.
     let operationCount = try await trial.repeatTrial(failure.history, seed: failure.seed, fault: nil)
     for operation in 1...operationCount {
       for seed in failure.seed..<failure.seed + 10 {
-        try await trial.repeatTrial(failure.history, seed: seed, fault: (.powerLoss, operation))
+        try await trial.repeatTrial(failure.history, seed: seed, fault: (failure.fault, operation))
       }
     }
   }

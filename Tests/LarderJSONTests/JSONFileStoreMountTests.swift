@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderJSON
+import TestSupport
 import Testing
 
 /// What only a real file system that is full, or read-only, can tell.

@@ -1,3 +1,4 @@
+import Foundation
 import Larder
 import LarderTesting
 import Testing
@@ -9,7 +10,8 @@ struct KeptFailure: Sendable, CustomTestStringConvertible {
   var durability: Durability
   var history: [HistoryStep]
   var seed: UInt64
-  /// At which operation the power was lost.
+  /// What went wrong, and at which operation.
+  var fault: SimulatedFault = .powerLoss
   var operation: Int
 
   var testDescription: String { description }
@@ -47,5 +49,11 @@ struct KeptFailure: Sendable, CustomTestStringConvertible {
         .compact,
       ],
       seed: 3_988_453_608_676_093_814, operation: 58),
+    // The journal was cut behind a write that had failed, but not made durable so: power loss brought the record back.
+    KeptFailure(
+      description: "a change that was reported as not made was there after power loss",
+      durability: .synced,
+      history: [.apply([.set("c", 5)])],
+      seed: 6_600_516_195_099_052_291, fault: .errorAfterwards(EIO), operation: 26),
   ]
 }

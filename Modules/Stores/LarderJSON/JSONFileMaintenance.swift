@@ -25,7 +25,8 @@ struct JSONFileMaintenance<Value: Sendable>: StoreMaintenance {
     try await writer.compact()
   }
 
-  func backup(to path: String) async throws {
+  func backup(to path: String, compacting: Bool) async throws {
+    // A document has no free space.
     try await writer.backup(to: path)
   }
 }

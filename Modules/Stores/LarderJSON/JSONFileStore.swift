@@ -121,8 +121,11 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where the value cannot be decoded; `closed`.
   public func value(forKey key: StoreKey) throws -> Value? {
     try information.check(key, for: .value)
-    let text = try read(for: .value) { $0[key] }
-    return try text.map { try coder.value(of: $0, forKey: key, during: .value) }
+    return try read(for: .value) {
+      $0[key]
+    } then: { text in
+      try text.map { try coder.value(of: $0, forKey: key, during: .value) }
+    }
   }
 
   /// Reads the values of several keys as they are at one moment.
@@ -130,9 +133,10 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where a value cannot be decoded; `closed`.
   public func values(forKeys keys: [StoreKey]) throws -> [Value?] {
     try information.check(keys, for: .values)
-    let texts = try read(for: .values) { entries in keys.map { entries[$0] } }
-    return try zip(keys, texts).map { key, text in
-      try text.map { try coder.value(of: $0, forKey: key, during: .values) }
+    return try read(for: .values) { entries in
+      keys.map { entries[$0] }
+    } then: { texts in
+      try zip(keys, texts).map { key, text in try text.map { try coder.value(of: $0, forKey: key, during: .values) } }
     }
   }
 
@@ -142,9 +146,12 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   ///   `closed`.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
-    let texts = try read(for: .entries) { $0.entries(in: range, limit: limit, order: order) }
-    return try texts.map { entry in
-      StoreEntry(key: entry.key, value: try coder.value(of: entry.value, forKey: entry.key, during: .entries))
+    return try read(for: .entries) {
+      $0.entries(in: range, limit: limit, order: order)
+    } then: { texts in
+      try texts.map { entry in
+        StoreEntry(key: entry.key, value: try coder.value(of: entry.value, forKey: entry.key, during: .entries))
+      }
     }
   }
 
@@ -153,20 +160,29 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `closed`.
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
     try information.check(limit: limit, for: .keys)
-    return try read(for: .keys) { $0.keys(in: range, limit: limit, order: order) }
+    return try read(for: .keys) {
+      $0.keys(in: range, limit: limit, order: order)
+    } then: {
+      $0
+    }
   }
 
   /// Counts the entries of a range.
   ///
   /// - Throws: ``StoreError``: `closed`.
   public func count(in range: KeyRange) throws -> Int {
-    try read(for: .count) { $0.count(in: range) }
+    try read(for: .count) {
+      $0.count(in: range)
+    } then: {
+      $0
+    }
   }
 
-  private func read<Result: Sendable>(
-    for operation: StoreOperation, _ body: (SortedMap<ArraySlice<UInt8>>) -> Result
+  private func read<Texts: Sendable, Result>(
+    for operation: StoreOperation, _ body: (SortedMap<ArraySlice<UInt8>>) -> Texts,
+    then use: (Texts) throws -> Result
   ) throws -> Result {
-    guard let result = contents.read(body) else { throw information.closedError(for: operation) }
+    guard let result = try contents.read(body, then: use) else { throw information.closedError(for: operation) }
     return result
   }
 

@@ -62,7 +62,9 @@ actor JSONFileWriter {
     try file.synchronize()
   }
 
-  func close() throws {
+  func close() async throws {
+    await contents.stopReading()
+    // Another call may have closed it while this one waited.
     guard !contents.isClosed else { return }
     try file.close()
   }
@@ -136,6 +138,6 @@ actor JSONFileWriter {
   }
 
   private func checkOpen(for operation: StoreOperation) throws {
-    guard !contents.isClosed else { throw information.closedError(for: operation) }
+    guard !contents.isClosing else { throw information.closedError(for: operation) }
   }
 }

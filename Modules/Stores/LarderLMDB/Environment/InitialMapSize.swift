@@ -1,0 +1,36 @@
+#if LMDB
+/// How much address space an environment asks for when it is opened.
+///
+/// An environment that is alone may have what it prefers; many share what there is. A process has 128 TiB on most machines of
+/// 64 bits: however many environments it opens, they take a quarter of it, and leave the rest to the program.
+enum InitialMapSize {
+  /// After so many environments, further ones get half.
+  private static let groupSize = 16
+
+  /// Below this no map is made smaller.
+  private static let minimum = 1 << 20
+
+  /// The size to try first.
+  ///
+  /// - Parameters:
+  ///   - preferred: What an environment alone gets, in bytes.
+  ///   - openCount: How many the process has open.
+  static func size(preferring preferred: Int, besides openCount: Int) -> Int {
+    let halved = preferred >> min(openCount / groupSize, Int.bitWidth - 1)
+    return max(min(preferred, minimum), halved)
+  }
+
+  /// How much address space has to be free for a map of a size, so that it takes a part of it only.
+  static func reserve(for size: Int) -> Int {
+    let (reserve, overflow) = size.multipliedReportingOverflow(by: 4)
+    return overflow ? size : reserve
+  }
+
+  /// The size to try when the system refuses one, or `nil` where there is none smaller.
+  ///
+  /// It is much smaller: half of what was refused might be most of what there is, and leave the program without memory.
+  static func size(afterRefusalOf refused: Int) -> Int? {
+    refused > minimum ? max(minimum, refused / 16) : nil
+  }
+}
+#endif

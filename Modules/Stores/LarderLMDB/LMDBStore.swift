@@ -1,0 +1,282 @@
+#if LMDB
+internal import CLMDB
+public import Larder
+internal import LarderFiles
+
+/// A store in an LMDB environment: a B+tree in a memory map, which any number of processes may share.
+///
+/// ```swift
+/// let store = try await LMDBStore<User>(path: "users")
+/// try await store.setValue(User(name: "Ada"), forKey: "user:1")
+/// let user = try store.value(forKey: "user:1")
+/// try await store.close()
+/// ```
+///
+/// Reads are plain synchronous methods on the caller's thread: they find a value in the memory map and decode it there.
+/// They never wait for a writer, though they wait for the disk where the data are not in memory. Writes run one after
+/// another on a thread of the environment's own.
+///
+/// The named database of the store holds exactly its entries: keys as they are, values as the codec made them. The
+/// codec's name is kept in a named database of Larder's own, `larder`, and a store is not opened with another.
+///
+/// Several stores share an ``LMDBEnvironment``, which has transactions across them and bytes without copying.
+public final class LMDBStore<Value: Sendable>: DataStore {
+  /// The name of a store that is not given another.
+  public static var defaultName: String { "default" }
+
+  /// For how many entries a scan makes room at first.
+  private static var usualPageSize: Int { 1000 }
+
+  /// What the store is called, its limits, what its acknowledgement means, and its maintenance.
+  public let information: StoreInformation
+
+  let lease: EnvironmentLease
+  let coder: LMDBValueCoder<Value>
+  let identifier: MDB_dbi
+
+  /// The name of the named database.
+  private let databaseName: StoreKey
+
+  /// The environment, where the store has opened it itself and closes it.
+  private let ownEnvironment: LMDBEnvironment?
+
+  /// Opens a store in an environment.
+  ///
+  /// - Parameters:
+  ///   - environment: Where the store is.
+  ///   - name: Its name, 1 to 511 bytes of UTF-8 without NUL; `default` unless given. `larder` is taken.
+  ///   - codec: Turns values into bytes and back.
+  ///   - createsIfMissing: Whether a missing store is created; `true` unless said.
+  /// - Throws: ``StoreError``: `invalidArgument` where the name cannot be one; `notFound`; `versionMismatch` where the
+  ///   store was written by a newer version or with another codec; `unsupported` where the named database is of a kind that
+  ///   no store has; `closed`; `full`; `ioFailed`.
+  public convenience init(
+    in environment: LMDBEnvironment, name: String = LMDBStore.defaultName, codec: some Codec<Value>,
+    createsIfMissing: Bool = true
+  ) async throws {
+    try await self.init(
+      in: environment, isOwned: false, name: name, codec: codec, createsIfMissing: createsIfMissing)
+  }
+
+  /// Opens a store, and the environment that it is in.
+  ///
+  /// - Parameters:
+  ///   - path: The environment: a folder or a data file; see ``LMDBEnvironment/init(path:durability:createsIfMissing:)``.
+  ///   - name: The name of the store; `default` unless given.
+  ///   - codec: Turns values into bytes and back.
+  ///   - durability: What happens before a write returns; ``Durability/synced`` unless said.
+  ///   - createsIfMissing: Whether a missing environment or store is created; `true` unless said.
+  /// - Throws: As opening the environment, and the store in it.
+  public convenience init(
+    path: String, name: String = LMDBStore.defaultName, codec: some Codec<Value>, durability: Durability = .synced,
+    createsIfMissing: Bool = true
+  ) async throws {
+    let environment = try await LMDBEnvironment(
+      path: path, durability: durability, createsIfMissing: createsIfMissing)
+    try await self.init(
+      in: environment, isOwned: true, name: name, codec: codec, createsIfMissing: createsIfMissing)
+  }
+
+  private init(
+    in environment: LMDBEnvironment, isOwned: Bool, name: String, codec: some Codec<Value>, createsIfMissing: Bool
+  ) async throws {
+    let fullName = name == LMDBStore.defaultName ? environment.name : "\(environment.name)#\(name)"
+    guard
+      (1...StoreKey.maximumLength).contains(name.utf8.count), !name.utf8.contains(0), name != StoreCatalog.name
+    else {
+      throw StoreError(
+        .invalidArgument, during: .open, store: fullName,
+        message: "the name of a store has 1 to \(StoreKey.maximumLength) bytes, no NUL, and is not \(StoreCatalog.name)"
+      )
+    }
+    let lease = EnvironmentLease(dependingOn: environment.lease, name: fullName)
+    identifier = try await lease.environment.writer.openDatabase(
+      for: lease, named: name, codecName: codec.name, createsIfMissing: createsIfMissing)
+    let coder = LMDBValueCoder(codec: codec, store: fullName)
+    self.lease = lease
+    self.coder = coder
+    databaseName = StoreKey(name)
+    ownEnvironment = isOwned ? environment : nil
+    information = StoreInformation(
+      name: fullName, acknowledgement: Acknowledgement(lease.environment.durability), sharing: .betweenProcesses,
+      maximumValueSize: LMDBValueCoder<Value>.maximumSize,
+      maintenance: LMDBStoreMaintenance(lease: lease, coder: coder, identifier: identifier))
+  }
+
+  // MARK: Reading
+
+  /// Reads the value of one key.
+  ///
+  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where the value cannot be decoded; `closed`; `full` where no
+  ///   reader slot is free; `ioFailed`.
+  @_specialize(where Value == [UInt8])
+  public func value(forKey key: StoreKey) throws -> Value? {
+    try check(key, for: .value)
+    return try lease.read(for: .value) { try value(forKey: key, in: $0, during: .value) }
+  }
+
+  /// Reads the values of several keys as they are at one moment.
+  ///
+  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where a value cannot be decoded; `closed`; `full` where no
+  ///   reader slot is free; `ioFailed`.
+  public func values(forKeys keys: [StoreKey]) throws -> [Value?] {
+    try information.check(keys, for: .values)
+    return try lease.read(for: .values) { transaction in
+      try keys.map { try value(forKey: $0, in: transaction, during: .values) }
+    }
+  }
+
+  /// Reads the first entries of a range as they are at one moment.
+  ///
+  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `corrupted` where a value cannot be decoded;
+  ///   `closed`; `full` where no reader slot is free; `ioFailed`.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
+    try information.check(limit: limit, for: .entries)
+    return try lease.read(for: .entries) {
+      try entries(in: range, limit: limit, order: order, in: $0, during: .entries)
+    }
+  }
+
+  /// Reads the first keys of a range as they are at one moment.
+  ///
+  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `closed`; `full` where no reader slot is
+  ///   free; `ioFailed`.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
+    try information.check(limit: limit, for: .keys)
+    return try lease.read(for: .keys) { try database(in: $0).keys(in: range, limit: limit, order: order) }
+  }
+
+  /// Counts the entries of a range.
+  ///
+  /// All of them are counted at once; those of another range one by one, without reading a value.
+  ///
+  /// - Throws: ``StoreError``: `closed`; `full` where no reader slot is free; `ioFailed`.
+  public func count(in range: KeyRange) throws -> Int {
+    try lease.read(for: .count) { try database(in: $0).count(in: range) }
+  }
+
+  // MARK: Writing
+
+  /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
+  ///
+  /// They are one transaction. They may be in any order: what can be sorted is sorted first, which LMDB writes fastest.
+  /// Where another program has removed the named database it throws `conflict`, as `update` does.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try information.check(changes)
+    try lease.checkOpen(for: .apply)
+    guard !changes.isEmpty else { return }
+    let encoded = try EncodedChanges(changes) { value, key, bytes in
+      try coder.append(value, forKey: key, to: &bytes, during: .apply)
+    }
+    try await lease.environment.writer.write(for: lease, during: .apply) { transaction in
+      try encoded.write(to: changeableDatabase(in: transaction, during: .apply))
+    }
+  }
+
+  /// Reads, changes and writes back the values of some keys as one step; see ``DataStore/update(_:_:)``.
+  ///
+  /// `body` runs on the thread of the environment's writer, inside the transaction: other processes wait too. It runs
+  /// again where the memory map had to be enlarged.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try information.check(updateOf: keys)
+    let (coder, information) = (coder, information)
+    return try await lease.environment.writer.write(for: lease, during: .update) { transaction in
+      let database = try changeableDatabase(in: transaction, during: .update)
+      var slots = try keys.map { key in
+        try key.withUnsafeBytes { try database.value(forKey: $0) }
+          .map { try coder.value(of: $0, forKey: key, during: .update) }
+      }
+      let result = try ErrorOfBody.wrapping { try body(&slots) }
+      try information.check(slotCount: slots.count, forUpdateOf: keys)
+      // All are encoded before any is written.
+      let encoded = try EncodedChanges(
+        ChangeBatch(zip(keys, slots).map { key, value in value.map { .set(key, $0) } ?? .remove(key) })
+      ) { value, key, bytes in
+        try coder.append(value, forKey: key, to: &bytes, during: .update)
+      }
+      try encoded.write(to: database)
+      return result
+    }
+  }
+
+  /// Makes everything written before durable against power loss; with ``Durability/synced`` there is nothing to do.
+  ///
+  /// - Throws: ``StoreError``: `closed`; `ioFailed`.
+  public func synchronize() async throws {
+    try await lease.environment.writer.synchronize(lease)
+  }
+
+  /// Waits for running operations and closes the store; an environment that it opened itself as well.
+  ///
+  /// - Throws: ``StoreError``: `ioFailed` where what was written could not be made durable. It is closed all the same.
+  public func close() async throws {
+    do {
+      try await lease.close()
+    } catch {
+      try await ownEnvironment?.close()
+      throw error
+    }
+    try await ownEnvironment?.close()
+  }
+
+  // MARK: Inside a transaction
+
+  /// Refuses a key that has no byte or too many.
+  @inline(__always)
+  func check(_ key: StoreKey, for operation: StoreOperation) throws {
+    // The information is copied to be asked, which costs more than the question.
+    if !(1...StoreKey.maximumLength).contains(key.count) { try information.check(key, for: operation) }
+  }
+
+  @inline(__always)
+  func database(in transaction: OpaquePointer) -> RawDatabase {
+    RawDatabase(transaction: transaction, identifier: identifier)
+  }
+
+  /// The named database, to be written to.
+  ///
+  /// - Throws: ``StoreError`` with `conflict` where another program has removed it: LMDB would follow the pages that it had.
+  func changeableDatabase(in transaction: OpaquePointer, during operation: StoreOperation) throws -> RawDatabase {
+    let main = RawDatabase(transaction: transaction, identifier: StoreCatalog.mainDatabase)
+    guard try databaseName.withUnsafeBytes({ try main.value(forKey: $0) }) != nil else {
+      throw StoreError(
+        .conflict, during: operation, store: information.name,
+        message: "another program has removed the named database")
+    }
+    return database(in: transaction)
+  }
+
+  @inline(__always)
+  func value(forKey key: StoreKey, in transaction: OpaquePointer, during operation: StoreOperation) throws -> Value? {
+    let database = database(in: transaction)
+    return try key.withUnsafeBytes { bytes in
+      guard let value = try database.value(forKey: bytes) else { return nil }
+      return try coder.value(of: value, forKey: key, during: operation)
+    }
+  }
+
+  // For bytes, decoding costs so little that to look up the generic types of each entry would double it.
+  @_specialize(where Value == [UInt8])
+  func entries(
+    in range: KeyRange, limit: Int, order: ScanOrder, in transaction: OpaquePointer, during operation: StoreOperation
+  ) throws -> [StoreEntry<Value>] {
+    guard limit > 0 else { return [] }
+    var entries: [StoreEntry<Value>] = []
+    entries.reserveCapacity(min(limit, LMDBStore.usualPageSize))
+    var scan = try database(in: transaction).scan(range, order: order)
+    while entries.count < limit, let (key, value) = try scan.next() {
+      let key = StoreKey(copying: key)
+      entries.append(StoreEntry(key: key, value: try coder.value(of: value, forKey: key, during: operation)))
+    }
+    return entries
+  }
+}
+
+extension LMDBStore: CustomStringConvertible {
+  /// The store's kind and name.
+  public var description: String { "LMDBStore(\(information.name))" }
+}
+#endif

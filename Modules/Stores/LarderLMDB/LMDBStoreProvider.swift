@@ -1,0 +1,63 @@
+#if LMDB
+public import Larder
+
+/// Opens ``LMDBStore``s for ``StoreRegistry``, for URLs like `lmdb:users` and `lmdb:shop#orders`.
+public struct LMDBStoreProvider: StoreProvider {
+  /// Makes the provider.
+  public init() {}
+
+  /// `lmdb`.
+  public var scheme: String { "lmdb" }
+
+  /// What the stores are, in one line.
+  public var summary: String { "a named database in an LMDB environment, PATH#NAME, by default the name \"default\"" }
+
+  /// `cbor`.
+  public var defaultCodecName: String { "cbor" }
+
+  /// The name of the codec that the environment keeps for the store.
+  ///
+  /// - Throws: ``StoreError``: `invalidArgument` where the path or the name is empty; what opening an
+  ///   ``LMDBEnvironment`` throws.
+  public func codecName(of url: StoreURL) async throws -> String? {
+    let (path, name) = try LMDBStoreProvider.place(of: url)
+    let environment: LMDBEnvironment
+    do {
+      environment = try await LMDBEnvironment(path: path, createsIfMissing: false)
+    } catch StoreError.Code.notFound {
+      return nil
+    }
+    let codecName = try await environment.codecName(ofStore: name)
+    try await environment.close()
+    return codecName
+  }
+
+  /// Opens the store that the location names: the path of the environment and, behind the last `#`, the name.
+  ///
+  /// - Throws: ``StoreError``: `invalidArgument` where the path or the name is empty; what opening an ``LMDBStore`` throws.
+  public func open<Value: Sendable>(
+    _ url: StoreURL, codec: any Codec<Value>, options: StoreOptions
+  ) async throws -> AnyDataStore<Value> {
+    let (path, name) = try LMDBStoreProvider.place(of: url)
+    return AnyDataStore(
+      try await LMDBStore(
+        path: path, name: name, codec: codec, durability: options.durability,
+        createsIfMissing: options.createsIfMissing))
+  }
+
+  /// The path and the name that a URL stands for.
+  private static func place(of url: StoreURL) throws -> (path: String, name: String) {
+    // Looked for among the bytes: a number sign and a combining mark behind it are one character.
+    let location = url.location
+    let mark = location.utf8.lastIndex(of: UInt8(ascii: "#"))
+    let path = mark.map { String(location[..<$0]) } ?? location
+    let name = mark.map { String(location[location.utf8.index(after: $0)...]) } ?? LMDBStore<Never>.defaultName
+    guard !path.isEmpty, !name.isEmpty else {
+      throw StoreError(
+        .invalidArgument, during: .open, store: url.description,
+        message: "an LMDB store is a path or, behind it, a number sign and a name, like lmdb:shop#orders")
+    }
+    return (path, name)
+  }
+}
+#endif

@@ -1,0 +1,82 @@
+import LarderTesting
+import Testing
+
+@testable import LarderLMDB
+
+@Suite struct DataFileHeaderTests {
+  private func refusal(of bytes: [UInt8]) -> DataFileHeader.Refusal? {
+    do throws(DataFileHeader.Refusal) {
+      _ = try DataFileHeader(bytes)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  @Test func whatLMDBWroteIsRead() async throws {
+    let image = try await DataFileImage.filled()
+    let header = try DataFileHeader(image.bytes)
+    #expect(header.pageSize == DataFileImage.pageSize)
+    #expect(header.lastPage < UInt64(image.bytes.count / DataFileImage.pageSize))
+    #expect(header.roots.count == 2)
+    let transactions: [UInt64] = [image.integer(at: 144), image.integer(at: 144 + DataFileImage.secondMeta)]
+    #expect(header.transaction == transactions.max())
+  }
+
+  @Test func theNewerMetaPageCounts() async throws {
+    var image = try await DataFileImage.filled()
+    for (offset, transaction) in [(0, 70 as UInt64), (DataFileImage.secondMeta, 80)] {
+      image.set(transaction, at: offset + 144)
+      image.set(transaction + 1000, at: offset + 136)
+    }
+    #expect(try DataFileHeader(image.bytes).lastPage == 1080)
+    image.set(90 as UInt64, at: 144)
+    #expect(try DataFileHeader(image.bytes).lastPage == 1070)
+    // Of two of one transaction LMDB takes the first.
+    image.set(80 as UInt64, at: 144)
+    #expect(try DataFileHeader(image.bytes).lastPage == 1070)
+  }
+
+  @Test func whatIsWrongIsTold() async throws {
+    let image = try await DataFileImage.filled()
+    func damaged(_ change: (inout DataFileImage) -> Void) -> DataFileHeader.Refusal? {
+      var copy = image
+      change(&copy)
+      return refusal(of: copy.bytes)
+    }
+    #expect(refusal(of: []) == .truncated)
+    #expect(refusal(of: [0, 0, 0]) == .truncated)
+    #expect(refusal(of: Array("a text".utf8)) == .unrecognized)
+    #expect(refusal(of: Array(repeating: 0x20, count: 9000)) == .unrecognized)
+    #expect(refusal(of: Array(repeating: 0, count: 9000)) == .unrecognized)
+    #expect(damaged { $0.setInBothMetas(DataFileHeader.magic.byteSwapped, at: 16) } == .otherByteOrder)
+    #expect(damaged { $0.bytes.removeSubrange(0..<4) } == .otherWordSize)
+    #expect(damaged { $0.set(2 as UInt32, at: 20) } == .otherVersion(2))
+    #expect(damaged { $0.set(999 as UInt32, at: 20 + DataFileImage.secondMeta) } == .otherVersion(999))
+    #expect(damaged { $0.set(0 as UInt32, at: 16 + DataFileImage.secondMeta) } == .unrecognized)
+    #expect(damaged { $0.set(0 as UInt32, at: 40) } == .damaged)
+    #expect(damaged { $0.set(4095 as UInt32, at: 40) } == .damaged)
+    #expect(damaged { $0.set(UInt32.max, at: 40) } == .damaged)
+    #expect(damaged { $0.setInBothMetas(UInt64.max - 1, at: 136) } == .damaged)
+    #expect(damaged { $0.setInBothMetas(DataFileHeader.maximumPageCount, at: 136) } == .damaged)
+    for count in 16..<(DataFileImage.secondMeta + 152) {
+      #expect([.truncated, .unrecognized].contains(refusal(of: Array(image.bytes.prefix(count)))), "\(count) bytes")
+    }
+    #expect(refusal(of: Array(image.bytes.prefix(DataFileImage.secondMeta + 152))) == nil)
+  }
+
+  @Test func anyBytesAreRefusedOrRead() async throws {
+    var random = SeededGenerator(test: #function)
+    let image = try await DataFileImage.filled()
+    for _ in 0..<3000 {
+      _ = refusal(of: random.bytes(count: Int.random(in: 0...600, using: &random)))
+      var damaged = Array(image.bytes.prefix(DataFileHeader.maximumSize))
+      for _ in 0..<Int.random(in: 1...20, using: &random) {
+        let place =
+          Int.random(in: 0..<160, using: &random) + (Bool.random(using: &random) ? 0 : DataFileImage.secondMeta)
+        damaged[place] = UInt8(truncatingIfNeeded: random.next())
+      }
+      _ = refusal(of: damaged)
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import Foundation
+import Larder
+import LarderLMDB
+import TestSupport
+
+/// The bytes of a data file of LMDB, to be damaged.
+struct DataFileImage {
+  var bytes: [UInt8]
+
+  static let pageSize = 4096
+  /// Where the second meta page begins.
+  static let secondMeta = pageSize
+
+  /// The data file of an environment with two stores, of some depth and with values that have pages of their own.
+  static func filled() async throws -> DataFileImage {
+    let folder = try TemporaryFolder()
+    let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
+    for name in ["default", "other"] {
+      let store = try await LMDBStore<[UInt8]>(in: environment, name: name, codec: .raw)
+      try await store.apply(ChangeBatch(entries.map { .set($0.key, $0.value) }))
+    }
+    try await environment.close()
+    return DataFileImage(bytes: try Array(Data(contentsOf: URL(filePath: folder.path("environment/data.mdb")))))
+  }
+
+  /// What each of the stores holds, in order.
+  static let entries: [StoreEntry<[UInt8]>] = (0..<120).map { number in
+    StoreEntry(
+      key: StoreKey("key \(1000 + number)"),
+      value: [UInt8](repeating: UInt8(number), count: number.isMultiple(of: 40) ? 9000 : 150))
+  }
+
+  /// Puts an integer in the order of the machine at a place.
+  mutating func set<Integer: FixedWidthInteger>(_ value: Integer, at offset: Int) {
+    withUnsafeBytes(of: value) { bytes.replaceSubrange(offset..<offset + $0.count, with: $0) }
+  }
+
+  /// Puts an integer in both meta pages.
+  mutating func setInBothMetas<Integer: FixedWidthInteger>(_ value: Integer, at offset: Int) {
+    set(value, at: offset)
+    set(value, at: offset + DataFileImage.secondMeta)
+  }
+
+  /// The integer at a place.
+  func integer<Integer: FixedWidthInteger & BitwiseCopyable>(at offset: Int) -> Integer {
+    bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: Integer.self) }
+  }
+
+  func write(to path: String) throws {
+    try Data(bytes).write(to: URL(filePath: path))
+  }
+}

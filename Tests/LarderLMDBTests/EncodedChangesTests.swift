@@ -1,0 +1,66 @@
+import Larder
+import LarderTesting
+import Testing
+
+@testable import LarderLMDB
+
+@Suite struct EncodedChangesTests {
+  private func encoded(_ changes: ChangeBatch<[UInt8]>) throws -> EncodedChanges {
+    try EncodedChanges(changes) { value, _, bytes in bytes += value }
+  }
+
+  private func keys(_ step: EncodedChanges.Step) -> [StoreKey]? {
+    guard case .items(let items) = step else { return nil }
+    return items.map(\.key)
+  }
+
+  @Test func changesAreSortedBetweenRemovalsOfRanges() throws {
+    let steps = try encoded([
+      .set("c", [1]), .set("a", [2]), .removeAll(.all), .remove("z"), .set("b", [3]), .removeAll("a"..<"b"),
+    ]).steps
+    #expect(steps.map { keys($0) } == [["a", "c"], nil, ["b", "z"], nil])
+  }
+
+  @Test func ofSeveralChangesToOneKeyTheLastCounts() throws {
+    let steps = try encoded([.set("b", [1]), .set("a", [2, 2]), .set("b", []), .remove("a"), .set("b", [3, 3, 3])])
+      .steps
+    #expect(steps.count == 1)
+    guard case .items(let items) = steps[0] else { return }
+    #expect(items.map(\.key) == ["a", "b"])
+    #expect(items[0].value == nil)
+    #expect(items[1].value?.count == 3)
+  }
+
+  @Test func changesInOrderStayAsTheyAre() throws {
+    let items = (0..<100).map { EncodedChanges.Item(key: StoreKey(integer: $0), value: nil) }
+    #expect(EncodedChanges.sorted(items).map(\.key) == items.map(\.key))
+    #expect(EncodedChanges.sorted([]).isEmpty)
+    // One after itself is not in order.
+    #expect(EncodedChanges.sorted(items + [items[99]]).count == 100)
+  }
+
+  @Test func anyBatchIsTheSameAsInSequence() async throws {
+    var random = SeededGenerator(test: #function)
+    let location = try ConformanceLocation()
+    let store = try await LMDBStore<[UInt8]>(path: location.path("environment"), codec: .raw, durability: .buffered)
+    let model = MemoryStore<[UInt8]>()
+    for _ in 0..<60 {
+      let batch = ChangeBatch<[UInt8]>(
+        (0..<Int.random(in: 1...80, using: &random)).map { _ in
+          switch Int.random(in: 0..<12, using: &random) {
+          case 0..<7: .set(random.key(), random.value())
+          case 7..<11: .remove(random.key())
+          default: .removeAll(random.range())
+          }
+        })
+      try await store.apply(batch)
+      try model.apply(batch)
+      let entries = try store.entries(in: .all, limit: .max, order: .ascending)
+      let expected = try model.entries(in: .all, limit: .max, order: .ascending)
+      try #require(entries.map(\.key) == expected.map(\.key))
+      try #require(entries.map(\.value) == expected.map(\.value))
+    }
+    try await store.close()
+    try location.remove()
+  }
+}

@@ -1,0 +1,81 @@
+import Foundation
+import Larder
+import LarderLMDB
+import TestSupport
+import Testing
+
+/// What only a real file system that is full, or read-only, can tell.
+@Suite(.enabled(if: TemporaryFileSystem.obstacle == nil, "\(TemporaryFileSystem.obstacle ?? "")"))
+struct FullDiskTests {
+  @Test(arguments: [8_000, 300_000]) func aFullDiskLosesNothingAndTheStoreGoesOnOnceThereIsRoom(
+    valueSize: Int
+  ) async throws {
+    let disk = try TemporaryFileSystem(size: "4m")
+    let path = "\(disk.path)/environment"
+    let store = try await LMDBStore<[UInt8]>(path: path, codec: .raw)
+    let other = try await LMDBEnvironment(path: path)
+    let ballast = "\(disk.path)/ballast"
+    try Data(count: 2 << 20).write(to: URL(filePath: ballast))
+    var written = 0
+    while written < 1000 {
+      do {
+        try await store.setValue(
+          [UInt8](repeating: UInt8(truncatingIfNeeded: written), count: valueSize), forKey: "\(written)")
+        written += 1
+      } catch let error as StoreError {
+        #expect(error.code == .full, "\(error)")
+        #expect(error.outcome == .nothingChanged)
+        #expect(error.isRetryable)
+        break
+      }
+    }
+    #expect(written > 2 && written < 1000)
+    // Again and again, in every way to write, with the same answer; and everything can be read.
+    for _ in 0..<3 {
+      let value = [UInt8](repeating: 1, count: valueSize)
+      let error = await expectStoreError(.full) { try await store.apply([.set("a", value), .set("b", value)]) }
+      #expect(error?.outcome == .nothingChanged)
+      await expectStoreError(.full) { try await store.update("c") { $0 = value } }
+      await expectStoreError(.full) { try await other.write { try $0.setValue(value, forKey: "d", in: store) } }
+    }
+    #expect(try store.count(in: .all) == written)
+    for number in 0..<written {
+      #expect(try store.value(forKey: "\(number)")?.first == UInt8(truncatingIfNeeded: number))
+    }
+    await expectStoreError(.full) { try await other.backup(to: "\(disk.path)/backup") }
+    try FileManager.default.removeItem(atPath: ballast)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path) == ["environment"])
+    try await store.setValue([UInt8](repeating: 1, count: valueSize), forKey: "more")
+    #expect(try store.count(in: .all) == written + 1)
+    let report = try await #require(store.information.maintenance).verify()
+    #expect(report.entryCount == written + 1 && report.findings.isEmpty)
+    try await other.close()
+    try await store.close()
+    let again = try await LMDBStore<[UInt8]>(path: path, codec: .raw)
+    #expect(try again.count(in: .all) == written + 1)
+    try await again.close()
+  }
+
+  @Test func aNewEnvironmentNeedsRoom() async throws {
+    let disk = try TemporaryFileSystem(size: "256k")
+    try Data(count: 256 << 10).write(to: URL(filePath: "\(disk.path)/ballast"))
+    await expectStoreError(.full) { try await LMDBEnvironment(path: "\(disk.path)/environment") }
+    try FileManager.default.removeItem(atPath: "\(disk.path)/ballast")
+    let store = try await LMDBStore<[UInt8]>(path: "\(disk.path)/environment", codec: .raw)
+    try await store.setValue([1], forKey: "k")
+    try await store.close()
+  }
+
+  @Test func aReadOnlyDiskIsNotPermitted() async throws {
+    let disk = try TemporaryFileSystem(size: "4m")
+    let path = "\(disk.path)/environment"
+    let store = try await LMDBStore<[UInt8]>(path: path, codec: .raw)
+    try await store.setValue([1], forKey: "k")
+    try await store.close()
+    let data = try Data(contentsOf: URL(filePath: "\(path)/data.mdb"))
+    try disk.makeReadOnly()
+    await expectStoreError(.notPermitted) { try await LMDBEnvironment(path: path) }
+    await expectStoreError(.notPermitted) { try await LMDBEnvironment(path: path + "-new") }
+    #expect(try Data(contentsOf: URL(filePath: "\(path)/data.mdb")) == data)
+  }
+}

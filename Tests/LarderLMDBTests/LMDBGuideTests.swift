@@ -1,0 +1,165 @@
+import Foundation
+import Larder
+import LarderCBOR
+import LarderLMDB
+import LarderTesting
+import Testing
+
+/// The pieces of Swift in the guide `Docs/LMDBStore.md`: they stand there as they stand here, and do what it says.
+@Suite struct LMDBGuideTests {
+  struct User: Codable, Equatable {
+    var name: String
+  }
+
+  struct Customer: Codable {
+    var name: String
+    var orderCount = 0
+  }
+
+  struct Order: Codable {
+    var item: String
+  }
+
+  struct NoSuchCustomer: Error {}
+
+  private func encodedSize<Value: Codable & Sendable>(_ value: Value) throws -> Int {
+    var bytes: [UInt8] = []
+    try CBORCodec<Value>().encode(value, into: &bytes)
+    return bytes.count
+  }
+
+  @Test func aStoreAlone() async throws {
+    let location = try ConformanceLocation()
+    let folder = location.folder
+    let users = try await LMDBStore<User>(path: folder + "/users")
+    try await users.setValue(User(name: "Ada"), forKey: "user:1")
+    let user = try users.value(forKey: "user:1")
+    try await users.close()
+    #expect(user == User(name: "Ada"))
+    try location.remove()
+  }
+
+  @Test func severalStores() async throws {
+    let location = try ConformanceLocation()
+    let folder = location.folder
+    let environment = try await LMDBEnvironment(path: folder + "/shop")
+    let customers = try await LMDBStore<Customer>(in: environment, name: "customers")
+    let orders = try await LMDBStore<Order>(in: environment, name: "orders")
+    try await customers.setValue(Customer(name: "Ada", orderCount: 1), forKey: "7")
+    try await orders.apply([
+      .set("6/1", Order(item: "x")), .set("7/1", Order(item: "chair")), .set("8", Order(item: "")),
+    ])
+
+    let orderCount = try await environment.write { transaction in
+      guard var customer = try transaction.value(forKey: "7", in: customers) else { throw NoSuchCustomer() }
+      customer.orderCount += 1
+      try transaction.setValue(customer, forKey: "7", in: customers)
+      try transaction.setValue(Order(item: "lamp"), forKey: "7/\(customer.orderCount)", in: orders)
+      return customer.orderCount
+    }
+    #expect(orderCount == 2)
+
+    let (name, ordersOf7) = try environment.read { transaction in
+      (
+        try transaction.value(forKey: "7", in: customers)?.name,
+        try transaction.count(in: .prefix("7/"), of: orders)
+      )
+    }
+    #expect(name == "Ada")
+    #expect(ordersOf7 == 2)
+
+    let length = try environment.read { transaction in
+      try transaction.withBytes(forKey: "7", in: customers) { bytes in bytes?.byteCount }
+    }
+    #expect(try length == encodedSize(Customer(name: "Ada", orderCount: 2)))
+
+    let sizes = try environment.read { transaction in
+      try transaction.withCursor(of: orders) { cursor in
+        let range = KeyRange.prefix("7/")
+        var sizes: [Int] = []
+        var isThere = try cursor.move(upTo: range.lowerBound)
+        while isThere, let key = cursor.key, range.contains(key) {
+          sizes.append(cursor.withEntryBytes { _, value in value.byteCount } ?? 0)
+          isThere = try cursor.moveToNext()
+        }
+        return sizes
+      }
+    }
+    #expect(try sizes == [encodedSize(Order(item: "chair")), encodedSize(Order(item: "lamp"))])
+
+    try await environment.backup(to: folder + "/shop-monday")
+    try await environment.backup(to: folder + "/shop-small", compacting: true)
+    try await environment.close()
+    for copy in ["/shop-monday", "/shop-small"] {
+      let store = try await LMDBStore<Order>(
+        path: folder + copy, name: "orders", createsIfMissing: false)
+      #expect(try store.value(forKey: "7/2")?.item == "lamp")
+      try await store.close()
+    }
+    try location.remove()
+  }
+
+  @Test func damageOfValuesIsFound() async throws {
+    let location = try ConformanceLocation()
+    let folder = location.folder
+    let careful = try await LMDBStore<Customer>(
+      path: folder + "/careful", codec: .cbor(Customer.self).checksummed())
+    let plain = try await LMDBStore<Customer>(path: folder + "/plain")
+    for store in [careful, plain] {
+      try await store.setValue(Customer(name: "Grace"), forKey: "6")
+      try await store.setValue(Customer(name: "Ada"), forKey: "7")
+      try await store.close()
+    }
+
+    // As a failing disk might: a letter of a name becomes another, in every copy of the page.
+    for path in ["/careful/data.mdb", "/plain/data.mdb"] {
+      let file = URL(filePath: folder + path)
+      var bytes = try Data(contentsOf: file)
+      var places = 0
+      while let place = bytes.range(of: Data("Ada".utf8)) {
+        bytes.replaceSubrange(place, with: Data("Ida".utf8))
+        places += 1
+      }
+      #expect(places > 0)
+      try bytes.write(to: file)
+    }
+
+    let unaware = try await LMDBStore<Customer>(path: folder + "/plain")
+    #expect(try unaware.value(forKey: "7")?.name == "Ida")
+    try await unaware.close()
+    let aware = try await LMDBStore<Customer>(
+      path: folder + "/careful", codec: .cbor(Customer.self).checksummed())
+    let error = #expect(throws: StoreError.self) { try aware.value(forKey: "7") }
+    #expect(error?.code == .corrupted)
+    #expect(error?.key == "7")
+    #expect(error?.underlying is ChecksumError)
+    #expect(try aware.value(forKey: "6")?.name == "Grace")
+    #expect(try await aware.information.maintenance?.verify().findings.map(\.key) == ["7"])
+    try await aware.close()
+
+    // Nor is it taken for a store without checksums.
+    let refusal = await #expect(throws: StoreError.self) {
+      try await LMDBStore<Customer>(path: folder + "/careful")
+    }
+    #expect(refusal?.code == .versionMismatch)
+    try location.remove()
+  }
+
+  @Test func theGuideShowsThisCode() throws {
+    let tests = URL(filePath: #filePath)
+    let code = try lines(of: String(contentsOf: tests, encoding: .utf8))
+    let guide = try String(
+      contentsOf: tests.deletingLastPathComponent().appending(path: "../../Docs/LMDBStore.md"), encoding: .utf8)
+    let pieces = guide.components(separatedBy: "```swift\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
+    #expect(pieces.count >= 8)
+    for piece in pieces {
+      #expect(code.contains(lines(of: piece)), "Docs/LMDBStore.md has code that is not tested:\n\(piece)")
+    }
+  }
+
+  /// The lines of a text, without what they are indented by.
+  private func lines(of text: String) -> String {
+    text.split(separator: "\n", omittingEmptySubsequences: false)
+      .map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "\n")
+  }
+}

@@ -1,0 +1,52 @@
+import Larder
+import LarderLMDB
+import LarderTesting
+import Testing
+
+@Suite struct LMDBStoreTests {
+  @Test func aBatchInAnyOrderIsTheSameAsInSequence() async throws {
+    let location = try ConformanceLocation()
+    let store = try await LMDBStore<String>(path: location.path("environment"), codec: .json())
+    try await store.apply([
+      .set("c", "1"), .set("a", "2"), .set("c", "3"), .remove("a"), .set("b", "4"), .removeAll("b"..<"c"),
+      .set("a", "5"),
+    ])
+    let entries = try store.entries(in: .all, limit: .max, order: .ascending)
+    #expect(entries.map(\.key) == ["a", "c"])
+    #expect(entries.map(\.value) == ["5", "3"])
+    try await store.close()
+    try location.remove()
+  }
+
+  @Test func storesOfAnEnvironmentChangeTogether() async throws {
+    let location = try ConformanceLocation()
+    let environment = try await LMDBEnvironment(path: location.path("environment"))
+    let names = try await LMDBStore<String>(in: environment, name: "names", codec: .json())
+    let ages = try await LMDBStore<Int>(in: environment, name: "ages", codec: .json())
+    try await environment.write { transaction in
+      try transaction.setValue("Ada", forKey: "1", in: names)
+      try transaction.setValue(36, forKey: "1", in: ages)
+    }
+    struct Stop: Error {}
+    await #expect(throws: Stop.self) {
+      try await environment.write { transaction in
+        try transaction.setValue("Bob", forKey: "1", in: names)
+        try transaction.removeAll(of: ages)
+        throw Stop()
+      }
+    }
+    let (name, age, length) = try environment.read { transaction in
+      (
+        try transaction.value(forKey: "1", in: names), try transaction.value(forKey: "1", in: ages),
+        try transaction.withBytes(forKey: "1", in: names) { $0?.byteCount }
+      )
+    }
+    #expect(name == "Ada")
+    #expect(age == 36)
+    #expect(length == 5)
+    #expect(try await environment.storeNames() == ["ages", "names"])
+    try await environment.close()
+    #expect(throws: StoreError.self) { try names.value(forKey: "1") }
+    try location.remove()
+  }
+}

@@ -1,0 +1,205 @@
+import Foundation
+import Larder
+import LarderLMDB
+import TestSupport
+import Testing
+
+/// What is no environment, or a damaged one, is refused with a clear error and left as it is.
+@Suite struct OpeningTests {
+  /// Expects that opening a data file is refused, as a file and in a folder, and that nothing is changed or left behind.
+  private func expectRefused(
+    _ bytes: [UInt8], _ code: StoreError.Code, saying words: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) async throws {
+    let folder = try TemporaryFolder()
+    try FileManager.default.createDirectory(atPath: folder.path("folder"), withIntermediateDirectories: false)
+    let files = [
+      (folder.path("file.mdb"), folder.path("file.mdb")), (folder.path("folder"), folder.path("folder/data.mdb")),
+    ]
+    for (path, file) in files {
+      try Data(bytes).write(to: URL(filePath: file))
+      for createsIfMissing in [true, false] {
+        let error = await expectStoreError(code, sourceLocation: sourceLocation) {
+          try await LMDBEnvironment(path: path, createsIfMissing: createsIfMissing)
+        }
+        #expect(error?.description.contains(words) == true, "\(error as Any)", sourceLocation: sourceLocation)
+        #expect(error?.outcome == .nothingChanged, sourceLocation: sourceLocation)
+      }
+      #expect(try Data(contentsOf: URL(filePath: file)) == Data(bytes), sourceLocation: sourceLocation)
+    }
+    #expect(
+      try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted()
+        == ["file.mdb", "folder", "folder/data.mdb"], sourceLocation: sourceLocation)
+  }
+
+  @Test func filesThatAreNoDataFilesAreRefused() async throws {
+    try await expectRefused(Array("some text\n".utf8), .unrecognizedFormat, saying: "no LMDB data file")
+    let text = Array(String(repeating: "a longer text\n", count: 1000).utf8)
+    try await expectRefused(text, .unrecognizedFormat, saying: "no LMDB data file")
+    try await expectRefused([UInt8](repeating: 0, count: 8192), .unrecognizedFormat, saying: "magic number")
+  }
+
+  @Test func dataFilesThatThisLMDBCannotReadAreRefused() async throws {
+    let image = try await DataFileImage.filled()
+    var other = image
+    for meta in [0, DataFileImage.secondMeta] {
+      other.set((0xBEEF_C0DE as UInt32).byteSwapped, at: meta + 16)
+      other.set((1 as UInt32).byteSwapped, at: meta + 20)
+    }
+    try await expectRefused(other.bytes, .unsupported, saying: "other byte order")
+    other = image
+    other.setInBothMetas(999 as UInt32, at: 20)
+    try await expectRefused(other.bytes, .versionMismatch, saying: "version 999")
+    other = image
+    other.bytes.removeSubrange(0..<4)
+    try await expectRefused(other.bytes, .unsupported, saying: "32 bits")
+    other = image
+    other.setInBothMetas(77 as UInt32, at: 40)
+    try await expectRefused(other.bytes, .corrupted, saying: "contradict")
+  }
+
+  @Test func aTruncatedFileIsRefusedOrWhole() async throws {
+    let image = try await DataFileImage.filled()
+    let folder = try TemporaryFolder()
+    let path = folder.path("file.mdb")
+    let size = image.bytes.count
+    let aroundPages = stride(from: 0, through: size, by: DataFileImage.pageSize).flatMap { $0 - 1...$0 + 1 }
+    let lengths = Set(Array(stride(from: 1, to: size, by: 512)) + aroundPages).filter { $0 > 0 && $0 < size }
+    var refusals = 0
+    for length in lengths.sorted() {
+      let bytes = Data(image.bytes.prefix(length))
+      try bytes.write(to: URL(filePath: path))
+      do {
+        let environment = try await LMDBEnvironment(path: path, durability: .buffered, createsIfMissing: false)
+        for name in ["default", "other"] {
+          let store = try await LMDBStore<[UInt8]>(in: environment, name: name, codec: .raw, createsIfMissing: false)
+          let entries = try store.entries(in: .all, limit: .max, order: .ascending)
+          #expect(entries.map(\.key) == DataFileImage.entries.map(\.key))
+          #expect(entries.map(\.value) == DataFileImage.entries.map(\.value))
+        }
+        try await environment.close()
+      } catch let error as StoreError {
+        #expect(error.code == .corrupted || (length < 20 && error.code == .unrecognizedFormat), "\(length): \(error)")
+        #expect(error.description.contains("truncated") || length < 20, "\(length): \(error)")
+        refusals += 1
+      }
+      #expect(try Data(contentsOf: URL(filePath: path)) == bytes, "\(length) bytes")
+    }
+    #expect(refusals > lengths.count / 2)
+  }
+
+  @Test func aFileMayEndBeforePagesThatNothingLeadsTo() async throws {
+    let folder = try TemporaryFolder()
+    let environment = try await LMDBEnvironment(path: folder.path("environment"))
+    let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
+    for count in [2, 1, 1, 50] {
+      try await environment.write { transaction in
+        for number in 0..<count {
+          try transaction.setValue([UInt8](repeating: 1, count: 20_000), forKey: "\(number)", in: store)
+        }
+        // LMDB does not write what a transaction takes and gives back, once it uses free pages again.
+        for number in 0..<count { try transaction.removeValue(forKey: "\(number)", in: store) }
+        try transaction.setValue([1], forKey: "kept", in: store)
+      }
+    }
+    let statistics = try await environment.statistics()
+    try await environment.close()
+    let size = try FileManager.default.attributesOfItem(atPath: folder.path("environment/data.mdb"))[.size] as? Int ?? 0
+    try #require(size < statistics.pageCount * statistics.pageSize, "LMDB wrote the pages that it gave back")
+    let again = try await LMDBStore<[UInt8]>(path: folder.path("environment"), codec: .raw)
+    #expect(try again.keys(in: .all, limit: 10, order: .ascending) == ["kept"])
+    try await again.close()
+  }
+
+  @Test func anEmptyFileIsAsGoodAsNone() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("file.mdb")
+    try Data().write(to: URL(filePath: path))
+    await expectStoreError(.notFound) { try await LMDBEnvironment(path: path, createsIfMissing: false) }
+    #expect(try Data(contentsOf: URL(filePath: path)).isEmpty)
+    #expect(try folder.names == ["file.mdb"])
+    let store = try await LMDBStore<Int>(path: path, codec: .json())
+    try await store.setValue(1, forKey: "k")
+    try await store.close()
+    #expect(try folder.names == ["file.mdb", "file.mdb-lock"])
+  }
+
+  @Test func whatIsNotThereIsNotMade() async throws {
+    let folder = try TemporaryFolder()
+    await expectStoreError(.notFound) { try await LMDBEnvironment(path: folder.path("a"), createsIfMissing: false) }
+    await expectStoreError(.notFound) { try await LMDBEnvironment(path: folder.path("a/b")) }
+    await expectStoreError(.notFound) { try await LMDBEnvironment(path: "") }
+    try FileManager.default.createDirectory(atPath: folder.path("empty"), withIntermediateDirectories: false)
+    await expectStoreError(.notFound) { try await LMDBEnvironment(path: folder.path("empty"), createsIfMissing: false) }
+    #expect(try FileManager.default.subpathsOfDirectory(atPath: folder.path) == ["empty"])
+  }
+
+  @Test func pathsThatLeadToSomethingElseAreRefused() async throws {
+    let folder = try TemporaryFolder()
+    #expect(mkfifo(folder.path("fifo"), 0o600) == 0)
+    await expectStoreError(.unrecognizedFormat) { try await LMDBEnvironment(path: folder.path("fifo")) }
+    try FileManager.default.createSymbolicLink(atPath: folder.path("dangling"), withDestinationPath: "nowhere")
+    let error = await expectStoreError(.invalidArgument) { try await LMDBEnvironment(path: folder.path("dangling")) }
+    #expect(error?.description.contains("link") == true)
+    try FileManager.default.createSymbolicLink(atPath: folder.path("circle"), withDestinationPath: "circle")
+    await expectStoreError(.invalidArgument) { try await LMDBEnvironment(path: folder.path("circle")) }
+    await expectStoreError(.invalidArgument) { try await LMDBEnvironment(path: folder.path("a\0b")) }
+    try Data("x".utf8).write(to: URL(filePath: folder.path("file")))
+    await expectStoreError(.invalidArgument) { try await LMDBEnvironment(path: folder.path("file/below")) }
+    await expectStoreError(.invalidArgument) {
+      try await LMDBEnvironment(path: folder.path(String(repeating: "n", count: 300)))
+    }
+    for name in ["fifo inside", "folder inside", "link inside"] {
+      try FileManager.default.createDirectory(atPath: folder.path(name), withIntermediateDirectories: false)
+    }
+    #expect(mkfifo(folder.path("fifo inside/data.mdb"), 0o600) == 0)
+    try FileManager.default.createDirectory(
+      atPath: folder.path("folder inside/data.mdb"), withIntermediateDirectories: false)
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("link inside/data.mdb"), withDestinationPath: "../file")
+    for name in ["fifo inside", "folder inside", "link inside"] {
+      await expectStoreError(.unsupported) { try await LMDBEnvironment(path: folder.path(name)) }
+      #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path(name)) == ["data.mdb"])
+    }
+    #expect(!FileManager.default.fileExists(atPath: folder.path("nowhere")))
+  }
+
+  @Test func newFilesAreForTheirOwnerOnly() async throws {
+    let folder = try TemporaryFolder()
+    let environment = try await LMDBEnvironment(path: folder.path("environment"))
+    try Data().write(to: URL(filePath: folder.path("file")))
+    func permissions(_ name: String) throws -> Int? {
+      try FileManager.default.attributesOfItem(atPath: folder.path(name))[.posixPermissions] as? Int
+    }
+    #expect(try permissions("environment") == 0o700)
+    #expect(try permissions("environment/data.mdb") == 0o600)
+    #expect(try permissions("environment/lock.mdb") == 0o600)
+    try await environment.close()
+  }
+
+  @Test func whatThisUserMayNotTouchIsNotPermitted() async throws {
+    let folder = try TemporaryFolder()
+    for (name, folderMode, fileMode) in [("closed", 0o000, 0o600), ("readable", 0o755, 0o600), ("open", 0o755, 0o444)] {
+      let environment = try await LMDBEnvironment(path: folder.path(name))
+      try await environment.close()
+      for file in ["data.mdb", "lock.mdb"] {
+        #expect(chmod(folder.path("\(name)/\(file)"), mode_t(fileMode)) == 0)
+      }
+      // Root may do everything, so it makes way for another user; one that is the owner takes the permission from itself.
+      if geteuid() != 0 && fileMode == 0o600 { #expect(chmod(folder.path("\(name)/data.mdb"), 0) == 0) }
+      #expect(chmod(folder.path(name), mode_t(folderMode)) == 0)
+    }
+    #expect(chmod(folder.path, 0o555) == 0)
+    await #expect(processExitsWith: .success) { [root = folder.path as String] in
+      if geteuid() == 0 {
+        try #require(setgid(65534) == 0)
+        try #require(setuid(65534) == 0)
+      }
+      for name in ["closed", "readable", "open", "new"] {
+        let error = await expectStoreError(.notPermitted) { try await LMDBEnvironment(path: "\(root)/\(name)") }
+        #expect(error?.outcome == .nothingChanged)
+      }
+    }
+    for name in ["", "/closed", "/readable", "/open"] { #expect(chmod(folder.path + name, 0o755) == 0) }
+    #expect(try folder.names == ["closed", "open", "readable"])
+  }
+}

@@ -1,0 +1,292 @@
+import Larder
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import LarderLMDB
+
+@Suite struct TransactionTests {
+  struct Stop: Error {}
+
+  private let folder: TemporaryFolder
+  private let environment: LMDBEnvironment
+  private let names: LMDBStore<String>
+  private let ages: LMDBStore<Int>
+
+  init() async throws {
+    folder = try TemporaryFolder()
+    environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
+    names = try await LMDBStore(in: environment, name: "names", codec: .json())
+    ages = try await LMDBStore(in: environment, name: "ages", codec: .json())
+    let (names, ages) = (names, ages)
+    try await environment.write { transaction in
+      try transaction.apply([.set("2", "Bob"), .set("1", "Ada")], to: names)
+      try transaction.setValue(36, forKey: "1", in: ages)
+    }
+  }
+
+  @Test func aTransactionReadsWhatItWrote() async throws {
+    let (names, ages) = (names, ages)
+    let seen = try await environment.write { transaction in
+      try transaction.setValue(1, forKey: "new", in: ages)
+      try transaction.removeValue(forKey: "1", in: names)
+      try transaction.removeValue(forKey: "missing", in: names)
+      let inside = (
+        try transaction.value(forKey: "new", in: ages), try transaction.keys(of: names),
+        try transaction.count(of: ages), try transaction.entries(order: .descending, of: ages).map(\.key)
+      )
+      // A store by itself shows what was committed.
+      #expect(try ages.value(forKey: "new") == nil)
+      #expect(try names.count(in: .all) == 2)
+      return inside
+    }
+    #expect(seen.0 == 1)
+    #expect(seen.1 == ["2"])
+    #expect(seen.2 == 2)
+    #expect(seen.3 == ["new", "1"])
+    #expect(try ages.value(forKey: "new") == 1)
+    #expect(try names.keys(in: .all, limit: 9, order: .ascending) == ["2"])
+  }
+
+  @Test func aClosureThatThrowsChangesNothing() async throws {
+    let (names, ages) = (names, ages)
+    await #expect(throws: Stop.self) {
+      try await environment.write { transaction in
+        try transaction.removeAll(of: names)
+        try transaction.apply([.set("3", 3), .removeAll("1"..<"2")], to: ages)
+        throw Stop()
+      }
+    }
+    #expect(try names.count(in: .all) == 2)
+    #expect(try ages.keys(in: .all, limit: 9, order: .ascending) == ["1"])
+  }
+
+  @Test func anErrorOfLMDBsTypePassesUnchanged() async throws {
+    let (names, ages) = (names, ages)
+    for code: Int32 in [-30792, 5, -30782] {
+      let mine = LMDBError(code: code)
+      await #expect(throws: mine) { try await environment.write { _ in throw mine } }
+      await #expect(throws: mine) { try await ages.update("1") { (_: inout Int?) throws -> Void in throw mine } }
+    }
+    try await names.setValue("Cleo", forKey: "3")
+    #expect(try ages.value(forKey: "1") == 36)
+  }
+
+  @Test func errorsOfArgumentsNameTheirStoreAndLeaveTheTransactionUsable() async throws {
+    let names = names
+    try await environment.write { transaction in
+      var codes: [StoreError.Code] = []
+      for key in ["", StoreKey(String(repeating: "k", count: 512))] {
+        do {
+          try transaction.setValue("x", forKey: key, in: names)
+        } catch let error as StoreError {
+          codes.append(error.code)
+        }
+        do {
+          _ = try transaction.withBytes(forKey: key, in: names) { $0?.byteCount }
+        } catch let error as StoreError {
+          codes.append(error.code)
+        }
+      }
+      #expect(codes == [.invalidKey, .invalidKey, .invalidKey, .invalidKey])
+      try transaction.setValue("Cleo", forKey: "3", in: names)
+    }
+    #expect(try names.value(forKey: "3") == "Cleo")
+    expectStoreError(.invalidArgument) { try environment.read { try $0.entries(limit: -1, of: names) } }
+  }
+
+  @Test func aFailedChangeThatTheClosureCatchesFailsItAll() async throws {
+    let folder = try TemporaryFolder()
+    // A map that cannot hold the values; caught or not, it has to grow.
+    let environment = try await LMDBEnvironment(
+      path: folder.path("environment"), durability: .buffered, initialMapSize: 1 << 17)
+    let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
+    let runs = Tally()
+    let value = [UInt8](repeating: 7, count: 100_000)
+    let caught = try await environment.write { transaction in
+      runs.add()
+      var caught = 0
+      for number in 0..<10 {
+        do {
+          try transaction.setValue(value, forKey: "\(number)", in: store)
+        } catch let error as StoreError {
+          #expect(error.code == .full)
+          caught += 1
+        }
+      }
+      return caught
+    }
+    #expect(runs.count > 1)
+    #expect(caught == 0)
+    #expect(try store.count(in: .all) == 10)
+    // The body's own error counts only where the map was large enough.
+    await #expect(throws: Stop.self) {
+      try await environment.write { transaction in
+        try transaction.removeAll(of: store)
+        throw Stop()
+      }
+    }
+    try await store.setValue([1], forKey: "afterwards")
+    #expect(try store.count(in: .all) == 11)
+    try await environment.close()
+  }
+
+  @Test func aReadIsOfOneMoment() async throws {
+    let (names, ages) = (names, ages)
+    let reader = HeldRead()
+    let environment = environment
+    let reading = Task {
+      try await reader.run {
+        try environment.read { transaction in
+          let before = try transaction.value(forKey: "1", in: names)
+          reader.hold()
+          #expect(try transaction.value(forKey: "1", in: names) == before)
+          #expect(try transaction.value(forKey: "1", in: ages) == 36)
+          #expect(try transaction.count(of: names) == 2)
+          // What a store reads meanwhile is as of then.
+          #expect(try names.value(forKey: "1") == "changed")
+        }
+      }
+    }
+    await reader.isHeld()
+    try await environment.write { transaction in
+      try transaction.setValue("changed", forKey: "1", in: names)
+      try transaction.removeAll(of: ages)
+    }
+    reader.release()
+    try await reading.value
+  }
+
+  @Test func readersSeeAllOfATransactionOrNothing() async throws {
+    let environment = environment
+    let left = try await LMDBStore<Int>(in: environment, name: "left", codec: .json())
+    let right = try await LMDBStore<Int>(in: environment, name: "right", codec: .json())
+    let isDone = Flag()
+    let readers = Task {
+      try await Threads.run(3) { _ in
+        for _ in 0..<1_000_000 where !isDone.isSet {
+          let (one, other) = try environment.read { transaction in
+            (try transaction.value(forKey: "n", in: left), try transaction.value(forKey: "n", in: right))
+          }
+          #expect(one == other)
+        }
+      }
+    }
+    for number in 0..<60 {
+      try await environment.write { transaction in
+        try transaction.setValue(number, forKey: "n", in: left)
+        try transaction.setValue(number, forKey: "n", in: right)
+      }
+    }
+    isDone.set()
+    try await readers.value
+  }
+
+  @Test func aCursorWalksInBothDirections() async throws {
+    let store = try await LMDBStore<[UInt8]>(in: environment, name: "bytes", codec: .raw)
+    let keys = (0..<500).map { StoreKey("k\(1000 + $0)") }
+    try await store.apply(ChangeBatch(keys.enumerated().map { .set($1, [UInt8](repeating: 1, count: $0)) }))
+    try environment.read { transaction in
+      try transaction.withCursor(of: store) { cursor in
+        #expect(cursor.key == nil)
+        #expect(cursor.withEntryBytes { key, _ in key.byteCount } == nil)
+        var forward: [StoreKey] = []
+        var sizes: [Int?] = []
+        while try cursor.moveToNext() {
+          forward += cursor.key.map { [$0] } ?? []
+          sizes.append(cursor.withEntryBytes { $1.byteCount })
+        }
+        #expect(forward == keys)
+        #expect(sizes == Array(0..<500))
+        #expect(cursor.key == nil)
+        var backward: [StoreKey] = []
+        var isThere = try cursor.moveToLast()
+        while isThere {
+          backward += cursor.key.map { [$0] } ?? []
+          isThere = try cursor.moveToPrevious()
+        }
+        #expect(backward == keys.reversed())
+        /// The key that a move leads to, where it says that there is one.
+        func key(_ isThere: Bool, _ cursor: borrowing LMDBCursor) -> StoreKey? {
+          #expect(isThere == (cursor.key != nil))
+          return cursor.key
+        }
+        let bounds: [(above: StoreKey, below: StoreKey, expected: [StoreKey?])] = [
+          ("k1200", "k1200", ["k1200", "k1199"]), ("k12005", "k12005", ["k1201", "k1200"]), ("", "", ["k1000", nil]),
+          ("k1000", "k1000", ["k1000", nil]), ("l", "l", [nil, "k1499"]),
+        ]
+        for (above, below, expected) in bounds {
+          let up = key(try cursor.move(upTo: above), cursor)
+          let down = key(try cursor.move(below: below), cursor)
+          #expect([up, down] == expected)
+        }
+        _ = try cursor.moveToFirst()
+        let second = key(try cursor.moveToNext(), cursor)
+        #expect(second == "k1001")
+      }
+    }
+    try await store.removeAll()
+    try environment.read { transaction in
+      try transaction.withCursor(of: store) { cursor in
+        let moves = [
+          try cursor.moveToFirst(), try cursor.moveToLast(), try cursor.moveToNext(), try cursor.moveToPrevious(),
+          try cursor.move(upTo: "a"), try cursor.move(below: "z"),
+        ]
+        #expect(moves == [false, false, false, false, false, false])
+      }
+    }
+  }
+
+  @Test func bytesAreShownWhereTheyAre() async throws {
+    let store = try await LMDBStore<[UInt8]>(in: environment, name: "bytes", codec: .raw)
+    let values: [StoreKey: [UInt8]] = ["empty": [], "short": [1, 2, 3], "long": [UInt8](repeating: 9, count: 100_000)]
+    try await store.apply(ChangeBatch(values.map { .set($0.key, $0.value) }))
+    try environment.read { transaction in
+      for (key, value) in values {
+        let bytes = try transaction.withBytes(forKey: key, in: store) { $0?.withUnsafeBytes { Array($0) } }
+        #expect(bytes == value)
+      }
+      let isMissing = try transaction.withBytes(forKey: "missing", in: store) { $0 == nil }
+      #expect(isMissing)
+      #expect(throws: Stop.self) { try transaction.withBytes(forKey: "short", in: store) { _ in throw Stop() } }
+    }
+    // A write transaction shows what it has just written.
+    let count = try await environment.write { transaction in
+      try transaction.setValue([1, 2], forKey: "short", in: store)
+      return try transaction.withBytes(forKey: "short", in: store) { $0?.byteCount }
+    }
+    #expect(count == 2)
+  }
+
+  @Test func writersTakeTurns() async throws {
+    let (environment, ages) = (environment, ages)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<20 {
+        group.addTask {
+          for _ in 0..<5 {
+            try await environment.write { transaction in
+              let count = try transaction.value(forKey: "count", in: ages) ?? 0
+              try transaction.setValue(count + 1, forKey: "count", in: ages)
+            }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try ages.value(forKey: "count") == 100)
+  }
+
+  @Test func aCancelledTaskDoesNotBegin() async throws {
+    let (environment, ages) = (environment, ages)
+    let task = Task {
+      try await environment.write { try $0.setValue(1, forKey: "cancelled", in: ages) }
+    }
+    task.cancel()
+    do {
+      try await task.value
+      #expect(try ages.value(forKey: "cancelled") == 1)
+    } catch is CancellationError {
+      #expect(try ages.value(forKey: "cancelled") == nil)
+    }
+  }
+}
