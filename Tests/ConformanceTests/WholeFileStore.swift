@@ -10,7 +10,7 @@ actor WholeFileStore<Value: Sendable>: DataStore {
   }
 
   nonisolated let information: StoreInformation
-  private let path: String
+  private var path: String
   private let codec: any Codec<Value>
   private let fileSystem: any FileSystem
   private var lock: FileLock?
@@ -33,12 +33,17 @@ actor WholeFileStore<Value: Sendable>: DataStore {
 
   private func open() throws {
     try reportingFileErrors(during: .open) {
+      // Whatever name the file is opened by, there is one lock.
+      path = try fileSystem.canonicalPath(of: path)
       lock = try FileLock.acquire(path + ".lock", in: fileSystem)
       guard lock != nil else {
         throw StoreError(.locked, during: .open, store: information.name, message: "\(path) is open already")
       }
       try fileSystem.removeStaleTemporaryFiles(of: path)
-      guard try fileSystem.attributes(at: path) != nil else { return }
+      guard let attributes = try fileSystem.attributes(at: path) else { return }
+      guard attributes.linkCount == 1 else {
+        throw StoreError(.unsupported, during: .open, store: information.name, message: "\(path) has several names")
+      }
       let bytes = try fileSystem.open(path, .read).readAll()
       do {
         for record in try JSONDecoder().decode([Record].self, from: Data(bytes)) {

@@ -25,6 +25,11 @@ import Testing
     try await Self.trial.fail(faults: 500, seed: SeededGenerator.seedOfProcess, errorNumbers: [EIO, ENOSPC, EINTR])
   }
 
+  @Test func everyShortHistoryWithEveryFault() async throws {
+    let faults: [SimulatedFault] = [.powerLoss, .error(EIO), .shortTransfer]
+    try await Self.trial.runEveryHistory(upToLength: 2, faults: faults, seed: SeededGenerator.seedOfProcess)
+  }
+
   @Test func opensByURL() async throws {
     let path = FileManager.default.temporaryDirectory.path + "/WholeFileStore-\(UUID().uuidString).json"
     let registry = StoreRegistry(providers: [WholeFileStoreProvider()])

@@ -69,6 +69,16 @@ enum Fault: String, CaseIterable, Sendable {
   case keepsLock
   case truncatesText
   case emptyTextIsNil
+  case takesBadArgumentsWhenClosed
+  case takesBadArgumentsWhenReopened
+  case losesWritesWhileClosing
+  case checksCancellationAfterwards
+  case checksCancellationBeforeClosed
+  case showsKeyInMessage
+  case countsWronglyInStatistics
+  case verifiesNothing
+  case compactingLosesAnEntry
+  case maintainsWhenClosed
 
   /// The identity of a case that must find it.
   var detector: String {
@@ -140,6 +150,15 @@ enum Fault: String, CaseIterable, Sendable {
     case .keepsLock: "118a"
     case .truncatesText: "48"
     case .emptyTextIsNil: "45"
+    case .takesBadArgumentsWhenClosed: "116a"
+    case .takesBadArgumentsWhenReopened: "115"
+    case .losesWritesWhileClosing: "117a"
+    case .checksCancellationAfterwards: "236a"
+    case .checksCancellationBeforeClosed: "116b"
+    case .showsKeyInMessage: "234a"
+    case .countsWronglyInStatistics, .compactingLosesAnEntry: "243"
+    case .verifiesNothing: "244"
+    case .maintainsWhenClosed: "243a"
     }
   }
 }

@@ -21,12 +21,18 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
   let information: StoreInformation
   private let base: Base
   private let fault: Fault?
+  private let isReopened: Bool
   private let state = Mutex(State())
 
-  init(_ base: Base, fault: Fault?) {
+  init(_ base: Base, fault: Fault?, isReopened: Bool = false) {
     self.base = base
     self.fault = fault
-    information = base.information
+    self.isReopened = isReopened
+    var information = base.information
+    if let fault {
+      information.maintenance = information.maintenance.map { MutantMaintenance(base: $0, store: base, fault: fault) }
+    }
+    self.information = information
   }
 
   func value(forKey key: StoreKey) async throws -> Value? {
@@ -74,7 +80,7 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
   func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     if fault == .answersTrivialCallsWhenClosed, limit == 0 { return [] }
     return try await guarding("a", lenient: []) {
-      if fault == .takesNegativeLimit, limit < 0 { return [] }
+      if takesNegativeLimits, limit < 0 { return [] }
       if fault == .limitBeforeReversing {
         return order == .ascending
           ? try await base.entries(in: range, limit: limit, order: order)
@@ -101,7 +107,7 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
     if fault == .answersTrivialCallsWhenClosed, limit == 0 { return [] }
     if fault == .takesEmptyKey, range == .only("") { return [] }
     return try await guarding("a", lenient: []) {
-      if fault == .takesNegativeLimit, limit < 0 { return [] }
+      if takesNegativeLimits, limit < 0 { return [] }
       let (range, limit, order) = changed(range, limit, order)
       if fault == .scansKeysInHalves, range == .all, limit == .max {
         let low = try await base.keys(in: ..<"k140", limit: limit, order: order)
@@ -128,6 +134,8 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
   }
 
   func apply(_ changes: ChangeBatch<Value>) async throws {
+    if fault == .checksCancellationBeforeClosed { try Task.checkCancellation() }
+    if fault == .losesWritesWhileClosing, state.withLock({ $0.isClosed }) { return }
     let invalid = changes.changes.lazy.compactMap(\.key).first { !self.isValid($0) }
     try await guarding(invalid ?? "a", lenient: ()) {
       var list = changes.changes
@@ -269,6 +277,10 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
           return try body(&slots)
         }
       case .ignoresCancellation: return try await outsideCancellation { try await self.base.update(keys, body) }
+      case .checksCancellationAfterwards:
+        let result = try await base.update(keys, body)
+        try Task.checkCancellation()
+        return result
       default: return try await base.update(keys.map(mapped), body)
       }
     }.unwrapped()
@@ -312,11 +324,24 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
     }
     do {
       return try await body()
+    } catch let error as StoreError where fault == .showsKeyInMessage {
+      throw StoreError(
+        error.code, during: error.operation, store: error.store, key: error.key,
+        message: "\(error.message): \(error.key?.string ?? "")", underlying: error.underlying, outcome: error.outcome)
     } catch let error as StoreError where fault == .errorsWithoutStore || fault == .errorsWithUnknownOutcome {
       throw StoreError(
         error.code, during: error.operation, store: fault == .errorsWithoutStore ? "" : error.store, key: error.key,
         message: error.message, underlying: error.underlying,
         outcome: fault == .errorsWithUnknownOutcome ? .unknown : error.outcome)
+    }
+  }
+
+  private var takesNegativeLimits: Bool {
+    switch fault {
+    case .takesNegativeLimit: true
+    case .takesBadArgumentsWhenClosed: state.withLock { $0.isClosed }
+    case .takesBadArgumentsWhenReopened: isReopened
+    default: false
     }
   }
 

@@ -1,5 +1,6 @@
 import Larder
 import LarderTesting
+import Synchronization
 import Testing
 
 @Suite struct MutantTests {
@@ -12,7 +13,8 @@ import Testing
       } else {
         disk = location.object { RecordDisk() }
       }
-      return try MutantStore(RecordStore<SampleValue?>(disk: disk, isExclusive: fault != .opensTwice), fault: fault)
+      let base = try RecordStore<SampleValue?>(disk: disk, isExclusive: fault != .opensTwice)
+      return MutantStore(base, fault: fault, isReopened: disk.state.withLock { $0.openings > 1 })
     }
   }
 
@@ -29,6 +31,13 @@ import Testing
     let failure = try await #require(throws: ConformanceFailure.self) { try await detector.run() }
     #expect(failure.suite == fault.rawValue)
     #expect(failure.conformanceCase.id == fault.detector)
+  }
+
+  @Test(arguments: ["117", "117a", "117b"]) func closingTooEarlyIsFoundInTheMidstOfAnyOperation(_ id: String)
+    async throws
+  {
+    let detector = try #require(MutantTests.suite(of: .closesWithoutWaiting).cases.first { $0.id == id })
+    await #expect(throws: ConformanceFailure.self) { try await detector.run() }
   }
 
   @Test(arguments: ConformanceGroup.allCases) func everyGroupFindsAFault(_ group: ConformanceGroup) async throws {

@@ -6,6 +6,8 @@ final class RecordDisk: Sendable {
   struct State: Sendable {
     var records = SortedMap<[UInt8]>()
     var openers = 0
+    /// How often it was opened.
+    var openings = 0
   }
 
   let state = Mutex(State())

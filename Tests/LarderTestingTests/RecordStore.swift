@@ -3,7 +3,12 @@ import Synchronization
 
 /// A store that encodes its values and keeps them beyond closing, as simple as can be: what the suite is tried on.
 final class RecordStore<Value: Codable & Sendable>: DataStore {
-  let information: StoreInformation
+  var information: StoreInformation {
+    var information = StoreInformation(name: "records", acknowledgement: .buffered, sharing: .exclusive)
+    information.maintenance = RecordMaintenance(store: self)
+    return information
+  }
+
   private let disk: RecordDisk
   private let codec = JSONCodec<Value>()
   private let isClosed = Mutex(false)
@@ -15,12 +20,12 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
   ///   - isExclusive: Whether a second store of the same disk is refused, as it must be.
   init(disk: RecordDisk, isExclusive: Bool = true) throws {
     self.disk = disk
-    information = StoreInformation(name: "records", acknowledgement: .buffered, sharing: .exclusive)
     try disk.state.withLock { state in
       guard state.openers == 0 || !isExclusive else {
         throw StoreError(.locked, during: .open, store: "records", message: "it is open already")
       }
       state.openers = 1
+      state.openings += 1
     }
   }
 
@@ -60,7 +65,6 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
 
   func apply(_ changes: ChangeBatch<Value>) throws {
     try information.check(changes)
-    try Task.checkCancellation()
     let encoded = try changes.changes.map { change -> Change<[UInt8]> in
       switch change {
       case .set(let key, let value): .set(key, try encode(value, forKey: key, for: .apply))
@@ -69,6 +73,7 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
       }
     }
     try write(for: .apply) { records in
+      try Task.checkCancellation()
       var displaced: [[UInt8]] = []
       for change in encoded { records.apply(change, displacing: &displaced) }
     }
@@ -78,8 +83,8 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
     _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) throws -> Result {
     try information.check(updateOf: keys)
-    try Task.checkCancellation()
     return try write(for: .update) { records in
+      try Task.checkCancellation()
       var slots = try keys.map { try decode(records[$0], forKey: $0, for: .update) }
       let result = try body(&slots)
       try information.check(slotCount: slots.count, forUpdateOf: keys)
@@ -112,10 +117,9 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
   }
 
   private func read<Result>(
-    for operation: StoreOperation, _ body: (SortedMap<[UInt8]>) throws -> Result
+    for operation: StoreOperation, _ body: (SortedMap<[UInt8]>) throws -> sending Result
   ) throws -> Result {
-    let records = try write(for: operation) { $0 }
-    return try body(records)
+    try write(for: operation) { try body($0) }
   }
 
   private func write<Result>(

@@ -123,6 +123,7 @@ extension SampleValue: Codable {
     refusal = try container.decodeIfPresent(Refusal.self, forKey: .refusal)
     if let refusal { throw refusal }
     text = try container.decode(String.self, forKey: .text)
+    CodingPause.meet(text)
     integer = try container.decode(Int64.self, forKey: .integer)
     natural = try container.decode(UInt64.self, forKey: .natural)
     double = try container.decode(Double.self, forKey: .double)
@@ -139,6 +140,7 @@ extension SampleValue: Codable {
   /// - Throws: ``Refusal/encoding`` for an ``unencodable(_:)`` one; what the encoder throws.
   public func encode(to encoder: any Encoder) throws {
     if refusal == .encoding { throw Refusal.encoding }
+    CodingPause.meet(text)
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encodeIfPresent(refusal, forKey: .refusal)
     try container.encode(text, forKey: .text)

@@ -24,6 +24,8 @@ enum FileFault: String, CaseIterable, Sendable {
   case writesLate
   /// A write that was cut short is reported as whole.
   case stopsAtShortWrite
+  /// A write that was cut short is reported as failed.
+  case failsAtShortWrite
   /// A failed write is reported as done.
   case swallowsWriteErrors
   /// A file is never made shorter.

@@ -48,6 +48,66 @@ import Testing
     #expect(history.count < 8, "the history was not made shorter: \(history)")
   }
 
+  /// What two steps show, with a few seeds: all, but that a file is never made shorter, which takes a long journal.
+  @Test(
+    arguments: FileFault.allCases.filter { ![.locksNothing, .ignoresTruncate].contains($0) }, Durability.allCases)
+  func everyFaultIsFoundByShortHistories(_ fault: FileFault, _ durability: Durability) async throws {
+    if fault == .writesLate, durability == .synced { return }
+    let trial = DiskTrial(fault.rawValue) { disk in
+      try await JSONFileStore<Int>(
+        path: "/store.json", codec: .json(), durability: durability,
+        fileSystem: MutantFileSystem(base: disk, fault: fault))
+    }
+    let failure = try await #require(throws: DiskTrialFailure.self) {
+      for seed in 1...10 as ClosedRange<UInt64> {
+        try await trial.runEveryHistory(
+          upToLength: 2, faults: [.powerLoss, .error(EIO), .shortTransfer], seed: seed)
+      }
+    }
+    #expect(failure.store == fault.rawValue)
+    let repeated = try await #require(throws: DiskTrialFailure.self) {
+      try await trial.repeatTrial(failure.history, seed: failure.seed, fault: failure.fault)
+    }
+    #expect(repeated.history == failure.history && failure.history.count <= 2)
+  }
+
+  private static func trial(of fault: ReportFault?) -> DiskTrial<MisreportingStore> {
+    DiskTrial(fault?.rawValue ?? "no fault") { disk in
+      try await MisreportingStore(fileSystem: disk, fault: fault)
+    }
+  }
+
+  @Test(arguments: ReportFault.allCases) func whatIsToldWronglyOfAFailureIsFound(_ fault: ReportFault) async throws {
+    let failure = try await #require(throws: DiskTrialFailure.self) {
+      try await FileMutantTests.trial(of: fault).runEveryHistory(
+        upToLength: 2, faults: [.error(EIO), .error(ENOSPC)], seed: 1)
+    }
+    try await FileMutantTests.trial(of: nil as ReportFault?).repeatTrial(
+      failure.history, seed: failure.seed, fault: failure.fault)
+  }
+
+  private static func trial(of fault: RecoveryFault?) -> DiskTrial<SnapshotLogStore> {
+    DiskTrial(fault?.rawValue ?? "no fault") { disk in
+      try SnapshotLogStore(path: "/log", fileSystem: disk, fault: fault)
+    }
+  }
+
+  @Test func aRecoveryWithoutAFaultPasses() async throws {
+    try await FileMutantTests.trial(of: nil as RecoveryFault?).losePower(
+      cuts: 1_000, seed: SeededGenerator.seedOfProcess)
+  }
+
+  @Test(arguments: RecoveryFault.allCases) func everyFaultOfARecoveryIsFound(_ fault: RecoveryFault) async throws {
+    let failure = try await #require(throws: DiskTrialFailure.self) {
+      // Some seeds do not show it in so few cuts.
+      for seed in 1...20 as ClosedRange<UInt64> {
+        try await FileMutantTests.trial(of: fault).losePower(cuts: 1_000, seed: seed)
+      }
+    }
+    try await FileMutantTests.trial(of: nil as RecoveryFault?).repeatTrial(
+      failure.history, seed: failure.seed, fault: failure.fault)
+  }
+
   @Test func aLockThatIsNotTakenIsFound() async throws {
     let suite = ConformanceSuite(named: "JSONFileStore without a lock") { location in
       let disk = location.object { SimulatedFileSystem(seed: 1) }

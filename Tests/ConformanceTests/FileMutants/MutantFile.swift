@@ -46,6 +46,10 @@ final class MutantFile: OpenFile {
     case .stopsAtShortWrite:
       _ = try base.write(bytes, at: offset)
       return bytes.count
+    case .failsAtShortWrite:
+      let count = try base.write(bytes, at: offset)
+      guard count == bytes.count else { throw FileError(.write, path: "", errorNumber: EIO) }
+      return count
     case .swallowsWriteErrors:
       try passingOver { () throws(FileError) in _ = try base.write(bytes, at: offset) }
       return bytes.count
@@ -70,11 +74,7 @@ final class MutantFile: OpenFile {
       try base.truncate(to: max(0, base.attributes().size - 1))
     case .writesLate:
       for (bytes, offset) in state.withLock({ $0.waiting }) {
-        var failure: FileError?
-        bytes.withUnsafeBytes { bytes in
-          do throws(FileError) { try base.writeAll(bytes, at: offset) } catch { failure = error }
-        }
-        if let failure { throw failure }
+        try base.writeAll(bytes, at: offset)
       }
       state.withLock { $0.waiting = [] }
       try base.synchronize()

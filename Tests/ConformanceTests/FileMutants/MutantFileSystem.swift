@@ -18,7 +18,7 @@ struct MutantFileSystem: FileSystem {
       let bytes = try base.open(path, .read).readAll()
       let file = try base.open(newPath, .createIfMissing)
       try file.truncate(to: 0)
-      try file.write(bytes)
+      try file.writeAll(bytes)
       try file.synchronizeThroughInterruptions()
       try base.removeFile(at: path)
     case .removesBeforeRename:
@@ -64,10 +64,10 @@ struct MutantFileSystem: FileSystem {
 
 extension OpenFile {
   /// Writes all of some bytes.
-  fileprivate func write(_ bytes: [UInt8]) throws(FileError) {
+  func writeAll(_ bytes: [UInt8], at offset: Int64 = 0) throws(FileError) {
     var failure: FileError?
     bytes.withUnsafeBytes { bytes in
-      do throws(FileError) { try writeAll(bytes, at: 0) } catch { failure = error }
+      do throws(FileError) { try writeAll(bytes, at: offset) } catch { failure = error }
     }
     if let failure { throw failure }
   }

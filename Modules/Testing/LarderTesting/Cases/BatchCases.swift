@@ -26,13 +26,14 @@ extension CaseList {
       code: .invalidKey)
     addRefusal(
       70, "d", "a value that cannot be encoded", change: .set("k", SampleValue.unencodable()), code: .encodingFailed,
-      needs: .encoding)
+      needs: [.encoding, .immediateRefusal])
     addRefusal(
       70, "e", "a value that holds one that cannot be encoded",
-      change: .set("k", SampleValue("outer", children: [.unencodable()])), code: .encodingFailed, needs: .encoding)
+      change: .set("k", SampleValue("outer", children: [.unencodable()])), code: .encodingFailed,
+      needs: [.encoding, .immediateRefusal])
     add(
       70, "f", "a value that cannot be encoded is refused even where a later change covers it", in: .batches,
-      checks: .batches, needs: .encoding
+      checks: .batches, needs: [.encoding, .immediateRefusal]
     ) { trial in
       let store = try await trial.open(withKeys: ["k"])
       for later: Change<SampleValue?> in [.remove("k"), .set("k", nil), .removeAll(.all)] {

@@ -25,21 +25,14 @@ extension CaseList {
     ) {
       trial in
       let store = try await trial.open(withKeys: ["a"])
-      let calls: [StoreCall<Store>] = [
-        StoreCall("entries, limit -1", .entries) { _ = try await $0.entries(in: .all, limit: -1, order: .ascending) },
-        StoreCall("keys, limit -1", .keys) { _ = try await $0.keys(in: .all, limit: -1, order: .descending) },
-        StoreCall("update with a key twice", .update) { try await $0.update(["a", "a"]) { _ in } },
-        StoreCall("update that adds a slot", .update) { try await $0.update(["a"]) { $0.append(nil) } },
-        StoreCall("pages of none", .page) { _ = try await $0.pages(size: 0).page() },
-      ]
-      for call in calls {
+      for call in StoreCall<Store>.senseless {
         let error = try await expect(call.name, throws: .invalidArgument) { try await call.run(store) }
         try expect(error, of: call, on: store)
       }
     }
     add(
       233, "d", "the error of a value that cannot be encoded tells its key and what led to it", in: .errors,
-      checks: .errors, needs: .encoding
+      checks: .errors, needs: [.encoding, .immediateRefusal]
     ) { trial in
       let store = try await trial.open(withKeys: ["a"])
       let calls: [StoreCall<Store>] = [
@@ -62,6 +55,32 @@ extension CaseList {
         try expect("whether the description shows the key", "\(error)".contains("secret"), equals: false)
         try expect(
           "whether the detailed description shows the key", error.detailedDescription.contains("secret"), equals: true)
+      }
+    }
+    add(
+      234, "a", "the description of no error about a value shows its key or the value", in: .errors, checks: .errors,
+      needs: [.encoding, .immediateRefusal]
+    ) { trial in
+      let store = try await trial.open(withKeys: ["a"])
+      var errors: [StoreError] = []
+      let refused: SampleValue? = .unencodable("hidden")
+      errors.append(
+        try await expect("setValue", throws: .encodingFailed) { try await store.setValue(refused, forKey: "secret") })
+      errors.append(
+        try await expect("update", throws: .encodingFailed) { try await store.update("secret") { $0 = refused } })
+      try await store.setValue(.undecodable("hidden"), forKey: "secret")
+      let settled = try await trial.settled(store)
+      for call in [
+        StoreCall<Store>("value", .value) { _ = try await $0.value(forKey: "secret") },
+        StoreCall("values", .values) { _ = try await $0.values(forKeys: ["a", "secret"]) },
+        StoreCall("entries", .entries) { _ = try await $0.entries(in: .all, limit: .max, order: .ascending) },
+        StoreCall("update", .update) { try await $0.update("secret") { $0 = nil } },
+      ] {
+        errors.append(try await expect(call.name, throws: .corrupted, key: "secret") { try await call.run(settled) })
+      }
+      for error in errors {
+        try expect("whether the description shows the key", "\(error)".contains("secret"), equals: false)
+        try expect("whether the description shows the value", "\(error)".contains("hidden"), equals: false)
       }
     }
     add(235, "", "the store has a name", in: .errors, checks: .errors) { trial in

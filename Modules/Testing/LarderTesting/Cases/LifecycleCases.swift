@@ -2,36 +2,13 @@ import Larder
 
 extension CaseList {
   mutating func addLifecycleCases() {
+    addClosingCases()
     add(116, "", "every operation on a closed store is refused", in: .lifecycle, checks: .lifecycle) { trial in
       let store = try await trial.open(withKeys: ["a", "b"])
       try await store.close()
       for call in StoreCall<Store>.all {
         try await expect("\(call.name) after closing", throws: .closed) { try await call.run(store) }
       }
-    }
-    add(117, "", "closing waits for a running update", in: .lifecycle, checks: .lifecycle) { trial in
-      let store = try await trial.open(withKeys: ["a"])
-      let (isClosing, hasClosed) = (Flag(), Flag())
-      let threads = SeparateThreads()
-      let (closing, closedEarly) = try await store.update("a") { slot in
-        let closing = Task(executorPreference: threads) {
-          isClosing.raise()
-          try await store.close()
-          hasClosed.raise()
-        }
-        // Gives closing, once it has begun, time to come back too early.
-        let patience = ContinuousClock.now + .seconds(2)
-        while !isClosing.isRaised && ContinuousClock.now < patience {}
-        let end = ContinuousClock.now + .milliseconds(5)
-        while !hasClosed.isRaised && ContinuousClock.now < end {}
-        slot = SampleValue("updated")
-        return (closing, hasClosed.isRaised)
-      }
-      try await closing.value
-      try expect("whether closing came back while an update was running", closedEarly, equals: false)
-      try await expect("an operation after closing", throws: .closed) { try await store.count() }
-      guard !trial.lacking.contains(.persistence) else { return }
-      try await expect("everything after opening", trial.open(), holds: [("a", SampleValue("updated"))])
     }
     add(121, "", "closing again does nothing", in: .lifecycle, checks: .lifecycle) { trial in
       let store = try await trial.open(withKeys: ["a"])

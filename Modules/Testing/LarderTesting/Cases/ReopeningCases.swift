@@ -3,6 +3,31 @@ import Larder
 extension CaseList {
   mutating func addReopeningCases() {
     add(
+      115, "", "a store that was opened again does and refuses what one does that was never closed", in: .reopening,
+      checks: .lifecycle, needs: .persistence
+    ) { trial in
+      var store = try await trial.open(withKeys: ["a", "b"])
+      for _ in 0..<2 {
+        store = try await trial.reopen(store)
+        for call in StoreCall<Store>.takingInvalidKeys {
+          try await expect("\(call.name), opened again", throws: .invalidKey) { try await call.run(store) }
+        }
+        for call in StoreCall<Store>.senseless {
+          try await expect("\(call.name), opened again", throws: .invalidArgument) { try await call.run(store) }
+        }
+        let model = ScanModel(["a", "b"])
+        for range: KeyRange in [.all, "b"..<"a", "b"..., ..<"b"] {
+          for limit in [0, 1, .max] { try await expect(store, scans: range, limit: limit, like: model) }
+        }
+        try await expect("the missing value", store.value(forKey: "missing"), equals: nil)
+      }
+      for call in StoreCall<Store>.all { try await call.run(store) }
+      try await store.close()
+      for call in StoreCall<Store>.all {
+        try await expect("\(call.name), opened again and closed", throws: .closed) { try await call.run(store) }
+      }
+    }
+    add(
       118, "a", "everything written is there after closing and opening", in: .reopening, checks: .durability,
       needs: .persistence
     ) {
@@ -82,7 +107,7 @@ extension CaseList {
       for round in 0..<3 {
         try await writeAndDrop(trial, round: round)
       }
-      let store = try await trial.open()
+      let store = try await openAgain { try await trial.open() }
       try await expect(
         "everything", store,
         holds: (0..<3).flatMap { round -> [(StoreKey, SampleValue?)] in
@@ -131,6 +156,42 @@ extension CaseList {
           "everything in the second when the first was closed", second,
           holds: [("a", SampleValue(key: "a")), ("b", nil)])
       }
+    }
+    add(
+      126, "a", "a closed store goes on refusing when another has opened its data, and does not let go of them",
+      in: .reopening, checks: .lifecycle, needs: .persistence
+    ) { trial in
+      let old = try await trial.open(withKeys: ["a", "b"])
+      let new = try await trial.reopen(old)
+      for call in StoreCall<Store>.changing {
+        try await expect("\(call.name) on the old one", throws: .closed) { try await call.run(old) }
+      }
+      try await old.close()
+      if new.information.sharing == .exclusive {
+        try await expect("opening a third one", throws: .locked) { try await trial.open() }
+      }
+      try await expect("everything", new, holds: [("a", SampleValue(key: "a")), ("b", SampleValue(key: "b"))])
+    }
+    add(
+      126, "b", "a file of the store under another name is refused, or is other data", in: .reopening,
+      checks: .lifecycle, needs: .persistence
+    ) { trial in
+      let store = try await trial.open(withKeys: ["a"])
+      guard store.information.sharing == .exclusive else { return }
+      for kind in ConformanceLocation.LinkKind.allCases {
+        for other in try trial.locationsWithOneLink(kind) {
+          do {
+            let second = try await trial.open(at: other)
+            try await expect("everything under another name, by a \(kind)", second, holds: [])
+            try await second.close()
+          } catch is StoreError {
+            // That is what it should do.
+          }
+        }
+      }
+      try await store.setValue(nil, forKey: "b")
+      try await expect(
+        "everything when settled", trial.settled(store), holds: [("a", SampleValue(key: "a")), ("b", nil)])
     }
   }
 }

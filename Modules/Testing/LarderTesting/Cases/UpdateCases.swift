@@ -69,7 +69,7 @@ extension CaseList {
     addRefusal(211, "b", "a slot too few", code: .invalidArgument, keys: ["a", "b"], mayRun: true) { $0 = [nil] }
     addRefusal(
       212, "", "a value that cannot be encoded", code: .encodingFailed, keys: ["a", "b", "c"], mayRun: true,
-      needs: .encoding
+      needs: [.encoding, .immediateRefusal]
     ) { slots in
       slots = [SampleValue("new"), nil, .some(.unencodable())]
     }

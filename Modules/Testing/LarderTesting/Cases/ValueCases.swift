@@ -60,7 +60,7 @@ extension CaseList {
     }
     add(
       50, "", "a value that cannot be encoded is refused, and the previous one stays", in: .values, checks: .badInput,
-      needs: .encoding
+      needs: [.encoding, .immediateRefusal]
     ) { trial in
       var store = try await trial.open(withKeys: ["a", "b"])
       for key: StoreKey in ["a", "new"] {
@@ -94,6 +94,25 @@ extension CaseList {
         value = try await (reader() ?? nil) ?? original
         try expect("the value to change next", value, equals: original)
       }
+    }
+    add(53, "a", "what was handed out stays as it was, whatever becomes of the store", in: .values, checks: .values) {
+      trial in
+      let entries = ["a", "b", "c"].map { key -> (StoreKey, SampleValue?) in
+        (StoreKey(key), SampleValue(key, bytes: Data(repeating: UInt8(ascii: "x"), count: 20_000)))
+      }
+      let store = try await trial.open(with: entries)
+      let keys = entries.map(\.0)
+      var handedOut = [try await store.entries(in: .all, limit: .max).map(\.value)]
+      handedOut.append(try await store.values(forKeys: keys).compactMap { $0 })
+      handedOut.append(try await store.update(keys) { $0 }.compactMap { $0 })
+      handedOut.append([])
+      for key in keys { handedOut[3] += try await store.value(forKey: key).map { [$0] } ?? [] }
+      try await store.setValue(SampleValue("other", bytes: Data(repeating: 0, count: 20_000)), forKey: "a")
+      try await store.removeValue(forKey: "b")
+      try await store.apply(ChangeBatch((0..<500).map { .set(StoreKey("n\($0)"), SampleValue(integer: Int64($0))) }))
+      try await store.removeAll()
+      try await store.close()
+      for values in handedOut { try expect("values that were read before", values, equals: entries.map(\.1)) }
     }
     add(
       54, "", "a value above the stated limit is refused, one of 2 MiB where there is none is kept", in: .values,

@@ -59,6 +59,26 @@ public final class ConformanceLocation: Sendable {
     return names.count
   }
 
+  /// How a file gets another name.
+  enum LinkKind: CaseIterable {
+    case symbolicLink, hardLink
+  }
+
+  /// Makes a location for each file in the folder, with nothing in it but that file under the same name.
+  ///
+  /// - Throws: What the file system throws.
+  func locationsWithOneLink(_ kind: LinkKind) throws -> [ConformanceLocation] {
+    try FileManager.default.contentsOfDirectory(atPath: folder).map { name in
+      let other = try ConformanceLocation()
+      switch kind {
+      case .symbolicLink:
+        try FileManager.default.createSymbolicLink(atPath: other.path(name), withDestinationPath: path(name))
+      case .hardLink: try FileManager.default.linkItem(atPath: path(name), toPath: other.path(name))
+      }
+      return other
+    }
+  }
+
   /// Removes the folder and everything in it.
   ///
   /// - Throws: What the file system throws.

@@ -8,8 +8,8 @@ extension ConformanceSuite {
   /// The environment variable from which ``roundsOfProcess`` comes.
   public static let roundsVariable = "LARDER_ROUNDS"
 
-  /// How many random histories a case of this process runs: as many as the environment variable `LARDER_ROUNDS` says, or
-  /// 20.
+  /// How many random histories a case of this process runs: as many as the environment variable `LARDER_ROUNDS` says, none
+  /// where that is negative, or 20.
   public static let roundsOfProcess: Int =
-    ProcessInfo.processInfo.environment[roundsVariable].flatMap { Int($0) } ?? 20
+    max(0, ProcessInfo.processInfo.environment[roundsVariable].flatMap { Int($0) } ?? 20)
 }

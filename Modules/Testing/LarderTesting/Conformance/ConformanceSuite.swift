@@ -52,6 +52,8 @@ public struct ConformanceSuite: Sendable {
   ///     unless given. A failure shows it.
   ///   - rounds: How many random histories each of the cases runs that run such histories; as many as the environment
   ///     variable `LARDER_ROUNDS` says, or else 20, unless given.
+  ///   - maximumKeyLength: How many bytes the longest key of the store has; ``StoreKey/maximumLength`` unless it is a
+  ///     view that puts something before its keys.
   ///   - open: Opens the store at a location. It is called at least once for each case, and again with the same
   ///     location to reopen what was closed.
   public init<Store: DataStore>(
@@ -59,9 +61,12 @@ public struct ConformanceSuite: Sendable {
     lacking: StoreAbilities = [],
     seed: UInt64 = SeededGenerator.seedOfProcess,
     rounds: Int = ConformanceSuite.roundsOfProcess,
+    maximumKeyLength: Int = StoreKey.maximumLength,
     open: @escaping @Sendable (ConformanceLocation) async throws -> Store
   ) where Store.Value == SampleValue? {
-    var list = CaseList(suite: name, lacking: lacking, seed: seed, rounds: rounds, open: open)
+    var list = CaseList(
+      suite: name, lacking: lacking, seed: seed, rounds: rounds,
+      maximumKeyLength: maximumKeyLength, open: open)
     list.addAll()
     let missing = lacking.contains(.persistence) ? lacking.union(.acknowledgedPersistence) : lacking
     let all = list.cases.sorted { ($0.number, $0.variant) < ($1.number, $1.variant) }

@@ -28,13 +28,27 @@ public struct StoreAbilities: OptionSet, Sendable, Hashable {
   /// A store that keeps the values themselves lacks it.
   public static let encoding = StoreAbilities(rawValue: 1 << 2)
 
+  /// A write refuses at once a value that cannot be encoded.
+  ///
+  /// A store that acknowledges a write before it encodes the value lacks it.
+  public static let immediateRefusal = StoreAbilities(rawValue: 1 << 3)
+
+  /// Keys are listed and counted without decoding values.
+  ///
+  /// A store whose values tell whether an entry counts lacks it.
+  public static let keysWithoutValues = StoreAbilities(rawValue: 1 << 4)
+
   /// Every ability.
-  public static let all: StoreAbilities = [.persistence, .acknowledgedPersistence, .encoding]
+  public static let all: StoreAbilities = [
+    .persistence, .acknowledgedPersistence, .encoding, .immediateRefusal, .keysWithoutValues,
+  ]
 
   /// What each single ability means, for people to read.
   static let explanations: [(ability: StoreAbilities, text: String)] = [
     (.persistence, "keeps nothing beyond closing"),
     (.acknowledgedPersistence, "may lose writes that have returned when it is not closed"),
     (.encoding, "does not encode values"),
+    (.immediateRefusal, "may acknowledge a value before it is encoded"),
+    (.keysWithoutValues, "decodes values to list keys"),
   ]
 }

@@ -45,7 +45,7 @@ public struct ConcurrencyTrial<Store: DataStore>: Sendable where Store.Value == 
   ///   cancelled.
   public func run(rounds: Int, seed: UInt64, tasks: Int = 4, length: Int = 10) async throws {
     var generator = SeededGenerator(seed: seed)
-    for round in 0..<rounds {
+    for round in 0..<max(0, rounds) {
       try Task.checkCancellation()
       let joinsKeys = !round.isMultiple(of: 2)
       let plan = ConcurrentPlan(tasks: tasks, length: length, joinsKeys: joinsKeys, using: &generator)

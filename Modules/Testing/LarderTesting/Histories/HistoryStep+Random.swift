@@ -13,13 +13,25 @@ extension HistoryStep {
     .value("a"), .values(["b", "a", "b"]), .reopen, .die,
   ]
 
+  /// A few steps that change something, or have to do with what is durable, for running every history of them.
+  static let fewWritingSteps: [HistoryStep] = [
+    .apply([.set("a", 1)]), .apply([.remove("a")]), .apply([.removeAll("b"...)]),
+    .apply([.removeAll(.all), .set(StoreKey(String(repeating: "x", count: 400)), 2), .set("b", 2), .set("a", 3)]),
+    .add(1, to: ["b", "a"]), .synchronize, .compact, .reopen, .die,
+  ]
+
+  /// What is written after a recovery, and made durable.
+  static let stepsAfterRecovery: [HistoryStep] = [
+    .apply([.set("a", 4), .remove("b"), .set("c", 5)]), .add(6, to: ["d"]), .synchronize,
+  ]
+
   /// Makes a random history of steps that change something, or have to do with what is durable.
   ///
   /// - Parameters:
   ///   - length: How many steps.
   ///   - generator: Decides them.
   static func writingHistory(length: Int, using generator: inout SeededGenerator) -> [HistoryStep] {
-    (0..<length).map { _ in writingStep(using: &generator) }
+    (0..<max(0, length)).map { _ in writingStep(using: &generator) }
   }
 
   /// Makes a random history of every kind of step.
@@ -31,7 +43,7 @@ extension HistoryStep {
   static func history(
     length: Int, lacking: StoreAbilities, using generator: inout SeededGenerator
   ) -> [HistoryStep] {
-    (0..<length).map { _ in
+    (0..<max(0, length)).map { _ in
       guard Bool.random(using: &generator) else { return harmlessStep(using: &generator) }
       let step = writingStep(using: &generator)
       return step.isPossible(lacking: lacking) ? step : .abandon(distinctKeys(using: &generator))

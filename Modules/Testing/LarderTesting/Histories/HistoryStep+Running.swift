@@ -47,7 +47,11 @@ extension HistoryStep {
       try await store.synchronize()
       return .done
     case .compact:
-      try await store.information.maintenance?.compact()
+      do {
+        try await store.information.maintenance?.compact()
+      } catch let error as StoreError where error.code == .unsupported && error.outcome == .nothingChanged {
+        // Some stores use space again by themselves and cannot give it back.
+      }
       return .done
     case .reopen, .die:
       return .done

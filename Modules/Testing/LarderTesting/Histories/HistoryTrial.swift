@@ -41,7 +41,7 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
   ///   is cancelled.
   public func run(rounds: Int, seed: UInt64, length: Int = 40) async throws {
     var generator = SeededGenerator(seed: seed)
-    for _ in 0..<rounds {
+    for _ in 0..<max(0, rounds) {
       let history = HistoryStep.history(length: length, lacking: lacking, using: &generator)
       guard let failure = try await failure(of: history) else { continue }
       var shrinker = HistoryShrinker(history, attempts: 1_000)
@@ -60,7 +60,7 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
   public func runEveryHistory(upToLength length: Int) async throws {
     let steps = HistoryStep.fewSteps.filter { $0.isPossible(lacking: lacking) }
     var histories: [[HistoryStep]] = [[]]
-    for _ in 0..<length {
+    for _ in 0..<max(0, length) {
       histories = histories.flatMap { history in steps.map { history + [$0] } }
       for history in histories {
         if let failure = try await failure(of: history) { throw failure }
@@ -98,12 +98,14 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
   ///
   /// - Returns: Whether that was the end.
   private func reachesEnd(_ run: inout Run, at location: ConformanceLocation) async throws -> Bool {
-    let store = try await open(location)
+    let store = run.wasDropped ? try await openAgain { try await open(location) } : try await open(location)
+    run.wasDropped = false
     while let step = run.rest.first {
       let result = try await step.run(on: store)
       try run.expect(result, of: step)
       run.advance(over: step)
       if step == .reopen { try await store.close() }
+      if step == .die { run.wasDropped = true }
       if step == .reopen || step == .die { return false }
     }
     for step in [HistoryStep.entries(.all, limit: .max, .ascending), .values(HistoryStep.keys), .count(.all)] {
@@ -117,6 +119,8 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
   private struct Run {
     var rest: ArraySlice<HistoryStep>
     var state: [StoreKey: Int] = [:]
+    /// Whether the store was dropped without closing it.
+    var wasDropped = false
 
     func expect(_ result: HistoryResult, of step: HistoryStep) throws {
       let expected = step.result(in: state)

@@ -8,14 +8,18 @@ struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
   let lacking: StoreAbilities
   let seed: UInt64
   let rounds: Int
+  /// How many bytes the longest key of the store has.
+  let maximumKeyLength: Int
   let open: Opener
   private(set) var cases: [ConformanceCase] = []
 
-  init(suite: String, lacking: StoreAbilities, seed: UInt64, rounds: Int, open: @escaping Opener) {
+  init(suite: String, lacking: StoreAbilities, seed: UInt64, rounds: Int, maximumKeyLength: Int, open: @escaping Opener)
+  {
     self.suite = suite
     self.lacking = lacking
     self.seed = seed
     self.rounds = rounds
+    self.maximumKeyLength = maximumKeyLength
     self.open = open
   }
 
@@ -36,6 +40,7 @@ struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
     addCancellationCases()
     addConcurrencyCases()
     addHistoryCases()
+    addMaintenanceCases()
   }
 
   /// Adds a case.

@@ -66,6 +66,25 @@ struct StoreCall<Store: DataStore>: Sendable where Store.Value == SampleValue? {
     ]
   }
 
+  /// Calls with an argument that makes no sense, other than an invalid key.
+  static var senseless: [StoreCall] {
+    [
+      StoreCall("entries, limit -1", .entries) { _ = try await $0.entries(in: .all, limit: -1, order: .ascending) },
+      StoreCall("entries in an empty range, limit -1", .entries) {
+        _ = try await $0.entries(in: "b"..<"a", limit: -1, order: .ascending)
+      },
+      StoreCall("keys, limit -1", .keys) { _ = try await $0.keys(in: .all, limit: -1, order: .descending) },
+      StoreCall("update with a key twice", .update) { try await $0.update(["a", "a"]) { _ in } },
+      StoreCall("update that adds a slot", .update) { try await $0.update(["a"]) { $0.append(nil) } },
+      StoreCall("pages of none", .page) { _ = try await $0.pages(size: 0).page() },
+    ]
+  }
+
+  /// Calls with a key that is empty or too long, in every place where a key can stand.
+  static var takingInvalidKeys: [StoreCall] {
+    taking("") + taking(StoreKey(bytes: Array(repeating: 0x61, count: StoreKey.maximumLength + 1)))
+  }
+
   /// Every operation that writes, those included that have nothing to write.
   private static var writing: [StoreCall] {
     changing + [

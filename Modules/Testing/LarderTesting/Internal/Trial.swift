@@ -95,16 +95,33 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
     return store
   }
 
-  /// Opens the store at the location, and leaves the only reference to it to the caller.
-  func openUntracked() async throws -> Store {
-    try await opener(location)
+  /// Makes a location for each file of the store, with nothing in it but that file under the same name.
+  func locationsWithOneLink(_ kind: ConformanceLocation.LinkKind) throws -> [ConformanceLocation] {
+    let locations = try location.locationsWithOneLink(kind)
+    opened.withLock { $0.elsewhere += locations }
+    return locations
   }
 
-  /// Opens the store and puts entries into it.
+  /// Opens a store at another location; it is closed when the case ends.
+  func open(at location: ConformanceLocation) async throws -> Store {
+    let store = try await opener(location)
+    opened.withLock { $0.stores.append(store) }
+    return store
+  }
+
+  /// Opens the store at the location, where the one before may have been dropped, and leaves the only reference to it to
+  /// the caller.
+  func openUntracked() async throws -> Store {
+    try await openAgain { try await opener(location) }
+  }
+
+  /// Opens the store and puts entries into it; by the seed and the case it is then closed and opened again, so that what
+  /// the case does is checked in both states.
   func open(with entries: [(StoreKey, SampleValue?)]) async throws -> Store {
     let store = try await open()
     try await store.apply(ChangeBatch(entries.map { .set($0, $1) }))
-    return store
+    var generator = SeededGenerator(seed: seed, purpose: "\(purpose), reopening")
+    return Bool.random(using: &generator) ? try await settled(store) : store
   }
 
   /// Opens the store and puts entries into it, whose values hold their keys.

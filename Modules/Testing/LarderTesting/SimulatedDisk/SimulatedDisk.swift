@@ -77,6 +77,8 @@ struct SimulatedDisk {
   private enum Course {
     case normal
     case short
+    /// It is done, and reported as failed.
+    case failure(Int32)
     /// It is done in part, or just begun; then everything ends.
     case powerLoss
   }
@@ -89,16 +91,22 @@ struct SimulatedDisk {
     case nil: return .normal
     case .shortTransfer: return .short
     case .error(let errorNumber): throw FileError(operation, path: path, errorNumber: errorNumber)
+    case .errorAfterwards(let errorNumber):
+      guard operation != .synchronize else { throw FileError(operation, path: path, errorNumber: errorNumber) }
+      return .failure(errorNumber)
     case .powerLoss:
       hasPower = false
       return .powerLoss
     }
   }
 
-  /// Ends an operation: where the power went in its course, its caller never hears that it was done.
+  /// Ends an operation: where the power went in its course, or it is to fail, its caller never hears that it was done.
   private func end(_ course: Course, _ operation: FileError.Operation, _ path: String) throws(FileError) {
-    guard case .powerLoss = course else { return }
-    throw FileError(operation, path: path, errorNumber: EIO)
+    switch course {
+    case .normal, .short: return
+    case .failure(let errorNumber): throw FileError(operation, path: path, errorNumber: errorNumber)
+    case .powerLoss: throw FileError(operation, path: path, errorNumber: EIO)
+    }
   }
 
   // MARK: Paths

@@ -1,0 +1,25 @@
+import Larder
+import LarderJSON
+import LarderLMDB
+import LarderTesting
+import Testing
+
+@Suite struct ChecksummedCodecConformance {
+  static let lmdb = ConformanceSuite(named: "LMDBStore with checksums") { location in
+    try await LMDBStore<SampleValue?>(
+      path: location.path("environment"), codec: .json(SampleValue?.self).checksummed(), durability: .buffered)
+  }
+
+  static let json = ConformanceSuite(named: "JSONFileStore with checksums") { location in
+    try await JSONFileStore<SampleValue?>(
+      path: location.path("store.json"), codec: .json(SampleValue?.self).checksummed(), durability: .buffered)
+  }
+
+  @Test(arguments: lmdb.cases) func conformsInLMDB(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: json.cases) func conformsInADocument(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+}

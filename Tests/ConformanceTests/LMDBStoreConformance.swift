@@ -1,0 +1,56 @@
+import Foundation
+import Larder
+import LarderLMDB
+import LarderTesting
+import Testing
+
+@Suite struct LMDBStoreConformance {
+  static let synced = ConformanceSuite(named: "LMDBStore, synced") { location in
+    try await LMDBStore<SampleValue?>(path: location.path("environment"))
+  }
+
+  static let buffered = ConformanceSuite(named: "LMDBStore, buffered") { location in
+    try await LMDBStore<SampleValue?>(path: location.path("environment"), codec: .json(), durability: .buffered)
+  }
+
+  static let neighbours = ConformanceSuite(named: "LMDBStore beside others in an environment") { location in
+    let environment = try await LMDBEnvironment(path: location.path("environment"))
+    for name in ["a", "z"] {
+      let store = try await LMDBStore<[UInt8]>(in: environment, name: name, codec: .raw)
+      try await store.setValue([1, 2, 3], forKey: "neighbour")
+    }
+    return try await LMDBStore<SampleValue?>(in: environment, name: "m", codec: .json())
+  }
+
+  static let growing = ConformanceSuite(named: "LMDBStore in a memory map that grows") { location in
+    let environment = try await LMDBEnvironment(path: location.path("environment"), initialMapSize: 1 << 17)
+    return try await LMDBStore<SampleValue?>(in: environment, codec: .json())
+  }
+
+  static let singleFile = ConformanceSuite(named: "LMDBStore in a single file, behind AnyDataStore") { location in
+    let path = location.path("environment.mdb")
+    // An empty file becomes a data file; where nothing is, a folder is made.
+    if !FileManager.default.fileExists(atPath: path) { try Data().write(to: URL(filePath: path)) }
+    return AnyDataStore(try await LMDBStore<SampleValue?>(path: path, durability: .buffered))
+  }
+
+  @Test(arguments: synced.cases) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: buffered.cases) func conformsBuffered(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: neighbours.cases) func conformsBesideOthers(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: growing.cases) func conformsWhileGrowing(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: singleFile.cases) func conformsInASingleFile(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+}
