@@ -12,7 +12,7 @@ let package = Package(
   ],
   dependencies: [
     // By name, so that the folder of the repository may be called anything.
-    .package(name: "Larder", path: ".."),
+    .package(name: "Larder", path: "..", traits: ["LMDB"]),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
   ],
   targets: [
@@ -22,6 +22,8 @@ let package = Package(
       dependencies: [
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),
+        .product(name: "LarderCBOR", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]
     ),

@@ -14,7 +14,7 @@ struct LarderCommand: AsyncParsableCommand {
 
       \(Stores.listing)
 
-      Values are JSON and pass through unchanged, to the last digit. Keys are text, or hexadecimal with --key-hex. \
+      Values are JSON. Keys are text, or hexadecimal with --key-hex. \
       What starts with - goes after --, and the value of an option behind =, as in --prefix=-x.
 
         larder set json:users.json ada '{"name":"Ada"}'
@@ -31,7 +31,7 @@ struct LarderCommand: AsyncParsableCommand {
     subcommands: [
       GetCommand.self, SetCommand.self, RemoveCommand.self, ClearCommand.self, ListCommand.self, CountCommand.self,
       ImportCommand.self, ExportCommand.self, CopyCommand.self, StatCommand.self, VerifyCommand.self,
-      CompactCommand.self,
+      CompactCommand.self, BackupCommand.self,
     ])
 
   private static var statusListing: String {
@@ -48,6 +48,7 @@ struct LarderCommand: AsyncParsableCommand {
     let arguments = Array(CommandLine.arguments.dropFirst())
     do {
       try checkThatArgumentsAreText()
+      try checkVerb(in: arguments)
       let command = try parseAsRoot(arguments)
       if var command = command as? any AsyncParsableCommand {
         try await command.run()
@@ -71,6 +72,16 @@ struct LarderCommand: AsyncParsableCommand {
       guard let argument = CommandLine.unsafeArgv[index], String(validatingCString: argument) == nil else { continue }
       throw ValidationError("Argument \(index) is not UTF-8; a key that is not is given in digits, with --key-hex")
     }
+  }
+
+  /// Refuses a verb that there is not, which the help would pass over.
+  ///
+  /// - Throws: `ValidationError`.
+  static func checkVerb(in arguments: [String]) throws {
+    let isHelp = arguments.first == "help"
+    let names = (isHelp ? arguments.dropFirst() : arguments.prefix(1)).prefix { !$0.hasPrefix("-") }
+    let unknown = names.first { !verbs.contains($0) && $0 != "help" } ?? names.dropFirst().first
+    if let unknown { throw ValidationError("Unexpected argument '\(unknown)'") }
   }
 
   private static func end(with error: any Error, arguments: [String]) -> Never {

@@ -18,7 +18,7 @@ import Testing
 
   @Test(arguments: statuses)
   func eachKindOfFailureHasItsStatus(code: StoreError.Code, status: Int32) {
-    #expect(report(StoreError(code, during: .open, message: "no")).status == status)
+    #expect(report(StoreError(code, during: .compact, message: "no")).status == status)
   }
 
   @Test func anErrorIsOneLineThatSaysWhatToDo() {
@@ -48,10 +48,27 @@ import Testing
     }
     #expect(failure("get", "memory:")?.line == "larder: Missing expected argument '<key>'. See `larder get --help`.")
     #expect(failure("get", "memory:")?.status == 64)
+    let dashHint = "A key or value that starts with - goes after --."
     #expect(
-      failure("get", "memory:", "-k")?.line?.hasSuffix("A key or value that starts with - goes after --.") == true)
+      failure("get", "memory:", "-k")?.line
+        == "larder: Missing expected argument '<key>'. \(dashHint) See `larder get --help`.")
+    #expect(failure("get", "memory:", "k", "--nosuch")?.line?.contains(dashHint) == true)
+    // An option that there is was not taken for a key.
+    #expect(
+      failure("get", "memory:", "--key-hex")?.line
+        == "larder: Missing expected argument '<key>'. See `larder get --help`.")
+    #expect(
+      failure("list", "memory:", "--prefix", "-x")?.line
+        == "larder: Missing value for '--prefix <prefix>'. A value that starts with - goes behind =, as in --prefix=-x. "
+        + "See `larder list --help`.")
+    #expect(failure("list", "memory:", "--prefix")?.line?.contains("starts with -") == false)
     #expect(failure("frob")?.line == "larder: Unexpected argument 'frob'. See `larder --help`.")
     #expect(failure("import", "memory:", "--batch", "0")?.status == 64)
+  }
+
+  @Test func whatCannotBeOpenedIsNoMistakeOnTheCommandLine() {
+    #expect(report(StoreError(.unsupported, during: .open, message: "no")).status == 65)
+    #expect(report(StoreError(.unsupported, during: .compact, message: "no")).status == 64)
   }
 
   @Test func onlyGetAndVerifyEndWith1And2() {

@@ -25,7 +25,11 @@ struct CommandFailure: Error, Equatable {
   ///   - error: What it threw.
   ///   - hint: A sentence behind the advice that the kind of failure brings along; none unless given.
   init(_ error: StoreError, hint: String? = nil) {
-    let (status, advice) = CommandFailure.meaning(of: error.code)
+    var (status, advice) = CommandFailure.meaning(of: error.code)
+    // A store that cannot be opened as it is, with several names, say, or too large, is no mistake on the command line.
+    if error.code == .unsupported, error.operation == .open {
+      (status, advice) = (.badData, "The file was left as it is.")
+    }
     var message = error.fullMessage
     if !error.store.isEmpty { message = "\(error.store)\(error.store.hasSuffix(":") ? "" : ":") \(message)" }
     // In full: whoever reads this typed the key, or may read the store.
@@ -41,7 +45,8 @@ struct CommandFailure: Error, Equatable {
   static func meaning(of code: StoreError.Code) -> (status: ExitStatus, advice: String?) {
     switch code {
     case .invalidKey, .invalidArgument, .unsupported: (.usage, nil)
-    case .notFound: (.noInput, "Check the URL; only set, import and copy make a store, and none makes a folder.")
+    case .notFound:
+      (.noInput, "Check the URL; only set, import and copy make a store, and none makes the folder above it.")
     case .corrupted: (.badData, "`larder verify` lists what is damaged.")
     case .unrecognizedFormat: (.badData, "Check the path; the file was left as it is.")
     case .versionMismatch: (.badData, "Use the version or program that wrote it; the file was left as it is.")

@@ -36,14 +36,34 @@ struct ErrorReport: Equatable {
         self.init(CommandFailure(.internalFailure, message))
         return
       }
-      let verb = arguments.first { LarderCommand.verbs.contains($0) }
-      let help = verb.map { "larder \($0) --help" } ?? "larder --help"
-      // A key or value that starts with - is taken for an option, which is unknown or leaves an argument missing.
-      let isDashTaken = !arguments.contains("--") && arguments.contains { $0.hasPrefix("-") }
-      let isAboutArguments = message.hasPrefix("Unknown option") || message.hasPrefix("Missing expected argument")
-      let hint = isDashTaken && isAboutArguments ? " A key or value that starts with - goes after --." : ""
-      self.init(CommandFailure(.usage, message.trimmingSuffix("."), advice: "See `\(help)`.\(hint)"))
+      let verb = LarderCommand.configuration.subcommands.first { command in
+        command.configuration.commandName.map(arguments.contains) ?? false
+      }
+      let help = verb?.configuration.commandName.map { "larder \($0) --help" } ?? "larder --help"
+      let hint = verb.flatMap { ErrorReport.hint(on: message, of: $0, arguments: arguments) }
+      let advice = [hint, "See `\(help)`."].compactMap(\.self).joined(separator: " ")
+      self.init(CommandFailure(.usage, message.trimmingSuffix("."), advice: advice))
     }
+  }
+
+  /// What to do about a key or value that starts with -, where that is what went wrong.
+  private static func hint(
+    on message: String, of verb: any ParsableCommand.Type, arguments: [String]
+  ) -> String? {
+    if message.hasPrefix("Missing value for"), let option = message.firstMatch(of: /--[a-z-]+/)?.output,
+      arguments.drop(while: { $0 != option }).dropFirst().first?.hasPrefix("-") == true
+    {
+      return "A value that starts with - goes behind =, as in \(option)=-x."
+    }
+    guard message.hasPrefix("Unknown option") || message.hasPrefix("Missing expected argument"),
+      !arguments.contains("--")
+    else { return nil }
+    // Such a key or value is taken for an option, which is unknown or leaves an argument missing.
+    let options = Set(LarderCommand.helpMessage(for: verb).matches(of: /--?[a-z-]+/).map { String($0.output) })
+    let isDashTaken = arguments.contains { argument in
+      argument.hasPrefix("-") && !options.contains(String(argument.prefix { $0 != "=" }))
+    }
+    return isDashTaken ? "A key or value that starts with - goes after --." : nil
   }
 
   private init(_ failure: CommandFailure) {

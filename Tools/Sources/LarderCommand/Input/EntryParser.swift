@@ -13,6 +13,21 @@ struct EntryParser {
     self.keyField = keyField
   }
 
+  /// Makes an entry of a line of a stream.
+  ///
+  /// - Parameter line: The line.
+  /// - Returns: The entry, or `nil` where the line is blank.
+  /// - Throws: ``BadLine``.
+  func entry(of line: LineSplitter.Line) throws -> StoreEntry<JSONText>? {
+    guard case .text(var text, let number) = line else {
+      throw BadLine("it has more than \(LineSplitter.defaultMaximumLength >> 20) MiB")
+    }
+    // Some programs put a byte order mark before UTF-8.
+    if number == 1, text.starts(with: [0xEF, 0xBB, 0xBF]) { text = text.dropFirst(3) }
+    guard !text.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }) else { return nil }
+    return try entry(of: text)
+  }
+
   /// Makes an entry of a line.
   ///
   /// - Parameter line: The line, without its end.

@@ -34,13 +34,7 @@ struct Importer<Store: DataStore> where Store.Value == JSONText {
   /// - Returns: Whether there was a commit.
   /// - Throws: ``BadLine``, with nothing taken; what committing throws.
   mutating func take(_ line: LineSplitter.Line) async throws -> Bool {
-    guard case .text(var text, let number) = line else {
-      throw BadLine("it has more than \(LineSplitter.defaultMaximumLength >> 20) MiB")
-    }
-    // Some programs put a byte order mark before UTF-8.
-    if number == 1, text.starts(with: [0xEF, 0xBB, 0xBF]) { text = text.dropFirst(3) }
-    guard !text.allSatisfy({ $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }) else { return false }
-    let entry = try parser.entry(of: text)
+    guard let entry = try parser.entry(of: line) else { return false }
     if let maximum = store.information.maximumValueSize, entry.value.bytes.count > maximum {
       throw BadLine("its value has \(entry.value.bytes.count) bytes, the most that this store takes is \(maximum)")
     }

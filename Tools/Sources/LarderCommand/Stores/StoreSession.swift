@@ -16,8 +16,7 @@ enum StoreSession {
     createsIfMissing: Bool,
     _ body: (AnyDataStore<JSONText>, ByteOutput) async throws -> Result
   ) async throws -> Result {
-    let store = try await Stores.registry.open(
-      url, codec: .jsonText, options: StoreOptions(createsIfMissing: createsIfMissing))
+    let store = try await Stores.open(url, createsIfMissing: createsIfMissing)
     let output = ByteOutput()
     var result: Result?
     var errors: [any Error] = []

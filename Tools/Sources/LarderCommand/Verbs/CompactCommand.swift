@@ -7,7 +7,8 @@ struct CompactCommand: AsyncParsableCommand {
     commandName: "compact",
     abstract: "Give back the space of what was overwritten and removed.",
     discussion: """
-      A kind of store that has nothing to give back refuses it as unsupported.
+      A kind of store that cannot, or has nothing to give back, refuses it as unsupported; backup --compact writes a \
+      copy without that space.
 
         larder compact json:users.json
       """)

@@ -34,50 +34,74 @@ struct ImportCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    // Before the store, which would be made for nothing where there is no such file.
-    var input = try ByteInput(file)
+    var lines = InputLines(try ByteInput(file))
     let start = ContinuousClock.now
     var progress = ImportProgress(
-      display: ProgressDisplay(total: input.totalBytes, since: start), write: Diagnostics.writeLine)
+      display: ProgressDisplay(total: lines.totalBytes, since: start), write: Diagnostics.writeLine)
+    // Before the store, which would be made for nothing where there is no such file, or nothing good comes first.
+    let first = try firstEntryLine(of: &lines, progress: &progress)
     let entries = try await StoreSession.run(store.url, createsIfMissing: true) { store, output in
       defer { progress.clear() }
-      return try await copy(&input, into: store, output: output, progress: &progress)
+      return try await copy(first, &lines, into: store, output: output, progress: &progress)
     }
     Diagnostics.writeLine(progress.summary(entries: entries, elapsed: ContinuousClock.now - start))
+  }
+
+  /// Reads up to the first line that has an entry, over blank ones and, where that is asked for, bad ones.
+  ///
+  /// - Returns: The line, or `nil` where there is none.
+  /// - Throws: ``CommandFailure`` for a bad line.
+  private func firstEntryLine(
+    of lines: inout InputLines, progress: inout ImportProgress
+  ) throws -> LineSplitter.Line? {
+    let parser = EntryParser(keyField: keyField)
+    while let line = try lines.next() {
+      do {
+        if try parser.entry(of: line) != nil { return line }
+      } catch let bad as BadLine {
+        try meet(bad, line: line.number, committed: 0, progress: &progress)
+      }
+    }
+    return nil
   }
 
   /// Imports line by line.
   ///
   /// - Returns: How many entries were committed.
   private func copy(
-    _ input: inout ByteInput, into store: some DataStore<JSONText>, output: ByteOutput, progress: inout ImportProgress
+    _ first: LineSplitter.Line?, _ lines: inout InputLines, into store: some DataStore<JSONText>, output: ByteOutput,
+    progress: inout ImportProgress
   ) async throws -> Int {
     let acknowledger = acknowledge ? try Acknowledger(store: store, output: output) : nil
     var importer = Importer(into: store, parser: EntryParser(keyField: keyField), batchSize: batchSize)
-    var splitter = LineSplitter()
-    var isAtEnd = false
-    while !isAtEnd {
-      let chunk = try input.read()
-      isAtEnd = chunk.isEmpty
-      splitter.append(chunk)
-      if isAtEnd { splitter.finish() }
-      while let line = splitter.next() {
-        do {
-          guard try await importer.take(line) else { continue }
-          if let acknowledger {
-            progress.clear()
-            try await acknowledger.acknowledge(importer.committed)
-          }
-          progress.update(bytesRead: input.bytesRead, entries: importer.taken)
-        } catch let bad as BadLine {
-          guard skipsBadLines else { throw failure(bad, line: line.number, committed: importer.committed) }
-          progress.skip(bad, line: line.number)
+    var bytesShown = 0
+    var next = first
+    while let line = next {
+      do {
+        let isCommitted = try await importer.take(line)
+        if isCommitted, let acknowledger {
+          progress.clear()
+          try await acknowledger.acknowledge(importer.committed)
         }
+        if isCommitted || bytesShown < lines.bytesRead {
+          bytesShown = lines.bytesRead
+          progress.update(bytesRead: bytesShown, entries: importer.taken)
+        }
+      } catch let bad as BadLine {
+        try meet(bad, line: line.number, committed: importer.committed, progress: &progress)
       }
-      progress.update(bytesRead: input.bytesRead, entries: importer.taken)
+      next = try lines.next()
     }
     if try await importer.finish() { try await acknowledger?.acknowledge(importer.committed) }
     return importer.committed
+  }
+
+  /// Leaves out a bad line where that is asked for.
+  ///
+  /// - Throws: ``CommandFailure`` otherwise.
+  private func meet(_ bad: BadLine, line: Int, committed: Int, progress: inout ImportProgress) throws {
+    guard skipsBadLines else { throw failure(bad, line: line, committed: committed) }
+    progress.skip(bad, line: line)
   }
 
   private func failure(_ bad: BadLine, line: Int, committed: Int) -> CommandFailure {

@@ -17,6 +17,7 @@ struct VerifyCommand: AsyncParsableCommand {
 
   func run() async throws {
     var report = VerificationReport(entryCount: 0)
+    var isOpened = true
     do {
       try await StoreSession.run(store.url, createsIfMissing: false) { store, output in
         if let maintenance = store.information.maintenance {
@@ -28,14 +29,18 @@ struct VerifyCommand: AsyncParsableCommand {
       }
     } catch let error as StoreError where error.code == .corrupted && error.operation == .open {
       // So damaged that it does not even open: that is what was asked for, not a failure.
+      isOpened = false
       report.findings = [VerificationReport.Finding(damage: error)]
       let output = ByteOutput()
       try print(report.findings, to: output)
       try output.flush()
     }
-    Diagnostics.writeLine(VerifyCommand.summary(of: report))
+    Diagnostics.writeLine(isOpened ? VerifyCommand.summary(of: report) : VerifyCommand.summaryOfUnopened)
     if !report.findings.isEmpty { throw ExitStatus.damaged }
   }
+
+  /// What is said of a store that cannot be opened: how many entries it has is not known.
+  static let summaryOfUnopened = "the store cannot be opened, so nothing else was checked"
 
   /// What was found, in one line.
   static func summary(of report: VerificationReport) -> String {

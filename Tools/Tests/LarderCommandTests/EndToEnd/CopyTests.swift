@@ -4,28 +4,27 @@ import Testing
 
 @Suite struct CopyTests {
   private let folder: TemporaryFolder
-  private let source: String
-  private let destination: String
 
   init() throws {
     folder = try TemporaryFolder()
-    source = "json:\(folder.file("source.json"))"
-    destination = "json:\(folder.file("destination.json"))"
   }
 
-  private func lines(_ numbers: Range<Int>, value: String = "1.50") -> String {
+  private func lines(_ numbers: Range<Int>, value: String = "1.5") -> String {
     numbers.map { "{\"key\":\"\(1_000_000 + $0)\",\"value\":[\($0),\(value)]}\n" }.joined()
   }
 
-  private func copy(_ arguments: String...) async throws -> ToolRun {
+  private func copy(_ source: String, to destination: String, _ arguments: String...) async throws -> ToolRun {
     try await ToolRun.run(Tool.path, ["copy", source, destination] + arguments)
   }
 
-  @Test func everyEntryArrivesAsItIs() async throws {
+  @Test(arguments: StoreKind.allCases, StoreKind.allCases)
+  func everyEntryArrivesAsItIs(from sourceKind: StoreKind, to destinationKind: StoreKind) async throws {
+    let source = sourceKind.url("source", in: folder)
+    let destination = destinationKind.url("destination", in: folder)
     let text = lines(0..<25) + "{\"keyBytes\":\"80c0\",\"value\":null}\n{\"key\":\"é\",\"value\":-0.0}\n"
     #expect(try await Tool.larder("import", source, input: text).status == 0)
     for batch in ["1", "10", "27", "1000000"] {
-      let run = try await copy("--batch", batch)
+      let run = try await copy(source, to: destination, "--batch", batch)
       #expect(run.status == 0)
       #expect(run.output == "")
       #expect(run.errors.wholeMatch(of: /copied 27 entries in \d+\.\d s, 0 were equal already\n/) != nil)
@@ -35,21 +34,32 @@ import Testing
     #expect(try folder.names().filter { $0.hasSuffix(".journal") } == [])
   }
 
-  @Test func whatIsEqualIsSkippedAndOtherKeysStay() async throws {
+  @Test(arguments: StoreKind.allCases, StoreKind.allCases)
+  func whatIsEqualIsSkippedAndOtherKeysStay(from sourceKind: StoreKind, to destinationKind: StoreKind) async throws {
+    let source = sourceKind.url("source", in: folder)
+    let destination = destinationKind.url("destination", in: folder)
     #expect(try await Tool.larder("import", source, input: lines(0..<10)).status == 0)
     #expect(try await Tool.larder("import", destination, input: lines(0..<4) + lines(8..<12, value: "2")).status == 0)
-    #expect(try await copy().errors.wholeMatch(of: /copied 6 entries in .* s, 4 were equal already\n/) != nil)
+    #expect(
+      try await copy(source, to: destination).errors.wholeMatch(of: /copied 6 entries in .* s, 4 were equal already\n/)
+        != nil)
     #expect(try await Tool.larder("export", destination) == .done(lines(0..<10) + lines(10..<12, value: "2")))
-    #expect(try await copy().errors.wholeMatch(of: /copied 0 entries in .* s, 10 were equal already\n/) != nil)
+    #expect(
+      try await copy(source, to: destination).errors.wholeMatch(of: /copied 0 entries in .* s, 10 were equal already\n/)
+        != nil)
   }
 
-  @Test func anEmptyStoreMakesAnEmptyOne() async throws {
+  @Test(arguments: StoreKind.allCases, StoreKind.allCases)
+  func anEmptyStoreMakesAnEmptyOne(from sourceKind: StoreKind, to destinationKind: StoreKind) async throws {
+    let source = sourceKind.url("source", in: folder)
+    let destination = destinationKind.url("destination", in: folder)
     #expect(try await Tool.larder("import", source).status == 0)
-    #expect(try await copy().status == 0)
+    #expect(try await copy(source, to: destination).status == 0)
     #expect(try await Tool.larder("count", destination) == .done("0\n"))
   }
 
   @Test func aStoreIsNotCopiedToItself() async throws {
+    let source = StoreKind.json.url("source", in: folder)
     #expect(try await Tool.larder("set", source, "k", "1") == .done())
     #expect(try await Tool.larder("copy", source, source).failed(64, "cannot be copied to itself"))
     let link = folder.file("link.json")
@@ -61,20 +71,24 @@ import Testing
   }
 
   @Test func aBadSourceMakesNoDestination() async throws {
-    #expect(try await copy().failed(66, "source.json"))
+    let source = StoreKind.json.url("source", in: folder)
+    let destination = StoreKind.json.url("destination", in: folder)
+    #expect(try await copy(source, to: destination).failed(66, "source.json"))
     _ = try folder.write(#"{"larder":1,"entries":{"a":}}"#, to: "source.json")
-    #expect(try await copy().failed(65, "larder verify"))
-    #expect(try await copy("--batch", "0").failed(64, "--batch must be at least 1"))
+    #expect(try await copy(source, to: destination).failed(65, "larder verify"))
+    #expect(try await copy(source, to: destination, "--batch", "0").failed(64, "--batch must be at least 1"))
     #expect(try await Tool.larder("copy", source).failed(64, "larder copy --help"))
     #expect(try folder.names().filter { $0.hasPrefix("destination") } == [])
   }
 
-  @Test func aBadDestinationLosesNothing() async throws {
+  @Test(arguments: StoreKind.allCases) func aBadDestinationLosesNothing(kind: StoreKind) async throws {
+    let source = kind.url("source", in: folder)
+    let destination = kind.url("destination", in: folder)
     #expect(try await Tool.larder("set", source, "k", "1") == .done())
-    let path = try folder.write("[1]", to: "destination.json")
-    #expect(try await copy().failed(65, "destination.json"))
+    let path = try folder.write("[1]", to: kind.fileName("destination"))
+    #expect(try await copy(source, to: destination).failed(65, kind.fileName("destination")))
     #expect(try String(contentsOfFile: path, encoding: .utf8) == "[1]")
-    #expect(try await Tool.larder("copy", source, "json:\(folder.file("none/x.json"))").failed(66, "makes a folder"))
+    #expect(try await copy(source, to: kind.url("none/x", in: folder)).failed(66, "makes the folder above it"))
     #expect(try await Tool.larder("get", source, "k") == .done("1\n"))
   }
 
@@ -83,7 +97,8 @@ import Testing
   private static let entryCount = 3_000
   private static let batchSize = 30
 
-  @Test func aCopyThatWasKilledIsCompletedByAnother() async throws {
+  @Test(arguments: StoreKind.allCases) func aCopyThatWasKilledIsCompletedByAnother(kind: StoreKind) async throws {
+    let source = kind.url("source", in: folder)
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
     print("LARDER_SEED=\(seed)")
@@ -92,9 +107,12 @@ import Testing
     let expected = lines(0..<CopyTests.entryCount, value: padding)
     #expect(try await Tool.larder("import", source, input: expected).status == 0)
     for round in 0..<5 {
+      // A new one each time, whose file grows from nothing.
+      let destination = kind.url("destination\(round)", in: folder)
       #expect(try await Tool.larder("import", destination, input: "{\"key\":\"z\",\"value\":0}").status == 0)
       try killCopy(
-        onceJournalHas: Int.random(in: 0...expected.utf8.count, using: &generator),
+        of: source, to: destination, once: folder.file(kind.growingFile("destination\(round)")),
+        has: Int.random(in: 0...expected.utf8.count, using: &generator),
         andTurns: Int.random(in: 0...400_000, using: &generator))
       let context: Comment = "seed \(seed), round \(round)"
 
@@ -103,7 +121,7 @@ import Testing
       let copied = try #require(Int(count), context)
       print("round \(round): killed after \(copied) entries")
       #expect(copied.isMultiple(of: CopyTests.batchSize), context)
-      let run = try await copy()
+      let run = try await copy(source, to: destination)
       #expect(run.status == 0, context)
       let summary = try #require(run.errors.wholeMatch(of: /copied (\d+) .* s, (\d+) w.* equal already\n/), context)
       #expect(Int(summary.1) == CopyTests.entryCount - copied, context)
@@ -111,27 +129,30 @@ import Testing
       #expect(
         try await Tool.larder("export", destination) == .done(expected + "{\"key\":\"z\",\"value\":0}\n"), context)
       #expect(try await Tool.larder("export", source) == .done(expected), context)
-      #expect(try await Tool.larder("clear", destination) == .done(), context)
     }
   }
 
   /// Starts a copy and kills it.
   ///
   /// - Parameters:
-  ///   - size: Once the journal of the destination has so many bytes, or the copy is at its end.
+  ///   - source: What is copied.
+  ///   - destination: Where to.
+  ///   - file: A file of the destination that grows meanwhile.
+  ///   - size: Once it has so many bytes, or the copy is at its end.
   ///   - turns: After how many turns of an idle loop then, so that any part of a commit can be hit.
-  private func killCopy(onceJournalHas size: Int, andTurns turns: Int) throws {
+  private func killCopy(
+    of source: String, to destination: String, once file: String, has size: Int, andTurns turns: Int
+  ) throws {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: Tool.path)
     process.arguments = ["copy", source, destination, "--batch", "\(CopyTests.batchSize)"]
     process.environment = ["SWIFT_BACKTRACE": "enable=no"]
     process.standardError = FileHandle.nullDevice
     try process.run()
-    let journal = folder.file("destination.json.journal")
     while process.isRunning {
       let attributes =
-        FileManager.default.fileExists(atPath: journal)
-        ? try? FileManager.default.attributesOfItem(atPath: journal) : nil
+        FileManager.default.fileExists(atPath: file)
+        ? try? FileManager.default.attributesOfItem(atPath: file) : nil
       guard (attributes?[.size] as? NSNumber)?.intValue ?? -1 < size else { break }
     }
     var turn = 0

@@ -3,18 +3,17 @@ import Testing
 
 @Suite struct ImportTests {
   private let folder: TemporaryFolder
-  private let store: String
 
   init() throws {
     folder = try TemporaryFolder()
-    store = "json:\(folder.file("store.json"))"
   }
 
   private func lines(_ count: Int) -> String {
     (0..<count).map { "{\"key\":\"\($0)\",\"value\":\($0)}\n" }.joined()
   }
 
-  @Test func linesComeFromAFileOrStandardInput() async throws {
+  @Test(arguments: StoreKind.allCases) func linesComeFromAFileOrStandardInput(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
     let text =
       "{\"key\":\"a\",\"value\":1}\r\n\n \r\n{\"keyBytes\":\"80c0\",\"value\":null}\n{\"value\":[],\"key\":\"b\"}"
     let path = try folder.write(text, to: "lines")
@@ -29,23 +28,26 @@ import Testing
     }
   }
 
-  @Test func aByteOrderMarkBeforeTheFirstLineIsNoPartOfIt() async throws {
+  @Test(arguments: StoreKind.allCases) func aByteOrderMarkBeforeTheFirstLineIsNoPartOfIt(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
     let line = "{\"key\":\"a\",\"value\":1}\n"
     #expect(try await Tool.larder("import", store, input: "\u{FEFF}" + line).status == 0)
     #expect(try await Tool.larder("export", store) == .done(line))
     #expect(try await Tool.larder("import", store, input: line + "\u{FEFF}" + line).failed(65, "line 2"))
   }
 
-  @Test func aFieldIsTheKey() async throws {
-    let text = #"{"id":7,"name":"x"}"# + "\n" + #"{"id":"seven","n":1e308}"# + "\n"
+  @Test(arguments: StoreKind.allCases) func aFieldIsTheKey(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
+    let text = #"{"id":7,"name":"x"}"# + "\n" + #"{"id":"seven","n":1.5}"# + "\n"
     #expect(try await Tool.larder("import", store, "--key", "id", input: text).status == 0)
     #expect(try await Tool.larder("get", store, "7") == .done("{\"id\":7,\"name\":\"x\"}\n"))
-    #expect(try await Tool.larder("get", store, "seven") == .done("{\"id\":\"seven\",\"n\":1e308}\n"))
+    #expect(try await Tool.larder("get", store, "seven") == .done("{\"id\":\"seven\",\"n\":1.5}\n"))
     #expect(
       try await Tool.larder("import", store, "--key", "nope", input: text).failed(65, "line 1: it has no field 'nope'"))
   }
 
-  @Test func everyExportIsImported() async throws {
+  @Test(arguments: StoreKind.allCases) func everyExportIsImported(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
     let lines =
       (0..<1000).map { "{\"key\":\"k\($0)\",\"value\":{\"n\":\($0),\"t\":\"é\\n\"}}\n" }.sorted().joined()
       + "{\"keyBytes\":\"80\",\"value\":null}\n"
@@ -54,7 +56,8 @@ import Testing
     #expect(try await Tool.larder("export", "\(store).copy") == .done(lines))
   }
 
-  @Test func aBadLineStopsItAndItsBatchIsNotWritten() async throws {
+  @Test(arguments: StoreKind.allCases) func aBadLineStopsItAndItsBatchIsNotWritten(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
     let text = lines(25) + "{\"key\":\"bad\"}\n" + lines(50)
     let run = try await Tool.larder("import", store, "--batch", "10", input: text)
     #expect(run.failed(65, "line 26: it has no value. Imported by the batches before it: 20 entries. "))
@@ -63,7 +66,18 @@ import Testing
     #expect(try await Tool.larder("verify", store).status == 0)
   }
 
-  @Test func badLinesAreLeftOutWhereAskedFor() async throws {
+  @Test(arguments: StoreKind.allCases) func aBadFirstLineMakesNoStore(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
+    #expect(try await Tool.larder("import", store, input: "\n \nnonsense\n" + lines(3)).failed(65, "line 3: "))
+    #expect(try folder.names() == [])
+    #expect(try await Tool.larder("import", store, "--key", "id", input: lines(3)).failed(65, "line 1: "))
+    #expect(try folder.names() == [])
+    #expect(try await Tool.larder("import", store, "--skip-bad", input: "nonsense\n" + lines(3)).status == 0)
+    #expect(try await Tool.larder("count", store) == .done("3\n"))
+  }
+
+  @Test(arguments: StoreKind.allCases) func badLinesAreLeftOutWhereAskedFor(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
     let text = "nonsense\n\n" + lines(5) + "[]\n{\"key\":\"\",\"value\":1}\n"
     let run = try await Tool.larder("import", store, "--skip-bad", "--batch", "2", input: text)
     #expect(run.status == 0)
@@ -78,7 +92,8 @@ import Testing
     #expect(try await Tool.larder("count", store) == .done("5\n"))
   }
 
-  @Test func acknowledgementsAreBareNumbers() async throws {
+  @Test(arguments: StoreKind.allCases) func acknowledgementsAreBareNumbers(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
     let run = try await Tool.larder("import", store, "--acknowledge", "--batch", "10", input: lines(25))
     #expect(run.status == 0)
     #expect(run.output == "10\n20\n25\n")
@@ -88,7 +103,8 @@ import Testing
     #expect(try await Tool.larder("import", store, "--batch", "0", input: "").failed(64, "--batch must be at least 1"))
   }
 
-  @Test func anAcknowledgementNobodyReadsIsAFailure() async throws {
+  @Test(arguments: StoreKind.allCases) func anAcknowledgementNobodyReadsIsAFailure(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
     let path = try folder.write(lines(2000), to: "lines")
     let run = try await Tool.shell(
       "{ larder import \"$1\" \"$2\" --acknowledge --batch 1; echo $? >&2; } | head -1", store, path)
@@ -98,7 +114,8 @@ import Testing
     #expect(try await Tool.larder("verify", store).status == 0)
   }
 
-  @Test func aLineBeyondTheLimitIsBad() async throws {
+  @Test(arguments: StoreKind.allCases) func aLineBeyondTheLimitIsBad(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
     let path = folder.file("lines")
     let made = try await Tool.shell(
       "{ printf '{\"key\":\"long\",\"value\":\"'; head -c 67108864 /dev/zero | tr '\\0' x; printf '\"}\\n%s' \"$2\"; } >\"$1\"",

@@ -16,10 +16,17 @@ struct ToolRun: Equatable {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: executable)
     process.arguments = arguments
-    process.standardInput = try FileHandle(forReadingFrom: URL(fileURLWithPath: inputPath))
-    process.standardOutput = try FileHandle(forWritingTo: URL(fileURLWithPath: outputPath))
-    process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: errorsPath))
+    let handles = [
+      try FileHandle(forReadingFrom: URL(fileURLWithPath: inputPath)),
+      try FileHandle(forWritingTo: URL(fileURLWithPath: outputPath)),
+      try FileHandle(forWritingTo: URL(fileURLWithPath: errorsPath)),
+    ]
+    process.standardInput = handles[0]
+    process.standardOutput = handles[1]
+    process.standardError = handles[2]
     try await process.runToEnd()
+    // They stay open when the process is done and forgotten: thousands of runs would use up all descriptors.
+    for handle in handles { try handle.close() }
     return ToolRun(
       status: process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus,
       output: try String(contentsOfFile: outputPath, encoding: .utf8),

@@ -1,0 +1,77 @@
+import Foundation
+import Testing
+
+@Suite struct BackupTests {
+  private let folder: TemporaryFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+  }
+
+  private func lines(_ numbers: Range<Int>) -> String {
+    numbers.map { "{\"key\":\"\(1_000_000 + $0)\",\"value\":[\($0)]}\n" }.joined()
+  }
+
+  @Test(arguments: StoreKind.allCases, [[], ["--compact"]])
+  func aBackupIsAStoreOfTheSameKind(kind: StoreKind, options: [String]) async throws {
+    let store = kind.url(in: folder)
+    #expect(try await Tool.larder("import", store, input: lines(0..<500)).status == 0)
+    let path = folder.file("copy")
+    #expect(try await ToolRun.run(Tool.path, ["backup", store, path] + options) == .done())
+    #expect(try await Tool.larder("clear", store) == .done())
+    let copy = "\(kind.rawValue):\(path)"
+    #expect(try await Tool.larder("export", copy) == .done(lines(0..<500)))
+    #expect(try await Tool.larder("verify", copy).errors == "500 entries, no damage\n")
+    #expect(try await Tool.larder("set", copy, "k", "1") == .done())
+    #expect(try folder.names().filter { $0.contains("larder-") } == [])
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func nothingIsReplaced(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
+    #expect(try await Tool.larder("set", store, "k", "1") == .done())
+    let path = try folder.write("mine", to: "taken")
+    #expect(try await Tool.larder("backup", store, path).failed(64, " already"))
+    #expect(try String(contentsOfFile: path, encoding: .utf8) == "mine")
+    #expect(try await Tool.larder("backup", store, folder.path).failed(64, " already"))
+    #expect(try await Tool.larder("backup", store, folder.file(kind.fileName())).failed(64, " already"))
+    #expect(try await Tool.larder("backup", store, folder.file("none/copy")).failed(74, "No such file or directory"))
+    #expect(try await Tool.larder("get", store, "k") == .done("1\n"))
+  }
+
+  @Test func theCopyGoesToAPath() async throws {
+    let store = StoreKind.json.url(in: folder)
+    #expect(try await Tool.larder("set", store, "k", "1") == .done())
+    #expect(try await Tool.larder("backup", store, "lmdb:copy").failed(64, "leave out lmdb:, or write './lmdb:copy'"))
+    #expect(try await Tool.larder("backup", store, "").failed(64, "is empty"))
+    #expect(try await Tool.larder("backup", store).failed(64, "larder backup --help"))
+    #expect(try await Tool.larder("backup", "memory:", folder.file("copy")).failed(66, "memory"))
+    #expect(try await Tool.larder("backup", store, folder.file("a:b")) == .done())
+  }
+
+  @Test func allOfAnEnvironmentIsCopied() async throws {
+    let path = folder.file("shop")
+    #expect(try await Tool.larder("set", "lmdb:\(path)#customers", "7", "\"Ada\"") == .done())
+    #expect(try await Tool.larder("set", "lmdb:\(path)#orders", "7/1", "2") == .done())
+    #expect(try await Tool.larder("backup", "lmdb:\(path)#orders", folder.file("copy")) == .done())
+    #expect(try await Tool.larder("get", "lmdb:\(folder.file("copy"))#customers", "7") == .done("\"Ada\"\n"))
+    #expect(try await Tool.larder("get", "lmdb:\(folder.file("copy"))#orders", "7/1") == .done("2\n"))
+  }
+
+  @Test func aCompactingBackupLeavesOutFreeSpace() async throws {
+    let store = StoreKind.lmdb.url(in: folder)
+    #expect(try await Tool.larder("import", store, input: lines(0..<20_000)).status == 0)
+    #expect(try await Tool.larder("clear", store) == .done())
+    #expect(try await Tool.larder("import", store, input: lines(0..<10)).status == 0)
+    var sizes: [Int] = []
+    for (name, options) in [("plain", []), ("compact", ["--compact"])] {
+      #expect(try await ToolRun.run(Tool.path, ["backup", store, folder.file(name)] + options) == .done())
+      let data = folder.file("\(name)/data.mdb")
+      let attributes = try FileManager.default.attributesOfItem(atPath: data)
+      sizes.append(try #require(attributes[.size] as? NSNumber).intValue)
+      #expect(attributes[.posixPermissions] as? NSNumber == 0o600)
+      #expect(try await Tool.larder("export", "lmdb:\(folder.file(name))") == .done(lines(0..<10)))
+    }
+    #expect(sizes[1] * 4 < sizes[0])
+  }
+}

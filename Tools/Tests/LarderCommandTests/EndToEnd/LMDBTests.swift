@@ -1,0 +1,157 @@
+import Foundation
+import Testing
+
+/// What only stores in LMDB environments have: names, figures, and several processes at once.
+@Suite struct LMDBTests {
+  private let folder: TemporaryFolder
+  private let path: String
+  private let store: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    path = folder.file("store")
+    store = "lmdb:\(path)"
+  }
+
+  private func lines(_ prefix: String, _ numbers: Range<Int>) -> String {
+    numbers.map { "{\"key\":\"\(prefix)\(1_000_000 + $0)\",\"value\":[\($0)]}\n" }.joined()
+  }
+
+  // MARK: Places
+
+  @Test func aStoreIsTheNamedDatabaseDefaultUnlessNamed() async throws {
+    #expect(try await Tool.larder("set", store, "k", "1") == .done())
+    #expect(try await Tool.larder("set", "\(store)#other", "k", "2") == .done())
+    #expect(try await Tool.larder("get", "\(store)#default", "k") == .done("1\n"))
+    #expect(try await Tool.larder("get", "\(store)#other", "k") == .done("2\n"))
+    #expect(try await Tool.larder("get", "\(store)#third", "k").failed(66, "no store of this name"))
+    #expect(try await Tool.larder("set", "\(store)#larder", "k", "1").failed(64, "not larder"))
+    for url in ["lmdb:", "\(store)#", "lmdb:#name"] {
+      #expect(try await Tool.larder("set", url, "k", "1").failed(64, "lmdb:shop#orders"))
+    }
+    #expect(try folder.names() == ["store"])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: path).sorted() == ["data.mdb", "lock.mdb"])
+  }
+
+  @Test func theLastNumberSignCounts() async throws {
+    let odd = "lmdb:\(folder.file("a b%20:é?#1"))"
+    #expect(try await Tool.larder("set", "\(odd)#n", "k", "1") == .done())
+    #expect(try folder.names() == ["a b%20:é?#1"])
+    #expect(try await Tool.larder("get", "\(odd)#n", "k") == .done("1\n"))
+    // A path that has one itself needs the name behind it.
+    #expect(try await Tool.larder("get", odd, "k").failed(66, "no LMDB environment"))
+  }
+
+  @Test func oneFolderIsMadeAndNoneAboveIt() async throws {
+    #expect(
+      try await Tool.larder("set", "lmdb:\(folder.file("none/store"))", "k", "1")
+        .failed(66, "none makes the folder above it"))
+    #expect(try folder.names() == [])
+  }
+
+  // MARK: Figures
+
+  @Test func statShowsTheFiguresOfTheEnvironment() async throws {
+    #expect(try await Tool.larder("import", store, input: lines("", 0..<3)).status == 0)
+    let table = try await Tool.larder("stat", store)
+    #expect(table.status == 0)
+    let rows = table.output.split(separator: "\n").map { row in
+      row.split(separator: "  ", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+    }
+    let figures = Dictionary(uniqueKeysWithValues: rows.map { ($0[0], $0[1]) })
+    #expect(figures["name"] == "store")
+    #expect(figures["sharing"] == "between processes")
+    #expect(figures["acknowledgement"] == "durable")
+    #expect(figures["entries"] == "3")
+    #expect(figures["depth"] == "1")
+    #expect(figures["leaf pages"] == "1")
+    for name in ["map bytes", "readers", "maximum readers", "last transaction", "environment free pages"] {
+      #expect(figures[name].flatMap { Int($0) } != nil, "\(name)")
+    }
+    let json = try await Tool.larder("stat", "\(store)#default", "--json")
+    #expect(json.status == 0)
+    let object = try #require(try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any])
+    #expect(object["entryCount"] as? Int == 3)
+    #expect(object["sharing"] as? String == "betweenProcesses")
+    let details = try #require(object["details"] as? [String: Int])
+    let (pages, size) = (try #require(details["environmentPages"]), try #require(details["pageBytes"]))
+    #expect(object["bytesOnDisk"] as? Int == pages * size)
+    let attributes = try FileManager.default.attributesOfItem(atPath: folder.file("store/data.mdb"))
+    #expect(object["bytesOnDisk"] as? NSNumber == attributes[.size] as? NSNumber)
+  }
+
+  @Test func compactSaysWhatToDoInstead() async throws {
+    #expect(try await Tool.larder("set", store, "k", "1") == .done())
+    #expect(try await Tool.larder("compact", store).failed(64, "a compacting backup is a copy without them"))
+    #expect(try await Tool.larder("get", store, "k") == .done("1\n"))
+  }
+
+  @Test func aCopyGoesFromKindToKindAndWithinAnEnvironment() async throws {
+    let text = lines("", 0..<2500)
+    #expect(try await Tool.larder("import", "json:\(folder.file("a.json"))", input: text).status == 0)
+    #expect(try await Tool.larder("copy", "json:\(folder.file("a.json"))", store).status == 0)
+    #expect(try await Tool.larder("copy", store, "\(store)#other", "--batch", "7").status == 0)
+    #expect(try await Tool.larder("copy", "\(store)#other", "json:\(folder.file("b.json"))").status == 0)
+    #expect(try await Tool.larder("export", "json:\(folder.file("b.json"))") == .done(text))
+    let again = try await Tool.larder("copy", store, "\(store)#default")
+    #expect(again.errors.wholeMatch(of: /copied 0 entries in .* s, 2500 were equal already\n/) != nil)
+  }
+
+  // MARK: Several processes
+
+  private static let entryCount = 3_000
+  private static let batchSize = 30
+
+  @Test func importsTakeTurnsAndReadersSeeWholeBatches() async throws {
+    #expect(try await Tool.larder("set", store, "first", "0") == .done())
+    let texts = [lines("a", 0..<LMDBTests.entryCount), lines("b", 0..<LMDBTests.entryCount)]
+    async let a: Void = importBatches(texts[0])
+    async let b: Void = importBatches(texts[1])
+    async let readerOfA: Void = readWhileItGrows(prefix: "a")
+    async let readerOfB: Void = readWhileItGrows(prefix: "b")
+    _ = try await (a, b, readerOfA, readerOfB)
+    #expect(
+      try await Tool.larder("export", store) == .done(texts.joined() + "{\"key\":\"first\",\"value\":0}\n"))
+    let count = 2 * LMDBTests.entryCount + 1
+    #expect(try await Tool.larder("verify", store).errors == "\(count) entries, no damage\n")
+  }
+
+  private func importBatches(_ text: String) async throws {
+    let run = try await Tool.larder("import", store, "--batch", "\(LMDBTests.batchSize)", input: text)
+    #expect(run.status == 0, "\(run.errors)")
+  }
+
+  private func readWhileItGrows(prefix: String) async throws {
+    var seen = 0
+    // As many readings as fit beside the imports, and no more than that.
+    for _ in 0..<100 where seen < LMDBTests.entryCount {
+      // One snapshot, whatever is imported meanwhile.
+      let counted = try await Tool.larder("count", store, "--prefix", prefix)
+      let count = try #require(Int(counted.output.dropLast()), "\(counted.errors)")
+      #expect(count >= seen && count.isMultiple(of: LMDBTests.batchSize))
+      // A walk: every key from the first on, and none that was there is gone.
+      let listed = try await Tool.larder("list", store, "--keys", "--prefix", prefix)
+      #expect(listed.status == 0, "\(listed.errors)")
+      let keys = listed.output.split(separator: "\n").map { String($0) }
+      #expect(keys.count >= count)
+      #expect(keys == (0..<keys.count).map { "{\"key\":\"\(prefix)\(1_000_000 + $0)\"}" })
+      seen = keys.count
+      #expect(try await Tool.larder("get", store, "first") == .done("0\n"))
+    }
+  }
+
+  @Test func aBackupDuringAnImportIsOneMoment() async throws {
+    #expect(try await Tool.larder("import", store).status == 0)
+    async let growth: Void = importBatches(lines("a", 0..<LMDBTests.entryCount))
+    for number in 0..<6 {
+      let copy = folder.file("copy\(number)")
+      let options = number.isMultiple(of: 2) ? [] : ["--compact"]
+      #expect(try await ToolRun.run(Tool.path, ["backup", store, copy] + options) == .done())
+      let count = try await Tool.larder("count", "lmdb:\(copy)").output.dropLast()
+      // A batch is there as a whole or not at all.
+      #expect(Int(count)?.isMultiple(of: LMDBTests.batchSize) == true, "\(count)")
+      #expect(try await Tool.larder("verify", "lmdb:\(copy)").errors.hasSuffix("no damage\n"))
+    }
+    try await growth
+  }
+}
