@@ -3,18 +3,30 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
-# How many power cuts, random histories of each case and killed imports `make soak` runs.
+# How many power cuts, steps of every short history, random histories of each case and killed imports `make soak` runs.
 CUTS ?= 1000000
+STEPS ?= 3
 ROUNDS ?= 1000
 KILLS ?= 200
 
 # The folder that `make demo` catalogues; empty for a large one that is there anyway.
 DATA ?=
 
+# The store that it keeps the catalogue in, like json:catalog.json; empty for an LMDB store in the user's caches.
+STORE ?=
+
 # What the lines of `make bench-ratios` must have in their names; empty for all of them.
 ONLY ?=
 
-.PHONY: help set-up set-up-build test test-thread soak demo tool bench bench-ratios format lint clean
+# The modules that need other packages or C libraries are tested too.
+TRAITS := --enable-all-traits
+
+# How many seconds `make fuzz` looks for inputs that do harm.
+DURATION ?= 300
+
+FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
+
+.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo tool bench bench-ratios format lint clean
 
 help: ## List what there is to make.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -26,23 +38,34 @@ set-up-build:
 	@Scripts/set-up build
 
 test: set-up ## Run every test, those of the nested packages too, and prove what dependants are promised.
-	swift test
+	LARDER_CBOR2_PYTHON="$$(Scripts/set-up-cbor2)" swift test $(TRAITS)
 	swift test --package-path Tools
 	swift test --package-path Examples
+	Scripts/prove-no-escape
 	Scripts/prove-isolation
 
 test-thread: set-up ## Run the tests with the thread sanitizer, which finds data races.
-	LARDER_CUTS=500 swift test --sanitize=thread --scratch-path .build-tsan
+	LARDER_CUTS=500 LARDER_STEPS=1 swift test $(TRAITS) --sanitize=thread --scratch-path .build-tsan
 
 # Half of the cuts for each of the two durabilities. Release builds, with what `@testable` needs.
-soak: set-up ## Look for broken promises for long; LARDER_SEED=…, CUTS=…, ROUNDS=…, KILLS=… to choose what is run.
-	LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_ROUNDS=$(ROUNDS) swift test --configuration release -Xswiftc -enable-testing \
+soak: set-up ## Look for broken promises for long; LARDER_SEED=…, CUTS=…, STEPS=…, ROUNDS=…, KILLS=… to choose what is run.
+	LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) \
+	  swift test $(TRAITS) --configuration release -Xswiftc -enable-testing \
 	  --filter 'Conformance|DiskTests|WholeFileStoreTests'
 	LARDER_KILL_ROUNDS=$(KILLS) swift test --package-path Tools --filter KillTests
 
-demo: set-up-build ## Catalogue a tree of real files; DATA=/some/folder for another one.
+# What is found is written to Fuzzing/.build; the inputs that reached something new stay there for the next run.
+fuzz: set-up-build ## Give the CBOR decoder whatever libFuzzer thinks of; DURATION=… for how long.
+	swift build --package-path Fuzzing --configuration release $(FUZZ_FLAGS)
+	@mkdir -p Fuzzing/.build/corpus
+	"$$(swift build --package-path Fuzzing --configuration release $(FUZZ_FLAGS) --show-bin-path)/FuzzCBOR" \
+	  -max_total_time=$(DURATION) -max_len=4096 -malloc_limit_mb=16 -timeout=5 -print_final_stats=1 \
+	  -artifact_prefix=Fuzzing/.build/ Fuzzing/.build/corpus
+
+demo: set-up-build ## Catalogue a tree of real files; DATA=/some/folder for another one, STORE=json:… for another store.
 	swift build --package-path Examples --configuration release --product FileCatalog
-	@"$$(swift build --package-path Examples --configuration release --show-bin-path)/FileCatalog" $(if $(DATA),-- "$(DATA)")
+	@"$$(swift build --package-path Examples --configuration release --show-bin-path)/FileCatalog" \
+	  $(if $(STORE),--store="$(STORE)") $(if $(DATA),-- "$(DATA)")
 
 tool: set-up-build ## Build the command-line tool for release; the last line printed is its path.
 	swift build --package-path Tools --configuration release --product larder
@@ -51,7 +74,10 @@ tool: set-up-build ## Build the command-line tool for release; the last line pri
 bench: bench-ratios ## Measure Larder beside its yardsticks: the ratios, then the times of each workload.
 	swift package --package-path Benchmarks benchmark --no-progress
 
-bench-ratios: set-up-build ## Measure only the ratios, in one table; ONLY=words for the lines whose names have one of them.
+set-up-bench:
+	@Scripts/set-up bench
+
+bench-ratios: set-up-bench ## Measure only the ratios, in one table; ONLY=words for the lines whose names have one of them.
 	swift build --package-path Benchmarks --configuration release --product OpenDocument
 	swift build --package-path Benchmarks --configuration release --product Ratios
 	@"$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/Ratios" $(ONLY)
@@ -63,4 +89,4 @@ lint: ## Check every Swift file against .swift-format.
 	@Scripts/swift-files | xargs -0 swift format lint --strict --parallel
 
 clean: ## Remove everything that was built.
-	rm -rf .build .build-tsan Tools/.build Examples/.build Benchmarks/.build
+	rm -rf .build .build-tsan Tools/.build Examples/.build Benchmarks/.build Fuzzing/.build

@@ -9,9 +9,11 @@ let package = Package(
   platforms: [.macOS(.v15)],
   dependencies: [
     // By name, so that the folder of the repository may be called anything.
-    .package(name: "Larder", path: ".."),
+    .package(name: "Larder", path: "..", traits: ["LMDB"]),
     // Its traits put a layer between the program and the memory allocator, which would be measured with it.
     .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/apple/swift-protobuf", exact: "1.39.0"),
   ],
   targets: [
     .executableTarget(
@@ -30,11 +32,21 @@ let package = Package(
       name: "Workloads",
       dependencies: [
         "ForwardingStore",
+        "RawLMDB",
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
-      ]
+        .product(name: "GRDB", package: "GRDB.swift"),
+        .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+      ],
+      exclude: ["Codecs/UserMessage.proto"]
     ),
+    // In C, since Swift is a part of what is measured. What it needs to find LMDB comes with LarderLMDB.
+    .target(
+      name: "RawLMDB", dependencies: [.product(name: "LarderLMDB", package: "Larder")],
+      linkerSettings: [.linkedLibrary("lmdb")]),
     // A module of its own, as the decorators of Larder are: what the compiler can do across modules is a part of the cost.
     .target(name: "ForwardingStore", dependencies: [.product(name: "Larder", package: "Larder")]),
   ],

@@ -6,7 +6,7 @@ let package = Package(
   name: "LarderExamples",
   platforms: [.macOS(.v15)],
   dependencies: [
-    .package(name: "Larder", path: ".."),
+    .package(name: "Larder", path: "..", traits: ["LMDB"]),
     .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.6.0"),
   ],
   targets: [
@@ -14,7 +14,9 @@ let package = Package(
       name: "FileCatalog",
       dependencies: [
         .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       path: "FileCatalog"),

@@ -42,6 +42,7 @@ enum Defaults {
       for: .cachesDirectory, in: .userDomainMask, appropriateFor: nil, create: true)
     let place = caches.appending(path: "larder/FileCatalog" + folder, directoryHint: .isDirectory)
     try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
-    return "json:" + place.appending(path: "catalog.json").path
+    // With the name of the store behind it, since the folder's own path may have a number sign.
+    return "lmdb:\(place.appending(path: "catalog.lmdb").path)#files"
   }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Larder
 import LarderJSON
+import LarderLMDB
 
 @main
 struct FileCatalogCommand: AsyncParsableCommand {
@@ -16,7 +17,10 @@ struct FileCatalogCommand: AsyncParsableCommand {
   @Argument(help: "The folder to catalogue; a large one that every machine with Swift has, unless given.")
   var folder: String?
 
-  @Option(help: "The store, like json:catalog.json; one for each folder in your folder for caches, unless given.")
+  @Option(
+    help:
+      "The store, like lmdb:catalog or json:catalog.json; an LMDB store for each folder, in your folder for caches, unless given."
+  )
   var store: String?
 
   @Option(help: "What the paths of the page that is shown begin with; the fullest folder, unless given.")
@@ -27,7 +31,8 @@ struct FileCatalogCommand: AsyncParsableCommand {
       throw ValidationError("There is no large folder here that could serve as an example; please name one.")
     }
     let path = URL(filePath: root).standardizedFileURL.path
-    let registry = StoreRegistry(providers: [MemoryStoreProvider(), JSONFileStoreProvider()])
+    let registry = StoreRegistry(
+      providers: [MemoryStoreProvider(), JSONFileStoreProvider(), LMDBStoreProvider()])
     let presentation = Presentation(
       folder: path, registry: registry, storeURL: store, prefix: prefix.map { StoreKey($0) })
     try await presentation.run()

@@ -1,4 +1,5 @@
 import Larder
+import LarderCBOR
 
 /// Runs through the program's steps and shows on standard output what each came to.
 struct Presentation {
@@ -77,7 +78,11 @@ struct Presentation {
   }
 
   private func open(_ url: String) async throws -> AnyDataStore<FileRecord> {
-    try await registry.open(url, codec: .json(FileRecord.self))
+    // As each kind of store has it by default, or as the store was made.
+    switch try await registry.codecName(of: StoreURL(url)) {
+    case "cbor": try await registry.open(url, codec: .cbor(FileRecord.self))
+    default: try await registry.open(url, codec: .json(FileRecord.self))
+    }
   }
 
   private func reopen(

@@ -1,0 +1,23 @@
+import Foundation
+import GRDB
+
+/// A `User` as GRDB keeps it: a row, and the tags in it as text.
+struct UserRecord: Codable, FetchableRecord, PersistableRecord {
+  static let databaseTableName = "user"
+
+  var id: Int
+  var name: String
+  var email: String
+  var age: Int
+  var created: Date
+  var tags: [String]
+
+  init(_ user: User) {
+    id = user.id
+    name = user.name
+    email = user.email
+    age = user.age
+    created = user.created
+    tags = user.tags
+  }
+}
