@@ -38,21 +38,21 @@ set-up-build:
 	@Scripts/set-up build
 
 test: set-up ## Run every test, those of the nested packages too, and prove what dependants are promised.
-	LARDER_CBOR2_PYTHON="$$(Scripts/set-up-cbor2)" swift test $(TRAITS)
-	swift test --package-path Tools
-	swift test --package-path Examples
+	LARDER_CBOR2_PYTHON="$$(Scripts/set-up-cbor2)" Scripts/run-tests $(TRAITS)
+	Scripts/run-tests --package-path Tools
+	Scripts/run-tests --package-path Examples
 	Scripts/prove-no-escape
 	Scripts/prove-isolation
 
 test-thread: set-up ## Run the tests with the thread sanitizer, which finds data races.
-	LARDER_CUTS=500 LARDER_STEPS=1 swift test $(TRAITS) --sanitize=thread --scratch-path .build-tsan
+	LARDER_CUTS=500 LARDER_STEPS=1 Scripts/run-tests $(TRAITS) --sanitize=thread --scratch-path .build-tsan
 
 # Half of the cuts for each of the two durabilities. Release builds, with what `@testable` needs.
 soak: set-up ## Look for broken promises for long; LARDER_SEED=…, CUTS=…, STEPS=…, ROUNDS=…, KILLS=… to choose what is run.
 	LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) \
-	  swift test $(TRAITS) --configuration release -Xswiftc -enable-testing \
+	  Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing \
 	  --filter 'Conformance|DiskTests|WholeFileStoreTests'
-	LARDER_KILL_ROUNDS=$(KILLS) swift test --package-path Tools --filter KillTests
+	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Tools --filter KillTests
 
 # What is found is written to Fuzzing/.build; the inputs that reached something new stay there for the next run.
 fuzz: set-up-build ## Give the CBOR decoder whatever libFuzzer thinks of; DURATION=… for how long.
