@@ -56,6 +56,7 @@ soak: set-up ## Look for broken promises for long; LARDER_SEED=…, CUTS=…, ST
 
 # What is found is written to Fuzzing/.build; the inputs that reached something new stay there for the next run.
 fuzz: set-up-build ## Give the CBOR decoder whatever libFuzzer thinks of; DURATION=… for how long.
+	@ln -sfn ../../../Tests/LarderCBORTests/DecoderProbe.swift Fuzzing/Sources/FuzzCBOR/DecoderProbe.swift
 	swift build --package-path Fuzzing --configuration release $(FUZZ_FLAGS)
 	@mkdir -p Fuzzing/.build/corpus
 	"$$(swift build --package-path Fuzzing --configuration release $(FUZZ_FLAGS) --show-bin-path)/FuzzCBOR" \

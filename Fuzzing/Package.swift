@@ -12,7 +12,7 @@ let package = Package(
     .package(name: "Larder", path: "..")
   ],
   targets: [
-    // `DecoderProbe.swift` is a link to the file that the tests use.
+    // `make fuzz` links the tests' `DecoderProbe.swift` into it; not every checkout can hold a symbolic link.
     .executableTarget(
       name: "FuzzCBOR",
       dependencies: [

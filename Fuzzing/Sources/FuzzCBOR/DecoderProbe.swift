@@ -1,1 +1,0 @@
-../../../Tests/LarderCBORTests/DecoderProbe.swift
