@@ -1,3 +1,8 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
 public import Larder
 
 /// A CBOR value as bytes, checked but not decoded.
@@ -90,6 +95,23 @@ extension CBORItem: CBORConvertible {
     try reader.checkText(upTo: end)
     reader.next = end
     self.init(checked: Array(bytes))
+  }
+}
+
+extension CBORItem: Codable {
+  /// Encodes the bytes, as `Data`, for codecs other than CBOR's.
+  ///
+  /// - Throws: What the encoder throws.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(Data(bytes))
+  }
+
+  /// Decodes the bytes of an item from `Data`, as other codecs than CBOR's have them.
+  ///
+  /// - Throws: `DecodingError` where they are no well-formed item.
+  public init(from decoder: any Decoder) throws {
+    try self.init(try decoder.singleValueContainer().decode(Data.self))
   }
 }
 
