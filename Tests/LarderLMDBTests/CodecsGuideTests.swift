@@ -78,7 +78,7 @@ extension User: CBORConvertible {
 
     try await users.setValue(User(name: "Ada", visits: 7), forKey: "7")
     try await notes.setValue(Note(text: "x"), forKey: "7")
-    #expect(try await bytes.keys(in: .all, limit: 9, order: .ascending) == ["note/7", "user/7"])
+    #expect(try bytes.keys(in: .all, limit: 9, order: .ascending) == ["note/7", "user/7"])
     #expect(try await users["7"]?.visits == 7)
     #expect(try await notes["7"] == Note(text: "x"))
     #expect(try await bytes["note/7"] == Array(#"{"text":"x"}"#.utf8))
