@@ -59,9 +59,9 @@ extension User: CBORConvertible {
     try CBORCodec<User>().encode(User(name: "Ada", visits: 7), into: &bytes)
 
     let item = try CBORItem(bytes)
-    print(item)                             // {"name": "Ada", "visits": 7}: diagnostic notation, RFC 8949, section 8
-    print(try item.json())                  // {"name":"Ada","visits":7}
-    let same = try CBORItem(item.json())    // and back
+    print(item)  // {"name": "Ada", "visits": 7}: diagnostic notation, RFC 8949, section 8
+    print(try item.json())  // {"name":"Ada","visits":7}
+    let same = try CBORItem(item.json())  // and back
 
     #expect(item.description == #"{"name": "Ada", "visits": 7}"#)
     #expect(try item.json().description == #"{"name":"Ada","visits":7}"#)
@@ -73,7 +73,7 @@ extension User: CBORConvertible {
     let folder = location.folder
 
     let bytes = try await LMDBStore(path: folder + "/session", codec: .raw)
-    let users = bytes.typed(User.self, prefix: "user/")             // CBOR, by LarderCBOR
+    let users = bytes.typed(User.self, prefix: "user/")  // CBOR, by LarderCBOR
     let notes = bytes.typed(Note.self, prefix: "note/", codec: .json())
 
     try await users.setValue(User(name: "Ada", visits: 7), forKey: "7")

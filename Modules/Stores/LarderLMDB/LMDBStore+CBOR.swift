@@ -1,6 +1,6 @@
 #if LMDB
 public import Larder
-public import LarderCBOR
+import LarderCBOR
 
 extension LMDBStore where Value: Codable {
   /// Opens a store of `Codable` values in an environment, with ``CBORCodec``.

@@ -174,10 +174,11 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   /// They are one transaction. They may be in any order: what can be sorted is sorted first, which LMDB writes fastest.
   /// Where another program has removed the named database it throws `conflict`, as `update` does.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
-    try information.check(changes)
     try lease.checkOpen(for: .apply)
     guard !changes.isEmpty else { return }
-    let encoded = try EncodedChanges(changes) { value, key, bytes in
+    let encoded = try EncodedChanges(changes) { key in
+      try check(key, for: .apply)
+    } encode: { value, key, bytes in
       try coder.append(value, forKey: key, to: &bytes, during: .apply)
     }
     try await lease.environment.writer.write(for: lease, during: .apply) { transaction in
@@ -206,7 +207,9 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       // All are encoded before any is written.
       let encoded = try EncodedChanges(
         ChangeBatch(zip(keys, slots).map { key, value in value.map { .set(key, $0) } ?? .remove(key) })
-      ) { value, key, bytes in
+      ) { _ in
+        // They were checked before.
+      } encode: { value, key, bytes in
         try coder.append(value, forKey: key, to: &bytes, during: .update)
       }
       try encoded.write(to: database)
