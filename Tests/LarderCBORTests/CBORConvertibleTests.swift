@@ -196,6 +196,22 @@ import Testing
       }
     }
     expectRefused { writer in
+      try writer.writeArray { array in
+        try? array.write(
+          Scripted { writer in
+            try writer.write(1)
+            throw CancellationError()
+          })
+        try array.write(2)
+      }
+    }
+    expectRefused { writer in
+      try writer.writeArray { array in
+        try? array.encode(Scripted { _ in throw CancellationError() })
+        try array.write(2)
+      }
+    }
+    expectRefused { writer in
       func nest(_ writer: inout CBORWriter, _ depth: Int) throws {
         try writer.writeArray { if depth > 1 { try nest(&$0, depth - 1) } }
       }

@@ -172,14 +172,24 @@ public struct CBORWriter: ~Copyable {
   /// - Throws: What the value throws.
   @inlinable @inline(__always)
   public mutating func write(_ value: some CBORConvertible) throws {
-    try value.write(to: &self)
+    do {
+      try value.write(to: &self)
+    } catch {
+      noteError()
+      throw error
+    }
   }
 
   /// Writes a `Codable` value.
   ///
   /// - Throws: What the value throws.
   public mutating func encode(_ value: some Encodable) throws {
-    try EncodingState.encode(value, with: &self)
+    do {
+      try EncodingState.encode(value, with: &self)
+    } catch {
+      noteError()
+      throw error
+    }
   }
 
   /// Writes bytes as a byte string.
@@ -253,12 +263,7 @@ public struct CBORWriter: ~Copyable {
   @inlinable @inline(__always)
   public mutating func write(_ value: some CBORConvertible, forKey key: StaticString) throws {
     putKey(key)
-    do {
-      try value.write(to: &self)
-    } catch {
-      noteError()
-      throw error
-    }
+    try write(value)
   }
 
   /// Writes a field of a map, or nothing where the value is `nil`.
@@ -281,12 +286,7 @@ public struct CBORWriter: ~Copyable {
   @inlinable
   public mutating func encode(_ value: some Encodable, forKey key: StaticString) throws {
     putKey(key)
-    do {
-      try encode(value)
-    } catch {
-      noteError()
-      throw error
-    }
+    try encode(value)
   }
 
   // MARK: Containers
