@@ -157,7 +157,9 @@ import Testing
       var script: @Sendable (inout CBORWriter) throws -> Void
       init(_ script: @escaping @Sendable (inout CBORWriter) throws -> Void) { self.script = script }
       init(from reader: inout CBORReader) throws { script = { _ in } }
+      init(from decoder: any Decoder) throws { script = { _ in } }
       func write(to writer: inout CBORWriter) throws { try script(&writer) }
+      func encode(to encoder: any Encoder) throws { throw CancellationError() }
     }
     func expectRefused(
       sourceLocation: SourceLocation = #_sourceLocation, _ script: @escaping @Sendable (inout CBORWriter) throws -> Void
@@ -191,6 +193,22 @@ import Testing
       try writer.writeMap { map in
         try? map.write(Scripted { _ in throw CancellationError() }, forKey: "a")
         try? map.write(Scripted { _ in throw CancellationError() }, forKey: "b")
+      }
+    }
+    expectRefused { writer in
+      try writer.writeArray { array in
+        try? array.write(
+          Scripted { writer in
+            try writer.write(1)
+            throw CancellationError()
+          })
+        try array.write(2)
+      }
+    }
+    expectRefused { writer in
+      try writer.writeArray { array in
+        try? array.encode(Scripted { _ in throw CancellationError() })
+        try array.write(2)
       }
     }
     expectRefused { writer in

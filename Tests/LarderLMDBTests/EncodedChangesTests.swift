@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct EncodedChangesTests {
   private func encoded(_ changes: ChangeBatch<[UInt8]>) throws -> EncodedChanges {
-    try EncodedChanges(changes) { value, _, bytes in bytes += value }
+    try EncodedChanges(changes, check: { _ in }, encode: { value, _, bytes in bytes += value })
   }
 
   private func keys(_ step: EncodedChanges.Step) -> [StoreKey]? {

@@ -1,6 +1,6 @@
 #if LMDB
 public import Larder
-public import LarderCBOR
+import LarderCBOR
 
 extension LMDBStore where Value: Codable {
   /// Opens a store of `Codable` values in an environment, with ``CBORCodec``.
@@ -17,67 +17,6 @@ extension LMDBStore where Value: Codable {
   }
 
   /// Opens a store of `Codable` values, and the environment that it is in, with ``CBORCodec``.
-  ///
-  /// - Parameters:
-  ///   - path: The environment: a folder or a data file.
-  ///   - name: The name of the store; `default` unless given.
-  ///   - durability: What happens before a write returns; ``Durability/synced`` unless said.
-  ///   - createsIfMissing: Whether a missing environment or store is created; `true` unless said.
-  /// - Throws: As ``init(path:name:codec:durability:createsIfMissing:)``.
-  public convenience init(
-    path: String, name: String = LMDBStore.defaultName, durability: Durability = .synced, createsIfMissing: Bool = true
-  ) async throws {
-    try await self.init(
-      path: path, name: name, codec: CBORCodec(), durability: durability, createsIfMissing: createsIfMissing)
-  }
-}
-
-extension LMDBStore where Value: CBORConvertible {
-  /// Opens a store of values that write themselves as CBOR in an environment.
-  ///
-  /// - Parameters:
-  ///   - environment: Where the store is.
-  ///   - name: Its name; `default` unless given.
-  ///   - createsIfMissing: Whether a missing store is created; `true` unless said.
-  /// - Throws: As ``init(in:name:codec:createsIfMissing:)``.
-  public convenience init(
-    in environment: LMDBEnvironment, name: String = LMDBStore.defaultName, createsIfMissing: Bool = true
-  ) async throws {
-    try await self.init(in: environment, name: name, codec: CBORCodec(), createsIfMissing: createsIfMissing)
-  }
-
-  /// Opens a store of values that write themselves as CBOR, and the environment that it is in.
-  ///
-  /// - Parameters:
-  ///   - path: The environment: a folder or a data file.
-  ///   - name: The name of the store; `default` unless given.
-  ///   - durability: What happens before a write returns; ``Durability/synced`` unless said.
-  ///   - createsIfMissing: Whether a missing environment or store is created; `true` unless said.
-  /// - Throws: As ``init(path:name:codec:durability:createsIfMissing:)``.
-  public convenience init(
-    path: String, name: String = LMDBStore.defaultName, durability: Durability = .synced, createsIfMissing: Bool = true
-  ) async throws {
-    try await self.init(
-      path: path, name: name, codec: CBORCodec(), durability: durability, createsIfMissing: createsIfMissing)
-  }
-}
-
-extension LMDBStore where Value: Codable & CBORConvertible {
-  /// Opens a store of values that write themselves as CBOR in an environment; that they are `Codable` too makes no difference.
-  ///
-  /// - Parameters:
-  ///   - environment: Where the store is.
-  ///   - name: Its name; `default` unless given.
-  ///   - createsIfMissing: Whether a missing store is created; `true` unless said.
-  /// - Throws: As ``init(in:name:codec:createsIfMissing:)``.
-  public convenience init(
-    in environment: LMDBEnvironment, name: String = LMDBStore.defaultName, createsIfMissing: Bool = true
-  ) async throws {
-    try await self.init(in: environment, name: name, codec: CBORCodec(), createsIfMissing: createsIfMissing)
-  }
-
-  /// Opens a store of values that write themselves as CBOR, and the environment that it is in; that they are `Codable`
-  /// too makes no difference.
   ///
   /// - Parameters:
   ///   - path: The environment: a folder or a data file.

@@ -54,8 +54,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     in environment: LMDBEnvironment, name: String = LMDBStore.defaultName, codec: some Codec<Value>,
     createsIfMissing: Bool = true
   ) async throws {
-    try await self.init(
-      in: environment, isOwned: false, name: name, codec: codec, createsIfMissing: createsIfMissing)
+    try await self.init(in: environment, isOwned: false, name: name, createsIfMissing: createsIfMissing) { _ in codec }
   }
 
   /// Opens a store, and the environment that it is in.
@@ -71,14 +70,26 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     path: String, name: String = LMDBStore.defaultName, codec: some Codec<Value>, durability: Durability = .synced,
     createsIfMissing: Bool = true
   ) async throws {
+    try await self.init(path: path, name: name, durability: durability, createsIfMissing: createsIfMissing) { _ in
+      codec
+    }
+  }
+
+  /// Opens a store, and the environment that it is in, with a codec that is chosen by the name of the one that the store
+  /// was written with.
+  convenience init(
+    path: String, name: String, durability: Durability, createsIfMissing: Bool,
+    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
+  ) async throws {
     let environment = try await LMDBEnvironment(
       path: path, durability: durability, createsIfMissing: createsIfMissing)
     try await self.init(
-      in: environment, isOwned: true, name: name, codec: codec, createsIfMissing: createsIfMissing)
+      in: environment, isOwned: true, name: name, createsIfMissing: createsIfMissing, choosing: codec)
   }
 
   private init(
-    in environment: LMDBEnvironment, isOwned: Bool, name: String, codec: some Codec<Value>, createsIfMissing: Bool
+    in environment: LMDBEnvironment, isOwned: Bool, name: String, createsIfMissing: Bool,
+    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws {
     let fullName = name == LMDBStore.defaultName ? environment.name : "\(environment.name)#\(name)"
     guard
@@ -90,11 +101,12 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       )
     }
     let lease = EnvironmentLease(dependingOn: environment.lease, name: fullName)
-    identifier = try await lease.environment.writer.openDatabase(
-      for: lease, named: name, codecName: codec.name, createsIfMissing: createsIfMissing)
+    let (identifier, codec) = try await lease.environment.writer.openDatabase(
+      for: lease, named: name, createsIfMissing: createsIfMissing, choosing: codec)
     let coder = LMDBValueCoder(codec: codec, store: fullName)
     self.lease = lease
     self.coder = coder
+    self.identifier = identifier
     databaseName = StoreKey(name)
     ownEnvironment = isOwned ? environment : nil
     information = StoreInformation(
@@ -162,10 +174,11 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   /// They are one transaction. They may be in any order: what can be sorted is sorted first, which LMDB writes fastest.
   /// Where another program has removed the named database it throws `conflict`, as `update` does.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
-    try information.check(changes)
     try lease.checkOpen(for: .apply)
     guard !changes.isEmpty else { return }
-    let encoded = try EncodedChanges(changes) { value, key, bytes in
+    let encoded = try EncodedChanges(changes) { key in
+      try check(key, for: .apply)
+    } encode: { value, key, bytes in
       try coder.append(value, forKey: key, to: &bytes, during: .apply)
     }
     try await lease.environment.writer.write(for: lease, during: .apply) { transaction in
@@ -194,7 +207,9 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       // All are encoded before any is written.
       let encoded = try EncodedChanges(
         ChangeBatch(zip(keys, slots).map { key, value in value.map { .set(key, $0) } ?? .remove(key) })
-      ) { value, key, bytes in
+      ) { _ in
+        // They were checked before.
+      } encode: { value, key, bytes in
         try coder.append(value, forKey: key, to: &bytes, during: .update)
       }
       try encoded.write(to: database)

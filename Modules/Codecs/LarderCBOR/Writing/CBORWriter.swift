@@ -172,14 +172,24 @@ public struct CBORWriter: ~Copyable {
   /// - Throws: What the value throws.
   @inlinable @inline(__always)
   public mutating func write(_ value: some CBORConvertible) throws {
-    try value.write(to: &self)
+    do {
+      try value.write(to: &self)
+    } catch {
+      noteError()
+      throw error
+    }
   }
 
   /// Writes a `Codable` value.
   ///
   /// - Throws: What the value throws.
   public mutating func encode(_ value: some Encodable) throws {
-    try EncodingState.encode(value, with: &self)
+    do {
+      try EncodingState.encode(value, with: &self)
+    } catch {
+      noteError()
+      throw error
+    }
   }
 
   /// Writes bytes as a byte string.
@@ -253,12 +263,7 @@ public struct CBORWriter: ~Copyable {
   @inlinable @inline(__always)
   public mutating func write(_ value: some CBORConvertible, forKey key: StaticString) throws {
     putKey(key)
-    do {
-      try value.write(to: &self)
-    } catch {
-      noteError()
-      throw error
-    }
+    try write(value)
   }
 
   /// Writes a field of a map, or nothing where the value is `nil`.
@@ -281,12 +286,7 @@ public struct CBORWriter: ~Copyable {
   @inlinable
   public mutating func encode(_ value: some Encodable, forKey key: StaticString) throws {
     putKey(key)
-    do {
-      try encode(value)
-    } catch {
-      noteError()
-      throw error
-    }
+    try encode(value)
   }
 
   // MARK: Containers
@@ -368,11 +368,17 @@ public struct CBORWriter: ~Copyable {
 
   // MARK: Errors
 
+  /// The path to what lies at an offset, or for the end of what was written, to what was written last.
+  func path(to offset: Int) -> [any CodingKey] {
+    var finder = CBORPathFinder()
+    return finder.path(to: offset, in: written)
+  }
+
   @usableFromInline @inline(never)
   func invalid(_ message: String) -> EncodingError {
     EncodingError.invalidValue(
       (),
-      EncodingError.Context(codingPath: CBORPath.ofLastItem(in: written), debugDescription: message))
+      EncodingError.Context(codingPath: path(to: count), debugDescription: message))
   }
 
   /// Sees to it that nothing is made of what was written where somebody ignores an error.

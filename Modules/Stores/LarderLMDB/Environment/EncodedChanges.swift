@@ -24,21 +24,35 @@ struct EncodedChanges: Sendable {
   private(set) var steps: [Step] = []
   private var bytes: [UInt8] = []
 
+  /// After how many values it is estimated how many bytes there will be.
+  private static let sampleCount = 64
+
   /// Encodes a batch.
   ///
-  /// - Throws: What `encode` throws.
+  /// - Parameters:
+  ///   - changes: The batch.
+  ///   - check: Refuses a key that is none. Here, because to look at each change once more would copy each value.
+  ///   - encode: Appends the bytes of a value.
+  /// - Throws: What `check` and `encode` throw.
   init<Value>(
-    _ changes: ChangeBatch<Value>, encode: (_ value: Value, _ key: StoreKey, _ bytes: inout [UInt8]) throws -> Void
+    _ changes: ChangeBatch<Value>, check: (_ key: StoreKey) throws -> Void,
+    encode: (_ value: Value, _ key: StoreKey, _ bytes: inout [UInt8]) throws -> Void
   ) throws {
     var items: [Item] = []
     items.reserveCapacity(changes.count)
     for change in changes.changes {
       switch change {
       case .set(let key, let value):
+        try check(key)
         let start = bytes.count
         try encode(value, key, &bytes)
         items.append(Item(key: key, value: start..<bytes.count))
+        if items.count == EncodedChanges.sampleCount {
+          // An eighth more, so that a little above the estimate moves nothing.
+          bytes.reserveCapacity(bytes.count / EncodedChanges.sampleCount * changes.count / 8 * 9)
+        }
       case .remove(let key):
+        try check(key)
         items.append(Item(key: key, value: nil))
       case .removeAll(let range):
         finish(&items)

@@ -58,8 +58,9 @@ extension LMDBTransaction {
   /// - Throws: As ``setValue(_:forKey:in:)``.
   public mutating func apply<Value>(_ changes: ChangeBatch<Value>, to store: LMDBStore<Value>) throws {
     try check(store, for: .write)
-    try store.information.check(changes)
-    let encoded = try EncodedChanges(changes) { value, key, bytes in
+    let encoded = try EncodedChanges(changes) { key in
+      try store.check(key, for: .apply)
+    } encode: { value, key, bytes in
       try store.coder.append(value, forKey: key, to: &bytes, during: .write)
     }
     try change(store) { try encoded.write(to: $0) }
