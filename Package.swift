@@ -76,7 +76,7 @@ let package = Package(
     .testTarget(
       name: "LarderMetricsTests",
       dependencies: [
-        "LarderMetrics", "LarderTesting",
+        "LarderMetrics", "LarderTesting", "TestSupport",
         .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
         .product(name: "InMemoryLogging", package: "swift-log", condition: .when(traits: ["Metrics"])),
         .product(name: "InMemoryTracing", package: "swift-distributed-tracing", condition: .when(traits: ["Metrics"])),

@@ -36,8 +36,8 @@ extension MeterReport: CustomStringConvertible {
   /// A table for people: a row for each kind of operation.
   public var description: String {
     let countsBytes = operations.contains { $0.bytes != nil }
-    let header =
-      [store, "count", "errors", "in flight", "mean", "p50", "p90", "p95", "p99", "max"] + (countsBytes ? ["bytes"] : [])
+    let times = ["mean", "p50", "p90", "p95", "p99", "max"]
+    let header = [store, "count", "errors", "in flight"] + times + (countsBytes ? ["bytes"] : [])
     let rows = operations.map { operation in
       let errors = operation.errors.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
       let times = [
