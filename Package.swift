@@ -19,10 +19,19 @@ let package = Package(
     .library(name: "LarderJSON", targets: ["LarderJSON"]),
     .library(name: "LarderLMDB", targets: ["LarderLMDB"]),
     .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
+    .library(name: "LarderMetrics", targets: ["LarderMetrics"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
   traits: [
-    .trait(name: "LMDB", description: "The module LarderLMDB, which needs the C library LMDB.")
+    .trait(name: "LMDB", description: "The module LarderLMDB, which needs the C library LMDB."),
+    .trait(name: "Metrics", description: "The module LarderMetrics, which needs the packages that it reports through."),
+  ],
+  dependencies: [
+    // Resolved only with the trait `Metrics`.
+    .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
+    .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.2.0"),
+    .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
   ],
   targets: [
     .target(name: "Larder", path: "Modules/Larder"),
@@ -38,6 +47,16 @@ let package = Package(
       ],
       path: "Modules/Stores/LarderLMDB"),
     .target(name: "LarderCBOR", dependencies: ["Larder"], path: "Modules/Codecs/LarderCBOR"),
+    .target(
+      name: "LarderMetrics",
+      dependencies: [
+        "Larder",
+        .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Metrics"])),
+        .product(name: "CoreMetrics", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
+        .product(name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Metrics"])),
+        .product(name: "Histogram", package: "hdrhistogram-swift", condition: .when(traits: ["Metrics"])),
+      ],
+      path: "Modules/Decorators/LarderMetrics"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
 
     .target(name: "TestSupport", dependencies: ["Larder"], path: "Tests/TestSupport"),
@@ -54,10 +73,18 @@ let package = Package(
         .target(name: "CLMDB", condition: .when(traits: ["LMDB"])),
       ]),
     .testTarget(name: "LarderCBORTests", dependencies: ["LarderCBOR", "LarderTesting"]),
+    .testTarget(
+      name: "LarderMetricsTests",
+      dependencies: [
+        "LarderMetrics", "LarderTesting", "TestSupport",
+        .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
+        .product(name: "InMemoryLogging", package: "swift-log", condition: .when(traits: ["Metrics"])),
+        .product(name: "InMemoryTracing", package: "swift-distributed-tracing", condition: .when(traits: ["Metrics"])),
+      ]),
     .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),
     .testTarget(
       name: "ConformanceTests",
-      dependencies: ["LarderTesting", "LarderCBOR", "LarderJSON", "LarderLMDB", "LarderFiles"]),
+      dependencies: ["LarderTesting", "LarderCBOR", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderFiles"]),
   ],
   swiftLanguageModes: [.v6]
 )

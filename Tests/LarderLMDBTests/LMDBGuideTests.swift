@@ -3,6 +3,7 @@ import Larder
 import LarderCBOR
 import LarderLMDB
 import LarderTesting
+import TestSupport
 import Testing
 
 /// The pieces of Swift in the guide `Docs/LMDBStore.md`: they stand there as they stand here, and do what it says.
@@ -146,20 +147,8 @@ import Testing
   }
 
   @Test func theGuideShowsThisCode() throws {
-    let tests = URL(filePath: #filePath)
-    let code = try lines(of: String(contentsOf: tests, encoding: .utf8))
-    let guide = try String(
-      contentsOf: tests.deletingLastPathComponent().appending(path: "../../Docs/LMDBStore.md"), encoding: .utf8)
-    let pieces = guide.components(separatedBy: "```swift\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
-    #expect(pieces.count >= 8)
-    for piece in pieces {
-      #expect(code.contains(lines(of: piece)), "Docs/LMDBStore.md has code that is not tested:\n\(piece)")
-    }
-  }
-
-  /// The lines of a text, without what they are indented by.
-  private func lines(of text: String) -> String {
-    text.split(separator: "\n", omittingEmptySubsequences: false)
-      .map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "\n")
+    let guide = try Guide("Docs/LMDBStore.md")
+    #expect(guide.pieces.count >= 8)
+    #expect(try guide.piecesMissing() == [])
   }
 }

@@ -1,0 +1,82 @@
+#if Metrics
+internal import CoreMetrics
+internal import Synchronization
+
+/// Measures one kind of operation, for the report and for swift-metrics.
+final class OperationMeter: Sendable {
+  private struct State {
+    var tally = OperationTally()
+    // One for each outcome, made when it first happens: a backend shows what has been made, though it never happened.
+    var timers: [String: Timer] = [:]
+    var successTimer: Timer?
+  }
+
+  /// What is measured.
+  let name: String
+
+  private let store: String
+  private let countsBytes: Bool
+  private let factory: any MetricsFactory
+  private let byteCounter: Counter?
+  private let inFlight = Atomic<Int>(0)
+  private let state = Mutex(State())
+
+  /// Measures nothing so far.
+  ///
+  /// - Parameters:
+  ///   - name: What is measured.
+  ///   - store: The name of the store.
+  ///   - countsBytes: Whether bytes are counted.
+  ///   - factory: The backend.
+  init(_ name: String, store: String, countsBytes: Bool, factory: any MetricsFactory) {
+    self.name = name
+    self.store = store
+    self.countsBytes = countsBytes
+    self.factory = factory
+    byteCounter =
+      countsBytes
+      ? Counter(
+        label: "larder_operation_bytes", dimensions: [("store", store), ("operation", name)], factory: factory) : nil
+  }
+
+  /// Notes that an operation has begun, which ``end(nanoseconds:outcome:bytes:)`` ends.
+  func begin() {
+    inFlight.add(1, ordering: .relaxed)
+  }
+
+  /// Counts an operation that is over.
+  ///
+  /// - Parameters:
+  ///   - nanoseconds: How long it took.
+  ///   - error: The code of its error, or `nil` where it went well.
+  ///   - bytes: The bytes of the values that it read or wrote.
+  func end(nanoseconds: UInt64, error: String?, bytes: Int) {
+    inFlight.subtract(1, ordering: .relaxed)
+    let timer = state.withLock { state in
+      state.tally.record(nanoseconds: nanoseconds, error: error, bytes: bytes)
+      if error == nil, let timer = state.successTimer { return timer }
+      return self.timer(for: error ?? "success", in: &state)
+    }
+    timer.recordNanoseconds(Int64(clamping: nanoseconds))
+    if bytes > 0 { byteCounter?.increment(by: bytes) }
+  }
+
+  /// What was measured so far; `nil` where nothing has begun.
+  func report() -> OperationReport? {
+    let report = state.withLock { state in
+      state.tally.report(named: name, inFlight: max(0, inFlight.load(ordering: .relaxed)), countsBytes: countsBytes)
+    }
+    return report.count > 0 || report.inFlight > 0 ? report : nil
+  }
+
+  private func timer(for outcome: String, in state: inout State) -> Timer {
+    if let timer = state.timers[outcome] { return timer }
+    let timer = Timer(
+      label: "larder_operation_duration",
+      dimensions: [("store", store), ("operation", name), ("outcome", outcome)], factory: factory)
+    state.timers[outcome] = timer
+    if outcome == "success" { state.successTimer = timer }
+    return timer
+  }
+}
+#endif

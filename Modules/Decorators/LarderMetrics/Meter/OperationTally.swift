@@ -1,0 +1,45 @@
+#if Metrics
+internal import Histogram
+internal import Larder
+
+/// What was counted of one kind of operation: plain state, which an ``OperationMeter`` keeps under a lock.
+struct OperationTally {
+  // It grows with the longest time, so that an operation that nobody asks for costs next to nothing.
+  private var durations = Histogram<UInt64>(numberOfSignificantValueDigits: .three)
+  // What the histogram keeps is rounded to its digits; sums and the longest need not be.
+  private var sum: UInt64 = 0
+  private var longest: UInt64 = 0
+  private var errors: [String: Int] = [:]
+  private var byteCount = 0
+
+  /// The longest time that is told apart from a longer one, in nanoseconds: about three days.
+  private static let longestTracked: UInt64 = 1 << 48
+
+  /// Counts an operation that is over.
+  ///
+  /// - Parameters:
+  ///   - nanoseconds: How long it took.
+  ///   - error: The code of its error, or `nil` where it went well.
+  ///   - bytes: The bytes of the values that it read or wrote.
+  mutating func record(nanoseconds: UInt64, error: String?, bytes: Int) {
+    durations.record(min(nanoseconds, OperationTally.longestTracked))
+    (sum, longest) = (sum &+ nanoseconds, max(longest, nanoseconds))
+    byteCount &+= bytes
+    if let error { errors[error, default: 0] += 1 }
+  }
+
+  /// What was counted so far.
+  func report(named name: String, inFlight: Int, countsBytes: Bool) -> OperationReport {
+    let count = Int(clamping: durations.totalCount)
+    func percentile(_ percent: Double) -> Duration {
+      // A rounded value must not be more than the exact one that is reported beside it.
+      .nanoseconds(min(durations.valueAtPercentile(percent), longest))
+    }
+    return OperationReport(
+      name: name, count: count, errors: errors, inFlight: inFlight,
+      mean: count == 0 ? .zero : .nanoseconds(sum / UInt64(count)), median: percentile(50),
+      percentile90: percentile(90), percentile95: percentile(95), percentile99: percentile(99),
+      longest: .nanoseconds(longest), bytes: countsBytes ? byteCount : nil)
+  }
+}
+#endif

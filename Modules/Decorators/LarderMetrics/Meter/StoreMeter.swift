@@ -1,0 +1,204 @@
+#if Metrics
+public import CoreMetrics
+internal import Larder
+public import Logging
+internal import Synchronization
+public import Tracing
+
+/// Measures operations: for a report, for swift-metrics, for a log of the slow ones, and for tracing.
+///
+/// A ``MeteredStore`` has one. Blocks of one's own are measured beside its operations:
+///
+/// ```swift
+/// let image = try store.meter.measure("decode") { try Image(data: data) }
+/// ```
+///
+/// Nothing of a key or a value ever comes into a metric, a log line or a span: only the names of the store and of the
+/// operation, the code of an error, and how long it took.
+///
+/// What goes out:
+///
+/// - swift-metrics: a timer `larder_operation_duration` with the dimensions `store`, `operation` and `outcome` (`success`, or
+///   the code of the error), and, where bytes are counted, a counter `larder_operation_bytes`.
+/// - swift-log: a warning for each operation that took at least ``slowThreshold``.
+/// - swift-distributed-tracing: a span `larder.OPERATION` with the attributes `larder.store` and `larder.outcome`.
+public final class StoreMeter: Sendable {
+  /// The name under which operations are measured.
+  public let name: String
+
+  /// From how long on an operation is logged.
+  public let slowThreshold: Duration
+
+  private let time: MonotonicTime
+  private let logger: Logger?
+  private let tracer: (any Tracer)?
+  private let factory: any MetricsFactory
+  private let slowNanoseconds: UInt64
+  private let operations: [OperationMeter]
+  private let blocks = Mutex<[String: OperationMeter]>([:])
+
+  /// Makes a meter that has measured nothing.
+  ///
+  /// - Parameters:
+  ///   - name: The name under which operations are measured.
+  ///   - countsBytes: Whether operations say how many bytes they read or write; not unless said.
+  ///   - slowThreshold: From how long on an operation is logged; 100 ms unless given.
+  ///   - logger: Where slow operations are logged; a logger of the label `larder` unless given, `nil` for nowhere.
+  ///   - metrics: The backend of swift-metrics; the one that the process was bootstrapped with unless given.
+  ///   - tracer: The tracer; the one that the process was bootstrapped with unless given. A tracer that does nothing costs
+  ///     nothing.
+  ///   - clock: What measures; the system's monotonic clock, read directly, unless given.
+  public init(
+    name: String, countsBytes: Bool = false, slowThreshold: Duration = .milliseconds(100),
+    logger: Logger? = Logger(label: "larder"), metrics: any MetricsFactory = MetricsSystem.factory,
+    tracer: any Tracer = InstrumentationSystem.tracer, clock: (any Clock<Duration>)? = nil
+  ) {
+    self.name = name
+    self.slowThreshold = slowThreshold
+    self.logger = logger
+    self.tracer = tracer is NoOpTracer ? nil : tracer
+    factory = metrics
+    slowNanoseconds = slowThreshold.wholeNanoseconds
+    time = clock.map { MonotonicTime($0) } ?? MonotonicTime()
+    operations = MeteredOperation.allCases.map {
+      OperationMeter($0.operation.rawValue, store: name, countsBytes: countsBytes, factory: metrics)
+    }
+  }
+
+  // MARK: Blocks
+
+  /// Measures a block.
+  ///
+  /// - Parameters:
+  ///   - block: What the block is called in the report, in metrics and in logs. It should be one of few, and no key.
+  ///   - body: The block.
+  /// - Returns: What the block returns.
+  /// - Throws: What the block throws.
+  public func measure<Result, Failure: Error>(
+    _ block: String, _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    let run = begin(blockMeter(block))
+    do {
+      let result = try body()
+      end(run)
+      return result
+    } catch {
+      end(run, error: error)
+      throw error
+    }
+  }
+
+  /// Measures an asynchronous block; see ``measure(_:_:)``.
+  ///
+  /// - Parameters:
+  ///   - block: What the block is called in the report, in metrics and in logs. It should be one of few, and no key.
+  ///   - body: The block. It runs where the caller is.
+  /// - Returns: What the block returns.
+  /// - Throws: What the block throws.
+  public func measure<Result, Failure: Error>(
+    _ block: String, _ body: () async throws(Failure) -> Result
+  ) async throws(Failure) -> Result {
+    let run = begin(blockMeter(block))
+    do {
+      let result = try await body()
+      end(run)
+      return result
+    } catch {
+      end(run, error: error)
+      throw error
+    }
+  }
+
+  private func blockMeter(_ block: String) -> OperationMeter {
+    blocks.withLock { blocks in
+      if let meter = blocks[block] { return meter }
+      let meter = OperationMeter(block, store: name, countsBytes: false, factory: factory)
+      blocks[block] = meter
+      return meter
+    }
+  }
+
+  // MARK: Operations
+
+  /// An operation that goes on.
+  struct Run {
+    fileprivate let meter: OperationMeter
+    fileprivate let start: UInt64
+    fileprivate let span: (any Span)?
+  }
+
+  /// Measures an operation of a store.
+  ///
+  /// - Parameters:
+  ///   - operation: Which one.
+  ///   - bytes: How many bytes it has read or written, told by its result.
+  ///   - body: Does it.
+  func measure<Result>(
+    _ operation: MeteredOperation, bytes: (Result) -> Int = { _ in 0 }, _ body: () async throws -> Result
+  ) async throws -> Result {
+    let run = begin(operations[operation.rawValue])
+    do {
+      let result = try await withContext(of: run, body)
+      end(run, bytes: bytes(result))
+      return result
+    } catch {
+      end(run, error: error)
+      throw error
+    }
+  }
+
+  private func withContext<Result>(of run: Run, _ body: () async throws -> Result) async throws -> Result {
+    guard let span = run.span else { return try await body() }
+    return try await InstrumentationContext.$current.withValue(span.context) { try await body() }
+  }
+
+  private func begin(_ meter: OperationMeter) -> Run {
+    meter.begin()
+    let span = tracer.map { tracer in
+      let span = tracer.startSpan("larder.\(meter.name)", ofKind: .client)
+      span.attributes["larder.store"] = name
+      return span as any Span
+    }
+    return Run(meter: meter, start: time.now, span: span)
+  }
+
+  private func end(_ run: Run, error: (any Error)? = nil, bytes: Int = 0) {
+    let now = time.now
+    // A clock that is injected may go back.
+    let nanoseconds = now > run.start ? now - run.start : 0
+    let code = error.map(StoreMeter.code)
+    run.meter.end(nanoseconds: nanoseconds, error: code, bytes: bytes)
+    if let span = run.span {
+      span.attributes["larder.outcome"] = code ?? "success"
+      // Not the error itself: what the body of an update threw may hold values.
+      if code != nil { span.setStatus(SpanStatus(code: .error)) }
+      span.end()
+    }
+    if nanoseconds >= slowNanoseconds, let logger {
+      logger.warning(
+        "slow operation",
+        metadata: [
+          "store": "\(name)", "operation": "\(run.meter.name)", "outcome": "\(code ?? "success")",
+          "milliseconds": "\(nanoseconds / 1_000_000)",
+        ])
+    }
+  }
+
+  /// What an error is called in reports and metrics.
+  private static func code(of error: any Error) -> String {
+    switch error {
+    case let error as StoreError: error.code.rawValue
+    case is CancellationError: "cancelled"
+    default: "other"
+    }
+  }
+
+  // MARK: The report
+
+  /// What was measured so far.
+  public func report() -> MeterReport {
+    let blocks = blocks.withLock { $0.values.sorted { $0.name < $1.name } }
+    return MeterReport(store: name, operations: (operations + blocks).compactMap { $0.report() })
+  }
+}
+#endif

@@ -1,0 +1,178 @@
+#if Metrics
+public import Larder
+
+/// A decorator that measures every operation: how many, how long, which errors, how many bytes.
+///
+/// ```swift
+/// let store = try await LMDBStore<User>(path: "users").metered()
+/// …
+/// print(store.report())
+/// ```
+///
+/// It changes nothing of what the base does, and costs about a quarter of a microsecond for each operation. One outside a
+/// stack measures what callers see, another next to the store what reaches it: the difference is what the layers between
+/// have saved. What it measures is in ``StoreMeter``; several stores may share a meter.
+public struct MeteredStore<Base: DataStore>: DataStore {
+  /// What the base keeps.
+  public typealias Value = Base.Value
+
+  /// The store that does the work.
+  public let base: Base
+
+  /// What measures.
+  public let meter: StoreMeter
+
+  private let size: (@Sendable (Value) -> Int)?
+
+  /// Measures a store by a meter.
+  ///
+  /// - Parameters:
+  ///   - base: The store that does the work.
+  ///   - meter: What measures.
+  ///   - size: How many bytes a value has, for a meter that counts bytes; they are not counted unless it is given. It is called for
+  ///     every value that is read or written.
+  public init(_ base: Base, meter: StoreMeter, size: (@Sendable (Value) -> Int)? = nil) {
+    self.base = base
+    self.meter = meter
+    self.size = size
+  }
+
+  /// What was measured so far.
+  public func report() -> MeterReport {
+    meter.report()
+  }
+
+  /// What the base says of itself.
+  public var information: StoreInformation { base.information }
+
+  // MARK: Reading
+
+  /// Reads the value of one key; see `DataStore`.
+  public func value(forKey key: StoreKey) async throws -> Value? {
+    try await meter.measure(.value, bytes: { bytes(of: $0) }) { try await base.value(forKey: key) }
+  }
+
+  /// Reads the values of several keys as they are at one moment; see `DataStore`.
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
+    try await meter.measure(.values, bytes: { bytes(of: $0) }) { try await base.values(forKeys: keys) }
+  }
+
+  /// Reads the first entries of a range; see `DataStore`.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
+    try await meter.measure(.entries, bytes: { bytes(of: $0) }) {
+      try await base.entries(in: range, limit: limit, order: order)
+    }
+  }
+
+  /// Reads the first keys of a range; see `DataStore`.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try await meter.measure(.keys) { try await base.keys(in: range, limit: limit, order: order) }
+  }
+
+  /// Counts the entries of a range; see `DataStore`.
+  public func count(in range: KeyRange) async throws -> Int {
+    try await meter.measure(.count) { try await base.count(in: range) }
+  }
+
+  // MARK: Writing
+
+  /// Makes several changes, all or none of them; see `DataStore`.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try await meter.measure(.apply, bytes: { bytes(of: changes) }) { try await base.apply(changes) }
+  }
+
+  /// Reads, changes and writes back the values of some keys as one step; see `DataStore`.
+  ///
+  /// The bytes that are counted are those left in the slots.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    guard let size else { return try await meter.measure(.update) { try await base.update(keys, body) } }
+    let (result, _) = try await meter.measure(.update, bytes: { $0.1 }) {
+      try await base.update(keys) { slots in
+        let result = try body(&slots)
+        return (result, slots.reduce(0) { $0 + ($1.map(size) ?? 0) })
+      }
+    }
+    return result
+  }
+
+  /// Makes everything written before durable; see `DataStore`.
+  public func synchronize() async throws {
+    try await meter.measure(.synchronize) { try await base.synchronize() }
+  }
+
+  /// Closes the base; what was measured stays.
+  public func close() async throws {
+    try await meter.measure(.close) { try await base.close() }
+  }
+
+  // MARK: Bytes
+
+  private func bytes(of value: Value?) -> Int {
+    guard let size, let value else { return 0 }
+    return size(value)
+  }
+
+  private func bytes(of values: [Value?]) -> Int {
+    guard let size else { return 0 }
+    return values.reduce(0) { $0 + ($1.map(size) ?? 0) }
+  }
+
+  private func bytes(of entries: [StoreEntry<Value>]) -> Int {
+    guard let size else { return 0 }
+    return entries.reduce(0) { $0 + size($1.value) }
+  }
+
+  private func bytes(of changes: ChangeBatch<Value>) -> Int {
+    guard let size else { return 0 }
+    return changes.changes.reduce(0) { sum, change in
+      if case .set(_, let value) = change { sum + size(value) } else { sum }
+    }
+  }
+}
+
+extension MeteredStore: CustomStringConvertible {
+  /// The base, in brackets.
+  public var description: String { "MeteredStore[\(base)]" }
+}
+
+extension MeteredStore: ExpirableStore where Base: ExpirableStore {
+  /// Gives an entry a new lifetime; see ``ExpirableStore/touch(_:lifetime:)``.
+  @discardableResult
+  public func touch(_ key: StoreKey, lifetime: Lifetime?) async throws -> Bool {
+    try await meter.measure(.touch) { try await base.touch(key, lifetime: lifetime) }
+  }
+
+  /// Tells how long an entry has still to live; see ``ExpirableStore/remainingTime(forKey:)``.
+  public func remainingTime(forKey key: StoreKey) async throws -> Lifetime? {
+    try await meter.measure(.remainingTime) { try await base.remainingTime(forKey: key) }
+  }
+
+  /// Removes entries that have expired; see ``ExpirableStore/purgeExpired(limit:)``.
+  @discardableResult
+  public func purgeExpired(limit: Int) async throws -> Int {
+    try await meter.measure(.purgeExpired) { try await base.purgeExpired(limit: limit) }
+  }
+}
+
+extension MeteredStore: InvalidatableStore where Base: InvalidatableStore {
+  /// Lets the base forget its copy of one key; see ``InvalidatableStore/invalidate(_:)``.
+  public func invalidate(_ key: StoreKey) throws {
+    try base.invalidate(key)
+  }
+
+  /// Lets the base forget all copies; see ``InvalidatableStore/invalidateAll()``.
+  public func invalidateAll() throws {
+    try base.invalidateAll()
+  }
+}
+
+extension MeteredStore: FlushableStore where Base: FlushableStore {
+  /// Waits until everything accepted has been written; see ``FlushableStore/flush()``.
+  public func flush() async throws {
+    try await meter.measure(.flush) { try await base.flush() }
+  }
+}
+#endif

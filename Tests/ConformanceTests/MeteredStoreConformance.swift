@@ -1,0 +1,14 @@
+import Larder
+import LarderMetrics
+import LarderTesting
+import Testing
+
+@Suite struct MeteredStoreConformance {
+  static let memory = ConformanceSuite(named: "MeteredStore of MemoryStore", lacking: .persistence) { _ in
+    MemoryStore<SampleValue?>().metered(size: { _ in 1 })
+  }
+
+  @Test(arguments: memory.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+}

@@ -1,0 +1,47 @@
+#if Metrics
+import Foundation
+import Larder
+import LarderMetrics
+import TestSupport
+import Testing
+
+/// The pieces of Swift in the guide `Docs/Metrics.md`: they stand there as they stand here, and do what it says.
+@Suite struct MetricsGuideTests {
+  private let data = Data("[\"Ada\"]".utf8)
+
+  private func fetch() async throws -> Int { 42 }
+
+  @Test func storesAndBlocks() async throws {
+    let backend = MemoryStore<String>().metered(as: "backend")
+    let store = backend.metered(as: "store")
+
+    try await store.setValue("Ada", forKey: "user:1")
+    _ = try await store.value(forKey: "user:1")
+
+    print(store.report())
+    print(backend.report())
+    if let reads = store.report()["value"] {
+      print(reads.count, reads.errorCount, reads.percentile99)
+    }
+    let json = try store.report().json()
+    #expect(json.contains("\"name\":\"value\""))
+    #expect(store.report()["value"]?.count == 1)
+    #expect(backend.report()["value"]?.count == 1)
+
+    let photos = MemoryStore<[UInt8]>().metered(as: "photos", size: { $0.count })
+    try await photos.setValue([1, 2, 3], forKey: "7")
+    #expect(photos.report()["apply"]?.bytes == 3)
+
+    let names = try store.meter.measure("decode") { try JSONDecoder().decode([String].self, from: data) }
+    let answer = try await store.meter.measure("fetch") { try await fetch() }
+    #expect(names == ["Ada"] && answer == 42)
+    #expect(store.report().operations.map(\.name) == ["value", "apply", "decode", "fetch"])
+  }
+
+  @Test func theGuideShowsThisCode() throws {
+    let guide = try Guide("Docs/Metrics.md")
+    #expect(guide.pieces.count == 4)
+    #expect(try guide.piecesMissing() == [])
+  }
+}
+#endif
