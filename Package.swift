@@ -19,6 +19,7 @@ let package = Package(
     .library(name: "LarderJSON", targets: ["LarderJSON"]),
     .library(name: "LarderLMDB", targets: ["LarderLMDB"]),
     .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
+    .library(name: "LarderCache", targets: ["LarderCache"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
   traits: [
@@ -38,6 +39,7 @@ let package = Package(
       ],
       path: "Modules/Stores/LarderLMDB"),
     .target(name: "LarderCBOR", dependencies: ["Larder"], path: "Modules/Codecs/LarderCBOR"),
+    .target(name: "LarderCache", dependencies: ["Larder"], path: "Modules/Decorators/LarderCache"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
 
     .target(name: "TestSupport", dependencies: ["Larder"], path: "Tests/TestSupport"),
@@ -54,6 +56,8 @@ let package = Package(
         .target(name: "CLMDB", condition: .when(traits: ["LMDB"])),
       ]),
     .testTarget(name: "LarderCBORTests", dependencies: ["LarderCBOR", "LarderTesting"]),
+    .testTarget(
+      name: "LarderCacheTests", dependencies: ["LarderCache", "LarderTesting", "TestSupport", "ThreadSanitizerMutex"]),
     .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),
     .testTarget(
       name: "ConformanceTests",
