@@ -1,0 +1,14 @@
+/// What the cache of a ``CachedStore`` knows of a key.
+struct CachedCopy<Value: Sendable>: Sendable {
+  /// The value, or `nil` where the base does not have the key.
+  let value: Value?
+
+  /// What it costs.
+  let cost: Int
+
+  /// When it was made, by the clock of the store; zero where nobody asks.
+  let time: Duration
+
+  /// Tells it from every other copy of the key, also from an equal one that was put in its place.
+  let stamp: UInt64
+}
