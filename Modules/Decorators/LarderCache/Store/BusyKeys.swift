@@ -251,6 +251,7 @@ struct BusyKeys<Load> {
 
 extension BusyKeys: Sendable where Load: Sendable {}
 extension BusyKeys.State: Sendable where Load: Sendable {}
+extension BusyKeys.Reading: Sendable where Load: Sendable {}
 
 // Equal states have the same future, by which a model check recognizes those that it has seen.
 extension BusyKeys: Equatable where Load: Equatable {}

@@ -9,6 +9,6 @@ struct CachedCopy<Value: Sendable>: Sendable {
   /// When it was made, by the clock of the store; zero where nobody asks.
   let time: Duration
 
-  /// Tells it from every other copy of the key, also from an equal one that was put in its place.
-  let stamp: UInt64
+  /// Tells it from every other copy of the key that is in the cache at another time, also from an equal one.
+  var stamp: UInt64 = 0
 }

@@ -9,7 +9,7 @@ extension CachedStore: InvalidatableStore {
   /// - Parameter key: The key.
   /// - Throws: `StoreError`: `invalidKey`; `closed`.
   public func invalidate(_ key: StoreKey) throws {
-    try information.check(key, for: .invalidate)
+    try ownInformation.check(key, for: .invalidate)
     try checkOpen(for: .invalidate)
     forget(key)
   }
@@ -18,7 +18,7 @@ extension CachedStore: InvalidatableStore {
   ///
   /// - Throws: `StoreError`: `closed`.
   public func invalidateAll() throws {
-    try checkOpen(for: .invalidate)
+    try checkOpen(for: .invalidateAll)
     for shard in shards { shard.withLock { $0.busy.invalidateAll() } }
     copies.removeAll()
   }
@@ -34,7 +34,7 @@ extension CachedStore: ExpirableStore where Base: ExpirableStore {
   /// Gives an entry a new lifetime in the base, and forgets its copy; see `ExpirableStore`.
   @discardableResult
   public func touch(_ key: StoreKey, lifetime: Lifetime?) async throws -> Bool {
-    try information.check(key, for: .touch)
+    try ownInformation.check(key, for: .touch)
     return try await writing([key], [], .touch) { (try await base.touch(key, lifetime: lifetime), nil) }
   }
 

@@ -1,4 +1,5 @@
 public import Larder
+import Synchronization
 
 extension CachedStore {
   /// Reads the value of one key; see `DataStore`.
@@ -22,7 +23,7 @@ extension CachedStore {
     try checkOpen(for: .value)
     if policy != .reload, let copy = usableCopy(of: key, policy) { return copy.value }
     guard policy != .cacheOnly else {
-      try information.check(key, for: .value)
+      try ownInformation.check(key, for: .value)
       return nil
     }
     return try await load(key, isReload: policy == .reload)
@@ -51,10 +52,10 @@ extension CachedStore {
     try checkOpen(for: .values)
     let found = keys.map { policy == .reload ? nil : usableCopy(of: $0, policy) }
     if policy == .cacheOnly {
-      try information.check(keys, for: .values)
+      try ownInformation.check(keys, for: .values)
       return zip(keys, found).map { key, copy in copy.flatMap { isStillThere($0, key) ? $0.value : nil } }
     }
-    if !found.contains(where: { $0 == nil }), areStillThere(found, keys) { return found.map { $0?.value ?? nil } }
+    if !found.contains(where: { $0 == nil }), areStillThere(found, keys) { return found.map { $0?.value } }
     return try await running(.values) { try await load(keys, found, isReload: policy == .reload) }
   }
 
@@ -69,10 +70,10 @@ extension CachedStore {
       for entry in entries {
         let index = shardIndex(of: entry.key)
         guard let scan = scans[index], copies.peekValue(forKey: entry.key) == nil else { continue }
-        let cost = cost(of: entry.value, forKey: entry.key)
+        let copy = makeCopy(of: entry.value, forKey: entry.key)
         LateRelease.after {
           shards[index].withLock { state in
-            if state.busy.allows(scan) { keep(entry.value, cost: cost, forKey: entry.key, in: &state) }
+            if state.busy.allows(scan) { keep(copy, forKey: entry.key, in: &state) }
           }
         }
       }
@@ -122,31 +123,16 @@ extension CachedStore {
 
   // MARK: Loading one key
 
-  /// What a reader who found no copy does.
-  private enum Loading: Sendable {
-    case direct
-    case joining(SharedLoad<Value>)
-    case leading(BusyKeys<SharedLoad<Value>>.Fill, SharedLoad<Value>)
-
-    init(_ reading: BusyKeys<SharedLoad<Value>>.Reading) {
-      switch reading {
-      case .direct: self = .direct
-      case .joining(let load): self = .joining(load)
-      case .leading(let fill, let load): self = .leading(fill, load)
-      }
-    }
-  }
-
   private func load(_ key: StoreKey, isReload: Bool) async throws -> Value? {
     if isReload { counters.reloads.add(1, ordering: .relaxed) }
     // Noted before it is known whether there will be a load: one that leads must not be left without it.
-    guard operations.begin() else { throw information.closedError(for: .value) }
-    let loading = shard(of: key).withLock { state in
-      let makeLoad = { SharedLoad<Value>() }
-      return Loading(
-        isReload ? state.busy.beginReloading(key, makeLoad: makeLoad) : state.busy.beginReading(key, makeLoad: makeLoad))
+    guard operations.begin() else { throw ownInformation.closedError(for: .value) }
+    let reading = shard(of: key).withLock { state in
+      isReload
+        ? state.busy.beginReloading(key, makeLoad: SharedLoad.init)
+        : state.busy.beginReading(key, makeLoad: SharedLoad.init)
     }
-    switch loading {
+    switch reading {
     case .direct:
       defer { operations.end() }
       return try await loadDirectly(key)
@@ -174,10 +160,8 @@ extension CachedStore {
   /// Loads a key anew behind a reader, unless it is being loaded or written.
   private func refresh(_ key: StoreKey) {
     guard operations.begin() else { return }
-    let begun = shard(of: key).withLock { state in
-      state.busy.beginRefreshing(key) { SharedLoad<Value>() }.map { Loading.leading($0.fill, $0.load) }
-    }
-    guard case .leading(let fill, let load) = begun else { return operations.end() }
+    let begun = shard(of: key).withLock { $0.busy.beginRefreshing(key, makeLoad: SharedLoad.init) }
+    guard let (fill, load) = begun else { return operations.end() }
     start(load, fill, looksAgain: false)
   }
 
@@ -207,10 +191,10 @@ extension CachedStore {
 
   /// Ends a base read, and keeps what it found where it may.
   private func end(_ fill: BusyKeys<SharedLoad<Value>>.Fill, keeping value: Value?) {
-    let cost = cost(of: value, forKey: fill.key)
+    let copy = makeCopy(of: value, forKey: fill.key)
     LateRelease.after {
       shard(of: fill.key).withLock { state in
-        if state.busy.end(fill) { keep(value, cost: cost, forKey: fill.key, in: &state) }
+        if state.busy.end(fill) { keep(copy, forKey: fill.key, in: &state) }
       }
     }
   }

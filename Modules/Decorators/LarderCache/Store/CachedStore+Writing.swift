@@ -6,7 +6,7 @@ extension CachedStore {
   ///
   /// What they leave is kept in the cache.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
-    try information.check(changes)
+    try ownInformation.check(changes)
     let written = WrittenKeys(changes)
     try await writing(written.keys, written.ranges, .apply) {
       try await base.apply(changes)
@@ -21,7 +21,7 @@ extension CachedStore {
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
-    try information.check(updateOf: keys)
+    try ownInformation.check(updateOf: keys)
     // Every run is held on to until the end: values of one that does not count must not be released in the midst of the
     // next, inside the base.
     let runs = RecordedSlots<Value>()
@@ -63,8 +63,6 @@ extension CachedStore {
 
   // MARK: Making keys busy
 
-  private typealias Keys = BusyKeys<SharedLoad<Value>>
-
   /// The part of a write that touches one shard.
   private struct ShardWrite: Sendable {
     let shard: Int
@@ -102,19 +100,18 @@ extension CachedStore {
 
   /// Ends a write, and keeps what it wrote where it may.
   private func end(_ writes: [ShardWrite], _ keys: [StoreKey], keeping values: [Value?]?) {
-    let costs = values.map { zip(keys, $0).map { key, value in cost(of: value, forKey: key) } }
+    let copies = values.map { zip(keys, $0).map { key, value in makeCopy(of: value, forKey: key) } }
     for write in writes {
       LateRelease.after {
         shards[write.shard].withLock { state in
-          for (place, keyWrite) in zip(write.places, write.keys) {
-            let mayKeep = state.busy.end(keyWrite)
-            guard mayKeep, let values, let costs else { continue }
-            keep(values[place], cost: costs[place], forKey: keys[place], in: &state)
+          for (place, keyWrite) in zip(write.places, write.keys) where state.busy.end(keyWrite) {
+            if let copies { keep(copies[place], forKey: keys[place], in: &state) }
           }
           for rangeWrite in write.ranges { state.busy.end(rangeWrite) }
         }
       }
     }
-    withExtendedLifetime(values) {}
+    // What the cache refuses is released here, not under the lock.
+    withExtendedLifetime(copies) {}
   }
 }

@@ -42,6 +42,9 @@ public final class CachedStore<Base: DataStore>: DataStore {
   /// The loads, the reads of several keys and the writes, for which closing waits.
   let operations = RunningOperations()
 
+  /// What ``information`` says without the maintenance, taken once: each operation checks its arguments by it.
+  let ownInformation: StoreInformation
+
   private let isClosing = Atomic(false)
   private let now: @Sendable () -> Duration
 
@@ -57,6 +60,9 @@ public final class CachedStore<Base: DataStore>: DataStore {
   ) {
     self.base = base
     self.options = options
+    var information = base.information
+    information.maintenance = nil
+    ownInformation = information
     lifetime = CopyLifetime(options)
     now = CachedStore.elapsedTime(of: clock)
     shards = (0..<CachedStore.shardCount).map { _ in CacheShard() }
@@ -95,33 +101,29 @@ public final class CachedStore<Base: DataStore>: DataStore {
 
   // MARK: Copies
 
-  /// Makes a copy of what the base has under a key.
+  /// Makes a copy of what the base has under a key; what that costs is asked here, without any lock.
   ///
   /// - Parameters:
   ///   - value: The value; `nil` where the key is missing.
   ///   - key: The key.
-  ///   - shard: The state of its shard.
   /// - Returns: The copy, or `nil` where it is not to be remembered that a key is missing.
-  func makeCopy(of value: Value?, cost: Int, in state: inout CacheShard<Value>.State) -> CachedCopy<Value>? {
+  func makeCopy(of value: Value?, forKey key: StoreKey) -> CachedCopy<Value>? {
     guard value != nil || options.missingLifetime != nil else { return nil }
-    return CachedCopy(value: value, cost: cost, time: lifetime.matters ? now() : .zero, stamp: state.nextStamp())
+    var cost = 1
+    if let value, let costOfValue = options.cost { cost = max(0, costOfValue(key, value)) }
+    return CachedCopy(value: value, cost: cost, time: lifetime.matters ? now() : .zero)
   }
 
-  /// What a copy of a value will cost; the closure of the user is called without any lock.
-  func cost(of value: Value?, forKey key: StoreKey) -> Int {
-    guard let value, let cost = options.cost else { return 1 }
-    return max(0, cost(key, value))
-  }
-
-  /// Puts in the cache what the base has under a key, or removes what is there if that is to be known of no key.
+  /// Puts the copy of a key in the cache, in place of another, or removes the other where there is none.
   ///
-  /// It is called under the lock of the shard, inside ``LateRelease``.
-  func keep(_ value: Value?, cost: Int, forKey key: StoreKey, in state: inout CacheShard<Value>.State) {
-    if let copy = makeCopy(of: value, cost: cost, in: &state) {
-      copies.setValue(copy, forKey: key)
-    } else {
+  /// It is called under the lock of the shard, inside ``LateRelease/after(_:)``.
+  func keep(_ copy: CachedCopy<Value>?, forKey key: StoreKey, in state: inout CacheShard<Value>.State) {
+    guard var copy else {
       copies.removeValue(forKey: key)
+      return
     }
+    copy.stamp = state.nextStamp()
+    copies.setValue(copy, forKey: key)
   }
 
   /// What a reader is to do with a copy.
@@ -147,12 +149,12 @@ public final class CachedStore<Base: DataStore>: DataStore {
 
   /// Throws the error of a closed store once closing has begun.
   func checkOpen(for operation: StoreOperation) throws {
-    if isClosing.load(ordering: .acquiring) { throw information.closedError(for: operation) }
+    if isClosing.load(ordering: .acquiring) { throw ownInformation.closedError(for: operation) }
   }
 
   /// Runs an operation for which closing waits.
   func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    guard operations.begin() else { throw information.closedError(for: operation) }
+    guard operations.begin() else { throw ownInformation.closedError(for: operation) }
     defer { operations.end() }
     return try await body()
   }
