@@ -61,7 +61,7 @@ let package = Package(
     .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),
     .testTarget(
       name: "ConformanceTests",
-      dependencies: ["LarderTesting", "LarderCBOR", "LarderJSON", "LarderLMDB", "LarderFiles"]),
+      dependencies: ["LarderTesting", "LarderCBOR", "LarderJSON", "LarderLMDB", "LarderCache", "LarderFiles"]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -1,8 +1,9 @@
 import Larder
-import LarderCache
 import LarderTesting
 import TestSupport
 import Testing
+
+@testable import LarderCache
 
 /// Each race that caches in front of stores are known to lose.
 @Suite(.timeLimit(.minutes(1))) struct CachedStoreRaceTests {
@@ -196,7 +197,10 @@ import Testing
     base.schedule(.error(.ioFailed, moment), on: .apply)
     await expectStoreError(.ioFailed) { try await store.setValue(2, forKey: "a") }
     #expect(try await cached == nil)
-    #expect(try await store.value(forKey: "a") == memory.value(forKey: "a"))
+    let value = try memory.value(forKey: "a")
+    #expect(try await store.value(forKey: "a") == value)
+    // The write is over, so what was read is kept.
+    #expect(try await cached == value)
   }
 
   @Test(arguments: [StoreFault.Moment.before, .after]) func aFailedRemovalLeavesAMissAndNoStaleHit(
@@ -318,15 +322,9 @@ import Testing
     try await base.waitForSuspended()
     try await store.setValue(2, forKey: "a")
     base.resume()
-    try await store.close()
-    #expect(try memoryAfterClosing() == nil)
+    while !(store.shards.allSatisfy { $0.withLock { $0.busy.isIdle } }) { await Task.yield() }
+    #expect(try await store.value(forKey: "a") == 2)
     #expect(store.statistics.loads == 1)
-  }
-
-  /// Nothing: the memory store was closed with the one in front of it.
-  private func memoryAfterClosing() throws -> Int? {
-    expectStoreError(.closed) { try memory.value(forKey: "a") }
-    return nil
   }
 
   // MARK: Waiting

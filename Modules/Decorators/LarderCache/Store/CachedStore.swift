@@ -69,7 +69,8 @@ public final class CachedStore<Base: DataStore>: DataStore {
     var expiry = options.expiry
     if let afterWrite = expiry.afterWrite { expiry.afterWrite = afterWrite + options.staleLifetime }
     copies = MemoryCache(
-      entryLimit: options.entryLimit, costLimit: options.costLimit, policy: options.policy, expiry: expiry, clock: clock,
+      entryLimit: options.entryLimit, costLimit: options.costLimit, policy: options.policy, expiry: expiry,
+      clock: clock,
       trimsUnderMemoryPressure: options.trimsUnderMemoryPressure, cost: { _, copy in copy.cost },
       onRemoval: { _, copy, _ in LateRelease.keep(copy) })
   }
