@@ -1,7 +1,10 @@
 /// What the cache of a ``CachedStore`` knows of a key.
-struct CachedCopy<Value: Sendable>: Sendable {
+///
+/// It does not tell the type of the value, and neither does anything else beside the store itself: so all of it is compiled
+/// once, for the types that it has, whatever the store is of.
+struct CachedCopy: Sendable {
   /// The value, or `nil` where the base does not have the key.
-  let value: Value?
+  let value: (any CachedValue)?
 
   /// What it costs.
   let cost: Int

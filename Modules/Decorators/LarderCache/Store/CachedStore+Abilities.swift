@@ -11,7 +11,7 @@ extension CachedStore: InvalidatableStore {
   public func invalidate(_ key: StoreKey) throws {
     try ownInformation.check(key, for: .invalidate)
     try checkOpen(for: .invalidate)
-    forget(key)
+    cache.invalidate(key)
   }
 
   /// Forgets all copies; see ``invalidate(_:)``.
@@ -19,13 +19,7 @@ extension CachedStore: InvalidatableStore {
   /// - Throws: `StoreError`: `closed`.
   public func invalidateAll() throws {
     try checkOpen(for: .invalidateAll)
-    for shard in shards { shard.withLock { $0.busy.invalidateAll() } }
-    copies.removeAll()
-  }
-
-  private func forget(_ key: StoreKey) {
-    shard(of: key).withLock { $0.busy.invalidate(key) }
-    copies.removeValue(forKey: key)
+    cache.invalidateAll()
   }
 }
 
@@ -42,7 +36,7 @@ extension CachedStore: ExpirableStore where Base: ExpirableStore {
   /// `ExpirableStore`.
   public func remainingTime(forKey key: StoreKey) async throws -> Lifetime? {
     let time = try await base.remainingTime(forKey: key)
-    if time == nil { forget(key) }
+    if time == nil { cache.invalidate(key) }
     return time
   }
 

@@ -21,12 +21,12 @@ extension CachedStore {
   /// - Throws: As `DataStore`; `CancellationError` where the task is cancelled while it waits for the base.
   public func value(forKey key: StoreKey, policy: LoadPolicy) async throws -> Value? {
     try checkOpen(for: .value)
-    if policy != .reload, let copy = usableCopy(of: key, policy) { return copy.value }
+    if policy != .reload, let copy = usableCopy(of: key, policy) { return copy.value.map(value) }
     guard policy != .cacheOnly else {
       try ownInformation.check(key, for: .value)
       return nil
     }
-    return try await load(key, isReload: policy == .reload)
+    return try await load(key, isReload: policy == .reload).map(value)
   }
 
   /// Reads the values of several keys as they are at one moment; see `DataStore`.
@@ -53,9 +53,11 @@ extension CachedStore {
     let found = keys.map { policy == .reload ? nil : usableCopy(of: $0, policy) }
     if policy == .cacheOnly {
       try ownInformation.check(keys, for: .values)
-      return zip(keys, found).map { key, copy in copy.flatMap { isStillThere($0, key) ? $0.value : nil } }
+      return zip(keys, found).map { key, copy in
+        copy.flatMap { cache.isStillThere($0, key) ? $0.value : nil }.map(value)
+      }
     }
-    if !found.contains(where: { $0 == nil }), areStillThere(found, keys) { return found.map { $0?.value } }
+    if !found.contains(where: { $0 == nil }), areStillThere(found, keys) { return found.map { $0?.value.map(value) } }
     return try await running(.values) { try await load(keys, found, isReload: policy == .reload) }
   }
 
@@ -65,17 +67,10 @@ extension CachedStore {
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     guard options.keepsScannedEntries else { return try await base.entries(in: range, limit: limit, order: order) }
     return try await running(.entries) {
-      let scans = shards.map { shard in shard.withLock { $0.busy.beginScan() } }
+      let scans = cache.beginScan()
       let entries = try await base.entries(in: range, limit: limit, order: order)
       for entry in entries {
-        let index = shardIndex(of: entry.key)
-        guard let scan = scans[index], copies.peekValue(forKey: entry.key) == nil else { continue }
-        let copy = makeCopy(of: entry.value, forKey: entry.key)
-        LateRelease.after {
-          shards[index].withLock { state in
-            if state.busy.allows(scan) { keep(copy, forKey: entry.key, in: &state) }
-          }
-        }
+        cache.keep(makeCopy(of: box(entry.value), forKey: entry.key), forKey: entry.key, of: scans)
       }
       return entries
     }
@@ -94,51 +89,29 @@ extension CachedStore {
   // MARK: Copies
 
   /// The copy of a key, where the policy allows to use it; one that is due is loaded anew behind.
-  private func usableCopy(of key: StoreKey, _ policy: LoadPolicy) -> CachedCopy<Value>? {
-    guard let copy = copies.value(forKey: key) else { return nil }
-    switch stage(of: copy) {
-    case .fresh:
-      return copy
-    case .due:
-      if policy != .cacheOnly { refresh(key) }
-      return copy
-    case .old where policy == .staleWhileRevalidate:
-      refresh(key)
-      return copy
-    case .old, .over:
-      counters.passedOver.add(1, ordering: .relaxed)
-      return nil
-    }
+  private func usableCopy(of key: StoreKey, _ policy: LoadPolicy) -> CachedCopy? {
+    guard let (copy, isDue) = cache.copy(of: key, allowsOld: policy == .staleWhileRevalidate) else { return nil }
+    if isDue && policy != .cacheOnly { refresh(key) }
+    return copy
   }
 
-  /// Whether a copy has been in the cache without a break: then the base has had that value all the time.
-  private func isStillThere(_ copy: CachedCopy<Value>, _ key: StoreKey) -> Bool {
-    copies.peekValue(forKey: key)?.stamp == copy.stamp
-  }
-
-  private func areStillThere(_ found: [CachedCopy<Value>?], _ keys: [StoreKey]) -> Bool {
+  private func areStillThere(_ found: [CachedCopy?], _ keys: [StoreKey]) -> Bool {
     // A copy that stands alone is of one moment anyway.
-    keys.count == 1 || zip(keys, found).allSatisfy { key, copy in copy.map { isStillThere($0, key) } ?? true }
+    keys.count == 1 || zip(keys, found).allSatisfy { key, copy in copy.map { cache.isStillThere($0, key) } ?? true }
   }
 
   // MARK: Loading one key
 
-  private func load(_ key: StoreKey, isReload: Bool) async throws -> Value? {
-    if isReload { counters.reloads.add(1, ordering: .relaxed) }
+  private func load(_ key: StoreKey, isReload: Bool) async throws -> (any CachedValue)? {
     // Noted before it is known whether there will be a load: one that leads must not be left without it.
     guard operations.begin() else { throw ownInformation.closedError(for: .value) }
-    let reading = shard(of: key).withLock { state in
-      isReload
-        ? state.busy.beginReloading(key, makeLoad: SharedLoad.init)
-        : state.busy.beginReading(key, makeLoad: SharedLoad.init)
-    }
-    switch reading {
+    switch isReload ? cache.beginReloading(key) : cache.beginReading(key) {
     case .direct:
       defer { operations.end() }
-      return try await loadDirectly(key)
+      return try await readBase(key)
     case .joining(let load):
       operations.end()
-      counters.sharedLoads.add(1, ordering: .relaxed)
+      cache.counters.sharedLoads.add(1, ordering: .relaxed)
       return try await load.value()
     case .leading(let fill, let load):
       start(load, fill, looksAgain: !isReload)
@@ -146,13 +119,12 @@ extension CachedStore {
     }
   }
 
-  /// Reads a key that is busy.
-  private func loadDirectly(_ key: StoreKey) async throws -> Value? {
-    counters.loads.add(1, ordering: .relaxed)
+  private func readBase(_ key: StoreKey) async throws -> (any CachedValue)? {
+    cache.counters.loads.add(1, ordering: .relaxed)
     do {
-      return try await base.value(forKey: key)
+      return try await base.value(forKey: key).map(box)
     } catch {
-      counters.loadFailures.add(1, ordering: .relaxed)
+      cache.counters.loadFailures.add(1, ordering: .relaxed)
       throw error
     }
   }
@@ -160,80 +132,61 @@ extension CachedStore {
   /// Loads a key anew behind a reader, unless it is being loaded or written.
   private func refresh(_ key: StoreKey) {
     guard operations.begin() else { return }
-    let begun = shard(of: key).withLock { $0.busy.beginRefreshing(key, makeLoad: SharedLoad.init) }
-    guard let (fill, load) = begun else { return operations.end() }
+    guard let (fill, load) = cache.beginRefreshing(key) else { return operations.end() }
     start(load, fill, looksAgain: false)
   }
 
   /// Starts a load, which ends what was noted in ``operations``.
-  private func start(_ load: SharedLoad<Value>, _ fill: BusyKeys<SharedLoad<Value>>.Fill, looksAgain: Bool) {
+  private func start(_ load: SharedLoad, _ fill: CopyCache.Keys.Fill, looksAgain: Bool) {
     startImmediately { [self] in
       defer { operations.end() }
-      // Another load may have ended after its reader asked the cache and before it began this one. The copy is good for
-      // all who join: the load began after the last write, and the copy is there after that.
-      if looksAgain, let copy = copies.peekValue(forKey: fill.key), stage(of: copy) != .over, stage(of: copy) != .old {
-        counters.foundLate.add(1, ordering: .relaxed)
-        _ = shard(of: fill.key).withLock { $0.busy.end(fill) }
+      // Another load may have ended after its reader asked the cache and before it began this one.
+      if looksAgain, let copy = cache.copyFoundLate(of: fill.key) {
+        cache.end(fill)
         return load.finish(.success(copy.value))
       }
-      counters.loads.add(1, ordering: .relaxed)
       do {
-        let value = try await base.value(forKey: fill.key)
-        end(fill, keeping: value)
-        load.finish(.success(value))
+        let box = try await readBase(fill.key)
+        cache.end(fill, keeping: makeCopy(of: box, forKey: fill.key))
+        load.finish(.success(box))
       } catch {
-        counters.loadFailures.add(1, ordering: .relaxed)
-        _ = shard(of: fill.key).withLock { $0.busy.end(fill) }
+        cache.end(fill)
         load.finish(.failure(error))
-      }
-    }
-  }
-
-  /// Ends a base read, and keeps what it found where it may.
-  private func end(_ fill: BusyKeys<SharedLoad<Value>>.Fill, keeping value: Value?) {
-    let copy = makeCopy(of: value, forKey: fill.key)
-    LateRelease.after {
-      shard(of: fill.key).withLock { state in
-        if state.busy.end(fill) { keep(copy, forKey: fill.key, in: &state) }
       }
     }
   }
 
   // MARK: Loading several keys
 
-  private func load(_ keys: [StoreKey], _ found: [CachedCopy<Value>?], isReload: Bool) async throws -> [Value?] {
+  private func load(_ keys: [StoreKey], _ found: [CachedCopy?], isReload: Bool) async throws -> [Value?] {
     var places: [StoreKey: Int] = [:]
     var missing: [StoreKey] = []
     for (key, copy) in zip(keys, found) where copy == nil && places[key] == nil {
       places[key] = missing.count
       missing.append(key)
     }
-    if isReload { counters.reloads.add(keys.count, ordering: .relaxed) }
-    let fills = missing.map { key in
-      shard(of: key).withLock { state in
-        if isReload { state.busy.invalidate(key) }
-        return state.busy.beginFill(of: key)
-      }
-    }
-    counters.loads.add(1, ordering: .relaxed)
+    if isReload { cache.counters.reloads.add(keys.count, ordering: .relaxed) }
+    let fills = missing.map { cache.beginFill(of: $0, isReload: isReload) }
+    cache.counters.loads.add(1, ordering: .relaxed)
     do {
-      var values: [Value?] = []
-      // Where all were found one of them has changed since.
-      let loaded = missing.isEmpty ? [] : try await base.values(forKeys: missing)
+      var boxes: [(any CachedValue)?] = []
+      let loaded = missing.isEmpty ? [] : try await base.values(forKeys: missing).map { $0.map(box) }
+      // Where nothing is missing, one of those that were found has changed since.
       if !missing.isEmpty && areStillThere(found, keys) {
-        values = zip(keys, found).map { key, copy in copy?.value ?? places[key].flatMap { loaded[$0] } }
+        boxes = zip(keys, found).map { key, copy in copy?.value ?? places[key].flatMap { loaded[$0] } }
       } else {
-        counters.passedOver.add(found.count { $0 != nil }, ordering: .relaxed)
-        values = try await base.values(forKeys: keys)
+        cache.counters.passedOver.add(found.count { $0 != nil }, ordering: .relaxed)
+        boxes = try await base.values(forKeys: keys).map { $0.map(box) }
       }
-      for (fill, key) in zip(fills, missing) {
-        guard let fill, let index = keys.firstIndex(of: key) else { continue }
-        end(fill, keeping: values[index])
+      for (key, box) in zip(keys, boxes) {
+        // A key that stands twice has one fill.
+        guard let place = places.removeValue(forKey: key), let fill = fills[place] else { continue }
+        cache.end(fill, keeping: makeCopy(of: box, forKey: key))
       }
-      return values
+      return boxes.map { $0.map(value) }
     } catch {
-      counters.loadFailures.add(1, ordering: .relaxed)
-      for case let fill? in fills { _ = shard(of: fill.key).withLock { $0.busy.end(fill) } }
+      cache.counters.loadFailures.add(1, ordering: .relaxed)
+      for case let fill? in fills { cache.end(fill) }
       throw error
     }
   }

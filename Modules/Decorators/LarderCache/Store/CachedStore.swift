@@ -30,14 +30,8 @@ public final class CachedStore<Base: DataStore>: DataStore {
   /// What is kept in memory, and for how long.
   public let options: CachedStoreOptions<Base.Value>
 
-  // A hit takes no lock but those inside the cache. A copy is there only while its key is not busy: a write makes the key
-  // busy, then removes the copy, and only then calls the base; and while the key is busy no copy is inserted, since an
-  // insert and the question whether it is allowed are one step under the lock of the shard, where keys become busy. So
-  // while a copy can be found no write runs in the base, and the copy is what the base has.
-  let copies: MemoryCache<StoreKey, CachedCopy<Base.Value>>
-  let shards: [CacheShard<Base.Value>]
-  let lifetime: CopyLifetime
-  let counters = CachedStoreCounters()
+  /// What is in memory.
+  let cache: CopyCache
 
   /// The loads, the reads of several keys and the writes, for which closing waits.
   let operations = RunningOperations()
@@ -46,7 +40,6 @@ public final class CachedStore<Base: DataStore>: DataStore {
   let ownInformation: StoreInformation
 
   private let isClosing = Atomic(false)
-  private let now: @Sendable () -> Duration
 
   /// Puts a cache in front of a store.
   ///
@@ -63,74 +56,38 @@ public final class CachedStore<Base: DataStore>: DataStore {
     var information = base.information
     information.maintenance = nil
     ownInformation = information
-    lifetime = CopyLifetime(options)
-    now = CachedStore.elapsedTime(of: clock)
-    shards = (0..<CachedStore.shardCount).map { _ in CacheShard() }
-    var expiry = options.expiry
-    if let afterWrite = expiry.afterWrite { expiry.afterWrite = afterWrite + options.staleLifetime }
-    copies = MemoryCache(
-      entryLimit: options.entryLimit, costLimit: options.costLimit, policy: options.policy, expiry: expiry,
-      clock: clock,
-      trimsUnderMemoryPressure: options.trimsUnderMemoryPressure, cost: { _, copy in copy.cost },
-      onRemoval: { _, copy, _ in LateRelease.keep(copy) })
-  }
-
-  private static func elapsedTime(of clock: some Clock<Duration>) -> @Sendable () -> Duration {
-    let start = clock.now
-    return { start.duration(to: clock.now) }
+    cache = CopyCache(options, clock: clock)
   }
 
   /// What the base says of itself.
   public var information: StoreInformation { base.information }
 
   /// What happened since the store was made.
-  public var statistics: CachedStoreStatistics {
-    counters.statistics(of: copies.statistics)
+  public var statistics: CachedStoreStatistics { cache.statistics }
+
+  // MARK: Values
+
+  /// Puts a value in a box for the cache.
+  func box(_ value: Value) -> any CachedValue {
+    ValueBox(value)
   }
 
-  // MARK: Shards
-
-  private static var shardCount: Int { 64 }
-
-  func shardIndex(of key: StoreKey) -> Int {
-    Int(truncatingIfNeeded: UInt(bitPattern: key.hashValue) % UInt(shards.count))
+  /// Takes a value out of its box.
+  func value(of box: any CachedValue) -> Value {
+    // Every box in the cache of this store was made by this store, by the method above.
+    unsafeDowncast(box, to: ValueBox<Value>.self).value
   }
-
-  func shard(of key: StoreKey) -> CacheShard<Value> {
-    shards[shardIndex(of: key)]
-  }
-
-  // MARK: Copies
 
   /// Makes a copy of what the base has under a key; what that costs is asked here, without any lock.
   ///
   /// - Parameters:
-  ///   - value: The value; `nil` where the key is missing.
+  ///   - box: The value; `nil` where the key is missing.
   ///   - key: The key.
   /// - Returns: The copy, or `nil` where it is not to be remembered that a key is missing.
-  func makeCopy(of value: Value?, forKey key: StoreKey) -> CachedCopy<Value>? {
-    guard value != nil || options.missingLifetime != nil else { return nil }
+  func makeCopy(of box: (any CachedValue)?, forKey key: StoreKey) -> CachedCopy? {
     var cost = 1
-    if let value, let costOfValue = options.cost { cost = max(0, costOfValue(key, value)) }
-    return CachedCopy(value: value, cost: cost, time: lifetime.matters ? now() : .zero)
-  }
-
-  /// Puts the copy of a key in the cache, in place of another, or removes the other where there is none.
-  ///
-  /// It is called under the lock of the shard, inside ``LateRelease/after(_:)``.
-  func keep(_ copy: CachedCopy<Value>?, forKey key: StoreKey, in state: inout CacheShard<Value>.State) {
-    guard var copy else {
-      copies.removeValue(forKey: key)
-      return
-    }
-    copy.stamp = state.nextStamp()
-    copies.setValue(copy, forKey: key)
-  }
-
-  /// What a reader is to do with a copy.
-  func stage(of copy: CachedCopy<Value>) -> CopyLifetime.Stage {
-    guard lifetime.matters else { return .fresh }
-    return lifetime.stage(isMissing: copy.value == nil, age: now() - copy.time)
+    if let box, let costOfValue = options.cost { cost = costOfValue(key, value(of: box)) }
+    return cache.makeCopy(of: box, cost: cost)
   }
 
   // MARK: Lifecycle
@@ -144,7 +101,7 @@ public final class CachedStore<Base: DataStore>: DataStore {
   public func close() async throws {
     isClosing.store(true, ordering: .releasing)
     await operations.close()
-    copies.removeAll()
+    cache.invalidateAll()
     try await base.close()
   }
 

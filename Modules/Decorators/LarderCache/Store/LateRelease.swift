@@ -1,12 +1,12 @@
 import Synchronization
 
-/// Holds on to values that leave a cache while a lock is held, so that they are released after it.
+/// Holds on to copies that leave a cache while a lock is held, so that they are released after it.
 ///
 /// The end of a value may run code of its user, which may call the store, and would wait for the lock for ever.
 final class LateRelease: Sendable {
   @TaskLocal private static var current: LateRelease?
 
-  private let values = Mutex<[any Sendable]>([])
+  private let copies = Mutex<[CachedCopy]>([])
 
   private init() {}
 
@@ -18,11 +18,11 @@ final class LateRelease: Sendable {
     return withExtendedLifetime(release) { $current.withValue(release, operation: body) }
   }
 
-  /// Keeps a value until the lock is given back that this thread holds, if it does.
+  /// Keeps a copy until the lock is given back that this thread holds, if it does.
   ///
-  /// - Parameter value: The value.
-  static func keep(_ value: some Sendable) {
+  /// - Parameter copy: The copy.
+  static func keep(_ copy: CachedCopy) {
     guard let current else { return }
-    current.values.withLock { $0.append(value) }
+    current.copies.withLock { $0.append(copy) }
   }
 }

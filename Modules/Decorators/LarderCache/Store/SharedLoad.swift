@@ -3,11 +3,11 @@ import Synchronization
 /// A base read of one key, for which any number of readers wait.
 ///
 /// It belongs to none of them: who is cancelled stops waiting, and it goes on.
-final class SharedLoad<Value: Sendable>: Sendable {
-  private typealias Waiter = CheckedContinuation<Value?, any Error>
+final class SharedLoad: Sendable {
+  private typealias Waiter = CheckedContinuation<(any CachedValue)?, any Error>
 
   private struct State {
-    var result: Result<Value?, any Error>?
+    var result: Result<(any CachedValue)?, any Error>?
     var waiters: [UInt64: Waiter] = [:]
     var nextID: UInt64 = 0
   }
@@ -17,7 +17,7 @@ final class SharedLoad<Value: Sendable>: Sendable {
   /// Waits for the result.
   ///
   /// - Throws: What the base threw; `CancellationError` where the task is cancelled before there is a result.
-  func value() async throws -> Value? {
+  func value() async throws -> (any CachedValue)? {
     if let result = state.withLock({ $0.result }) { return try result.get() }
     let id = state.withLock { state in
       defer { state.nextID += 1 }
@@ -26,7 +26,7 @@ final class SharedLoad<Value: Sendable>: Sendable {
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { waiter in
         // A cancellation that came before this is seen here; one that comes after it finds the waiter.
-        let result: Result<Value?, any Error>? = state.withLock { state in
+        let result: Result<(any CachedValue)?, any Error>? = state.withLock { state in
           if let result = state.result { return result }
           if Task.isCancelled { return .failure(CancellationError()) }
           state.waiters[id] = waiter
@@ -42,7 +42,7 @@ final class SharedLoad<Value: Sendable>: Sendable {
   /// Gives all who wait, and all who still come, the result.
   ///
   /// - Parameter result: The result; only the first counts.
-  func finish(_ result: Result<Value?, any Error>) {
+  func finish(_ result: Result<(any CachedValue)?, any Error>) {
     let waiters = state.withLock { state in
       if state.result == nil { state.result = result }
       defer { state.waiters = [:] }
