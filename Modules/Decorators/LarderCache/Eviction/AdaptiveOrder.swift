@@ -45,10 +45,14 @@ struct AdaptiveOrder: EvictionOrder, ~Copyable {
     order.setCost(cost, of: slot)
   }
 
-  mutating func recordUse(of slot: Slot) {
-    guard order.isInUse(slot) else { return }
-    noteUse(of: order.hash(of: slot))
-    order.use(slot)
+  mutating func recordUses(of slots: borrowing SlotArray<Slot>, count: Int) {
+    // One after the other, so that the processor waits for the memory of several at a time.
+    for index in 0..<count where order.isInUse(slots[index]) {
+      noteUse(of: order.hash(of: slots[index]))
+    }
+    for index in 0..<count where order.isInUse(slots[index]) {
+      order.use(slots[index])
+    }
   }
 
   private mutating func noteUse(of hash: UInt32) {

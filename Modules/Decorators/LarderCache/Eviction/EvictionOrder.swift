@@ -23,8 +23,12 @@ protocol EvictionOrder: ~Copyable {
   ///   - cost: What the new entry costs.
   mutating func update(_ slot: Slot, cost: Int)
 
-  /// Notes that the entry of a slot was read. A slot that is in use no more is passed over.
-  mutating func recordUse(of slot: Slot)
+  /// Notes that entries were read.
+  ///
+  /// - Parameters:
+  ///   - slots: Their slots; one that is in use no more is passed over.
+  ///   - count: How many of them there are.
+  mutating func recordUses(of slots: borrowing SlotArray<Slot>, count: Int)
 
   /// Notes that the entry of a slot is gone, whether it was chosen or not.
   mutating func remove(_ slot: Slot)

@@ -26,7 +26,7 @@ final class BoxedEvictionOrder<Order: EvictionOrder & ~Copyable>: EvictionQueue 
   func update(_ slot: Slot, cost: Int) { order.update(slot, cost: cost) }
 
   func recordUses(of slots: borrowing SlotArray<Slot>, count: Int) {
-    for index in 0..<count { order.recordUse(of: slots[index]) }
+    order.recordUses(of: slots, count: count)
   }
 
   func remove(_ slot: Slot) { order.remove(slot) }

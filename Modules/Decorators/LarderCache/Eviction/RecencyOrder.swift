@@ -22,10 +22,14 @@ struct RecencyOrder: EvictionOrder, ~Copyable {
 
   mutating func update(_ slot: Slot, cost: Int) {
     records.setCost(cost, of: slot, in: &list)
-    recordUse(of: slot)
+    use(slot)
   }
 
-  mutating func recordUse(of slot: Slot) {
+  mutating func recordUses(of slots: borrowing SlotArray<Slot>, count: Int) {
+    for index in 0..<count { use(slots[index]) }
+  }
+
+  private mutating func use(_ slot: Slot) {
     guard records.mark(of: slot) != Mark.free else { return }
     records.moveToEnd(slot, of: &list)
   }

@@ -49,10 +49,14 @@ struct S3FIFOOrder: EvictionOrder, ~Copyable {
     } else {
       records.setCost(cost, of: slot, in: &main)
     }
-    recordUse(of: slot)
+    use(slot)
   }
 
-  mutating func recordUse(of slot: Slot) {
+  mutating func recordUses(of slots: borrowing SlotArray<Slot>, count: Int) {
+    for index in 0..<count { use(slots[index]) }
+  }
+
+  private mutating func use(_ slot: Slot) {
     let mark = records.mark(of: slot)
     guard mark != Mark.free, mark & Mark.uses < Mark.uses else { return }
     records.setMark(mark + 1, of: slot)

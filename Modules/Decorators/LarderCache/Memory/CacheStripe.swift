@@ -9,33 +9,43 @@ struct CacheStripe: ~Copyable {
     @usableFromInline var hits = 0
     @usableFromInline var misses = 0
     /// The slots that were read and not yet told to the order of eviction.
-    @usableFromInline var reads = SlotArray<Slot>(count: CacheStripe.readCapacity, repeating: .none)
-    @usableFromInline var readCount = 0
+    @usableFromInline var reads = NotedReads()
+    // How many reads found their key since the last entry was put in.
+    @usableFromInline var quietReads = 0
+    @usableFromInline let quietLimit: Int
 
     @usableFromInline
-    init() {}
+    init(quietLimit: Int) {
+      self.quietLimit = quietLimit
+    }
 
     /// Notes a read.
     ///
-    /// - Returns: Whether there is no room for another one.
+    /// While nothing new comes, nothing has to go, and the order need not be exact: after so many reads that all entries could have
+    /// been read twice, only one read of eight is noted.
+    ///
+    /// - Returns: Whether the reads noted are to be handed on.
     @inlinable
     mutating func noteRead(of slot: Slot) -> Bool {
-      guard readCount < CacheStripe.readCapacity else { return true }
-      reads[readCount] = slot
-      readCount += 1
-      return readCount == CacheStripe.readCapacity
+      hits += 1
+      quietReads += 1
+      guard quietReads <= quietLimit || quietReads & 7 == 0 else { return false }
+      reads.append(slot)
+      return reads.isFull
     }
   }
 
-  /// How many reads are noted before the order of eviction hears of them.
-  @inlinable static var readCapacity: Int { 16 }
-
-  @usableFromInline let state = Mutex(State())
+  @usableFromInline let state: Mutex<State>
 
   // Keeps the lock of one stripe out of the cache lines of the next: a line has 64 bytes, and they are fetched in pairs.
   private let padding: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) =
     (0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
+  /// Makes a stripe.
+  ///
+  /// - Parameter capacity: How many entries it is likely to hold.
   @usableFromInline
-  init() {}
+  init(capacity: Int) {
+    state = Mutex(State(quietLimit: 2 * capacity))
+  }
 }

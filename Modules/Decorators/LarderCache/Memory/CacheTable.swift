@@ -71,7 +71,7 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
     buckets = .allocate(capacity: 1 << Int(bucketBits))
     buckets.initialize(repeating: .none, count: 1 << Int(bucketBits))
     stripes = .allocate(capacity: self.stripeCount)
-    for index in 0..<self.stripeCount { (stripes + index).initialize(to: CacheStripe()) }
+    for index in 0..<self.stripeCount { (stripes + index).initialize(to: CacheStripe(capacity: slotCount / self.stripeCount)) }
   }
 
   @inlinable
@@ -146,7 +146,6 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
         if counts { times[Int(slot.index)].used = time }
       }
       if counts {
-        state.hits += 1
         reading.isFull = state.noteRead(of: slot)
       }
       reading.value = entry(slot).pointee.value
@@ -172,7 +171,7 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
   @inlinable
   func put(_ value: Value, forKey key: Key, hash: UInt32, at time: Int64, free: Slot) -> (slot: Slot, old: Value?) {
     let bucket = bucket(of: hash)
-    return stripe(ofBucket: bucket).pointee.state.withLock { _ in
+    return stripe(ofBucket: bucket).pointee.state.withLock { state in
       let slot = find(key, hash: hash, inBucket: bucket)
       if slot != .none {
         let old = entry(slot).pointee.value
@@ -181,6 +180,7 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
         return (slot, old)
       }
       guard free != .none else { return (.none, nil) }
+      state.quietReads = 0
       entry(free).initialize(to: Entry(hash: hash, next: buckets[bucket], key: key, value: value))
       buckets[bucket] = free
       times?[Int(free.index)] = EntryTimes(at: time)

@@ -12,20 +12,20 @@ struct EvictionState: ~Copyable, @unchecked Sendable {
   private var agingRecords: SlotRecords
   private var aging = SlotList()
   private let expires: Bool
-  private var readSlots: SlotArray<Slot>
-  private var readCount = 0
+
+  /// Room for the reads of a stripe, to which it is given in exchange.
+  @usableFromInline var reads = NotedReads()
 
   /// What was counted, but for reads.
   @usableFromInline var statistics = CacheStatistics()
 
   @usableFromInline
-  init(entryLimit: Int, costLimit: Int?, slotCount: Int, hasCosts: Bool, order: CacheOrder, expires: Bool, readCapacity: Int) {
+  init(entryLimit: Int, costLimit: Int?, slotCount: Int, hasCosts: Bool, order: CacheOrder, expires: Bool) {
     self.entryLimit = entryLimit
     self.costLimit = costLimit ?? .max
     self.expires = expires
     pool = SlotPool(slotCount: slotCount)
     agingRecords = SlotRecords(slotCount: expires ? slotCount : 0, hasCosts: false)
-    readSlots = SlotArray(count: readCapacity, repeating: .none)
     queue =
       switch order {
       case .policy(.lru):
@@ -101,18 +101,12 @@ struct EvictionState: ~Copyable, @unchecked Sendable {
 
   // MARK: Reads
 
-  /// Takes note of a read, until ``recordReads()``; what is too many is forgotten.
-  @usableFromInline
-  mutating func addRead(of slot: Slot) {
-    guard readCount < readSlots.count else { return }
-    readSlots[readCount] = slot
-    readCount += 1
-  }
-
-  /// Lets the reads added since the last time count as uses.
+  /// Lets reads count as uses.
+  ///
+  /// They are those in ``reads``, and none are there afterwards.
   @usableFromInline
   mutating func recordReads() {
-    queue.recordUses(of: readSlots, count: readCount)
-    readCount = 0
+    queue.recordUses(of: reads.slots, count: reads.count)
+    reads.removeAll()
   }
 }

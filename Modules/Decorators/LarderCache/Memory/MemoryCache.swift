@@ -111,11 +111,11 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       }
     now = lifetimes.areLimited ? MemoryCache.elapsedTime(of: clock) : nil
     table = CacheTable(slotCount: slotCount, stripeCount: stripeCount, lifetimes: lifetimes)
-    isSmall = stripeCount * CacheStripe.readCapacity > entryLimit / 32
+    isSmall = stripeCount * NotedReads.capacity > entryLimit / 32
     eviction = Mutex(
       EvictionState(
         entryLimit: entryLimit, costLimit: costLimit, slotCount: slotCount, hasCosts: cost != nil, order: order,
-        expires: lifetimes.areLimited, readCapacity: stripeCount * 2 * CacheStripe.readCapacity))
+        expires: lifetimes.areLimited))
     let observation = memoryPressure.map { _ in MemoryPressureObservation() }
     pressureObservation = observation
     if let memoryPressure, let observation {
@@ -163,19 +163,16 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   func recordReads(ofBucket bucket: Int) {
     let stripe = table.stripe(ofBucket: bucket)
     let isRecorded: Void? = eviction.withLockIfAvailable { state in
-      takeReads(of: stripe, into: &state)
-      state.recordReads()
+      recordReads(of: stripe, in: &state)
     }
     guard isRecorded == nil else { return }
-    stripe.pointee.state.withLock { $0.readCount = 0 }
+    stripe.pointee.state.withLock { $0.reads.removeAll() }
   }
 
   @inlinable
-  func takeReads(of stripe: UnsafeMutablePointer<CacheStripe>, into state: inout EvictionState) {
-    stripe.pointee.state.withLock { reads in
-      for index in 0..<reads.readCount { state.addRead(of: reads.reads[index]) }
-      reads.readCount = 0
-    }
+  func recordReads(of stripe: UnsafeMutablePointer<CacheStripe>, in state: inout EvictionState) {
+    stripe.pointee.state.withLock { swap(&$0.reads, &state.reads) }
+    state.recordReads()
   }
 
   @inlinable @inline(never)
@@ -232,11 +229,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   @inlinable
   func recordReads(beforeWritingTo bucket: Int, in state: inout EvictionState) {
     if isSmall {
-      for index in 0..<table.stripeCount { takeReads(of: table.stripes + index, into: &state) }
+      for index in 0..<table.stripeCount { recordReads(of: table.stripes + index, in: &state) }
     } else {
-      takeReads(of: table.stripe(ofBucket: bucket), into: &state)
+      recordReads(of: table.stripe(ofBucket: bucket), in: &state)
     }
-    state.recordReads()
   }
 
   @inlinable @inline(never)
