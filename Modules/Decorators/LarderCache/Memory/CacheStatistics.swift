@@ -12,7 +12,7 @@ public struct CacheStatistics: Sendable, Hashable {
   /// Values that were refused since each alone costs more than the cache may hold.
   public var refusals = 0
 
-  /// Entries that another value replaced.
+  /// Entries that another value replaced, or was to replace and was refused.
   public var replacements = 0
 
   /// Entries that were removed by a call.
@@ -46,6 +46,16 @@ public struct CacheStatistics: Sendable, Hashable {
     case .evicted: evictions
     case .expired: expirations
     case .trimmed: trims
+    }
+  }
+
+  mutating func count(_ reason: RemovalReason) {
+    switch reason {
+    case .removed: removals += 1
+    case .replaced: replacements += 1
+    case .evicted: evictions += 1
+    case .expired: expirations += 1
+    case .trimmed: trims += 1
     }
   }
 }
