@@ -19,6 +19,9 @@ let package = Package(
     .library(name: "LarderJSON", targets: ["LarderJSON"]),
     .library(name: "LarderLMDB", targets: ["LarderLMDB"]),
     .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
+    .library(name: "LarderCache", targets: ["LarderCache"]),
+    .library(name: "LarderExpiry", targets: ["LarderExpiry"]),
+    .library(name: "LarderBatching", targets: ["LarderBatching"]),
     .library(name: "LarderMetrics", targets: ["LarderMetrics"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
@@ -47,6 +50,9 @@ let package = Package(
       ],
       path: "Modules/Stores/LarderLMDB"),
     .target(name: "LarderCBOR", dependencies: ["Larder"], path: "Modules/Codecs/LarderCBOR"),
+    .target(name: "LarderCache", dependencies: ["Larder"], path: "Modules/Decorators/LarderCache"),
+    .target(name: "LarderExpiry", dependencies: ["Larder"], path: "Modules/Decorators/LarderExpiry"),
+    .target(name: "LarderBatching", dependencies: ["Larder"], path: "Modules/Decorators/LarderBatching"),
     .target(
       name: "LarderMetrics",
       dependencies: [
@@ -74,6 +80,11 @@ let package = Package(
       ]),
     .testTarget(name: "LarderCBORTests", dependencies: ["LarderCBOR", "LarderTesting"]),
     .testTarget(
+      name: "LarderCacheTests", dependencies: ["LarderCache", "LarderTesting", "TestSupport", "ThreadSanitizerMutex"]),
+    .testTarget(
+      name: "LarderExpiryTests", dependencies: ["LarderExpiry", "LarderJSON", "LarderTesting", "TestSupport"]),
+    .testTarget(name: "LarderBatchingTests", dependencies: ["LarderBatching", "LarderTesting", "TestSupport"]),
+    .testTarget(
       name: "LarderMetricsTests",
       dependencies: [
         "LarderMetrics", "LarderTesting", "TestSupport",
@@ -84,7 +95,10 @@ let package = Package(
     .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),
     .testTarget(
       name: "ConformanceTests",
-      dependencies: ["LarderTesting", "LarderCBOR", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderFiles"]),
+      dependencies: [
+        "LarderTesting", "LarderBatching", "LarderCache", "LarderCBOR", "LarderExpiry", "LarderFiles", "LarderJSON",
+        "LarderLMDB", "LarderMetrics",
+      ]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -159,7 +159,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
     let error: any Error
   }
 
-  private func storedKey(_ key: StoreKey, for operation: StoreOperation) throws -> StoreKey {
+  func storedKey(_ key: StoreKey, for operation: StoreOperation) throws -> StoreKey {
     if key.isEmpty || key.count + prefix.count > StoreKey.maximumLength {
       try ownInformation.check(key, for: operation)
     }
@@ -189,15 +189,28 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   }
 
   /// Runs an operation of the store below, and lets its errors name this view and the keys as they are seen here.
-  private func seen<Result>(_ operation: () async throws -> Result) async throws -> Result {
+  func seen<Result>(_ operation: () async throws -> Result) async throws -> Result {
     do {
       return try await operation()
     } catch let error as StoreError {
-      let key = error.key.map { $0.hasPrefix(prefix) ? ownKey($0) : $0 }
-      throw StoreError(
-        error.code, during: error.operation, store: ownInformation.name, key: key, message: error.message,
-        underlying: error.underlying, isRetryable: error.isRetryable, outcome: error.outcome)
+      throw seen(error)
     }
+  }
+
+  /// Runs an operation of the store below that does not wait; see ``seen(_:)``.
+  func seen<Result>(_ operation: () throws -> Result) throws -> Result {
+    do {
+      return try operation()
+    } catch let error as StoreError {
+      throw seen(error)
+    }
+  }
+
+  private func seen(_ error: StoreError) -> StoreError {
+    let key = error.key.map { $0.hasPrefix(prefix) ? ownKey($0) : $0 }
+    return StoreError(
+      error.code, during: error.operation, store: ownInformation.name, key: key, message: error.message,
+      underlying: error.underlying, isRetryable: error.isRetryable, outcome: error.outcome)
   }
 
   // MARK: Values

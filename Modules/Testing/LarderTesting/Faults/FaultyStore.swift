@@ -158,7 +158,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
     try await carryOut(faults, .after, of: .close, key: nil)
   }
 
-  private func withFaults<Result>(
+  func withFaults<Result>(
     of operation: StoreOperation, key: StoreKey? = nil, _ body: () async throws -> Result
   ) async throws -> Result {
     let faults = plan.withLock { $0.faults(of: operation) }
@@ -194,7 +194,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   ) async throws {
     do {
       try await wait()
-    } catch is CancellationError where moment == .after || operation == .close || operation == .synchronize {
+    } catch is CancellationError where moment == .after || [.close, .synchronize, .flush].contains(operation) {
       return
     }
   }
@@ -203,7 +203,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
     _ code: StoreError.Code, _ moment: StoreFault.Moment, _ outcome: StoreError.Outcome, of operation: StoreOperation,
     key: StoreKey?
   ) -> StoreError {
-    let hasTakenEffect = moment == .after && (operation == .apply || operation == .update)
+    let hasTakenEffect = moment == .after && [.apply, .update, .touch, .purgeExpired].contains(operation)
     return StoreError(
       code, during: operation, store: information.name, key: key, message: "a fault was scheduled",
       outcome: hasTakenEffect ? .unknown : outcome)

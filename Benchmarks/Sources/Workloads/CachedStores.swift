@@ -1,0 +1,95 @@
+import Larder
+import LarderCBOR
+import LarderCache
+import LarderLMDB
+
+/// What a `CachedStore` saves where a key is in use, and what it costs beside the cache that it is made of.
+enum CachedStores {
+  private static let getCount = 100_000
+  private static let keyCount = 1000
+
+  static let comparisons = [
+    Comparison(
+      hotKey("get of one record from a cached LMDBStore") { $0.cached() },
+      beside: [Comparison.Yardstick(hotKey("the same without the cache") { $0 }, limit: 1.0 / 5)]),
+    Comparison(
+      hits, beside: [Comparison.Yardstick(cacheHits), Comparison.Yardstick(gets("get from a MemoryStore") { $0 })]),
+    Comparison(
+      writes("put into a cached MemoryStore") { $0.cached() },
+      beside: [Comparison.Yardstick(writes("put into a MemoryStore") { $0 })]),
+    Comparison(
+      misses("get of a key that a cached MemoryStore does not have") { $0.cached() },
+      beside: [Comparison.Yardstick(misses("get of a key that a MemoryStore does not have") { $0 })]),
+  ]
+
+  private static func hotKey(
+    _ name: String, _ decorate: @escaping @Sendable (LMDBStore<User>) -> some DataStore<User>
+  ) -> Workload {
+    Workload(name, operationCount: getCount) { folder in
+      let base = try await LMDBStore<User>(path: folder.newPath())
+      try await base.apply(ChangeBatch((0..<keyCount).map { .set(SampleRecords.key($0), User(number: $0)) }))
+      let store = decorate(base)
+      let key = SampleRecords.key(keyCount / 2)
+      return {
+        var sum = 0
+        for _ in 0..<getCount { sum &+= try await store.value(forKey: key)?.name.utf8.count ?? 0 }
+        consume(sum)
+      }
+    }
+  }
+
+  private static let hits = gets("hit in a CachedStore") { $0.cached() }
+
+  private static let cacheHits = Workload("hit in a MemoryCache", operationCount: getCount) { _ in
+    let cache = MemoryCache<StoreKey, Int>()
+    let keys = SampleRecords.shuffledNumbers(keyCount).map(SampleRecords.key)
+    for (number, key) in keys.enumerated() { cache.setValue(number, forKey: key) }
+    return {
+      var sum = 0
+      for index in 0..<getCount { sum &+= cache.value(forKey: keys[index % keyCount]) ?? 0 }
+      consume(sum)
+    }
+  }
+
+  private static func gets(
+    _ name: String, _ decorate: @escaping @Sendable (MemoryStore<Int>) -> some DataStore<Int>
+  ) -> Workload {
+    Workload(name, operationCount: getCount) { _ in
+      let store = decorate(try InMemory.filledStore(count: keyCount))
+      let keys = SampleRecords.shuffledNumbers(keyCount).map(SampleRecords.key)
+      for key in keys { consume(try await store.value(forKey: key)) }
+      return {
+        var sum = 0
+        for index in 0..<getCount { sum &+= try await store.value(forKey: keys[index % keyCount]) ?? 0 }
+        consume(sum)
+      }
+    }
+  }
+
+  private static func writes(
+    _ name: String, _ decorate: @escaping @Sendable (MemoryStore<Int>) -> some DataStore<Int>
+  ) -> Workload {
+    Workload(name, operationCount: getCount) { _ in
+      let store = decorate(try InMemory.filledStore(count: keyCount))
+      let keys = SampleRecords.shuffledNumbers(keyCount).map(SampleRecords.key)
+      return {
+        for index in 0..<getCount { try await store.setValue(index, forKey: keys[index % keyCount]) }
+      }
+    }
+  }
+
+  /// The whole cost of a load: nothing is kept of a key that is missing.
+  private static func misses(
+    _ name: String, _ decorate: @escaping @Sendable (MemoryStore<Int>) -> some DataStore<Int>
+  ) -> Workload {
+    Workload(name, operationCount: getCount) { _ in
+      let store = decorate(try InMemory.filledStore(count: keyCount))
+      let keys = (keyCount..<2 * keyCount).map(SampleRecords.key)
+      return {
+        var count = 0
+        for index in 0..<getCount where try await store.value(forKey: keys[index % keyCount]) == nil { count += 1 }
+        consume(count)
+      }
+    }
+  }
+}

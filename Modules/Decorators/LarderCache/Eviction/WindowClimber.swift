@@ -1,0 +1,111 @@
+/// Finds out which size of the window brings most hits.
+///
+/// It climbs the hill of hit ratios without walking it: small caches of hashes, one for each size, see the same sample of the keys, as
+/// far smaller than all of them as these caches are smaller than the real one, and so show the hit ratio that their size would have. That
+/// takes out what blinds a climber who only compares his own hit ratio with that of the time before: that the
+/// workload has changed in between, and that a slope beside him does not show the top behind it.
+///
+/// The caches see the same uses, so it is enough to count the uses that are hits with one size and misses with another; older ones
+/// count less. A size has to be better by more than chance explains before it is taken.
+///
+/// See Einziger, Eytan, Friedman and Manes, "Adaptive Software Cache Management" (Middleware 2018), for climbing; and
+/// Waldspurger, Saemundsson, Ahmad and Park, "Cache Modeling and Optimization using Miniature Simulations" (USENIX ATC
+/// 2017).
+struct WindowClimber: ~Copyable {
+  /// The sizes: parts of the whole cache. The last one is as good as LRU.
+  static let shares = [0.01, 0.2, 0.5, 0.99]
+
+  /// The index of the size to begin with: the one that loops and scans harm least.
+  static var initialBest: Int { 0 }
+
+  /// The most entries of a small cache.
+  private static var highestTrialCapacity: Int { 256 }
+
+  /// How often sizes are compared, and how long a use counts, in uses for each entry of a small cache.
+  private static var period: Double { 0.25 }
+  private static var memory: Double { 10 }
+
+  /// By how much a size has to be better: by so many standard deviations, and by such a part of all uses.
+  private static var deviations: Double { 2 }
+  private static var margin: Double { 0.01 }
+
+  /// The index of the best size.
+  private(set) var best: Int
+
+  private let sampledShift: UInt32
+  private let periodSize: Int
+  private let memorySize: Double
+  private var useCount = 0
+  // How many uses were hits in just these caches: a bit of the index for each.
+  private var outcomes = [Double](repeating: 0, count: 16)
+  private var narrow: WindowTrial
+  private var fifth: WindowTrial
+  private var half: WindowTrial
+  private var wide: WindowTrial
+
+  /// Makes one.
+  ///
+  /// - Parameters:
+  ///   - capacity: How many entries the real cache holds.
+  ///   - best: The index of the size to begin with.
+  init(capacity: Int, best: Int) {
+    self.best = best
+    var shift: UInt32 = 0
+    while capacity >> Int(shift) > WindowClimber.highestTrialCapacity { shift += 1 }
+    sampledShift = shift
+    let trialCapacity = max(1, capacity >> Int(shift))
+    periodSize = max(1, Int(WindowClimber.period * Double(trialCapacity)))
+    memorySize = WindowClimber.memory * Double(trialCapacity)
+    narrow = WindowTrial(capacity: trialCapacity, windowShare: WindowClimber.shares[0])
+    fifth = WindowTrial(capacity: trialCapacity, windowShare: WindowClimber.shares[1])
+    half = WindowTrial(capacity: trialCapacity, windowShare: WindowClimber.shares[2])
+    wide = WindowTrial(capacity: trialCapacity, windowShare: WindowClimber.shares[3])
+  }
+
+  /// Notes a use of a key.
+  ///
+  /// - Parameters:
+  ///   - hash: A part of the hash of the key.
+  ///   - sketch: What estimates how often keys are used.
+  /// - Returns: Whether another size is the best now.
+  mutating func noteUse(of hash: UInt32, by sketch: borrowing FrequencySketch) -> Bool {
+    // Other bits than those that choose a bucket or a counter.
+    guard (hash &* 0x85EB_CA6B) >> 1 < UInt32(1 << 31) >> sampledShift else { return false }
+    var outcome = 0
+    if narrow.use(hash, by: sketch) { outcome |= 1 }
+    if fifth.use(hash, by: sketch) { outcome |= 2 }
+    if half.use(hash, by: sketch) { outcome |= 4 }
+    if wide.use(hash, by: sketch) { outcome |= 8 }
+    outcomes[outcome] += 1
+    useCount += 1
+    guard useCount % periodSize == 0 else { return false }
+    return compare()
+  }
+
+  private mutating func compare() -> Bool {
+    let previous = best
+    var highestAdvantage = 0.0
+    for other in WindowClimber.shares.indices where other != previous {
+      let advantage = advantage(of: other, over: previous)
+      if advantage > highestAdvantage {
+        highestAdvantage = advantage
+        best = other
+      }
+    }
+    for index in outcomes.indices { outcomes[index] *= 1 - WindowClimber.period / WindowClimber.memory }
+    return best != previous
+  }
+
+  /// How many hits more a size brings than another, beyond what it has to.
+  private func advantage(of one: Int, over other: Int) -> Double {
+    var gained = 0.0
+    var lost = 0.0
+    for (outcome, count) in outcomes.enumerated() {
+      let isHit = (outcome >> one) & 1 == 1
+      guard isHit != ((outcome >> other) & 1 == 1) else { continue }
+      if isHit { gained += count } else { lost += count }
+    }
+    let uses = min(Double(useCount), memorySize)
+    return gained - lost - WindowClimber.deviations * (gained + lost).squareRoot() - WindowClimber.margin * uses
+  }
+}

@@ -1,0 +1,384 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+public import Synchronization
+
+/// Values by key, in memory, of which the ones least worth their place go when it is full.
+///
+/// ```swift
+/// let images = MemoryCache<URL, Image>(costLimit: 64 << 20, cost: { _, image in image.byteCount })
+/// images.setValue(image, forKey: url)
+/// let again = images.value(forKey: url)
+/// ```
+///
+/// It is bounded by a number of entries and, where you give one, by what they cost together. What has to go is decided
+/// by an ``EvictionPolicy``. All calls are quick, never wait for input or output, and may be made from any thread. Keys
+/// and values are released, and the removal listener is called, outside all locks: they may use the cache themselves.
+///
+/// The memory for what it keeps beside keys and values, 70 to 80 bytes for each entry that there may be, and for the keys
+/// and values themselves is reserved when it is made, so that it never has to grow while it is used.
+///
+/// Where the system runs short of memory the cache gives up entries by itself, unless told not to.
+public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  /// Tells what an entry costs, in a unit of your choice, such as bytes; less than nothing counts as nothing.
+  public typealias Cost = @Sendable (_ key: Key, _ value: Value) -> Int
+
+  /// Is told of an entry that left the cache, and why.
+  public typealias RemovalListener = @Sendable (_ key: Key, _ value: Value, _ reason: RemovalReason) -> Void
+
+  /// The most entries that there may be.
+  public let entryLimit: Int
+
+  /// The most that all entries together may cost; `nil` where only their number is limited.
+  public let costLimit: Int?
+
+  /// What decides which entry has to go.
+  public let policy: EvictionPolicy
+
+  /// How long an entry is kept at most.
+  public let expiry: CacheExpiry
+
+  @usableFromInline let cost: Cost?
+  @usableFromInline let onRemoval: RemovalListener?
+  // The time in nanoseconds since the cache was made; `nil` where entries do not expire, since telling it costs as much as a
+  // read.
+  @usableFromInline let now: (@Sendable () -> Int64)?
+  @usableFromInline let table: CacheTable<Key, Value>
+  // Whether the uses noted in all stripes, not just in one, are told to the order of eviction before an entry is chosen.
+  @usableFromInline let isSmall: Bool
+
+  /// The lock for writing. The locks of stripes are taken inside of it, one at a time, never the other way round.
+  @usableFromInline let eviction: Mutex<EvictionState>
+
+  private let pressureObservation: MemoryPressureObservation?
+
+  /// Makes a cache.
+  ///
+  /// - Parameters:
+  ///   - entryLimit: The most entries that there may be, up to 1,073,741,824. 10,000 unless given: what is kept beside
+  ///     them then takes less than a megabyte, and the entries that are asked for most are seldom more. With less than 1
+  ///     nothing is kept.
+  ///   - costLimit: The most that all entries together may cost; unlimited unless given.
+  ///   - policy: What decides which entry has to go; ``EvictionPolicy/adaptive`` unless given.
+  ///   - expiry: How long an entry is kept at most; without limit unless given.
+  ///   - clock: What measures that time; a `ContinuousClock` unless given.
+  ///   - trimsUnderMemoryPressure: Whether entries are given up where the system is short of memory; true unless given.
+  ///   - cost: Tells what an entry costs, outside all locks; each costs 1 unless given.
+  ///   - onRemoval: Is told of each entry that left the cache, on the thread that made it leave, outside all locks.
+  public convenience init(
+    entryLimit: Int = 10_000, costLimit: Int? = nil, policy: EvictionPolicy = .adaptive, expiry: CacheExpiry = .never,
+    clock: any Clock<Duration> = ContinuousClock(), trimsUnderMemoryPressure: Bool = true, cost: Cost? = nil,
+    onRemoval: RemovalListener? = nil
+  ) {
+    self.init(
+      entryLimit: entryLimit, costLimit: costLimit, order: .policy(policy), expiry: expiry, clock: clock,
+      memoryPressure: trimsUnderMemoryPressure ? .ofSystem : nil, cost: cost, onRemoval: onRemoval)
+  }
+
+  /// Makes a cache whose policy is ``EvictionPolicy/adaptive`` but for its window, which does not adapt: a yardstick for
+  /// those that do.
+  ///
+  /// - Parameters:
+  ///   - entryLimit: The most entries that there may be.
+  ///   - fixedWindowShare: The part of the cache that the window is, from 0 to 1.
+  @_spi(Measurement)
+  public convenience init(entryLimit: Int, fixedWindowShare: Double) {
+    self.init(
+      entryLimit: entryLimit, costLimit: nil, order: .fixedWindow(fixedWindowShare), expiry: .never,
+      clock: ContinuousClock(), memoryPressure: nil, cost: nil, onRemoval: nil)
+  }
+
+  init(
+    entryLimit: Int, costLimit: Int?, order: CacheOrder, expiry: CacheExpiry, clock: any Clock<Duration>,
+    memoryPressure: MemoryPressureMonitor?, cost: Cost?, onRemoval: RemovalListener?
+  ) {
+    let entryLimit = max(0, min(entryLimit, 1 << 30))
+    let lifetimes = EntryLifetimes(expiry)
+    // One more, for the entry that another one has to go for.
+    let slotCount = entryLimit + 1
+    let stripeCount = max(1, min(4 * ProcessInfo.processInfo.activeProcessorCount, 64, entryLimit / 32))
+    self.entryLimit = entryLimit
+    self.costLimit = costLimit
+    self.expiry = expiry
+    self.cost = cost
+    self.onRemoval = onRemoval
+    policy =
+      switch order {
+      case .policy(let policy): policy
+      case .fixedWindow: .adaptive
+      }
+    now = lifetimes.areLimited ? MemoryCache.elapsedTime(of: clock) : nil
+    table = CacheTable(slotCount: slotCount, stripeCount: stripeCount, lifetimes: lifetimes)
+    isSmall = stripeCount * NotedReads.capacity > entryLimit / 32
+    eviction = Mutex(
+      EvictionState(
+        entryLimit: entryLimit, costLimit: costLimit, slotCount: slotCount, hasCosts: cost != nil, order: order,
+        expires: lifetimes.areLimited))
+    let observation = memoryPressure.map { _ in MemoryPressureObservation() }
+    pressureObservation = observation
+    if let memoryPressure, let observation {
+      memoryPressure.add(observation) { [weak self] pressure in self?.respond(to: pressure) }
+    }
+  }
+
+  private static func elapsedTime(of clock: some Clock<Duration>) -> @Sendable () -> Int64 {
+    let start = clock.now
+    return { EntryLifetimes.nanoseconds(start.duration(to: clock.now)) }
+  }
+
+  @inlinable
+  static func hash(of key: Key) -> UInt32 {
+    UInt32(truncatingIfNeeded: key.hashValue)
+  }
+
+  // MARK: Reading
+
+  /// Reads a value, and counts the read: for the statistics, and for the policy as a use of the entry.
+  ///
+  /// - Parameter key: The key.
+  /// - Returns: The value, or `nil` where there is none.
+  @inlinable
+  public func value(forKey key: Key) -> Value? {
+    let hash = MemoryCache.hash(of: key)
+    let time = now?() ?? 0
+    let reading = table.read(key, hash: hash, at: time, counts: true)
+    if reading.isFull { recordReads(ofBucket: table.bucket(of: hash)) }
+    if reading.isExpired { removeExpired(key, hash: hash, at: time) }
+    return reading.value
+  }
+
+  /// Reads a value without any trace: it counts neither as a hit or miss nor as a use of the entry.
+  ///
+  /// - Parameter key: The key.
+  /// - Returns: The value, or `nil` where there is none.
+  @inlinable
+  public func peekValue(forKey key: Key) -> Value? {
+    table.read(key, hash: MemoryCache.hash(of: key), at: now?() ?? 0, counts: false).value
+  }
+
+  /// Tells the order of eviction which entries of a stripe were read; where another thread is writing, it is never told.
+  @inlinable @inline(never)
+  func recordReads(ofBucket bucket: Int) {
+    let stripe = table.stripe(ofBucket: bucket)
+    let isRecorded: Void? = eviction.withLockIfAvailable { state in
+      recordReads(of: stripe, in: &state)
+    }
+    guard isRecorded == nil else { return }
+    stripe.pointee.state.withLock { $0.reads.removeAll() }
+  }
+
+  @inlinable
+  func recordReads(of stripe: UnsafeMutablePointer<CacheStripe>, in state: inout EvictionState) {
+    stripe.pointee.state.withLock { swap(&$0.reads, &state.reads) }
+    state.recordReads()
+  }
+
+  @inlinable @inline(never)
+  func removeExpired(_ key: Key, hash: UInt32, at time: Int64) {
+    var removed = RemovedEntries<Key, Value>()
+    eviction.withLock { state in
+      let slot = table.find(key, hash: hash, inBucket: table.bucket(of: hash))
+      // Another value may have come since.
+      guard slot != .none, table.isOver(slot, at: time) else { return }
+      remove(slot, .expired, from: &state, to: &removed)
+    }
+    removed.report(to: onRemoval)
+  }
+
+  // MARK: Writing
+
+  /// Stores a value, in place of the one that the key has.
+  ///
+  /// A value that alone costs more than the cache may hold is not kept: it makes no other entry go, and the value that the
+  /// key had goes.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The key.
+  @inlinable
+  public func setValue(_ value: Value, forKey key: Key) {
+    let newCost = cost.map { max(0, $0(key, value)) } ?? 1
+    let hash = MemoryCache.hash(of: key)
+    guard entryLimit > 0, newCost <= costLimit ?? .max else {
+      refuse(key, hash: hash)
+      return
+    }
+    let time = now?() ?? 0
+    var removed = RemovedEntries<Key, Value>()
+    eviction.withLock { state in
+      recordReads(beforeWritingTo: table.bucket(of: hash), in: &state)
+      let (slot, old) = table.put(value, forKey: key, hash: hash, at: time, free: state.freeSlot)
+      if let old {
+        state.update(slot, cost: newCost)
+        removed.append(key, old, .replaced)
+      } else {
+        state.insert(hash: hash, cost: newCost)
+      }
+      while state.isOver {
+        let victim = state.nextVictim()
+        guard victim != .none else { break }
+        remove(victim, .evicted, from: &state, to: &removed)
+      }
+      if now != nil { removeExpired(atMost: 2, at: time, from: &state, to: &removed) }
+    }
+    removed.report(to: onRemoval)
+  }
+
+  @inlinable
+  func recordReads(beforeWritingTo bucket: Int, in state: inout EvictionState) {
+    if isSmall {
+      for index in 0..<table.stripeCount { recordReads(of: table.stripes + index, in: &state) }
+    } else {
+      recordReads(of: table.stripe(ofBucket: bucket), in: &state)
+    }
+  }
+
+  @inlinable @inline(never)
+  func refuse(_ key: Key, hash: UInt32) {
+    var removed = RemovedEntries<Key, Value>()
+    eviction.withLock { state in
+      state.statistics.refusals += 1
+      let slot = table.find(key, hash: hash, inBucket: table.bucket(of: hash))
+      if slot != .none { remove(slot, .replaced, from: &state, to: &removed) }
+    }
+    removed.report(to: onRemoval)
+  }
+
+  @inlinable
+  func remove(
+    _ slot: Slot, _ reason: RemovalReason, from state: inout EvictionState, to removed: inout RemovedEntries<Key, Value>
+  ) {
+    let entry = table.take(slot)
+    state.remove(slot, reason)
+    removed.append(entry.key, entry.value, reason)
+  }
+
+  /// Removes a value.
+  ///
+  /// - Parameter key: The key.
+  /// - Returns: The value, or `nil` where there was none.
+  @inlinable @discardableResult
+  public func removeValue(forKey key: Key) -> Value? {
+    let hash = MemoryCache.hash(of: key)
+    let time = now?() ?? 0
+    var removed = RemovedEntries<Key, Value>()
+    eviction.withLock { state in
+      let slot = table.find(key, hash: hash, inBucket: table.bucket(of: hash))
+      guard slot != .none else { return }
+      remove(slot, table.isOver(slot, at: time) ? .expired : .removed, from: &state, to: &removed)
+    }
+    removed.report(to: onRemoval)
+    return removed.first.flatMap { $0.reason == .removed ? $0.value : nil }
+  }
+
+  /// Removes all entries.
+  @inlinable
+  public func removeAll() {
+    removeAll { _ in true }
+  }
+
+  /// Removes the entries whose keys satisfy a condition.
+  ///
+  /// It looks at each key that is there when it begins. A key that comes while it runs may stay.
+  ///
+  /// - Parameter isRemoved: The condition; it is asked outside all locks.
+  @inlinable
+  public func removeAll(where isRemoved: (Key) -> Bool) {
+    for index in 0..<table.stripeCount {
+      for key in table.keys(ofStripe: index) where isRemoved(key) {
+        removeValue(forKey: key)
+      }
+    }
+  }
+
+  // MARK: Giving up
+
+  /// Removes the entries whose time is over; there is no need to, but for their memory.
+  @inlinable
+  public func removeExpired() {
+    guard let now else { return }
+    let time = now()
+    var rest = count
+    while rest > 0 {
+      var removed = RemovedEntries<Key, Value>()
+      // A few at a time, so that others need not wait for all.
+      eviction.withLock { state in
+        removeExpired(atMost: min(rest, 64), at: time, from: &state, to: &removed)
+      }
+      removed.report(to: onRemoval)
+      rest -= 64
+    }
+  }
+
+  /// Looks at the entries that were written first.
+  @inlinable
+  func removeExpired(
+    atMost count: Int, at time: Int64, from state: inout EvictionState, to removed: inout RemovedEntries<Key, Value>
+  ) {
+    for _ in 0..<count {
+      let slot = state.oldest
+      guard slot != .none else { return }
+      if table.isOver(slot, at: time) {
+        remove(slot, .expired, from: &state, to: &removed)
+      } else if table.lifetimes.afterAccess != nil {
+        // Others may have been used less lately.
+        state.putOff(slot)
+      } else {
+        return
+      }
+    }
+  }
+
+  /// Gives up entries, those least worth their place first, until the others cost no more than a limit.
+  ///
+  /// The cache may grow again afterwards.
+  ///
+  /// - Parameter cost: What the others may cost together: their number, where the cache was made without a cost.
+  @inlinable
+  public func trim(to cost: Int) {
+    var isOver = true
+    while isOver {
+      var removed = RemovedEntries<Key, Value>()
+      // A few at a time, so that others need not wait for all.
+      isOver = eviction.withLock { state in
+        for _ in 0..<64 {
+          guard state.totalCost > cost else { return false }
+          let victim = state.nextVictim()
+          guard victim != .none else { return false }
+          remove(victim, .trimmed, from: &state, to: &removed)
+        }
+        return true
+      }
+      removed.report(to: onRemoval)
+    }
+  }
+
+  private func respond(to pressure: MemoryPressure) {
+    switch pressure {
+    case .none: return
+    case .warning: trim(to: totalCost / 2)
+    case .critical: trim(to: 0)
+    }
+  }
+
+  // MARK: Size
+
+  /// How many entries there are, those included whose time is over and that were not yet removed.
+  public var count: Int { eviction.withLock { $0.count } }
+
+  /// What the entries cost together: their number, where the cache was made without a cost.
+  public var totalCost: Int { eviction.withLock { $0.totalCost } }
+
+  /// What happened since the cache was made.
+  public var statistics: CacheStatistics {
+    var statistics = eviction.withLock { $0.statistics }
+    for index in 0..<table.stripeCount {
+      let (hits, misses) = (table.stripes + index).pointee.state.withLock { ($0.hits, $0.misses) }
+      statistics.hits += hits
+      statistics.misses += misses
+    }
+    return statistics
+  }
+}

@@ -1,0 +1,29 @@
+/// The entries that left a cache while its locks were held, to be released and reported after.
+@usableFromInline
+struct RemovedEntries<Key: Sendable, Value: Sendable>: Sendable {
+  @usableFromInline typealias Removed = (key: Key, value: Value, reason: RemovalReason)
+
+  // Mostly there is one at most, for which no array is made.
+  @usableFromInline var first: Removed?
+  @usableFromInline var others: [Removed] = []
+
+  @inlinable
+  init() {}
+
+  @inlinable
+  mutating func append(_ key: Key, _ value: Value, _ reason: RemovalReason) {
+    if first == nil {
+      first = (key, value, reason)
+    } else {
+      others.append((key, value, reason))
+    }
+  }
+
+  /// Tells a listener, where there is one.
+  @inlinable
+  func report(to listener: MemoryCache<Key, Value>.RemovalListener?) where Key: Hashable {
+    guard let listener, let first else { return }
+    listener(first.key, first.value, first.reason)
+    for removed in others { listener(removed.key, removed.value, removed.reason) }
+  }
+}

@@ -1,0 +1,5 @@
+/// Something that asks for memory pressure, again and again, until it is told to stop.
+protocol MemoryPressureSource: Sendable {
+  /// Stops.
+  func cancel()
+}

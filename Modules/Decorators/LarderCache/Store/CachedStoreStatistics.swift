@@ -1,0 +1,33 @@
+/// What happened in a ``CachedStore`` since it was made.
+///
+/// The figures are exact where no operation runs; while some do, one figure may be ahead of another.
+public struct CachedStoreStatistics: Sendable, Hashable {
+  /// Reads of a key that were answered from the cache.
+  public var hits = 0
+
+  /// Reads of a key that the cache could not answer.
+  public var misses = 0
+
+  /// Reads of the base that were made for single keys, those behind a reader included, or for several at once.
+  public var loads = 0
+
+  /// Loads that failed.
+  ///
+  /// A load behind a reader that fails shows nowhere else.
+  public var loadFailures = 0
+
+  /// Reads of a key that waited for a load which another had begun.
+  public var sharedLoads = 0
+
+  /// Copies that had to make room for others.
+  public var evictions = 0
+
+  /// Makes statistics in which nothing has happened.
+  public init() {}
+
+  /// The part of all reads of a key that the cache answered, from 0 to 1; 0 where there were none.
+  public var hitRatio: Double {
+    let reads = hits + misses
+    return reads == 0 ? 0 : Double(hits) / Double(reads)
+  }
+}

@@ -1,0 +1,2 @@
+/// A value of a ``CachedStore``, of whatever type.
+protocol CachedValue: AnyObject, Sendable {}

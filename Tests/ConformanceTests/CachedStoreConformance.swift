@@ -1,0 +1,74 @@
+import Larder
+import LarderCache
+import LarderJSON
+import LarderLMDB
+import LarderTesting
+import Testing
+
+@Suite struct CachedStoreConformance {
+  typealias Options = CachedStoreOptions<SampleValue?>
+
+  static let lacking: StoreAbilities = [.persistence, .encoding]
+
+  /// Options under which the cache keeps whatever it hears of, and has all of it read anew.
+  static var eager: Options {
+    var options = Options()
+    options.missingLifetime = .seconds(3600)
+    options.refreshAge = .zero
+    options.keepsScannedEntries = true
+    return options
+  }
+
+  static let memory = ConformanceSuite(named: "CachedStore of MemoryStore", lacking: lacking) { _ in
+    MemoryStore<SampleValue?>().cached()
+  }
+
+  static let single = ConformanceSuite(named: "CachedStore of one copy", lacking: lacking) { _ in
+    AnyDataStore(MemoryStore<SampleValue?>().cached(Options(entryLimit: 1)))
+  }
+
+  static let shuffled = ConformanceSuite(named: "CachedStore of FaultyStore, eager", lacking: lacking) { _ in
+    var plan = FaultPlan()
+    plan.schedule(.yields(upTo: 3), probability: 1)
+    return MemoryStore<SampleValue?>().faulty(plan: plan).cached(eager)
+  }
+
+  static let json = ConformanceSuite(named: "CachedStore of JSONFileStore") { location in
+    try await JSONFileStore<SampleValue?>(path: location.path("store.json"), durability: .buffered).cached()
+  }
+
+  static let lmdb = ConformanceSuite(named: "CachedStore of LMDBStore") { location in
+    try await LMDBStore<SampleValue?>(path: location.path("environment"), durability: .buffered).cached()
+  }
+
+  static let stacked = ConformanceSuite(named: "a stack of caches of LMDBStore") { location in
+    let bytes = try await LMDBStore(path: location.path("environment"), codec: .raw, durability: .buffered)
+    return AnyDataStore(
+      AnyDataStore(bytes.cached().typed(SampleValue?.self, codec: .json()).cached(eager)).cached(Options(entryLimit: 2))
+    )
+  }
+
+  @Test(arguments: memory.cases) func conformsOverMemory(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: single.cases) func conformsWithOneCopy(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: shuffled.cases) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: json.cases) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: lmdb.cases) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: stacked.cases) func conformsInAStack(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+}

@@ -1,0 +1,80 @@
+import Larder
+import LarderCache
+import LarderTesting
+import TestSupport
+import Testing
+
+/// What other stores and decorators add to `DataStore`, through a cache.
+@Suite struct CachedStoreAbilitiesTests {
+  let memory = MemoryStore<Int>()
+  let probe: ProbedStore
+
+  init() {
+    probe = ProbedStore(base: memory)
+  }
+
+  @Test func theAbilitiesOfTheBaseStayReachable() async throws {
+    let store = probe.faulty().cached()
+    try await store.setValue(1, forKey: "a")
+    #expect(try await store.touch("a", lifetime: .limited(.seconds(5))))
+    #expect(try await store.remainingTime(forKey: "a") == .limited(.seconds(5)))
+    #expect(try await store.purgeExpired() == 1)
+    try await store.flush()
+    #expect(probe.abilities == [.touch, .remainingTime, .purgeExpired, .flush])
+    #expect(try await !store.touch("a"))
+    await expectStoreError(.invalidKey) { try await store.touch("") }
+  }
+
+  @Test func touchingAnEntryForgetsItsCopy() async throws {
+    let store = probe.cached()
+    try await store.apply([.set("a", 1), .set("b", 1)])
+    try memory.apply([.remove("a")])
+    #expect(try await !store.touch("a", lifetime: nil))
+    #expect(try await store.values(forKeys: ["a", "b"], policy: .cacheOnly) == [nil, 1])
+  }
+
+  @Test func purgingForgetsWhatMayHaveGone() async throws {
+    let store = probe.cached()
+    try await store.setValue(1, forKey: "a")
+    try await store.touch("a", lifetime: .limited(.seconds(5)))
+    #expect(try await store.value(forKey: "a") == 1)
+    #expect(try await store.purgeExpired(limit: 1) == 1)
+    #expect(try await store.value(forKey: "a") == nil)
+  }
+
+  @Test func aCopyOfWhatHasNoTimeLeftIsForgotten() async throws {
+    let store = probe.cached()
+    try await store.setValue(1, forKey: "a")
+    #expect(try await store.remainingTime(forKey: "a") == nil)
+    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == nil)
+  }
+
+  @Test func aTouchInItsMidstMakesTheKeyBusy() async throws {
+    let base = probe.faulty()
+    let store = base.cached()
+    try await store.setValue(1, forKey: "a")
+    base.schedule(.suspension(.before), on: .touch)
+    let touch = Task { try await store.touch("a", lifetime: nil) }
+    try await base.waitForSuspended()
+    #expect(try await store.value(forKey: "a") == 1)
+    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == nil)
+    base.resume()
+    #expect(try await touch.value)
+  }
+
+  @Test func copiesCanBeForgottenFromTheOutsideOfAStack() async throws {
+    let bytes = MemoryStore<[UInt8]>()
+    let cache = bytes.cached()
+    let store = cache.faulty().typed(Int.self, prefix: "n/", codec: .json())
+    try await store.setValue(1, forKey: "a")
+    try await store.setValue(2, forKey: "b")
+    try store.invalidate("a")
+    #expect(try await cache.values(forKeys: ["n/a", "n/b"], policy: .cacheOnly).map { $0 == nil } == [true, false])
+    #expect(expectStoreError(.invalidKey) { try store.invalidate("") }?.store == "memory/n/")
+    try store.invalidateAll()
+    #expect(try await cache.value(forKey: "n/b", policy: .cacheOnly) == nil)
+    try await store.close()
+    #expect(expectStoreError(.closed) { try store.invalidateAll() }?.operation == .invalidateAll)
+    expectStoreError(.closed) { try store.invalidate("a") }
+  }
+}

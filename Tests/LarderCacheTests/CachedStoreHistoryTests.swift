@@ -1,0 +1,48 @@
+import Larder
+import LarderCache
+import LarderTesting
+import Testing
+
+/// What tasks see at the same time through a cache, over a base that gives way to others and fails.
+@Suite struct CachedStoreHistoryTests {
+  private static func options(_ change: (inout CachedStoreOptions<Int>) -> Void) -> CachedStoreOptions<Int> {
+    var options = CachedStoreOptions<Int>()
+    change(&options)
+    return options
+  }
+
+  private static let variants: [(name: String, options: CachedStoreOptions<Int>)] = [
+    ("CachedStore", options { _ in }),
+    ("CachedStore of one copy", options { $0.entryLimit = 1 }),
+    (
+      "CachedStore that keeps whatever it hears of",
+      options {
+        $0.missingLifetime = .seconds(3600)
+        $0.refreshAge = .zero
+        $0.keepsScannedEntries = true
+      }
+    ),
+  ]
+
+  private func run(_ index: Int, mayFail: Bool) async throws {
+    let (name, options) = Self.variants[index]
+    let trial = ConcurrencyTrial(name, mayFail: mayFail) { _ in
+      var plan = FaultPlan()
+      plan.schedule(.yields(upTo: 4), probability: 1)
+      for operation in mayFail ? [.value, .values, .entries, .apply, .update] as [StoreOperation] : [] {
+        plan.schedule(.error(.ioFailed), on: operation, probability: 0.1)
+        plan.schedule(.error(.timedOut, .after), on: operation, probability: 0.1)
+      }
+      return MemoryStore<Int>().faulty(plan: plan).cached(options)
+    }
+    try await trial.run(rounds: ConformanceSuite.roundsOfProcess, seed: SeededGenerator.seedOfProcess)
+  }
+
+  @Test(arguments: variants.indices) func everyHistoryIsExplained(_ variant: Int) async throws {
+    try await run(variant, mayFail: false)
+  }
+
+  @Test(arguments: variants.indices) func everyHistoryIsExplainedWhereTheBaseFails(_ variant: Int) async throws {
+    try await run(variant, mayFail: true)
+  }
+}

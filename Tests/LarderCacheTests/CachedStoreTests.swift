@@ -1,0 +1,353 @@
+import Larder
+import LarderCache
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct CachedStoreTests {
+  let memory = MemoryStore<Int>()
+  let base: FaultyStore<MemoryStore<Int>>
+  let clock = ManualClock()
+
+  init() {
+    base = memory.faulty()
+  }
+
+  private func options(_ change: (inout CachedStoreOptions<Int>) -> Void) -> CachedStoreOptions<Int> {
+    var options = CachedStoreOptions<Int>()
+    change(&options)
+    return options
+  }
+
+  // MARK: Reading and writing
+
+  @Test func readsComeFromTheBaseOnceAndThenFromMemory() async throws {
+    try memory.apply([.set("a", 1)])
+    let store = base.cached()
+    for _ in 1...3 { #expect(try await store.value(forKey: "a") == 1) }
+    #expect(base.operationCount == 1)
+    #expect(store.statistics.hits == 2)
+    #expect(store.statistics.misses == 1)
+    #expect(store.statistics.loads == 1)
+    #expect(store.statistics.hitRatio > 0.66)
+  }
+
+  @Test func whatIsWrittenIsReadFromMemory() async throws {
+    let store = base.cached()
+    try await store.setValue(1, forKey: "a")
+    try await store.apply([.set("b", 1), .removeAll(.all), .set("c", 1), .set("c", 3), .set("d", 4), .remove("d")])
+    #expect(try await store.update(["e", "f"]) { $0 = [5, 6] } == ())
+    #expect(base.operationCount == 3)
+    let keys: [StoreKey] = ["a", "b", "c", "d", "e", "f"]
+    #expect(try await store.values(forKeys: keys, policy: .cacheOnly) == [nil, nil, 3, nil, 5, 6])
+    #expect(try await store.values(forKeys: keys) == memory.values(forKeys: keys))
+  }
+
+  @Test func ofABodyThatRunsAgainOnlyTheLastRunCounts() async throws {
+    let store = RepeatingStore(base: memory).cached()
+    let runs = Mutex(0)
+    try await store.update("a") { slot in
+      slot = runs.withLock { runs in
+        runs += 1
+        return runs
+      }
+    }
+    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 2)
+    #expect(try memory.value(forKey: "a") == 2)
+  }
+
+  @Test func severalKeysAreReadInOneCallThatAsksOnlyForWhatIsMissing() async throws {
+    try memory.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
+    let probe = ProbedStore(base: memory)
+    let store = probe.cached()
+    #expect(try await store.value(forKey: "b") == 2)
+    #expect(try await store.values(forKeys: ["c", "b", "x", "c", "a"]) == [3, 2, nil, 3, 1])
+    #expect(probe.requests == [["b"], ["c", "x", "a"]])
+    #expect(try await store.values(forKeys: ["a", "b", "c"]) == [1, 2, 3])
+    #expect(try await store.values(forKeys: ["a"]) == [1])
+    #expect(try await store.values(forKeys: []) == [])
+    #expect(probe.requests.count == 2)
+    #expect(store.statistics.loads == 2)
+    #expect(store.statistics.hits == 5)
+    #expect(store.statistics.misses == 5)
+  }
+
+  @Test func scansPassThroughAndKeepNothing() async throws {
+    try memory.apply([.set("a", 1), .set("b", 2)])
+    let store = base.cached()
+    #expect(try await store.entries(in: .all, limit: 1, order: .descending).map(\.value) == [2])
+    #expect(try await store.keys(in: .all, limit: .max) == ["a", "b"])
+    #expect(try await store.count() == 2)
+    #expect(try await store.value(forKey: "b", policy: .cacheOnly) == nil)
+  }
+
+  @Test func scansKeepTheirEntriesWhereToldTo() async throws {
+    try memory.apply([.set("a", 1), .set("b", 2)])
+    let store = base.cached(options { $0.keepsScannedEntries = true })
+    try await store.setValue(3, forKey: "b")
+    #expect(try await store.entries(in: .all, limit: .max).count == 2)
+    #expect(try await store.values(forKeys: ["a", "b"], policy: .cacheOnly) == [1, 3])
+  }
+
+  // MARK: Policies
+
+  @Test func theCacheAloneIsNeverMoreThanTheCache() async throws {
+    try memory.apply([.set("a", 1), .set("b", 2)])
+    let store = base.cached(options { $0.refreshAge = .seconds(1) }, clock: clock)
+    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == nil)
+    #expect(try await store.value(forKey: "b") == 2)
+    clock.advance(by: .seconds(2))
+    #expect(try await store.values(forKeys: ["a", "b"], policy: .cacheOnly) == [nil, 2])
+    await expectStoreError(.invalidKey) { try await store.value(forKey: "", policy: .cacheOnly) }
+    await expectStoreError(.invalidKey) { try await store.values(forKeys: ["b", ""], policy: .cacheOnly) }
+    #expect(base.operationCount == 1)
+  }
+
+  @Test func reloadingSkipsTheCacheAndRefreshesIt() async throws {
+    let store = base.cached()
+    try await store.apply([.set("a", 1), .set("b", 1), .set("c", 1)])
+    try memory.apply([.set("a", 2), .set("b", 2), .remove("c")])
+    #expect(try await store.value(forKey: "a", policy: .reload) == 2)
+    #expect(try await store.value(forKey: "a") == 2)
+    #expect(try await store.values(forKeys: ["b", "c"], policy: .reload) == [2, nil])
+    #expect(try await store.values(forKeys: ["b", "c"], policy: .cacheOnly) == [2, nil])
+    #expect(store.statistics.misses == 4)
+  }
+
+  @Test func aReloadThatFailsLeavesWhatIsThere() async throws {
+    let store = base.cached()
+    try await store.setValue(1, forKey: "a")
+    base.schedule(.error(.ioFailed), on: .value)
+    await expectStoreError(.ioFailed) { try await store.value(forKey: "a", policy: .reload) }
+    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 1)
+  }
+
+  @Test func anOldCopyIsServedAndLoadedAnewOnceBehind() async throws {
+    let options = options {
+      $0.expiry = .afterWrite(.seconds(10))
+      $0.staleLifetime = .seconds(60)
+    }
+    let store = base.cached(options, clock: clock)
+    try await store.setValue(1, forKey: "a")
+    try memory.apply([.set("a", 2)])
+    #expect(try await store.value(forKey: "a", policy: .staleWhileRevalidate) == 1)
+    #expect(base.operationCount == 1)
+    clock.advance(by: .seconds(10))
+    base.schedule(.suspension(.before), on: .value)
+    for _ in 1...3 { #expect(try await store.value(forKey: "a", policy: .staleWhileRevalidate) == 1) }
+    #expect(try await store.values(forKeys: ["a"], policy: .staleWhileRevalidate) == [1])
+    #expect(base.operationCount == 2)
+    base.resume()
+    while try await store.value(forKey: "a", policy: .cacheOnly) == nil { await Task.yield() }
+    #expect(try await store.value(forKey: "a") == 2)
+    #expect(base.operationCount == 2)
+    // Who does not ask for old copies does not get them, and after the second time they are gone for all.
+    try memory.apply([.set("a", 3)])
+    clock.advance(by: .seconds(10))
+    #expect(try await store.value(forKey: "a") == 3)
+    try memory.apply([.set("a", 4)])
+    clock.advance(by: .seconds(70))
+    #expect(try await store.value(forKey: "a", policy: .staleWhileRevalidate) == 4)
+  }
+
+  @Test func aCopyInUseIsLoadedAnewBeforeItsTimeIsOver() async throws {
+    let options = options {
+      $0.expiry = .afterWrite(.seconds(10))
+      $0.refreshAge = .seconds(8)
+    }
+    let store = base.cached(options, clock: clock)
+    try await store.setValue(1, forKey: "a")
+    try memory.apply([.set("a", 2)])
+    clock.advance(by: .seconds(8))
+    #expect(try await store.value(forKey: "a") == 1)
+    while try await store.value(forKey: "a", policy: .cacheOnly) != 2 { await Task.yield() }
+    clock.advance(by: .seconds(7))
+    #expect(try await store.value(forKey: "a") == 2)
+    #expect(store.statistics.loads == 1)
+  }
+
+  @Test func aRefreshThatFailsLeavesTheCopyAndIsCounted() async throws {
+    let store = base.cached(options { $0.refreshAge = .seconds(8) }, clock: clock)
+    try await store.setValue(1, forKey: "a")
+    clock.advance(by: .seconds(8))
+    base.schedule(.error(.ioFailed), on: .value)
+    #expect(try await store.value(forKey: "a") == 1)
+    while store.statistics.loadFailures == 0 { await Task.yield() }
+    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 1)
+  }
+
+  // MARK: Missing keys
+
+  @Test func missingKeysAreNotRememberedUnlessToldTo() async throws {
+    let store = base.cached()
+    for _ in 1...2 { #expect(try await store.value(forKey: "a") == nil) }
+    #expect(base.operationCount == 2)
+  }
+
+  @Test func missingKeysAreRememberedForTheirOwnTime() async throws {
+    let options = options {
+      $0.expiry = .afterWrite(.seconds(60))
+      $0.missingLifetime = .seconds(5)
+    }
+    let store = base.cached(options, clock: clock)
+    for _ in 1...2 { #expect(try await store.value(forKey: "a") == nil) }
+    #expect(try await store.values(forKeys: ["a", "b"]) == [nil, nil])
+    #expect(try await store.value(forKey: "b") == nil)
+    #expect(base.operationCount == 2)
+    #expect(store.statistics.hits == 3)
+    try memory.apply([.set("a", 1)])
+    clock.advance(by: .seconds(5))
+    #expect(try await store.value(forKey: "a") == 1)
+    #expect(try await store.value(forKey: "b") == nil)
+    #expect(base.operationCount == 4)
+    // What is written is not missing, and what is removed is.
+    try await store.setValue(2, forKey: "b")
+    #expect(try await store.value(forKey: "b") == 2)
+    try await store.removeValue(forKey: "b")
+    #expect(try await store.value(forKey: "b") == nil)
+    #expect(base.operationCount == 6)
+  }
+
+  // MARK: Limits
+
+  @Test func aFullCacheLetsCopiesGo() async throws {
+    let store = base.cached(CachedStoreOptions(entryLimit: 10))
+    for number in 0..<100 { try await store.setValue(number, forKey: StoreKey(integer: number)) }
+    #expect(store.statistics.evictions >= 80)
+    for number in 0..<100 { #expect(try await store.value(forKey: StoreKey(integer: number)) == number) }
+  }
+
+  @Test func anOversizedValueEvictsNothingElseAndLeavesNoOldValue() async throws {
+    let store = base.cached(CachedStoreOptions(costLimit: 10) { _, value in value })
+    try await store.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
+    try await store.setValue(11, forKey: "b")
+    #expect(try await store.values(forKeys: ["a", "b", "c"], policy: .cacheOnly) == [1, nil, 3])
+    #expect(try await store.value(forKey: "b") == 11)
+    #expect(store.statistics.evictions == 0)
+  }
+
+  @Test func aFillThatTheCacheRefusesDoesNotFailTheRead() async throws {
+    try memory.apply([.set("a", 11)])
+    for options in [CachedStoreOptions<Int>(entryLimit: 0), CachedStoreOptions(costLimit: 10) { _, value in value }] {
+      let store = base.cached(options)
+      for _ in 1...2 { #expect(try await store.value(forKey: "a") == 11) }
+      #expect(try await store.values(forKeys: ["a", "b"]) == [11, nil])
+    }
+  }
+
+  @Test func aValueMayCallTheStoreWhenItIsReleased() async throws {
+    final class Caller: Sendable {
+      let call: @Sendable () -> Void
+      init(_ call: @escaping @Sendable () -> Void) { self.call = call }
+      deinit { call() }
+    }
+    let memory = MemoryStore<Caller>()
+    var options = CachedStoreOptions<Caller>(entryLimit: 2)
+    options.missingLifetime = .seconds(60)
+    let store = memory.cached(options)
+    let calls = Mutex(0)
+    // All shards are called, so that the one whose lock is held would be waited for.
+    let keys = (0..<200).map { StoreKey(integer: $0) }
+    @Sendable func makeCaller() -> Caller {
+      Caller { [weak store] in
+        calls.withLock { $0 += 1 }
+        for key in keys { #expect(throws: Never.self) { try store?.invalidate(key) } }
+      }
+    }
+    for index in 0..<20 {
+      let (key, others) = (keys[index], keys[(index + 1)...(index + 3)])
+      try await store.setValue(makeCaller(), forKey: key)
+      // Written past the cache, so that the cache has the last reference to the old one: which a reload displaces,
+      try memory.apply([.set(key, makeCaller())])
+      #expect(try await store.value(forKey: key, policy: .reload) != nil)
+      // which others evict,
+      try memory.apply([.set(key, makeCaller())])
+      for other in others { #expect(try await store.value(forKey: other) == nil) }
+      // which a write displaces, and the removal of a range.
+      #expect(try await store.value(forKey: key) != nil)
+      try memory.apply([.set(key, makeCaller())])
+      try await store.update(key) { $0 = makeCaller() }
+      try memory.apply([.remove(key)])
+      try await store.removeAll()
+    }
+    #expect(calls.withLock { $0 } == 5 * 20)
+  }
+
+  // MARK: Lifecycle
+
+  @Test func closingWaitsForLoadsAndClosesTheBase() async throws {
+    try memory.apply([.set("a", 1)])
+    let store = base.cached()
+    base.schedule(.suspension(.after), on: .value)
+    let read = Task { try await store.value(forKey: "a") }
+    try await base.waitForSuspended()
+    read.cancel()
+    await #expect(throws: CancellationError.self) { try await read.value }
+    let closing = Task { try await store.close() }
+    while try await store.isOpen { await Task.yield() }
+    #expect(try memory.count(in: .all) == 1)
+    base.resume()
+    try await closing.value
+    expectStoreError(.closed) { try memory.count(in: .all) }
+  }
+
+  @Test func afterClosingEverythingIsRefused() async throws {
+    let store = base.cached(options { $0.keepsScannedEntries = true })
+    try await store.setValue(1, forKey: "a")
+    try await store.close()
+    for policy in LoadPolicy.allCases {
+      await expectStoreError(.closed) { try await store.value(forKey: "a", policy: policy) }
+      await expectStoreError(.closed) { try await store.values(forKeys: ["a"], policy: policy) }
+    }
+    await expectStoreError(.closed) { try await store.entries(in: .all, limit: 1) }
+    expectStoreError(.closed) { try store.invalidate("a") }
+    expectStoreError(.closed) { try store.invalidateAll() }
+  }
+
+  // MARK: Cancellation
+
+  @Test func aCancelledTaskReadsWhatNeedsNoWaiting() async throws {
+    try memory.apply([.set("a", 1), .set("b", 2)])
+    let store = base.cached()
+    #expect(try await store.value(forKey: "a") == 1)
+    let task = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return [try await store.value(forKey: "a"), try await store.value(forKey: "b")]
+    }
+    #expect(try await task.value == [1, 2])
+  }
+
+  // MARK: What it says of itself
+
+  @Test func itsDescriptionNestsItsBase() {
+    #expect("\(base.cached())" == "CachedStore[FaultyStore[MemoryStore(memory)]]")
+    #expect("\(memory.cached().cached())" == "CachedStore[CachedStore[MemoryStore(memory)]]")
+  }
+
+  @Test func itHandsOnWhatTheBaseSaysOfItself() {
+    let information = StoreInformation(
+      name: "named", acknowledgement: .volatile, sharing: .betweenProcesses, maximumKeyLength: 5, maximumValueSize: 6,
+      maintenance: NoMaintenance())
+    let store = ProbedStore(base: memory, information: information).cached()
+    #expect(store.information.name == "named")
+    #expect(store.information.sharing == .betweenProcesses)
+    #expect(store.information.maximumKeyLength == 5)
+    #expect(store.information.maximumValueSize == 6)
+    #expect(store.information.maintenance is NoMaintenance)
+  }
+}
+
+extension CachedStore {
+  /// Whether closing has not begun.
+  fileprivate var isOpen: Bool {
+    get async throws {
+      do {
+        _ = try await value(forKey: "?", policy: .cacheOnly)
+        return true
+      } catch StoreError.Code.closed {
+        return false
+      }
+    }
+  }
+}

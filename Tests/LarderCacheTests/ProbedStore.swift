@@ -1,0 +1,91 @@
+import Larder
+import Synchronization
+
+/// A store in front of another that notes which keys are read and which extra abilities are asked for, and that says of
+/// itself what it is told to.
+final class ProbedStore: DataStore {
+  let base: MemoryStore<Int>
+  let information: StoreInformation
+
+  private let noted = Mutex<[[StoreKey]]>([])
+  private let asked = Mutex<[StoreOperation]>([])
+  private let times = Mutex<[StoreKey: Lifetime]>([:])
+
+  init(base: MemoryStore<Int>, information: StoreInformation? = nil) {
+    self.base = base
+    self.information = information ?? base.information
+  }
+
+  /// The keys of each read.
+  var requests: [[StoreKey]] { noted.withLock { $0 } }
+
+  /// The extra abilities, in the order in which they were asked for.
+  var abilities: [StoreOperation] { asked.withLock { $0 } }
+
+  func value(forKey key: StoreKey) async throws -> Int? {
+    noted.withLock { $0.append([key]) }
+    return try base.value(forKey: key)
+  }
+
+  func values(forKeys keys: [StoreKey]) async throws -> [Int?] {
+    noted.withLock { $0.append(keys) }
+    return try base.values(forKeys: keys)
+  }
+
+  func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Int>] {
+    try base.entries(in: range, limit: limit, order: order)
+  }
+
+  func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try base.keys(in: range, limit: limit, order: order)
+  }
+
+  func count(in range: KeyRange) async throws -> Int {
+    try base.count(in: range)
+  }
+
+  func apply(_ changes: ChangeBatch<Int>) async throws {
+    try base.apply(changes)
+  }
+
+  func update<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
+  ) async throws -> Result {
+    try base.update(keys, body)
+  }
+
+  func synchronize() async throws {
+    try base.synchronize()
+  }
+
+  func close() async throws {
+    base.close()
+  }
+}
+
+extension ProbedStore: ExpirableStore {
+  func touch(_ key: StoreKey, lifetime: Lifetime?) async throws -> Bool {
+    asked.withLock { $0.append(.touch) }
+    times.withLock { $0[key] = lifetime }
+    return try base.value(forKey: key) != nil
+  }
+
+  func remainingTime(forKey key: StoreKey) async throws -> Lifetime? {
+    asked.withLock { $0.append(.remainingTime) }
+    return times.withLock { $0[key] }
+  }
+
+  /// Removes the entries that were given a limited lifetime.
+  func purgeExpired(limit: Int) async throws -> Int {
+    asked.withLock { $0.append(.purgeExpired) }
+    let keys = times.withLock { times in times.filter { $0.value != .unlimited }.keys.prefix(limit) }
+    try base.apply(ChangeBatch(keys.map { .remove($0) }))
+    return keys.count
+  }
+}
+
+extension ProbedStore: FlushableStore {
+  func flush() async throws {
+    asked.withLock { $0.append(.flush) }
+  }
+}

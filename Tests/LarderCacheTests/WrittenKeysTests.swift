@@ -1,0 +1,46 @@
+import Larder
+import LarderTesting
+import Testing
+
+@testable import LarderCache
+
+@Suite struct WrittenKeysTests {
+  @Test func laterChangesWin() {
+    let written = WrittenKeys<Int?>([
+      .set("a", 1), .set("b", 2), .removeAll("b"..<"c"), .set("c", nil), .remove("a"), .set("d", 4), .set("d", 5),
+      .removeAll("z"..<"y"),
+    ])
+    #expect(written.keys == ["a", "b", "c", "d"])
+    #expect(written.values == [nil, nil, .some(nil), 5])
+    #expect(written.ranges == ["b"..<"c"])
+  }
+
+  /// What it says of a batch is what the batch leaves in a store.
+  @Test func randomBatchesAreUnderstood() throws {
+    var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "written keys")
+    let keys: [StoreKey] = ["a", "b", "c", "d"]
+    for _ in 0..<500 {
+      var batch = ChangeBatch<Int>()
+      for number in 0..<Int.random(in: 0...6, using: &generator) {
+        let key = keys.randomElement(using: &generator) ?? "a"
+        switch Int.random(in: 0..<4, using: &generator) {
+        case 0: batch.removeValue(forKey: key)
+        case 1: batch.removeAll(in: key..<(keys.randomElement(using: &generator) ?? "a"))
+        default: batch.setValue(number, forKey: key)
+        }
+      }
+      let store = MemoryStore<Int>()
+      try store.apply(ChangeBatch(keys.map { .set($0, -1) }))
+      try store.apply(batch)
+      let written = WrittenKeys(batch)
+      for key in keys {
+        let value = try store.value(forKey: key)
+        if let place = written.keys.firstIndex(of: key) {
+          #expect(written.values[place] == value, "\(batch) LARDER_SEED=\(SeededGenerator.seedOfProcess)")
+        } else {
+          #expect((value == nil) == written.ranges.contains { $0.contains(key) })
+        }
+      }
+    }
+  }
+}
