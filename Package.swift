@@ -19,6 +19,7 @@ let package = Package(
     .library(name: "LarderJSON", targets: ["LarderJSON"]),
     .library(name: "LarderLMDB", targets: ["LarderLMDB"]),
     .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
+    .library(name: "LarderBatching", targets: ["LarderBatching"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
   traits: [
@@ -38,6 +39,7 @@ let package = Package(
       ],
       path: "Modules/Stores/LarderLMDB"),
     .target(name: "LarderCBOR", dependencies: ["Larder"], path: "Modules/Codecs/LarderCBOR"),
+    .target(name: "LarderBatching", dependencies: ["Larder"], path: "Modules/Decorators/LarderBatching"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
 
     .target(name: "TestSupport", dependencies: ["Larder"], path: "Tests/TestSupport"),
@@ -54,10 +56,11 @@ let package = Package(
         .target(name: "CLMDB", condition: .when(traits: ["LMDB"])),
       ]),
     .testTarget(name: "LarderCBORTests", dependencies: ["LarderCBOR", "LarderTesting"]),
+    .testTarget(name: "LarderBatchingTests", dependencies: ["LarderBatching", "LarderTesting", "TestSupport"]),
     .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),
     .testTarget(
       name: "ConformanceTests",
-      dependencies: ["LarderTesting", "LarderCBOR", "LarderJSON", "LarderLMDB", "LarderFiles"]),
+      dependencies: ["LarderTesting", "LarderBatching", "LarderCBOR", "LarderJSON", "LarderLMDB", "LarderFiles"]),
   ],
   swiftLanguageModes: [.v6]
 )
