@@ -244,7 +244,7 @@ struct CommitQueueRun {
     if let first = waiting.first, callers[first].kind == .turn { try begin(first) }
   }
 
-  private mutating func tell(_ caller: Int, _ outcome: CommitOutcome) throws {
+  private mutating func tell(_ caller: Int, _ outcome: TurnOutcome) throws {
     try expect(!callers[caller].isTold, "\(caller) is told twice")
     callers[caller].isTold = true
     switch outcome {

@@ -29,12 +29,13 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   /// What the base keeps.
   public typealias Value = Base.Value
 
-  private typealias Queue = CommitQueue<ChangeBatch<Value>, CheckedContinuation<CommitOutcome, Never>>
+  private typealias Queue = CommitQueue<ChangeBatch<Value>, CheckedContinuation<TurnOutcome, Never>>
 
   /// The store that does the work.
   public let base: Base
 
   private let bounds: BatchBounds<Value>
+  private let delay: Duration
   private let pause: GatheringPause
   private let queue: Mutex<Queue>
 
@@ -52,7 +53,8 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   ) {
     self.base = base
     self.bounds = bounds
-    pause = GatheringPause(duration: delay, clock: clock)
+    self.delay = delay
+    pause = GatheringPause(clock: clock)
     queue = Mutex(Queue(limit: bounds.limit, gathersFirst: delay > .zero))
   }
 
@@ -172,7 +174,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
     }
   }
 
-  private func outcome(of ticket: Queue.Ticket) async -> CommitOutcome {
+  private func outcome(of ticket: Queue.Ticket) async -> TurnOutcome {
     await withCheckedContinuation { continuation in
       if let outcome = queue.withLock({ $0.attach(continuation, to: ticket) }) {
         continuation.resume(returning: outcome)
@@ -207,7 +209,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
 
   private func commitGroups() async {
     while true {
-      if queue.withLock({ $0.beginGathering() }) { await pause.wait() }
+      if queue.withLock({ $0.beginGathering() }) { await pause.wait(delay) }
       let next = queue.withLock { $0.takeGroup() }
       tell(next.tellings)
       guard !next.group.isEmpty else { return }

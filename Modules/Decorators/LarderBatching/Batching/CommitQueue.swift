@@ -46,7 +46,7 @@ struct CommitQueue<Load: Sendable, Caller: Sendable>: Sendable {
   /// A caller who is to be told.
   struct Telling: Sendable {
     let caller: Caller
-    let outcome: CommitOutcome
+    let outcome: TurnOutcome
   }
 
   /// What is to be done when something has ended.
@@ -86,7 +86,7 @@ struct CommitQueue<Load: Sendable, Caller: Sendable>: Sendable {
   /// Those whose writes are being committed.
   private var members: [Member] = []
   /// What became of callers who have not handed over how to tell them.
-  private var early: [Ticket: CommitOutcome] = [:]
+  private var early: [Ticket: TurnOutcome] = [:]
 
   /// Whether no more may come.
   private(set) var isClosed = false
@@ -146,7 +146,7 @@ struct CommitQueue<Load: Sendable, Caller: Sendable>: Sendable {
   /// A caller who waits hands over how it is told of the outcome.
   ///
   /// - Returns: The outcome, where it is there already; the caller is then not kept.
-  mutating func attach(_ caller: Caller, to ticket: Ticket) -> CommitOutcome? {
+  mutating func attach(_ caller: Caller, to ticket: Ticket) -> TurnOutcome? {
     if let outcome = early.removeValue(forKey: ticket) { return outcome }
     if line.modify(ticket, { $0.caller = caller }) { return nil }
     if let index = memberIndex(of: ticket) { members[index].caller = caller }
@@ -244,7 +244,7 @@ struct CommitQueue<Load: Sendable, Caller: Sendable>: Sendable {
   }
 
   private mutating func tell(
-    _ caller: Caller?, of ticket: Ticket, _ outcome: CommitOutcome, _ tellings: inout [Telling]
+    _ caller: Caller?, of ticket: Ticket, _ outcome: TurnOutcome, _ tellings: inout [Telling]
   ) {
     if let caller { tellings.append(Telling(caller: caller, outcome: outcome)) } else { early[ticket] = outcome }
   }

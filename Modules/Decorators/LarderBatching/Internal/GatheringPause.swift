@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The time that a committer waits for more to come, which may be cut short.
+/// The time that a committer or a flusher waits for more to come, which may be cut short.
 final class GatheringPause: Sendable {
   private enum State {
     case none
@@ -9,23 +9,21 @@ final class GatheringPause: Sendable {
     case ended
   }
 
-  private let duration: Duration
   private let clock: any Clock<Duration>
   private let state = Mutex(State.none)
 
   /// Makes a pause.
   ///
-  /// - Parameters:
-  ///   - duration: How long it is.
-  ///   - clock: What measures it.
-  init(duration: Duration, clock: any Clock<Duration>) {
-    self.duration = duration
+  /// - Parameter clock: What measures it.
+  init(clock: any Clock<Duration>) {
     self.clock = clock
   }
 
   /// Waits; only one may at a time.
-  func wait() async {
-    let (duration, clock) = (duration, clock)
+  ///
+  /// - Parameter duration: How long.
+  func wait(_ duration: Duration) async {
+    let clock = clock
     let sleep = Task.detached {
       do {
         try await clock.sleep(for: duration)
