@@ -124,8 +124,8 @@ struct CommitQueueRun {
     case .gather:
       let size = waiting.reduce(0) { if case .write(let size) = callers[$1].kind { $0 + size } else { $0 } }
       let isPure = waiting.allSatisfy { if case .write = callers[$0].kind { true } else { false } }
-      try expect(
-        queue.beginGathering() == (gathersFirst && !isClosed && isPure && size < limit), "gathering at the wrong time")
+      let couldGather = !isClosed && isPure && (1..<limit).contains(size)
+      try expect(queue.beginGathering() == (gathersFirst && couldGather), "gathering at the wrong time")
     case .take: try takeGroup()
     case .finish:
       guard case .committing(let group) = committer else { return }
@@ -258,7 +258,8 @@ struct CommitQueueRun {
       case .turn: try expect(callers[caller].fate == .left && error is CancellationError, "the turn of \(caller) ends")
       case .write:
         switch callers[caller].fate {
-        case .left: try expect(error is CancellationError, "\(caller) has left and is told \(String(describing: error))")
+        case .left:
+          try expect(error is CancellationError, "\(caller) has left and is told \(String(describing: error))")
         case .over: try expect((error == nil) == caller.isMultiple(of: 2), "\(caller) gets another's error")
         default: throw Violation(message: "\(caller) is told too early")
         }

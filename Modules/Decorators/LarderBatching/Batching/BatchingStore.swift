@@ -61,6 +61,12 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   /// What the base says of itself.
   public var information: StoreInformation { base.information }
 
+  /// How many callers wait for what is being committed now, to go into a later commit or take a later turn.
+  public var waitingCount: Int { queue.withLock { $0.waitingCount } }
+
+  /// Whether nothing goes on and nothing is kept.
+  var isIdle: Bool { queue.withLock { $0.isIdle } }
+
   // MARK: Reading
 
   /// Reads the value of one key from the base; see ``DataStore/value(forKey:)``.

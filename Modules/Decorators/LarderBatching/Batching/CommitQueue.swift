@@ -102,6 +102,9 @@ struct CommitQueue<Load: Sendable, Caller: Sendable>: Sendable {
     self.gathersFirst = gathersFirst
   }
 
+  /// How many wait in the line.
+  var waitingCount: Int { line.count }
+
   /// Whether nothing is done and nobody waits.
   var isIdle: Bool {
     if case .none = activity { line.isEmpty && early.isEmpty } else { false }
@@ -182,7 +185,7 @@ struct CommitQueue<Load: Sendable, Caller: Sendable>: Sendable {
 
   /// The committer asks whether to wait before it takes a group.
   mutating func beginGathering() -> Bool {
-    guard gathersFirst, couldGather else { return false }
+    guard gathersFirst, couldGather, !line.isEmpty else { return false }
     activity = .committer(isGathering: true)
     return true
   }

@@ -145,7 +145,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     let size = unwrittenSize
     return WriteBehindStatistics(
       pendingChanges: size.changes, pendingBytes: size.bytes, oldestAge: pending.isEmpty ? nil : now - pendingSince,
-      failedChanges: failedSize.changes)
+      waitingCallers: line.count, failedChanges: failedSize.changes)
   }
 
   /// The error of the first write that failed and was not taken.

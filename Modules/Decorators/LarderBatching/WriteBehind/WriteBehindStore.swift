@@ -106,6 +106,9 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     return queue.withLock { $0.statistics(at: now) }
   }
 
+  /// Whether nothing goes on and nothing is pending.
+  var isIdle: Bool { queue.withLock { $0.isIdle } }
+
   /// Hands over what was given up, and thereby makes room for new writes.
   ///
   /// What to do with it is for the program to decide: write it again, unless it is out of date, or put it elsewhere. It may
