@@ -29,11 +29,13 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   /// What the base keeps.
   public typealias Value = Base.Value
 
-  private typealias Queue = CommitQueue<ChangeBatch<Value>, CheckedContinuation<TurnOutcome, Never>>
+  private typealias Queue = CommitQueue<QueuedCall>
 
   /// The store that does the work.
   public let base: Base
 
+  // The information of the base, which is costly to ask for each time.
+  private let checks: StoreInformation
   private let bounds: BatchBounds<Value>
   private let delay: Duration
   private let pause: GatheringPause
@@ -52,6 +54,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
     clock: any Clock<Duration> = ContinuousClock()
   ) {
     self.base = base
+    checks = base.information
     self.bounds = bounds
     self.delay = delay
     pause = GatheringPause(clock: clock)
@@ -98,9 +101,8 @@ public final class BatchingStore<Base: DataStore>: DataStore {
 
   /// Makes several changes, all or none of them, in one commit with what others write; see ``DataStore/apply(_:)``.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
-    try base.information.check(changes)
-    let size = bounds.size(of: changes)
-    guard try await waitForTurn(.write(changes, size), during: .apply) else { return }
+    try checks.check(changes)
+    guard try await waitForTurn(.write(bounds.size(of: changes)), .write(changes), during: .apply) else { return }
     defer { endTurn() }
     try await base.apply(changes)
   }
@@ -113,7 +115,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
-    try base.information.check(updateOf: keys)
+    try checks.check(updateOf: keys)
     return try await inTurn(during: .update) { try await base.update(keys, body) }
   }
 
@@ -136,7 +138,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   private func inTurn<Result>(
     during operation: StoreOperation, _ body: () async throws -> Result
   ) async throws -> Result {
-    _ = try await waitForTurn(.turn, during: operation)
+    _ = try await waitForTurn(.turn, QueuedCall(), during: operation)
     defer { endTurn() }
     return try await body()
   }
@@ -146,22 +148,23 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   /// - Returns: Whether it is the caller's turn, which it then has to end.
   /// - Throws: `CancellationError` where the task is cancelled while it waits; ``StoreError``: `closed`; what the committer
   ///   met.
-  private func waitForTurn(_ request: Queue.Request, during operation: StoreOperation) async throws -> Bool {
-    let ticket: Queue.Ticket
-    switch queue.withLock({ $0.arrive(request) }) {
+  private func waitForTurn(
+    _ request: Queue.Request, _ call: QueuedCall, during operation: StoreOperation
+  ) async throws -> Bool {
+    let number: UInt64
+    switch queue.withLock({ $0.arrive(request, call) }) {
     case .begins: return true
-    case .refused: throw base.information.closedError(for: operation)
-    case .waits(let number, let call):
-      ticket = number
-      carryOut(call)
+    case .refused: throw checks.closedError(for: operation)
+    case .waits(let place, let committerCall):
+      number = place
+      carryOut(committerCall)
     }
-    let result = await withTaskCancellationHandler {
-      await outcome(of: ticket)
+    let outcome = await withTaskCancellationHandler {
+      await call.wait()
     } onCancel: {
-      let left = queue.withLock { $0.leave(ticket) }
-      tell(left?.tellings ?? [])
+      queue.withLock { $0.leave(number) }?.end(.finished(CancellationError()))
     }
-    switch result {
+    switch outcome {
     case .turn: return true
     case .finished(nil): return false
     case .finished(let error?): throw error
@@ -170,32 +173,25 @@ public final class BatchingStore<Base: DataStore>: DataStore {
 
   /// Waits until everything that came before is over, whether or not the task is cancelled.
   private func waitForEarlier(during operation: StoreOperation) async throws {
-    let arrival = queue.withLock { operation == .close ? $0.close() : $0.arrive(.barrier) }
-    switch arrival {
+    let call = QueuedCall()
+    switch queue.withLock({ operation == .close ? $0.close(call) : $0.arrive(.barrier, call) }) {
     case .begins: return
-    case .refused: throw base.information.closedError(for: operation)
-    case .waits(let ticket, let call):
-      carryOut(call)
-      _ = await outcome(of: ticket)
-    }
-  }
-
-  private func outcome(of ticket: Queue.Ticket) async -> TurnOutcome {
-    await withCheckedContinuation { continuation in
-      if let outcome = queue.withLock({ $0.attach(continuation, to: ticket) }) {
-        continuation.resume(returning: outcome)
-      }
+    case .refused: throw checks.closedError(for: operation)
+    case .waits(_, let committerCall):
+      carryOut(committerCall)
+      _ = await call.wait()
     }
   }
 
   private func endTurn() {
-    let consequences = queue.withLock { $0.endTurn() }
-    tell(consequences.tellings)
-    if consequences.startsCommitter { startCommitter() }
+    let next = queue.withLock { $0.endTurn() }
+    serve(next)
+    if next.startsCommitter { startCommitter() }
   }
 
-  private func tell(_ tellings: [Queue.Telling]) {
-    for telling in tellings { telling.caller.resume(returning: telling.outcome) }
+  private func serve(_ next: Queue.Next) {
+    for call in next.passed { call.end(.finished(nil)) }
+    next.turn?.end(.turn)
   }
 
   // MARK: Committing
@@ -217,10 +213,10 @@ public final class BatchingStore<Base: DataStore>: DataStore {
     while true {
       if queue.withLock({ $0.beginGathering() }) { await pause.wait(delay) }
       let next = queue.withLock { $0.takeGroup() }
-      tell(next.tellings)
+      serve(next)
       guard !next.group.isEmpty else { return }
       let errors = await commit(next.group)
-      tell(queue.withLock { $0.finishGroup(errors: errors) })
+      for (index, call) in next.group.enumerated() { call.end(.finished(errors.isEmpty ? nil : errors[index])) }
       // Those who were told come first: whoever writes again at once is then part of the next group. Without it one half
       // of the callers would wait while the other half commits.
       await Task.yield()
@@ -230,7 +226,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   /// Commits the batches of a group, together where that succeeds.
   ///
   /// - Returns: The error of each batch, in order; nothing where all were committed.
-  private func commit(_ group: [ChangeBatch<Value>]) async -> [(any Error)?] {
+  private func commit(_ group: [QueuedCall]) async -> [(any Error)?] {
     var errors: [(any Error)?] = []
     func fail(_ part: Range<Int>, _ error: any Error) {
       if errors.isEmpty { errors = Array(repeating: nil, count: group.count) }
@@ -257,11 +253,11 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   }
 
   /// Several batches as one; a single one as it is.
-  private func joined(_ batches: ArraySlice<ChangeBatch<Value>>) -> ChangeBatch<Value> {
-    if batches.count == 1, let only = batches.first { return only }
+  private func joined(_ calls: ArraySlice<QueuedCall>) -> ChangeBatch<Value> {
+    if calls.count == 1, let only = calls.first { return only.batch(of: Value.self) }
     var changes: [Change<Value>] = []
-    changes.reserveCapacity(batches.reduce(0) { $0 + $1.count })
-    for batch in batches { changes.append(contentsOf: batch.changes) }
+    changes.reserveCapacity(calls.count)
+    for call in calls { changes.append(contentsOf: call.batch(of: Value.self).changes) }
     return ChangeBatch(changes)
   }
 }

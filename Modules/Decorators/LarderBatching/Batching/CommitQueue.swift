@@ -10,16 +10,10 @@
 /// - A *barrier* is passed by its caller when all before it is over.
 ///
 /// A caller may leave the line until it is taken out of it.
-///
-/// Two things happen to a caller that waits: it comes, and then hands over how it is told of the outcome. Since others run
-/// between the two, the outcome may be there first; it is then kept.
-struct CommitQueue<Load: Sendable, Caller: Sendable>: Sendable {
-  /// The number of a caller who waits.
-  typealias Ticket = UInt64
-
+struct CommitQueue<Caller: Sendable>: Sendable {
   /// What a caller asks for.
-  enum Request: Sendable {
-    case write(Load, BatchSize)
+  enum Request: Equatable, Sendable {
+    case write(BatchSize)
     case turn
     case barrier
   }
@@ -28,8 +22,8 @@ struct CommitQueue<Load: Sendable, Caller: Sendable>: Sendable {
   enum Arrival: Equatable, Sendable {
     /// The caller's turn begins at once; or, for a barrier, there is nothing to wait for.
     case begins
-    /// The caller waits.
-    case waits(Ticket, CommitterCall)
+    /// The caller waits, under a number by which it can leave.
+    case waits(UInt64, CommitterCall)
     /// The queue is closed.
     case refused
   }
@@ -43,23 +37,19 @@ struct CommitQueue<Load: Sendable, Caller: Sendable>: Sendable {
     case hurry
   }
 
-  /// A caller who is to be told.
-  struct Telling: Sendable {
-    let caller: Caller
-    let outcome: TurnOutcome
-  }
-
-  /// What is to be done when something has ended.
-  struct Consequences: Sendable {
-    /// Who is to be told.
-    var tellings: [Telling] = []
-    /// What is to be committed next, by the committer who asks; nothing where the committer ends.
-    var group: [Load] = []
+  /// What comes next when something has ended.
+  struct Next: Sendable {
+    /// Who has passed a barrier.
+    var passed: [Caller] = []
+    /// Whose turn begins.
+    var turn: Caller?
+    /// Whose writes are to be committed together, by the committer who asks; where there is none, the committer ends.
+    var group: [Caller] = []
     /// Whether a committer is to be started.
     var startsCommitter = false
   }
 
-  private enum Activity: Sendable {
+  private enum Activity {
     case none
     case turn
     case committer(isGathering: Bool)
@@ -67,12 +57,7 @@ struct CommitQueue<Load: Sendable, Caller: Sendable>: Sendable {
 
   private struct Waiting: Sendable {
     let request: Request
-    var caller: Caller?
-  }
-
-  private struct Member: Sendable {
-    let ticket: Ticket
-    var caller: Caller?
+    let caller: Caller
   }
 
   private let limit: BatchSize
@@ -83,10 +68,6 @@ struct CommitQueue<Load: Sendable, Caller: Sendable>: Sendable {
   private var waitingSize = BatchSize()
   /// How many in the line wait for something else than a group.
   private var otherCount = 0
-  /// Those whose writes are being committed.
-  private var members: [Member] = []
-  /// What became of callers who have not handed over how to tell them.
-  private var early: [Ticket: TurnOutcome] = [:]
 
   /// Whether no more may come.
   private(set) var isClosed = false
@@ -107,26 +88,30 @@ struct CommitQueue<Load: Sendable, Caller: Sendable>: Sendable {
 
   /// Whether nothing is done and nobody waits.
   var isIdle: Bool {
-    if case .none = activity { line.isEmpty && early.isEmpty } else { false }
+    if case .none = activity { line.isEmpty } else { false }
   }
 
   // MARK: Callers
 
   /// A caller comes.
-  mutating func arrive(_ request: Request) -> Arrival {
+  ///
+  /// - Parameters:
+  ///   - request: What it asks for.
+  ///   - caller: How it is told, where it waits.
+  mutating func arrive(_ request: Request, _ caller: Caller) -> Arrival {
     guard !isClosed else { return .refused }
-    return enter(request)
+    return enter(request, caller)
   }
 
   /// A caller closes the queue, and waits at a barrier for all that came before.
   ///
   /// Closing again is waiting again.
-  mutating func close() -> Arrival {
+  mutating func close(_ caller: Caller) -> Arrival {
     isClosed = true
-    return enter(.barrier)
+    return enter(.barrier, caller)
   }
 
-  private mutating func enter(_ request: Request) -> Arrival {
+  private mutating func enter(_ request: Request, _ caller: Caller) -> Arrival {
     var startsCommitter = false
     if case .none = activity {
       switch request {
@@ -139,46 +124,31 @@ struct CommitQueue<Load: Sendable, Caller: Sendable>: Sendable {
         return .begins
       }
     }
-    count(request, by: 1)
-    let ticket = line.append(Waiting(request: request, caller: nil))
-    if startsCommitter { return .waits(ticket, .start) }
-    if case .committer(isGathering: true) = activity, !couldGather { return .waits(ticket, .hurry) }
-    return .waits(ticket, .none)
-  }
-
-  /// A caller who waits hands over how it is told of the outcome.
-  ///
-  /// - Returns: The outcome, where it is there already; the caller is then not kept.
-  mutating func attach(_ caller: Caller, to ticket: Ticket) -> TurnOutcome? {
-    if let outcome = early.removeValue(forKey: ticket) { return outcome }
-    if line.modify(ticket, { $0.caller = caller }) { return nil }
-    if let index = memberIndex(of: ticket) { members[index].caller = caller }
-    return nil
+    count(request, isComing: true)
+    let number = line.append(Waiting(request: request, caller: caller))
+    if startsCommitter { return .waits(number, .start) }
+    if case .committer(isGathering: true) = activity, !couldGather { return .waits(number, .hurry) }
+    return .waits(number, .none)
   }
 
   /// A caller who waits gives up.
   ///
-  /// - Returns: Who is to be told of it, and the write that will not be made; `nil` where it is too late, since the caller
-  ///   was taken out of the line.
-  mutating func leave(_ ticket: Ticket) -> (tellings: [Telling], request: Request)? {
-    guard let waiting = line.remove(ticket) else { return nil }
-    count(waiting.request, by: -1)
-    var tellings: [Telling] = []
-    tell(waiting.caller, of: ticket, .finished(CancellationError()), &tellings)
-    return (tellings, waiting.request)
+  /// - Parameter number: The number under which it waits.
+  /// - Returns: The caller, or `nil` where it is too late, since it was taken out of the line.
+  mutating func leave(_ number: UInt64) -> Caller? {
+    guard let waiting = line.remove(number) else { return nil }
+    count(waiting.request, isComing: false)
+    return waiting.caller
   }
 
   /// A caller's turn ends.
-  mutating func endTurn() -> Consequences {
-    var consequences = Consequences()
-    switch passToHead(&consequences.tellings) {
-    case nil: activity = .none
-    case .turn: beginTurn(&consequences.tellings)
-    case .write, .barrier:
+  mutating func endTurn() -> Next {
+    var next = Next()
+    if serveHead(&next) {
       activity = .committer(isGathering: false)
-      consequences.startsCommitter = true
+      next.startsCommitter = true
     }
-    return consequences
+    return next
   }
 
   // MARK: The committer
@@ -190,66 +160,43 @@ struct CommitQueue<Load: Sendable, Caller: Sendable>: Sendable {
     return true
   }
 
-  /// The committer takes the next group, or ends.
-  mutating func takeGroup() -> Consequences {
+  /// The committer, who has told everyone of the last group, takes the next one, or ends.
+  mutating func takeGroup() -> Next {
+    var next = Next()
+    guard serveHead(&next) else { return next }
     activity = .committer(isGathering: false)
-    var consequences = Consequences()
-    switch passToHead(&consequences.tellings) {
-    case nil: activity = .none
-    case .turn: beginTurn(&consequences.tellings)
-    case .write, .barrier:
-      var size = BatchSize()
-      while case .write(let load, let more)? = line.first?.request {
-        guard consequences.group.isEmpty || (size + more).fits(in: limit) else { break }
-        guard let (ticket, waiting) = line.removeFirst() else { break }
-        count(waiting.request, by: -1)
-        size += more
-        consequences.group.append(load)
-        members.append(Member(ticket: ticket, caller: waiting.caller))
-      }
+    var size = BatchSize()
+    next.group.reserveCapacity(min(line.count, limit.changes))
+    while let first = line.first, case .write(let more) = first.request {
+      guard next.group.isEmpty || (size + more).fits(in: limit) else { break }
+      line.removeFirst()
+      count(first.request, isComing: false)
+      size += more
+      next.group.append(first.caller)
     }
-    return consequences
-  }
-
-  /// The committer has made a group, or failed to.
-  ///
-  /// - Parameter errors: The errors of the members of the group, in order; empty where all went well.
-  /// - Returns: Who is to be told.
-  mutating func finishGroup(errors: [(any Error)?]) -> [Telling] {
-    var tellings: [Telling] = []
-    tellings.reserveCapacity(members.count)
-    for (index, member) in members.enumerated() {
-      tell(member.caller, of: member.ticket, .finished(index < errors.count ? errors[index] : nil), &tellings)
-    }
-    members.removeAll(keepingCapacity: true)
-    return tellings
+    return next
   }
 
   // MARK: Inside
 
-  /// Lets everyone at the head of the line pass who waits at a barrier.
+  /// Lets everyone at the head of the line pass who waits at a barrier, and begins the turn that is then at the head.
   ///
-  /// - Returns: What is then at the head.
-  private mutating func passToHead(_ tellings: inout [Telling]) -> Request? {
-    while case .barrier? = line.first?.request {
-      guard let (ticket, waiting) = line.removeFirst() else { break }
-      count(waiting.request, by: -1)
-      tell(waiting.caller, of: ticket, .finished(nil), &tellings)
+  /// - Returns: Whether a write is at the head instead.
+  private mutating func serveHead(_ next: inout Next) -> Bool {
+    activity = .none
+    while let first = line.first {
+      switch first.request {
+      case .write: return true
+      case .barrier: next.passed.append(first.caller)
+      case .turn:
+        next.turn = first.caller
+        activity = .turn
+      }
+      line.removeFirst()
+      count(first.request, isComing: false)
+      if next.turn != nil { return false }
     }
-    return line.first?.request
-  }
-
-  private mutating func beginTurn(_ tellings: inout [Telling]) {
-    guard let (ticket, waiting) = line.removeFirst() else { return }
-    count(waiting.request, by: -1)
-    activity = .turn
-    tell(waiting.caller, of: ticket, .turn, &tellings)
-  }
-
-  private mutating func tell(
-    _ caller: Caller?, of ticket: Ticket, _ outcome: TurnOutcome, _ tellings: inout [Telling]
-  ) {
-    if let caller { tellings.append(Telling(caller: caller, outcome: outcome)) } else { early[ticket] = outcome }
+    return false
   }
 
   /// Whether waiting could make the next group larger, and keeps nobody up who waits for something else.
@@ -257,16 +204,10 @@ struct CommitQueue<Load: Sendable, Caller: Sendable>: Sendable {
     otherCount == 0 && !isClosed && !waitingSize.reaches(limit)
   }
 
-  private mutating func count(_ request: Request, by step: Int) {
+  private mutating func count(_ request: Request, isComing: Bool) {
     switch request {
-    case .write(_, let size) where step > 0: waitingSize += size
-    case .write(_, let size): waitingSize -= size
-    case .turn, .barrier: otherCount += step
+    case .write(let size): if isComing { waitingSize += size } else { waitingSize -= size }
+    case .turn, .barrier: otherCount += isComing ? 1 : -1
     }
-  }
-
-  private func memberIndex(of ticket: Ticket) -> Int? {
-    // Few are late, and those were mostly the last to come.
-    members.lastIndex { $0.ticket == ticket }
   }
 }

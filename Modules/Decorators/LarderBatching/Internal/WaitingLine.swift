@@ -1,7 +1,7 @@
 /// Those who wait, in the order in which they came; any of them may leave.
 ///
 /// Each has a number, higher than those of all before. Coming, leaving and being served take O(1) over time, finding one
-/// by its number O(log n), and the line is never more than twice as long as there are who wait, plus a few.
+/// by its number O(log n), and the line is never much more than twice as long as there are who wait.
 struct WaitingLine<Element: Sendable>: Sendable {
   private struct Place: Sendable {
     let number: UInt64
@@ -31,12 +31,17 @@ struct WaitingLine<Element: Sendable>: Sendable {
   /// - Returns: The number.
   mutating func append(_ element: Element) -> UInt64 {
     defer { nextNumber += 1 }
+    if head > 32, head > places.count / 2 {
+      places.removeSubrange(..<head)
+      head = 0
+    }
     places.append(Place(number: nextNumber, element: element))
     count += 1
     return nextNumber
   }
 
   /// Takes out who is first.
+  @discardableResult
   mutating func removeFirst() -> (number: UInt64, element: Element)? {
     guard head < places.count, let element = places[head].element else { return nil }
     let number = places[head].number
@@ -50,6 +55,10 @@ struct WaitingLine<Element: Sendable>: Sendable {
   mutating func remove(_ number: UInt64) -> Element? {
     guard let index = index(of: number), let element = places[index].element else { return nil }
     leave(index)
+    if places.count - head > 2 * count + 16 {
+      places.removeAll { $0.element == nil }
+      head = 0
+    }
     return element
   }
 
@@ -70,9 +79,6 @@ struct WaitingLine<Element: Sendable>: Sendable {
     while head < places.count, places[head].element == nil { head += 1 }
     if head == places.count {
       places.removeAll(keepingCapacity: places.count < 4096)
-      head = 0
-    } else if places.count > 2 * count + 16 {
-      places.removeAll { $0.element == nil }
       head = 0
     }
   }
