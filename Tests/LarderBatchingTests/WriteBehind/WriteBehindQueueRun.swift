@@ -15,8 +15,6 @@ struct WriteBehindQueueRun {
     case turn
     case drain
     case close
-    /// The caller, who has come, hands over how it is told.
-    case attach(Int)
     case leave(Int)
     case endTurn
     case ask
@@ -58,8 +56,8 @@ struct WriteBehindQueueRun {
   private var queue = Queue(
     limit: BatchSize(changes: limit, bytes: .max), maximumAge: .seconds(maximumAge)
   ) { StoreError(.full, during: .apply, message: "", underlying: $0) }
-  private var tickets: [Queue.Ticket?] = []
-  private var attached: Set<Int> = []
+  /// The numbers of those who came and wait.
+  private var numbers: [UInt64?] = []
   private var told: [Int: Outcome] = [:]
 
   // The model.
@@ -84,11 +82,10 @@ struct WriteBehindQueueRun {
     var steps: [Step] = [.write("a"), .write("b"), .write("ab"), .turn, .drain, .wait]
     if !isClosed { steps.append(.close) }
     if failedSize > 0 { steps.append(.takeFailures) }
-    for caller in tickets.indices where tickets[caller] != nil && told[caller] == nil {
-      if !attached.contains(caller) { steps.append(.attach(caller)) }
-      if case .line? = tickets[caller] { steps.append(.leave(caller)) }
+    for caller in numbers.indices where numbers[caller] != nil && !draining.contains(caller) {
+      if told[caller] != .cancelled { steps.append(.leave(caller)) }
     }
-    if let runningTurn, told[runningTurn] != nil { steps.append(.endTurn) }
+    if runningTurn != nil { steps.append(.endTurn) }
     switch flusher {
     case .none: break
     case .asks, .waits: steps.append(.ask)
@@ -103,56 +100,51 @@ struct WriteBehindQueueRun {
     let time = Duration.seconds(now)
     switch step {
     case .write(let keys):
-      let write = Write(caller: tickets.count, keys: keys)
+      let write = Write(caller: numbers.count, keys: keys)
       let batch = ChangeBatch(keys.map { Change.set(StoreKey("\($0)"), write.caller) })
       try arrive(.write(write), .write(SizedBatch(batch, bounds: BatchBounds())))
-    case .turn: try arrive(.turn(tickets.count), .turn)
+    case .turn: try arrive(.turn(numbers.count), .turn)
     case .drain:
-      let caller = tickets.count
+      let caller = numbers.count
       let isOver = writtenCount == acceptedCount
       if !isClosed && !isOver { drains.append((caller, acceptedCount)) }
       settle()
-      let (arrival, consequences) = queue.drain(at: time)
-      tickets.append(nil)
+      let (arrival, consequences) = queue.drain(caller, at: time)
+      numbers.append(nil)
       switch arrival {
       case .refused: try expect(isClosed, "a drain is refused")
       case .begins: try expect(!isClosed && isOver, "a drain has nothing to wait for")
-      case .waits(let ticket):
+      case .waits(let number):
         try expect(!isClosed && !isOver, "a drain waits for nothing")
-        tickets[caller] = ticket
-      case .cancelled: throw Violation(message: "a drain is cancelled")
+        numbers[caller] = number
+        draining.insert(caller)
+      case .cancelled, .fails: throw Violation(message: "a drain is cancelled")
       }
       try check(consequences)
     case .close:
-      let caller = tickets.count
+      let caller = numbers.count
       isClosed = true
       let isQuiet = isQuiet
       if !isQuiet { drains.append((caller, nil)) }
       settle()
-      let (arrival, consequences, isFirst) = queue.close(at: time)
-      tickets.append(nil)
+      let (arrival, consequences, isFirst) = queue.close(caller, at: time)
+      numbers.append(nil)
       try expect(isFirst, "closing is not the first")
-      if case .waits(let ticket) = arrival { tickets[caller] = ticket }
-      try expect((tickets[caller] == nil) == isQuiet, "closing waits wrongly")
+      if case .waits(let number) = arrival { numbers[caller] = number }
+      draining.insert(caller)
+      try expect((numbers[caller] == nil) == isQuiet, "closing waits wrongly")
       try check(consequences)
-    case .attach(let caller):
-      guard let ticket = tickets[caller] else { return }
-      attached.insert(caller)
-      let outcome = queue.attach(caller, to: ticket).map(WriteBehindQueueRun.outcome)
-      try expect(outcome == early[caller], "\(caller) hears \(String(describing: outcome)) when it says how")
-      if let outcome { told[caller] = outcome }
-      early[caller] = nil
     case .leave(let caller):
-      guard let ticket = tickets[caller] else { return }
+      guard let number = numbers[caller] else { return }
       let index = line.firstIndex { $0.caller == caller }
       if let index {
         line.remove(at: index)
         settle()
-        due[caller] = .cancelled
+        told[caller] = .cancelled
       }
-      let left = queue.leave(ticket, at: time)
-      try expect((left != nil) == (index != nil), "\(caller) leaves at the wrong time")
-      if let (_, consequences) = left { try check(consequences) }
+      let left = queue.leave(number, at: time)
+      try expect((left?.0 == caller) == (index != nil), "\(caller) leaves at the wrong time")
+      if let (_, _, consequences) = left { try check(consequences) }
     case .endTurn:
       runningTurn = nil
       settle()
@@ -173,11 +165,8 @@ struct WriteBehindQueueRun {
 
   /// Lets everything come to its end, and checks that everyone was told.
   mutating func drainAll() throws {
-    for caller in tickets.indices where tickets[caller] != nil && told[caller] == nil && !attached.contains(caller) {
-      try carryOut(.attach(caller))
-    }
     while true {
-      if let runningTurn, told[runningTurn] != nil {
+      if runningTurn != nil {
         try carryOut(.endTurn)
       } else if flusher == .asks || flusher == .waits {
         now += WriteBehindQueueRun.maximumAge
@@ -188,7 +177,7 @@ struct WriteBehindQueueRun {
         break
       }
     }
-    for caller in tickets.indices where tickets[caller] != nil {
+    for caller in numbers.indices where numbers[caller] != nil {
       try expect(told[caller] != nil, "\(caller) was never told")
     }
     try expect(queue.isIdle, "the queue is not idle at the end")
@@ -196,8 +185,8 @@ struct WriteBehindQueueRun {
 
   // MARK: The model
 
-  /// Outcomes that are there before the caller has said how it is told.
-  private var early: [Int: Outcome] = [:]
+  /// Those who wait until something is written.
+  private var draining: Set<Int> = []
 
   private var isDrained: Bool { pending.isEmpty && inFlight.isEmpty }
   private var isQuiet: Bool { isDrained && runningTurn == nil && line.isEmpty }
@@ -247,11 +236,11 @@ struct WriteBehindQueueRun {
   }
 
   private mutating func arrive(_ modelled: Request, _ request: Queue.Request) throws {
-    let caller = tickets.count
+    let caller = numbers.count
     if !isClosed { line.append(modelled) }
     settle()
-    let (arrival, consequences) = queue.arrive(request, at: .seconds(now), isCancelled: false)
-    tickets.append(nil)
+    let (arrival, consequences) = queue.arrive(request, caller, at: .seconds(now), isCancelled: false)
+    numbers.append(nil)
     switch arrival {
     case .refused: try expect(isClosed, "\(caller) is refused")
     case .cancelled: throw Violation(message: "\(caller) is cancelled")
@@ -259,9 +248,10 @@ struct WriteBehindQueueRun {
       let outcome = due.removeValue(forKey: caller)
       try expect(outcome == .turn || outcome == .done, "\(caller) begins at once")
       told[caller] = outcome
-    case .waits(let ticket):
-      try expect(due[caller] == nil || due[caller] == .full, "\(caller) waits for nothing")
-      tickets[caller] = ticket
+    case .fails: try expect(due.removeValue(forKey: caller) == .full, "\(caller) fails")
+    case .waits(let number):
+      try expect(due[caller] == nil, "\(caller) waits for nothing")
+      numbers[caller] = number
     }
     try check(consequences)
   }
@@ -338,8 +328,6 @@ struct WriteBehindQueueRun {
       try expect(found[telling.caller] == nil && told[telling.caller] == nil, "\(telling.caller) is told twice")
       found[telling.caller] = WriteBehindQueueRun.outcome(telling.outcome)
     }
-    for (caller, outcome) in due where !attached.contains(caller) { early[caller] = outcome }
-    due = due.filter { attached.contains($0.key) }
     try expect(found == due, "\(found) are told, not \(due)")
     told.merge(found) { $1 }
   }

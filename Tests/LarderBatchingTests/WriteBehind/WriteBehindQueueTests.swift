@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test func everyShortHistoryIsThatOfTheModel() throws {
-    #expect(try runAll(WriteBehindQueueRun(), after: [], steps: 4) > 5_000)
+    #expect(try runAll(WriteBehindQueueRun(), after: [], steps: 5) > 10_000)
   }
 
   @Test func longRandomHistoriesAreThoseOfTheModel() throws {

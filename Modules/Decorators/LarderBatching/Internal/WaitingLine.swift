@@ -62,17 +62,6 @@ struct WaitingLine<Element: Sendable>: Sendable {
     return element
   }
 
-  /// Changes whoever has a number.
-  ///
-  /// - Returns: Whether there is someone.
-  mutating func modify(_ number: UInt64, _ body: (inout Element) -> Void) -> Bool {
-    guard let index = index(of: number), var element = places[index].element else { return false }
-    places[index].element = nil
-    body(&element)
-    places[index].element = element
-    return true
-  }
-
   private mutating func leave(_ index: Int) {
     places[index].element = nil
     count -= 1

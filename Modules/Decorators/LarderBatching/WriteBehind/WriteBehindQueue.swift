@@ -10,16 +10,7 @@ import Larder
 /// A *turn* is a caller's own: it begins when nothing is pending, and nothing is accepted until it ends, so that the base
 /// has everything and the caller may read and write there. Writes for which there is no room, and turns, wait in one line.
 /// A caller may leave the line until it is served.
-///
-/// Two things happen to a caller that waits: it comes, and then hands over how it is told of the outcome. Since others run
-/// between the two, the outcome may be there first; it is then kept.
 struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
-  /// The number of a caller who waits.
-  enum Ticket: Hashable, Sendable {
-    case line(UInt64)
-    case drain(UInt64)
-  }
-
   /// What a caller asks for.
   enum Request: Sendable {
     /// A batch that removes no range and is within the limit.
@@ -28,14 +19,17 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   }
 
   /// What is to be done when a caller has come.
-  enum Arrival: Equatable, Sendable {
+  enum Arrival: Sendable {
     /// The write is accepted, the turn begins, or there is nothing to wait for.
     case begins
-    case waits(Ticket)
+    /// The caller waits, under a number by which it can leave the line.
+    case waits(UInt64)
     /// The queue is closed.
     case refused
     /// The task of the caller is cancelled.
     case cancelled
+    /// There is no room for the write.
+    case fails(StoreError)
   }
 
   /// What is to be done about the flusher.
@@ -75,14 +69,14 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
 
   private struct Waiting: Sendable {
     let request: Request
-    var caller: Caller?
+    let caller: Caller
   }
 
   /// Someone who waits until something is written.
   private struct Drain: Sendable {
     /// The flush that must be over; all of them, and everyone in the line served, where it is `nil`.
     let flush: UInt64?
-    var caller: Caller?
+    let caller: Caller
   }
 
   private let limit: BatchSize
@@ -101,8 +95,6 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   private var flusher = Flusher.none
   private var line = WaitingLine<Waiting>()
   private var drains = WaitingLine<Drain>()
-  /// What became of callers who have not handed over how to tell them.
-  private var early: [Ticket: TurnOutcome] = [:]
   private var epoch: UInt64 = 0
 
   /// Whether no more may come.
@@ -122,7 +114,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
 
   /// Whether nothing goes on and nobody waits; failures may be there.
   var isIdle: Bool {
-    isDrained && !isTurn && flusher == .none && line.isEmpty && drains.isEmpty && early.isEmpty
+    isDrained && !isTurn && flusher == .none && line.isEmpty && drains.isEmpty
   }
 
   // MARK: Reading
@@ -157,69 +149,65 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - request: What it asks for.
+  ///   - caller: How it is told, where it waits.
   ///   - now: The time.
   ///   - isCancelled: Whether its task is cancelled.
-  mutating func arrive(_ request: Request, at now: Duration, isCancelled: Bool) -> (Arrival, Consequences) {
-    guard !isClosed else { return (.refused, Consequences()) }
-    guard !isCancelled else { return (.cancelled, Consequences()) }
-    let number = line.append(Waiting(request: request, caller: nil))
-    let consequences = settle(at: now)
-    // Where the line has come to it at once, there is nothing to wait for.
-    switch early.removeValue(forKey: .line(number)) {
-    case nil: return (.waits(.line(number)), consequences)
-    case .turn, .finished(nil): return (.begins, consequences)
-    case let outcome?:
-      early[.line(number)] = outcome
-      return (.waits(.line(number)), consequences)
+  mutating func arrive(
+    _ request: Request, _ caller: Caller, at now: Duration, isCancelled: Bool
+  ) -> (Arrival, Consequences) {
+    var consequences = Consequences()
+    guard !isClosed else { return (.refused, consequences) }
+    guard !isCancelled else { return (.cancelled, consequences) }
+    var arrival = Arrival.begins
+    if line.isEmpty, let outcome = serve(request, at: now, &consequences) {
+      if case .full(let error) = outcome { arrival = .fails(error) }
+    } else {
+      arrival = .waits(line.append(Waiting(request: request, caller: caller)))
     }
+    settle(at: now, &consequences)
+    return (arrival, consequences)
   }
 
   /// A caller wants to know when everything accepted is written.
-  mutating func drain(at now: Duration) -> (Arrival, Consequences) {
-    guard !isClosed else { return (.refused, Consequences()) }
+  mutating func drain(_ caller: Caller, at now: Duration) -> (Arrival, Consequences) {
+    var consequences = Consequences()
+    guard !isClosed else { return (.refused, consequences) }
     let flush = pending.isEmpty ? nextFlush - 1 : nextFlush
-    guard !isOver(flush) else { return (.begins, Consequences()) }
-    let number = drains.append(Drain(flush: flush, caller: nil))
-    return (.waits(.drain(number)), settle(at: now))
+    guard !isOver(flush) else { return (.begins, consequences) }
+    let number = drains.append(Drain(flush: flush, caller: caller))
+    settle(at: now, &consequences)
+    return (.waits(number), consequences)
   }
 
   /// A caller closes the queue, and wants to know when everyone who came before was served and everything is written.
   ///
   /// - Returns: Besides, whether it is the first to close it.
-  mutating func close(at now: Duration) -> (Arrival, Consequences, isFirst: Bool) {
+  mutating func close(_ caller: Caller, at now: Duration) -> (Arrival, Consequences, isFirst: Bool) {
+    var consequences = Consequences()
     let isFirst = !isClosed
     isClosed = true
-    guard !isQuiet else { return (.begins, Consequences(), isFirst) }
-    let number = drains.append(Drain(flush: nil, caller: nil))
-    return (.waits(.drain(number)), settle(at: now), isFirst)
-  }
-
-  /// A caller who waits hands over how it is told of the outcome.
-  ///
-  /// - Returns: The outcome, where it is there already; the caller is then not kept.
-  mutating func attach(_ caller: Caller, to ticket: Ticket) -> TurnOutcome? {
-    if let outcome = early.removeValue(forKey: ticket) { return outcome }
-    switch ticket {
-    case .line(let number): _ = line.modify(number) { $0.caller = caller }
-    case .drain(let number): _ = drains.modify(number) { $0.caller = caller }
-    }
-    return nil
+    guard !isQuiet else { return (.begins, consequences, isFirst) }
+    let number = drains.append(Drain(flush: nil, caller: caller))
+    settle(at: now, &consequences)
+    return (.waits(number), consequences, isFirst)
   }
 
   /// A caller in the line gives up.
   ///
-  /// - Returns: What it asked for, to be released outside the lock; `nil` where it is too late.
-  mutating func leave(_ ticket: Ticket, at now: Duration) -> (Request, Consequences)? {
-    guard case .line(let number) = ticket, let waiting = line.remove(number) else { return nil }
-    var consequences = settle(at: now)
-    tell(waiting.caller, of: ticket, .finished(CancellationError()), &consequences.tellings)
-    return (waiting.request, consequences)
+  /// - Returns: The caller, and what it asked for, to be released outside the lock; `nil` where it is too late.
+  mutating func leave(_ number: UInt64, at now: Duration) -> (Caller, Request, Consequences)? {
+    guard let waiting = line.remove(number) else { return nil }
+    var consequences = Consequences()
+    settle(at: now, &consequences)
+    return (waiting.caller, waiting.request, consequences)
   }
 
   /// A caller's turn ends.
   mutating func endTurn(at now: Duration) -> Consequences {
+    var consequences = Consequences()
     isTurn = false
-    return settle(at: now)
+    settle(at: now, &consequences)
+    return consequences
   }
 
   /// Hands over what failed, which then takes no room any more.
@@ -227,7 +215,9 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     let taken = failures
     failures = []
     failedSize = BatchSize()
-    return (taken, settle(at: now))
+    var consequences = Consequences()
+    settle(at: now, &consequences)
+    return (taken, consequences)
   }
 
   // MARK: The flusher
@@ -260,7 +250,9 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     inFlight = nil
     failures += newFailures
     failedSize = newFailures.reduce(into: failedSize) { $0 += $1.size }
-    return (settle(at: now), written)
+    var consequences = Consequences()
+    settle(at: now, &consequences)
+    return (consequences, written)
   }
 
   // MARK: Inside
@@ -285,11 +277,20 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   }
 
   /// Serves whoever can be served.
-  private mutating func settle(at now: Duration) -> Consequences {
-    var consequences = Consequences()
-    serveLine(at: now, &consequences)
-    while let drain = drains.first, drain.flush.map(isOver) ?? isQuiet, let (number, _) = drains.removeFirst() {
-      tell(drain.caller, of: .drain(number), .finished(nil), &consequences.tellings)
+  private mutating func settle(at now: Duration, _ consequences: inout Consequences) {
+    while let first = line.first, let outcome = serve(first.request, at: now, &consequences) {
+      line.removeFirst()
+      let told: TurnOutcome =
+        switch outcome {
+        case .accepted: .finished(nil)
+        case .turn: .turn
+        case .full(let error): .finished(error)
+        }
+      consequences.tellings.append(Telling(caller: first.caller, outcome: told))
+    }
+    while let drain = drains.first, drain.flush.map(isOver) ?? isQuiet {
+      drains.removeFirst()
+      consequences.tellings.append(Telling(caller: drain.caller, outcome: .finished(nil)))
     }
     if flusher == .none, !pending.isEmpty {
       flusher = .deciding
@@ -299,36 +300,33 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
       flusher = .deciding
       consequences.flusher = .hurry
     }
-    return consequences
   }
 
-  private mutating func serveLine(at now: Duration, _ consequences: inout Consequences) {
-    while !isTurn, let first = line.first {
-      var outcome = TurnOutcome.finished(nil)
-      switch first.request {
-      case .turn:
-        guard isDrained else { return }
-        isTurn = true
-        epoch += 1
-        outcome = .turn
-      case .write(let batch):
-        if (unwrittenSize + failedSize + batch.size).fits(in: limit) {
-          if pending.isEmpty { pendingSince = now }
-          consequences.displaced += pending.add(batch)
-        } else if isDrained, let error = firstError {
-          outcome = .finished(isFull(error))
-        } else {
-          return
-        }
+  private enum Service {
+    case accepted
+    case turn
+    case full(StoreError)
+  }
+
+  /// Serves a request that nobody is before.
+  ///
+  /// - Returns: What became of it, or `nil` where it has to wait.
+  private mutating func serve(_ request: Request, at now: Duration, _ consequences: inout Consequences) -> Service? {
+    guard !isTurn else { return nil }
+    switch request {
+    case .turn:
+      guard isDrained else { return nil }
+      isTurn = true
+      epoch += 1
+      return .turn
+    case .write(let batch):
+      if (unwrittenSize + failedSize + batch.size).fits(in: limit) {
+        if pending.isEmpty { pendingSince = now }
+        consequences.displaced += pending.add(batch)
+        return .accepted
       }
-      guard let (number, waiting) = line.removeFirst() else { return }
-      tell(waiting.caller, of: .line(number), outcome, &consequences.tellings)
+      guard isDrained, let error = firstError else { return nil }
+      return .full(isFull(error))
     }
-  }
-
-  private mutating func tell(
-    _ caller: Caller?, of ticket: Ticket, _ outcome: TurnOutcome, _ tellings: inout [Telling]
-  ) {
-    if let caller { tellings.append(Telling(caller: caller, outcome: outcome)) } else { early[ticket] = outcome }
   }
 }

@@ -33,7 +33,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   /// What the base keeps.
   public typealias Value = Base.Value
 
-  private typealias Queue = WriteBehindQueue<Value, CheckedContinuation<TurnOutcome, Never>>
+  private typealias Queue = WriteBehindQueue<Value, QueuedCall>
 
   /// How often a scan is repeated before it waits until everything is written.
   private static var scanAttempts: Int { 3 }
@@ -243,9 +243,10 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   ///   called; what the base throws. The store is closed all the same.
   public func close() async throws {
     let now = elapsed()
-    let (arrival, consequences, isFirst) = queue.withLock { $0.close(at: now) }
+    let call = QueuedCall()
+    let (arrival, consequences, isFirst) = queue.withLock { $0.close(call, at: now) }
     carryOut(consequences)
-    if case .waits(let ticket) = arrival { _ = await outcome(of: ticket) }
+    if case .waits = arrival { _ = await call.wait() }
     try await base.close()
     if isFirst { try throwFirstError() }
   }
@@ -270,21 +271,25 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   ) async throws {
     let now = elapsed()
     let isCancelled = isCancellable && Task.isCancelled
-    let (arrival, consequences) = queue.withLock { $0.arrive(request, at: now, isCancelled: isCancelled) }
+    let call = QueuedCall()
+    let (arrival, consequences) = queue.withLock { $0.arrive(request, call, at: now, isCancelled: isCancelled) }
     carryOut(consequences)
-    let ticket: Queue.Ticket
+    let number: UInt64
     switch arrival {
     case .begins: return
     case .refused: throw base.information.closedError(for: operation)
     case .cancelled: throw CancellationError()
-    case .waits(let number): ticket = number
+    case .fails(let error): throw error
+    case .waits(let place): number = place
     }
     let result = await withTaskCancellationHandler {
-      await outcome(of: ticket)
+      await call.wait()
     } onCancel: {
       guard isCancellable else { return }
       let now = elapsed()
-      if let (_, consequences) = queue.withLock({ $0.leave(ticket, at: now) }) { carryOut(consequences) }
+      guard let (call, _, consequences) = queue.withLock({ $0.leave(number, at: now) }) else { return }
+      carryOut(consequences)
+      call.end(.finished(CancellationError()))
     }
     if case .finished(let error?) = result { throw error }
   }
@@ -300,18 +305,15 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   @discardableResult
   private func drain() async -> Bool {
     let now = elapsed()
-    let (arrival, consequences) = queue.withLock { $0.drain(at: now) }
+    let call = QueuedCall()
+    let (arrival, consequences) = queue.withLock { $0.drain(call, at: now) }
     carryOut(consequences)
-    if case .waits(let ticket) = arrival { _ = await outcome(of: ticket) }
-    return arrival != .refused
-  }
-
-  private func outcome(of ticket: Queue.Ticket) async -> TurnOutcome {
-    await withCheckedContinuation { continuation in
-      if let outcome = queue.withLock({ $0.attach(continuation, to: ticket) }) {
-        continuation.resume(returning: outcome)
-      }
+    switch arrival {
+    case .waits: _ = await call.wait()
+    case .refused: return false
+    case .begins, .cancelled, .fails: break
     }
+    return true
   }
 
   private func carryOut(_ consequences: Queue.Consequences) {
@@ -320,7 +322,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     case .start: Task.detached { await self.flushChanges() }
     case .hurry: pause.end()
     }
-    for telling in consequences.tellings { telling.caller.resume(returning: telling.outcome) }
+    for telling in consequences.tellings { telling.caller.end(telling.outcome) }
   }
 
   private func throwFirstError() throws {
