@@ -109,6 +109,9 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   /// Whether nothing goes on and nothing is pending.
   var isIdle: Bool { queue.withLock { $0.isIdle } }
 
+  /// Whether closing has begun.
+  var isClosed: Bool { queue.withLock { $0.isClosed } }
+
   /// Hands over what was given up, and thereby makes room for new writes.
   ///
   /// What to do with it is for the program to decide: write it again, unless it is out of date, or put it elsewhere. It may
