@@ -53,6 +53,7 @@ let package = Package(
         .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderCache", package: "Larder"),
+        .product(name: "LarderBatching", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "SwiftProtobuf", package: "swift-protobuf"),

@@ -17,11 +17,14 @@ enum Ratios {
     for comparison in Comparison.all where isWanted(comparison.subject.name) {
       table.append(try await TimeMeasurement.measure(comparison))
     }
+    for comparison in try await PutLatencyMeasurement.comparisons(where: isWanted) {
+      table.append(comparison)
+    }
     for comparison in try SizeMeasurement.comparisons(where: isWanted) {
       table.append(comparison)
     }
-    for measured in LatencyMeasurement.comparisons(where: isWanted) {
-      table.append(measured)
+    for comparison in InsertionLatencyMeasurement.comparisons(where: isWanted) {
+      table.append(comparison)
     }
     for comparison in try MemoryMeasurement.comparisons(where: isWanted) {
       table.append(comparison)

@@ -2,7 +2,7 @@ import Larder
 
 /// Keys like `user:123456`, for Larder and, one behind another, for C.
 struct FixedSizeKeys: Sendable {
-  let size = 11
+  let size: Int
   let keys: [StoreKey]
   let bytes: [UInt8]
 
@@ -15,14 +15,24 @@ struct FixedSizeKeys: Sendable {
       return StoreKey("user:" + String(repeating: "0", count: 6 - digits.count) + digits)
     }
     bytes = keys.flatMap(\.bytes)
+    size = 11
+  }
+
+  /// The keys that integers make, of 8 bytes each.
+  init(integers: Range<Int>) {
+    keys = integers.map { StoreKey(integer: $0) }
+    bytes = keys.flatMap(\.bytes)
+    size = 8
   }
 
   /// The keys of a part of these.
   subscript(range: Range<Int>) -> FixedSizeKeys {
-    FixedSizeKeys(keys: Array(keys[range]), bytes: Array(bytes[range.lowerBound * size..<range.upperBound * size]))
+    FixedSizeKeys(
+      size: size, keys: Array(keys[range]), bytes: Array(bytes[range.lowerBound * size..<range.upperBound * size]))
   }
 
-  private init(keys: [StoreKey], bytes: [UInt8]) {
+  private init(size: Int, keys: [StoreKey], bytes: [UInt8]) {
+    self.size = size
     self.keys = keys
     self.bytes = bytes
   }

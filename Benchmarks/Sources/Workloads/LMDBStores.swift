@@ -213,7 +213,7 @@ enum LMDBStores {
 
   // MARK: Preparing
 
-  private static func filledStore(in folder: ScratchFolder) async throws -> LMDBStore<[UInt8]> {
+  static func filledStore(in folder: ScratchFolder) async throws -> LMDBStore<[UInt8]> {
     try await filledStore(in: LMDBEnvironment(path: folder.newPath()))
   }
 
@@ -226,7 +226,7 @@ enum LMDBStores {
     return store
   }
 
-  private static func filledEnvironment(in folder: ScratchFolder) throws -> RawEnvironment {
+  static func filledEnvironment(in folder: ScratchFolder) throws -> RawEnvironment {
     let path = folder.newPath()
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
     let environment = try RawEnvironment(path)

@@ -1,7 +1,7 @@
 import Workloads
 
 /// Measures how long the slowest of many operations take.
-enum LatencyMeasurement {
+enum InsertionLatencyMeasurement {
   /// Measures insertions into a cache.
   static func comparisons(where isWanted: (String) -> Bool) -> [Measured] {
     let name = "insertion into a MemoryCache of 100,000 entries: the slowest but 100 of 1,000,000"

@@ -1,0 +1,307 @@
+public import Larder
+import Synchronization
+
+/// A decorator that lets many callers share a commit: writes that come while one is being made go together in the next.
+///
+/// ```swift
+/// let store = try await LMDBStore<Order>(path: "orders").batched()
+/// try await store.setValue(order, forKey: "order:17")   // durable, as without, but a thousand callers wait for one sync
+/// ```
+///
+/// Nothing else changes: a write returns when it has been committed, with an error of its own where it failed, and reads
+/// go to the base, so that nothing is seen which could still fail. A single caller is served directly, in its own task,
+/// and does not notice the decorator. There is no timer: what comes while a commit runs makes the next group.
+///
+/// **Order.** Everything happens in the order in which it was asked for: an update comes after the writes before it and
+/// before those behind it, and runs in its caller's own task. So do `touch` of a store with expiry; `synchronize`, `flush`
+/// and `close` first wait for what came before.
+///
+/// **Failures.** A batch stays atomic within its group. A group that fails for something in it, with nothing changed (a
+/// value that cannot be encoded, a full disk), is tried again in halves, so that exactly the callers concerned fail. What
+/// else goes wrong, such as a failed sync, is told to all callers of the group, and nothing is tried again.
+///
+/// **Cancellation.** A caller may be cancelled as long as its write waits; it then throws `CancellationError`, and the
+/// write is not made. A group that is being committed is not stopped by anyone's cancellation.
+///
+/// **Bounds.** A group is as large as ``BatchBounds`` allow. Whoever comes when more is waiting than goes into the next
+/// group waits for a later one: callers are suspended, nothing piles up beyond what they hold themselves.
+public final class BatchingStore<Base: DataStore>: DataStore {
+  /// What the base keeps.
+  public typealias Value = Base.Value
+
+  private typealias Queue = CommitQueue<QueuedCall>
+
+  /// The store that does the work.
+  public let base: Base
+
+  // The information of the base, which is costly to ask for each time.
+  private let checks: StoreInformation
+  private let bounds: BatchBounds<Value>
+  private let delay: Duration
+  private let pause: GatheringPause
+  private let queue: Mutex<Queue>
+
+  /// Puts group commit in front of a store.
+  ///
+  /// - Parameters:
+  ///   - base: The store that does the work.
+  ///   - bounds: The most that goes into one commit; 10,000 changes unless given.
+  ///   - delay: How long each commit waits for more to come, up to the bounds. With nothing, the default, there is no
+  ///     waiting; any other delay is added to the time of every write.
+  ///   - clock: What measures the delay; a `ContinuousClock` unless given.
+  public init(
+    _ base: Base, bounds: BatchBounds<Value> = BatchBounds(), delay: Duration = .zero,
+    clock: any Clock<Duration> = ContinuousClock()
+  ) {
+    self.base = base
+    checks = base.information
+    self.bounds = bounds
+    self.delay = delay
+    pause = GatheringPause(clock: clock)
+    queue = Mutex(Queue(limit: bounds.limit, gathersFirst: delay > .zero))
+  }
+
+  /// What the base says of itself.
+  public var information: StoreInformation { base.information }
+
+  /// How many callers wait for what is being committed now, to go into a later commit or take a later turn.
+  public var waitingCount: Int { queue.withLock { $0.waitingCount } }
+
+  /// Whether nothing goes on and nothing is kept.
+  var isIdle: Bool { queue.withLock { $0.isIdle } }
+
+  // MARK: Reading
+
+  /// Reads the value of one key from the base; see ``DataStore/value(forKey:)``.
+  public func value(forKey key: StoreKey) async throws -> Value? {
+    try await base.value(forKey: key)
+  }
+
+  /// Reads the values of several keys from the base; see ``DataStore/values(forKeys:)``.
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
+    try await base.values(forKeys: keys)
+  }
+
+  /// Reads the first entries of a range from the base; see ``DataStore/entries(in:limit:order:)``.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
+    try await base.entries(in: range, limit: limit, order: order)
+  }
+
+  /// Reads the first keys of a range from the base; see ``DataStore/keys(in:limit:order:)``.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try await base.keys(in: range, limit: limit, order: order)
+  }
+
+  /// Counts the entries of a range in the base; see ``DataStore/count(in:)``.
+  public func count(in range: KeyRange) async throws -> Int {
+    try await base.count(in: range)
+  }
+
+  // MARK: Writing
+
+  /// Makes several changes, all or none of them, in one commit with what others write; see ``DataStore/apply(_:)``.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try checks.check(changes)
+    guard try await waitForTurn(.write(bounds.size(of: changes)), .write(changes), during: .apply) else { return }
+    defer { endTurn() }
+    try await base.apply(changes)
+  }
+
+  /// Reads, changes and writes back the values of some keys as one step, after what came before; see
+  /// ``DataStore/update(_:_:)``.
+  ///
+  /// It is a commit of its own.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try checks.check(updateOf: keys)
+    return try await inTurn(during: .update) { try await base.update(keys, body) }
+  }
+
+  /// Waits for what came before, and makes it durable.
+  public func synchronize() async throws {
+    try await waitForEarlier(during: .synchronize)
+    try await base.synchronize()
+  }
+
+  /// Commits what came before, and closes the base.
+  public func close() async throws {
+    // The queue is closed to others, not to those who close it again.
+    try await waitForEarlier(during: .close)
+    try await base.close()
+  }
+
+  // MARK: Waiting
+
+  /// Does something of one's own when all that came before is over, and before anything that comes later.
+  private func inTurn<Result>(
+    during operation: StoreOperation, _ body: () async throws -> Result
+  ) async throws -> Result {
+    _ = try await waitForTurn(.turn, QueuedCall(), during: operation)
+    defer { endTurn() }
+    return try await body()
+  }
+
+  /// Waits until it is the caller's turn, or until its write has been made by the committer.
+  ///
+  /// - Returns: Whether it is the caller's turn, which it then has to end.
+  /// - Throws: `CancellationError` where the task is cancelled while it waits; ``StoreError``: `closed`; what the committer
+  ///   met.
+  private func waitForTurn(
+    _ request: Queue.Request, _ call: QueuedCall, during operation: StoreOperation
+  ) async throws -> Bool {
+    let number: UInt64
+    switch queue.withLock({ $0.arrive(request, call) }) {
+    case .begins: return true
+    case .refused: throw checks.closedError(for: operation)
+    case .waits(let place, let committerCall):
+      number = place
+      carryOut(committerCall)
+    }
+    let outcome = await withTaskCancellationHandler {
+      await call.wait()
+    } onCancel: {
+      queue.withLock { $0.leave(number) }?.end(.finished(CancellationError()))
+    }
+    switch outcome {
+    case .turn: return true
+    case .finished(nil): return false
+    case .finished(let error?): throw error
+    }
+  }
+
+  /// Waits until everything that came before is over, whether or not the task is cancelled.
+  private func waitForEarlier(during operation: StoreOperation) async throws {
+    let call = QueuedCall()
+    switch queue.withLock({ operation == .close ? $0.close(call) : $0.arrive(.barrier, call) }) {
+    case .begins: return
+    case .refused: throw checks.closedError(for: operation)
+    case .waits(_, let committerCall):
+      carryOut(committerCall)
+      _ = await call.wait()
+    }
+  }
+
+  private func endTurn() {
+    let next = queue.withLock { $0.endTurn() }
+    serve(next)
+    if next.startsCommitter { startCommitter() }
+  }
+
+  private func serve(_ next: Queue.Next) {
+    for call in next.passed { call.end(.finished(nil)) }
+    next.turn?.end(.turn)
+  }
+
+  // MARK: Committing
+
+  private func carryOut(_ call: Queue.CommitterCall) {
+    switch call {
+    case .none: break
+    case .start: startCommitter()
+    case .hurry: pause.end()
+    }
+  }
+
+  /// Starts the committer in a task of its own: what it does for many must not end with the task of one of them.
+  private func startCommitter() {
+    Task.detached { await self.commitGroups() }
+  }
+
+  private func commitGroups() async {
+    while true {
+      if queue.withLock({ $0.beginGathering() }) { await pause.wait(delay) }
+      let next = queue.withLock { $0.takeGroup() }
+      serve(next)
+      guard !next.group.isEmpty else { return }
+      let errors = await commit(next.group)
+      for (index, call) in next.group.enumerated() { call.end(.finished(errors.isEmpty ? nil : errors[index])) }
+      // Those who were told come first: whoever writes again at once is then part of the next group. Without it one half
+      // of the callers would wait while the other half commits.
+      await Task.yield()
+    }
+  }
+
+  /// Commits the batches of a group, together where that succeeds.
+  ///
+  /// - Returns: The error of each batch, in order; nothing where all were committed.
+  private func commit(_ group: [QueuedCall]) async -> [(any Error)?] {
+    var errors: [(any Error)?] = []
+    func fail(_ part: Range<Int>, _ error: any Error) {
+      if errors.isEmpty { errors = Array(repeating: nil, count: group.count) }
+      for index in part { errors[index] = error }
+    }
+    var retry = GroupRetry(count: group.count)
+    while let part = retry.next() {
+      do {
+        try await base.apply(joined(group[part]))
+      } catch let error as StoreError {
+        if error.concernsAChange {
+          if !retry.halve(part) { fail(part, error) }
+          continue
+        }
+        fail(part, part.count == 1 ? error : error.shared())
+        // Nothing more is tried; what was not, has not changed anything.
+        while let rest = retry.next() { fail(rest, error.shared(outcome: .nothingChanged)) }
+      } catch {
+        fail(part, error)
+        while let rest = retry.next() { fail(rest, error) }
+      }
+    }
+    return errors
+  }
+
+  /// Several batches as one; a single one as it is.
+  private func joined(_ calls: ArraySlice<QueuedCall>) -> ChangeBatch<Value> {
+    if calls.count == 1, let only = calls.first { return only.batch(of: Value.self) }
+    var changes: [Change<Value>] = []
+    changes.reserveCapacity(calls.count)
+    for call in calls { changes.append(contentsOf: call.batch(of: Value.self).changes) }
+    return ChangeBatch(changes)
+  }
+}
+
+extension BatchingStore: CustomStringConvertible {
+  /// The base, in brackets.
+  public var description: String { "BatchingStore[\(base)]" }
+}
+
+extension BatchingStore: ExpirableStore where Base: ExpirableStore {
+  /// Gives an entry a new lifetime, after what came before; see ``ExpirableStore/touch(_:lifetime:)``.
+  @discardableResult
+  public func touch(_ key: StoreKey, lifetime: Lifetime?) async throws -> Bool {
+    try await inTurn(during: .touch) { try await base.touch(key, lifetime: lifetime) }
+  }
+
+  /// Asks the base how long an entry has still to live; see ``ExpirableStore/remainingTime(forKey:)``.
+  public func remainingTime(forKey key: StoreKey) async throws -> Lifetime? {
+    try await base.remainingTime(forKey: key)
+  }
+
+  /// Lets the base remove what has expired, at once: it never removes what was written anew, so it needs no order.
+  @discardableResult
+  public func purgeExpired(limit: Int) async throws -> Int {
+    try await base.purgeExpired(limit: limit)
+  }
+}
+
+extension BatchingStore: InvalidatableStore where Base: InvalidatableStore {
+  /// Lets the base forget its copy of one key; see ``InvalidatableStore/invalidate(_:)``.
+  public func invalidate(_ key: StoreKey) throws {
+    try base.invalidate(key)
+  }
+
+  /// Lets the base forget all copies; see ``InvalidatableStore/invalidateAll()``.
+  public func invalidateAll() throws {
+    try base.invalidateAll()
+  }
+}
+
+extension BatchingStore: FlushableStore where Base: FlushableStore {
+  /// Waits for what came before, and flushes the base; see ``FlushableStore/flush()``.
+  public func flush() async throws {
+    try await waitForEarlier(during: .flush)
+    try await base.flush()
+  }
+}

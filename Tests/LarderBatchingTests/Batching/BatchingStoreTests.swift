@@ -1,0 +1,397 @@
+import Larder
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import LarderBatching
+
+@Suite struct BatchingStoreTests {
+  private typealias Base = FaultyStore<PickyStore<Int>>
+  private typealias Call<Result> = @Sendable (BatchingStore<Base>) async throws -> Result
+
+  private let picky = PickyStore<Int>()
+  private let base: FaultyStore<PickyStore<Int>>
+  private let store: BatchingStore<FaultyStore<PickyStore<Int>>>
+
+  init() {
+    base = picky.faulty()
+    store = base.batched(bounds: BatchBounds(changes: 5))
+  }
+
+  /// Starts calls one after another while a commit of the key `first` goes on, and lets that go on when all wait.
+  private func behindACommit<Result: Sendable>(
+    _ calls: [Call<Result>]
+  ) async throws -> [Swift.Result<Result, any Error>] {
+    base.schedule(.suspension(), on: .apply)
+    let first = Task { try await store.setValue(0, forKey: "first") }
+    try await base.waitForSuspended()
+    var tasks: [Task<Result, any Error>] = []
+    for call in calls {
+      tasks.append(Task { try await call(store) })
+      await waitUntil { store.waitingCount == tasks.count }
+    }
+    base.resume()
+    try await first.value
+    var results: [Swift.Result<Result, any Error>] = []
+    for task in tasks { results.append(await task.result) }
+    await waitUntil { store.isIdle }
+    return results
+  }
+
+  private func puts(_ values: some Sequence<Int>) -> [Call<Void>] {
+    values.map { value in { try await $0.setValue(value, forKey: StoreKey(integer: value)) } }
+  }
+
+  private func applies(_ batch: ChangeBatch<Int>) -> Call<Void> {
+    { try await $0.apply(batch) }
+  }
+
+  private func codes(_ results: [Result<Void, any Error>]) -> [StoreError.Code?] {
+    errors(results).map { $0?.code }
+  }
+
+  private func errors(_ results: [Result<Void, any Error>]) -> [StoreError?] {
+    results.map { result in if case .failure(let error as StoreError) = result { error } else { nil } }
+  }
+
+  // MARK: Groups
+
+  @Test func aSingleCallerIsServedDirectly() async throws {
+    for value in 0..<3 { try await store.setValue(value, forKey: "a") }
+    #expect(picky.appliedSizes == [1, 1, 1])
+    #expect(store.isIdle)
+  }
+
+  @Test func whatComesWhileACommitRunsGoesTogetherInTheNext() async throws {
+    _ = try await behindACommit(puts(1...4)).map { try $0.get() }
+    #expect(picky.appliedSizes == [1, 4])
+    #expect(picky.applied.last?.changes.compactMap(\.key) == (1...4).map { StoreKey(integer: $0) })
+  }
+
+  @Test func aGroupIsAsLargeAsItsBoundsAllow() async throws {
+    _ = try await behindACommit(puts(1...12)).map { try $0.get() }
+    #expect(picky.appliedSizes == [1, 5, 5, 2])
+  }
+
+  @Test func bytesAreCountedWhereTheUserSaysHow() async throws {
+    let store = base.batched(bounds: BatchBounds(changes: 5, bytes: 100) { $0 })
+    base.schedule(.suspension(), on: .apply)
+    let first = Task { try await store.setValue(0, forKey: "first") }
+    try await base.waitForSuspended()
+    var tasks: [Task<Void, any Error>] = []
+    // Each has a key of a byte; the fourth is too large for any group.
+    for (index, value) in [49, 48, 1, 1000, Int.max, 2].enumerated() {
+      tasks.append(Task { try await store.apply([.set("k", value)]) })
+      await waitUntil { store.waitingCount == index + 1 }
+    }
+    base.resume()
+    try await first.value
+    for task in tasks { try await task.value }
+    #expect(picky.appliedSizes == [1, 2, 1, 1, 1, 1])
+  }
+
+  @Test func aBatchLargerThanTheBoundsGoesAlone() async throws {
+    let large = ChangeBatch((0..<20).map { Change.set(StoreKey(integer: $0), $0) })
+    _ = try await behindACommit([{ try await $0.apply(large) }] + puts(1...3)).map { try $0.get() }
+    #expect(picky.appliedSizes == [1, 20, 3])
+  }
+
+  @Test func manyTasksShareCommits() async throws {
+    var plan = FaultPlan()
+    plan.schedule(.yields(upTo: 3), probability: 1)
+    let picky = PickyStore<Int>()
+    let store = picky.faulty(plan: plan).batched()
+    try await withThrowingDiscardingTaskGroup { group in
+      for task in 0..<100 {
+        group.addTask {
+          for step in 0..<20 { try await store.setValue(step, forKey: StoreKey(integer: 100 * step + task)) }
+        }
+      }
+    }
+    #expect(try picky.count(in: .all) == 2000)
+    #expect(picky.appliedSizes.reduce(0, +) == 2000)
+    #expect(picky.applied.count < 500)
+  }
+
+  // MARK: Order
+
+  @Test func anUpdateComesBetweenTheWritesAroundIt() async throws {
+    let replacement: ChangeBatch<Int> = [.removeAll(.all), .set("b", 1)]
+    let calls: [Call<Int>] = [
+      {
+        try await $0.setValue(1, forKey: "a")
+        return 0
+      },
+      {
+        try await $0.update("a") { value in
+          value = 10 * (value ?? 0)
+          return value ?? 0
+        }
+      },
+      {
+        try await $0.apply(replacement)
+        return 0
+      },
+      { try await $0.update("a") { value in value == nil ? -1 : 0 } },
+      {
+        try await $0.setValue(7, forKey: "a")
+        return 0
+      },
+    ]
+    let results = try await behindACommit(calls)
+    #expect(try results.map { try $0.get() } == [0, 10, 0, -1, 0])
+    #expect(try picky.entries(in: .all, limit: .max, order: .ascending).map(\.value) == [7, 1])
+    #expect(picky.appliedSizes == [1, 1, 2, 1])
+  }
+
+  @Test func synchronizingAndClosingWaitForWhatCameBefore() async throws {
+    let picky = picky
+    let calls: [Call<Int>] = [
+      {
+        try await $0.setValue(1, forKey: "a")
+        return 0
+      },
+      {
+        try await $0.synchronize()
+        // What comes behind may have been committed as well.
+        return min(try picky.count(in: .all), 2)
+      },
+      {
+        try await $0.setValue(2, forKey: "b")
+        return 0
+      },
+      {
+        try await $0.close()
+        return picky.applied.count
+      },
+    ]
+    let results = try await behindACommit(calls)
+    #expect(try results.map { try $0.get() } == [0, 2, 0, 3])
+    await expectStoreError(.closed) { try await store.setValue(1, forKey: "c") }
+    await expectStoreError(.closed) { try await store.synchronize() }
+    await expectStoreError(.closed) { try await store.value(forKey: "a") }
+    try await store.close()
+  }
+
+  @Test func aCallerWhoCancelsItselfInAnUpdateHurtsNobody() async throws {
+    let results = try await behindACommit(
+      puts([1]) + [
+        {
+          try await $0.update("u") { value in
+            withUnsafeCurrentTask { $0?.cancel() }
+            value = 1
+          }
+        }
+      ] + puts(2...4))
+    #expect(codes(results) == [nil, nil, nil, nil, nil])
+    for result in results { try result.get() }
+    #expect(try picky.count(in: .all) == 6)
+  }
+
+  // MARK: Failures
+
+  @Test(arguments: [StoreError.Code.encodingFailed, .valueTooLarge, .invalidKey, .full, .init(rawValue: "other")])
+  func whatIsWrongWithOneCallFailsItAlone(code: StoreError.Code) async throws {
+    picky.refuse(code) { $0 == 3 }
+    let results = try await behindACommit(puts(1...5))
+    #expect(codes(results) == [nil, nil, code, nil, nil])
+    #expect(try picky.keys(in: .all, limit: .max, order: .ascending).count == 5)
+    #expect(picky.appliedSizes == [1, 2, 2])
+  }
+
+  @Test func aBatchStaysWholeWhenItsGroupIsTriedInParts() async throws {
+    picky.refuse(.encodingFailed) { $0 < 0 }
+    let results = try await behindACommit([
+      applies([.set("a", 1), .set("b", 1)]),
+      applies([.set("c", 2), .set("d", -2)]),
+      applies([.set("e", 3)]),
+    ])
+    #expect(codes(results) == [nil, .encodingFailed, nil])
+    #expect(try picky.keys(in: .all, limit: .max, order: .ascending) == ["a", "b", "e", "first"])
+  }
+
+  @Test func aFullStoreFailsExactlyThoseForWhomThereIsNoRoom() async throws {
+    picky.refuse { batch, store in
+      let room = 4 - (try store.count(in: .all))
+      return batch.count <= room ? nil : StoreError(.full, during: .apply, store: "picky", message: "there is no room")
+    }
+    let results = try await behindACommit([
+      applies([.set("a", 1)]),
+      applies([.set("b", 1), .set("c", 1), .set("d", 1)]),
+      applies([.set("e", 1), .set("f", 1)]),
+      applies([.set("g", 1)]),
+    ])
+    #expect(codes(results) == [nil, .full, nil, .full])
+    #expect(try picky.keys(in: .all, limit: .max, order: .ascending) == ["a", "e", "f", "first"])
+  }
+
+  @Test func whatConcernsEveryoneIsToldToAllAndNotTriedAgain() async throws {
+    for (code, outcome) in [(StoreError.Code.ioFailed, StoreError.Outcome.nothingChanged), (.full, .unknown)] {
+      let attempts = picky.attempts
+      picky.refuse { batch, _ in
+        guard batch.count > 1 else { return nil }
+        return StoreError(
+          code, during: .apply, store: "picky", key: batch.changes.first?.key, message: "it failed", outcome: outcome)
+      }
+      let results = try await behindACommit(puts(1...4))
+      #expect(codes(results) == [code, code, code, code])
+      for case .failure(let error as StoreError) in results {
+        #expect(error.outcome == outcome)
+        // Nobody is shown the key of another.
+        #expect(error.key == nil)
+      }
+      #expect(picky.attempts == attempts + 2)
+    }
+  }
+
+  @Test func whatWasNotTriedAfterAFailedSyncSaysThatNothingChanged() async throws {
+    picky.refuse { batch, _ in
+      let values = batch.changes.compactMap { if case .set(_, let value) = $0 { value } else { nil } }
+      if values.count > 2 { return StoreError(.encodingFailed, during: .apply, message: "one of them is bad") }
+      guard values.contains(1) else { return nil }
+      return StoreError(.ioFailed, during: .apply, message: "the sync failed", outcome: .unknown)
+    }
+    let results = try await behindACommit(puts(1...4))
+    #expect(errors(results).map { $0?.outcome } == [.unknown, .unknown, .nothingChanged, .nothingChanged])
+    #expect(picky.appliedSizes == [1])
+  }
+
+  // MARK: Cancellation
+
+  @Test func aWaitingCallerCanBeCancelledAndItsWriteIsNotMade() async throws {
+    base.schedule(.suspension(), on: .apply)
+    let first = Task { try await store.setValue(0, forKey: "first") }
+    try await base.waitForSuspended()
+    let waiting = [
+      Task { try await store.setValue(1, forKey: "a") },
+      Task { try await store.update("b") { $0 = 1 } },
+    ]
+    await waitUntil { store.waitingCount == 2 }
+    for task in waiting {
+      task.cancel()
+      await #expect(throws: CancellationError.self) { try await task.value }
+    }
+    #expect(store.waitingCount == 0)
+    base.resume()
+    try await first.value
+    #expect(try picky.keys(in: .all, limit: .max, order: .ascending) == ["first"])
+    #expect(store.isIdle)
+  }
+
+  @Test func aGroupThatIsBeingCommittedIsNotStopped() async throws {
+    base.schedule(.suspension(), on: .apply, number: 1)
+    base.schedule(.suspension(), on: .apply, number: 2)
+    let first = Task { try await store.setValue(0, forKey: "first") }
+    try await base.waitForSuspended()
+    let tasks = (1...3).map { value in Task { try await store.setValue(value, forKey: StoreKey(integer: value)) } }
+    await waitUntil { store.waitingCount == 3 }
+    base.resume()
+    try await first.value
+    try await base.waitForSuspended()
+    for task in tasks { task.cancel() }
+    base.resume()
+    for task in tasks { try await task.value }
+    #expect(picky.appliedSizes == [1, 3])
+  }
+
+  @Test func manyCancelledCallersLeaveNothingBehind() async throws {
+    final class Content: Sendable {
+      static let count = Mutex(0)
+      init() { Content.count.withLock { $0 += 1 } }
+      deinit { Content.count.withLock { $0 -= 1 } }
+    }
+    let picky = PickyStore<Content>()
+    let base = picky.faulty()
+    let store = base.batched()
+    base.schedule(.suspension(), on: .apply)
+    let first = Task { try await store.removeValue(forKey: "first") }
+    try await base.waitForSuspended()
+    let tasks = (0..<10_000).map { number in
+      Task {
+        let content = Content()
+        try await store.apply([.set(StoreKey("a\(number)"), content), .set(StoreKey("b\(number)"), content)])
+      }
+    }
+    await waitUntil { store.waitingCount == 10_000 }
+    for (number, task) in tasks.enumerated() where !number.isMultiple(of: 100) { task.cancel() }
+    await waitUntil { store.waitingCount == 100 }
+    base.resume()
+    // Some more are cancelled while their groups are made.
+    for task in tasks { task.cancel() }
+    try await first.value
+    var returned: [Int] = []
+    for (number, task) in tasks.enumerated() {
+      switch await task.result {
+      case .success: returned.append(number)
+      case .failure(let error): #expect(error is CancellationError)
+      }
+    }
+    await waitUntil { store.isIdle }
+    let keys = Set(try picky.keys(in: .all, limit: .max, order: .ascending))
+    #expect(keys == Set(returned.flatMap { [StoreKey("a\($0)"), StoreKey("b\($0)")] }))
+    try await store.removeAll()
+    picky.forget()
+    #expect(Content.count.withLock { $0 } == 0)
+  }
+
+  // MARK: Gathering
+
+  @Test func aDelayGathersMore() async throws {
+    let clock = ManualClock()
+    let store = base.batched(bounds: BatchBounds(changes: 3), delay: .milliseconds(2), clock: clock)
+    let tasks = (1...2).map { value in Task { try await store.setValue(value, forKey: StoreKey(integer: value)) } }
+    await waitUntil { store.waitingCount == 2 }
+    try await clock.waitForSleepers(1)
+    #expect(picky.attempts == 0)
+    clock.advance(by: .milliseconds(2))
+    for task in tasks { try await task.value }
+    #expect(picky.appliedSizes == [2])
+    await waitUntil { store.isIdle }
+  }
+
+  @Test func fullBoundsAndOtherCallsEndTheDelay() async throws {
+    let store = base.batched(bounds: BatchBounds(changes: 3), delay: .seconds(1), clock: ManualClock())
+    try await withThrowingDiscardingTaskGroup { group in
+      for value in 1...3 { group.addTask { try await store.setValue(value, forKey: StoreKey(integer: value)) } }
+    }
+    #expect(try picky.count(in: .all) == 3)
+    let calls: [@Sendable () async throws -> Void] = [
+      { try await store.update("u") { $0 = 1 } }, { try await store.synchronize() }, { try await store.close() },
+    ]
+    for call in calls {
+      let write = Task { try await store.setValue(4, forKey: "a") }
+      await waitUntil { store.waitingCount == 1 }
+      try await call()
+      try await write.value
+    }
+    #expect(picky.applied.flatMap(\.changes).count == 6)
+  }
+
+  // MARK: Abilities
+
+  @Test func abilitiesOfTheBaseAreReached() async throws {
+    let able = AbleStore()
+    let store = able.batched()
+    #expect("\(store)" == "BatchingStore[\(able)]")
+    #expect(store.information.name == "able")
+    #expect(store.information.acknowledgement == .durable)
+    try await store.setValue(5, forKey: "a")
+    #expect(try await store.touch("a", lifetime: .limited(.seconds(1))))
+    #expect(try await store.remainingTime(forKey: "a") == .limited(.seconds(5)))
+    #expect(try await store.purgeExpired(limit: 9) == 3)
+    try store.invalidate("b")
+    try store.invalidateAll()
+    try await store.flush()
+    try await store.synchronize()
+    _ = try await store.information.maintenance?.statistics()
+    try await store.close()
+    #expect(
+      able.calls == [
+        "apply 1", "touch a", "remainingTime a", "purgeExpired 9", "invalidate b", "invalidateAll", "flush",
+        "synchronize", "statistics", "close",
+      ])
+    await expectStoreError(.closed) { try await store.touch("a", lifetime: nil) }
+    await expectStoreError(.closed) { try await store.flush() }
+  }
+}

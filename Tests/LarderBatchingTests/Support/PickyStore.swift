@@ -1,0 +1,68 @@
+import Larder
+import Synchronization
+
+/// A store in memory that notes what is applied to it, and refuses what it is told to.
+final class PickyStore<Value: Sendable>: DataStore {
+  typealias Rule = @Sendable (ChangeBatch<Value>, MemoryStore<Value>) throws -> StoreError?
+
+  private struct Notes {
+    var applied: [ChangeBatch<Value>] = []
+    var attempts = 0
+    var rule: Rule?
+  }
+
+  let base = MemoryStore<Value>(name: "picky")
+  private let notes = Mutex(Notes())
+
+  /// The batches that were applied.
+  var applied: [ChangeBatch<Value>] { notes.withLock { $0.applied } }
+
+  /// Forgets what was applied, and the values in it.
+  func forget() { notes.withLock { $0.applied = [] } }
+
+  /// How many changes each of them had.
+  var appliedSizes: [Int] { applied.map(\.count) }
+
+  /// How often a batch was to be applied.
+  var attempts: Int { notes.withLock { $0.attempts } }
+
+  /// Refuses batches from now on.
+  ///
+  /// - Parameter rule: Gives the error for a batch, or `nil`.
+  func refuse(_ rule: Rule?) { notes.withLock { $0.rule = rule } }
+
+  /// Refuses batches in which some change is bad.
+  func refuse(_ code: StoreError.Code, where isBad: @escaping @Sendable (Value) -> Bool) {
+    refuse { batch, _ in
+      for case .set(let key, let value) in batch.changes where isBad(value) {
+        return StoreError(code, during: .apply, store: "picky", key: key, message: "the value is refused")
+      }
+      return nil
+    }
+  }
+
+  var information: StoreInformation { base.information }
+  func value(forKey key: StoreKey) throws -> Value? { try base.value(forKey: key) }
+  func values(forKeys keys: [StoreKey]) throws -> [Value?] { try base.values(forKeys: keys) }
+  func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
+    try base.entries(in: range, limit: limit, order: order)
+  }
+  func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
+    try base.keys(in: range, limit: limit, order: order)
+  }
+  func count(in range: KeyRange) throws -> Int { try base.count(in: range) }
+  func apply(_ changes: ChangeBatch<Value>) throws {
+    let rule = notes.withLock { notes in
+      notes.attempts += 1
+      return notes.rule
+    }
+    if let error = try rule?(changes, base) { throw error }
+    try base.apply(changes)
+    notes.withLock { $0.applied.append(changes) }
+  }
+  func update<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) throws -> Result { try base.update(keys, body) }
+  func synchronize() throws { try base.synchronize() }
+  func close() { base.close() }
+}

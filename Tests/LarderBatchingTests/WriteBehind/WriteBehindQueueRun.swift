@@ -1,0 +1,348 @@
+import Larder
+
+@testable import LarderBatching
+
+/// Drives a ``WriteBehindQueue`` step by step as a ``WriteBehindStore`` does, beside a model that says what must come of
+/// each step.
+///
+/// Callers are numbers in the order in which they come; what a write puts under its keys is its caller.
+struct WriteBehindQueueRun {
+  typealias Queue = WriteBehindQueue<Int, Int>
+
+  /// What may happen next.
+  enum Step: Hashable {
+    case write(String)
+    case turn
+    case drain
+    case close
+    case leave(Int)
+    case endTurn
+    case ask
+    /// The flush is over; the first unit fails where that is said.
+    case finish(fails: Bool)
+    case takeFailures
+    case wait
+  }
+
+  /// A rule that was broken.
+  struct Violation: Error {
+    let message: String
+  }
+
+  /// What a caller is told, in a form that can be compared.
+  private enum Outcome: Hashable { case turn, done, cancelled, full }
+  private enum Flusher { case none, asks, waits, writes }
+
+  private struct Write {
+    let caller: Int
+    let keys: String
+  }
+
+  private enum Request {
+    case write(Write)
+    case turn(Int)
+
+    var caller: Int {
+      switch self {
+      case .write(let write): write.caller
+      case .turn(let caller): caller
+      }
+    }
+  }
+
+  private static let limit = 4
+  private static let maximumAge = 2
+
+  private var queue = Queue(
+    limit: BatchSize(changes: limit, bytes: .max), maximumAge: .seconds(maximumAge)
+  ) { StoreError(.full, during: .apply, message: "", underlying: $0) }
+  /// The numbers of those who came and wait.
+  private var numbers: [UInt64?] = []
+  private var told: [Int: Outcome] = [:]
+
+  // The model.
+  private var now = 0
+  private var isClosed = false
+  private var line: [Request] = []
+  private var drains: [(caller: Int, accepted: Int?)] = []
+  private var pending: [Write] = []
+  private var pendingSince = 0
+  private var inFlight: [Write] = []
+  private var units: [[Change<Int>]] = []
+  private var failedSize = 0
+  private var acceptedCount = 0
+  private var writtenCount = 0
+  private var runningTurn: Int?
+  private var flusher = Flusher.none
+  private var due: [Int: Outcome] = [:]
+  private var flusherCall = Queue.FlusherCall.none
+
+  /// Everything that may happen now.
+  var possibleSteps: [Step] {
+    var steps: [Step] = [.write("a"), .write("b"), .write("ab"), .turn, .drain, .wait]
+    if !isClosed { steps.append(.close) }
+    if failedSize > 0 { steps.append(.takeFailures) }
+    for caller in numbers.indices where numbers[caller] != nil && !draining.contains(caller) {
+      if told[caller] != .cancelled { steps.append(.leave(caller)) }
+    }
+    if runningTurn != nil { steps.append(.endTurn) }
+    switch flusher {
+    case .none: break
+    case .asks, .waits: steps.append(.ask)
+    case .writes: steps += [.finish(fails: false), .finish(fails: true)]
+    }
+    return steps
+  }
+
+  mutating func carryOut(_ step: Step) throws {
+    due = [:]
+    flusherCall = .none
+    let time = Duration.seconds(now)
+    switch step {
+    case .write(let keys):
+      let write = Write(caller: numbers.count, keys: keys)
+      let batch = ChangeBatch(keys.map { Change.set(StoreKey("\($0)"), write.caller) })
+      try arrive(.write(write), .write(SizedBatch(batch, bounds: BatchBounds())))
+    case .turn: try arrive(.turn(numbers.count), .turn)
+    case .drain:
+      let caller = numbers.count
+      let isOver = writtenCount == acceptedCount
+      if !isClosed && !isOver { drains.append((caller, acceptedCount)) }
+      settle()
+      let (arrival, consequences) = queue.drain(caller, at: time)
+      numbers.append(nil)
+      switch arrival {
+      case .refused: try expect(isClosed, "a drain is refused")
+      case .begins: try expect(!isClosed && isOver, "a drain has nothing to wait for")
+      case .waits(let number):
+        try expect(!isClosed && !isOver, "a drain waits for nothing")
+        numbers[caller] = number
+        draining.insert(caller)
+      case .cancelled, .fails: throw Violation(message: "a drain is cancelled")
+      }
+      try check(consequences)
+    case .close:
+      let caller = numbers.count
+      isClosed = true
+      let isQuiet = isQuiet
+      if !isQuiet { drains.append((caller, nil)) }
+      settle()
+      let (arrival, consequences, isFirst) = queue.close(caller, at: time)
+      numbers.append(nil)
+      try expect(isFirst, "closing is not the first")
+      if case .waits(let number) = arrival { numbers[caller] = number }
+      draining.insert(caller)
+      try expect((numbers[caller] == nil) == isQuiet, "closing waits wrongly")
+      try check(consequences)
+    case .leave(let caller):
+      guard let number = numbers[caller] else { return }
+      let index = line.firstIndex { $0.caller == caller }
+      if let index {
+        line.remove(at: index)
+        settle()
+        told[caller] = .cancelled
+      }
+      let left = queue.leave(number, at: time)
+      try expect((left?.0 == caller) == (index != nil), "\(caller) leaves at the wrong time")
+      if let (_, _, consequences) = left { try check(consequences) }
+    case .endTurn:
+      runningTurn = nil
+      settle()
+      try check(queue.endTurn(at: time))
+    case .ask: try ask(at: time)
+    case .finish(let fails): try finish(fails: fails, at: time)
+    case .takeFailures:
+      let size = failedSize
+      failedSize = 0
+      settle()
+      let (failures, consequences) = queue.takeFailures(at: time)
+      try expect(failures.reduce(0) { $0 + $1.size.changes } == size, "failures are lost")
+      try check(consequences)
+    case .wait: now += 1
+    }
+    try checkContents()
+  }
+
+  /// Lets everything come to its end, and checks that everyone was told.
+  mutating func drainAll() throws {
+    while true {
+      if runningTurn != nil {
+        try carryOut(.endTurn)
+      } else if flusher == .asks || flusher == .waits {
+        now += WriteBehindQueueRun.maximumAge
+        try carryOut(.ask)
+      } else if flusher == .writes {
+        try carryOut(.finish(fails: false))
+      } else {
+        break
+      }
+    }
+    for caller in numbers.indices where numbers[caller] != nil {
+      try expect(told[caller] != nil, "\(caller) was never told")
+    }
+    try expect(queue.isIdle, "the queue is not idle at the end")
+  }
+
+  // MARK: The model
+
+  /// Those who wait until something is written.
+  private var draining: Set<Int> = []
+
+  private var isDrained: Bool { pending.isEmpty && inFlight.isEmpty }
+  private var isQuiet: Bool { isDrained && runningTurn == nil && line.isEmpty }
+
+  /// How many changes are left of some writes where the last one to each key counts.
+  private static func size(_ writes: [Write]) -> Int { Set(writes.flatMap(\.keys)).count }
+
+  private var isFlushWanted: Bool {
+    !pending.isEmpty
+      && (isClosed || !line.isEmpty || !drains.isEmpty
+        || WriteBehindQueueRun.size(pending) >= WriteBehindQueueRun.limit / 2)
+  }
+
+  private mutating func settle() {
+    serving: while runningTurn == nil, let first = line.first {
+      switch first {
+      case .turn(let caller):
+        guard isDrained else { break serving }
+        runningTurn = caller
+        due[caller] = .turn
+      case .write(let write):
+        let used = WriteBehindQueueRun.size(pending) + WriteBehindQueueRun.size(inFlight) + failedSize
+        if used + write.keys.count <= WriteBehindQueueRun.limit {
+          if pending.isEmpty { pendingSince = now }
+          pending.append(write)
+          acceptedCount += 1
+          due[write.caller] = .done
+        } else if isDrained {
+          due[write.caller] = .full
+        } else {
+          break serving
+        }
+      }
+      line.removeFirst()
+    }
+    let (writtenCount, isQuiet) = (writtenCount, isQuiet)
+    let isOver = { (accepted: Int?) in accepted.map { $0 <= writtenCount } ?? isQuiet }
+    for drain in drains where isOver(drain.accepted) { due[drain.caller] = .done }
+    drains.removeAll { isOver($0.accepted) }
+    if flusher == .none, !pending.isEmpty {
+      flusher = .asks
+      flusherCall = .start
+    } else if flusher == .waits, isFlushWanted {
+      flusher = .asks
+      flusherCall = .hurry
+    }
+  }
+
+  private mutating func arrive(_ modelled: Request, _ request: Queue.Request) throws {
+    let caller = numbers.count
+    if !isClosed { line.append(modelled) }
+    settle()
+    let (arrival, consequences) = queue.arrive(request, caller, at: .seconds(now), isCancelled: false)
+    numbers.append(nil)
+    switch arrival {
+    case .refused: try expect(isClosed, "\(caller) is refused")
+    case .cancelled: throw Violation(message: "\(caller) is cancelled")
+    case .begins:
+      let outcome = due.removeValue(forKey: caller)
+      try expect(outcome == .turn || outcome == .done, "\(caller) begins at once")
+      told[caller] = outcome
+    case .fails: try expect(due.removeValue(forKey: caller) == .full, "\(caller) fails")
+    case .waits(let number):
+      try expect(due[caller] == nil, "\(caller) waits for nothing")
+      numbers[caller] = number
+    }
+    try check(consequences)
+  }
+
+  private mutating func ask(at time: Duration) throws {
+    let isDue = now - pendingSince >= WriteBehindQueueRun.maximumAge
+    switch queue.nextFlusherStep(at: time) {
+    case .end:
+      try expect(pending.isEmpty, "the flusher ends too early")
+      flusher = .none
+    case .wait(let duration):
+      try expect(!pending.isEmpty && !isFlushWanted && !isDue, "the flusher waits")
+      try expect(
+        duration == .seconds(WriteBehindQueueRun.maximumAge - now + pendingSince), "the flusher waits \(duration)")
+      flusher = .waits
+    case .flush(let units):
+      try expect(!pending.isEmpty && (isFlushWanted || isDue), "a flush too early")
+      try expect(runningTurn == nil && inFlight.isEmpty, "a flush at the wrong time")
+      (inFlight, pending) = (pending, [])
+      self.units = units
+      flusher = .writes
+      try checkUnits()
+    }
+  }
+
+  private func checkUnits() throws {
+    var last: [Character: Int] = [:]
+    for write in inFlight { for key in write.keys { last[key] = write.caller } }
+    let expected = Set(last.map { "\($0.key)=\($0.value)" })
+    let found = units.map { unit in
+      unit.map { change in if case .set(let key, let value) = change { "\(key.string ?? "")=\(value)" } else { "" } }
+    }
+    try expect(Set(found.joined()) == expected && found.joined().count == expected.count, "\(found) is flushed")
+    let isJoined = inFlight.contains { $0.keys == "ab" }
+    try expect(units.count == (isJoined ? 1 : expected.count), "\(found) are the units")
+  }
+
+  private mutating func finish(fails: Bool, at time: Duration) throws {
+    var failures: [WriteBehindFailure<Int>] = []
+    if fails, let unit = units.first {
+      let size = BatchSize(changes: unit.count)
+      failures = [
+        WriteBehindFailure(
+          changes: ChangeBatch(unit), error: StoreError(.encodingFailed, during: .apply, message: ""), size: size)
+      ]
+      failedSize += unit.count
+    }
+    writtenCount += inFlight.count
+    inFlight = []
+    flusher = .asks
+    settle()
+    try check(queue.finishFlush(failures: failures, at: time).0)
+  }
+
+  // MARK: Checks
+
+  private func expect(_ condition: Bool, _ message: @autoclosure () -> String) throws {
+    if !condition { throw Violation(message: message()) }
+  }
+
+  private static func outcome(_ outcome: TurnOutcome) -> Outcome {
+    switch outcome {
+    case .turn: .turn
+    case .finished(nil): .done
+    case .finished(let error?): error is CancellationError ? .cancelled : .full
+    }
+  }
+
+  /// Compares what is to be done with what the model says.
+  private mutating func check(_ consequences: Queue.Consequences) throws {
+    try expect(consequences.flusher == flusherCall, "the flusher is told \(consequences.flusher), not \(flusherCall)")
+    var found: [Int: Outcome] = [:]
+    for telling in consequences.tellings {
+      try expect(found[telling.caller] == nil && told[telling.caller] == nil, "\(telling.caller) is told twice")
+      found[telling.caller] = WriteBehindQueueRun.outcome(telling.outcome)
+    }
+    try expect(found == due, "\(found) are told, not \(due)")
+    told.merge(found) { $1 }
+  }
+
+  private func checkContents() throws {
+    for key in "ab" {
+      let expected = (pending.last { $0.keys.contains(key) } ?? inFlight.last { $0.keys.contains(key) })?.caller
+      var found: Int?
+      if case .set(let value)? = queue[StoreKey("\(key)")] { found = value }
+      try expect(found == expected, "\(key) is \(String(describing: found))")
+    }
+    let size = WriteBehindQueueRun.size(pending) + WriteBehindQueueRun.size(inFlight)
+    let statistics = queue.statistics(at: .seconds(now))
+    try expect(statistics.pendingChanges == size, "\(statistics.pendingChanges) changes are pending")
+    try expect(size + failedSize <= WriteBehindQueueRun.limit, "\(size) changes are above the limit")
+    if runningTurn != nil { try expect(isDrained, "something is pending during a turn") }
+  }
+}
