@@ -19,6 +19,7 @@ let package = Package(
     .library(name: "LarderJSON", targets: ["LarderJSON"]),
     .library(name: "LarderLMDB", targets: ["LarderLMDB"]),
     .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
+    .library(name: "LarderExpiry", targets: ["LarderExpiry"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
   traits: [
@@ -38,6 +39,7 @@ let package = Package(
       ],
       path: "Modules/Stores/LarderLMDB"),
     .target(name: "LarderCBOR", dependencies: ["Larder"], path: "Modules/Codecs/LarderCBOR"),
+    .target(name: "LarderExpiry", dependencies: ["Larder"], path: "Modules/Decorators/LarderExpiry"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
 
     .target(name: "TestSupport", dependencies: ["Larder"], path: "Tests/TestSupport"),
@@ -54,10 +56,12 @@ let package = Package(
         .target(name: "CLMDB", condition: .when(traits: ["LMDB"])),
       ]),
     .testTarget(name: "LarderCBORTests", dependencies: ["LarderCBOR", "LarderTesting"]),
+    .testTarget(
+      name: "LarderExpiryTests", dependencies: ["LarderExpiry", "LarderJSON", "LarderTesting", "TestSupport"]),
     .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),
     .testTarget(
       name: "ConformanceTests",
-      dependencies: ["LarderTesting", "LarderCBOR", "LarderJSON", "LarderLMDB", "LarderFiles"]),
+      dependencies: ["LarderTesting", "LarderCBOR", "LarderExpiry", "LarderJSON", "LarderLMDB", "LarderFiles"]),
   ],
   swiftLanguageModes: [.v6]
 )
