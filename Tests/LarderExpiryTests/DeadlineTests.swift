@@ -48,11 +48,11 @@ import Testing
   @Test func thereAreAtMostTenMovesInAWindowHoweverManyReads() {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "DeadlineTests")
     for _ in 0..<200 {
-      let window = Int64.random(in: 1...1000, using: &generator)
+      let window = Int64.random(in: 2...1000, using: &generator)
       var deadline = Deadline(time(window), windowMicroseconds: window)
       var (now, moves): (Int64, [Int64]) = (0, [])
-      for _ in 0..<2000 {
-        now += Int64.random(in: 0...max(1, window / 20), using: &generator)
+      for _ in 0..<500 {
+        now += Int64.random(in: 0...(window / 2 + 1) / 2, using: &generator)
         #expect(!deadline.isPast(at: time(now)))
         guard let moved = deadline.moved(byReadAt: time(now)) else {
           // What a read leaves is at least nine tenths of the window, less what a microsecond cannot tell.
