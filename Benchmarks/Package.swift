@@ -37,6 +37,7 @@ let package = Package(
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
+        .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "SwiftProtobuf", package: "swift-protobuf"),

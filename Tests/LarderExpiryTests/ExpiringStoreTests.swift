@@ -423,7 +423,7 @@ import Testing
     try await bench.store.close()
     #expect(
       bench.watched.calls.map(\.operation.rawValue)
-        == ["invalidate k", "invalidateAll", "flush", "synchronize", "close", "close"])
+        == ["invalidate \"k\"", "invalidateAll", "flush", "synchronize", "close", "close"])
     for call in [
       { try await bench.store.touch("k") as Any }, { try await bench.store.remainingTime(forKey: "k") as Any },
       { try await bench.store.purgeExpired() }, { try await bench.store.setValueKeepingDeadline("a", forKey: "k") },

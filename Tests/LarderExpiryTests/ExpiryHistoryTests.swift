@@ -11,8 +11,10 @@ import Testing
       let trial = ConcurrencyTrial("ExpiringStore, \(name)", mayFail: true) { _ in
         var plan = FaultPlan()
         plan.schedule(.yields(upTo: 3), probability: 1)
-        plan.schedule(.error(.ioFailed), probability: 0.05)
-        plan.schedule(.error(.ioFailed, .after), probability: 0.05)
+        for operation in [.value, .values, .entries, .apply, .update] as [StoreOperation] {
+          plan.schedule(.error(.ioFailed), on: operation, probability: 0.05)
+          plan.schedule(.error(.ioFailed, .after), on: operation, probability: 0.05)
+        }
         let memory = MemoryStore<Expiring<Int>>()
         // As if written long ago and expired since: below every key of the history, so that purges have their share.
         let (zero, start) = (Date(timeIntervalSince1970: 0), Date(timeIntervalSince1970: 1000))

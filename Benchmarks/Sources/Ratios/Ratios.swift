@@ -17,6 +17,9 @@ enum Ratios {
     for comparison in Comparison.all where isWanted(comparison.subject.name) {
       table.append(try await TimeMeasurement.measure(comparison))
     }
+    for comparison in try await PurgeMeasurement.comparisons(where: isWanted) {
+      table.append(comparison)
+    }
     for comparison in try SizeMeasurement.comparisons(where: isWanted) {
       table.append(comparison)
     }
