@@ -12,7 +12,9 @@ import Testing
     var user: String
   }
 
-  private let (session, guest, robot) = (Session(user: "Ada"), Session(user: "guest"), Session(user: "robot"))
+  private let session = Session(user: "Ada")
+  private let guest = Session(user: "guest")
+  private let robot = Session(user: "robot")
 
   @Test func aStoreOfSessions() async throws {
     let folder = try TemporaryFolder()
