@@ -79,9 +79,8 @@ struct Presentation {
 
   private func open(_ url: String) async throws -> AnyDataStore<FileRecord> {
     // As each kind of store has it by default, or as the store was made.
-    switch try await registry.codecName(of: StoreURL(url)) {
-    case "cbor": try await registry.open(url, codec: .cbor(FileRecord.self))
-    default: try await registry.open(url, codec: .json(FileRecord.self))
+    try await registry.open(StoreURL(url)) { name in
+      name == "cbor" ? .cbor(FileRecord.self) : .json(FileRecord.self)
     }
   }
 

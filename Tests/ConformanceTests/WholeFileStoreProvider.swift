@@ -7,11 +7,11 @@ struct WholeFileStoreProvider: StoreProvider {
 
   // The durability of the options is left aside: this store knows only the stronger one.
   func open<Value: Sendable>(
-    _ url: StoreURL, codec: any Codec<Value>, options: StoreOptions
+    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws -> AnyDataStore<Value> {
     guard try options.createsIfMissing || POSIXFileSystem().attributes(at: url.location) != nil else {
       throw StoreError(.notFound, during: .open, store: url.description, message: "there is no such file")
     }
-    return AnyDataStore(try await WholeFileStore(path: url.location, codec: codec))
+    return AnyDataStore(try await WholeFileStore(path: url.location, codec: codec("json")))
   }
 }

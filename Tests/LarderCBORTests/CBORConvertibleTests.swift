@@ -157,7 +157,9 @@ import Testing
       var script: @Sendable (inout CBORWriter) throws -> Void
       init(_ script: @escaping @Sendable (inout CBORWriter) throws -> Void) { self.script = script }
       init(from reader: inout CBORReader) throws { script = { _ in } }
+      init(from decoder: any Decoder) throws { script = { _ in } }
       func write(to writer: inout CBORWriter) throws { try script(&writer) }
+      func encode(to encoder: any Encoder) throws { throw CancellationError() }
     }
     func expectRefused(
       sourceLocation: SourceLocation = #_sourceLocation, _ script: @escaping @Sendable (inout CBORWriter) throws -> Void

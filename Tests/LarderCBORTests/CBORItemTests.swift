@@ -88,6 +88,42 @@ import Testing
     }
   }
 
+  /// 200 maps in each other, each with a number for a key: three levels of JSON for each.
+  @Test func whatNestsTooDeepForJSONIsShownAsText() throws {
+    let hex = String(repeating: "a101", count: 200) + "0" + "2"
+    let item = try item(hex)
+    let json = try item.json()
+    let members = try #require(try json.members())
+    #expect(members.map(\.name) == ["$diagnostic", "$base64"])
+    #expect(try members[0].value.string() == item.diagnosticDescription)
+    #expect(try CBORItem(json) == item)
+    // Among others, too, and twice over.
+    #expect(try CBORItem(JSONText("[1,\(json)]")).bytes == [0x82, 0x01] + item.bytes)
+    let other = JSONText(string: "[1]")
+    for changed in [
+      json.description.replacing("{1: 2}", with: "{1: 3}"), #"{"$diagnostic":\#(other),"$base64":"gQI="}"#,
+      #"{"$diagnostic":\#(other),"$base64":"gQ=="}"#,
+    ] {
+      #expect(throws: JSONSyntaxError.self) { try CBORItem(JSONText(changed)) }
+    }
+    #expect(try CBORItem(JSONText(#"{"$diagnostic":\#(other),"$base64":"gQE="}"#)).bytes == [0x81, 0x01])
+    // What only looks like one is a map, and what is a map never looks like one.
+    for text in [#"{"$diagnostic":\#(other)}"#, #"{"$diagnostic":\#(other),"$base64":"gQE=","more":1}"#] {
+      let map = try CBORItem(JSONText(text))
+      #expect(map.bytes[0] & 0xE0 == 0xA0)
+      #expect(try map.json().description.hasPrefix("{\"$$diagnostic\""))
+      #expect(try CBORItem(map.json()) == map)
+    }
+  }
+
+  @Test func otherCodecsKeepItsBytes() throws {
+    let item = try item("a26161016162820203")
+    let json = try Coding.encoded([item], JSONCodec<[CBORItem]>())
+    #expect(String(decoding: json, as: UTF8.self) == #"["omFhAWFiggID"]"#)
+    #expect(try Coding.decoded(json, JSONCodec<[CBORItem]>()) == [item])
+    #expect(throws: DecodingError.self) { try Coding.decoded(Array(#"["gQ=="]"#.utf8), JSONCodec<[CBORItem]>()) }
+  }
+
   @Test func isAFieldThatIsKeptAsItIs() throws {
     struct Envelope: CBORConvertible, Sendable, Equatable {
       var kind: String

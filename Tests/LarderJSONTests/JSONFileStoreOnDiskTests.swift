@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderJSON
+import Synchronization
 import Testing
 
 /// What only the real file system and programs that no one here wrote can tell.
@@ -147,5 +148,35 @@ import Testing
       _ = try await registry.open("json:", codec: .json(Int.self))
       Issue.record("it was opened")
     } catch StoreError.Code.invalidArgument {}
+  }
+
+  @Test func theRegistryChoosesTheCodecThatTheDocumentStates() async throws {
+    let registry = StoreRegistry(providers: [JSONFileStoreProvider()])
+    let url = try StoreURL("json:\(folder)/chosen.json")
+    let names = Mutex<[String]>([])
+    func open() async throws -> AnyDataStore<[UInt8]> {
+      try await registry.open(url) { name in
+        names.withLock { $0.append(name) }
+        return .raw
+      }
+    }
+    // The first one is new.
+    for _ in 0..<2 {
+      let store = try await open()
+      try await store.setValue([1], forKey: "a")
+      try await store.close()
+    }
+    #expect(names.withLock { $0 } == ["json", "raw"])
+    // What cannot be chosen leaves the store as it is, and open to others.
+    await #expect(throws: CancellationError.self) {
+      let _: AnyDataStore<[UInt8]> = try await registry.open(url) { _ in throw CancellationError() }
+    }
+    do {
+      let _: AnyDataStore<Int> = try await registry.open(url) { _ in .json(Int.self) }
+      Issue.record("it was opened")
+    } catch StoreError.Code.versionMismatch {}
+    let store = try await open()
+    #expect(try await store["a"] == [1])
+    try await store.close()
   }
 }

@@ -9,9 +9,10 @@ import Testing
     let summary: String
 
     func open<Value: Sendable>(
-      _ url: StoreURL, codec: any Codec<Value>, options: StoreOptions
+      _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
     ) async throws -> AnyDataStore<Value> {
       if url.location == "broken" { throw StoreError(.corrupted, during: .open, message: "broken") }
+      let codec = try codec("stored")
       return AnyDataStore(
         MemoryStore<Value>(name: "\(summary) \(url) \(codec.name) \(options.createsIfMissing) \(options.durability)"))
     }
@@ -37,6 +38,18 @@ import Testing
     let other = try await registry.open(StoreURL(scheme: "echo", location: ""), codec: .jsonText, options: options)
     #expect(other.information.name == "first echo: json false buffered")
     await expectStoreError(.corrupted) { try await registry.open("echo:broken", codec: .raw) }
+  }
+
+  @Test func theCodecIsChosenByItsName() async throws {
+    let registry = StoreRegistry(providers: [EchoProvider(scheme: "echo", summary: "first")])
+    let store: AnyDataStore<[UInt8]> = try await registry.open(StoreURL("echo:a")) { name in
+      #expect(name == "stored")
+      return .raw
+    }
+    #expect(store.information.name == "first echo:a raw true synced")
+    await #expect(throws: CancellationError.self) {
+      let _: AnyDataStore<Int> = try await registry.open(StoreURL("echo:a")) { _ in throw CancellationError() }
+    }
   }
 
   @Test func theLaterOfTwoCounts() async throws {

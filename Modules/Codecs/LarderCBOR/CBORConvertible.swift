@@ -1,7 +1,8 @@
-/// A type that writes itself straight into CBOR and reads itself back: the fast road beside `Codable`, in the same format.
+/// A `Codable` type that also writes itself straight into CBOR and reads itself back: the fast road, in the same format.
 ///
-/// ``CBORCodec`` uses it wherever a value, an element or a field adopts it, in the midst of `Codable` data too. A type
-/// that writes a map with its fields under their names is read by its `Codable` twin, and the other way round.
+/// ``CBORCodec`` uses it wherever a value, an element or a field adopts it, in the midst of `Codable` data too; other
+/// codecs go on using `Codable`. A type that writes a map with its fields under their names reads what was written by
+/// `Codable`, and the other way round.
 ///
 /// ```swift
 /// extension User: CBORConvertible {
@@ -18,7 +19,7 @@
 ///   }
 /// }
 /// ```
-public protocol CBORConvertible {
+public protocol CBORConvertible: Codable, SendableMetatype {
   /// Writes this value as one data item.
   ///
   /// - Parameter writer: Gets exactly one item; anything else is refused with an `EncodingError`.

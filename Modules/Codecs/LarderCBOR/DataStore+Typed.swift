@@ -9,28 +9,4 @@ extension DataStore where Value == [UInt8] {
   public func typed<Seen: Codable & Sendable>(_ type: Seen.Type, prefix: StoreKey = "") -> TypedView<Self, Seen> {
     TypedView(self, prefix: prefix, codec: CBORCodec())
   }
-
-  /// A part of this store of bytes, seen as a store of values that write themselves as CBOR; see `TypedView`.
-  ///
-  /// - Parameters:
-  ///   - type: The type of the values.
-  ///   - prefix: What stands before each key; nothing unless given.
-  public func typed<Seen: CBORConvertible & Sendable>(
-    _ type: Seen.Type, prefix: StoreKey = ""
-  ) -> TypedView<Self, Seen> {
-    TypedView(self, prefix: prefix, codec: CBORCodec())
-  }
-
-  /// A part of this store of bytes, seen as a store of values that write themselves as CBOR; see `TypedView`.
-  ///
-  /// That they are `Codable` too makes no difference.
-  ///
-  /// - Parameters:
-  ///   - type: The type of the values.
-  ///   - prefix: What stands before each key; nothing unless given.
-  public func typed<Seen: Codable & CBORConvertible & Sendable>(
-    _ type: Seen.Type, prefix: StoreKey = ""
-  ) -> TypedView<Self, Seen> {
-    TypedView(self, prefix: prefix, codec: CBORCodec())
-  }
 }

@@ -13,7 +13,7 @@ public struct MemoryStoreProvider: StoreProvider {
   ///
   /// - Throws: ``StoreError`` with `notFound` where `options` does not allow a store to be created.
   public func open<Value: Sendable>(
-    _ url: StoreURL, codec: any Codec<Value>, options: StoreOptions
+    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) throws -> AnyDataStore<Value> {
     guard options.createsIfMissing else {
       throw StoreError(

@@ -6,33 +6,18 @@ public protocol StoreProvider: Sendable {
   /// What the stores are, in one line, for a list that people read.
   var summary: String { get }
 
-  /// The name of the codec that suits a new store where nobody has another in mind; `json` unless said.
-  var defaultCodecName: String { get }
-
-  /// The name of the codec that a store was written with.
-  ///
-  /// - Parameter url: Where the store is; its scheme is ``scheme``.
-  /// - Returns: The name, or `nil` where there is no store, or it does not say; always `nil` unless said.
-  /// - Throws: ``StoreError``: `notPermitted`; `ioFailed`; what finding out about a store of this kind throws.
-  func codecName(of url: StoreURL) async throws -> String?
-
   /// Opens a store.
   ///
   /// - Parameters:
   ///   - url: Where the store is; its scheme is ``scheme``.
-  ///   - codec: Turns values into bytes and back. A store without bytes may do without it.
   ///   - options: How to open it.
-  /// - Throws: ``StoreError``: `notFound` where the store is not there and `options` do not allow to create it; what
-  ///   else opening a store of this kind throws.
+  ///   - codec: Gives the codec that turns values into bytes and back. It gets the name of the codec that the store was
+  ///     written with; where the store is new or does not say, of the one that suits its kind. It is called once, or not
+  ///     at all where the store has no bytes.
+  /// - Throws: ``StoreError``: `notFound` where the store is not there and `options` do not allow to create it;
+  ///   `versionMismatch` where the codec has another name than the store's; what else opening a store of this kind
+  ///   throws. What `codec` throws.
   func open<Value: Sendable>(
-    _ url: StoreURL, codec: any Codec<Value>, options: StoreOptions
+    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws -> AnyDataStore<Value>
-}
-
-extension StoreProvider {
-  /// `json`.
-  public var defaultCodecName: String { "json" }
-
-  /// Nothing, for stores that do not say.
-  public func codecName(of url: StoreURL) async throws -> String? { nil }
 }

@@ -28,15 +28,6 @@ public struct StoreRegistry: Sendable {
     providersByScheme.values.sorted { $0.scheme < $1.scheme }
   }
 
-  /// The name of the codec that a store was written with; for a new one, of the codec that suits its kind.
-  ///
-  /// - Parameter url: The scheme and the place.
-  /// - Throws: ``StoreError``: `unsupported` where no kind of store has the scheme; what the store throws on opening.
-  public func codecName(of url: StoreURL) async throws -> String {
-    let provider = try provider(for: url)
-    return try await provider.codecName(of: url) ?? provider.defaultCodecName
-  }
-
   /// Opens a store by the text of its URL.
   ///
   /// - Parameters:
@@ -61,7 +52,29 @@ public struct StoreRegistry: Sendable {
   public func open<Value: Sendable>(
     _ url: StoreURL, codec: some Codec<Value>, options: StoreOptions = StoreOptions()
   ) async throws -> AnyDataStore<Value> {
-    try await provider(for: url).open(url, codec: codec, options: options)
+    try await open(url, options: options) { _ in codec }
+  }
+
+  /// Opens a store by its URL, with a codec that is chosen by the name of the one that it was written with.
+  ///
+  /// ```swift
+  /// let store = try await registry.open(url) { name in
+  ///   name == "cbor" ? .cbor(User.self) : .json(User.self)
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - url: The scheme and the place.
+  ///   - options: How to open it; it is created where it is missing, and writes are synced, unless said.
+  ///   - codec: Gives the codec for a name: that of the codec that the store was written with; where the store is new or
+  ///     does not say, of the one that suits its kind. It is not called for a store without bytes.
+  /// - Throws: ``StoreError``: `unsupported` where no kind of store has the scheme; `versionMismatch` where the codec has
+  ///   another name than the store's; what the store throws on opening. What `codec` throws.
+  public func open<Value: Sendable>(
+    _ url: StoreURL, options: StoreOptions = StoreOptions(),
+    codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
+  ) async throws -> AnyDataStore<Value> {
+    try await provider(for: url).open(url, options: options, codec: codec)
   }
 
   private func provider(for url: StoreURL) throws -> any StoreProvider {

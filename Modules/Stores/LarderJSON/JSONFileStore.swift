@@ -59,21 +59,24 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     fileSystem: some FileSystem = POSIXFileSystem()
   ) async throws {
     try await self.init(
-      path: path, codec: codec, durability: durability, createsIfMissing: createsIfMissing, createsFolder: false,
-      fileSystem: fileSystem)
+      path: path, durability: durability, createsIfMissing: createsIfMissing, fileSystem: fileSystem
+    ) { _ in codec }
   }
 
-  private init(
-    path: String, codec: some Codec<Value>, durability: Durability, createsIfMissing: Bool, createsFolder: Bool,
-    fileSystem: some FileSystem
+  /// Opens a store with a codec that is chosen by the name of the one that it was written with.
+  init(
+    path: String, durability: Durability, createsIfMissing: Bool, createsFolder: Bool = false,
+    fileSystem: some FileSystem = POSIXFileSystem(),
+    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws {
     let name = FilePaths.split(path).name
-    let coder = JSONValueCoder(codec: codec, store: name)
     var information = StoreInformation(name: name, acknowledgement: Acknowledgement(durability), sharing: .exclusive)
     let configuration = JSONFileConfiguration(
-      name: name, path: path, codecName: codec.name, durability: durability, createsIfMissing: createsIfMissing,
-      createsFolder: createsFolder, fileSystem: fileSystem)
-    writer = try await JSONFileWriter.open(configuration, information: information)
+      name: name, path: path, durability: durability, createsIfMissing: createsIfMissing, createsFolder: createsFolder,
+      fileSystem: fileSystem)
+    let (writer, codec) = try await JSONFileWriter.open(configuration, information: information, choosing: codec)
+    let coder = JSONValueCoder(codec: codec, store: name)
+    self.writer = writer
     information.maintenance = JSONFileMaintenance(writer: writer, coder: coder)
     self.coder = coder
     self.information = information
@@ -110,8 +113,9 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
         message: "the name of a store is not empty, does not begin with a dot, and has no slash and no NUL")
     }
     try await self.init(
-      path: FilePaths.join(ApplicationDataFolder.current, "\(name).json"), codec: JSONCodec<Value>(),
-      durability: durability, createsIfMissing: true, createsFolder: true, fileSystem: POSIXFileSystem())
+      path: FilePaths.join(ApplicationDataFolder.current, "\(name).json"), durability: durability,
+      createsIfMissing: true, createsFolder: true
+    ) { _ in JSONCodec<Value>() }
   }
 
   // MARK: Reading

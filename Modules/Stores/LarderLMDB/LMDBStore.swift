@@ -54,8 +54,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     in environment: LMDBEnvironment, name: String = LMDBStore.defaultName, codec: some Codec<Value>,
     createsIfMissing: Bool = true
   ) async throws {
-    try await self.init(
-      in: environment, isOwned: false, name: name, codec: codec, createsIfMissing: createsIfMissing)
+    try await self.init(in: environment, isOwned: false, name: name, createsIfMissing: createsIfMissing) { _ in codec }
   }
 
   /// Opens a store, and the environment that it is in.
@@ -71,14 +70,26 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     path: String, name: String = LMDBStore.defaultName, codec: some Codec<Value>, durability: Durability = .synced,
     createsIfMissing: Bool = true
   ) async throws {
+    try await self.init(path: path, name: name, durability: durability, createsIfMissing: createsIfMissing) { _ in
+      codec
+    }
+  }
+
+  /// Opens a store, and the environment that it is in, with a codec that is chosen by the name of the one that the store
+  /// was written with.
+  convenience init(
+    path: String, name: String, durability: Durability, createsIfMissing: Bool,
+    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
+  ) async throws {
     let environment = try await LMDBEnvironment(
       path: path, durability: durability, createsIfMissing: createsIfMissing)
     try await self.init(
-      in: environment, isOwned: true, name: name, codec: codec, createsIfMissing: createsIfMissing)
+      in: environment, isOwned: true, name: name, createsIfMissing: createsIfMissing, choosing: codec)
   }
 
   private init(
-    in environment: LMDBEnvironment, isOwned: Bool, name: String, codec: some Codec<Value>, createsIfMissing: Bool
+    in environment: LMDBEnvironment, isOwned: Bool, name: String, createsIfMissing: Bool,
+    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws {
     let fullName = name == LMDBStore.defaultName ? environment.name : "\(environment.name)#\(name)"
     guard
@@ -90,11 +101,12 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       )
     }
     let lease = EnvironmentLease(dependingOn: environment.lease, name: fullName)
-    identifier = try await lease.environment.writer.openDatabase(
-      for: lease, named: name, codecName: codec.name, createsIfMissing: createsIfMissing)
+    let (identifier, codec) = try await lease.environment.writer.openDatabase(
+      for: lease, named: name, createsIfMissing: createsIfMissing, choosing: codec)
     let coder = LMDBValueCoder(codec: codec, store: fullName)
     self.lease = lease
     self.coder = coder
+    self.identifier = identifier
     databaseName = StoreKey(name)
     ownEnvironment = isOwned ? environment : nil
     information = StoreInformation(

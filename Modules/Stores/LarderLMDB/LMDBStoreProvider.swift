@@ -12,37 +12,18 @@ public struct LMDBStoreProvider: StoreProvider {
   /// What the stores are, in one line.
   public var summary: String { "a named database in an LMDB environment, PATH#NAME, by default the name \"default\"" }
 
-  /// `cbor`.
-  public var defaultCodecName: String { "cbor" }
-
-  /// The name of the codec that the environment keeps for the store.
-  ///
-  /// - Throws: ``StoreError``: `invalidArgument` where the path or the name is empty; what opening an
-  ///   ``LMDBEnvironment`` throws.
-  public func codecName(of url: StoreURL) async throws -> String? {
-    let (path, name) = try LMDBStoreProvider.place(of: url)
-    let environment: LMDBEnvironment
-    do {
-      environment = try await LMDBEnvironment(path: path, createsIfMissing: false)
-    } catch StoreError.Code.notFound {
-      return nil
-    }
-    let codecName = try await environment.codecName(ofStore: name)
-    try await environment.close()
-    return codecName
-  }
-
   /// Opens the store that the location names: the path of the environment and, behind the last `#`, the name.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` where the path or the name is empty; what opening an ``LMDBStore`` throws.
+  /// - Throws: ``StoreError``: `invalidArgument` where the path or the name is empty; what opening an ``LMDBStore`` throws;
+  ///   what `codec` throws.
   public func open<Value: Sendable>(
-    _ url: StoreURL, codec: any Codec<Value>, options: StoreOptions
+    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws -> AnyDataStore<Value> {
     let (path, name) = try LMDBStoreProvider.place(of: url)
     return AnyDataStore(
       try await LMDBStore(
-        path: path, name: name, codec: codec, durability: options.durability,
-        createsIfMissing: options.createsIfMissing))
+        path: path, name: name, durability: options.durability, createsIfMissing: options.createsIfMissing,
+        choosing: codec))
   }
 
   /// The path and the name that a URL stands for.

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderCBOR
 import Testing
 
 @testable import LarderCommand
@@ -24,6 +25,26 @@ import Testing
     var bytes: [UInt8] = []
     try codec.encode(JSONText("{\"a\":1}"), into: &bytes)
     #expect(bytes == [0xA1, 0x61, 0x61, 0x01])
+  }
+
+  @Test func whatJSONCannotSayIsShownAsTextAndIsNoDamage() async throws {
+    let folder = try TemporaryFolder()
+    let url = "lmdb:\(folder.file("store"))"
+    let store = try await Stores.registry.open(url, codec: .cborItem)
+    let item = try CBORItem(Array(repeatElement([0xA1, 0x01] as [UInt8], count: 200).joined()) + [0x02])
+    try await store.setValue(item, forKey: "deep")
+    try await store.close()
+    #expect(try await Tool.larder("verify", url).errors == "1 entry, no damage\n")
+    let shown = try await Tool.larder("get", url, "deep")
+    #expect(shown.output.hasPrefix(#"{"$diagnostic":"{1: {1: {1:"#))
+    // What was shown can be stored as what it was, and a copy is the same.
+    let copy = "lmdb:\(folder.file("copy"))"
+    #expect(try await Tool.larder("copy", url, copy).status == 0)
+    #expect(try await Tool.larder("set", copy, "again", shown.output) == .done())
+    let copied = try await Stores.registry.open(copy, codec: .cborItem)
+    #expect(try await copied["deep"] == item)
+    #expect(try await copied["again"] == item)
+    try await copied.close()
   }
 
   @Test(arguments: ["json+crc32c", "cbor+crc32c", "json+crc32c+crc32c"]) func checksumsAreKept(name: String) throws {
@@ -75,6 +96,11 @@ import Testing
     let copy = "lmdb:\(folder.file("copy"))"
     #expect(try await Tool.larder("copy", url, copy).status == 0)
     #expect(try await Tool.larder("get", copy, "k") == .done("{\"$base64\":\"BA==\"}\n"))
-    #expect(try await Stores.registry.codecName(of: StoreURL(copy)) == "cbor")
+    let reopened: AnyDataStore<[UInt8]> = try await Stores.registry.open(StoreURL(copy)) { name in
+      #expect(name == "cbor")
+      return .cbor([UInt8].self)
+    }
+    #expect(try await reopened["k"] == [4])
+    try await reopened.close()
   }
 }

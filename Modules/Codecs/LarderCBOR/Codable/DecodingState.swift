@@ -88,14 +88,19 @@ struct DecodingState: BitwiseCopyable {
   ) throws -> Value {
     guard let reader else { throw DecodingHandle.finished() }
     self.reader = nil
-    let (depth, map) = (reader.pointee.depth, reader.pointee.map)
+    let (depth, map, listedCount) = (reader.pointee.depth, reader.pointee.map, reader.pointee.listing?.maps.count ?? 0)
     defer {
-      // After an error, too: who called may try another type, and go on with the map that it was in.
       reader.pointee.depth = depth
       reader.pointee.map = map
       self.reader = reader
     }
-    return unsafeBitCast(try Convertible(from: &reader.pointee), to: type)
+    do {
+      return unsafeBitCast(try Convertible(from: &reader.pointee), to: type)
+    } catch {
+      // Who called may try another type, and go on with the map that it was in.
+      reader.pointee.listing?.remove(from: listedCount)
+      throw error
+    }
   }
 
   /// Lets a value decode itself.
@@ -226,12 +231,5 @@ struct DecodingState: BitwiseCopyable {
       // The value is finished, so there is no path any more.
       return []
     }
-  }
-}
-
-extension CBORReader {
-  /// The path to the item at a place.
-  func path(to place: UnsafeRawPointer) -> [any CodingKey] {
-    CBORPath.toItem(at: place - base, in: UnsafeRawBufferPointer(start: base, count: end - base))
   }
 }

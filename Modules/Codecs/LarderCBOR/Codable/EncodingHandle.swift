@@ -52,7 +52,7 @@ extension EncodingHandle: Encoder {
 
 extension EncodingHandle: SingleValueEncodingContainer {
   mutating func encodeNil() throws { try writer().pointee.writeNull() }
-  mutating func encode<Value: Encodable>(_ value: Value) throws { try reach().encode(value) }
+  mutating func encode<Value: Encodable>(_ value: Value) throws { try reach().encodeItem(value) }
   mutating func encode(_ value: Bool) throws { try writer().pointee.put(value) }
   mutating func encode(_ value: String) throws { try writer().pointee.put(text: value) }
   mutating func encode(_ value: Double) throws { try writer().pointee.putFloat(value) }

@@ -133,6 +133,22 @@ struct EncodingState: BitwiseCopyable {
 
   // MARK: Values
 
+  /// Writes a value for a container, or nothing where it throws: its type may go on without the value.
+  ///
+  /// - Parameter key: What stands before the value.
+  @inline(__always)
+  func encodeItem<Value: Encodable>(_ value: Value, after key: String? = nil) throws {
+    guard let writer else { throw EncodingHandle.finished(value) }
+    let (offset, itemCount, depth) = (writer.pointee.count, writer.pointee.itemCount, writer.pointee.depth)
+    if let key { writer.pointee.put(text: key) }
+    do {
+      try encode(value)
+    } catch {
+      writer.pointee.rewind(to: offset, itemCount: itemCount, depth: depth)
+      throw error
+    }
+  }
+
   /// Writes a value of any type as one item.
   func encode<Value: Encodable>(_ value: Value) throws {
     guard let writer else { throw EncodingHandle.finished(value) }
@@ -388,7 +404,7 @@ struct EncodingState: BitwiseCopyable {
     guard let writer, isLevel(handle) else {
       return fields.pointee.prefix
     }
-    return fields.pointee.prefix + CBORPath.toItem(at: levels[handle.index].start, in: writer.pointee.written)
+    return fields.pointee.prefix + writer.pointee.path(to: levels[handle.index].start)
   }
 
   // MARK: Fragments

@@ -15,17 +15,7 @@ struct KeyedCBOREncodingContainer<Key: CodingKey>: KeyedEncodingContainerProtoco
   mutating func encodeNil(forKey key: Key) throws { try writer(after: key).pointee.writeNull() }
 
   mutating func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws {
-    let state = try handle.reach()
-    guard let writer = state.writer else { throw EncodingHandle.finished(value) }
-    let (offset, itemCount, depth) = (writer.pointee.count, writer.pointee.itemCount, writer.pointee.depth)
-    writer.pointee.put(text: key.stringValue)
-    do {
-      try state.encode(value)
-    } catch {
-      // The type may go on without the field.
-      writer.pointee.rewind(to: offset, itemCount: itemCount, depth: depth)
-      throw error
-    }
+    try handle.reach().encodeItem(value, after: key.stringValue)
   }
 
   mutating func encode(_ value: Bool, forKey key: Key) throws { try writer(after: key).pointee.put(value) }

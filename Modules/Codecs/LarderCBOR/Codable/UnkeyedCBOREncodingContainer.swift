@@ -8,7 +8,7 @@ struct UnkeyedCBOREncodingContainer: UnkeyedEncodingContainer {
 
   mutating func encodeNil() throws { try handle.writer().pointee.writeNull() }
 
-  mutating func encode<Value: Encodable>(_ value: Value) throws { try handle.reach().encode(value) }
+  mutating func encode<Value: Encodable>(_ value: Value) throws { try handle.reach().encodeItem(value) }
 
   mutating func encode(_ value: Bool) throws { try handle.writer().pointee.put(value) }
   mutating func encode(_ value: String) throws { try handle.writer().pointee.put(text: value) }

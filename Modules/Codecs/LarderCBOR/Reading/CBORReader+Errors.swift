@@ -1,33 +1,38 @@
 extension CBORReader {
   @inline(never)
-  func context(_ message: String, at offset: Int) -> DecodingError.Context {
+  mutating func context(_ message: String, at offset: Int) -> DecodingError.Context {
     DecodingError.Context(
       codingPath: findsPaths ? path(to: base + offset) : [], debugDescription: "\(message) (at byte \(offset))")
   }
 
+  /// The path to the item at a place.
+  mutating func path(to place: UnsafeRawPointer) -> [any CodingKey] {
+    pathFinder.path(to: place - base, in: UnsafeRawBufferPointer(start: base, count: end - base))
+  }
+
   @usableFromInline @inline(never)
-  func corrupted(_ message: String, at offset: Int) -> DecodingError {
+  mutating func corrupted(_ message: String, at offset: Int) -> DecodingError {
     DecodingError.dataCorrupted(context(message, at: offset))
   }
 
   @inline(never)
-  func malformed(at offset: Int? = nil) -> DecodingError {
+  mutating func malformed(at offset: Int? = nil) -> DecodingError {
     corrupted("This is no CBOR.", at: offset ?? self.offset)
   }
 
   @inline(never)
-  func truncated() -> DecodingError {
+  mutating func truncated() -> DecodingError {
     corrupted("The bytes end within the value.", at: offset)
   }
 
   @usableFromInline @inline(never)
-  func tooDeep() -> DecodingError {
+  mutating func tooDeep() -> DecodingError {
     corrupted("The value nests more than \(CBORWriter.maximumDepth) deep.", at: offset)
   }
 
   /// The error of an item that is of another kind than the one that is asked for.
   @inline(never)
-  func mismatch(_ type: Any.Type, _ head: ItemHead, at offset: Int) -> DecodingError {
+  mutating func mismatch(_ type: Any.Type, _ head: ItemHead, at offset: Int) -> DecodingError {
     if head.isNull {
       return DecodingError.valueNotFound(type, context("There is null in the place of a value.", at: offset))
     }
@@ -45,7 +50,7 @@ extension CBORReader {
   }
 
   @inline(never)
-  func missing(_ key: any CodingKey, at offset: Int) -> DecodingError {
+  mutating func missing(_ key: any CodingKey, at offset: Int) -> DecodingError {
     DecodingError.keyNotFound(key, context("The map has no key \"\(key.stringValue)\".", at: offset))
   }
 }

@@ -190,7 +190,7 @@ extension CBORReader {
     return listing
   }
 
-  private func checkIsNew(_ twin: UnsafeRawPointer?) throws {
+  private mutating func checkIsNew(_ twin: UnsafeRawPointer?) throws {
     if let twin { throw corrupted("The map has this key twice.", at: twin - base) }
   }
 

@@ -26,6 +26,12 @@ public struct CBORReader: ~Copyable {
   /// Whether errors get a path; not where a path is looked for.
   @usableFromInline var findsPaths = true
 
+  /// How many bytes of memory room may still be made for before there is something to put there.
+  @usableFromInline var reservableCount: Int
+
+  /// Makes the paths of errors.
+  @usableFromInline var pathFinder: CBORPathFinder
+
   /// Makes a reader of memory that outlives it.
   @inlinable @inline(__always)
   init(_ bytes: UnsafeRawBufferPointer) {
@@ -35,6 +41,8 @@ public struct CBORReader: ~Copyable {
     end = base + bytes.count
     next = base
     map = MapCursor(start: base, count: 0)
+    reservableCount = bytes.count &* 8
+    pathFinder = CBORPathFinder()
   }
 
   /// Reads one value of all the given bytes.
@@ -239,7 +247,7 @@ public struct CBORReader: ~Copyable {
   }
 
   @inline(__always)
-  private func string(_ bytes: UnsafeRawBufferPointer, at start: Int) throws -> String {
+  private mutating func string(_ bytes: UnsafeRawBufferPointer, at start: Int) throws -> String {
     let string = String(decoding: bytes, as: UTF8.self)
     // What is not UTF-8 was replaced; ASCII is always.
     if !isASCII(bytes), !string.utf8.elementsEqual(bytes) { throw corrupted("The text is not UTF-8.", at: start) }
@@ -296,10 +304,15 @@ public struct CBORReader: ~Copyable {
     try readBreak()
   }
 
-  /// How many elements to make room for: what an array says, but no more than a small multiple of the bytes there are.
+  /// How many elements to make room for: what an array says, as long as all that was made room for is no more than eight
+  /// times the bytes there are.
+  ///
+  /// Arrays within arrays may each say as much as there are bytes.
   @inlinable
-  func capacity(_ count: Int, ofStride stride: Int) -> Int {
-    min(max(count, 0), remainingCount &* 8 / max(stride, 1) &+ 1)
+  mutating func capacity(_ count: Int, ofStride stride: Int) -> Int {
+    let capacity = min(max(count, 0), reservableCount / max(stride, 1))
+    reservableCount &-= capacity &* stride
+    return capacity
   }
 
   // MARK: Skipping

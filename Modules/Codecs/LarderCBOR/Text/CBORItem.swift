@@ -1,3 +1,8 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
 public import Larder
 
 /// A CBOR value as bytes, checked but not decoded.
@@ -27,8 +32,8 @@ public struct CBORItem: Sendable, Hashable {
   /// Numbers without a fraction and an exponent become integers, all others floating-point numbers.
   ///
   /// - Parameter json: Any JSON.
-  /// - Throws: ``JSONSyntaxError`` where a number is too large, or an object has a name twice; `EncodingError` where the
-  ///   item would nest more than 512 deep.
+  /// - Throws: ``JSONSyntaxError`` where a number is too large, an object has a name twice, or a diagnostic notation is
+  ///   not that of the bytes beside it; `EncodingError` where the item would nest more than 512 deep.
   public init(_ json: JSONText) throws {
     var bytes: [UInt8] = []
     try CBORWriter.append(to: &bytes) { try JSONToCBOR.write(json, to: &$0) }
@@ -58,9 +63,10 @@ public struct CBORItem: Sendable, Hashable {
   /// - a floating-point number that is not finite: `{"$float":"NaN"}`, `Infinity` or `-Infinity`
   /// - `undefined` and other simple values: `{"$simple":23}`
   ///
-  /// A key of a map that is such a mark itself gets another `$` in front.
+  /// A key of a map that is such a mark itself gets another `$` in front. Of an item that would nest more than 512 deep as
+  /// JSON there are the diagnostic notation and the bytes: `{"$diagnostic":"{[1]: {[2]: …}}","$base64":"oYEBoYEC…"}`.
   ///
-  /// - Throws: ``JSONSyntaxError`` where the JSON would nest more than 512 deep.
+  /// - Throws: `DecodingError`; never for an item that this type has checked, which is all there is.
   public func json() throws -> JSONText {
     let text = try bytes.withUnsafeBytes { bytes in
       var reader = CBORReader(bytes)
@@ -68,7 +74,12 @@ public struct CBORItem: Sendable, Hashable {
       try CBORToJSON.append(&reader, to: &json)
       return json
     }
-    return try JSONText(text)
+    do {
+      return try JSONText(text)
+    } catch is JSONSyntaxError {
+      // A mark nests deeper than what it stands for.
+      return try JSONText(CBORToJSON.diagnostic(of: self))
+    }
   }
 }
 
@@ -90,6 +101,23 @@ extension CBORItem: CBORConvertible {
     try reader.checkText(upTo: end)
     reader.next = end
     self.init(checked: Array(bytes))
+  }
+}
+
+extension CBORItem: Codable {
+  /// Encodes the bytes, as `Data`, for codecs other than CBOR's.
+  ///
+  /// - Throws: What the encoder throws.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(Data(bytes))
+  }
+
+  /// Decodes the bytes of an item from `Data`, as other codecs than CBOR's have them.
+  ///
+  /// - Throws: `DecodingError` where they are no well-formed item.
+  public init(from decoder: any Decoder) throws {
+    try self.init(try decoder.singleValueContainer().decode(Data.self))
   }
 }
 

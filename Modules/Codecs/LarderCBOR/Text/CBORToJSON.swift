@@ -8,7 +8,15 @@ import Larder
 /// Shows CBOR as JSON; see ``CBORItem/json()``.
 enum CBORToJSON {
   /// The names that mark what JSON has no form for.
-  static let marks: Set<String> = ["$base64", "$tag", "$map", "$float", "$simple"]
+  static let marks: Set<String> = ["$base64", "$tag", "$map", "$float", "$simple", "$diagnostic"]
+
+  /// What stands for an item that JSON cannot say.
+  static func diagnostic(of item: CBORItem) -> [UInt8] {
+    var json = Array("{\"$diagnostic\":".utf8)
+    JSONWriting.append(string: item.diagnosticDescription.utf8, to: &json)
+    json += ",\"$base64\":\"\(Data(item.bytes).base64EncodedString())\"}".utf8
+    return json
+  }
 
   /// Appends the next item.
   static func append(_ reader: inout CBORReader, to json: inout [UInt8]) throws {

@@ -76,7 +76,7 @@ enum JSONToCBOR {
         for element in elements { try write(element, scanner, to: &array) }
       }
     case .object(let members):
-      if try writeMarked(members.map { ($0.name, $0.value) }, scanner, to: &writer) { return }
+      if try writeMarked(members, scanner, to: &writer) { return }
       var names: Set<[UInt8]> = []
       try writer.writeMap { map in
         for member in members {
@@ -96,9 +96,9 @@ enum JSONToCBOR {
   ///
   /// - Returns: Whether it is one.
   private static func writeMarked(
-    _ members: [(String, Value)], _ scanner: JSONScanner, to writer: inout CBORWriter
+    _ members: [(name: String, place: Int, value: Value)], _ scanner: JSONScanner, to writer: inout CBORWriter
   ) throws -> Bool {
-    switch (members.first, members.count) {
+    switch (members.first.map { ($0.name, $0.value) }, members.count) {
     case (("$base64", .string(let text))?, 1):
       guard let bytes = Data(base64Encoded: text) else { return false }
       bytes.withUnsafeBytes { writer.put(bytes: $0) }
@@ -109,8 +109,17 @@ enum JSONToCBOR {
       guard let number = UInt8(text), number < 24 || number >= 32 else { return false }
       writer.putSimple(number)
     case (("$tag", .number(let text, _))?, 2):
-      guard let tag = UInt64(text), members[1].0 == "$value" else { return false }
-      try writer.writeTag(tag) { try write(members[1].1, scanner, to: &$0) }
+      guard let tag = UInt64(text), members[1].name == "$value" else { return false }
+      try writer.writeTag(tag) { try write(members[1].value, scanner, to: &$0) }
+    case (("$diagnostic", .string(let text))?, 2):
+      guard members[1].name == "$base64", case .string(let base64) = members[1].value,
+        let bytes = Data(base64Encoded: base64)
+      else { return false }
+      // Whoever changes the one has to change the other, so that nothing is taken for what it is not.
+      guard let item = item(of: bytes), item.diagnosticDescription == text else {
+        throw scanner.error("the diagnostic notation is not that of the bytes beside it", at: members[0].place)
+      }
+      item.write(to: &writer)
     case (("$map", .array(let pairs))?, 1):
       let items = pairs.compactMap { pair -> [Value]? in
         guard case .array(let pair) = pair, pair.count == 2 else { return nil }
@@ -123,6 +132,15 @@ enum JSONToCBOR {
     default: return false
     }
     return true
+  }
+
+  private static func item(of bytes: Data) -> CBORItem? {
+    do {
+      return try CBORItem(bytes)
+    } catch {
+      // They are no item, whatever the reason.
+      return nil
+    }
   }
 }
 

@@ -368,11 +368,17 @@ public struct CBORWriter: ~Copyable {
 
   // MARK: Errors
 
+  /// The path to what lies at an offset, or for the end of what was written, to what was written last.
+  func path(to offset: Int) -> [any CodingKey] {
+    var finder = CBORPathFinder()
+    return finder.path(to: offset, in: written)
+  }
+
   @usableFromInline @inline(never)
   func invalid(_ message: String) -> EncodingError {
     EncodingError.invalidValue(
       (),
-      EncodingError.Context(codingPath: CBORPath.ofLastItem(in: written), debugDescription: message))
+      EncodingError.Context(codingPath: path(to: count), debugDescription: message))
   }
 
   /// Sees to it that nothing is made of what was written where somebody ignores an error.

@@ -15,6 +15,9 @@ import LarderFiles
 struct JSONFile: Sendable {
   let configuration: JSONFileConfiguration
 
+  /// The name of the codec that the values are written with, once the document has been read.
+  private var codecName = ""
+
   private var name: String { configuration.name }
   private var fileSystem: any FileSystem { configuration.fileSystem }
   private let path: String
@@ -24,7 +27,7 @@ struct JSONFile: Sendable {
   let contents: JSONFileContents
 
   private var journal: AppendLog?
-  private let journalHead: [UInt8]
+  private var journalHead: [UInt8] = []
 
   /// The most bytes that the document and the journal may each have: what cannot be a store must not fill the memory.
   private static let maximumSize: Int64 = 1 << 32
@@ -63,8 +66,13 @@ struct JSONFile: Sendable {
 
   /// Opens the files, and folds a journal that a crash has left.
   ///
-  /// - Throws: ``StoreError``.
-  static func open(_ configuration: JSONFileConfiguration) throws -> JSONFile {
+  /// - Parameters:
+  ///   - configuration: How.
+  ///   - codec: Gives the codec, by the name of the one that the document states or that suits a new one.
+  /// - Throws: ``StoreError``; what `codec` throws.
+  static func open<Value>(
+    _ configuration: JSONFileConfiguration, choosing codec: (_ name: String) throws -> any Codec<Value>
+  ) throws -> (file: JSONFile, codec: any Codec<Value>) {
     let fileSystem = configuration.fileSystem
     return try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
       let folder = FilePaths.split(configuration.path).directory
@@ -88,12 +96,12 @@ struct JSONFile: Sendable {
       try fileSystem.removeStaleTemporaryFiles(of: path + ".journal")
 
       var file = JSONFile(configuration: configuration, path: path, lock: lock)
-      file.contents.replace(try file.readDocument())
+      let codec = try file.readDocument(choosing: codec)
       if try file.replayJournal() {
         try file.fold(during: .open)
         try file.removeJournal()
       }
-      return file
+      return (file, codec)
     }
   }
 
@@ -102,12 +110,14 @@ struct JSONFile: Sendable {
     self.path = path
     self.lock = lock
     contents = JSONFileContents()
-    journalHead = JSONJournalLine.bytes(of: .head(codecName: configuration.codecName))
     documentSize = 0
     foldSize = FoldThreshold.write
   }
 
-  private mutating func readDocument() throws -> SortedMap<ArraySlice<UInt8>> {
+  /// Reads the document, or makes it where it is missing.
+  private mutating func readDocument<Value>(
+    choosing codec: (_ name: String) throws -> any Codec<Value>
+  ) throws -> any Codec<Value> {
     guard let attributes = try fileSystem.attributes(at: path) else {
       guard try fileSystem.attributes(at: journalPath) == nil else {
         throw configuration.error(
@@ -115,15 +125,16 @@ struct JSONFile: Sendable {
           "\(path) is gone, but its journal \(journalPath) holds changes to it; put the document back, or remove the journal"
         )
       }
+      let codec = try use(codec("json"))
       var size: Int64 = 0
       // Not in place: a crash halfway would leave a damaged document where there was none.
       try fileSystem.replaceFile(at: path) { writer in
-        try JSONDocument(codecName: configuration.codecName).write { try writer.write($0) }
+        try JSONDocument(codecName: codecName).write { try writer.write($0) }
         size = writer.count
       }
       documentSize = size
       documentState = try fileSystem.attributes(at: path).map(DocumentState.init)
-      return SortedMap()
+      return codec
     }
     try configuration.checkKind(attributes, of: path)
     let text = try read(path, .readWrite, during: .open)
@@ -131,10 +142,16 @@ struct JSONFile: Sendable {
     documentSize = Int64(text.count)
     foldSize = max(FoldThreshold.write, documentSize)
     let document = try parse(text, during: .open)
-    guard document.codecName == configuration.codecName else {
-      throw configuration.codecError(document.codecName, of: path)
-    }
-    return document.entries
+    let codec = try use(codec(document.codecName))
+    try configuration.checkCodec(document.codecName, of: path, is: codec.name)
+    contents.replace(document.entries)
+    return codec
+  }
+
+  private mutating func use<Value>(_ codec: any Codec<Value>) -> any Codec<Value> {
+    codecName = codec.name
+    journalHead = JSONJournalLine.bytes(of: .head(codecName: codecName))
+    return codec
   }
 
   /// Reads a file that can be held in memory.
@@ -175,9 +192,7 @@ struct JSONFile: Sendable {
     guard try fileSystem.attributes(at: journalPath) != nil else { return false }
     let handle = try fileSystem.open(journalPath, .readWrite)
     let content = try parseJournal(try read(journalPath, .readWrite, during: .open), during: .open)
-    guard content.codecName == configuration.codecName else {
-      throw configuration.codecError(content.codecName, of: journalPath)
-    }
+    try configuration.checkCodec(content.codecName, of: journalPath, is: codecName)
     journal = try AppendLog(continuing: handle, at: Int64(content.size))
     contents.apply(Array(content.batches.joined()))
     return true
@@ -306,7 +321,7 @@ struct JSONFile: Sendable {
       documentState = nil
       var size: Int64 = 0
       try fileSystem.replaceFile(at: path, permissions: attributes.map { $0.permissions & 0o777 }) { writer in
-        try JSONDocument(codecName: configuration.codecName, entries: contents.snapshot).write { try writer.write($0) }
+        try JSONDocument(codecName: codecName, entries: contents.snapshot).write { try writer.write($0) }
         size = writer.count
       }
       documentState = try fileSystem.attributes(at: path).map(DocumentState.init)
@@ -360,7 +375,7 @@ struct JSONFile: Sendable {
         throw configuration.error(.invalidArgument, during: .backup, "\(destination) belongs to the store itself")
       }
       try fileSystem.replaceFile(at: destination) { writer in
-        try JSONDocument(codecName: configuration.codecName, entries: contents.snapshot).write { try writer.write($0) }
+        try JSONDocument(codecName: codecName, entries: contents.snapshot).write { try writer.write($0) }
       }
     }
   }

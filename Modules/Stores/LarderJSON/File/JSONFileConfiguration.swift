@@ -6,7 +6,6 @@ struct JSONFileConfiguration: Sendable {
   /// The name of the store, in errors.
   var name: String
   var path: String
-  var codecName: String
   var durability: Durability
   var createsIfMissing: Bool
   /// Whether the folder of the document is made where it is missing.
@@ -36,11 +35,13 @@ struct JSONFileConfiguration: Sendable {
     }
   }
 
-  /// The error of a file that was written with another codec.
-  func codecError(_ found: String, of path: String) -> StoreError {
-    error(
-      .versionMismatch, during: .open,
-      "\(path) was written with the codec \(found), not with \(codecName); open it with that one")
+  /// Refuses a file that was written with another codec.
+  func checkCodec(_ found: String, of path: String, is codecName: String) throws {
+    guard found == codecName else {
+      throw error(
+        .versionMismatch, during: .open,
+        "\(path) was written with the codec \(found), not with \(codecName); open it with that one")
+    }
   }
 
   /// Runs work on the files, and makes an error of the store of any that the file system throws.

@@ -19,12 +19,14 @@ actor JSONFileWriter {
 
   /// Opens the files.
   ///
-  /// - Throws: ``StoreError``.
-  static func open(_ configuration: JSONFileConfiguration, information: StoreInformation) async throws -> JSONFileWriter
-  {
+  /// - Throws: ``StoreError``; what `codec` throws.
+  static func open<Value: Sendable>(
+    _ configuration: JSONFileConfiguration, information: StoreInformation,
+    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
+  ) async throws -> (writer: JSONFileWriter, codec: any Codec<Value>) {
     let executor = DispatchQueueExecutor(label: "Larder.JSONFileStore")
-    let file = try await executor.run { try JSONFile.open(configuration) }
-    return JSONFileWriter(executor: executor, information: information, file: file)
+    let (file, codec) = try await executor.run { try JSONFile.open(configuration, choosing: codec) }
+    return (JSONFileWriter(executor: executor, information: information, file: file), codec)
   }
 
   /// Writes a batch, then shows it to the readers.

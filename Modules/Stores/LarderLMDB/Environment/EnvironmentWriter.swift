@@ -106,27 +106,32 @@ actor EnvironmentWriter {
 
   /// Opens the named database of a store.
   ///
-  /// - Throws: ``StoreError``.
-  func openDatabase(
-    for lease: EnvironmentLease, named name: String, codecName: String, createsIfMissing: Bool
-  ) throws -> MDB_dbi {
+  /// - Parameter codec: Gives the codec, by the name of the one in the store's record, or of that which suits a new one.
+  /// - Throws: ``StoreError``; what `codec` throws.
+  func openDatabase<Value: Sendable>(
+    for lease: EnvironmentLease, named name: String, createsIfMissing: Bool,
+    choosing codec: @Sendable (_ name: String) throws -> any Codec<Value>
+  ) throws -> (identifier: MDB_dbi, codec: any Codec<Value>) {
     try lease.checkOpen(for: .open)
     let catalog = StoreCatalog(store: lease.name)
     do {
       let found = try lease.environment.withWriteLock { () throws in
         try lease.environment.readOnce { try catalog.find(name, in: $0) }
       }
-      if let found {
-        try catalog.check(found.record, codecName: codecName)
-        // An environment that someone else made has no record; one that is only read gets none.
-        if found.record != nil || !createsIfMissing { return found.identifier }
-      } else if !createsIfMissing {
+      guard found != nil || createsIfMissing else {
         throw StoreError(
           .notFound, during: .open, store: lease.name, message: "the environment has no store of this name")
       }
-      return try writeIgnoringCancellation(for: lease, during: .open) {
-        try catalog.create(name, codecName: codecName, in: $0)
+      let codec = try codec(found?.record?.codec ?? "cbor")
+      if let found {
+        try catalog.check(found.record, codecName: codec.name)
+        // An environment that someone else made has no record; one that is only read gets none.
+        if found.record != nil || !createsIfMissing { return (found.identifier, codec) }
       }
+      let identifier = try writeIgnoringCancellation(for: lease, during: .open) {
+        try catalog.create(name, codecName: codec.name, in: $0)
+      }
+      return (identifier, codec)
     } catch let error as LMDBError {
       throw StoreError(error, during: .open, store: lease.name, message: "the named database cannot be opened")
     }

@@ -23,8 +23,9 @@ enum Stores {
       let known = registry.providers.map { "\($0.scheme):" }.joined(separator: ", ")
       throw CommandFailure(.usage, "no kind of store has the scheme \(url.scheme):", advice: "There is \(known).")
     }
-    let codec = ValueCodecs.codec(named: try await registry.codecName(of: url))
-    return try await registry.open(url, codec: codec, options: StoreOptions(createsIfMissing: createsIfMissing))
+    return try await registry.open(url, options: StoreOptions(createsIfMissing: createsIfMissing)) { name in
+      ValueCodecs.codec(named: name)
+    }
   }
 
   /// The kinds of store for the help, one per line.

@@ -1,0 +1,269 @@
+import Foundation
+import LarderCBOR
+import Testing
+
+/// Types that go on after an error of a part of theirs.
+@Suite struct ForgivenErrorTests {
+  private enum Key: String, CodingKey { case a, b, c }
+
+  // MARK: Decoding
+
+  /// A type of which others may have written more kinds than it knows.
+  private struct Tolerant: Codable, Sendable, Equatable {
+    enum Kind: String, Codable { case known, unknown }
+
+    var kind: Kind
+    var number: Int?
+    var list: [Int]
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Key.self)
+      // By the standard library's own decoding of raw values, which asks for its path.
+      kind = (try? container.decode(Kind.self, forKey: .a)) ?? .unknown
+      number = try? container.decode(Int.self, forKey: .b)
+      list = (try? container.decode([Int].self, forKey: .c)) ?? []
+    }
+
+    func encode(to encoder: any Encoder) throws {}
+  }
+
+  /// An array of `{"a":"x","b":"y","c":[1,"z"]}`, none of which is what the type asks for.
+  private static func strange(count: Int) -> [UInt8] {
+    let head = String(format: "9a%08x", count)
+    let element = "a3" + "61616178" + "61626179" + "61638201617a"
+    return Coding.bytes(head) + Array(repeatElement(Coding.bytes(element), count: count).joined())
+  }
+
+  @Test func partsThatAreStrangeAreLeftOut() throws {
+    let read = try Coding.decoded([Tolerant].self, ForgivenErrorTests.strange(count: 2))
+    #expect(read.map(\.kind) == [.unknown, .unknown])
+    #expect(read.map(\.number) == [nil, nil])
+    #expect(read.map(\.list) == [[], []])
+  }
+
+  /// Sixteen times as many take about sixteen times as long, not 256 times.
+  @Test func manyForgivenErrorsTakeNoLongerEach() throws {
+    /// In time of the processor, so that it does not matter what else the machine does.
+    func now() -> Int {
+      var time = timespec()
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+      return time.tv_sec * 1_000_000_000 + time.tv_nsec
+    }
+    func shortest(count: Int) throws -> Int {
+      let bytes = ForgivenErrorTests.strange(count: count)
+      let times = try (0..<3).map { _ in
+        let start = now()
+        _ = try Coding.decoded([Tolerant].self, bytes)
+        return now() - start
+      }
+      return times.reduce(times[0], min)
+    }
+    let few = try shortest(count: 25)
+    #expect(try shortest(count: 400) < few * 64)
+  }
+
+  /// The error of each place has the path of that place, whatever was asked for before.
+  @Test func forgivenErrorsHaveTheirPaths() throws {
+    struct Asking: Codable, Sendable {
+      var paths: [String] = []
+
+      init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        func note(_ body: () throws -> Int) {
+          do {
+            _ = try body()
+          } catch DecodingError.typeMismatch(_, let context) {
+            paths.append(context.codingPath.map(\.stringValue).joined(separator: "/"))
+          } catch DecodingError.keyNotFound(_, let context) {
+            paths.append("?" + context.codingPath.map(\.stringValue).joined(separator: "/"))
+          } catch {
+            paths.append("\(error)")
+          }
+        }
+        note { try container.decode(Int.self, forKey: .b) }
+        note { try container.decode([[Int]].self, forKey: .c)[0][0] }
+        note { try container.decode(Int.self, forKey: .a) }
+        note { try container.nestedContainer(keyedBy: Key.self, forKey: .b).decode(Int.self, forKey: .c) }
+        note { try container.decode([[Int]].self, forKey: .c)[0][0] }
+        note { try container.decode([String: Int].self, forKey: .a).count }
+      }
+
+      func encode(to encoder: any Encoder) throws {}
+    }
+    // {"a": {"x": "y"}, "b": {"a": "z"}, "c": [[1], [2, "w"]]}
+    let hex = "a3" + "6161a161786179" + "6162a16161617a" + "61638281018202" + "6177"
+    let paths = ["b", "c/Index 1/Index 1", "a", "?b", "c/Index 1/Index 1", "a/x"]
+    let read = try Coding.decoded([Asking].self, hex: "82" + hex + hex)
+    for index in 0..<2 {
+      #expect(
+        read[index].paths
+          == paths.map { $0.hasPrefix("?") ? "?Index \(index)/" + $0.dropFirst() : "Index \(index)/" + $0 })
+    }
+  }
+
+  // MARK: Encoding
+
+  /// Writes a part of itself before it throws.
+  private struct Breaking: CBORConvertible, Sendable {
+    init() {}
+    init(from reader: inout CBORReader) throws { throw CancellationError() }
+    func write(to writer: inout CBORWriter) throws {
+      try writer.writeMap { map in
+        try map.write([1, 2, 3], forKey: "lost")
+        throw CancellationError()
+      }
+    }
+  }
+
+  @Test func anElementThatFailsLeavesNothing() throws {
+    struct Elements: Codable, Sendable {
+      init() {}
+      init(from decoder: any Decoder) throws {}
+      func encode(to encoder: any Encoder) throws {
+        var container = encoder.unkeyedContainer()
+        try container.encode(1)
+        try? container.encode(Breaking())
+        try? container.encode([Breaking()])
+        try? container.encode(["x": Breaking?.some(Breaking())])
+        #expect(container.count == 1)
+        try container.encode("x")
+        var inner = container.nestedUnkeyedContainer()
+        try? inner.encode([Breaking()])
+        try container.encode(true)
+        // The array was closed before.
+        try? inner.encode([Breaking()])
+        try inner.encode(2)
+      }
+    }
+    #expect(try Coding.hex(Coding.encoded(Elements())) == "84" + "01" + "6178" + "8102" + "f5")
+  }
+
+  @Test func aSingleValueThatFailsLeavesNothing() throws {
+    struct Single: Codable, Sendable {
+      init() {}
+      init(from decoder: any Decoder) throws {}
+      func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try? container.encode([Breaking()])
+        try? container.encode(Breaking())
+        try container.encode("x")
+      }
+    }
+    #expect(try Coding.hex(Coding.encoded([Single(), Single()])) == "8261786178")
+  }
+
+  // MARK: Both
+
+  /// By hand: a number.
+  private struct Number: CBORConvertible, Sendable, Equatable {
+    var value: Int
+    init(_ value: Int) { self.value = value }
+
+    func write(to writer: inout CBORWriter) throws {
+      try writer.writeMap { map in
+        try map.write(value, forKey: "a")
+        if value < 0 { throw CancellationError() }
+        try map.write(value, forKey: "b")
+      }
+    }
+
+    init(from reader: inout CBORReader) throws {
+      value = try reader.readMap { map in
+        // In another order than they are written in, so that the keys are listed.
+        let value = try map.read(Int.self, forKey: "b")
+        return try map.read(Int.self, forKey: "a") == value ? value : -1
+      }
+    }
+  }
+
+  /// By `Codable`: numbers, and nothing in the place of those that are none.
+  private struct Numbers: Codable, Sendable, Equatable {
+    var first: Number?
+    var list: [Number?]
+    var last: Number?
+
+    init(first: Number?, list: [Number?], last: Number?) { (self.first, self.list, self.last) = (first, list, last) }
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Key.self)
+      // Backwards, so that the keys are listed here too.
+      last = try? container.decode(Number.self, forKey: .c)
+      var array = try container.nestedUnkeyedContainer(forKey: .b)
+      list = []
+      while !array.isAtEnd {
+        if let number = try? array.decode(Number.self) {
+          list.append(number)
+        } else {
+          _ = try array.decode([String: String].self)
+          list.append(nil)
+        }
+      }
+      first = try? container.decode(Number.self, forKey: .a)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Key.self)
+      try? container.encode(first, forKey: .a)
+      var array = container.nestedUnkeyedContainer(forKey: .b)
+      for number in list {
+        do {
+          try array.encode(number)
+        } catch is CancellationError {
+          try array.encode(["none": "at all"])
+        }
+      }
+      try? container.encode(last, forKey: .c)
+    }
+  }
+
+  /// By hand: what is by `Codable`, between what is by hand.
+  private struct Outer: CBORConvertible, Sendable, Equatable {
+    var before: Number
+    var middle: [Numbers]
+    var after: Number
+
+    func write(to writer: inout CBORWriter) throws {
+      try writer.writeMap { map in
+        try map.write(before, forKey: "before")
+        try map.encode(middle, forKey: "middle")
+        try map.write(after, forKey: "after")
+      }
+    }
+
+    init(before: Number, middle: [Numbers], after: Number) {
+      (self.before, self.middle, self.after) = (before, middle, after)
+    }
+
+    init(from reader: inout CBORReader) throws {
+      self = try reader.readMap { map in
+        let after = try map.read(Number.self, forKey: "after")
+        let middle = try map.decode([Numbers].self, forKey: "middle")
+        return try Outer(before: map.read(forKey: "before"), middle: middle, after: after)
+      }
+    }
+  }
+
+  @Test func anErrorBetweenWhatIsWrittenByHandIsForgiven() throws {
+    let broken = Number(-1)
+    let written = [
+      Numbers(first: Number(1), list: [Number(2), broken, Number(3)], last: broken),
+      Numbers(first: broken, list: [broken, broken], last: Number(4)),
+    ]
+    let read = [
+      Numbers(first: Number(1), list: [Number(2), nil, Number(3)], last: nil),
+      Numbers(first: nil, list: [nil, nil], last: Number(4)),
+    ]
+    let codec = CBORCodec<[Outer]>()
+    let bytes = try Coding.encoded(
+      [
+        Outer(before: Number(5), middle: written, after: Number(6)),
+        Outer(before: Number(7), middle: [], after: Number(8)),
+      ],
+      codec)
+    #expect(
+      try Coding.decoded(bytes, codec) == [
+        Outer(before: Number(5), middle: read, after: Number(6)),
+        Outer(before: Number(7), middle: [], after: Number(8)),
+      ])
+  }
+}

@@ -1,0 +1,128 @@
+import Foundation
+import Larder
+import LarderCBOR
+import LarderLMDB
+import LarderTesting
+import Testing
+
+struct User: Codable, Sendable {
+  var name: String
+  var visits: Int?
+}
+
+extension User: CBORConvertible {
+  func write(to writer: inout CBORWriter) throws {
+    try writer.writeMap { map in
+      try map.write(name, forKey: "name")
+      try map.writeIfPresent(visits, forKey: "visits")
+    }
+  }
+  init(from reader: inout CBORReader) throws {
+    self = try reader.readMap { try User(name: $0.read(forKey: "name"), visits: $0.readIfPresent(forKey: "visits")) }
+  }
+}
+
+/// The pieces of Swift about codecs and views in `Docs/Codecs.md` and the README: they stand there as they stand here, and
+/// do what it says.
+@Suite struct CodecsGuideTests {
+  struct Note: Codable, Equatable {
+    var text: String
+  }
+
+  struct Settings: Codable, Equatable {
+    var theme: String
+  }
+
+  enum Level: Int, Codable {
+    case low, high
+  }
+
+  @Test func aTypeThatWritesItself() throws {
+    let codec: CBORCodec<[User]> = .cbor()
+    var bytes: [UInt8] = []
+    try codec.encode([User(name: "Ada", visits: 7)], into: &bytes)
+    print(try CBORItem(bytes), bytes.count)
+    print(try codec.decode(bytes.span.bytes)[0].name)
+    #expect(try CBORItem(bytes).description == #"[{"name": "Ada", "visits": 7}]"#)
+    #expect(try codec.decode(bytes.span.bytes)[0].name == "Ada")
+  }
+
+  @Test func anEnumerationThatWritesItself() throws {
+    var bytes: [UInt8] = []
+    try CBORCodec<[Level]>().encode([.low, .high], into: &bytes)
+    #expect(bytes == [0x82, 0, 1])
+    #expect(try CBORCodec<[Level]>().decode(bytes.span.bytes) == [.low, .high])
+  }
+
+  @Test func lookingAtCBOR() throws {
+    var bytes: [UInt8] = []
+    try CBORCodec<User>().encode(User(name: "Ada", visits: 7), into: &bytes)
+
+    let item = try CBORItem(bytes)
+    print(item)                             // {"name": "Ada", "visits": 7}: diagnostic notation, RFC 8949, section 8
+    print(try item.json())                  // {"name":"Ada","visits":7}
+    let same = try CBORItem(item.json())    // and back
+
+    #expect(item.description == #"{"name": "Ada", "visits": 7}"#)
+    #expect(try item.json().description == #"{"name":"Ada","visits":7}"#)
+    #expect(same == item)
+  }
+
+  @Test func viewsOfAStoreOfBytes() async throws {
+    let location = try ConformanceLocation()
+    let folder = location.folder
+
+    let bytes = try await LMDBStore(path: folder + "/session", codec: .raw)
+    let users = bytes.typed(User.self, prefix: "user/")             // CBOR, by LarderCBOR
+    let notes = bytes.typed(Note.self, prefix: "note/", codec: .json())
+
+    try await users.setValue(User(name: "Ada", visits: 7), forKey: "7")
+    try await notes.setValue(Note(text: "x"), forKey: "7")
+    #expect(try bytes.keys(in: .all, limit: 9, order: .ascending) == ["note/7", "user/7"])
+    #expect(try await users["7"]?.visits == 7)
+    #expect(try await notes["7"] == Note(text: "x"))
+    #expect(try await bytes["note/7"] == Array(#"{"text":"x"}"#.utf8))
+    try await bytes.close()
+    try location.remove()
+  }
+
+  @Test func viewsInTheReadme() async throws {
+    let location = try ConformanceLocation()
+    let folder = location.folder
+
+    let bytes = try await LMDBStore(path: folder + "/session", codec: .raw)
+    let users = bytes.typed(User.self, prefix: "user/")
+    let settings = bytes.typed(Settings.self, prefix: "settings/")
+    try await settings.setValue(Settings(theme: "dark"), forKey: "7")  // kept under "settings/7"
+
+    #expect(try await bytes.contains("settings/7"))
+    #expect(try await users.count() == 0)
+    #expect(try await settings["7"] == Settings(theme: "dark"))
+    try await bytes.close()
+    try location.remove()
+  }
+
+  /// Each paragraph of each piece stands in this file.
+  @Test(arguments: [("Docs/Codecs.md", 3), ("README.md", 2)])
+  func theGuideShowsThisCode(guide: String, pieceCount: Int) throws {
+    let tests = URL(filePath: #filePath)
+    let code = try lines(of: String(contentsOf: tests, encoding: .utf8))
+    let text = try String(
+      contentsOf: tests.deletingLastPathComponent().appending(path: "../../\(guide)"), encoding: .utf8)
+    // `Scripts/prove-isolation` builds the other pieces of the README.
+    let pieces = text.components(separatedBy: "```swift\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
+      .filter { $0.contains("CBOR") || $0.contains(".typed(") }
+    #expect(pieces.count == pieceCount)
+    for paragraph in pieces.flatMap({ $0.components(separatedBy: "\n\n") }) {
+      #expect(code.contains(lines(of: paragraph)), "\(guide) has code that is not tested:\n\(paragraph)")
+    }
+  }
+
+  /// The lines of a text, without what they are indented by, and without white space before a comment.
+  private func lines(of text: String) -> String {
+    text.split(separator: "\n")
+      .map { $0.trimmingCharacters(in: .whitespaces).replacing(/[ ]+\/\//, with: " //") }.joined(separator: "\n")
+  }
+}
+
+extension CodecsGuideTests.Level: CBORConvertible {}
