@@ -312,22 +312,28 @@ import Testing
     }
   }
 
-  /// The deadline is put off between the look at the clock and the reading, which must not be taken for expiry.
-  @Test func anEntryThatIsTouchedInTheMidstOfAReadIsFound() async throws {
-    let bench = TestBench(.after(.seconds(1)))
-    let store = bench.store
-    let (clock, memory) = (bench.clock, bench.memory)
+  /// The deadline is put off and the old one passes while a read that has seen the old one is on its way back: the entry
+  /// was live all the time.
+  @Test(arguments: [StoreOperation.value, .values, .entries])
+  func anEntryThatIsTouchedInTheMidstOfAReadIsFound(_ operation: StoreOperation) async throws {
+    let clock = ManualClock()
+    let faulty = MemoryStore<Expiring<String>>().faulty()
+    let store = faulty.expiring(.after(.seconds(10))) { clock.date }
     try await store.setValue("a", forKey: "k")
-    bench.watched.intervene { operation in
-      guard operation == .value || operation == .values || operation == .entries else { return }
-      clock.advance(by: .milliseconds(900))
-      try memory.apply([.set("k", Expiring("a", deadline: Deadline(clock.date + 1)))])
+    faulty.schedule(.suspension(.after), on: operation)
+    let reading = Task {
+      switch operation {
+      case .value: try await store.value(forKey: "k")
+      case .values: try await store.values(forKeys: ["k"])[0]
+      default: try await store.entries(in: .all, limit: 1).first?.value
+      }
     }
-    for _ in 0..<5 {
-      #expect(try await store.value(forKey: "k") == "a")
-      #expect(try await store.values(forKeys: ["k"]) == ["a"])
-      #expect(try await store.keys(in: .all, limit: 1) == ["k"])
-    }
+    try await faulty.waitForSuspended()
+    clock.advance(by: .seconds(5))
+    try await store.touch("k")
+    clock.advance(by: .seconds(6))
+    faulty.resume()
+    #expect(try await reading.value == "a")
   }
 
   /// The time passes while an update waits for its turn: what its body sees has to be live when it runs.
