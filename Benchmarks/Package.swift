@@ -54,6 +54,7 @@ let package = Package(
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderCache", package: "Larder"),
         .product(name: "LarderBatching", package: "Larder"),
+        .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "SwiftProtobuf", package: "swift-protobuf"),

@@ -23,6 +23,7 @@ let package = Package(
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
+        .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]
@@ -32,6 +33,7 @@ let package = Package(
       dependencies: [
         "LarderCommand",
         .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]

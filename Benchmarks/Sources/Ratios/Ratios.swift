@@ -20,6 +20,9 @@ enum Ratios {
     for comparison in try await PutLatencyMeasurement.comparisons(where: isWanted) {
       table.append(comparison)
     }
+    for comparison in try await PurgeMeasurement.comparisons(where: isWanted) {
+      table.append(comparison)
+    }
     for comparison in try SizeMeasurement.comparisons(where: isWanted) {
       table.append(comparison)
     }

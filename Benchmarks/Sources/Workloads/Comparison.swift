@@ -31,8 +31,8 @@ public struct Comparison: Sendable {
 
   /// Every comparison there is.
   public static let all: [Comparison] =
-    StoredPuts.comparisons + Decorators.comparisons + InMemory.comparisons + Opening.comparisons + Keys.comparisons
-    + LMDBStores.comparisons + BatchedPuts.comparisons + Codecs.comparisons + TypedStores.comparisons
+    StoredPuts.comparisons + Decorators.comparisons + Expiry.comparisons + InMemory.comparisons + Opening.comparisons
+    + Keys.comparisons + LMDBStores.comparisons + BatchedPuts.comparisons + Codecs.comparisons + TypedStores.comparisons
     + Caches.comparisons + CachedStores.comparisons
 
   /// The workloads of every comparison, each once.

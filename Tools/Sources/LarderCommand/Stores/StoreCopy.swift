@@ -29,20 +29,23 @@ struct StoreCopy {
   ///   - source: Where the entries come from.
   ///   - destination: Where they go. Other keys in it stay.
   ///   - pageWasCopied: Called after each page.
+  ///   - isWanted: Whether an entry with such a value is to be copied; all are unless given.
   /// - Throws: What the stores throw; the pages before it are copied.
   mutating func run<Value: Equatable>(
     from source: some DataStore<Value>, to destination: some DataStore<Value>,
-    pageWasCopied: (StoreCopy) -> Void = { _ in }
+    pageWasCopied: (StoreCopy) -> Void = { _ in },
+    where isWanted: (Value) -> Bool = { _ in true }
   ) async throws {
     for try await page in source.pages(size: pageSize) {
-      let present = try await destination.values(forKeys: page.entries.map(\.key))
+      let entries = page.entries.filter { isWanted($0.value) }
+      let present = try await destination.values(forKeys: entries.map(\.key))
       var batch = ChangeBatch<Value>()
-      for (entry, value) in zip(page.entries, present) where entry.value != value {
+      for (entry, value) in zip(entries, present) where entry.value != value {
         batch.setValue(entry.value, forKey: entry.key)
       }
       if !batch.isEmpty { try await destination.apply(batch) }
       copied += batch.count
-      equal += page.entries.count - batch.count
+      equal += entries.count - batch.count
       pageWasCopied(self)
     }
   }

@@ -1,4 +1,5 @@
 import Larder
+import LarderExpiry
 
 /// The time for which a verb has a store open.
 enum StoreSession {
@@ -7,21 +8,43 @@ enum StoreSession {
   /// - Parameters:
   ///   - url: Where the store is.
   ///   - createsIfMissing: Whether a store that is not there is made.
-  ///   - body: Gets the store and where to print to; what it prints is flushed behind it.
+  ///   - expiration: When an entry expires that is written now; see ``Stores/open(_:createsIfMissing:expiration:)``.
+  ///   - body: Gets the store, without what has expired, and where to print to; what it prints is flushed behind it.
   /// - Returns: What `body` returned.
   /// - Throws: The first of what opening, `body`, flushing and closing threw; that nobody reads the output any more
   ///   counts only where nothing else went wrong.
   static func run<Result>(
     _ url: String,
     createsIfMissing: Bool,
+    expiration: Expiration? = nil,
     _ body: (AnyDataStore<JSONText>, ByteOutput) async throws -> Result
   ) async throws -> Result {
-    let store = try await Stores.open(url, createsIfMissing: createsIfMissing)
+    try await runOpened(url, createsIfMissing: createsIfMissing, expiration: expiration) { opened, output in
+      try await body(opened.present, output)
+    }
+  }
+
+  /// Opens a store, does something with it and its deadlines, and closes it whatever happens.
+  ///
+  /// - Parameters:
+  ///   - url: Where the store is.
+  ///   - createsIfMissing: Whether a store that is not there is made.
+  ///   - expiration: When an entry expires that is written now; see ``Stores/open(_:createsIfMissing:expiration:)``.
+  ///   - body: As that of ``run(_:createsIfMissing:expiration:_:)``.
+  /// - Returns: What `body` returned.
+  /// - Throws: As ``run(_:createsIfMissing:expiration:_:)``.
+  static func runOpened<Result>(
+    _ url: String,
+    createsIfMissing: Bool,
+    expiration: Expiration? = nil,
+    _ body: (OpenedStore, ByteOutput) async throws -> Result
+  ) async throws -> Result {
+    let opened = try await Stores.open(url, createsIfMissing: createsIfMissing, expiration: expiration)
     let output = ByteOutput()
     var result: Result?
     var errors: [any Error] = []
     do {
-      result = try await body(store, output)
+      result = try await body(opened, output)
     } catch {
       errors.append(error)
     }
@@ -32,7 +55,7 @@ enum StoreSession {
       errors.append(error)
     }
     do {
-      try await store.close()
+      try await opened.present.close()
     } catch {
       errors.append(error)
     }

@@ -1,4 +1,5 @@
 import Larder
+import LarderExpiry
 import LarderJSON
 import LarderLMDB
 
@@ -16,15 +17,26 @@ enum Stores {
   /// - Parameters:
   ///   - url: Where it is.
   ///   - createsIfMissing: Whether it is made where it is missing.
-  /// - Throws: ``CommandFailure`` where there is no such kind of store; what the store throws on opening.
-  static func open(_ url: String, createsIfMissing: Bool) async throws -> AnyDataStore<JSONText> {
+  ///   - expiration: When an entry expires that is written now; `nil`, the default, where nobody has said. Else a new store
+  ///     is made for values that expire, and one that was made for others is refused.
+  /// - Throws: ``CommandFailure`` where there is no such kind of store or its values do not expire though they should; what
+  ///   the store throws on opening.
+  static func open(_ url: String, createsIfMissing: Bool, expiration: Expiration? = nil) async throws -> OpenedStore {
     let url = try StoreURL(url)
     guard registry.providers.contains(where: { $0.scheme == url.scheme }) else {
       let known = registry.providers.map { "\($0.scheme):" }.joined(separator: ", ")
       throw CommandFailure(.usage, "no kind of store has the scheme \(url.scheme):", advice: "There is \(known).")
     }
-    return try await registry.open(url, options: StoreOptions(createsIfMissing: createsIfMissing)) { name in
-      ValueCodecs.codec(named: name)
+    let choice = CodecChoice(makesExpiring: expiration != nil)
+    do {
+      let stored = try await registry.open(
+        url, options: StoreOptions(createsIfMissing: createsIfMissing), codec: choice.codec)
+      return OpenedStore(stored, isExpiring: choice.isExpiring, expiration: expiration ?? .never)
+    } catch let error as StoreError
+      where error.code == .versionMismatch && expiration != nil && choice.values == .plain
+    {
+      throw CommandFailure.plainValues(
+        in: url.description, advice: "Give a new store, or leave out --ttl; the store was left as it is.")
     }
   }
 

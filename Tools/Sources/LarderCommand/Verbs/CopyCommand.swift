@@ -1,5 +1,7 @@
 import ArgumentParser
+import Foundation
 import Larder
+import LarderExpiry
 
 /// `larder copy`.
 struct CopyCommand: AsyncParsableCommand {
@@ -8,7 +10,8 @@ struct CopyCommand: AsyncParsableCommand {
     abstract: "Put every entry of a store into another.",
     discussion: """
       Makes the destination where it is missing. A key of both stores gets the value of the source, and what is equal \
-      already is not written again: run again, an interrupted copy goes on. Keys that only the destination has stay.
+      already is not written again: run again, an interrupted copy goes on. Keys that only the destination has stay. Where \
+      values expire, their deadlines go along, and the destination has to be one whose values expire.
 
         larder copy json:users.json json:backup.json
         larder copy json:users.json json:backup.json --batch 10000
@@ -33,15 +36,21 @@ struct CopyCommand: AsyncParsableCommand {
     }
     let start = ContinuousClock.now
     var copy = StoreCopy(pageSize: batchSize)
-    try await StoreSession.run(source, createsIfMissing: false) { source, _ in
+    // Where the values of the source expire, so must those of the destination: their deadlines go along.
+    try await StoreSession.runOpened(source, createsIfMissing: false) { source, _ in
       do {
-        try await StoreSession.run(destination, createsIfMissing: true) { destination, _ in
+        let expiration: Expiration? = source.expiry == nil ? nil : .never
+        try await StoreSession.runOpened(destination, createsIfMissing: true, expiration: expiration) {
+          destination, _ in
           // Counting is for the bar alone, and can cost as much as reading.
           var display = ProgressDisplay(total: nil, since: start)
-          if display != nil { display = ProgressDisplay(total: try await source.count(), since: start) }
+          if display != nil { display = ProgressDisplay(total: try await source.stored.count(), since: start) }
           defer { display?.clear() }
-          try await copy.run(from: source, to: destination) {
+          let now = Date.now
+          try await copy.run(from: source.stored, to: destination.stored) {
             display?.update(done: $0.visited, entries: $0.visited)
+          } where: {
+            source.expiry == nil || $0.deadline.map { now < $0.date } ?? true
           }
         }
       } catch let error as StoreError where error.code == .locked && error.operation == .open {

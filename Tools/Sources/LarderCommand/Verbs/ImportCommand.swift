@@ -16,6 +16,7 @@ struct ImportCommand: AsyncParsableCommand {
         larder import json:users.json users.jsonl
         larder import json:users.json users.jsonl --key id --batch 10000
         gunzip -c users.jsonl.gz | larder import json:users.json
+        larder import json:sessions.json sessions.jsonl --ttl 30m
       """)
 
   @OptionGroup var store: StoreArgument
@@ -28,6 +29,7 @@ struct ImportCommand: AsyncParsableCommand {
   var acknowledge = false
   @Flag(name: .customLong("skip-bad"), help: "Leave out and report bad lines instead of stopping.")
   var skipsBadLines = false
+  @OptionGroup var lifetime: LifetimeOption
 
   func validate() throws {
     guard batchSize >= 1 else { throw ValidationError("--batch must be at least 1") }
@@ -40,7 +42,9 @@ struct ImportCommand: AsyncParsableCommand {
       display: ProgressDisplay(total: lines.totalBytes, since: start), write: Diagnostics.writeLine)
     // Before the store, which would be made for nothing where there is no such file, or nothing good comes first.
     let first = try firstEntryLine(of: &lines, progress: &progress)
-    let entries = try await StoreSession.run(store.url, createsIfMissing: true) { store, output in
+    let entries = try await StoreSession.run(
+      store.url, createsIfMissing: true, expiration: lifetime.expiration
+    ) { store, output in
       defer { progress.clear() }
       return try await copy(first, &lines, into: store, output: output, progress: &progress)
     }

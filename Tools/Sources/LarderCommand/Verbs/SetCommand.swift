@@ -13,6 +13,7 @@ struct SetCommand: AsyncParsableCommand {
         larder set json:users.json greeting '"good morning"'
         curl https://example.com/user | larder set json:users.json ada -
         larder set json:users.json balance -- -5
+        larder set json:sessions.json ada '"logged in"' --ttl 30m
       """)
 
   @OptionGroup var store: StoreArgument
@@ -20,11 +21,12 @@ struct SetCommand: AsyncParsableCommand {
   @Argument(help: ArgumentHelp("The value, or - to read it from standard input.", valueName: "json"))
   var value: String
   @OptionGroup var keys: KeyOptions
+  @OptionGroup var lifetime: LifetimeOption
 
   func run() async throws {
     let key = try keys.key(key)
     let value = try value == ByteInput.standardInputPath ? valueFromStandardInput() : valueFromArgument()
-    try await StoreSession.run(store.url, createsIfMissing: true) { store, _ in
+    try await StoreSession.run(store.url, createsIfMissing: true, expiration: lifetime.expiration) { store, _ in
       try await store.setValue(value, forKey: key)
     }
   }

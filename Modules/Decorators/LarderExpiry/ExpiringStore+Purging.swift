@@ -1,0 +1,127 @@
+import Larder
+import Synchronization
+
+/// Removing what has expired.
+extension ExpiringStore {
+  /// How many entries are read at once, and removed at once, so that no other writer waits for long.
+  static var sliceSize: Int { 128 }
+
+  /// Removes entries that have expired, and thereby gives back their space; see `ExpirableStore`.
+  ///
+  /// It reads the whole store, from the first key on, in slices; of each it removes what has expired in one update of the
+  /// base, which looks at every deadline again: a value that was written meanwhile stays. Other writers come between the
+  /// slices. An entry that cannot be decoded stays.
+  ///
+  /// - Parameter limit: The most entries to remove; `Int.max` for all that have expired.
+  /// - Returns: How many were removed.
+  /// - Throws: What the base throws on reading and writing; `CancellationError` where the task is cancelled, between two
+  ///   slices; `invalidArgument` where the limit is negative. What was removed before stays so.
+  @discardableResult
+  public func purgeExpired(limit: Int) async throws -> Int {
+    try base.information.check(limit: limit, for: .purgeExpired)
+    var removed = 0
+    var remaining: KeyRange? = .all
+    while let range = remaining, removed < limit {
+      let purged = try await purge(range, size: Self.sliceSize, limit: limit - removed, for: .purgeExpired)
+      removed += purged.removed
+      remaining = purged.remaining
+    }
+    return removed
+  }
+
+  /// Makes what purges this store every so often; see ``ExpiryPurger``.
+  ///
+  /// - Parameters:
+  ///   - interval: The time from the end of one purge to the beginning of the next, more than zero.
+  ///   - clock: What measures it; a `ContinuousClock` unless given.
+  public func purger(every interval: Duration, clock: any Clock<Duration> = ContinuousClock()) -> ExpiryPurger {
+    ExpiryPurger(storeName: base.information.name, interval: interval, clock: clock) { [weak self] range in
+      try await self?.purge(range, size: Self.sliceSize, limit: .max, for: .purgeExpired)
+    }
+  }
+
+  /// Removes what has expired of the first entries of a range.
+  ///
+  /// - Parameters:
+  ///   - range: Where.
+  ///   - size: How many entries to look at.
+  ///   - limit: The most entries to remove.
+  ///   - operation: What errors name.
+  func purge(
+    _ range: KeyRange, size: Int, limit: Int, for operation: StoreOperation
+  ) async throws -> PurgedSlice {
+    try Task.checkCancellation()
+    guard running.begin() else { throw base.information.closedError(for: operation) }
+    defer { running.end() }
+    return try await reporting(operation) {
+      let slice = try await decodableEntries(in: range, limit: size)
+      let seen = now()
+      let expired = slice.entries.filter { !$0.value.isLive(at: seen) }.prefix(limit).map { $0.key }
+      guard !expired.isEmpty else { return PurgedSlice(removed: 0, remaining: slice.remaining) }
+      do {
+        let removed = try await base.update(expired) { [self] slots in
+          let now = now()
+          var count = 0
+          for index in slots.indices where slots[index]?.isLive(at: now) == false {
+            slots[index] = nil
+            count += 1
+          }
+          guard count > 0 else { throw NothingToChange() }
+          return count
+        }
+        return PurgedSlice(removed: removed, remaining: slice.remaining)
+      } catch is NothingToChange {
+        return PurgedSlice(removed: 0, remaining: slice.remaining)
+      }
+    }
+  }
+
+  /// Reads the first entries of a range, up to one that cannot be decoded.
+  ///
+  /// - Returns: The entries, and what of the range lies behind them; that entry, if there is one, lies in neither.
+  func decodableEntries(
+    in range: KeyRange, limit: Int
+  ) async throws -> (entries: [StoreEntry<Expiring<Value>>], remaining: KeyRange?, isDamaged: Bool) {
+    var damage: StoreKey?
+    while true {
+      do {
+        let readable = damage.map { range.before($0) } ?? range
+        let entries = try await base.entries(in: readable, limit: limit, order: .ascending)
+        if entries.count >= limit, let last = entries.last { return (entries, range.after(last.key), false) }
+        return (entries, damage.map { range.after($0) }, damage != nil)
+      } catch let error as StoreError where error.code == .corrupted {
+        // Its deadline is not known, so it stays; what lies before it and behind it does not suffer for it.
+        guard let key = error.key, range.contains(key), damage.map({ key < $0 }) ?? true else { throw error }
+        damage = key
+      }
+    }
+  }
+
+  /// Runs a write, behind the purging that is due with it.
+  ///
+  /// That comes first: an error of it then says truly that nothing of the write was done.
+  ///
+  /// - Parameters:
+  ///   - count: How many entries are written.
+  ///   - operation: The write.
+  ///   - body: Does the write.
+  func writing<Result>(
+    _ count: Int, for operation: StoreOperation, _ body: () async throws -> Result
+  ) async throws -> Result {
+    guard running.begin() else { throw base.information.closedError(for: operation) }
+    defer { running.end() }
+    if purgesOnWrite, let slice = writePurge.withLock({ $0.begin(writing: count) }) {
+      var remaining: KeyRange? = slice.range
+      defer { writePurge.withLock { $0.end(remaining: remaining) } }
+      do {
+        remaining = try await purge(slice.range, size: slice.size, limit: .max, for: operation).remaining
+      } catch let error as StoreError {
+        throw StoreError(
+          error.code, during: operation, store: error.store,
+          message: "nothing was written, since what has expired could not be purged first: \(error.message)",
+          underlying: error, isRetryable: error.isRetryable)
+      }
+    }
+    return try await body()
+  }
+}

@@ -1,0 +1,312 @@
+public import Larder
+import Synchronization
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// Lets entries expire: a store over one that keeps each value with its deadline.
+///
+/// ```swift
+/// let sessions = try await JSONFileStore(path: "sessions.json", codec: .json(Session.self).expiring())
+///   .expiring(.after(.seconds(3600)))
+/// try await sessions.setValue(session, forKey: "7")                                  // for an hour
+/// try await sessions.setValue(guest, forKey: "8", expires: .after(.milliseconds(500)))
+/// try await sessions.setValue(robot, forKey: "9", expires: .never)
+/// ```
+///
+/// The value and its deadline are one value of the store below, so they change together and survive together.
+///
+/// ## Expired is absent
+///
+/// An entry is live while the time is before its deadline; from then on it is absent from everything: reads, scans, keys,
+/// counts and pages, and `update`, whose body finds `nil`. It takes space until it is purged: by ``purgeExpired(limit:)``,
+/// on a schedule by an ``ExpiryPurger``, and a few at a time by writes.
+///
+/// Every write decides anew when its entry expires. One that does not say gives what the store was made with, whatever the
+/// entry had before; ``setValueKeepingDeadline(_:forKey:)`` and ``updateKeepingDeadlines(_:_:)`` leave that alone.
+///
+/// ## Time
+///
+/// Deadlines are by the clock on the wall, since they outlive the process. An operation looks at it once, when it begins;
+/// an update when its body runs. So an entry whose deadline comes while it is read may still be returned. Where the
+/// clock is put forward, entries expire earlier by as much; where it is put back, they live longer by as much, and what has
+/// expired since is live again unless it was purged. One that slides lives no longer than its window and a tenth from the
+/// first read on.
+///
+/// ## What it costs
+///
+/// A read costs a look at the clock. Which keys there are and how many is known only from their values: so `keys`, `count`
+/// and `contains` read and decode values, `count` all of its range at once, and where one cannot be decoded they throw
+/// `corrupted`.
+///
+/// ## Where it stands
+///
+/// Outside of a cache: a cache above it would go on giving what has expired.
+public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore where Base.Value == Expiring<Value> {
+  /// The store that keeps the values with their deadlines.
+  public let base: Base
+
+  /// When an entry expires where its write does not say.
+  public let expiration: Expiration
+
+  /// Whether writes remove some of what has expired.
+  public let purgesOnWrite: Bool
+
+  /// What the clock on the wall shows.
+  private let date: @Sendable () -> Date
+
+  /// The operations that call the base more than once, for which closing waits.
+  let running = RunningOperations()
+
+  /// What is due of the purging by writes.
+  let writePurge = Mutex(WritePurge())
+
+  /// Lets the entries of a store expire.
+  ///
+  /// - Parameters:
+  ///   - base: The store that keeps the values with their deadlines.
+  ///   - expiration: When an entry expires where its write does not say; never unless given. Writes that need it are refused
+  ///     with `invalidArgument` where it makes no sense.
+  ///   - purgesOnWrite: Whether writes remove some of what has expired: one in sixteen looks at the next 32 entries, so
+  ///     that space is given back faster than it is taken. `true` unless said.
+  ///   - now: Tells the time; that of the system unless given.
+  public init(
+    _ base: Base, expiration: Expiration = .never, purgesOnWrite: Bool = true,
+    now: @escaping @Sendable () -> Date = { Date.now }
+  ) {
+    self.base = base
+    self.expiration = expiration
+    self.purgesOnWrite = purgesOnWrite
+    date = now
+  }
+
+  /// Lets the entries of a store expire, and removes first what has expired.
+  ///
+  /// - Parameters:
+  ///   - base: The store that keeps the values with their deadlines.
+  ///   - expiration: When an entry expires where its write does not say; never unless given.
+  ///   - purgesOnWrite: Whether writes remove some of what has expired; `true` unless said.
+  ///   - limit: The most entries to remove first; `Int.max` for all that have expired.
+  ///   - now: Tells the time; that of the system unless given.
+  /// - Throws: As ``purgeExpired(limit:)``. The base stays open.
+  public convenience init(
+    _ base: Base, expiration: Expiration = .never, purgesOnWrite: Bool = true, purgingUpTo limit: Int,
+    now: @escaping @Sendable () -> Date = { Date.now }
+  ) async throws {
+    self.init(base, expiration: expiration, purgesOnWrite: purgesOnWrite, now: now)
+    try await purgeExpired(limit: limit)
+  }
+
+  /// What the base says of itself; its statistics tell live and expired entries apart.
+  public var information: StoreInformation {
+    var information = base.information
+    if let maintenance = information.maintenance {
+      information.maintenance = ExpiringStoreMaintenance(store: self, base: maintenance)
+    }
+    return information
+  }
+
+  /// The time.
+  @usableFromInline
+  func now() -> WallTime {
+    WallTime(date())
+  }
+
+  // MARK: Reading
+
+  // The time is taken before the base is read. Taken behind it, an entry could be found past a deadline that was put
+  // off between the two, and be reported absent though it never was.
+
+  /// Reads the value of one key, and puts off its deadline where that slides; see `DataStore`.
+  ///
+  /// In a cancelled task the deadline stays.
+  ///
+  /// - Throws: What the base throws on reading and, where the deadline has to be put off, on writing.
+  @inlinable
+  public func value(forKey key: StoreKey) async throws -> Value? {
+    let now = now()
+    guard let found = try await base.value(forKey: key) else { return nil }
+    guard let deadline = found.deadline else { return found.value }
+    guard !deadline.isPast(at: now) else { return nil }
+    if deadline.windowMicroseconds != nil, deadline.moved(byReadAt: now) != nil {
+      try await moveDeadlines(of: [key], for: .value)
+    }
+    return found.value
+  }
+
+  /// Reads the values of several keys as they are at one moment, and puts off those deadlines that slide; see `DataStore`.
+  ///
+  /// In a cancelled task the deadlines stay.
+  ///
+  /// - Throws: What the base throws on reading and, where a deadline has to be put off, on writing.
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
+    let now = now()
+    let found = try await base.values(forKeys: keys)
+    var moving: Set<StoreKey> = []
+    for (key, entry) in zip(keys, found) {
+      if let entry, entry.isLive(at: now), entry.deadline?.moved(byReadAt: now) != nil { moving.insert(key) }
+    }
+    if !moving.isEmpty { try await moveDeadlines(of: Array(moving), for: .values) }
+    return found.map { entry in
+      guard let entry, entry.isLive(at: now) else { return nil }
+      return entry.value
+    }
+  }
+
+  /// Reads the first live entries of a range as they are at one moment; see `DataStore`.
+  ///
+  /// It puts off no deadline. Where expired entries lie between the live ones, it reads the range again from its start,
+  /// each time twice as much, until it has enough.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
+    try base.information.check(limit: limit, for: .entries)
+    return try await liveEntries(in: range, limit: limit, order: order, for: .entries).map { entry in
+      StoreEntry(key: entry.key, value: entry.value.value)
+    }
+  }
+
+  /// Reads the first live keys of a range as they are at one moment, which takes decoding the values; see `DataStore`.
+  ///
+  /// - Throws: As ``entries(in:limit:order:)``, `corrupted` included.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try base.information.check(limit: limit, for: .keys)
+    return try await liveEntries(in: range, limit: limit, order: order, for: .keys).map { $0.key }
+  }
+
+  /// Counts the live entries of a range, which takes decoding all their values and holding them in memory; see `DataStore`.
+  ///
+  /// - Throws: As ``entries(in:limit:order:)``, `corrupted` included.
+  public func count(in range: KeyRange) async throws -> Int {
+    try await liveEntries(in: range, limit: .max, order: .ascending, for: .count).count
+  }
+
+  private func liveEntries(
+    in range: KeyRange, limit: Int, order: ScanOrder, for operation: StoreOperation
+  ) async throws -> [StoreEntry<Expiring<Value>>] {
+    guard running.begin() else { throw base.information.closedError(for: operation) }
+    defer { running.end() }
+    let now = now()
+    var size = limit
+    while true {
+      let found = try await reporting(operation) {
+        try await firstEntries(in: range, limit: size, order: order, needed: limit, now: now)
+      }
+      let live = found.filter { $0.value.isLive(at: now) }
+      // Fewer than asked for: there are no more.
+      if live.count >= limit || found.count < size { return live.count > limit ? Array(live.prefix(limit)) : live }
+      size = size > .max / 2 ? .max : size * 2
+    }
+  }
+
+  /// Reads the first entries of a range, or those before one that cannot be decoded where they have enough that are live.
+  private func firstEntries(
+    in range: KeyRange, limit: Int, order: ScanOrder, needed: Int, now: WallTime
+  ) async throws -> [StoreEntry<Expiring<Value>>] {
+    do {
+      return try await base.entries(in: range, limit: limit, order: order)
+    } catch let error as StoreError where error.code == .corrupted && limit > needed {
+      // Damage behind what was asked for is met only since more is read than that.
+      guard let key = error.key else { throw error }
+      let before = order == .ascending ? range.before(key) : range.after(key)
+      let found = try await base.entries(in: before, limit: limit, order: order)
+      guard found.count(where: { $0.value.isLive(at: now) }) >= needed else { throw error }
+      return found
+    }
+  }
+
+  /// Puts off the deadlines of some keys, for a read that has found that it must.
+  @usableFromInline
+  func moveDeadlines(of keys: [StoreKey], for operation: StoreOperation) async throws {
+    guard !Task.isCancelled else { return }
+    guard running.begin() else { throw base.information.closedError(for: operation) }
+    defer { running.end() }
+    do {
+      try await reporting(operation) {
+        try await base.update(keys) { [self] slots in
+          let now = now()
+          var isChanged = false
+          for index in slots.indices {
+            guard let entry = slots[index], entry.isLive(at: now), let moved = entry.deadline?.moved(byReadAt: now)
+            else { continue }
+            slots[index]?.deadline = moved
+            isChanged = true
+          }
+          // Of many that read at the same time, one writes.
+          guard isChanged else { throw NothingToChange() }
+        }
+      }
+    } catch is NothingToChange {
+      return
+    } catch is CancellationError {
+      return
+    }
+  }
+
+  // MARK: Writing
+
+  /// Makes several changes, all or none of them, and gives what is set the expiration of the store; see `DataStore`.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try await apply(ExpiringBatch(changes))
+  }
+
+  /// Makes several changes, all or none of them, and gives what is set the expiration of its own or of the store.
+  ///
+  /// - Parameter batch: The changes.
+  /// - Throws: As `apply(_:)` of a `ChangeBatch`; `invalidArgument` where an expiration makes no sense.
+  public func apply(_ batch: ExpiringBatch<Value>) async throws {
+    try await writing(batch.changes.count, for: .apply) {
+      try await base.apply(stored(batch, at: now()))
+    }
+  }
+
+  /// The changes of a batch as the base makes them.
+  ///
+  /// - Throws: `StoreError` with `invalidArgument` where an expiration makes no sense.
+  private func stored(_ batch: ExpiringBatch<Value>, at now: WallTime) throws -> ChangeBatch<Expiring<Value>> {
+    let changes = batch.changes.changes
+    var stored = ChangeBatch<Expiring<Value>>()
+    stored.reserveCapacity(changes.count)
+    // Neither pairs nor key paths: in generic code that is not specialized they cost more than all the rest.
+    for index in changes.indices {
+      switch changes[index] {
+      case .set(let key, let value):
+        let expiration = batch.expiration(at: index) ?? expiration
+        try expiration.check(for: .apply, of: base.information)
+        let deadline = expiration.deadline(from: now)
+        let isOver = deadline?.isPast(at: now) ?? false
+        stored.append(isOver ? .remove(key) : .set(key, Expiring(value, deadline: deadline)))
+      case .remove(let key): stored.append(.remove(key))
+      case .removeAll(let range): stored.append(.removeAll(range))
+      }
+    }
+    return stored
+  }
+
+  /// Reads, changes and writes back the values of some keys as one step; see `DataStore`.
+  ///
+  /// Everything that `body` leaves gets the expiration of the store, also what it has not changed.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try await update(keys, DeadlineRule(expiration: expiration, keepsDeadlines: false), body)
+  }
+
+  /// Makes everything written before durable; see `DataStore`.
+  public func synchronize() async throws {
+    try await base.synchronize()
+  }
+
+  /// Waits for running operations and closes the base; see `DataStore`.
+  public func close() async throws {
+    await running.close()
+    try await base.close()
+  }
+}
+
+extension ExpiringStore: CustomStringConvertible {
+  /// The base, in brackets.
+  public var description: String { "ExpiringStore[\(base)]" }
+}

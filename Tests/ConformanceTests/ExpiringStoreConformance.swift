@@ -1,0 +1,96 @@
+import Foundation
+import Larder
+import LarderCBOR
+import LarderExpiry
+import LarderJSON
+import LarderLMDB
+import LarderTesting
+import Synchronization
+import Testing
+
+@Suite struct ExpiringStoreConformance {
+  private static let inMemory: StoreAbilities = [.persistence, .encoding]
+
+  static let memory = ConformanceSuite(named: "ExpiringStore over MemoryStore", lacking: inMemory) { _ in
+    MemoryStore<Expiring<SampleValue?>>().expiring()
+  }
+
+  /// The clock flickers by half of the window, so that every other read puts the deadline off.
+  static let sliding = ConformanceSuite(named: "ExpiringStore over MemoryStore, sliding", lacking: inMemory) { _ in
+    let isLater = Mutex(false)
+    return MemoryStore<Expiring<SampleValue?>>().expiring(.sliding(.seconds(100))) {
+      Date(
+        timeIntervalSince1970: isLater.withLock { isLater in
+          isLater.toggle()
+          return isLater ? 1050 : 1000
+        })
+    }
+  }
+
+  /// Among expired entries, which no case may notice; the lowest keys are among them, and many more than a page has.
+  static let amongExpired = ConformanceSuite(
+    named: "ExpiringStore over a MemoryStore full of expired entries", lacking: inMemory
+  ) { _ in
+    let memory = MemoryStore<Expiring<SampleValue?>>()
+    let past = Deadline(.distantPast)
+    let keys = (0..<300).map { StoreKey(bytes: [0, UInt8($0 % 256), UInt8($0 / 256)]) } + ["a", "b", "c", "k", "m"]
+    try memory.apply(ChangeBatch(keys.map { .set($0, Expiring(SampleValue("expired"), deadline: past)) }))
+    return memory.expiring(.after(.seconds(86_400)))
+  }
+
+  static let shuffled = ConformanceSuite(named: "ExpiringStore over FaultyStore", lacking: inMemory) { _ in
+    var plan = FaultPlan()
+    plan.schedule(.yields(upTo: 3), probability: 1)
+    return AnyDataStore(MemoryStore<Expiring<SampleValue?>>().faulty(plan: plan).expiring(.after(.seconds(86_400))))
+  }
+
+  static let lmdb = ConformanceSuite(named: "ExpiringStore over LMDBStore", lacking: .keysWithoutValues) { location in
+    try await LMDBStore(
+      path: location.path("environment"), codec: .cbor(SampleValue?.self).expiring(), durability: .buffered
+    ).expiring(.after(.seconds(86_400)))
+  }
+
+  static let json = ConformanceSuite(named: "ExpiringStore over JSONFileStore", lacking: .keysWithoutValues) {
+    location in
+    try await JSONFileStore(
+      path: location.path("store.json"), codec: .json(SampleValue?.self).expiring(), durability: .buffered
+    ).expiring(.sliding(.seconds(86_400)), purgingUpTo: .max)
+  }
+
+  static let view = ConformanceSuite(
+    named: "ExpiringStore over a TypedView with checksums", lacking: [.persistence, .keysWithoutValues],
+    maximumKeyLength: 511 - 2
+  ) { _ in
+    MemoryStore<[UInt8]>()
+      .typed(Expiring<SampleValue?>.self, prefix: "m/", codec: .json(SampleValue?.self).expiring().checksummed())
+      .expiring()
+  }
+
+  @Test(arguments: memory.cases) func conformsInMemory(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: sliding.cases) func conformsWhileSliding(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: amongExpired.cases) func conformsAmongExpired(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: shuffled.cases) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: lmdb.cases) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: json.cases) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: view.cases) func conformsOverAView(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+}

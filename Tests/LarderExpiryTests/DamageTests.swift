@@ -1,0 +1,62 @@
+import Foundation
+import Larder
+import LarderExpiry
+import LarderTesting
+import TestSupport
+import Testing
+
+/// What an entry that cannot be decoded does to the others.
+@Suite struct DamageTests {
+  private let clock = ManualClock()
+  private let bytes = MemoryStore<[UInt8]>()
+
+  /// The numbers 0 to 9, of which the odd ones have expired, and some that are damaged.
+  private func store(
+    damaged: Set<Int>
+  ) async throws -> ExpiringStore<TypedView<MemoryStore<[UInt8]>, Expiring<Int>>, Int> {
+    let clock = clock
+    let store = bytes.typed(Expiring<Int>.self, codec: .json(Int.self).expiring()).expiring { clock.date }
+    for number in 0..<10 {
+      try await store.setValue(
+        number, forKey: StoreKey(integer: number), expires: number.isMultiple(of: 2) ? .never : .after(.seconds(1)))
+    }
+    for number in damaged { try bytes.apply([.set(StoreKey(integer: number), [0xFF])]) }
+    clock.advance(by: .seconds(1))
+    return store
+  }
+
+  @Test func damageBehindAPageDoesNotSpoilIt() async throws {
+    let store = try await store(damaged: [5])
+    #expect(try await store.entries(in: .all, limit: 3).map(\.value) == [0, 2, 4])
+    let behind = try await store.entries(in: .all, limit: 2, order: .descending)
+    #expect(behind.map(\.value) == [8, 6])
+    for order in ScanOrder.allCases {
+      let error = await expectStoreError(.corrupted) { try await store.entries(in: .all, limit: 4, order: order) }
+      #expect(error?.key == StoreKey(integer: 5))
+      #expect(error?.operation == .entries)
+    }
+  }
+
+  @Test func countingAndListingSayWhereTheDamageIs() async throws {
+    let store = try await store(damaged: [5])
+    let error = await expectStoreError(.corrupted) { try await store.count() }
+    #expect(error?.key == StoreKey(integer: 5))
+    #expect(error?.operation == .count)
+    #expect(await expectStoreError(.corrupted) { try await store.keys(in: .all, limit: .max) }?.operation == .keys)
+    await expectStoreError(.corrupted) { try await store.value(forKey: StoreKey(integer: 5)) }
+    await expectStoreError(.corrupted) { try await store.remainingTime(forKey: StoreKey(integer: 5)) }
+    #expect(try await store.count(in: ..<StoreKey(integer: 5)) == 3)
+  }
+
+  @Test func damageIsNeverPurgedAndProtectsNothing() async throws {
+    for damaged in [[5], [0], [9], [4, 5, 6], [0, 9], Set(0..<10)] as [Set<Int>] {
+      let store = try await store(damaged: damaged)
+      let expired = Set([1, 3, 5, 7, 9]).subtracting(damaged)
+      #expect(try await store.purgeExpired() == expired.count)
+      let left = Set(0..<10).subtracting(expired).sorted().map(Int64.init)
+      #expect(try bytes.keys(in: .all, limit: .max, order: .ascending).compactMap(\.integer) == left)
+      #expect(try await store.purgeExpired() == 0)
+      try bytes.apply([.removeAll(.all)])
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import Foundation
+import LarderTesting
+import Testing
+
+@testable import LarderExpiry
+
+@Suite struct DeadlineTests {
+  private func time(_ microseconds: Int64) -> WallTime {
+    WallTime(microseconds: microseconds)
+  }
+
+  @Test func anEntryIsLiveBeforeItsDeadlineAndNotAtIt() {
+    let deadline = Deadline(time(500_000), windowMicroseconds: nil)
+    #expect(!deadline.isPast(at: time(-1)))
+    #expect(!deadline.isPast(at: time(499_999)))
+    #expect(deadline.isPast(at: time(500_000)))
+    #expect(deadline.isPast(at: time(.max)))
+  }
+
+  @Test func aReadMovesOnlyADeadlineThatSlidesAndOnlyAfterATenthOfItsWindow() {
+    #expect(Deadline(time(1000), windowMicroseconds: nil).moved(byReadAt: time(999)) == nil)
+    let deadline = Deadline(time(1000), windowMicroseconds: 1000)
+    #expect(deadline.moved(byReadAt: time(0)) == nil)
+    #expect(deadline.moved(byReadAt: time(99)) == nil)
+    #expect(deadline.moved(byReadAt: time(100)) == Deadline(time(1100), windowMicroseconds: 1000))
+    #expect(deadline.moved(byReadAt: time(999)) == Deadline(time(1999), windowMicroseconds: 1000))
+  }
+
+  @Test func aTenthIsAtLeastAMicrosecond() {
+    for window in 1...10 as ClosedRange<Int64> {
+      let deadline = Deadline(time(window), windowMicroseconds: window)
+      #expect(deadline.moved(byReadAt: time(0)) == nil)
+      #expect(deadline.moved(byReadAt: time(1))?.time == time(window + 1))
+    }
+    // A part of a microsecond more than a tenth, not less: eleven writes in a window would be one too many.
+    let deadline = Deadline(time(11), windowMicroseconds: 11)
+    #expect(deadline.moved(byReadAt: time(1)) == nil)
+    #expect(deadline.moved(byReadAt: time(2)) != nil)
+  }
+
+  @Test func aDeadlineFartherOffThanItsWindowIsOneOfAClockPutBack() {
+    let deadline = Deadline(time(1000), windowMicroseconds: 1000)
+    #expect(deadline.moved(byReadAt: time(-100)) == nil)
+    #expect(deadline.moved(byReadAt: time(-101)) == Deadline(time(899), windowMicroseconds: 1000))
+    #expect(deadline.moved(byReadAt: time(.min)) == Deadline(time(.min + 1000), windowMicroseconds: 1000))
+  }
+
+  @Test func thereAreAtMostTenMovesInAWindowHoweverManyReads() {
+    var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "DeadlineTests")
+    for _ in 0..<200 {
+      let window = Int64.random(in: 2...1000, using: &generator)
+      var deadline = Deadline(time(window), windowMicroseconds: window)
+      var (now, moves): (Int64, [Int64]) = (0, [])
+      for _ in 0..<500 {
+        now += Int64.random(in: 0...(window / 2 + 1) / 2, using: &generator)
+        #expect(!deadline.isPast(at: time(now)))
+        guard let moved = deadline.moved(byReadAt: time(now)) else {
+          // What a read leaves is at least nine tenths of the window, less what a microsecond cannot tell.
+          #expect(deadline.time.microseconds - now > window - window / 10 - 1)
+          continue
+        }
+        deadline = moved
+        moves.append(now)
+      }
+      for move in moves {
+        let inWindow = moves.count { $0 >= move && $0 < move + window }
+        #expect(inWindow <= 10, "seed \(SeededGenerator.seedOfProcess), window \(window)")
+      }
+    }
+  }
+
+  @Test func aDeadlineShowsItsDateAndItsWindow() {
+    let date = Date(timeIntervalSince1970: 1_767_225_600.25)
+    #expect(Deadline(date).date == date)
+    #expect(Deadline(date).window == nil)
+    #expect(Deadline(time(0), windowMicroseconds: 1_500_000).window == .milliseconds(1500))
+  }
+}

@@ -1,0 +1,75 @@
+import Foundation
+import Larder
+import LarderExpiry
+import LarderJSON
+import LarderTesting
+import TestSupport
+import Testing
+
+/// The pieces of Swift in the guide `Docs/Expiry.md`: they stand there as they stand here, and do what it says.
+@Suite struct ExpiryGuideTests {
+  struct Session: Codable, Equatable {
+    var user: String
+  }
+
+  private let session = Session(user: "Ada")
+  private let guest = Session(user: "guest")
+  private let robot = Session(user: "robot")
+
+  @Test func aStoreOfSessions() async throws {
+    let folder = try TemporaryFolder()
+    let sessions = try await JSONFileStore(
+      path: folder.path("sessions.json"), codec: .json(Session.self).expiring()
+    )
+    .expiring(.after(.seconds(3600)))
+
+    try await sessions.setValue(session, forKey: "7")  // for an hour
+    try await sessions.setValue(guest, forKey: "8", expires: .after(.milliseconds(500)))
+    try await sessions.setValue(robot, forKey: "9", expires: .never)
+    #expect(try await sessions["7"] == session)
+    #expect(try await sessions.remainingTime(forKey: "9") == .unlimited)
+    try await sessions.close()
+  }
+
+  @Test func writesThatSay() async throws {
+    let clock = ManualClock()
+    let sessions = MemoryStore<Expiring<Session>>().expiring(.after(.seconds(3600))) { clock.date }
+    try await sessions.apply([.set("8", guest), .set("old:1", robot)])
+    try await sessions.setValue(session, forKey: "7", expires: .sliding(.seconds(1800)))
+    try await sessions.update(["7", "8"], expires: .never) { slots in slots.swapAt(0, 1) }
+    #expect(try await sessions["8"] == session)
+    #expect(try await sessions.remainingTime(forKey: "8") == .unlimited)
+
+    var batch = ExpiringBatch<Session>()
+    batch.removeAll(in: .prefix("old:"))
+    batch.setValue(session, forKey: "7", expires: .after(.seconds(60)))
+    batch.setValue(guest, forKey: "8")  // what the store was made with
+    try await sessions.apply(batch)
+    #expect(try await sessions.keys(in: .all, limit: 10) == ["7", "8"])
+    #expect(try await sessions.remainingTime(forKey: "7") == .limited(.seconds(60)))
+    #expect(try await sessions.remainingTime(forKey: "8") == .limited(.seconds(3600)))
+
+    clock.advance(by: .seconds(10))
+    try await sessions.setValueKeepingDeadline(session, forKey: "7")
+    #expect(try await sessions.remainingTime(forKey: "7") == .limited(.seconds(50)))
+  }
+
+  @Test func aClockOfYourOwn() async throws {
+    let clock = ManualClock()  // from LarderTesting
+    let store = MemoryStore<Expiring<String>>().expiring(.after(.seconds(1))) { clock.date }
+    try await store.setValue("a", forKey: "k")
+    clock.advance(by: .seconds(1))
+    #expect(try await store["k"] == nil)
+  }
+
+  @Test func theFormsThatAreShown() throws {
+    let shown = [
+      #"{"expires":1767225600000000,"value":{"name":"Ada"}}"#,
+      #"{"expires":1767225600000000,"window":1800000000,"value":{"name":"Ada"}}"#, #"{"value":{"name":"Ada"}}"#,
+    ]
+    let codec = JSONTextCodec.jsonText.expiring()
+    let values = try shown.map { try Array($0.utf8).withUnsafeBytes { try codec.decode($0.bytes) } }
+    #expect(values.map(\.deadline?.window) == [nil, .seconds(1800), nil])
+    #expect(values.map(\.deadline?.date) == [ManualClock().date, ManualClock().date, nil])
+  }
+}

@@ -1,0 +1,297 @@
+import Foundation
+import Larder
+import LarderExpiry
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite struct PurgingTests {
+  private func fill(_ bench: TestBench, _ numbers: Range<Int>, expires expiration: Expiration) async throws {
+    var batch = ExpiringBatch<String>()
+    for number in numbers { batch.setValue("\(number)", forKey: StoreKey(integer: number), expires: expiration) }
+    try await bench.store.apply(batch)
+  }
+
+  @Test func purgingRemovesWhatHasExpiredAndSaysHowMany() async throws {
+    let bench = TestBench()
+    try await fill(bench, 0..<300, expires: .after(.seconds(1)))
+    try await fill(bench, 300..<500, expires: .after(.seconds(2)))
+    try await fill(bench, 500..<600, expires: .never)
+    #expect(try await bench.store.purgeExpired() == 0)
+    bench.clock.advance(by: .seconds(1))
+    #expect(try await bench.store.purgeExpired() == 300)
+    #expect(try bench.storedKeys == (300..<600).map { StoreKey(integer: $0) })
+    #expect(try await bench.store.purgeExpired() == 0)
+    bench.clock.advance(by: .seconds(1))
+    #expect(try await bench.store.purgeExpired() == 200)
+    #expect(try bench.storedKeys == (500..<600).map { StoreKey(integer: $0) })
+  }
+
+  @Test func purgingKeepsToItsLimit() async throws {
+    let bench = TestBench()
+    try await fill(bench, 0..<300, expires: .after(.seconds(1)))
+    bench.clock.advance(by: .seconds(1))
+    #expect(try await bench.store.purgeExpired(limit: 0) == 0)
+    #expect(try await bench.store.purgeExpired(limit: 10) == 10)
+    #expect(try bench.storedKeys.count == 290)
+    #expect(try await bench.store.purgeExpired(limit: 200) == 200)
+    #expect(try await bench.store.purgeExpired(limit: 200) == 90)
+    let error = await expectStoreError(.invalidArgument) { try await bench.store.purgeExpired(limit: -1) }
+    #expect(error?.operation == .purgeExpired)
+  }
+
+  /// However many there are, no update takes more than 128 keys, and others have their turn between two of them.
+  @Test func manyArePurgedInSlices() async throws {
+    let bench = TestBench()
+    let count = 20_000
+    try await fill(bench, 0..<count, expires: .after(.seconds(1)))
+    bench.clock.advance(by: .seconds(1))
+    bench.watched.forgetCalls()
+    #expect(try await bench.store.purgeExpired() == count)
+    let calls = bench.watched.calls
+    #expect(calls.allSatisfy { $0.count <= 128 })
+    #expect(bench.watched.count(of: .update) == (count + 127) / 128)
+    #expect(Set(calls.map(\.operation)) == [.entries, .update])
+    #expect(try bench.memory.count(in: .all) == 0)
+  }
+
+  @Test func nothingIsWrittenWhereNothingHasExpired() async throws {
+    let bench = TestBench()
+    try await fill(bench, 0..<300, expires: .after(.seconds(1)))
+    bench.watched.forgetCalls()
+    #expect(try await bench.store.purgeExpired() == 0)
+    #expect(bench.watched.count(of: .update) == 0)
+  }
+
+  // MARK: Races
+
+  @Test func whatIsWrittenBetweenTheLookAndTheRemovalStays() async throws {
+    let bench = TestBench()
+    let memory = bench.memory
+    try await fill(bench, 0..<3, expires: .after(.seconds(1)))
+    bench.clock.advance(by: .seconds(1))
+    bench.watched.intervene { operation in
+      guard operation == .update else { return }
+      try memory.apply([.set(StoreKey(integer: 0), Expiring("new")), .remove(StoreKey(integer: 1))])
+    }
+    #expect(try await bench.store.purgeExpired() == 1)
+    #expect(try await bench.store[StoreKey(integer: 0)] == "new")
+    #expect(try bench.storedKeys == [StoreKey(integer: 0)])
+    // Nothing at all is written where all of them were.
+    bench.watched.intervene { operation in
+      guard operation == .update else { return }
+      try memory.apply([.set(StoreKey(integer: 0), Expiring("newer"))])
+    }
+    try memory.apply([.set(StoreKey(integer: 0), Expiring("old", deadline: Deadline(.distantPast)))])
+    #expect(try await bench.store.purgeExpired() == 0)
+    #expect(try await bench.store[StoreKey(integer: 0)] == "newer")
+  }
+
+  @Test func aPurgeNeverRemovesANewerValue() async throws {
+    var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "PurgingTests")
+    for _ in 0..<30 {
+      let clock = ManualClock()
+      var plan = FaultPlan(seed: generator.next())
+      plan.schedule(.yields(upTo: 4), probability: 1)
+      let memory = MemoryStore<Expiring<Int>>()
+      let store = memory.faulty(plan: plan).expiring(.never) { clock.date }
+      let keys = (0..<200).map { StoreKey(integer: $0) }
+      try memory.apply(ChangeBatch(keys.map { .set($0, Expiring(0, deadline: Deadline(clock.date + 1))) }))
+      clock.advance(by: .seconds(1))
+      let rewritten = keys.filter { _ in Bool.random(using: &generator) }.shuffled(using: &generator)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<2 { group.addTask { try await store.purgeExpired() } }
+        for part in 0..<4 {
+          group.addTask {
+            for (index, key) in rewritten.enumerated() where index % 4 == part {
+              switch index % 3 {
+              case 0: try await store.setValue(index + 1, forKey: key)
+              case 1: try await store.update(key) { $0 = ($0 ?? 0) + index + 1 }
+              default: try await store.setValueKeepingDeadline(index + 1, forKey: key)
+              }
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      for (index, key) in rewritten.enumerated() {
+        #expect(try memory.value(forKey: key) == Expiring(index + 1), "seed \(SeededGenerator.seedOfProcess)")
+      }
+      #expect(try await store.count() == rewritten.count)
+      try await store.purgeExpired()
+      #expect(try memory.count(in: .all) == rewritten.count)
+    }
+  }
+
+  // MARK: By writes
+
+  @Test func writesPurgeAFewEntriesOnTheWay() async throws {
+    let bench = TestBench(purgesOnWrite: true)
+    let last = StoreKey(bytes: [0xFF])
+    try await fill(bench, 0..<1000, expires: .after(.seconds(1)))
+    bench.clock.advance(by: .seconds(1))
+    bench.watched.forgetCalls()
+    for _ in 0..<160 { try await bench.store.setValue("a", forKey: last) }
+    let calls = bench.watched.calls
+    #expect(calls.count { $0 == .init(.entries, 32) } == 10)
+    #expect(calls.allSatisfy { $0.count <= 32 })
+    let stored = try bench.storedKeys.count
+    #expect(stored == 1000 - 10 * 32 + 1)
+    for _ in 0..<500 { try await bench.store.update(last) { _ in } }
+    #expect(try bench.storedKeys == [last])
+  }
+
+  @Test func withWritesAloneExpiredEntriesStayFewerThanLiveOnes() async throws {
+    let bench = TestBench(.after(.seconds(100)), purgesOnWrite: true)
+    var most = 0
+    for number in 0..<5000 {
+      bench.clock.advance(by: .seconds(1))
+      try await bench.store.setValue("a", forKey: StoreKey(integer: number))
+      most = max(most, try bench.memory.count(in: .all))
+    }
+    // A hundred are live at any time.
+    #expect(most <= 250)
+  }
+
+  @Test func writesThatShallNotPurgeDoNot() async throws {
+    let bench = TestBench(purgesOnWrite: false)
+    try await fill(bench, 0..<100, expires: .after(.seconds(1)))
+    bench.clock.advance(by: .seconds(1))
+    bench.watched.forgetCalls()
+    for _ in 0..<100 { try await bench.store.setValue("a", forKey: "z") }
+    #expect(bench.watched.count(of: .entries) == 0)
+    #expect(try bench.storedKeys.count == 101)
+  }
+
+  @Test func whereAPurgeFailsTheWriteWasNotBegunAndSaysSo() async throws {
+    let bench = TestBench(purgesOnWrite: true)
+    let failures = Mutex(0)
+    bench.watched.intervene { operation in
+      guard operation == .entries else { return }
+      failures.withLock { $0 += 1 }
+      throw StoreError(.ioFailed, during: .entries, store: "memory", message: "broken", outcome: .unknown)
+    }
+    for number in 0..<15 { try await bench.store.setValue("a", forKey: StoreKey(integer: number)) }
+    let error = await expectStoreError(.ioFailed) { try await bench.store.setValue("a", forKey: "k") }
+    #expect(error?.operation == .apply)
+    #expect(error?.outcome == .nothingChanged)
+    #expect(error?.message.contains("broken") == true)
+    #expect(try bench.storedKeys.count == 15)
+    // It is tried again when it is due again, from the same place.
+    for number in 0..<15 { try await bench.store.setValue("a", forKey: StoreKey(integer: number)) }
+    #expect(failures.withLock { $0 } == 1)
+    bench.watched.intervene { _ in }
+    try await bench.store.setValue("a", forKey: "k")
+    #expect(try bench.storedKeys.count == 16)
+  }
+
+  // MARK: On opening
+
+  @Test func whatHasExpiredIsPurgedOnOpeningWhereThatIsAskedFor() async throws {
+    let bench = TestBench()
+    let clock = bench.clock
+    try await fill(bench, 0..<20, expires: .after(.seconds(1)))
+    try await fill(bench, 20..<30, expires: .never)
+    bench.clock.advance(by: .seconds(1))
+    _ = bench.memory.expiring { clock.date }
+    #expect(try bench.storedKeys.count == 30)
+    _ = try await bench.memory.expiring(purgingUpTo: 5) { clock.date }
+    #expect(try bench.storedKeys.count == 25)
+    let opened = try await bench.memory.expiring(.after(.seconds(7)), purgingUpTo: .max) { clock.date }
+    #expect(try bench.storedKeys.count == 10)
+    #expect(opened.expiration == .after(.seconds(7)))
+    bench.memory.close()
+    await expectStoreError(.closed) { _ = try await bench.memory.expiring(purgingUpTo: .max) { clock.date } }
+  }
+
+  // MARK: On a schedule
+
+  @Test func aPurgerPurgesEverySoOften() async throws {
+    let bench = TestBench(.after(.seconds(90)))
+    let schedule = bench.clock
+    let purger = bench.store.purger(every: .seconds(60), clock: schedule)
+    let running = Task { try await purger.run() }
+    try await fill(bench, 0..<300, expires: .after(.seconds(90)))
+    try await schedule.waitForSleepers(1)
+    schedule.advance(by: .seconds(60))
+    try await schedule.waitForSleepers(1)
+    #expect(try bench.storedKeys.count == 300)
+    schedule.advance(by: .seconds(60))
+    try await schedule.waitForSleepers(1)
+    #expect(try bench.storedKeys == [])
+    running.cancel()
+    try await running.value
+  }
+
+  @Test func aPurgerThatIsCancelledInTheMidstOfAPurgeReturns() async throws {
+    let bench = TestBench()
+    try await fill(bench, 0..<300, expires: .after(.seconds(1)))
+    let faulty = bench.memory.faulty()
+    let clock = bench.clock
+    let store = faulty.expiring { clock.date }
+    let running = Task { try await store.purger(every: .seconds(60), clock: clock).run() }
+    faulty.schedule(.suspension(), on: .entries, number: 2)
+    try await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(60))
+    try await faulty.waitForSuspended()
+    running.cancel()
+    try await running.value
+    // What was purged before stays so.
+    #expect(try bench.storedKeys.count == 300 - 128)
+    #expect(try await store.count() == 0)
+  }
+
+  @Test func aPurgerKeepsNoStoreAlive() async throws {
+    let clock = ManualClock()
+    var store: ExpiringStore? = MemoryStore<Expiring<String>>().expiring { clock.date }
+    weak let weakStore = store
+    let purger = try #require(store).purger(every: .seconds(60), clock: clock)
+    let running = Task { try await purger.run() }
+    try await clock.waitForSleepers(1)
+    store = nil
+    #expect(weakStore == nil)
+    clock.advance(by: .seconds(60))
+    try await running.value
+  }
+
+  @Test func aPurgerOfAClosedStoreReturns() async throws {
+    let bench = TestBench()
+    let (store, clock) = (bench.store, bench.clock)
+    let running = Task { try await store.purger(every: .seconds(60), clock: clock).run() }
+    try await clock.waitForSleepers(1)
+    try await store.close()
+    clock.advance(by: .seconds(60))
+    try await running.value
+  }
+
+  @Test func aPurgerThrowsWhatAPurgeThrowsAndMayRunAgain() async throws {
+    let bench = TestBench()
+    let (store, clock) = (bench.store, bench.clock)
+    let purger = store.purger(every: .seconds(60), clock: clock)
+    bench.watched.intervene { _ in throw StoreError(.ioFailed, during: .entries, message: "broken") }
+    let failing = Task { try await purger.run() }
+    try await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(60))
+    #expect(await expectStoreError(.ioFailed) { try await failing.value }?.operation == .purgeExpired)
+    bench.watched.intervene { _ in }
+    let running = Task { try await purger.run() }
+    try await clock.waitForSleepers(1)
+    running.cancel()
+    try await running.value
+    await expectStoreError(.invalidArgument) { try await store.purger(every: .zero, clock: clock).run() }
+  }
+
+  @Test func aCancelledPurgeStopsBetweenTwoSlices() async throws {
+    let bench = TestBench()
+    let store = bench.store
+    try await fill(bench, 0..<300, expires: .after(.seconds(1)))
+    bench.clock.advance(by: .seconds(1))
+    bench.watched.intervene { operation in
+      if operation == .update { withUnsafeCurrentTask { $0?.cancel() } }
+    }
+    await #expect(throws: CancellationError.self) { try await Task { try await store.purgeExpired() }.value }
+    // An update that has begun may complete, or say that it did not.
+    #expect(try [300, 300 - 128].contains(bench.storedKeys.count))
+  }
+}

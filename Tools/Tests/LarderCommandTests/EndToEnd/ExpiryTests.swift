@@ -1,0 +1,218 @@
+import Foundation
+import Larder
+import LarderExpiry
+import Synchronization
+import Testing
+
+@testable import LarderCommand
+
+/// Entries that expire, by the tool. What has expired is put there by the library, so that no test waits for a deadline.
+@Suite struct ExpiryTests {
+  private let folder: TemporaryFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+  }
+
+  /// The name of the codec of a new store with values that expire.
+  private func codecName(_ kind: StoreKind) -> String {
+    kind == .json ? "json+expiring" : "cbor+expiring"
+  }
+
+  private func open(_ url: String) async throws -> AnyDataStore<Expiring<JSONText>> {
+    try await Stores.registry.open(StoreURL(url), codec: CodecChoice(makesExpiring: true).codec)
+  }
+
+  /// What is stored, expired or not.
+  private func stored(_ url: String) async throws -> [StoreKey: Deadline?] {
+    let store = try await open(url)
+    let entries = try await store.entries(in: .all, limit: .max)
+    try await store.close()
+    return Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value.deadline) })
+  }
+
+  /// Makes a store with two live entries, one of them for ever, and three that have expired.
+  private func makeStore(_ kind: StoreKind) async throws -> String {
+    let url = kind.url(in: folder)
+    let store = try await open(url)
+    let (past, future) = (Deadline(.distantPast), Deadline(.distantFuture))
+    try await store.apply([
+      .set("a", Expiring(JSONText("1"), deadline: past)), .set("b", Expiring(JSONText("2"), deadline: future)),
+      .set("c", Expiring(JSONText("3"), deadline: past)), .set("d", Expiring(JSONText("4"))),
+      .set("e", Expiring(JSONText("5"), deadline: past)),
+    ])
+    try await store.close()
+    return url
+  }
+
+  @Test(arguments: StoreKind.allCases) func aStoreRemembersThatItsValuesExpire(kind: StoreKind) async throws {
+    let url = kind.url(in: folder)
+    let before = Date.now
+    #expect(try await Tool.larder("set", url, "a", "[1]", "--ttl", "1h") == .done())
+    #expect(try await Tool.larder("set", url, "b", "2") == .done())
+    let name = Mutex("")
+    let store = try await Stores.registry.open(StoreURL(url)) { found -> any Codec<Expiring<JSONText>> in
+      name.withLock { $0 = found }
+      return CodecChoice(makesExpiring: false).codec(named: found)
+    }
+    try await store.close()
+    #expect(name.withLock { $0 } == codecName(kind))
+    let deadlines = try await stored(url)
+    let deadline = try #require(deadlines["a"] ?? nil)
+    #expect(deadline.date >= before + 3599.999 && deadline.date <= Date.now + 3600)
+    #expect(deadline.window == nil)
+    #expect(deadlines["b"] == .some(nil))
+    #expect(try await Tool.larder("get", url, "a") == .done("[1]\n"))
+  }
+
+  @Test(arguments: StoreKind.allCases) func everyVerbHidesWhatHasExpired(kind: StoreKind) async throws {
+    let url = try await makeStore(kind)
+    #expect(try await Tool.larder("get", url, "a") == ToolRun(status: 1, output: "", errors: ""))
+    #expect(try await Tool.larder("get", url, "b") == .done("2\n"))
+    #expect(try await Tool.larder("count", url) == .done("2\n"))
+    #expect(try await Tool.larder("count", url, "--prefix", "a") == .done("0\n"))
+    #expect(try await Tool.larder("list", url, "--keys") == .done("{\"key\":\"b\"}\n{\"key\":\"d\"}\n"))
+    let lines = "{\"key\":\"b\",\"value\":2}\n{\"key\":\"d\",\"value\":4}\n"
+    #expect(try await Tool.larder("export", url) == .done(lines))
+    #expect(try await Tool.larder("list", url, "--limit", "1").output == "{\"key\":\"b\",\"value\":2}\n")
+    #expect(try await Tool.larder("verify", url) == ToolRun(status: 0, output: "", errors: "5 entries, no damage\n"))
+    let table = try await Tool.larder("stat", url).output
+    #expect(table.contains(/\nentries +2\n/))
+    #expect(table.contains(/\nexpired entries +3\n/))
+    let json = try await Tool.larder("stat", url, "--json").output
+    #expect(json.contains("\"entryCount\":2,"))
+    #expect(json.contains("\"details\":{\"expiredEntries\":3,"))
+    // Looking removes nothing.
+    #expect(try await stored(url).count == 5)
+    #expect(try await Tool.larder("remove", url, "a", "b") == .done())
+    #expect(try await Tool.larder("clear", url, "--prefix", "c") == .done())
+    #expect(try await stored(url).keys.sorted() == ["d", "e"])
+  }
+
+  @Test(arguments: StoreKind.allCases) func purgingSaysHowMany(kind: StoreKind) async throws {
+    let url = try await makeStore(kind)
+    #expect(try await Tool.larder("purge", url) == ToolRun(status: 0, output: "", errors: "purged 3 entries\n"))
+    #expect(try await stored(url).keys.sorted() == ["b", "d"])
+    #expect(try await Tool.larder("purge", url) == ToolRun(status: 0, output: "", errors: "purged 0 entries\n"))
+    #expect(try await Tool.larder("purge", "\(url)x").failed(66, "no"))
+  }
+
+  @Test(arguments: StoreKind.allCases) func whatHasExpiredIsMadeAnew(kind: StoreKind) async throws {
+    let url = try await makeStore(kind)
+    #expect(try await Tool.larder("set", url, "a", "9") == .done())
+    #expect(try await Tool.larder("get", url, "a") == .done("9\n"))
+    // Written without a lifetime, an entry has none.
+    #expect(try await Tool.larder("set", url, "b", "9") == .done())
+    #expect(try await stored(url)["b"] == .some(nil))
+  }
+
+  @Test(arguments: StoreKind.allCases) func plainStoresRefuseLifetimes(kind: StoreKind) async throws {
+    let url = kind.url(in: folder)
+    #expect(try await Tool.larder("set", url, "a", "1") == .done())
+    let reason = "holds values that do not expire, since it was made without --ttl"
+    #expect(try await Tool.larder("set", url, "a", "2", "--ttl", "5m").failed(64, reason))
+    let line = "{\"key\":\"a\",\"value\":2}\n"
+    #expect(try await Tool.larder("import", url, "--ttl", "5m", input: line).failed(64, reason))
+    #expect(try await Tool.larder("get", url, "a", "--slide", "5m").failed(64, reason))
+    #expect(try await Tool.larder("purge", url).failed(64, reason))
+    let expiring = kind.url("expiring", in: folder)
+    #expect(try await Tool.larder("set", expiring, "a", "2", "--ttl", "5m") == .done())
+    #expect(try await Tool.larder("copy", expiring, url).failed(64, reason))
+    #expect(try await Tool.larder("export", url) == .done("{\"key\":\"a\",\"value\":1}\n"))
+  }
+
+  @Test(arguments: ["0s", "5", "1.5s", "soon", "-1s"]) func aLifetimeThatMakesNoSenseIsRefused(text: String)
+    async throws
+  {
+    let url = StoreKind.json.url(in: folder)
+    let run = try await Tool.larder("set", url, "a", "1", "--ttl=\(text)")
+    #expect(run.failed(64, "--ttl"))
+    #expect(try folder.names() == [])
+  }
+
+  @Test(arguments: StoreKind.allCases) func slidingPutsTheDeadlineOff(kind: StoreKind) async throws {
+    let url = try await makeStore(kind)
+    let before = Date.now
+    #expect(try await Tool.larder("get", url, "b", "--slide", "1h") == .done("2\n"))
+    let deadline = try #require(try await stored(url)["b"] ?? nil)
+    #expect(deadline.date >= before + 3599.999 && deadline.date <= Date.now + 3600)
+    #expect(try await Tool.larder("get", url, "a", "--slide", "1h") == ToolRun(status: 1, output: "", errors: ""))
+    #expect(try await Tool.larder("get", url, "a") == ToolRun(status: 1, output: "", errors: ""))
+  }
+
+  @Test func lookingAtAnEntryThatSlidesDoesNotKeepItAlive() async throws {
+    let url = StoreKind.json.url(in: folder)
+    let store = try await open(url)
+    try await store.expiring(.sliding(.seconds(3600))) { Date.now - 1800 }.setValue(JSONText("1"), forKey: "a")
+    try await store.close()
+    let before = try await stored(url)
+    #expect(try await Tool.larder("get", url, "a") == .done("1\n"))
+    #expect(try await stored(url) == before)
+    // Where it is asked for, the deadline goes on to slide.
+    #expect(try await Tool.larder("get", url, "a", "--slide", "2h") == .done("1\n"))
+    #expect(try await stored(url)["a"]??.window == .seconds(7200))
+  }
+
+  @Test(arguments: StoreKind.allCases) func linesAreImportedWithALifetime(kind: StoreKind) async throws {
+    let url = kind.url(in: folder)
+    let lines = (0..<50).map { "{\"key\":\"\($0)\",\"value\":\($0)}\n" }.joined()
+    #expect(try await Tool.larder("import", url, "--ttl", "7d", "--batch", "7", input: lines).status == 0)
+    let deadlines = try await stored(url)
+    #expect(deadlines.count == 50)
+    #expect(deadlines.values.allSatisfy { ($0?.date ?? .distantPast) > Date.now + 604_000 })
+    // Where nothing is said, what is imported has no deadline.
+    #expect(try await Tool.larder("import", url, input: lines).status == 0)
+    #expect(try await stored(url).values.allSatisfy { $0 == nil })
+  }
+
+  @Test(arguments: StoreKind.allCases, StoreKind.allCases)
+  func copiesTakeDeadlinesAlong(kind: StoreKind, other: StoreKind) async throws {
+    let url = try await makeStore(kind)
+    let copy = other.url("copy", in: folder)
+    #expect(try await Tool.larder("copy", url, copy).errors.hasPrefix("copied 2 entries in "))
+    #expect(try await stored(copy) == stored(url).filter { ["b", "d"].contains($0.key) })
+    #expect(try await Tool.larder("copy", url, copy).errors.contains("copied 0 entries"))
+    // A deadline alone is a difference, too.
+    #expect(try await Tool.larder("set", copy, "b", "2") == .done())
+    #expect(try await Tool.larder("copy", url, copy).errors.contains("copied 1 entry"))
+    // Plain values go where values expire, and do not.
+    let plain = kind.url("plain", in: folder)
+    #expect(try await Tool.larder("set", plain, "b", "7") == .done())
+    #expect(try await Tool.larder("copy", plain, copy).status == 0)
+    #expect(try await stored(copy)["b"] == .some(nil))
+  }
+
+  @Test func aStoreInMemoryTakesLifetimes() async throws {
+    #expect(try await Tool.larder("set", "memory:", "a", "1", "--ttl", "1s") == .done())
+  }
+
+  @Test(arguments: ["json+expiring", "cbor+expiring", "json+expiring+crc32c", "cbor+crc32c+expiring", "x+expiring"])
+  func namesTellWhatIsStored(name: String) throws {
+    let choice = CodecChoice(makesExpiring: false)
+    #expect(choice.codec(named: name).name == name)
+    #expect(choice.values == .expiring)
+    #expect(choice.isExpiring)
+  }
+
+  @Test(arguments: ["json", "cbor", "json+crc32c", "raw", "expiring", "expiring+x"])
+  func otherNamesAreThoseOfPlainValues(name: String) throws {
+    let choice = CodecChoice(makesExpiring: false)
+    #expect(choice.codec(named: name).name == name)
+    #expect(choice.values == .plain)
+    #expect(!choice.isExpiring)
+    #expect(CodecChoice(makesExpiring: true).codec(named: name).name == "\(name)+expiring")
+  }
+
+  @Test func damageIsFoundInValuesThatExpire() async throws {
+    let url = try await makeStore(.json)
+    let path = folder.file(StoreKind.json.fileName())
+    let text = try String(contentsOfFile: path, encoding: .utf8)
+    try text.replacing("\"d\":{\"value\":4}", with: "\"d\":{\"valeu\":4}").write(
+      toFile: path, atomically: true, encoding: .utf8)
+    let verify = try await Tool.larder("verify", url)
+    #expect(verify.status == 2)
+    #expect(verify.output.hasPrefix("{\"key\":\"d\","))
+    #expect(try await Tool.larder("get", url, "d").failed(65, "expires, window and value"))
+    #expect(try await Tool.larder("purge", url).errors == "purged 3 entries\n")
+  }
+}
