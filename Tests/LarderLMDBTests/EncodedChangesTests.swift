@@ -28,7 +28,7 @@ import Testing
     guard case .items(let items) = steps[0] else { return }
     #expect(items.map(\.key) == ["a", "b"])
     #expect(items[0].value == nil)
-    #expect(items[1].value?.count == 3)
+    #expect(items[1].value?.range.count == 3)
   }
 
   @Test func changesInOrderStayAsTheyAre() throws {
@@ -37,6 +37,42 @@ import Testing
     #expect(EncodedChanges.sorted([]).isEmpty)
     // One after itself is not in order.
     #expect(EncodedChanges.sorted(items + [items[99]]).count == 100)
+  }
+
+  @Test func aLargeBatchOnSeveralThreadsIsTheSame() async throws {
+    var random = SeededGenerator(test: #function)
+    let batch = ChangeBatch<[UInt8]>(
+      (0..<20_000).map { _ in
+        switch Int.random(in: 0..<1000, using: &random) {
+        case 0..<700: .set(random.key(), random.value())
+        case 700..<998: .remove(random.key())
+        default: .removeAll(random.range())
+        }
+      })
+    let inSequence = try encoded(batch)
+    let together = try await EncodedChanges(
+      concurrently: batch, check: { _ in }, encode: { value, _, bytes in bytes += value })
+    func contents(_ changes: EncodedChanges) -> [[[UInt8]?]] {
+      changes.steps.map { step in
+        guard case .items(let items) = step else { return [nil] }
+        return items.map { item in
+          Array(item.key.bytes) + (item.value.map { [1] + changes.bytes(at: $0) } ?? [0])
+        }
+      }
+    }
+    #expect(together.steps.count > 1)
+    #expect(contents(together) == contents(inSequence))
+  }
+
+  @Test func ofALargeBatchTheFirstFailureIsReported() async throws {
+    struct Refused: Error, Equatable { let key: StoreKey }
+    let batch = ChangeBatch<[UInt8]>((0..<20_000).map { .set(StoreKey(integer: $0), []) })
+    let refused: Set<StoreKey> = [StoreKey(integer: 7), StoreKey(integer: 19_999)]
+    let error = await #expect(throws: Refused.self) {
+      _ = try await EncodedChanges(
+        concurrently: batch, check: { if refused.contains($0) { throw Refused(key: $0) } }, encode: { _, _, _ in })
+    }
+    #expect(error == Refused(key: StoreKey(integer: 7)))
   }
 
   @Test func anyBatchIsTheSameAsInSequence() async throws {
