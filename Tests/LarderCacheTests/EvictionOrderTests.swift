@@ -87,7 +87,8 @@ import Testing
     for number in 0..<11 as Range<UInt32> { order.insert(Slot(number), hash: number, cost: 1) }
     #expect(order.nextVictim() == Slot(0))
     order.remove(Slot(0))
-    // Its hash is remembered: it comes into the main queue, and what is only new goes first, as far as it is more than a tenth.
+    // Its hash is remembered: it comes into the main queue, and what is only new goes first, as far as it is more than
+    // a tenth.
     order.insert(Slot(0), hash: 0, cost: 1)
     for expected in [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 10] as [UInt32] {
       #expect(order.nextVictim() == Slot(expected))

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Numbers of which the first is the most frequent, and the others the less the further they are behind: the frequency of the
-/// n-th is to that of the first as 1 to a power of n.
+/// Numbers of which the first is the most frequent, and the others the less the further they are behind: the frequency
+/// of the n-th is to that of the first as 1 to a power of n.
 struct ZipfDistribution {
   private var cumulative: [Double] = []
 

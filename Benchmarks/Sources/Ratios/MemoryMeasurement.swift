@@ -10,7 +10,8 @@ enum MemoryMeasurement {
     try documents(where: isWanted) + caches(where: isWanted)
   }
 
-  /// Fills caches with a million entries, whose keys and values take sixteen bytes, and gives the memory for each beyond those.
+  /// Fills caches with a million entries, whose keys and values take sixteen bytes, and gives the memory for each
+  /// beyond those.
   private static func caches(where isWanted: (String) -> Bool) throws -> [Measured] {
     let name = "memory of a MemoryCache for each of 1,000,000 entries, beyond key and value"
     guard isWanted(name) else { return [] }
