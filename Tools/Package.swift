@@ -24,6 +24,7 @@ let package = Package(
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderBatching", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]
     ),
