@@ -25,6 +25,7 @@ let package = Package(
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderBatching", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]
     ),

@@ -31,7 +31,7 @@ struct LarderCommand: AsyncParsableCommand {
     subcommands: [
       GetCommand.self, SetCommand.self, RemoveCommand.self, ClearCommand.self, ListCommand.self, CountCommand.self,
       ImportCommand.self, ExportCommand.self, CopyCommand.self, StatCommand.self, VerifyCommand.self,
-      CompactCommand.self, BackupCommand.self, PurgeCommand.self,
+      CompactCommand.self, BackupCommand.self, PurgeCommand.self, BenchCommand.self,
     ])
 
   private static var statusListing: String {

@@ -11,20 +11,24 @@ struct ImportCommand: AsyncParsableCommand {
       string or an integer, becomes the key and the whole object the value. Makes the store where it is missing. Empty \
       lines are skipped; a line has at most 64 MiB.
 
-      A bad line stops the import: its batch is not written, earlier ones stay. With --skip-bad it is left out.
+      A bad line stops the import: its batch is not written, earlier ones stay. With --skip-bad it is left out. With \
+      --concurrency several batches are on their way at once, and share commits.
 
         larder import json:users.json users.jsonl
         larder import json:users.json users.jsonl --key id --batch 10000
         gunzip -c users.jsonl.gz | larder import json:users.json
         larder import json:sessions.json sessions.jsonl --ttl 30m
+        larder import lmdb:users users.jsonl --batch 100 --concurrency 32
       """)
 
   @OptionGroup var store: StoreArgument
   @Argument(help: "The file with the lines; - or nothing for standard input.") var file = ByteInput.standardInputPath
   @Option(name: .customLong("key"), help: ArgumentHelp("The field of each object that is its key.", valueName: "field"))
   var keyField: String?
-  @Option(name: .customLong("batch"), help: ArgumentHelp("How many entries make one commit.", valueName: "n"))
+  @Option(name: .customLong("batch"), help: ArgumentHelp("How many entries make one batch.", valueName: "n"))
   var batchSize = 1000
+  @Option(help: ArgumentHelp("How many batches are on their way at once.", valueName: "n"))
+  var concurrency = 1
   @Flag(help: "After each commit, print how many entries are durable so far, as a bare number on a line.")
   var acknowledge = false
   @Flag(name: .customLong("skip-bad"), help: "Leave out and report bad lines instead of stopping.")
@@ -33,6 +37,7 @@ struct ImportCommand: AsyncParsableCommand {
 
   func validate() throws {
     guard batchSize >= 1 else { throw ValidationError("--batch must be at least 1") }
+    guard concurrency >= 1 else { throw ValidationError("--concurrency must be at least 1") }
   }
 
   func run() async throws {
@@ -77,7 +82,8 @@ struct ImportCommand: AsyncParsableCommand {
     progress: inout ImportProgress
   ) async throws -> Int {
     let acknowledger = acknowledge ? try Acknowledger(store: store, output: output) : nil
-    var importer = Importer(into: store, parser: EntryParser(keyField: keyField), batchSize: batchSize)
+    var importer = Importer(
+      into: store, parser: EntryParser(keyField: keyField), batchSize: batchSize, concurrency: concurrency)
     var bytesShown = 0
     var next = first
     while let line = next {
@@ -92,6 +98,7 @@ struct ImportCommand: AsyncParsableCommand {
           progress.update(bytesRead: bytesShown, entries: importer.taken)
         }
       } catch let bad as BadLine {
+        if !skipsBadLines, try await importer.settle() { try await acknowledger?.acknowledge(importer.committed) }
         try meet(bad, line: line.number, committed: importer.committed, progress: &progress)
       }
       next = try lines.next()

@@ -1,0 +1,70 @@
+import Larder
+import LarderBatching
+import LarderJSON
+import LarderLMDB
+import LarderTesting
+import Testing
+
+@Suite struct BatchingStoreConformance {
+  static let memory = ConformanceSuite(
+    named: "BatchingStore over MemoryStore", lacking: MemoryStoreConformance.lacking
+  ) { _ in
+    MemoryStore<SampleValue?>().batched()
+  }
+
+  static let json = ConformanceSuite(named: "BatchingStore over JSONFileStore") { location in
+    try await JSONFileStore<SampleValue?>(path: location.path("store.json")).batched()
+  }
+
+  static let lmdb = ConformanceSuite(named: "BatchingStore over LMDBStore, behind AnyDataStore") { location in
+    AnyDataStore(try await LMDBStore<SampleValue?>(path: location.path("environment")).batched())
+  }
+
+  static let shuffled = ConformanceSuite(
+    named: "BatchingStore with small groups over FaultyStore", lacking: MemoryStoreConformance.lacking
+  ) { _ in
+    var plan = FaultPlan()
+    plan.schedule(.yields(upTo: 3), probability: 1)
+    return MemoryStore<SampleValue?>().faulty(plan: plan).batched(bounds: BatchBounds(changes: 3))
+  }
+
+  static let gathering = ConformanceSuite(
+    named: "BatchingStore that gathers, over MemoryStore", lacking: MemoryStoreConformance.lacking
+  ) { _ in
+    MemoryStore<SampleValue?>().batched(bounds: BatchBounds(changes: 4), delay: .microseconds(50))
+  }
+
+  @Test(arguments: memory.cases) func conformsOverMemory(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: json.cases) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: lmdb.cases) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: shuffled.cases) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: gathering.cases) func conformsWhileGathering(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  /// Whatever the base does, each caller's result is true: what failed with `nothingChanged` is not there.
+  @Test func resultsAreTrueOverABaseThatFails() async throws {
+    let trial = ConcurrencyTrial("BatchingStore over a failing base", mayFail: true) { _ in
+      var plan = FaultPlan()
+      plan.schedule(.yields(upTo: 3), probability: 1)
+      plan.schedule(.error(.encodingFailed), on: .apply, probability: 0.2)
+      plan.schedule(.error(.ioFailed), on: .apply, probability: 0.1)
+      plan.schedule(.error(.ioFailed, .after), on: .apply, probability: 0.1)
+      plan.schedule(.error(.full), on: .update, probability: 0.1)
+      return MemoryStore<Int>().faulty(plan: plan).batched(bounds: BatchBounds(changes: 6))
+    }
+    try await trial.run(rounds: 150, seed: SeededGenerator.seedOfProcess, tasks: 6)
+  }
+}

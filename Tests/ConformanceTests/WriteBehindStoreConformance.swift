@@ -1,0 +1,73 @@
+import Larder
+import LarderBatching
+import LarderJSON
+import LarderLMDB
+import LarderTesting
+import Testing
+
+@Suite struct WriteBehindStoreConformance {
+  static let lacking: StoreAbilities = [.acknowledgedPersistence, .immediateRefusal]
+
+  static let memory = ConformanceSuite(
+    named: "WriteBehindStore over MemoryStore", lacking: MemoryStoreConformance.lacking
+  ) { _ in
+    MemoryStore<SampleValue?>().writeBehind(maximumAge: .milliseconds(1))
+  }
+
+  static let json = ConformanceSuite(named: "WriteBehindStore over JSONFileStore", lacking: lacking) { location in
+    try await JSONFileStore<SampleValue?>(path: location.path("store.json")).writeBehind(maximumAge: .milliseconds(2))
+  }
+
+  static let lmdb = ConformanceSuite(
+    named: "WriteBehindStore over LMDBStore, behind AnyDataStore", lacking: lacking
+  ) { location in
+    AnyDataStore(
+      try await LMDBStore<SampleValue?>(path: location.path("environment")).writeBehind(maximumAge: .milliseconds(2)))
+  }
+
+  static let shuffled = ConformanceSuite(
+    named: "WriteBehindStore with little room over FaultyStore", lacking: MemoryStoreConformance.lacking
+  ) { _ in
+    var plan = FaultPlan()
+    plan.schedule(.yields(upTo: 3), probability: 1)
+    return MemoryStore<SampleValue?>().faulty(plan: plan).writeBehind(
+      bounds: BatchBounds(changes: 4), maximumAge: .microseconds(50))
+  }
+
+  static let stacked = ConformanceSuite(
+    named: "WriteBehindStore over BatchingStore", lacking: MemoryStoreConformance.lacking
+  ) { _ in
+    MemoryStore<SampleValue?>().batched().writeBehind(maximumAge: .microseconds(200))
+  }
+
+  @Test(arguments: memory.cases) func conformsOverMemory(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: json.cases) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: lmdb.cases) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: shuffled.cases) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: stacked.cases) func conformsStacked(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  /// What several tasks see can be explained by one order, whenever flushes come between.
+  @Test func interleavingsAreLinearizable() async throws {
+    let trial = ConcurrencyTrial("WriteBehindStore over a slow base") { _ in
+      var plan = FaultPlan()
+      plan.schedule(.yields(upTo: 4), probability: 1)
+      return MemoryStore<Int>().faulty(plan: plan).writeBehind(
+        bounds: BatchBounds(changes: 6), maximumAge: .microseconds(5))
+    }
+    try await trial.run(rounds: 150, seed: SeededGenerator.seedOfProcess, tasks: 6)
+  }
+}
