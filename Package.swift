@@ -97,7 +97,7 @@ let package = Package(
       name: "ConformanceTests",
       dependencies: [
         "LarderTesting", "LarderBatching", "LarderCache", "LarderCBOR", "LarderExpiry", "LarderFiles", "LarderJSON",
-        "LarderLMDB", "LarderMetrics",
+        "LarderLMDB", "LarderMetrics", "TestSupport",
       ]),
   ],
   swiftLanguageModes: [.v6]
