@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 /// A store in front of another that keeps copies of what is used most in memory.
 ///
@@ -31,15 +30,13 @@ public final class CachedStore<Base: DataStore>: DataStore {
   public let options: CachedStoreOptions<Base.Value>
 
   /// What is in memory.
-  let cache: CopyCache
+  @usableFromInline let cache: CopyCache
 
   /// The loads, the reads of several keys and the writes, for which closing waits.
   let operations = RunningOperations()
 
   /// What ``information`` says without the maintenance, taken once: each operation checks its arguments by it.
   let ownInformation: StoreInformation
-
-  private let isClosing = Atomic(false)
 
   /// Puts a cache in front of a store.
   ///
@@ -73,6 +70,7 @@ public final class CachedStore<Base: DataStore>: DataStore {
   }
 
   /// Takes a value out of its box.
+  @inlinable
   func value(of box: any CachedValue) -> Value {
     // Every box in the cache of this store was made by this store, by the method above.
     unsafeDowncast(box, to: ValueBox<Value>.self).value
@@ -99,7 +97,7 @@ public final class CachedStore<Base: DataStore>: DataStore {
 
   /// Waits for running operations, loads behind a reader included, forgets all copies and closes the base.
   public func close() async throws {
-    isClosing.store(true, ordering: .releasing)
+    cache.beginClosing()
     await operations.close()
     cache.invalidateAll()
     try await base.close()
@@ -107,7 +105,7 @@ public final class CachedStore<Base: DataStore>: DataStore {
 
   /// Throws the error of a closed store once closing has begun.
   func checkOpen(for operation: StoreOperation) throws {
-    if isClosing.load(ordering: .acquiring) { throw ownInformation.closedError(for: operation) }
+    if cache.hasBegunClosing { throw ownInformation.closedError(for: operation) }
   }
 
   /// Runs an operation for which closing waits.
