@@ -21,12 +21,15 @@ ONLY ?=
 # The modules that need other packages or C libraries are tested too.
 TRAITS := --enable-all-traits
 
+# What `make hit-ratio` is to do; empty for all workloads that are made up, `--help` for what there is.
+ARGUMENTS ?=
+
 # How many seconds `make fuzz` looks for inputs that do harm.
 DURATION ?= 300
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo tool bench bench-ratios format lint clean
+.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo tool bench bench-ratios hit-ratio format lint clean
 
 help: ## List what there is to make.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -80,8 +83,13 @@ set-up-bench:
 
 bench-ratios: set-up-bench ## Measure only the ratios, in one table; ONLY=words for the lines whose names have one of them.
 	swift build --package-path Benchmarks --configuration release --product OpenDocument
+	swift build --package-path Benchmarks --configuration release --product FillCache
 	swift build --package-path Benchmarks --configuration release --product Ratios
 	@"$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/Ratios" $(ONLY)
+
+hit-ratio: ## Show the hit ratios of the caches' policies; ARGUMENTS="--trace FILE --entries 1000" for a trace of yours.
+	swift build --package-path Benchmarks --configuration release --product hit-ratio
+	@"$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/hit-ratio" $(ARGUMENTS)
 
 format: ## Format every Swift file.
 	@Scripts/swift-files | xargs -0 swift format format --in-place --parallel

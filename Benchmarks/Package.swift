@@ -14,6 +14,7 @@ let package = Package(
     .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/apple/swift-protobuf", exact: "1.39.0"),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
   ],
   targets: [
     .executableTarget(
@@ -25,9 +26,23 @@ let package = Package(
     ),
     .executableTarget(name: "Ratios", dependencies: ["Workloads"]),
     .executableTarget(
-      name: "OpenDocument",
-      dependencies: [.product(name: "Larder", package: "Larder"), .product(name: "LarderJSON", package: "Larder")]
+      name: "hit-ratio",
+      dependencies: [
+        .product(name: "LarderCache", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "Sources/HitRatio"
     ),
+    .executableTarget(
+      name: "OpenDocument",
+      dependencies: [
+        "PeakMemory", .product(name: "Larder", package: "Larder"), .product(name: "LarderJSON", package: "Larder"),
+      ]
+    ),
+    .executableTarget(
+      name: "FillCache", dependencies: ["PeakMemory", .product(name: "LarderCache", package: "Larder")]),
+    .target(name: "PeakMemory"),
     .target(
       name: "Workloads",
       dependencies: [

@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderJSON
+import PeakMemory
 
 /// Reads a document in one of several ways, and prints how many bytes of memory the process had resident at most.
 ///

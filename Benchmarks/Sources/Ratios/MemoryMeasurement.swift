@@ -1,12 +1,37 @@
 import Foundation
 import Workloads
 
-/// Measures the most memory that opening a document takes, in processes of their own.
+/// Measures the most memory that something takes, in processes of their own.
 enum MemoryMeasurement {
   private static let recordCount = 100_000
 
-  /// Opens documents, and gives the memory above that of a process which opens none, beside the size of the document.
+  /// All that are wanted.
   static func comparisons(where isWanted: (String) -> Bool) throws -> [Measured] {
+    try documents(where: isWanted) + caches(where: isWanted)
+  }
+
+  /// Fills caches with a million entries, whose keys and values take sixteen bytes, and gives the memory for each
+  /// beyond those.
+  private static func caches(where isWanted: (String) -> Bool) throws -> [Measured] {
+    let name = "memory of a MemoryCache for each of 1,000,000 entries, beyond key and value"
+    guard isWanted(name) else { return [] }
+    let count = 1_000_000
+    let empty = try peak(of: "FillCache", ["nothing", "\(count)"])
+    func overhead(_ way: String) throws -> Double {
+      (try peak(of: "FillCache", [way, "\(count)"]) - empty) / Double(count) - 16
+    }
+    return [
+      Measured(
+        name: name, figure: try overhead("cache"), unit: .bytes,
+        yardsticks: [
+          Measured.Yardstick(name: "what it may be", figure: 100, limit: 1),
+          Measured.Yardstick(name: "a Dictionary of as many", figure: try overhead("dictionary"), limit: nil),
+        ])
+    ]
+  }
+
+  /// Opens documents, and gives the memory above that of a process which opens none, beside the size of the document.
+  private static func documents(where isWanted: (String) -> Bool) throws -> [Measured] {
     let names = (
       sorted: "peak memory of opening a JSONFileStore of 100,000 records",
       shuffled: "peak memory of opening one whose records stand in no order"
@@ -17,8 +42,8 @@ enum MemoryMeasurement {
     try SampleRecords.writeDocument(at: sorted, count: recordCount)
     try SampleRecords.writeDocument(at: shuffled, count: recordCount, isShuffled: true)
     let size = try Double(Data(contentsOf: URL(filePath: sorted)).count)
-    let empty = try peak("nothing", sorted)
-    func above(_ way: String, _ path: String) throws -> Double { try peak(way, path) - empty }
+    let empty = try peak(of: "OpenDocument", ["nothing", sorted])
+    func above(_ way: String, _ path: String) throws -> Double { try peak(of: "OpenDocument", [way, path]) - empty }
     let document = Measured.Yardstick(name: "the document itself", figure: size, limit: 3)
     let measured = [
       Measured(
@@ -36,16 +61,16 @@ enum MemoryMeasurement {
   }
 
   /// The median of several processes.
-  private static func peak(_ way: String, _ path: String) throws -> Double {
-    let peaks = try (0..<5).map { _ in try peakOfOneProcess(way, path) }
+  private static func peak(of program: String, _ arguments: [String]) throws -> Double {
+    let peaks = try (0..<5).map { _ in try peakOfOneProcess(program, arguments) }
     return Double(peaks.sorted()[peaks.count / 2])
   }
 
-  private static func peakOfOneProcess(_ way: String, _ path: String) throws -> Int {
+  private static func peakOfOneProcess(_ program: String, _ arguments: [String]) throws -> Int {
     let process = Process()
     let programs = URL(filePath: CommandLine.arguments[0]).resolvingSymlinksInPath().deletingLastPathComponent()
-    process.executableURL = programs.appending(path: "OpenDocument")
-    process.arguments = [way, path]
+    process.executableURL = programs.appending(path: program)
+    process.arguments = arguments
     let output = Pipe()
     process.standardOutput = output
     try process.run()

@@ -20,6 +20,9 @@ enum Ratios {
     for comparison in try SizeMeasurement.comparisons(where: isWanted) {
       table.append(comparison)
     }
+    for measured in LatencyMeasurement.comparisons(where: isWanted) {
+      table.append(measured)
+    }
     for comparison in try MemoryMeasurement.comparisons(where: isWanted) {
       table.append(comparison)
     }

@@ -32,7 +32,8 @@ public struct Comparison: Sendable {
   /// Every comparison there is.
   public static let all: [Comparison] =
     StoredPuts.comparisons + Decorators.comparisons + InMemory.comparisons + Opening.comparisons + Keys.comparisons
-    + LMDBStores.comparisons + Codecs.comparisons + TypedStores.comparisons + CachedStores.comparisons
+    + LMDBStores.comparisons + Codecs.comparisons + TypedStores.comparisons + Caches.comparisons
+    + CachedStores.comparisons
 
   /// The workloads of every comparison, each once.
   public static var workloads: [Workload] {

@@ -1,8 +1,8 @@
 /// Estimates how often each key was asked for lately, by four counters of half a byte for each key: a count-min sketch.
 ///
-/// The four counters of a key lie in one block of 64 bytes, so that an estimate costs one miss of the processor's cache.
-/// When as many uses were counted as make a sample, all counters are halved, so that what was popular once is forgotten.
-/// That goes on bit by bit with the uses that follow, so that none of them has to wait for the whole.
+/// The four counters of a key lie in one block of 64 bytes, so that an estimate costs one miss of the processor's
+/// cache. When as many uses were counted as make a sample, all counters are halved, so that what was popular once is
+/// forgotten. That goes on bit by bit with the uses that follow, so that none of them has to wait for the whole.
 struct FrequencySketch: ~Copyable {
   /// The most that a counter counts.
   static let highestCount = 15
@@ -15,7 +15,7 @@ struct FrequencySketch: ~Copyable {
   /// With more of them popular keys are known better, and a change of what is popular later.
   private static var usesPerEntry: Int { 20 }
 
-  /// How many words are halved with one use. That of a sample ends long before the next begins.
+  /// How many words are halved with one use: so many that it ends long before the next sample does.
   private static var wordsPerStep: Int { 8 }
 
   // Eight words are a block, of which each of the four counters of a key has a pair of words.

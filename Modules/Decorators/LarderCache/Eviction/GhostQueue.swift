@@ -1,7 +1,7 @@
 /// The hashes of the latest keys that left a cache, in memory that is reserved once.
 ///
-/// A hash stands with the number of its turn in one of four places; the newest ones push out the oldest of their four. So it
-/// forgets a few somewhat early, and takes one key for another once in many millions.
+/// A hash stands with the number of its turn in one of four places; the newest ones push out the oldest of their four.
+/// So it forgets a few somewhat early, and takes one key for another once in many millions.
 struct GhostQueue: ~Copyable {
   private struct Place: BitwiseCopyable, Sendable {
     var hash: UInt32 = 0

@@ -6,7 +6,7 @@ struct RecencyOrder: EvictionOrder, ~Copyable {
   }
 
   private var records: SlotRecords
-  private var list = SlotList()
+  private var list = SlotRecords.List()
 
   init(slotCount: Int, hasCosts: Bool) {
     records = SlotRecords(slotCount: slotCount, hasCosts: hasCosts)

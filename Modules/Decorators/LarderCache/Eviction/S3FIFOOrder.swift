@@ -1,8 +1,9 @@
 /// The order of ``EvictionPolicy/s3FIFO``: three queues, of which no use moves an entry.
 ///
-/// What is new comes into a small queue, of a tenth of the cache. What was used again by the time it reaches its end goes over into the main
-/// queue; the rest goes, and the hashes of their keys are remembered for as long as the main queue is: if such a key comes
-/// again, it comes into the main queue at once. There an entry that was used goes round again, up to three times.
+/// What is new comes into a small queue, of a tenth of the cache. What was used again by the time it reaches its end
+/// goes over into the main queue; the rest goes, and the hashes of their keys are remembered for as long as the main
+/// queue is: if such a key comes again, it comes into the main queue at once. There an entry that was used goes round
+/// again, up to three times.
 ///
 /// See Yang, Zhang, Qiu, Yue and Vinayak, "FIFO queues are all you need for cache eviction" (SOSP 2023).
 struct S3FIFOOrder: EvictionOrder, ~Copyable {
@@ -20,8 +21,8 @@ struct S3FIFOOrder: EvictionOrder, ~Copyable {
   private let smallCostLimit: Int
 
   private var records: SlotRecords
-  private var small = SlotList()
-  private var main = SlotList()
+  private var small = SlotRecords.List()
+  private var main = SlotRecords.List()
   private var ghosts: GhostQueue
 
   init(entryLimit: Int, costLimit: Int?, slotCount: Int, hasCosts: Bool) {

@@ -1,7 +1,7 @@
 /// Elements by slot, in memory that is reserved once: it never grows and never moves.
 ///
-/// It is `Sendable` since it alone knows its memory, cannot be copied, and changes it in mutating methods only: who may call
-/// one has it to himself.
+/// It is `Sendable` since it alone knows its memory, cannot be copied, and changes it in mutating methods only: who may
+/// call one has it to himself.
 @usableFromInline
 struct SlotArray<Element: BitwiseCopyable & Sendable>: ~Copyable, @unchecked Sendable {
   @usableFromInline let elements: UnsafeMutableBufferPointer<Element>

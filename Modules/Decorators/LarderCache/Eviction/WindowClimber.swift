@@ -1,18 +1,18 @@
 /// Finds out which size of the window brings most hits.
 ///
-/// It climbs the hill of hit ratios without walking it: small caches of hashes, one for each size, see the same sample of the keys, as
-/// far smaller than all of them as these caches are smaller than the real one, and so show the hit ratio that their size would have. That
-/// takes out what blinds a climber who only compares his own hit ratio with that of the time before: that the
-/// workload has changed in between, and that a slope beside him does not show the top behind it.
+/// It climbs the hill of hit ratios with a view of it. Small caches of hashes, one for each size, see a sample of the
+/// keys: a part of them as small as these caches are beside the real one. So they show the hit ratio that the real
+/// cache would have with their size. A climber who only compares his hit ratio with his last one is led astray by
+/// workloads that change in between, and stays on the first top that he finds.
 ///
-/// The caches see the same uses, so it is enough to count the uses that are hits with one size and misses with another; older ones
-/// count less. A size has to be better by more than chance explains before it is taken.
+/// The caches see the same uses, so it is enough to count those that are hits with one size and misses with another;
+/// older ones count less. A size has to be better by more than chance explains before it is taken.
 ///
 /// See Einziger, Eytan, Friedman and Manes, "Adaptive Software Cache Management" (Middleware 2018), for climbing; and
 /// Waldspurger, Saemundsson, Ahmad and Park, "Cache Modeling and Optimization using Miniature Simulations" (USENIX ATC
 /// 2017).
 struct WindowClimber: ~Copyable {
-  /// The sizes: parts of the whole cache. The last one is as good as LRU.
+  /// The sizes, as parts of the whole cache; the last one is as good as LRU.
   static let shares = [0.01, 0.2, 0.5, 0.99]
 
   /// The index of the size to begin with: the one that loops and scans harm least.

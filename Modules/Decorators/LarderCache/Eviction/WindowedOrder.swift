@@ -1,9 +1,9 @@
 /// The lists of W-TinyLFU, with a window of a given size.
 ///
-/// A new entry comes into a window, a list by recency. What the window has no room for is to enter the main part, and does
-/// where it was asked for more often than the main part's own candidate for eviction: the loser of the two goes. The main
-/// part is a segmented LRU: an entry is on probation until it is used there, then protected until others have been used
-/// since.
+/// A new entry comes into a window, a list by recency. What the window has no room for is to enter the main part, and
+/// does where it was asked for more often than the main part's own candidate for eviction: the loser of the two goes.
+/// The main part is a segmented LRU: an entry is on probation until it is used there, then protected until others have
+/// been used since.
 struct WindowedOrder: ~Copyable {
   private enum Mark {
     static let free: UInt8 = 0
@@ -22,9 +22,9 @@ struct WindowedOrder: ~Copyable {
   private let costLimit: Int
 
   private var records: SlotRecords
-  private var window = SlotList()
-  private var probation = SlotList()
-  private var protected = SlotList()
+  private var window = SlotRecords.List()
+  private var probation = SlotRecords.List()
+  private var protected = SlotRecords.List()
   private var windowLimit = 0
   private var windowCostLimit = 0
   private var protectedLimit = 0

@@ -1,7 +1,7 @@
 /// How long a ``MemoryCache`` keeps an entry at most.
 ///
-/// An entry whose time is over is absent for every reader at once. Its memory is given back when its key is used the next
-/// time, by and by as other entries are written, or by ``MemoryCache/removeExpired()``.
+/// An entry whose time is over is absent for every reader at once. Its memory is given back when its key is used the
+/// next time, by and by as other entries are written, or by ``MemoryCache/removeExpired()``.
 public struct CacheExpiry: Sendable, Hashable {
   /// The time from the writing of an entry to its end; `nil` where that does not matter.
   public var afterWrite: Duration?
@@ -9,7 +9,7 @@ public struct CacheExpiry: Sendable, Hashable {
   /// The time from the last use of an entry, reading or writing, to its end; `nil` where that does not matter.
   public var afterAccess: Duration?
 
-  /// Makes a rule. Where both times are given, an entry ends with the earlier one.
+  /// Makes a rule; where both times are given, an entry ends with the earlier one.
   ///
   /// - Parameters:
   ///   - afterWrite: The time from the writing of an entry to its end; unlimited unless given.

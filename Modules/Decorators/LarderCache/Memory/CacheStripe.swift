@@ -1,6 +1,7 @@
 public import Synchronization
 
-/// A part of a cache with a lock of its own: the buckets of some hashes, the entries in them, and the reads noted there.
+/// A part of a cache with a lock of its own: the buckets of some hashes, the entries in them, and the reads noted
+/// there.
 @usableFromInline
 struct CacheStripe: ~Copyable {
   /// What the lock guards beside the entries.
@@ -21,8 +22,8 @@ struct CacheStripe: ~Copyable {
 
     /// Notes a read.
     ///
-    /// While nothing new comes, nothing has to go, and the order need not be exact: after so many reads that all entries could have
-    /// been read twice, only one read of eight is noted.
+    /// While nothing new comes, nothing has to go, and the order need not be exact: after so many reads that all
+    /// entries could have been read twice, only one read of eight is noted.
     ///
     /// - Returns: Whether the reads noted are to be handed on.
     @inlinable
@@ -37,7 +38,8 @@ struct CacheStripe: ~Copyable {
 
   @usableFromInline let state: Mutex<State>
 
-  // Keeps the lock of one stripe out of the cache lines of the next: a line has 64 bytes, and they are fetched in pairs.
+  // Keeps the lock of one stripe out of the cache lines of the next: a line has 64 bytes, and they are fetched in
+  // pairs.
   private let padding: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) =
     (0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 

@@ -5,8 +5,9 @@ public import Synchronization
 /// Who may touch what:
 ///
 /// - The stripe of a bucket, by its lock, guards the chain of the bucket and the entries in it.
-/// - An entry is put in and taken out, and a chain changed, only by who holds the cache's lock for writing *and* that of
-///   the stripe. So who holds the lock for writing may read `hash` of an entry and follow chains without that of the stripe.
+/// - An entry is put in and taken out, and a chain changed, only by who holds the cache's lock for writing *and* that
+///   of the stripe. So who holds the lock for writing may follow chains, and read hashes and keys, without that of the
+///   stripe.
 /// - A slot that is in no chain belongs to who holds the lock for writing.
 ///
 /// The methods here lock stripes; those that change anything are to be called with the lock for writing held.
@@ -71,7 +72,8 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
     buckets = .allocate(capacity: 1 << Int(bucketBits))
     buckets.initialize(repeating: .none, count: 1 << Int(bucketBits))
     stripes = .allocate(capacity: self.stripeCount)
-    for index in 0..<self.stripeCount { (stripes + index).initialize(to: CacheStripe(capacity: slotCount / self.stripeCount)) }
+    let capacity = slotCount / self.stripeCount
+    for index in 0..<self.stripeCount { (stripes + index).initialize(to: CacheStripe(capacity: capacity)) }
   }
 
   @inlinable

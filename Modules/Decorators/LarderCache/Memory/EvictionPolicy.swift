@@ -1,7 +1,7 @@
 /// What decides which entry of a full ``MemoryCache`` has to go.
 public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
-  /// W-TinyLFU: keeps what is asked for often, by an estimate of how often each key was asked for lately, and gives what
-  /// is new a window of its own whose size follows what pays.
+  /// W-TinyLFU: keeps what is asked for often, by an estimate of how often each key was asked for lately, and gives
+  /// what is new a window of its own whose size follows what pays.
   ///
   /// It withstands scans and loops, as ``lru`` does not, and follows a workload whose recent keys matter, as a
   /// count of uses alone does not.
@@ -10,7 +10,7 @@ public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
   /// The entry that was not used for the longest time.
   case lru
 
-  /// S3-FIFO: a small queue for what is new, a large one for what was asked for again, and a memory of the keys that left
-  /// the small one.
+  /// S3-FIFO: a small queue for what is new, a large one for what was asked for again, and a memory of the keys that
+  /// left the small one.
   case s3FIFO
 }

@@ -1,5 +1,5 @@
-/// What a ``MemoryCache`` keeps of its entries beside their keys and values: which slots are free, in which order entries go, and what was
-/// counted.
+/// What a ``MemoryCache`` keeps of its entries beside their keys and values: which slots are free, in which order
+/// entries go, and what was counted.
 ///
 /// It is `Sendable` since its queue, the only part that would not be, is made by it and given to no one.
 @usableFromInline
@@ -10,7 +10,7 @@ struct EvictionState: ~Copyable, @unchecked Sendable {
   private let queue: any EvictionQueue
   // By the time of writing, as far as it is known; has no records where entries do not expire.
   private var agingRecords: SlotRecords
-  private var aging = SlotList()
+  private var aging = SlotRecords.List()
   private let expires: Bool
 
   /// Room for the reads of a stripe, to which it is given in exchange.
@@ -90,7 +90,8 @@ struct EvictionState: ~Copyable, @unchecked Sendable {
 
   // MARK: Expiry
 
-  /// The slot whose entry was written first, as far as it is known; `none` where there is none or entries do not expire.
+  /// The slot whose entry was written first, as far as it is known; `none` where there is none or entries do not
+  /// expire.
   @usableFromInline var oldest: Slot { aging.first }
 
   /// Puts off the next look at an entry, whose time is not over since it was used.

@@ -6,8 +6,8 @@ import Foundation
 
 // With these types, so that it can be asked for by the name `MemoryCache` alone.
 extension MemoryCache where Key == Never, Value == Never {
-  /// A limit in bytes for caches whose costs are bytes: a fifth of the physical memory, or a tenth where there are no more than 512 MB
-  /// of it.
+  /// A limit in bytes for caches whose costs are bytes: a fifth of the physical memory, or a tenth where there are no
+  /// more than 512 MB of it.
   ///
   /// ```swift
   /// MemoryCache<URL, [UInt8]>(costLimit: MemoryCache.recommendedCostLimit) { _, bytes in bytes.count }

@@ -16,9 +16,10 @@ public import Synchronization
 /// It is bounded by a number of entries and, where you give one, by what they cost together. What has to go is decided
 /// by an ``EvictionPolicy``. All calls are quick, never wait for input or output, and may be made from any thread. Keys
 /// and values are released, and the removal listener is called, outside all locks: they may use the cache themselves.
+/// Only the equality of keys is asked for inside, and must not use it.
 ///
-/// The memory for what it keeps beside keys and values, 70 to 80 bytes for each entry that there may be, and for the keys
-/// and values themselves is reserved when it is made, so that it never has to grow while it is used.
+/// The memory for what it keeps beside keys and values, 70 to 80 bytes for each entry that there may be, and for the
+/// keys and values themselves is reserved when it is made, so that it never has to grow while it is used.
 ///
 /// Where the system runs short of memory the cache gives up entries by itself, unless told not to.
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
@@ -42,14 +43,15 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   @usableFromInline let cost: Cost?
   @usableFromInline let onRemoval: RemovalListener?
-  // The time in nanoseconds since the cache was made; `nil` where entries do not expire, since telling it costs as much as a
-  // read.
+  // The time in nanoseconds since the cache was made; `nil` where entries do not expire, since telling it costs as much
+  // as a read.
   @usableFromInline let now: (@Sendable () -> Int64)?
   @usableFromInline let table: CacheTable<Key, Value>
-  // Whether the uses noted in all stripes, not just in one, are told to the order of eviction before an entry is chosen.
+  // Whether the uses noted in all stripes, not just in one, are told to the order of eviction before an entry is
+  // chosen.
   @usableFromInline let isSmall: Bool
 
-  /// The lock for writing. The locks of stripes are taken inside of it, one at a time, never the other way round.
+  /// The lock for writing, inside of which those of stripes are taken, one at a time, and never the other way round.
   @usableFromInline let eviction: Mutex<EvictionState>
 
   private let pressureObservation: MemoryPressureObservation?
@@ -58,8 +60,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///
   /// - Parameters:
   ///   - entryLimit: The most entries that there may be, up to 1,073,741,824. 10,000 unless given: what is kept beside
-  ///     them then takes less than a megabyte, and the entries that are asked for most are seldom more. With less than 1
-  ///     nothing is kept.
+  ///     them then takes less than a megabyte, and the entries that are asked for most are seldom more. With less than
+  ///     1 nothing is kept.
   ///   - costLimit: The most that all entries together may cost; unlimited unless given.
   ///   - policy: What decides which entry has to go; ``EvictionPolicy/adaptive`` unless given.
   ///   - expiry: How long an entry is kept at most; without limit unless given.
@@ -77,8 +79,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       memoryPressure: trimsUnderMemoryPressure ? .ofSystem : nil, cost: cost, onRemoval: onRemoval)
   }
 
-  /// Makes a cache whose policy is ``EvictionPolicy/adaptive`` but for its window, which does not adapt: a yardstick for
-  /// those that do.
+  /// Makes a cache whose policy is ``EvictionPolicy/adaptive`` but for its window, which does not adapt: a yardstick
+  /// for those that do.
   ///
   /// - Parameters:
   ///   - entryLimit: The most entries that there may be.
@@ -98,7 +100,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     let lifetimes = EntryLifetimes(expiry)
     // One more, for the entry that another one has to go for.
     let slotCount = entryLimit + 1
-    let stripeCount = max(1, min(4 * ProcessInfo.processInfo.activeProcessorCount, 64, entryLimit / 32))
+    let stripeCount = max(1, min(4 * ProcessInfo.processInfo.activeProcessorCount, 64, entryLimit / 64))
     self.entryLimit = entryLimit
     self.costLimit = costLimit
     self.expiry = expiry
@@ -158,7 +160,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     table.read(key, hash: MemoryCache.hash(of: key), at: now?() ?? 0, counts: false).value
   }
 
-  /// Tells the order of eviction which entries of a stripe were read; where another thread is writing, it is never told.
+  /// Tells the order of eviction which entries of a stripe were read; where another thread is writing, it is never
+  /// told.
   @inlinable @inline(never)
   func recordReads(ofBucket bucket: Int) {
     let stripe = table.stripe(ofBucket: bucket)
@@ -191,8 +194,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// Stores a value, in place of the one that the key has.
   ///
-  /// A value that alone costs more than the cache may hold is not kept: it makes no other entry go, and the value that the
-  /// key had goes.
+  /// A value that alone costs more than the cache may hold is not kept: it makes no other entry go, and the value that
+  /// the key had goes.
   ///
   /// - Parameters:
   ///   - value: The value.

@@ -1,4 +1,5 @@
-/// What Linux tells of the time lost for want of memory, in `/proc/pressure/memory` or a control group's `memory.pressure`.
+/// What Linux tells of the time lost for want of memory, in `/proc/pressure/memory` or a control group's
+/// `memory.pressure`.
 ///
 /// ```
 /// some avg10=0.00 avg60=0.00 avg300=0.00 total=0

@@ -31,7 +31,8 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Asks Linux for memory pressure, where it tells: for that of the process's control group, or else of the whole system.
+/// Asks Linux for memory pressure, where it tells: for that of the process's control group, or else of the whole
+/// system.
 final class SystemMemoryPressure: MemoryPressureSource {
   /// Time enough for the average of ten seconds to change, and for a trim to show in it.
   private static var interval: DispatchTimeInterval { .seconds(2) }

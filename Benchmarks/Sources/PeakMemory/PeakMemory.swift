@@ -8,11 +8,11 @@ import Glibc
 import Foundation
 
 /// The most memory that this process ever had resident.
-enum PeakMemory {
+public enum PeakMemory {
   /// The bytes.
   ///
   /// - Throws: What the file system throws.
-  static func bytes() throws -> Int {
+  public static func bytes() throws -> Int {
     #if canImport(Darwin)
     var usage = rusage()
     guard getrusage(RUSAGE_SELF, &usage) == 0 else { throw CocoaError(.featureUnsupported) }

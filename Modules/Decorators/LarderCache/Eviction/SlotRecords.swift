@@ -1,18 +1,18 @@
-/// A list of slots, whose links are in ``SlotRecords``.
-struct SlotList {
-  fileprivate(set) var first = Slot.none
-  fileprivate(set) var last = Slot.none
-
-  /// How many slots are in it.
-  fileprivate(set) var count = 0
-
-  /// What their entries cost together.
-  fileprivate(set) var cost = 0
-}
-
-/// What an order of eviction knows of each slot: its neighbours in the list that it is in, the hash of its key, its cost,
-/// and a mark of the order's own.
+/// What an order of eviction knows of each slot: its neighbours in the list that it is in, the hash of its key, its
+/// cost, and a mark of the order's own.
 struct SlotRecords: ~Copyable {
+  /// A list of slots, whose links are in the records.
+  struct List {
+    fileprivate(set) var first = Slot.none
+    fileprivate(set) var last = Slot.none
+
+    /// How many slots are in it.
+    fileprivate(set) var count = 0
+
+    /// What their entries cost together.
+    fileprivate(set) var cost = 0
+  }
+
   private struct Record: BitwiseCopyable, Sendable {
     var previous = Slot.none
     var next = Slot.none
@@ -49,14 +49,14 @@ struct SlotRecords: ~Copyable {
   // MARK: Lists
 
   /// Puts a slot that is in no list at the end of one.
-  mutating func append(_ slot: Slot, hash: UInt32, cost: Int, mark: UInt8, to list: inout SlotList) {
+  mutating func append(_ slot: Slot, hash: UInt32, cost: Int, mark: UInt8, to list: inout List) {
     records[slot].hash = hash
     if costs.count > 0 { costs[slot] = cost }
     append(slot, mark: mark, to: &list)
   }
 
   /// Puts a slot that is in no list any more at the end of another one.
-  mutating func append(_ slot: Slot, mark: UInt8, to list: inout SlotList) {
+  mutating func append(_ slot: Slot, mark: UInt8, to list: inout List) {
     records[slot].previous = list.last
     records[slot].next = .none
     records[slot].mark = mark
@@ -67,7 +67,7 @@ struct SlotRecords: ~Copyable {
   }
 
   /// Takes a slot out of the list that it is in.
-  mutating func remove(_ slot: Slot, from list: inout SlotList) {
+  mutating func remove(_ slot: Slot, from list: inout List) {
     let record = records[slot]
     if record.previous == .none { list.first = record.next } else { records[record.previous].next = record.next }
     if record.next == .none { list.last = record.previous } else { records[record.next].previous = record.previous }
@@ -76,7 +76,7 @@ struct SlotRecords: ~Copyable {
   }
 
   /// Moves a slot to the end of the list that it is in.
-  mutating func moveToEnd(_ slot: Slot, of list: inout SlotList) {
+  mutating func moveToEnd(_ slot: Slot, of list: inout List) {
     guard list.last != slot else { return }
     let mark = records[slot].mark
     remove(slot, from: &list)
@@ -84,7 +84,7 @@ struct SlotRecords: ~Copyable {
   }
 
   /// Gives the entry of a slot another cost.
-  mutating func setCost(_ cost: Int, of slot: Slot, in list: inout SlotList) {
+  mutating func setCost(_ cost: Int, of slot: Slot, in list: inout List) {
     guard costs.count > 0 else { return }
     list.cost += cost - costs[slot]
     costs[slot] = cost

@@ -1,0 +1,37 @@
+import ArgumentParser
+import Foundation
+
+/// Reads traces: the number of a key on each line; lines that are `*` are passed over.
+enum TraceFile {
+  /// The keys of a trace, in the order in which they were asked for.
+  ///
+  /// - Parameter path: The path of the file, which may be compressed by gzip.
+  static func keys(at path: String) throws -> [UInt64] {
+    let data = try Data(contentsOf: URL(filePath: path))
+    let isCompressed = data.starts(with: [0x1F, 0x8B])
+    let text = String(decoding: isCompressed ? try decompressed(path) : data, as: UTF8.self)
+    var keys: [UInt64] = []
+    // By `isNewline`: a carriage return with a line feed is one character, and not equal to a line feed.
+    for line in text.split(whereSeparator: \.isNewline) {
+      let word = line.trimmingCharacters(in: .whitespaces)
+      guard !word.isEmpty, word != "*" else { continue }
+      guard let key = UInt64(word) else { throw ValidationError("\(path) has a line that is no number: \(word)") }
+      keys.append(key)
+    }
+    guard !keys.isEmpty else { throw ValidationError("\(path) has no keys") }
+    return keys
+  }
+
+  private static func decompressed(_ path: String) throws -> Data {
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = ["gzip", "-dc", "--", path]
+    let output = Pipe()
+    process.standardOutput = output
+    try process.run()
+    let data = try output.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else { throw ValidationError("gzip cannot read \(path)") }
+    return data
+  }
+}

@@ -1,0 +1,47 @@
+import LarderTesting
+import Testing
+
+@testable import LarderCache
+
+@Suite struct FrequencySketchTests {
+  @Test func countsUpToFifteen() {
+    var sketch = FrequencySketch(capacity: 1000)
+    for count in 0..<20 {
+      #expect(sketch.estimate(7) == min(count, 15))
+      sketch.increment(7)
+    }
+    #expect(sketch.estimate(8) == 0)
+  }
+
+  @Test func isSeldomWrongAboutAsManyKeysAsMatter() {
+    let seed = SeededGenerator.seedOfProcess
+    var random = SeededGenerator(seed: seed, purpose: "isSeldomWrong")
+    var sketch = FrequencySketch(capacity: 1000)
+    let keys = (0..<1000).map { _ in UInt32.random(in: 0 ... .max, using: &random) }
+    for (index, key) in keys.enumerated() {
+      for _ in 0..<index % 10 { sketch.increment(key) }
+    }
+    let wrong = keys.enumerated().count { sketch.estimate($1) != $0 % 10 }
+    let tooLow = keys.enumerated().count { sketch.estimate($1) < $0 % 10 }
+    #expect(wrong < 20, "LARDER_SEED=\(seed)")
+    #expect(tooLow == 0, "LARDER_SEED=\(seed)")
+  }
+
+  @Test func neighboursDoNotShareCounters() {
+    var sketch = FrequencySketch(capacity: 1000)
+    for hash in 0..<100 as Range<UInt32> {
+      for _ in 0..<10 { sketch.increment(hash << 20) }
+    }
+    #expect((100..<1000 as Range<UInt32>).count { sketch.estimate($0 << 20) > 0 } < 20)
+  }
+
+  @Test func forgetsHalfAfterASample() {
+    var sketch = FrequencySketch(capacity: 100)
+    for _ in 0..<12 { sketch.increment(1) }
+    // A sample is twenty uses for each entry; then each use halves a part of the counters.
+    for hash in 0..<1985 as Range<UInt32> { sketch.increment(hash &* 0x0101_0107 | 1 << 31) }
+    #expect(sketch.estimate(1) >= 12)
+    for hash in 0..<200 as Range<UInt32> { sketch.increment(hash &* 0x0201_0105 | 1 << 31) }
+    #expect((6...7).contains(sketch.estimate(1)))
+  }
+}

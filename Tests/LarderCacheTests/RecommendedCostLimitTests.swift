@@ -1,0 +1,12 @@
+import Testing
+
+@testable import LarderCache
+
+@Suite struct RecommendedCostLimitTests {
+  @Test func isAPartOfTheMemory() {
+    #expect(MemoryCache.recommendedCostLimit(physicalMemory: 512 << 20) == (512 << 20) / 10)
+    #expect(MemoryCache.recommendedCostLimit(physicalMemory: (512 << 20) + 1) == ((512 << 20) + 1) / 5)
+    #expect(MemoryCache.recommendedCostLimit(physicalMemory: 100) == 10)
+    #expect(MemoryCache.recommendedCostLimit > 0)
+  }
+}
