@@ -55,8 +55,8 @@ extension CachedStore {
   /// - Parameters:
   ///   - keys: The keys, in any order; one may stand more than once.
   ///   - policy: Where the values come from. What is missing in the cache is read from the base in one call.
-  /// - Returns: One slot for each key: the value, or `nil` where the key is missing, or where there is no copy and the policy is
-  ///   ``LoadPolicy/cacheOnly``.
+  /// - Returns: One slot for each key: the value, or `nil` where the key is missing, or where there is no copy and the
+  ///   policy is ``LoadPolicy/cacheOnly``.
   /// - Throws: As `DataStore`.
   public func values(forKeys keys: [StoreKey], policy: LoadPolicy) async throws -> [Value?] {
     try checkOpen(for: .values)

@@ -8,17 +8,18 @@ public import Larder
 /// try await users.setValue(ada, forKey: "user:2")         // to the base, and then to memory
 /// ```
 ///
-/// Many readers who miss the same key read the base once. Writes go through to the base at once, and mean what they mean
-/// there; what a write changes is seen by every read that begins after it, and the promises of `DataStore` hold under any
-/// races: to whoever uses the store through this object it looks like the base.
+/// Many readers who miss the same key read the base once. Writes go through to the base at once, and mean what they
+/// mean there; what a write changes is seen by every read that begins after it, and the promises of `DataStore` hold
+/// under any races: to whoever uses the store through this object it looks like the base.
 ///
-/// **It sees only the writes that are made through it.** Where others write to the base, another process or another object,
-/// a copy may be old until its time is over (``CachedStoreOptions/expiry``), or until ``invalidate(_:)``. For the same reason a
-/// store whose entries expire belongs above a cache, not below it.
+/// **It sees only the writes that are made through it.** Where others write to the base, another process or another
+/// object, a copy may be old until its time is over (``CachedStoreOptions/expiry``), or until ``invalidate(_:)``. For
+/// the same reason a store whose entries expire belongs above a cache, not below it.
 ///
 /// The values are kept as they are, without encoding them: a value of a class is shared with whoever reads it.
 ///
-/// A scan goes to the base. An error is never kept, and all who waited for the same load get it. Closing waits for the loads that run.
+/// A scan goes to the base. An error is never kept, and all who waited for the same load get it. Closing waits for the
+/// loads that run.
 public final class CachedStore<Base: DataStore>: DataStore {
   /// What the base keeps.
   public typealias Value = Base.Value

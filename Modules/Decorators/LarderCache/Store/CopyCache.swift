@@ -1,13 +1,13 @@
 public import Larder
 import Synchronization
 
-/// The memory of a ``CachedStore``: copies by key, and what goes on with the keys. It knows neither the base nor the type of the
-/// values.
+/// The memory of a ``CachedStore``: copies by key, and what goes on with the keys. It knows neither the base nor the
+/// type of the values.
 ///
-/// A hit takes no lock but those inside the cache of the copies. A copy is there only while its key is not busy: a write makes the key
-/// busy, then removes the copy, and only then calls the base; and while the key is busy no copy is inserted, since an
-/// insert and the question whether it is allowed are one step under the lock of the shard, where keys become busy. So
-/// while a copy can be found no write runs in the base, and the copy is what the base has.
+/// A hit takes no lock but those inside the cache of the copies. A copy is there only while its key is not busy: a
+/// write makes the key busy, then removes the copy, and only then calls the base; and while the key is busy no copy is
+/// inserted, since an insert and the question whether it is allowed are one step under the lock of the shard, where
+/// keys become busy. So while a copy can be found no write runs in the base, and the copy is what the base has.
 @usableFromInline
 final class CopyCache: Sendable {
   typealias Keys = BusyKeys<SharedLoad>
@@ -123,7 +123,8 @@ final class CopyCache: Sendable {
 
   /// The copy of a key for which a load has begun, where another load has put one there meanwhile.
   ///
-  /// It is good for all who have joined and will: the load began after the last write, and the copy is there after that.
+  /// It is good for all who have joined and will: the load began after the last write, and the copy is there after
+  /// that.
   func copyFoundLate(of key: StoreKey) -> CachedCopy? {
     guard let copy = copies.peekValue(forKey: key) else { return nil }
     switch stage(of: copy) {
