@@ -7,7 +7,7 @@ import Testing
 /// What other stores and decorators add to `DataStore`, through a cache.
 @Suite struct CachedStoreAbilitiesTests {
   let memory = MemoryStore<Int>()
-  let probe: ProbedStore
+  let probe: ProbedStore<Int>
 
   init() {
     probe = ProbedStore(base: memory)
@@ -76,5 +76,20 @@ import Testing
     try await store.close()
     #expect(expectStoreError(.closed) { try store.invalidateAll() }?.operation == .invalidateAll)
     expectStoreError(.closed) { try store.invalidate("a") }
+  }
+
+  @Test func theAbilitiesOfAStoreOfBytesReachThroughACacheAndAView() async throws {
+    let probe = ProbedStore(base: MemoryStore<[UInt8]>())
+    let store = probe.cached().typed(Int.self, prefix: "n/", codec: .json())
+    try await store.setValue(1, forKey: "a")
+    #expect(try await store.touch("a", lifetime: .limited(.seconds(5))))
+    #expect(try await probe.remainingTime(forKey: "n/a") == .limited(.seconds(5)))
+    #expect(try await store.remainingTime(forKey: "a") == .limited(.seconds(5)))
+    #expect(try await store.purgeExpired(limit: 1) == 1)
+    #expect(try await store.value(forKey: "a") == nil)
+    try await store.flush()
+    #expect(probe.abilities.last == .flush)
+    #expect(await expectStoreError(.invalidKey) { try await store.touch("") }?.store == "memory/n/")
+    await expectStoreError(.invalidKey) { try await store.remainingTime(forKey: "") }
   }
 }

@@ -3,15 +3,15 @@ import Synchronization
 
 /// A store in front of another that notes which keys are read and which extra abilities are asked for, and that says of
 /// itself what it is told to.
-final class ProbedStore: DataStore {
-  let base: MemoryStore<Int>
+final class ProbedStore<Value: Sendable>: DataStore {
+  let base: MemoryStore<Value>
   let information: StoreInformation
 
   private let noted = Mutex<[[StoreKey]]>([])
   private let asked = Mutex<[StoreOperation]>([])
   private let times = Mutex<[StoreKey: Lifetime]>([:])
 
-  init(base: MemoryStore<Int>, information: StoreInformation? = nil) {
+  init(base: MemoryStore<Value>, information: StoreInformation? = nil) {
     self.base = base
     self.information = information ?? base.information
   }
@@ -22,17 +22,17 @@ final class ProbedStore: DataStore {
   /// The extra abilities, in the order in which they were asked for.
   var abilities: [StoreOperation] { asked.withLock { $0 } }
 
-  func value(forKey key: StoreKey) async throws -> Int? {
+  func value(forKey key: StoreKey) async throws -> Value? {
     noted.withLock { $0.append([key]) }
     return try base.value(forKey: key)
   }
 
-  func values(forKeys keys: [StoreKey]) async throws -> [Int?] {
+  func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     noted.withLock { $0.append(keys) }
     return try base.values(forKeys: keys)
   }
 
-  func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Int>] {
+  func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try base.entries(in: range, limit: limit, order: order)
   }
 
@@ -44,12 +44,12 @@ final class ProbedStore: DataStore {
     try base.count(in: range)
   }
 
-  func apply(_ changes: ChangeBatch<Int>) async throws {
+  func apply(_ changes: ChangeBatch<Value>) async throws {
     try base.apply(changes)
   }
 
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
     try base.update(keys, body)
   }

@@ -33,7 +33,8 @@ extension TypedView: InvalidatableStore where Base: InvalidatableStore {
 }
 
 extension TypedView: FlushableStore where Base: FlushableStore {
-  /// Waits until everything accepted before has been written, in all of the store below; see ``FlushableStore/flush()``.
+  /// Waits until everything accepted before has been written, in all of the store below; see
+  /// ``FlushableStore/flush()``.
   public func flush() async throws {
     try await seen { try await base.flush() }
   }

@@ -2,8 +2,8 @@ import Larder
 
 @testable import LarderCache
 
-/// A cache over a base with two keys, in shards of their own, and some callers, of whom one makes one step at a time: what
-/// `CachedStore` does, without threads.
+/// A cache over a base with two keys, in shards of their own, and some callers, of whom one makes one step at a time:
+/// what `CachedStore` does, without threads.
 struct ModelledCache<Rule: CachingRule>: Hashable {
   static var keys: [StoreKey] { ["a", "b"] }
 

@@ -1,10 +1,11 @@
 /// The orders in which the operations of callers may have taken effect so far, given what they have come to.
 ///
-/// A history is linearizable as long as there is one. It is the search of Wing and Gong, made while the history goes on: all
-/// orders are kept at once, each as the values that they leave and the results of operations that have no response yet.
+/// A history is linearizable as long as there is one. It is the search of Wing and Gong, made while the history goes
+/// on: all orders are kept at once, each as the values that they leave and the results of operations that have no
+/// response yet.
 struct ModelledOrders: Hashable {
-  /// The two values, and the slots of the callers, packed into one number: 8 bits for each value, then for each caller 2
-  /// bits that tell how far its operation is and 5 for each of two results.
+  /// The two values, and the slots of the callers, packed into one number: 8 bits for each value, then for each caller
+  /// 2 bits that tell how far its operation is and 5 for each of two results.
   private struct Order: Hashable {
     var bits: UInt64
 

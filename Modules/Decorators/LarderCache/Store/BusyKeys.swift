@@ -4,15 +4,16 @@ import Larder
 ///
 /// The rule, which a model check of all schedules of short histories finds linearizable:
 ///
-/// - While any write that touches a key runs (of the key, of a batch with it, of a range around it), the key is busy: it
-///   has no cached value and no shared load, and reads go to the base.
+/// - While any write that touches a key runs (of the key, of a batch with it, of a range around it), the key is
+///   busy: it has no cached value and no shared load, and reads go to the base.
 /// - A fill is kept only if the key was never busy from before its base read to its insert.
 /// - A writer's value is kept only if no other write touched the key from the writer's start to its insert.
 /// - A reader joins only a load that was begun after the last write ended.
 ///
 /// What is told here and what is done in the cache about it are one step, under one lock: a value is inserted in the
-/// critical section in which ``end(_:)-(Fill)`` or ``end(_:)-(KeyWrite)`` allows it. Only the removal of the cached value
-/// at the beginning of a write may follow outside: no value can come in any more, and the base is called after it.
+/// critical section in which ``end(_:)-(Fill)`` or ``end(_:)-(KeyWrite)`` allows it. Only the removal of the cached
+/// value at the beginning of a write may follow outside: no value can come in any more, and the base is called after
+/// it.
 struct BusyKeys<Load> {
   /// A base read whose result may come into the cache.
   struct Fill: Hashable, Sendable {
@@ -61,8 +62,8 @@ struct BusyKeys<Load> {
     var writes = 0
     /// How many fills have not ended.
     var fills = 0
-    /// Tells whether anything happened to the key meanwhile. It changes with every write that begins, and with whatever else
-    /// makes fills that have begun worthless.
+    /// Tells whether anything happened to the key meanwhile. It changes with every write that begins, and with whatever
+    /// else makes fills that have begun worthless.
     var epoch: UInt64
     /// The load that a reader may join: one of the current epoch.
     var load: Load?
@@ -226,7 +227,8 @@ struct BusyKeys<Load> {
 
   // MARK: Forgetting
 
-  /// Makes every base read and write of a key that has begun worthless for the cache, and lets nobody join a read of it.
+  /// Makes every base read and write of a key that has begun worthless for the cache, and lets nobody join one of
+  /// those reads.
   ///
   /// - Parameter key: The key.
   mutating func invalidate(_ key: StoreKey) {

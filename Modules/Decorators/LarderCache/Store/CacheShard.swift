@@ -3,8 +3,8 @@ import Synchronization
 
 /// What goes on with a part of the keys of a ``CopyCache``.
 ///
-/// Its lock comes before the locks of the cache: values are inserted into the cache while it is held, and never is it taken
-/// while one of those is held.
+/// Its lock comes before the locks of the cache: values are inserted into the cache while it is held, and never is it
+/// taken while one of those is held.
 final class CacheShard: Sendable {
   /// What the lock protects.
   struct State: Sendable {

@@ -1,7 +1,7 @@
 /// What the cache of a ``CachedStore`` knows of a key.
 ///
-/// It does not tell the type of the value, and neither does anything else beside the store itself: so all of it is compiled
-/// once, for the types that it has, whatever the store is of.
+/// It does not tell the type of the value, and neither does anything else beside the store itself: so all of it is
+/// compiled once, for the types that it has, whatever the store is of.
 struct CachedCopy: Sendable {
   /// The value, or `nil` where the base does not have the key.
   let value: (any CachedValue)?

@@ -3,8 +3,8 @@ public import Larder
 extension CachedStore: InvalidatableStore {
   /// Forgets the copy of one key, so that the next read takes it from the base.
   ///
-  /// Loads of the key that run no longer come into the cache, and later readers do not join them. Copies that the base may
-  /// keep itself stay.
+  /// Loads of the key that run no longer come into the cache, and later readers do not join them. Copies that the base
+  /// may keep itself stay.
   ///
   /// - Parameter key: The key.
   /// - Throws: `StoreError`: `invalidKey`; `closed`.

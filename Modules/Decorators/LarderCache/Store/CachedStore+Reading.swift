@@ -7,8 +7,18 @@ extension CachedStore {
   /// - Parameter key: The key.
   /// - Returns: The value, or `nil` where the key is missing.
   /// - Throws: As `DataStore`; `CancellationError` where the task is cancelled while it waits for the base.
+  @inlinable
   public func value(forKey key: StoreKey) async throws -> Value? {
-    try await value(forKey: key, policy: .cacheElseLoad)
+    let look = cache.look(for: key)
+    if case .value(let box) = look { return value(of: box) }
+    return try await value(forKey: key, after: look)
+  }
+
+  /// Reads the value of a key of which the first look found no copy.
+  @usableFromInline
+  func value(forKey key: StoreKey, after look: CopyCache.FirstLook) async throws -> Value? {
+    if case .none = look { return try await value(forKey: key, policy: .cacheElseLoad) }
+    return try await load(key, isReload: false).map(value)
   }
 
   /// Reads the value of one key from the cache or the base, as a policy tells.
@@ -45,8 +55,8 @@ extension CachedStore {
   /// - Parameters:
   ///   - keys: The keys, in any order; one may stand more than once.
   ///   - policy: Where the values come from. What is missing in the cache is read from the base in one call.
-  /// - Returns: One slot for each key: the value, or `nil` where the key is missing, or where there is no copy and the policy is
-  ///   ``LoadPolicy/cacheOnly``.
+  /// - Returns: One slot for each key: the value, or `nil` where the key is missing, or where there is no copy and the
+  ///   policy is ``LoadPolicy/cacheOnly``.
   /// - Throws: As `DataStore`.
   public func values(forKeys keys: [StoreKey], policy: LoadPolicy) async throws -> [Value?] {
     try checkOpen(for: .values)

@@ -1,5 +1,4 @@
 public import Larder
-import Synchronization
 
 /// A store in front of another that keeps copies of what is used most in memory.
 ///
@@ -9,17 +8,18 @@ import Synchronization
 /// try await users.setValue(ada, forKey: "user:2")         // to the base, and then to memory
 /// ```
 ///
-/// Many readers who miss the same key read the base once. Writes go through to the base at once, and mean what they mean
-/// there; what a write changes is seen by every read that begins after it, and the promises of `DataStore` hold under any
-/// races: to whoever uses the store through this object it looks like the base.
+/// Many readers who miss the same key read the base once. Writes go through to the base at once, and mean what they
+/// mean there; what a write changes is seen by every read that begins after it, and the promises of `DataStore` hold
+/// under any races: to whoever uses the store through this object it looks like the base.
 ///
-/// **It sees only the writes that are made through it.** Where others write to the base, another process or another object,
-/// a copy may be old until its time is over (``CachedStoreOptions/expiry``), or until ``invalidate(_:)``. For the same reason a
-/// store whose entries expire belongs above a cache, not below it.
+/// **It sees only the writes that are made through it.** Where others write to the base, another process or another
+/// object, a copy may be old until its time is over (``CachedStoreOptions/expiry``), or until ``invalidate(_:)``. For
+/// the same reason a store whose entries expire belongs above a cache, not below it.
 ///
 /// The values are kept as they are, without encoding them: a value of a class is shared with whoever reads it.
 ///
-/// A scan goes to the base. An error is never kept, and all who waited for the same load get it. Closing waits for the loads that run.
+/// A scan goes to the base. An error is never kept, and all who waited for the same load get it. Closing waits for the
+/// loads that run.
 public final class CachedStore<Base: DataStore>: DataStore {
   /// What the base keeps.
   public typealias Value = Base.Value
@@ -31,15 +31,13 @@ public final class CachedStore<Base: DataStore>: DataStore {
   public let options: CachedStoreOptions<Base.Value>
 
   /// What is in memory.
-  let cache: CopyCache
+  @usableFromInline let cache: CopyCache
 
   /// The loads, the reads of several keys and the writes, for which closing waits.
   let operations = RunningOperations()
 
   /// What ``information`` says without the maintenance, taken once: each operation checks its arguments by it.
   let ownInformation: StoreInformation
-
-  private let isClosing = Atomic(false)
 
   /// Puts a cache in front of a store.
   ///
@@ -73,6 +71,7 @@ public final class CachedStore<Base: DataStore>: DataStore {
   }
 
   /// Takes a value out of its box.
+  @inlinable
   func value(of box: any CachedValue) -> Value {
     // Every box in the cache of this store was made by this store, by the method above.
     unsafeDowncast(box, to: ValueBox<Value>.self).value
@@ -99,7 +98,7 @@ public final class CachedStore<Base: DataStore>: DataStore {
 
   /// Waits for running operations, loads behind a reader included, forgets all copies and closes the base.
   public func close() async throws {
-    isClosing.store(true, ordering: .releasing)
+    cache.beginClosing()
     await operations.close()
     cache.invalidateAll()
     try await base.close()
@@ -107,7 +106,7 @@ public final class CachedStore<Base: DataStore>: DataStore {
 
   /// Throws the error of a closed store once closing has begun.
   func checkOpen(for operation: StoreOperation) throws {
-    if isClosing.load(ordering: .acquiring) { throw ownInformation.closedError(for: operation) }
+    if cache.hasBegunClosing { throw ownInformation.closedError(for: operation) }
   }
 
   /// Runs an operation for which closing waits.

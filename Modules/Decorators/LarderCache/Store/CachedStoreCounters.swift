@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Counts what happens in a ``CachedStore``, hits excepted: the cache counts what it is asked for, and here is counted where that was
-/// not what came of it.
+/// Counts what happens in a ``CachedStore``, hits excepted: the cache counts what it is asked for, and here is counted
+/// where that was not what came of it.
 final class CachedStoreCounters: Sendable {
   /// Copies that the cache gave and that were not used.
   let passedOver = Atomic(0)

@@ -28,7 +28,8 @@ public struct CachedStoreOptions<Value: Sendable>: Sendable {
   /// It is for bases that others change past the cache. What is written through the cache is seen at once in any case.
   public var expiry: CacheExpiry = .never
 
-  /// How much longer copies stay whose time is over, for readers with ``LoadPolicy/staleWhileRevalidate``; not at all unless set.
+  /// How much longer copies stay whose time is over, for readers with ``LoadPolicy/staleWhileRevalidate``; not at all
+  /// unless set.
   public var staleLifetime: Duration = .zero
 
   /// The age from which the copy that a read uses is loaded anew behind it; `nil`, the default, where none is.
@@ -39,8 +40,8 @@ public struct CachedStoreOptions<Value: Sendable>: Sendable {
   /// How long it is remembered that the base does not have a key; `nil`, the default, where it is not.
   public var missingLifetime: Duration?
 
-  /// Whether the entries that a scan reads are kept as well; not unless set, since a scan of many would displace what is
-  /// in use.
+  /// Whether the entries that a scan reads are kept as well; not unless set, since a scan of many would displace what
+  /// is in use.
   public var keepsScannedEntries = false
 
   /// Whether copies are given up where the system is short of memory; they are unless set.

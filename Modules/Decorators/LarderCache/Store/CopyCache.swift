@@ -1,15 +1,27 @@
-import Larder
+public import Larder
 import Synchronization
 
-/// The memory of a ``CachedStore``: copies by key, and what goes on with the keys. It knows neither the base nor the type of the
-/// values.
+/// The memory of a ``CachedStore``: copies by key, and what goes on with the keys. It knows neither the base nor the
+/// type of the values.
 ///
-/// A hit takes no lock but those inside the cache of the copies. A copy is there only while its key is not busy: a write makes the key
-/// busy, then removes the copy, and only then calls the base; and while the key is busy no copy is inserted, since an
-/// insert and the question whether it is allowed are one step under the lock of the shard, where keys become busy. So
-/// while a copy can be found no write runs in the base, and the copy is what the base has.
+/// A hit takes no lock but those inside the cache of the copies. A copy is there only while its key is not busy: a
+/// write makes the key busy, then removes the copy, and only then calls the base; and while the key is busy no copy is
+/// inserted, since an insert and the question whether it is allowed are one step under the lock of the shard, where
+/// keys become busy. So while a copy can be found no write runs in the base, and the copy is what the base has.
+@usableFromInline
 final class CopyCache: Sendable {
   typealias Keys = BusyKeys<SharedLoad>
+
+  /// What came of the first look for a copy.
+  @usableFromInline
+  enum FirstLook: Sendable {
+    /// The value of the copy.
+    case value(any CachedValue)
+    /// There is no copy.
+    case nothing
+    /// Nobody looked: there is more to ask than whether there is a copy.
+    case none
+  }
 
   /// A write that runs.
   struct Write: Sendable {
@@ -36,6 +48,7 @@ final class CopyCache: Sendable {
   private let lifetime: CopyLifetime
   private let remembersMissing: Bool
   private let now: @Sendable () -> Duration
+  private let isClosing = Atomic(false)
 
   init<Value>(_ options: CachedStoreOptions<Value>, clock: any Clock<Duration>) {
     lifetime = CopyLifetime(options)
@@ -44,10 +57,12 @@ final class CopyCache: Sendable {
     shards = (0..<CopyCache.shardCount).map { _ in CacheShard() }
     var expiry = options.expiry
     if let afterWrite = expiry.afterWrite { expiry.afterWrite = afterWrite + options.staleLifetime }
+    var cost: MemoryCache<StoreKey, CachedCopy>.Cost?
+    if options.cost != nil { cost = { _, copy in copy.cost } }
     copies = MemoryCache(
       entryLimit: options.entryLimit, costLimit: options.costLimit, policy: options.policy, expiry: expiry,
       clock: clock,
-      trimsUnderMemoryPressure: options.trimsUnderMemoryPressure, cost: { _, copy in copy.cost },
+      trimsUnderMemoryPressure: options.trimsUnderMemoryPressure, cost: cost,
       onRemoval: { _, copy, _ in LateRelease.keep(copy) })
   }
 
@@ -70,7 +85,23 @@ final class CopyCache: Sendable {
     shards[shardIndex(of: key)]
   }
 
+  /// Lets nobody look for copies any more.
+  func beginClosing() {
+    isClosing.store(true, ordering: .releasing)
+  }
+
+  /// Whether ``beginClosing()`` was called.
+  var hasBegunClosing: Bool { isClosing.load(ordering: .acquiring) }
+
   // MARK: Copies
+
+  /// Looks for the copy of a key where no more is to be asked, as is the rule.
+  @usableFromInline
+  func look(for key: StoreKey) -> FirstLook {
+    guard !lifetime.matters, !hasBegunClosing else { return .none }
+    guard let copy = copies.value(forKey: key), let value = copy.value else { return .nothing }
+    return .value(value)
+  }
 
   /// The copy of a key that a reader may use.
   ///
@@ -92,7 +123,8 @@ final class CopyCache: Sendable {
 
   /// The copy of a key for which a load has begun, where another load has put one there meanwhile.
   ///
-  /// It is good for all who have joined and will: the load began after the last write, and the copy is there after that.
+  /// It is good for all who have joined and will: the load began after the last write, and the copy is there after
+  /// that.
   func copyFoundLate(of key: StoreKey) -> CachedCopy? {
     guard let copy = copies.peekValue(forKey: key) else { return nil }
     switch stage(of: copy) {

@@ -1,6 +1,7 @@
 /// A value of a ``CachedStore`` that knows its type.
+@usableFromInline
 final class ValueBox<Value: Sendable>: CachedValue {
-  let value: Value
+  @usableFromInline let value: Value
 
   init(_ value: Value) {
     self.value = value
