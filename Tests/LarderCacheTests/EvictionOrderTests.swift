@@ -48,11 +48,12 @@ import Testing
     S3FIFOOrder(entryLimit: entries, costLimit: nil, slotCount: entries + 1, hasCosts: false)
   }
 
-  private static let loop = (0..<60_000).map { UInt32($0 % 450) }
+  private static let loop = (0..<60_000).map { (index: Int) -> UInt32 in UInt32(index % 450) }
 
   /// Each key three times, soon after each other.
-  private static let bursts = (0..<60_000).map { index in
-    UInt32(index / 300 * 100 + index % 100)
+  private static let bursts = (0..<60_000).map { (index: Int) -> UInt32 in
+    let burst: Int = index / 300
+    return UInt32(burst * 100 + index % 100)
   }
 
   @Test func inALoopTheAdaptiveOrderKeepsAPartOfIt() {

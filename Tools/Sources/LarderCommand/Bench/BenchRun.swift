@@ -1,6 +1,5 @@
 import Larder
 import LarderBatching
-import Synchronization
 
 /// Measures a store with entries of its own, and removes them again.
 struct BenchRun<Store: DataStore> where Store.Value == JSONText {
@@ -72,22 +71,21 @@ struct BenchRun<Store: DataStore> where Store.Value == JSONText {
     _ what: String, tasks: Int, _ operation: @escaping @Sendable (_ number: Int) async throws -> Void
   ) async throws -> BenchResult {
     let clock = ContinuousClock()
-    let times = Mutex<[Duration]>([])
     let count = plan.entryCount
-    let elapsed = try await clock.measure {
-      try await withThrowingDiscardingTaskGroup { group in
-        for task in 0..<tasks {
-          group.addTask {
-            var own: [Duration] = []
-            for number in stride(from: task, to: count, by: tasks) {
-              own.append(try await clock.measure { try await operation(number) })
-            }
-            times.withLock { [own] in $0 += own }
+    let start = clock.now
+    let times = try await withThrowingTaskGroup(of: [Duration].self) { group in
+      for task in 0..<tasks {
+        group.addTask {
+          var times: [Duration] = []
+          for number in stride(from: task, to: count, by: tasks) {
+            times.append(try await clock.measure { try await operation(number) })
           }
+          return times
         }
       }
+      return try await group.reduce(into: []) { $0 += $1 }
     }
-    return BenchResult(what: what, times: times.withLock { $0 }, elapsed: elapsed)
+    return BenchResult(what: what, times: times, elapsed: start.duration(to: clock.now))
   }
 
   private static func key(_ number: Int) -> StoreKey {

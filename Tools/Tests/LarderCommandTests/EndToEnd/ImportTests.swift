@@ -103,6 +103,32 @@ import Testing
     #expect(try await Tool.larder("import", store, "--batch", "0", input: "").failed(64, "--batch must be at least 1"))
   }
 
+  @Test(arguments: StoreKind.allCases) func severalBatchesAtOnceComeInTheOrderOfTheLines(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
+    // Each of ten keys is written by many batches; the last line counts.
+    let text = (0..<2000).map { "{\"key\":\"k\($0 % 10)\",\"value\":\($0)}\n" }.joined()
+    let run = try await Tool.larder(
+      "import", store, "--batch", "7", "--concurrency", "20", "--acknowledge", input: text)
+    #expect(run.status == 0)
+    // A number may stand for several batches.
+    let numbers = run.output.split(separator: "\n").compactMap { Int($0) }
+    #expect(numbers == Array(Set(numbers)).sorted() && numbers.last == 2000)
+    #expect(numbers.dropLast().allSatisfy { $0.isMultiple(of: 7) } && numbers.count > 100)
+    let expected = (0..<10).map { "{\"key\":\"k\($0)\",\"value\":\(1990 + $0)}\n" }.joined()
+    #expect(try await Tool.larder("export", store) == .done(expected))
+    #expect(
+      try await Tool.larder("import", store, "--concurrency", "0", input: "")
+        .failed(64, "--concurrency must be at least 1"))
+  }
+
+  @Test(arguments: StoreKind.allCases) func whatIsOnItsWayIsWrittenBeforeABadLineStopsIt(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
+    let text = lines(25) + "{\"key\":\"bad\"}\n" + lines(50)
+    let run = try await Tool.larder("import", store, "--batch", "2", "--concurrency", "50", input: text)
+    #expect(run.failed(65, "line 26: it has no value. Imported by the batches before it: 24 entries. "))
+    #expect(try await Tool.larder("count", store) == .done("24\n"))
+  }
+
   @Test(arguments: StoreKind.allCases) func anAcknowledgementNobodyReadsIsAFailure(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     let path = try folder.write(lines(2000), to: "lines")

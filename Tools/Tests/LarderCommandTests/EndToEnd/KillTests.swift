@@ -16,7 +16,8 @@ import Testing
     folder = try TemporaryFolder()
   }
 
-  @Test(arguments: StoreKind.allCases) func whatWasAcknowledgedSurvivesSIGKILL(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases, [1, 8])
+  func whatWasAcknowledgedSurvivesSIGKILL(kind: StoreKind, concurrency: Int) async throws {
     let path = folder.file(kind.fileName())
     let store = kind.url(in: folder)
     let environment = ProcessInfo.processInfo.environment
@@ -33,7 +34,7 @@ import Testing
       }
       let input = try folder.write(lines.joined(), to: "lines")
       let acknowledged = try await importAndKill(
-        input, into: store,
+        input, into: store, concurrency: concurrency,
         afterLines: Int.random(in: 0...KillTests.lineCount / KillTests.batchSize, using: &generator),
         andTurns: Int.random(in: 0...400_000, using: &generator))
       let context: Comment = "seed \(seed), round \(round), \(acknowledged) acknowledged"
@@ -63,7 +64,7 @@ import Testing
         }
       #expect(try await Tool.shell(reader, path) == .done(), context)
     }
-    print("\(kind): killed \(KillTests.rounds) imports")
+    print("\(kind): killed \(KillTests.rounds) imports of \(concurrency) batches at once")
   }
 
   private func verify(_ store: String, hasToBeThere isNeeded: Bool, _ context: Comment) async throws {
@@ -78,15 +79,18 @@ import Testing
   /// - Parameters:
   ///   - path: The file.
   ///   - store: Where the entries go.
+  ///   - concurrency: How many batches are on their way at once.
   ///   - lineCount: After how many acknowledgements.
   ///   - turns: After how many turns of an idle loop then, so that any part of a commit can be hit.
   /// - Returns: How many entries were acknowledged.
   private func importAndKill(
-    _ path: String, into store: String, afterLines lineCount: Int, andTurns turns: Int
+    _ path: String, into store: String, concurrency: Int, afterLines lineCount: Int, andTurns turns: Int
   ) async throws -> Int {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: Tool.path)
-    process.arguments = ["import", store, path, "--acknowledge", "--batch", "\(KillTests.batchSize)"]
+    process.arguments = [
+      "import", store, path, "--acknowledge", "--batch", "\(KillTests.batchSize)", "--concurrency", "\(concurrency)",
+    ]
     process.environment = ["SWIFT_BACKTRACE": "enable=no"]
     let pipe = Pipe()
     process.standardOutput = pipe
