@@ -19,7 +19,7 @@ import Testing
     _ base: Base
   ) -> some DataStore<SampleValue?> & ExpirableStore & InvalidatableStore
   where Base.Value == Expiring<SampleValue?> {
-    base.metered(as: "backend").batched().cached().expiring(lifetime).metered(as: "store")
+    base.metered(as: "backend").batched().cached().expiring(Self.lifetime).metered(as: "store")
   }
 
   static let expiringCachedJSON = ConformanceSuite(
@@ -76,7 +76,7 @@ import Testing
     let trial = DiskTrial("a full stack over JSONFileStore") { disk in
       try await JSONFileStore(
         path: "/store.json", codec: .json(Int.self).expiring(), durability: .synced, fileSystem: disk
-      ).metered(as: "backend").batched().cached().expiring(lifetime).metered(as: "store")
+      ).metered(as: "backend").batched().cached().expiring(Self.lifetime).metered(as: "store")
     }
     print("\(SeededGenerator.seedVariable)=\(SeededGenerator.seedOfProcess) (a full stack)")
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "a full stack")
