@@ -22,8 +22,8 @@ struct CacheStripe: ~Copyable {
 
     /// Notes a read.
     ///
-    /// While nothing new comes, nothing has to go, and the order need not be exact: after as many reads as a quarter of
-    /// the entries, without an insertion among them, only one read of sixteen is noted.
+    /// While nothing new comes, nothing has to go, and the order need not be exact: after so many reads without an
+    /// insertion among them that every entry could have been used twice, only one of sixteen is noted.
     ///
     /// - Returns: Whether the reads noted are to be handed on.
     @inlinable
@@ -48,6 +48,6 @@ struct CacheStripe: ~Copyable {
   /// - Parameter capacity: How many entries it is likely to hold.
   @usableFromInline
   init(capacity: Int) {
-    state = Mutex(State(quietLimit: capacity / 4))
+    state = Mutex(State(quietLimit: 2 * capacity))
   }
 }
