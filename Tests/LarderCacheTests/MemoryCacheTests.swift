@@ -95,7 +95,7 @@ import Testing
           let value = cache.removeValue(forKey: key)
           #expect(value == nil || value == model[key], "LARDER_SEED=\(seed)")
           model[key] = nil
-        case 5 where step % 50 == 0:
+        case 5 where step % 250 == 0:
           cache.trim(to: costLimit / 2)
           #expect(cache.totalCost <= costLimit / 2, "LARDER_SEED=\(seed)")
         default:

@@ -22,15 +22,15 @@ struct CacheStripe: ~Copyable {
 
     /// Notes a read.
     ///
-    /// While nothing new comes, nothing has to go, and the order need not be exact: after so many reads that all
-    /// entries could have been read twice, only one read of eight is noted.
+    /// While nothing new comes, nothing has to go, and the order need not be exact: after so many reads without an
+    /// insertion among them that every entry could have been used twice, only one of sixteen is noted.
     ///
     /// - Returns: Whether the reads noted are to be handed on.
     @inlinable
     mutating func noteRead(of slot: Slot) -> Bool {
       hits += 1
       quietReads += 1
-      guard quietReads <= quietLimit || quietReads & 7 == 0 else { return false }
+      guard quietReads <= quietLimit || quietReads & 15 == 0 else { return false }
       reads.append(slot)
       return reads.isFull
     }

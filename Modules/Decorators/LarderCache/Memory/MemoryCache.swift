@@ -100,7 +100,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     let lifetimes = EntryLifetimes(expiry)
     // One more, for the entry that another one has to go for.
     let slotCount = entryLimit + 1
-    let stripeCount = max(1, min(4 * ProcessInfo.processInfo.activeProcessorCount, 64, entryLimit / 64))
+    let stripeCount = max(1, min(8 * ProcessInfo.processInfo.activeProcessorCount, 64, entryLimit / 64))
     self.entryLimit = entryLimit
     self.costLimit = costLimit
     self.expiry = expiry
