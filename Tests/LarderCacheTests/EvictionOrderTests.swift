@@ -48,13 +48,10 @@ import Testing
     S3FIFOOrder(entryLimit: entries, costLimit: nil, slotCount: entries + 1, hasCosts: false)
   }
 
-  private static let loop = (0..<60_000).map { (index: Int) -> UInt32 in UInt32(index % 450) }
+  private static let loop: [UInt32] = (0..<60_000 as Range<UInt32>).map { $0 % 450 }
 
   /// Each key three times, soon after each other.
-  private static let bursts = (0..<60_000).map { (index: Int) -> UInt32 in
-    let burst: Int = index / 300
-    return UInt32(burst * 100 + index % 100)
-  }
+  private static let bursts: [UInt32] = (0..<60_000 as Range<UInt32>).map { $0 / 300 * 100 + $0 % 100 }
 
   @Test func inALoopTheAdaptiveOrderKeepsAPartOfIt() {
     #expect(EvictionOrderTests.hits(of: EvictionOrderTests.loop, entries: 300, in: EvictionOrderTests.lru(300)) == 0)
