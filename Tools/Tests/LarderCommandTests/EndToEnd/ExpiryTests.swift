@@ -6,7 +6,9 @@ import Testing
 
 @testable import LarderCommand
 
-/// Entries that expire, by the tool. What has expired is put there by the library, so that no test waits for a deadline.
+/// Entries that expire, by the tool.
+///
+/// What has expired is put there by the library, so that no test waits for a deadline.
 @Suite struct ExpiryTests {
   private let folder: TemporaryFolder
 
