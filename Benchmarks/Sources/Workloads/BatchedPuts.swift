@@ -18,8 +18,8 @@ public enum BatchedPuts {
         Comparison.Yardstick(
           ascending("put of a new key, of 1,000 tasks into the bare LMDBStore", putsPerTask: 1) { $0 }, limit: 1 / 40),
         Comparison.Yardstick(rawAscending, limit: 2),
-      ]),
-    Comparison(random, beside: [Comparison.Yardstick(rawRandom, limit: 1 / 0.7)]),
+      ], roundCount: 11),
+    Comparison(random, beside: [Comparison.Yardstick(rawRandom, limit: 1 / 0.7)], roundCount: 11),
     Comparison(
       single("put of a single task through .batched()") { $0.batched() },
       beside: [Comparison.Yardstick(single("put of a single task into the bare LMDBStore") { $0 }, limit: 1.1)]),

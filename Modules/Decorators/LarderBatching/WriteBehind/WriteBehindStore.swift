@@ -13,7 +13,8 @@ import Synchronization
 /// ```
 ///
 /// **Reading.** What was accepted is seen at once, in every operation. A page is one consistent snapshot of what was
-/// accepted and what the base holds. Counting a range first writes what is pending in it.
+/// accepted and what the base holds. Counting a range first writes what is pending in it. Whoever reads the base, another
+/// process for one, sees a write once it has been flushed.
 ///
 /// **Writing.** Everything that waits is written together, in one batch, when it is ``maximumAge`` old, when it takes half
 /// of the room that the bounds give, or when somebody waits for it. What a caller wrote in one batch is written in one
