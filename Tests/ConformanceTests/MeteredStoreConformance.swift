@@ -4,7 +4,8 @@ import LarderTesting
 import Testing
 
 @Suite struct MeteredStoreConformance {
-  static let memory = ConformanceSuite(named: "MeteredStore of MemoryStore", lacking: MemoryStoreConformance.lacking) { _ in
+  static let memory = ConformanceSuite(named: "MeteredStore of MemoryStore", lacking: MemoryStoreConformance.lacking) {
+    _ in
     MemoryStore<SampleValue?>().metered(size: { _ in 1 })
   }
 

@@ -25,7 +25,11 @@ struct PendingView<Value: Sendable>: Sendable {
     var older: [(key: StoreKey, content: Content)] = []
     pending.forEach(in: range, order: order) { newer.append(($0, $1)) }
     inFlight.forEach(in: range, order: order) { older.append(($0, $1)) }
-    return PendingView.merge(newer, over: older, order: order, key: \.key, otherKey: \.key) { $0 } other: { $0 }
+    return PendingView.merge(newer, over: older, order: order, key: \.key, otherKey: \.key) {
+      $0
+    } other: {
+      $0
+    }
   }
 
   /// How many entries to read of the base so that those which were accepted as removed do not make a page short.
