@@ -115,7 +115,7 @@ import Testing
     try await store.setValue(SampleValue("a"), forKey: "k")
     try await store.flush()
     #expect(try memory.value(forKey: "k") != nil)
-    try memory.setValue(Expiring(SampleValue("b")), forKey: "k")
+    try await memory.setValue(Expiring(SampleValue("b")), forKey: "k")
     #expect(try await store.value(forKey: "k") == SampleValue("a"))
     try store.invalidate("k")
     #expect(try await store.value(forKey: "k") == SampleValue("b"))
