@@ -27,10 +27,10 @@ final class HeldRead: Sendable {
     }
   }
 
-  /// Stops the thread until `release()`, ten seconds at most.
+  /// Stops the thread until `release()`, ten minutes at most: a busy machine may let the one that releases wait.
   func hold() {
     noteHeld()
-    _ = released.wait(timeout: .now() + 10)
+    _ = released.wait(timeout: .now() + 600)
   }
 
   /// Waits until the thread has come to `hold()`.

@@ -23,6 +23,7 @@ import Testing
   @Test func aMapTakesAPartOfWhatIsFree() {
     #expect(InitialMapSize.reserve(for: 1 << 40) == 1 << 42)
     #expect(InitialMapSize.reserve(for: .max) == .max)
+    #expect(InitialMapSize.reserve(for: 1 << 21) == 8 << 30, "however small, a map leaves the program something")
   }
 
   @Test func aRefusedSizeBecomesMuchSmallerDownToAMebibyte() {

@@ -151,7 +151,7 @@ import Testing
 
   // MARK: Values that call the store
 
-  @Test(.timeLimit(.minutes(10))) func aValueMayCallTheStoreWhileItIsDestroyed() throws {
+  @Test(.timeLimit(.minutes(60))) func aValueMayCallTheStoreWhileItIsDestroyed() throws {
     let store = MemoryStore<Caller>()
     let calls = Counter()
     func batch(_ keys: StoreKey...) -> ChangeBatch<Caller> {

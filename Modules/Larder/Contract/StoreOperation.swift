@@ -40,6 +40,18 @@ public struct StoreOperation: RawRepresentable, Sendable, Hashable {
   public static let compact = StoreOperation(rawValue: "compact")
   /// ``StoreMaintenance/backup(to:compacting:)``.
   public static let backup = StoreOperation(rawValue: "backup")
+  /// ``ExpirableStore/touch(_:lifetime:)``.
+  public static let touch = StoreOperation(rawValue: "touch")
+  /// ``ExpirableStore/remainingTime(forKey:)``.
+  public static let remainingTime = StoreOperation(rawValue: "remainingTime")
+  /// ``ExpirableStore/purgeExpired(limit:)``.
+  public static let purgeExpired = StoreOperation(rawValue: "purgeExpired")
+  /// ``InvalidatableStore/invalidate(_:)``.
+  public static let invalidate = StoreOperation(rawValue: "invalidate")
+  /// ``InvalidatableStore/invalidateAll()``.
+  public static let invalidateAll = StoreOperation(rawValue: "invalidateAll")
+  /// ``FlushableStore/flush()``.
+  public static let flush = StoreOperation(rawValue: "flush")
   /// Reading the components of a key.
   public static let decodeKey = StoreOperation(rawValue: "decodeKey")
   /// Reading a page of a range.

@@ -36,6 +36,11 @@ package final class RunningOperations: Sendable {
     for continuation in waiting { continuation.resume() }
   }
 
+  /// Whether nothing may begin any more.
+  package var isClosing: Bool {
+    state.withLock { $0.isClosing }
+  }
+
   /// Lets nothing begin any more, and waits for what goes on.
   package func close() async {
     await withCheckedContinuation { continuation in

@@ -23,6 +23,9 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
 
   private let codec: any Codec<Value>
 
+  /// What ``information`` says without the maintenance, made once: each operation checks its arguments by it.
+  private let ownInformation: StoreInformation
+
   /// The reads whose values are still being decoded when the store below has done its part.
   private let reads = RunningOperations()
 
@@ -36,18 +39,19 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
     self.base = base
     self.prefix = prefix
     self.codec = codec
-  }
-
-  /// What the store below says of itself, and the name of the view: its own and the prefix.
-  public var information: StoreInformation {
     var information = base.information
+    information.maintenance = nil
     if !prefix.isEmpty {
       information.name += "/\(prefix.string ?? prefix.description)"
       information.maximumKeyLength = max(0, information.maximumKeyLength - prefix.count)
     }
-    if let maintenance = information.maintenance {
-      information.maintenance = TypedViewMaintenance(view: self, base: maintenance)
-    }
+    ownInformation = information
+  }
+
+  /// What the store below says of itself, and the name of the view: its own and the prefix.
+  public var information: StoreInformation {
+    var information = ownInformation
+    information.maintenance = base.information.maintenance.map { TypedViewMaintenance(view: self, base: $0) }
     return information
   }
 
@@ -64,7 +68,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
 
   /// Reads the values of several keys as they are at one moment; see ``DataStore/values(forKeys:)``.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
-    try information.check(keys, for: .values)
+    try ownInformation.check(keys, for: .values)
     return try await reading(for: .values) {
       let values = try await seen { try await base.values(forKeys: keys.map(storedKey)) }
       return try zip(keys, values).map { key, bytes in try bytes.map { try decode($0, forKey: key, during: .values) } }
@@ -96,7 +100,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
 
   /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
-    try information.check(changes)
+    try ownInformation.check(changes)
     let batch = ChangeBatch(
       try changes.changes.map { change -> Change<[UInt8]> in
         switch change {
@@ -113,8 +117,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
-    let information = information
-    try information.check(updateOf: keys)
+    try ownInformation.check(updateOf: keys)
     do {
       return try await seen {
         try await base.update(keys.map(storedKey)) { slots in
@@ -123,7 +126,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
               try bytes.map { try decode($0, forKey: key, during: .update) }
             }
             let result = try body(&values)
-            try information.check(slotCount: values.count, forUpdateOf: keys)
+            try ownInformation.check(slotCount: values.count, forUpdateOf: keys)
             slots = try zip(keys, values).map { key, value in
               try value.map { try encode($0, forKey: key, during: .update) }
             }
@@ -157,7 +160,9 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   }
 
   private func storedKey(_ key: StoreKey, for operation: StoreOperation) throws -> StoreKey {
-    if key.isEmpty || key.count + prefix.count > StoreKey.maximumLength { try information.check(key, for: operation) }
+    if key.isEmpty || key.count + prefix.count > StoreKey.maximumLength {
+      try ownInformation.check(key, for: operation)
+    }
     return storedKey(key)
   }
 
@@ -178,7 +183,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   private func reading<Result>(
     for operation: StoreOperation, _ body: () async throws -> Result
   ) async throws -> Result {
-    guard reads.begin() else { throw information.closedError(for: operation) }
+    guard reads.begin() else { throw ownInformation.closedError(for: operation) }
     defer { reads.end() }
     return try await body()
   }
@@ -190,7 +195,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
     } catch let error as StoreError {
       let key = error.key.map { $0.hasPrefix(prefix) ? ownKey($0) : $0 }
       throw StoreError(
-        error.code, during: error.operation, store: information.name, key: key, message: error.message,
+        error.code, during: error.operation, store: ownInformation.name, key: key, message: error.message,
         underlying: error.underlying, isRetryable: error.isRetryable, outcome: error.outcome)
     }
   }
@@ -203,7 +208,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
       try codec.encode(value, into: &bytes)
     } catch {
       throw StoreError(
-        .encodingFailed, during: operation, store: information.name, key: key,
+        .encodingFailed, during: operation, store: ownInformation.name, key: key,
         message: "the value could not be encoded", underlying: error)
     }
     return bytes
@@ -214,7 +219,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
       return try bytes.withUnsafeBytes { try codec.decode($0.bytes) }
     } catch {
       throw StoreError(
-        .corrupted, during: operation, store: information.name, key: key, message: "the value could not be decoded",
+        .corrupted, during: operation, store: ownInformation.name, key: key, message: "the value could not be decoded",
         underlying: error)
     }
   }

@@ -7,19 +7,13 @@ import Synchronization
 final class JSONFileContents: Sendable {
   private struct State {
     var entries = SortedMap<ArraySlice<UInt8>>()
-    var isClosing = false
     var isClosed = false
-    /// How many reads have taken what they need and are still decoding it.
-    var readerCount = 0
-    /// Those who wait until there are none.
-    var waiting: [CheckedContinuation<Void, Never>] = []
   }
 
-  private let state: Mutex<State>
+  private let state = Mutex(State())
 
-  init() {
-    state = Mutex(State())
-  }
+  /// The reads, until their values are decoded.
+  private let reads = RunningOperations()
 
   /// Shows other entries than before.
   func replace(_ entries: SortedMap<ArraySlice<UInt8>>) {
@@ -39,44 +33,20 @@ final class JSONFileContents: Sendable {
   }
 
   /// Whether closing has begun, so that everything else is refused.
-  var isClosing: Bool {
-    state.withLock { $0.isClosing }
-  }
+  var isClosing: Bool { reads.isClosing }
 
   /// Reads, and does something with what was read, for which closing waits; `nil` once closing has begun.
   func read<Texts: Sendable, Result>(
     _ body: (SortedMap<ArraySlice<UInt8>>) -> Texts, then use: (Texts) throws -> Result
   ) rethrows -> Result? {
-    let texts = state.withLock { state -> Texts? in
-      guard !state.isClosing else { return nil }
-      state.readerCount += 1
-      return body(state.entries)
-    }
-    guard let texts else { return nil }
-    defer { endReading() }
-    return try use(texts)
-  }
-
-  private func endReading() {
-    let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
-      state.readerCount -= 1
-      guard state.readerCount == 0 else { return [] }
-      defer { state.waiting = [] }
-      return state.waiting
-    }
-    for continuation in waiting { continuation.resume() }
+    guard reads.begin() else { return nil }
+    defer { reads.end() }
+    return try use(state.withLock { body($0.entries) })
   }
 
   /// Lets nobody read any more, and waits for those who are still decoding.
   func stopReading() async {
-    await withCheckedContinuation { continuation in
-      let isQuiet = state.withLock { state in
-        state.isClosing = true
-        if state.readerCount > 0 { state.waiting.append(continuation) }
-        return state.readerCount == 0
-      }
-      if isQuiet { continuation.resume() }
-    }
+    await reads.close()
   }
 
   /// The text of each of some values, as they are at one moment.
@@ -97,7 +67,6 @@ final class JSONFileContents: Sendable {
   /// Shows nothing any more.
   func close() {
     state.withLock { state in
-      state.isClosing = true
       state.isClosed = true
       state.entries = SortedMap()
     }

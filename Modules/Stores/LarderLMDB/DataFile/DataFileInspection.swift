@@ -1,13 +1,6 @@
 #if LMDB
 import Larder
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
+import LarderFiles
 
 /// Looks at a data file before LMDB does, which trusts what it maps.
 ///
@@ -21,15 +14,21 @@ enum DataFileInspection {
   ///   - store: The name of the environment, for errors.
   /// - Throws: ``StoreError``.
   static func check(_ path: String, store: String) throws {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else {
-      throw EnvironmentFiles.error(errno, "the data file cannot be opened", store: store)
+    do {
+      let file = try POSIXFileSystem().open(path, .read)
+      let checking = Result { try check(file, store: store) }
+      try file.close()
+      try checking.get()
+    } catch let error as FileError {
+      throw StoreError(error, during: .open, store: store, message: "the data file cannot be read")
     }
-    defer { close(descriptor) }
+  }
+
+  private static func check(_ file: any OpenFile, store: String) throws {
     // Another process may be writing: what looks wrong is looked at again while the file changes, a few times.
     var previous: DataFileHeader?
     for remaining in (0..<8).reversed() {
-      let beginning = try read(descriptor, offset: 0, count: DataFileHeader.maximumSize, store: store)
+      let beginning = try file.readAll(from: 0, upTo: Int64(DataFileHeader.maximumSize))
       if beginning.isEmpty { return }
       let header: DataFileHeader
       do {
@@ -37,10 +36,9 @@ enum DataFileInspection {
       } catch {
         throw StoreError(refusal: error, store: store)
       }
-      let size = lseek(descriptor, 0, SEEK_END)
-      guard size >= 0 else { throw EnvironmentFiles.error(errno, "the data file cannot be read", store: store) }
-      let pages = DataFilePages(header: header, fileSize: Int64(size)) {
-        try read(descriptor, offset: $0, count: $1, store: store)
+      let size = try file.attributes().size
+      let pages = DataFilePages(header: header, fileSize: size) { offset, count in
+        try file.readAll(from: offset, upTo: offset + Int64(count))
       }
       if pages.isComplete { return }
       guard let missing = try pages.firstMissingPage() else { return }
@@ -52,24 +50,6 @@ enum DataFileInspection {
       }
       previous = header
     }
-  }
-
-  private static func read(_ descriptor: Int32, offset: Int64, count: Int, store: String) throws -> [UInt8] {
-    var failure: Int32 = 0
-    let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-      while filled < count {
-        let result = pread(
-          descriptor, buffer.baseAddress.map { $0 + filled }, count - filled, off_t(offset) + off_t(filled))
-        if result < 0 && errno == EINTR { continue }
-        if result < 0 { failure = errno }
-        if result <= 0 { break }
-        filled += result
-      }
-    }
-    guard failure == 0 else {
-      throw EnvironmentFiles.error(failure, "the data file cannot be read", store: store)
-    }
-    return bytes
   }
 }
 

@@ -24,7 +24,7 @@ struct EnvironmentFiles: Equatable {
   let path: String
   let layout: Layout
   /// Which file the data file is; `nil` where it is not there yet.
-  let identity: FileIdentity?
+  let identity: FileAttributes.Identity?
   /// How many names the data file has.
   let linkCount: Int
   /// Whether something is in the data file.
@@ -110,16 +110,23 @@ struct EnvironmentFiles: Equatable {
   /// Makes the names of new files durable, which LMDB leaves to others.
   func synchronizeFolders(store: String) throws {
     for folder in [folder, FilePaths.split(folder).directory] {
-      try EnvironmentFiles.synchronizeFolder(folder, store: store)
+      try EnvironmentFiles.synchronizeFolder(folder, during: .open, store: store)
     }
   }
 
   /// Makes the names in a folder durable.
-  static func synchronizeFolder(_ path: String, store: String) throws {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw error(errno, "the folder cannot be opened", store: store) }
-    defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else { throw error(errno, "the folder cannot be synced", store: store) }
+  ///
+  /// - Parameters:
+  ///   - path: The folder.
+  ///   - operation: What was asked of the environment.
+  ///   - store: The name of the environment, for errors.
+  /// - Throws: ``StoreError``.
+  static func synchronizeFolder(_ path: String, during operation: StoreOperation, store: String) throws {
+    do {
+      try POSIXFileSystem().synchronizeDirectory(at: path)
+    } catch {
+      throw StoreError(error, during: operation, store: store, message: "the folder cannot be synced")
+    }
   }
 
   private enum Kind {
@@ -128,7 +135,7 @@ struct EnvironmentFiles: Equatable {
     case other
   }
 
-  private typealias Status = (kind: Kind, identity: FileIdentity, linkCount: Int, hasData: Bool)
+  private typealias Status = (kind: Kind, identity: FileAttributes.Identity, linkCount: Int, hasData: Bool)
 
   /// What stands at a path, itself and not what it leads to; `nil` where nothing does.
   private static func status(_ path: String, store: String) throws -> Status? {
@@ -144,7 +151,8 @@ struct EnvironmentFiles: Equatable {
       default: .other
       }
     return (
-      kind, FileIdentity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino)),
+      kind,
+      FileAttributes.Identity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino)),
       Int(status.st_nlink), status.st_size > 0
     )
   }

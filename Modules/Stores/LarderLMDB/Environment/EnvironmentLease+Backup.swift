@@ -42,14 +42,14 @@ extension EnvironmentLease {
       if isFolder {
         guard mkdir(temporary, 0o700) == 0 else { throw LMDBError(code: errno) }
         try writeCopy(to: FilePaths.join(temporary, "data.mdb"), compacting: compacting)
-        try EnvironmentFiles.synchronizeFolder(temporary, store: name)
+        try EnvironmentFiles.synchronizeFolder(temporary, during: .backup, store: name)
       } else {
         try writeCopy(to: temporary, compacting: compacting)
       }
       // The name was free; what came there meanwhile is replaced only where it is an empty folder.
       guard (isFolder ? rename(temporary, path) : link(temporary, path)) == 0 else { throw LMDBError(code: errno) }
       if !isFolder { guard unlink(temporary) == 0 else { throw LMDBError(code: errno) } }
-      try EnvironmentFiles.synchronizeFolder(folder, store: name)
+      try EnvironmentFiles.synchronizeFolder(folder, during: .backup, store: name)
     } catch {
       // What is left of the copy is of no use; why it failed matters more than whether it can be removed.
       if isFolder { unlink(FilePaths.join(temporary, "data.mdb")) }

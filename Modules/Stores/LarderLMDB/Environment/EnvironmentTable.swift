@@ -13,7 +13,7 @@ enum EnvironmentTable {
     var leaseCount: Int
   }
 
-  private static let entries = Mutex<[FileIdentity: Entry]>([:])
+  private static let entries = Mutex<[FileAttributes.Identity: Entry]>([:])
 
   /// Gives out an environment that is open already, or opens it; blocks.
   ///
@@ -38,7 +38,7 @@ enum EnvironmentTable {
   }
 
   /// Ends a lease, and closes the environment with the last one; blocks.
-  static func release(_ identity: FileIdentity) {
+  static func release(_ identity: FileAttributes.Identity) {
     entries.withLock { entries in
       guard var entry = entries[identity] else { return }
       entry.leaseCount -= 1

@@ -20,10 +20,13 @@ enum InitialMapSize {
     return max(min(preferred, minimum), halved)
   }
 
+  /// What the maps leave to the program however many there are, but for those of the minimum.
+  private static let programReserve = 1 << 33
+
   /// How much address space has to be free for a map of a size, so that it takes a part of it only.
   static func reserve(for size: Int) -> Int {
     let (reserve, overflow) = size.multipliedReportingOverflow(by: 4)
-    return overflow ? size : reserve
+    return overflow ? size : max(reserve, programReserve)
   }
 
   /// The size to try when the system refuses one, or `nil` where there is none smaller.

@@ -24,7 +24,7 @@ final class SharedEnvironment: Sendable {
 
   let name: String
   let files: EnvironmentFiles
-  let identity: FileIdentity
+  let identity: FileAttributes.Identity
   let durability: Durability
   let pointer: LMDBEnvironmentPointer
   let readers: ReaderPool
