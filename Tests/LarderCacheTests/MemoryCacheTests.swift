@@ -318,7 +318,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(1))) func valuesAreReleasedOutsideAllLocks() {
+  @Test(.timeLimit(.minutes(5))) func valuesAreReleasedOutsideAllLocks() {
     let cache = MemoryCache<Int, Tenant>(entryLimit: 4, policy: .lru)
     for number in 0..<10 { cache.setValue(Tenant(cache), forKey: number) }
     for number in 0..<10 { cache.setValue(Tenant(cache), forKey: number) }
@@ -332,7 +332,7 @@ import Testing
     #expect(statistics.hits + statistics.misses == 21)
   }
 
-  @Test(.timeLimit(.minutes(1))) func theListenerMayUseTheCache() {
+  @Test(.timeLimit(.minutes(5))) func theListenerMayUseTheCache() {
     let holder = Mutex<MemoryCache<Int, Int>?>(nil)
     let cache = MemoryCache<Int, Int>(
       entryLimit: 4,
