@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct CachedStoreTests {
+@Suite(.timeLimit(.minutes(60))) struct CachedStoreTests {
   let memory = MemoryStore<Int>()
   let base: FaultyStore<MemoryStore<Int>>
   let clock = ManualClock()

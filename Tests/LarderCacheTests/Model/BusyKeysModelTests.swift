@@ -7,7 +7,9 @@ import Testing
 /// The rule of `BusyKeys` under every schedule of short histories, and that none of its guards can be left out.
 @Suite struct BusyKeysModelTests {
   /// How many callers there are in the histories, of all kinds: as many as the environment variable `LARDER_STEPS`
-  /// says. Unless that is set there are two, and three of the kinds that meet most; all groups of three take minutes.
+  /// says.
+  ///
+  /// Unless that is set there are two, and three of the kinds that meet most; all groups of three take minutes.
   private static let callerCount = ProcessInfo.processInfo.environment["LARDER_STEPS"].flatMap { Int($0) }
 
   /// Every group of some operations, in whatever order: which comes first is up to the schedule.

@@ -62,8 +62,9 @@ struct BusyKeys<Load> {
     var writes = 0
     /// How many fills have not ended.
     var fills = 0
-    /// Tells whether anything happened to the key meanwhile. It changes with every write that begins, and with whatever
-    /// else makes fills that have begun worthless.
+    /// Tells whether anything happened to the key meanwhile.
+    ///
+    /// It changes with every write that begins, and with whatever else makes fills that have begun worthless.
     var epoch: UInt64
     /// The load that a reader may join: one of the current epoch.
     var load: Load?

@@ -11,7 +11,9 @@ public struct CachedStoreOptions<Value: Sendable>: Sendable {
   /// Tells what a copy costs, in a unit of your choice, such as bytes; less than nothing counts as nothing.
   public typealias Cost = @Sendable (_ key: StoreKey, _ value: Value) -> Int
 
-  /// The most copies that there may be; 10,000 unless set. With none or less nothing is kept.
+  /// The most copies that there may be; 10,000 unless set.
+  ///
+  /// With none or less nothing is kept.
   public var entryLimit: Int
 
   /// The most that all copies together may cost; `nil`, the default, where only their number is limited.

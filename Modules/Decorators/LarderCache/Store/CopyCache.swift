@@ -1,8 +1,9 @@
 public import Larder
 import Synchronization
 
-/// The memory of a ``CachedStore``: copies by key, and what goes on with the keys. It knows neither the base nor the
-/// type of the values.
+/// The memory of a ``CachedStore``: copies by key, and what goes on with the keys.
+///
+/// It knows neither the base nor the type of the values.
 ///
 /// A hit takes no lock but those inside the cache of the copies. A copy is there only while its key is not busy: a
 /// write makes the key busy, then removes the copy, and only then calls the base; and while the key is busy no copy is

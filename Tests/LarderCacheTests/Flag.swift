@@ -1,0 +1,12 @@
+import Synchronization
+
+/// Something that is told once, from one thread to others.
+final class Flag: Sendable {
+  private let state = Atomic(false)
+
+  var isSet: Bool { state.load(ordering: .acquiring) }
+
+  func set() {
+    state.store(true, ordering: .releasing)
+  }
+}
