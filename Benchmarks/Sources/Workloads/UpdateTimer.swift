@@ -6,14 +6,14 @@ final class UpdateTimer<Base: DataStore>: DataStore {
   typealias Value = Base.Value
 
   let base: Base
-  private let longestSoFar = Mutex(Duration.zero)
+  private let noted = Mutex<[Duration]>([])
 
   init(_ base: Base) {
     self.base = base
   }
 
-  /// The longest that one took.
-  var longest: Duration { longestSoFar.withLock { $0 } }
+  /// How long each of them took, the shortest first.
+  var durations: [Duration] { noted.withLock { $0.sorted() } }
 
   var information: StoreInformation { base.information }
 
@@ -47,7 +47,7 @@ final class UpdateTimer<Base: DataStore>: DataStore {
     let start = ContinuousClock.now
     let result = try await base.update(keys, body)
     let duration = ContinuousClock.now - start
-    longestSoFar.withLock { $0 = max($0, duration) }
+    noted.withLock { $0.append(duration) }
     return result
   }
 
