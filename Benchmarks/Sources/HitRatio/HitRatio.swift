@@ -52,7 +52,7 @@ struct HitRatio: ParsableCommand {
 
   func run() throws {
     let policies = policies
-    var table = HitRatioTable(policies: policies)
+    let table = HitRatioTable(policies: policies)
     var failures = 0
     for source in try sources {
       for entries in entries {

@@ -18,15 +18,16 @@ struct WindowClimber: ~Copyable {
   /// The index of the size to begin with: the one that loops and scans harm least.
   static var initialBest: Int { 0 }
 
-  /// The most entries of a small cache.
-  private static var highestTrialCapacity: Int { 256 }
+  /// The most entries of a small cache: a loop that just fits into it, and does not into the real one, misleads; with
+  /// as many entries as the real cache there is no such chance.
+  private static var highestTrialCapacity: Int { 512 }
 
   /// How often sizes are compared, and how long a use counts, in uses for each entry of a small cache.
   private static var period: Double { 0.25 }
   private static var memory: Double { 10 }
 
   /// By how much a size has to be better: by so many standard deviations, and by such a part of all uses.
-  private static var deviations: Double { 2 }
+  private static var deviations: Double { 3 }
   private static var margin: Double { 0.01 }
 
   /// The index of the best size.
