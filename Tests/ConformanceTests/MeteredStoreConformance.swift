@@ -6,7 +6,7 @@ import Testing
 @Suite struct MeteredStoreConformance {
   static let memory = ConformanceSuite(named: "MeteredStore of MemoryStore", lacking: MemoryStoreConformance.lacking) {
     _ in
-    MemoryStore<SampleValue?>().metered(size: { _ in 1 })
+    MemoryStore<SampleValue?>().metered(size: { _ in 1 }, logger: nil)
   }
 
   @Test(arguments: memory.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {

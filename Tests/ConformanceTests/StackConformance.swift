@@ -19,7 +19,8 @@ import Testing
     _ base: Base
   ) -> some DataStore<SampleValue?> & ExpirableStore & InvalidatableStore
   where Base.Value == Expiring<SampleValue?> {
-    base.metered(as: "backend").batched().cached().expiring(Self.lifetime).metered(as: "store")
+    base.metered(as: "backend", logger: nil).batched().cached().expiring(Self.lifetime).metered(
+      as: "store", logger: nil)
   }
 
   static let expiringCachedJSON = ConformanceSuite(
@@ -76,7 +77,7 @@ import Testing
     let trial = DiskTrial("a full stack over JSONFileStore") { disk in
       try await JSONFileStore(
         path: "/store.json", codec: .json(Int.self).expiring(), durability: .synced, fileSystem: disk
-      ).metered(as: "backend").batched().cached().expiring(Self.lifetime).metered(as: "store")
+      ).metered(as: "backend", logger: nil).batched().cached().expiring(Self.lifetime).metered(as: "store", logger: nil)
     }
     print("\(SeededGenerator.seedVariable)=\(SeededGenerator.seedOfProcess) (a full stack)")
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "a full stack")
@@ -110,8 +111,8 @@ import Testing
 
   @Test func theAbilitiesOfEveryLayerAreReachedFromOutside() async throws {
     let memory = MemoryStore<Expiring<SampleValue?>>()
-    let store = memory.writeBehind().metered(as: "backend").batched().cached().expiring(Self.lifetime)
-      .metered(as: "store")
+    let store = memory.writeBehind().metered(as: "backend", logger: nil).batched().cached().expiring(Self.lifetime)
+      .metered(as: "store", logger: nil)
     try await store.setValue(SampleValue("a"), forKey: "k")
     try await store.flush()
     #expect(try memory.value(forKey: "k") != nil)

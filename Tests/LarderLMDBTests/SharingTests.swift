@@ -212,7 +212,7 @@ import Testing
     #expect(stat(folder.path("environment/data.mdb"), &status) == 0)
     // Whatever descriptors of this process lead to the data file.
     var count = 0
-    for descriptor: Int32 in 0..<1024 {
+    for descriptor in 0..<min(getdtablesize(), 1 << 20) {
       var other = stat()
       guard fstat(descriptor, &other) == 0, other.st_ino == status.st_ino, other.st_dev == status.st_dev else {
         continue

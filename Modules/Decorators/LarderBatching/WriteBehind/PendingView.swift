@@ -25,11 +25,7 @@ struct PendingView<Value: Sendable>: Sendable {
     var older: [(key: StoreKey, content: Content)] = []
     pending.forEach(in: range, order: order) { newer.append(($0, $1)) }
     inFlight.forEach(in: range, order: order) { older.append(($0, $1)) }
-    return PendingView.merge(newer, over: older, order: order, key: \.key, otherKey: \.key) {
-      $0
-    } other: {
-      $0
-    }
+    return PendingView.merge(newer, over: older, order: order, key: \.key, otherKey: \.key, one: \.self, other: \.self)
   }
 
   /// How many entries to read of the base so that those which were accepted as removed do not make a page short.
@@ -42,12 +38,11 @@ struct PendingView<Value: Sendable>: Sendable {
   static func entries(
     _ base: [StoreEntry<Value>], under contents: [(key: StoreKey, content: Content)], limit: Int, order: ScanOrder
   ) -> [StoreEntry<Value>] {
-    let merged = merge(contents, over: base, order: order, key: \.key, otherKey: \.key) {
-      entry -> StoreEntry<Value>? in
-      if case .set(let value) = entry.content { StoreEntry(key: entry.key, value: value) } else { nil }
-    } other: {
-      $0
+    func entry(_ item: (key: StoreKey, content: Content)) -> StoreEntry<Value>? {
+      if case .set(let value) = item.content { StoreEntry(key: item.key, value: value) } else { nil }
     }
+    let merged = merge(
+      contents, over: base, order: order, key: \.key, otherKey: \.key, one: entry, other: { $0 })
     return Array(merged.lazy.compactMap { $0 }.prefix(limit))
   }
 
@@ -55,11 +50,10 @@ struct PendingView<Value: Sendable>: Sendable {
   static func keys(
     _ base: [StoreKey], under contents: [(key: StoreKey, content: Content)], limit: Int, order: ScanOrder
   ) -> [StoreKey] {
-    let merged = merge(contents, over: base, order: order, key: \.key, otherKey: \.self) { entry -> StoreKey? in
-      if case .set = entry.content { entry.key } else { nil }
-    } other: {
-      $0
+    func key(_ item: (key: StoreKey, content: Content)) -> StoreKey? {
+      if case .set = item.content { item.key } else { nil }
     }
+    let merged = merge(contents, over: base, order: order, key: \.key, otherKey: \.self, one: key, other: { $0 })
     return Array(merged.lazy.compactMap { $0 }.prefix(limit))
   }
 

@@ -52,7 +52,8 @@ import Testing
     #expect(
       [50, 99, 100].map(result.time(ofPercent:)) == [.milliseconds(100), .milliseconds(198), .milliseconds(200)])
     #expect(result.perSecond == 50)
-    #expect(BenchResult(what: "x", times: [], elapsed: .zero).time(ofPercent: 99) == .zero)
+    let none = BenchResult(what: "x", times: [], elapsed: .zero)
+    #expect(none.time(ofPercent: 99) == .zero && none.perSecond == 0)
     let texts = [Duration.seconds(12), .milliseconds(1), .microseconds(1500), .nanoseconds(870), .zero]
     #expect(texts.map(BenchReport.text) == ["12 s", "1 ms", "1.5 ms", "870 ns", "0 ns"])
   }
