@@ -182,6 +182,8 @@ extension CaseList {
     ) { trial in
       let store = try await trial.open(withKeys: ["a"])
       guard store.information.sharing == .exclusive else { return }
+      // One that only accepts writes would go on changing its files while they are looked at.
+      if store.information.acknowledgement == .accepted { try await store.synchronize() }
       for kind in ConformanceLocation.LinkKind.allCases {
         for other in try trial.locationsWithOneLink(kind) {
           do {
