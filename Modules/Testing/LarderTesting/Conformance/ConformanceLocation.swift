@@ -52,11 +52,17 @@ public final class ConformanceLocation: Sendable {
   /// - Returns: How many files and folders there were.
   /// - Throws: What the file system throws.
   func takeFiles(of other: ConformanceLocation) throws -> Int {
-    let names = try FileManager.default.contentsOfDirectory(atPath: other.folder)
-    for name in names {
-      try FileManager.default.copyItem(atPath: other.path(name), toPath: path(name))
+    var count = 0
+    for name in try FileManager.default.contentsOfDirectory(atPath: other.folder) {
+      do {
+        try FileManager.default.copyItem(atPath: other.path(name), toPath: path(name))
+        count += 1
+      } catch where !FileManager.default.fileExists(atPath: other.path(name)) {
+        // A temporary file of a store that is open, which has had its time since it was listed.
+        continue
+      }
     }
-    return names.count
+    return count
   }
 
   /// How a file gets another name.
