@@ -57,9 +57,9 @@ public final class ConformanceLocation: Sendable {
       do {
         try FileManager.default.copyItem(atPath: other.path(name), toPath: path(name))
         count += 1
-      } catch where !FileManager.default.fileExists(atPath: other.path(name)) {
-        // A temporary file of a store that is open, which has had its time since it was listed.
-        continue
+      } catch {
+        // What is gone since it was listed was a temporary file of a store that is open.
+        if FileManager.default.fileExists(atPath: other.path(name)) { throw error }
       }
     }
     return count
