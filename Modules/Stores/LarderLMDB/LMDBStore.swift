@@ -200,8 +200,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     return try await lease.environment.writer.write(for: lease, during: .update) { transaction in
       let database = try changeableDatabase(in: transaction, during: .update)
       var slots = try keys.map { key in
-        try key.withUnsafeBytes { try database.value(forKey: $0) }
-          .map { try coder.value(of: $0, forKey: key, during: .update) }
+        try database.value(forKey: key).map { try coder.value(of: $0, forKey: key, during: .update) }
       }
       let result = try ErrorOfBody.wrapping { try body(&slots) }
       try information.check(slotCount: slots.count, forUpdateOf: keys)
@@ -257,7 +256,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   /// - Throws: ``StoreError`` with `conflict` where another program has removed it: LMDB would follow the pages that it had.
   func changeableDatabase(in transaction: OpaquePointer, during operation: StoreOperation) throws -> RawDatabase {
     let main = RawDatabase(transaction: transaction, identifier: StoreCatalog.mainDatabase)
-    guard try databaseName.withUnsafeBytes({ try main.value(forKey: $0) }) != nil else {
+    guard try main.value(forKey: databaseName) != nil else {
       throw StoreError(
         .conflict, during: operation, store: information.name,
         message: "another program has removed the named database")
@@ -267,11 +266,8 @@ public final class LMDBStore<Value: Sendable>: DataStore {
 
   @inline(__always)
   func value(forKey key: StoreKey, in transaction: OpaquePointer, during operation: StoreOperation) throws -> Value? {
-    let database = database(in: transaction)
-    return try key.withUnsafeBytes { bytes in
-      guard let value = try database.value(forKey: bytes) else { return nil }
-      return try coder.value(of: value, forKey: key, during: operation)
-    }
+    guard let bytes = try database(in: transaction).value(forKey: key) else { return nil }
+    return try coder.value(of: bytes, forKey: key, during: operation)
   }
 
   // For bytes, decoding costs so little that to look up the generic types of each entry would double it.

@@ -35,15 +35,17 @@ struct ContainerCache: ~Copyable {
   }
 
   /// The object of a container for a level that nobody uses any more, and its number.
+  ///
+  /// The object is not retained: what it is made into is, once.
   @inline(__always)
-  func object(keyedBy key: Any.Type, at index: Int) -> (object: AnyObject, id: Int)? {
+  func object(keyedBy key: Any.Type, at index: Int) -> (object: Unmanaged<AnyObject>, id: Int)? {
     let key = ObjectIdentifier(key)
     let entry = entry(key, index)
     // Not by a copy of the entry, which would hold the object too.
     guard entry.pointee.type == key, entry.pointee.index == index, isKnownUniquelyReferenced(&entry.pointee.object),
       let object = entry.pointee.object
     else { return nil }
-    return (object, entry.pointee.id)
+    return (Unmanaged.passUnretained(object), entry.pointee.id)
   }
 
   /// Keeps a container, if it is laid out as is thought.

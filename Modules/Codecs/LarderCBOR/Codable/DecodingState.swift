@@ -44,6 +44,7 @@ struct DecodingState: BitwiseCopyable {
   }
 
   /// Reads the next item.
+  @inline(__always)
   static func decode<Value: Decodable>(_ type: Value.Type, with reader: inout CBORReader) throws -> Value {
     let state = take()
     defer { state.finish() }

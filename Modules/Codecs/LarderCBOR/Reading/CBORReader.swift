@@ -47,6 +47,7 @@ public struct CBORReader: ~Copyable {
 
   /// Reads one value of all the given bytes.
   @inlinable
+  @inline(__always)
   static func read<Value>(_ bytes: RawSpan, _ body: (inout CBORReader) throws -> Value) throws -> Value {
     try bytes.withUnsafeBytes { bytes in
       var reader = CBORReader(bytes)

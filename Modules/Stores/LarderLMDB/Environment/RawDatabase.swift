@@ -32,6 +32,13 @@ struct RawDatabase {
     return UnsafeRawBufferPointer(data)
   }
 
+  /// The bytes of a value, or `nil` where the key is missing.
+  ///
+  /// Apart from the decoding, which is generic: closures that return a generic type are called through tables.
+  func value(forKey key: StoreKey) throws(LMDBError) -> UnsafeRawBufferPointer? {
+    try key.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) throws(LMDBError) in try value(forKey: bytes) }
+  }
+
   /// The number of all entries.
   func entryCount() throws(LMDBError) -> Int {
     Int(try statistics().ms_entries)

@@ -35,9 +35,8 @@ struct StoreCatalog {
   func find(_ name: String, in transaction: OpaquePointer) throws -> (identifier: MDB_dbi, record: Record?)? {
     guard let identifier = try open(name, in: transaction) else { return nil }
     guard let catalog = try open(StoreCatalog.name, in: transaction) else { return (identifier, nil) }
-    let record = try StoreKey(name).withUnsafeBytes { key in
-      try RawDatabase(transaction: transaction, identifier: catalog).value(forKey: key).map { try decode($0) }
-    }
+    let record = try RawDatabase(transaction: transaction, identifier: catalog).value(forKey: StoreKey(name))
+      .map { try decode($0) }
     return (identifier, record)
   }
 

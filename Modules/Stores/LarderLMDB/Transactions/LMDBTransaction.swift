@@ -104,7 +104,7 @@ public struct LMDBTransaction: ~Copyable {
     try check(store, for: .value)
     try store.check(key, for: .value)
     return try naming(store, .value) {
-      try key.withUnsafeBytes { try store.database(in: pointer).value(forKey: $0) }
+      try store.database(in: pointer).value(forKey: key)
     }
   }
 
