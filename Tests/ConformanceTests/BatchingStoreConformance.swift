@@ -3,9 +3,10 @@ import LarderBatching
 import LarderJSON
 import LarderLMDB
 import LarderTesting
+import TestSupport
 import Testing
 
-@Suite struct BatchingStoreConformance {
+@Suite(.limitedParallelism) struct BatchingStoreConformance {
   static let memory = ConformanceSuite(
     named: "BatchingStore over MemoryStore", lacking: MemoryStoreConformance.lacking
   ) { _ in

@@ -3,9 +3,10 @@ import LarderCache
 import LarderJSON
 import LarderLMDB
 import LarderTesting
+import TestSupport
 import Testing
 
-@Suite struct CachedStoreConformance {
+@Suite(.limitedParallelism) struct CachedStoreConformance {
   typealias Options = CachedStoreOptions<SampleValue?>
 
   static let lacking: StoreAbilities = [.persistence, .encoding]

@@ -2,9 +2,10 @@ import Larder
 import LarderJSON
 import LarderLMDB
 import LarderTesting
+import TestSupport
 import Testing
 
-@Suite struct ChecksummedCodecConformance {
+@Suite(.limitedParallelism) struct ChecksummedCodecConformance {
   static let lmdb = ConformanceSuite(named: "LMDBStore with checksums") { location in
     try await LMDBStore<SampleValue?>(
       path: location.path("environment"), codec: .json(SampleValue?.self).checksummed(), durability: .buffered)

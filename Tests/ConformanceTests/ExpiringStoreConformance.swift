@@ -6,9 +6,10 @@ import LarderJSON
 import LarderLMDB
 import LarderTesting
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct ExpiringStoreConformance {
+@Suite(.limitedParallelism) struct ExpiringStoreConformance {
   private static let inMemory: StoreAbilities = [.persistence, .encoding]
 
   static let memory = ConformanceSuite(named: "ExpiringStore over MemoryStore", lacking: inMemory) { _ in

@@ -1,9 +1,10 @@
 import Larder
 import LarderJSON
 import LarderTesting
+import TestSupport
 import Testing
 
-@Suite struct JSONFileStoreConformance {
+@Suite(.limitedParallelism) struct JSONFileStoreConformance {
   static let synced = ConformanceSuite(named: "JSONFileStore, synced") { location in
     try await JSONFileStore<SampleValue?>(path: location.path("store.json"))
   }

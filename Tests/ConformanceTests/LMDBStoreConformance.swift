@@ -2,9 +2,10 @@ import Foundation
 import Larder
 import LarderLMDB
 import LarderTesting
+import TestSupport
 import Testing
 
-@Suite struct LMDBStoreConformance {
+@Suite(.limitedParallelism) struct LMDBStoreConformance {
   static let synced = ConformanceSuite(named: "LMDBStore, synced") { location in
     try await LMDBStore<SampleValue?>(path: location.path("environment"))
   }

@@ -1,8 +1,9 @@
 import Larder
 import LarderTesting
+import TestSupport
 import Testing
 
-@Suite struct MemoryStoreConformance {
+@Suite(.limitedParallelism) struct MemoryStoreConformance {
   static let lacking: StoreAbilities = [.persistence, .encoding]
 
   static let bare = ConformanceSuite(named: "MemoryStore", lacking: lacking) { _ in

@@ -1,9 +1,10 @@
 import Larder
 import LarderMetrics
 import LarderTesting
+import TestSupport
 import Testing
 
-@Suite struct MeteredStoreConformance {
+@Suite(.limitedParallelism) struct MeteredStoreConformance {
   static let memory = ConformanceSuite(named: "MeteredStore of MemoryStore", lacking: MemoryStoreConformance.lacking) {
     _ in
     MemoryStore<SampleValue?>().metered(size: { _ in 1 }, logger: nil)

@@ -11,7 +11,7 @@ import TestSupport
 import Testing
 
 /// Whole stacks of decorators, in the order in which the guides recommend them.
-@Suite struct StackConformance {
+@Suite(.limitedParallelism) struct StackConformance {
   private static let lifetime = Expiration.after(.seconds(86_400))
 
   /// Everything there is, from the outside in: metrics, expiry, cache, batching, metrics, and the store.

@@ -3,9 +3,10 @@ import LarderCBOR
 import LarderJSON
 import LarderLMDB
 import LarderTesting
+import TestSupport
 import Testing
 
-@Suite struct TypedViewConformance {
+@Suite(.limitedParallelism) struct TypedViewConformance {
   /// Two types side by side in one LMDB store, and bytes of nobody's around them.
   static let besideAnother = ConformanceSuite(
     named: "TypedView of LMDBStore, beside another", maximumKeyLength: 511 - 2

@@ -1,10 +1,11 @@
 import Foundation
 import Larder
 import LarderTesting
+import TestSupport
 import Testing
 
 /// The store of the guide `Docs/WritingAStore.md`: it keeps every promise, and stands in the guide as it stands here.
-@Suite struct WholeFileStoreTests {
+@Suite(.limitedParallelism) struct WholeFileStoreTests {
   static let suite = ConformanceSuite(named: "WholeFileStore") { location in
     try await WholeFileStore<SampleValue?>(path: location.path("store.json"), codec: .json())
   }

@@ -3,9 +3,10 @@ import LarderBatching
 import LarderJSON
 import LarderLMDB
 import LarderTesting
+import TestSupport
 import Testing
 
-@Suite struct WriteBehindStoreConformance {
+@Suite(.limitedParallelism) struct WriteBehindStoreConformance {
   static let lacking: StoreAbilities = [.acknowledgedPersistence, .immediateRefusal]
 
   static let memory = ConformanceSuite(

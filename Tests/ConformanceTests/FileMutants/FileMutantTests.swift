@@ -3,10 +3,11 @@ import Larder
 import LarderFiles
 import LarderJSON
 import LarderTesting
+import TestSupport
 import Testing
 
 /// Whatever is wrong below a store, a trial or a case finds it: otherwise they would prove nothing where all is right.
-@Suite struct FileMutantTests {
+@Suite(.limitedParallelism) struct FileMutantTests {
   /// Looks for a broken promise as the tests of stores do, only that faults and cuts take turns.
   private static func failure<Store: DataStore<Int>>(
     over fault: FileFault, open: @escaping @Sendable (any FileSystem) async throws -> Store

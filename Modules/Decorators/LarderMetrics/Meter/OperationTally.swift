@@ -4,13 +4,17 @@ internal import Larder
 
 /// What was counted of one kind of operation: plain state, which an ``OperationMeter`` keeps under a lock.
 struct OperationTally {
-  // It grows with the longest time, so that an operation that nobody asks for costs next to nothing.
-  private var durations = Histogram<UInt64>(numberOfSignificantValueDigits: .three)
+  // Made with the first operation, so that one that nobody asks for costs nothing, and with room for usual times, because
+  // to grow takes long.
+  private var durations: Histogram<UInt64>?
   // What the histogram keeps is rounded to its digits; sums and the longest need not be.
   private var sum: UInt64 = 0
   private var longest: UInt64 = 0
   private var errors: [String: Int] = [:]
   private var byteCount = 0
+
+  /// The longest time that there is room for from the beginning, in nanoseconds: about eight milliseconds.
+  private static let longestUsual: UInt64 = 1 << 23
 
   /// The longest time that is told apart from a longer one, in nanoseconds: about three days.
   private static let longestTracked: UInt64 = 1 << 48
@@ -22,7 +26,12 @@ struct OperationTally {
   ///   - error: The code of its error, or `nil` where it went well.
   ///   - bytes: The bytes of the values that it read or wrote.
   mutating func record(nanoseconds: UInt64, error: String?, bytes: Int) {
-    durations.record(min(nanoseconds, OperationTally.longestTracked))
+    if durations == nil {
+      durations = Histogram(
+        highestTrackableValue: OperationTally.longestUsual, numberOfSignificantValueDigits: .three)
+      durations?.autoResize = true
+    }
+    durations?.record(min(nanoseconds, OperationTally.longestTracked))
     (sum, longest) = (sum &+ nanoseconds, max(longest, nanoseconds))
     byteCount &+= bytes
     if let error { errors[error, default: 0] += 1 }
@@ -30,10 +39,10 @@ struct OperationTally {
 
   /// What was counted so far.
   func report(named name: String, inFlight: Int, countsBytes: Bool) -> OperationReport {
-    let count = Int(clamping: durations.totalCount)
+    let count = Int(clamping: durations?.totalCount ?? 0)
     func percentile(_ percent: Double) -> Duration {
       // A rounded value must not be more than the exact one that is reported beside it.
-      .nanoseconds(min(durations.valueAtPercentile(percent), longest))
+      .nanoseconds(min(durations?.valueAtPercentile(percent) ?? 0, longest))
     }
     return OperationReport(
       name: name, count: count, errors: errors, inFlight: inFlight,

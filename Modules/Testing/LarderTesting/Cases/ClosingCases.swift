@@ -1,3 +1,4 @@
+import Dispatch
 import Larder
 import Synchronization
 
@@ -42,13 +43,14 @@ extension CaseList {
       checks: .lifecycle
     ) { trial in
       let store = try await trial.open(withKeys: MeetingCall<Store>.keys)
-      let (closing, threads, begun) = (Closing(of: store), SeparateThreads(), Tally())
+      let (closing, threads, begun) = (Closing(of: store), SeparateThreads(), DispatchGroup())
       let calls = MeetingCall<Store>.all
       let tasks = Mutex<[Task<Bool, any Error>]>([])
       @Sendable func start(_ calls: [MeetingCall<Store>]) {
         for call in calls {
+          begun.enter()
           let task = Task(executorPreference: threads) {
-            begun.add()
+            begun.leave()
             return try await call.completes(on: store)
           }
           tasks.withLock { $0.append(task) }
@@ -59,8 +61,7 @@ extension CaseList {
         start(calls.enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element))
         closing.begin()
         start(calls.enumerated().filter { !$0.offset.isMultiple(of: 2) }.map(\.element))
-        let patience = ContinuousClock.now + .seconds(2)
-        while begun.count < calls.count && ContinuousClock.now < patience {}
+        _ = begun.wait(timeout: .now() + .seconds(2))
         slot = SampleValue("updated")
       }
       try expect("whether closing came back while an update was running", closing.cameBackEarly, equals: false)

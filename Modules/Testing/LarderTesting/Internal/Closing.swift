@@ -27,13 +27,11 @@ final class Closing<Store: DataStore>: Sendable {
       hasReturned.raise()
     }
     self.task.withLock { $0 = task }
-    let patience = ContinuousClock.now + .seconds(2)
-    while !isCalled.isRaised && ContinuousClock.now < patience {}
+    _ = isCalled.isRaised(within: .seconds(2))
     // A store with files may synchronize them first, and come back too early only then.
-    let end =
-      ContinuousClock.now + (store.information.acknowledgement == .volatile ? .milliseconds(5) : .milliseconds(30))
-    while !hasReturned.isRaised && ContinuousClock.now < end {}
-    if hasReturned.isRaised { early.raise() }
+    if hasReturned.isRaised(within: .milliseconds(store.information.acknowledgement == .volatile ? 5 : 30)) {
+      early.raise()
+    }
   }
 
   /// Waits until `close` has returned.

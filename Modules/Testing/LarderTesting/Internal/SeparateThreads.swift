@@ -1,13 +1,11 @@
-import Dispatch
+import Foundation
 
 /// Runs tasks on threads of their own, outside the pool that Swift's tasks share, so that they start even while
-/// something blocks that pool.
+/// something blocks that pool, or other threads of theirs: a queue has only so many.
 final class SeparateThreads: TaskExecutor {
-  private let queue = DispatchQueue(label: "larder.testing.separate", attributes: .concurrent)
-
   func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
-    queue.async {
+    Thread.detachNewThread {
       job.runSynchronously(on: self.asUnownedTaskExecutor())
     }
   }
