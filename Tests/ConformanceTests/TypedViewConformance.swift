@@ -12,7 +12,7 @@ import Testing
     named: "TypedView of LMDBStore, beside another", maximumKeyLength: 511 - 2
   ) { location in
     let bytes = try await LMDBStore(path: location.path("environment"), codec: .raw)
-    try await bytes.apply([.set("m", [1]), .set("m.", [2]), .set("m0", [3])])
+    try await bytes.apply([.set("m", [1]), .set("m.", [2]), .set("m/", [3]), .set("m0", [4])])
     let numbers = bytes.typed(Int.self, prefix: "n/")
     try await numbers.setValue(7, forKey: "a")
     return bytes.typed(SampleValue?.self, prefix: "m/")

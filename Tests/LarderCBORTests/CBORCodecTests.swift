@@ -146,8 +146,14 @@ import Testing
     #expect(try date("d9d9f7d903e9a2200001" + "00") == 0)
     // "2013-03-21T20:04:00.5+01:00"
     #expect(try date("c0781b323031332d30332d32315432303a30343a30302e352b30313a3030") == 1_363_892_640.5)
-    for hex in ["1a514b67b0", "fb41d452d9ec200000", "6161", "c06161", "c16161", "d903e9a0", "d903e9a12001", "d903e901"]
-    {
+    // "2000-02-29T00:00:00Z", and the same of 2100, which has no such day
+    #expect(try date("c074323030302d30322d32395430303a30303a30305a") == 951_782_400)
+    Coding.expectRefused(Date.self, "c074323130302d30322d32395430303a30303a30305a")
+    for hex in [
+      "1a514b67b0", "fb41d452d9ec200000", "6161", "c06161", "c16161", "d903e9a0", "d903e9a12001", "d903e901",
+      // 10 to the power of 1000
+      "d903e9a104821903e801",
+    ] {
       Coding.expectRefused(Date.self, hex)
     }
   }
@@ -185,6 +191,35 @@ import Testing
     #expect(try Coding.decoded(Decimal.self, hex: "0a") == 10)
     #expect(try Coding.decoded(Decimal.self, hex: "c48201c2420100") == 2560)
     for hex in ["f93c00", "c4821903e801", "c48101", "6131", "c48200c251" + String(repeating: "ff", count: 17)] {
+      Coding.expectRefused(Decimal.self, hex)
+    }
+  }
+
+  /// Every significand of 128 bits with every exponent, those with zeros at their ends too.
+  @Test func decimalsOfAllMagnitudes() throws {
+    func text(_ number: UInt128, _ exponent: Int) -> String {
+      var (digits, exponent) = (number.description, exponent)
+      while digits.count > 1, digits.last == "0" {
+        digits.removeLast()
+        exponent += 1
+      }
+      if digits == "0" { return digits }
+      if exponent >= 0 { return digits + String(repeating: "0", count: exponent) }
+      digits = String(repeating: "0", count: max(1 - exponent - digits.count, 0)) + digits
+      return digits.dropLast(-exponent) + "." + digits.suffix(-exponent)
+    }
+    var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "decimals")
+    for round in 0..<600 {
+      var digits = UInt128.random(in: 1...(.max >> UInt128.random(in: 0..<128, using: &random)), using: &random)
+      if round.isMultiple(of: 3) { digits = max(digits / 1000, 1) * 1000 }
+      let exponent = round < 8 ? 127 : round < 16 ? -128 : Int.random(in: -128...127, using: &random)
+      let bytes = Coding.bytes("c482") + (try Coding.encoded(exponent)) + (try Coding.encoded(digits))
+      let decimal = try Coding.decoded(Decimal.self, bytes)
+      #expect(decimal.description == text(digits, exponent), "\(digits) \(exponent)")
+      #expect(try Coding.decoded(Decimal.self, Coding.encoded(decimal)) == decimal)
+      #expect(try Coding.decoded(Decimal.self, Coding.encoded(-decimal)) == -decimal)
+    }
+    for hex in ["c482188001", "c482388001", "c48200c3" + "50" + String(repeating: "ff", count: 16)] {
       Coding.expectRefused(Decimal.self, hex)
     }
   }
@@ -298,6 +333,21 @@ import Testing
       Coding.expectRefused(Empty.self, "a16161" + deep)
       Coding.expectRefused([Nest?].self, "81" + deep)
     }
+    // Tags that are passed over count too.
+    for (count, item) in [
+      (513, "01"), (513, "6161"), (513, "80"), (513, "a0"), (513, "f6"), (513, "4101"), (100_000, "01"),
+    ] {
+      let tagged = String(repeating: "c6", count: count) + item
+      for hex in [tagged, "81" + tagged.dropFirst(2)] {
+        Coding.expectRefused(CBORItem.self, hex)
+        Coding.expectRefused(Int.self, hex)
+        Coding.expectRefused([Int].self, hex)
+        Coding.expectRefused(String.self, hex)
+        Coding.expectRefused([String: Int].self, hex)
+        Coding.expectRefused(Data.self, hex)
+      }
+    }
+    #expect(try Coding.decoded(Int.self, hex: String(repeating: "c6", count: 511) + "01") == 1)
   }
 
   @Test func appendsBehindWhatIsThere() throws {

@@ -179,6 +179,22 @@ import Testing
     expectRefused { try $0.writeMap { try $0.write("key") } }
     expectRefused { try $0.writeTag(1) { _ in } }
     expectRefused { try $0.writeMap { try $0.write(Scripted { _ in }, forKey: "a") } }
+    // A map that has a key twice could not be read again.
+    expectRefused { writer in
+      try writer.writeMap { map in
+        try map.write(1, forKey: "a")
+        try map.write(["a": 1], forKey: "b")
+        try map.encode(2, forKey: "a")
+      }
+    }
+    expectRefused { writer in
+      try writer.writeMap { map in
+        try map.write(1, forKey: "a name of more than 23 bytes")
+        try map.write("b")
+        try map.writeMap { try $0.write(1, forKey: "") }
+        try map.write(1, forKey: "a name of more than 23 bytes")
+      }
+    }
     // An error that is ignored leaves something half written.
     expectRefused { writer in
       try writer.writeArray { array in

@@ -1,5 +1,8 @@
 import Foundation
+import Larder
 import LarderCBOR
+import LarderTesting
+import Synchronization
 import Testing
 
 /// What types may do with encoders and decoders beside the usual.
@@ -110,6 +113,119 @@ import Testing
         try container.encode(1)
         try array.encode(2)
       } == "83a0810201")
+  }
+
+  /// Whatever containers are written to in whatever order, each has what was written to it.
+  @Test func containersInRandomOrder() throws {
+    var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "containers in random order")
+    for round in 0..<400 {
+      let seed = random.next()
+      let value = RandomCoding(seed: seed, stepCount: round / 4)
+      let expected = Mutex("")
+      let hex = try encoded { encoder in
+        let json = try value.write(to: encoder)
+        expected.withLock { $0 = json }
+      }
+      let json = try CBORItem(Coding.bytes(hex)).json().description
+      #expect(json == expected.withLock { $0 }, "seed \(seed), \(round / 4) steps")
+    }
+  }
+
+  /// A map that has a key twice could not be read again, so it is not written.
+  @Test func aFieldIsEncodedOnce() throws {
+    struct ByHand: CBORConvertible {
+      init() {}
+      init(from decoder: any Decoder) throws {}
+      func encode(to encoder: any Encoder) throws {}
+      init(from reader: inout CBORReader) throws { try reader.skip() }
+      func write(to writer: inout CBORWriter) throws {
+        try writer.writeMap { map in
+          try map.write(1, forKey: "a")
+          try map.writeMap { try $0.write(2, forKey: "a") }
+          map.writeNull()
+        }
+      }
+    }
+    let twice: [@Sendable (inout KeyedEncodingContainer<Key>, any Encoder) throws -> Void] = [
+      { container, _ in try container.encode("x", forKey: .a) },
+      { container, _ in try container.encodeNil(forKey: .a) },
+      { container, _ in try container.encode(["a": 1], forKey: .a) },
+      { container, _ in _ = container.nestedContainer(keyedBy: Key.self, forKey: .a) },
+      { container, _ in _ = container.nestedUnkeyedContainer(forKey: .a) },
+      { container, _ in _ = container.superEncoder(forKey: .a) },
+      { _, encoder in
+        // As a class and its superclass may.
+        var other = encoder.container(keyedBy: Key.self)
+        try other.encode(2, forKey: .a)
+      },
+    ]
+    let between: [@Sendable (inout KeyedEncodingContainer<Key>) throws -> Void] = [
+      { _ in },
+      { try $0.encode(2, forKey: .b) },
+      { try $0.encode(["a": 1, "b": 2], forKey: .b) },
+      { try $0.encode([ByHand()], forKey: .b) },
+      {
+        try $0.encode(
+          Scripted {
+            var inner = $0.container(keyedBy: Key.self); try inner.encode(1, forKey: .a)
+          }, forKey: .b)
+      },
+      { container in
+        var nested = container.nestedContainer(keyedBy: Key.self, forKey: .b)
+        try nested.encode(3, forKey: .a)
+      },
+    ]
+    for between in between {
+      _ = try encoded { encoder in
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(1, forKey: .a)
+        try between(&container)
+      }
+      for again in twice {
+        #expect(throws: EncodingError.self) {
+          try encoded { encoder in
+            var container = encoder.container(keyedBy: Key.self)
+            try container.encode(1, forKey: .a)
+            try between(&container)
+            try again(&container, encoder)
+          }
+        }
+        // In a container that is written to after its parent.
+        #expect(throws: EncodingError.self) {
+          try encoded { encoder in
+            var container = encoder.container(keyedBy: Key.self)
+            let parent = container.superEncoder()
+            var late = parent.container(keyedBy: Key.self)
+            try late.encode(1, forKey: .a)
+            try container.encode(2, forKey: .c)
+            try between(&late)
+            try again(&late, parent)
+          }
+        }
+      }
+    }
+    // The value that failed left no key.
+    struct Failure: Error {}
+    #expect(
+      try encoded { encoder in
+        var container = encoder.container(keyedBy: Key.self)
+        #expect(throws: Failure.self) { try container.encode(Scripted { _ in throw Failure() }, forKey: .a) }
+        try container.encode(1, forKey: .a)
+      } == "a1616101")
+    // Names that differ, however many, are no matter.
+    let numbers = Dictionary(uniqueKeysWithValues: (0..<1000).map { ("\($0)", $0) })
+    struct Names: CodingKey {
+      let stringValue: String
+      var intValue: Int? { nil }
+      init(stringValue: String) { self.stringValue = stringValue }
+      init?(intValue: Int) { nil }
+    }
+    let hex = try encoded { encoder in
+      var container = encoder.container(keyedBy: Names.self)
+      try container.encode(-1, forKey: Names(stringValue: ""))
+      for (name, number) in numbers { try container.encode(number, forKey: Names(stringValue: name)) }
+    }
+    #expect(try Coding.decoded([String: Int].self, hex: hex) == numbers.merging(["": -1]) { old, _ in old })
   }
 
   private class Animal: Codable {
@@ -414,6 +530,49 @@ import Testing
     }
     #expect(try Coding.decoded(Both.self, hex: "840102810504").numbers == [1, 2, 2, 1, 2])
     Coding.expectRefused(Both.self, "8401020304")
+  }
+
+  /// A value that reads on in a container of the value around it, which it was given on another way.
+  private struct Looking: Decodable {
+    /// Used only where it was made.
+    struct Outer: @unchecked Sendable {
+      let container: KeyedDecodingContainer<Key>
+    }
+
+    @TaskLocal static var outer: Outer?
+
+    var sum: Int
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Key.self)
+      // In another order than that of the map, so that its keys are listed; and so those of the one around it.
+      sum = try container.decode(Int.self, forKey: .b)
+      sum += try Looking.outer?.container.decode(Int.self, forKey: .d) ?? 0
+      sum += try container.decode(Int.self, forKey: .a)
+    }
+  }
+
+  @Test func aValueMayLookIntoTheOneAroundIt() throws {
+    struct Outer: Codable {
+      var numbers: [Int]
+
+      init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        let sum = try Looking.$outer.withValue(Looking.Outer(container: container)) {
+          try container.decode(Looking.self, forKey: .a).sum
+        }
+        let other = try container.decode(Looking.self, forKey: .b).sum
+        numbers = try [sum, other, container.decode(Int.self, forKey: .c), container.decode(Int.self, forKey: .d)]
+      }
+
+      func encode(to encoder: any Encoder) throws {}
+    }
+    // {"a": {"a": 1, "b": 2}, "b": {"a": 10, "b": 20}, "c": 3, "d": 100}
+    let hex = "a4" + "6161a2616101616202" + "6162a261610a616214" + "616303" + "61641864"
+    #expect(
+      try Coding.decoded([Outer].self, hex: "82" + hex + hex).map(\.numbers) == [
+        [103, 30, 3, 100], [103, 30, 3, 100],
+      ])
   }
 
   @Test func nestedContainersAreRead() throws {

@@ -1,6 +1,7 @@
 import Foundation
-import LarderCBOR
 import Testing
+
+@testable import LarderCBOR
 
 /// Types that go on after an error of a part of theirs.
 @Suite struct ForgivenErrorTests {
@@ -98,6 +99,19 @@ import Testing
       #expect(
         read[index].paths
           == paths.map { $0.hasPrefix("?") ? "?Index \(index)/" + $0.dropFirst() : "Index \(index)/" + $0 })
+    }
+  }
+
+  /// The keys of a map that breaks off are not kept each time that another one is asked for.
+  @Test func aMapThatCannotBeListedLeavesNothing() {
+    let bytes = Coding.bytes("a4" + "616101" + "616202" + "6163")
+    bytes.withUnsafeBytes { bytes in
+      var reader = CBORReader(bytes)
+      for _ in 0..<3 {
+        reader.next = reader.base
+        #expect(throws: DecodingError.self) { try reader.readMap { try $0.read(Int.self, forKey: "z") } }
+        #expect(reader.listing?.maps.count == 0)
+      }
     }
   }
 

@@ -1,8 +1,8 @@
-import Foundation
 import Larder
 import LarderCBOR
 import LarderLMDB
 import LarderTesting
+import TestSupport
 import Testing
 
 struct User: Codable, Sendable {
@@ -102,26 +102,13 @@ extension User: CBORConvertible {
     try location.remove()
   }
 
-  /// Each paragraph of each piece stands in this file.
   @Test(arguments: [("Docs/Codecs.md", 3), ("README.md", 2)])
-  func theGuideShowsThisCode(guide: String, pieceCount: Int) throws {
-    let tests = URL(filePath: #filePath)
-    let code = try lines(of: String(contentsOf: tests, encoding: .utf8))
-    let text = try String(
-      contentsOf: tests.deletingLastPathComponent().appending(path: "../../\(guide)"), encoding: .utf8)
+  func theGuideShowsThisCode(page: String, pieceCount: Int) throws {
+    var guide = try Guide(page)
     // `Scripts/prove-isolation` builds the other pieces of the README.
-    let pieces = text.components(separatedBy: "```swift\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
-      .filter { $0.contains("CBOR") || $0.contains(".typed(") }
-    #expect(pieces.count == pieceCount)
-    for paragraph in pieces.flatMap({ $0.components(separatedBy: "\n\n") }) {
-      #expect(code.contains(lines(of: paragraph)), "\(guide) has code that is not tested:\n\(paragraph)")
-    }
-  }
-
-  /// The lines of a text, without what they are indented by, and without white space before a comment.
-  private func lines(of text: String) -> String {
-    text.split(separator: "\n")
-      .map { $0.trimmingCharacters(in: .whitespaces).replacing(/[ ]+\/\//, with: " //") }.joined(separator: "\n")
+    guide.pieces.removeAll { !$0.contains("CBOR") && !$0.contains(".typed(") }
+    #expect(guide.pieces.count == pieceCount)
+    #expect(try guide.paragraphsMissing() == [])
   }
 }
 

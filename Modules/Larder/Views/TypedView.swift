@@ -8,8 +8,8 @@
 /// try await users.setValue(ada, forKey: "7")          // stored as "user/7"
 /// ```
 ///
-/// A view sees the keys that begin with its prefix, without it, and nothing else: `removeAll()` removes those. No prefix
-/// should begin with another. What a store of bytes does not keep is which codec wrote a value: that is for the program
+/// A view sees the keys that begin with its prefix and go on behind it, without it, and nothing else: `removeAll()`
+/// removes those. No prefix should begin with another. What a store of bytes does not keep is which codec wrote a value: that is for the program
 /// to know.
 ///
 /// A view keeps nothing itself. It costs a copy of each value's bytes beside the codec. It closes the store below it, and all
@@ -171,8 +171,10 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   }
 
   private func storedRange(_ range: KeyRange) -> KeyRange {
-    KeyRange(
-      from: storedKey(range.lowerBound), upTo: range.upperBound.map(storedKey) ?? KeyRange.prefix(prefix).upperBound)
+    // What is kept under the prefix itself has no key here, and is not the view's: the first key is longer by a byte.
+    let lowerBound = range.lowerBound.isEmpty && !prefix.isEmpty ? StoreKey(bytes: [0]) : range.lowerBound
+    return KeyRange(
+      from: storedKey(lowerBound), upTo: range.upperBound.map(storedKey) ?? KeyRange.prefix(prefix).upperBound)
   }
 
   private func ownKey(_ key: StoreKey) -> StoreKey {

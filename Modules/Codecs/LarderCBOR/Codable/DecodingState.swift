@@ -16,7 +16,7 @@ struct DecodingState: BitwiseCopyable {
     /// Where the levels lay before there were more of them.
     var formerLevels: [UnsafeMutablePointer<DecodingLevel>] = []
     var lastID = 0
-    let strategies = TypeCache<DecodingStrategy>()
+    let strategies = TypeCache<CodingStrategy<any DecodableElements.Type>>()
     let containers = ContainerCache()
   }
 
@@ -70,7 +70,7 @@ struct DecodingState: BitwiseCopyable {
     if type == String.self { return unsafeBitCast(try reader.pointee.readText(), to: type) }
     if type == [String].self { return unsafeBitCast(try [String](from: &reader.pointee), to: type) }
     if type == Int.self { return unsafeBitCast(try reader.pointee.readInteger(Int.self), to: type) }
-    switch fields.pointee.strategies.fact(of: type, { DecodingStrategy(of: type) }) {
+    switch fields.pointee.strategies.fact(of: type, { CodingStrategy(of: type) }) {
     case .codable: return try decodeByCodable(type)
     case .convertible(let convertible): return try decode(type, as: convertible)
     case .elements(let elements): return try decodeElements(type, as: elements)
@@ -164,7 +164,10 @@ struct DecodingState: BitwiseCopyable {
   /// Forgets the keys of maps at a level and after it.
   private func forgetMaps(from index: Int) {
     let first = (index..<levelCount).lazy.map { self.levels[$0].map.listed }.filter { $0 >= 0 }.min()
-    if let first { reader?.pointee.listing?.remove(from: first) }
+    // A value may have looked into a map around it, whose keys were then listed behind its own; all stay until that
+    // one ends.
+    guard let first, !(0..<index).contains(where: { levels[$0].map.listed > first }) else { return }
+    reader?.pointee.listing?.remove(from: first)
   }
 
   /// Goes to the end of a value, of which a type may have read a part.

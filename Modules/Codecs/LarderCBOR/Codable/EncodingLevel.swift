@@ -36,6 +36,9 @@ struct EncodingLevel {
   /// How many items were written into it, while it is not the innermost one that is open.
   var itemCount = 0
 
+  /// Which keys they had, while it is not the innermost one that is open.
+  var keyBits: UInt64 = 0
+
   /// How deep the place lies.
   let depth: Int
 

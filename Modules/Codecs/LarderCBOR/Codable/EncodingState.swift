@@ -24,7 +24,7 @@ struct EncodingState: BitwiseCopyable {
     var levelCapacity = 16
     /// Where the levels lay before there were more of them.
     var formerLevels: [UnsafeMutablePointer<EncodingLevel>] = []
-    let strategies = TypeCache<EncodingStrategy>()
+    let strategies = TypeCache<CodingStrategy<any EncodableElements.Type>>()
     let containers = ContainerCache()
     var fragments: [(level: Int, state: EncodingState)] = []
     var ownWriter: UnsafeMutablePointer<CBORWriter>?
@@ -139,12 +139,12 @@ struct EncodingState: BitwiseCopyable {
   @inline(__always)
   func encodeItem<Value: Encodable>(_ value: Value, after key: String? = nil) throws {
     guard let writer else { throw EncodingHandle.finished(value) }
-    let (offset, itemCount, depth) = (writer.pointee.count, writer.pointee.itemCount, writer.pointee.depth)
-    if let key { writer.pointee.put(text: key) }
+    let place = writer.pointee.place
+    if let key { writer.pointee.put(key: key) }
     do {
       try encode(value)
     } catch {
-      writer.pointee.rewind(to: offset, itemCount: itemCount, depth: depth)
+      writer.pointee.rewind(to: place)
       throw error
     }
   }
@@ -161,7 +161,7 @@ struct EncodingState: BitwiseCopyable {
     } else if Value.self == Int.self {
       writer.pointee.putInteger(Int64(unsafeBitCast(value, to: Int.self)))
     } else {
-      switch fields.pointee.strategies.fact(of: Value.self, { EncodingStrategy(of: Value.self) }) {
+      switch fields.pointee.strategies.fact(of: Value.self, { CodingStrategy(of: Value.self) }) {
       case .codable: try encodeByCodable(value)
       case .convertible(let type): try encode(value, as: type)
       case .elements(let type): try encodeElements(value, as: type)
@@ -198,8 +198,8 @@ struct EncodingState: BitwiseCopyable {
   func encodeByCodable<Value: Encodable>(_ value: Value) throws {
     guard let writer else { throw EncodingHandle.finished(value) }
     let outer = (scope, top, topID, topContainerID)
-    let (offset, itemCount, depth) = (writer.pointee.count, writer.pointee.itemCount, writer.pointee.depth)
-    let index = open(.single, start: offset)
+    let place = writer.pointee.place
+    let index = open(.single, start: place.offset)
     scope = index
     do {
       // Values that hold values without a container of their own between them.
@@ -210,11 +210,12 @@ struct EncodingState: BitwiseCopyable {
       dropFragments(from: index)
       (scope, top, topID, topContainerID) = outer
       levelCount = index
-      writer.pointee.rewind(to: offset, itemCount: itemCount, depth: depth)
+      writer.pointee.rewind(to: place)
       throw error
     }
     (scope, top, topID, topContainerID) = outer
-    writer.pointee.itemCount = itemCount + 1
+    writer.pointee.itemCount = place.itemCount + 1
+    writer.pointee.keyBits = place.keyBits
   }
 
   // MARK: Levels
@@ -224,7 +225,10 @@ struct EncodingState: BitwiseCopyable {
   private func open(_ kind: EncodingLevel.Kind, start: Int) -> Int {
     guard let writer else { return 0 }
     if levelCount == fields.pointee.levelCapacity { growLevels() }
-    if top >= 0 { levels[top].itemCount = writer.pointee.itemCount }
+    if top >= 0 {
+      levels[top].itemCount = writer.pointee.itemCount
+      levels[top].keyBits = writer.pointee.keyBits
+    }
     fields.pointee.lastID += 1
     let id = fields.pointee.lastID
     (levels + levelCount).initialize(
@@ -262,8 +266,11 @@ struct EncodingState: BitwiseCopyable {
     let level = levels + index
     let itemCount = writer.pointee.itemCount
     let before = writer.pointee.count
-    let outerCount = level.pointee.parent >= 0 ? levels[level.pointee.parent].itemCount : 0
-    let container = CBORWriter.Container(offset: level.pointee.start, outerCount: outerCount)
+    let (outerCount, outerKeyBits) =
+      level.pointee.parent >= 0
+      ? (levels[level.pointee.parent].itemCount, levels[level.pointee.parent].keyBits) : (0, 0)
+    let container = CBORWriter.Container(
+      offset: level.pointee.start, outerCount: outerCount, outerKeyBits: outerKeyBits)
     switch level.pointee.kind {
     case .single:
       if itemCount == 0 {
@@ -274,6 +281,7 @@ struct EncodingState: BitwiseCopyable {
         throw writer.pointee.invalid("A value must be encoded as one data item, not as \(itemCount).")
       }
       writer.pointee.itemCount = outerCount + 1
+      writer.pointee.keyBits = outerKeyBits
     case .map: try writer.pointee.closeMap(container)
     case .array: writer.pointee.closeArray(container)
     }
@@ -333,7 +341,7 @@ struct EncodingState: BitwiseCopyable {
   /// - Returns: Where to write; `nil` where something else is there already.
   func container(_ kind: EncodingLevel.Kind, _ handle: EncodingHandle) -> EncodingHandle? {
     // The innermost one, or one that the writing will reach.
-    guard writer != nil, handle.index >= scope, isLevel(handle) else {
+    guard let writer, handle.index >= scope, isLevel(handle) else {
       return nil
     }
     let level = levels + handle.index
@@ -342,7 +350,7 @@ struct EncodingState: BitwiseCopyable {
     if level.pointee.isOpen {
       do {
         while top != handle.index { try closeTop() }
-        guard let writer, writer.pointee.itemCount == 0 else { return nil }
+        guard writer.pointee.itemCount == 0 else { return nil }
         _ = try writer.pointee.open(kind.major)
       } catch {
         // There is nobody to take the error now; the first write gets one.
@@ -353,6 +361,8 @@ struct EncodingState: BitwiseCopyable {
     }
     guard level.pointee.itemCount == 0, !fragments.contains(where: { $0.level == handle.index }) else { return nil }
     level.pointee.kind = kind
+    // It was closed as an empty map, and is an empty array if nothing is written into it.
+    writer.pointee.start.storeBytes(of: kind.major, toByteOffset: level.pointee.start, as: UInt8.self)
     return handle
   }
 
@@ -396,7 +406,8 @@ struct EncodingState: BitwiseCopyable {
     let added = fragment.map {
       $0.state.itemCount(EncodingHandle(state: $0.state, index: 0, id: $0.state.levels[0].id))
     }
-    return levels[handle.index].itemCount + (added ?? 0)
+    // Of a level that is open one item more has begun, or it would be the innermost one.
+    return levels[handle.index].itemCount + (levels[handle.index].isOpen ? 1 : 0) + (added ?? 0)
   }
 
   /// The path to a level.
@@ -436,6 +447,12 @@ struct EncodingState: BitwiseCopyable {
       case .map:
         guard itemCount.isMultiple(of: 2) else { throw writer.pointee.invalid("A key of a map has no value.") }
         head.putHead(0xA0, UInt64(itemCount / 2))
+        var before = CBORReader(UnsafeRawBufferPointer(rebasing: writer.pointee.written[level.start..<level.end]))
+        // Of one that was closed before it became a map it is the head alone, too.
+        _ = try before.readHead()
+        let pairs = Array(UnsafeRawBufferPointer(start: before.next, count: before.remainingCount)) + bytes
+        let twin = try pairs.withUnsafeBytes { try CBORWriter.keyThatComesTwice($0, count: itemCount / 2) }
+        if let twin { throw writer.pointee.invalidTwin(twin) }
       case .array: head.putHead(0x80, UInt64(itemCount))
       }
       // What was closed empty is one byte, whatever it became afterwards.

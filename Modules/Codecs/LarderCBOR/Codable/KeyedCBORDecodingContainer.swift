@@ -115,6 +115,31 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
 
   // MARK: Values
 
+  /// Reads the value of a key.
+  @inline(__always)
+  private func read<Value>(
+    _ key: Key, _ body: (UnsafeMutablePointer<CBORReader>) throws -> Value
+  ) throws -> Value {
+    let reader = try reader()
+    let place = try seek(key, reader)
+    let value = try body(reader)
+    advance(place, reader)
+    return value
+  }
+
+  /// Reads the value of a key that may be missing or `null`.
+  @inline(__always)
+  private func readIfPresent<Value>(
+    _ key: Key, _ body: (UnsafeMutablePointer<CBORReader>) throws -> Value
+  ) throws -> Value? {
+    let reader = try reader()
+    let place = try seekIfPresent(key, reader)
+    if place == .nowhere { return nil }
+    let value = reader.pointee.readNull() ? nil : try body(reader)
+    advance(place, reader)
+    return value
+  }
+
   func decodeNil(forKey key: Key) throws -> Bool {
     guard let place = try find(key) else { throw missing(key) }
     let reader = try reader()
@@ -123,292 +148,101 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
   }
 
   func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try state.decode(type)
-    advance(place, reader)
-    return value
+    try read(key) { _ in try state.decode(type) }
   }
 
   func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try state.decode(type)
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { _ in try state.decode(type) }
   }
 
-  func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try reader.pointee.readBool()
-    advance(place, reader)
-    return value
-  }
-
-  func decode(_ type: String.Type, forKey key: Key) throws -> String {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try reader.pointee.readText()
-    advance(place, reader)
-    return value
-  }
-
+  func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try read(key) { try $0.pointee.readBool() } }
+  func decode(_ type: String.Type, forKey key: Key) throws -> String { try read(key) { try $0.pointee.readText() } }
   func decode(_ type: Double.Type, forKey key: Key) throws -> Double {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try reader.pointee.readFloat(Double.self)
-    advance(place, reader)
-    return value
+    try read(key) { try $0.pointee.readFloat(Double.self) }
   }
-
-  func decode(_ type: Float.Type, forKey key: Key) throws -> Float {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try Float(from: &reader.pointee)
-    advance(place, reader)
-    return value
-  }
-
+  func decode(_ type: Float.Type, forKey key: Key) throws -> Float { try read(key) { try Float(from: &$0.pointee) } }
   func decode(_ type: Int.Type, forKey key: Key) throws -> Int {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try reader.pointee.readInteger(Int.self)
-    advance(place, reader)
-    return value
+    try read(key) { try $0.pointee.readInteger(Int.self) }
   }
-
   func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try reader.pointee.readInteger(Int8.self)
-    advance(place, reader)
-    return value
+    try read(key) { try $0.pointee.readInteger(Int8.self) }
   }
-
   func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try reader.pointee.readInteger(Int16.self)
-    advance(place, reader)
-    return value
+    try read(key) { try $0.pointee.readInteger(Int16.self) }
   }
-
   func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try reader.pointee.readInteger(Int32.self)
-    advance(place, reader)
-    return value
+    try read(key) { try $0.pointee.readInteger(Int32.self) }
   }
-
   func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try reader.pointee.readInteger(Int64.self)
-    advance(place, reader)
-    return value
+    try read(key) { try $0.pointee.readInteger(Int64.self) }
   }
-
   func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try reader.pointee.readInteger(UInt.self)
-    advance(place, reader)
-    return value
+    try read(key) { try $0.pointee.readInteger(UInt.self) }
   }
-
   func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try reader.pointee.readInteger(UInt8.self)
-    advance(place, reader)
-    return value
+    try read(key) { try $0.pointee.readInteger(UInt8.self) }
   }
-
   func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try reader.pointee.readInteger(UInt16.self)
-    advance(place, reader)
-    return value
+    try read(key) { try $0.pointee.readInteger(UInt16.self) }
   }
-
   func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try reader.pointee.readInteger(UInt32.self)
-    advance(place, reader)
-    return value
+    try read(key) { try $0.pointee.readInteger(UInt32.self) }
   }
-
   func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try reader.pointee.readInteger(UInt64.self)
-    advance(place, reader)
-    return value
+    try read(key) { try $0.pointee.readInteger(UInt64.self) }
   }
-
-  func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try Int128(from: &reader.pointee)
-    advance(place, reader)
-    return value
-  }
-
+  func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 { try read(key) { try Int128(from: &$0.pointee) } }
   func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 {
-    let reader = try reader()
-    let place = try seek(key, reader)
-    let value = try UInt128(from: &reader.pointee)
-    advance(place, reader)
-    return value
+    try read(key) { try UInt128(from: &$0.pointee) }
   }
 
   func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try reader.pointee.readBool()
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { try $0.pointee.readBool() }
   }
-
   func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try reader.pointee.readText()
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { try $0.pointee.readText() }
   }
-
   func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try reader.pointee.readFloat(Double.self)
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { try $0.pointee.readFloat(Double.self) }
   }
-
   func decodeIfPresent(_ type: Float.Type, forKey key: Key) throws -> Float? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try Float(from: &reader.pointee)
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { try Float(from: &$0.pointee) }
   }
-
   func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(Int.self)
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { try $0.pointee.readInteger(Int.self) }
   }
-
   func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(Int8.self)
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { try $0.pointee.readInteger(Int8.self) }
   }
-
   func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(Int16.self)
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { try $0.pointee.readInteger(Int16.self) }
   }
-
   func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(Int32.self)
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { try $0.pointee.readInteger(Int32.self) }
   }
-
   func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(Int64.self)
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { try $0.pointee.readInteger(Int64.self) }
   }
-
   func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(UInt.self)
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { try $0.pointee.readInteger(UInt.self) }
   }
-
   func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(UInt8.self)
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { try $0.pointee.readInteger(UInt8.self) }
   }
-
   func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(UInt16.self)
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { try $0.pointee.readInteger(UInt16.self) }
   }
-
   func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(UInt32.self)
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { try $0.pointee.readInteger(UInt32.self) }
   }
-
   func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try reader.pointee.readInteger(UInt64.self)
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { try $0.pointee.readInteger(UInt64.self) }
   }
-
   func decodeIfPresent(_ type: Int128.Type, forKey key: Key) throws -> Int128? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try Int128(from: &reader.pointee)
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { try Int128(from: &$0.pointee) }
   }
-
   func decodeIfPresent(_ type: UInt128.Type, forKey key: Key) throws -> UInt128? {
-    let reader = try reader()
-    let place = try seekIfPresent(key, reader)
-    if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try UInt128(from: &reader.pointee)
-    advance(place, reader)
-    return value
+    try readIfPresent(key) { try UInt128(from: &$0.pointee) }
   }
 
   // MARK: Containers

@@ -8,7 +8,7 @@ struct KeyedCBOREncodingContainer<Key: CodingKey>: KeyedEncodingContainerProtoco
   @inline(__always)
   private func writer(after key: Key) throws -> UnsafeMutablePointer<CBORWriter> {
     let writer = try handle.writer()
-    writer.pointee.put(text: key.stringValue)
+    writer.pointee.put(key: key.stringValue)
     return writer
   }
 
@@ -75,7 +75,7 @@ struct KeyedCBOREncodingContainer<Key: CodingKey>: KeyedEncodingContainerProtoco
   private func nest(_ kind: EncodingLevel.Kind, named key: String) -> EncodingHandle {
     do {
       let state = try handle.reach()
-      state.writer?.pointee.put(text: key)
+      state.writer?.pointee.put(key: key)
       return try state.nest(kind)
     } catch {
       // There is nobody to take the error now; the first write gets one.

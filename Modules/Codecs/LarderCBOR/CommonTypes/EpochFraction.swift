@@ -117,7 +117,8 @@ struct EpochFraction {
         base = try reader.readFloat(Double.self) - Double(epochOffset)
       case 4:
         let (exponent, number) = try reader.readFraction(Double.self)
-        guard let value = Double("\(number.isNegative ? "-" : "")\(magnitude(of: number))e\(exponent)") else {
+        guard let value = Double("\(number.isNegative ? "-" : "")\(magnitude(of: number))e\(exponent)"), value.isFinite
+        else {
           throw reader.corrupted("The time is out of bounds.", at: place)
         }
         base = value - Double(epochOffset)

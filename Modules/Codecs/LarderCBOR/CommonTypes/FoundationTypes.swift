@@ -123,11 +123,12 @@ extension Decimal: CBORConvertible {
       number = try reader.readBignum(Decimal.self)
     }
     let (digits, isTooLarge) = number.isNegative ? number.argument.addingReportingOverflow(1) : (number.argument, false)
-    // Foundation keeps exponents in eight bits.
-    guard (-128...127).contains(exponent), !isTooLarge, let significand = Decimal(string: digits.description) else {
-      throw reader.corrupted("The number does not fit into Decimal.", at: start)
-    }
-    self.init(sign: number.isNegative ? .minus : .plus, exponent: exponent, significand: significand)
+    // Foundation keeps exponents in eight bits. It makes what is no number of a significand that ends in zeros and the
+    // largest exponents, but not of their text.
+    guard (-128...127).contains(exponent), !isTooLarge,
+      let value = Decimal(string: "\(number.isNegative ? "-" : "")\(digits)e\(exponent)"), !value.isNaN
+    else { throw reader.corrupted("The number does not fit into Decimal.", at: start) }
+    self = value
   }
 }
 

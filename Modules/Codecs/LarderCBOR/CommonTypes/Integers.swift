@@ -65,12 +65,8 @@ extension CBORReader {
   /// Reads an integer of at most 128 bits, as one item or a bignum: whether it is negative, and its argument.
   mutating func readBignum(_ type: Any.Type) throws -> (isNegative: Bool, argument: UInt128) {
     let start = offset
-    var tag: UInt64?
-    var head = try readHead()
-    while head.major == .tag {
-      tag = head.argument
-      head = try readHead()
-    }
+    let tag = try readTag()
+    let head = try readHead()
     switch (head.major, tag) {
     case (.unsigned, _): return (false, UInt128(head.argument))
     case (.negative, _): return (true, UInt128(head.argument))

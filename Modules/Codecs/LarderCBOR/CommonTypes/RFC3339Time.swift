@@ -19,7 +19,7 @@ struct RFC3339Time {
       return first
     }
     guard let year = take(4), takeOne(of: "-") != nil, let month = take(2), (1...12).contains(month),
-      takeOne(of: "-") != nil, let day = take(2), (1...31).contains(day), takeOne(of: "Tt ") != nil,
+      takeOne(of: "-") != nil, let day = take(2), day > 0, takeOne(of: "Tt ") != nil,
       let hour = take(2), hour < 24, takeOne(of: ":") != nil, let minute = take(2), minute < 60,
       takeOne(of: ":") != nil, let second = take(2), second <= 60
     else { return nil }
@@ -38,7 +38,9 @@ struct RFC3339Time {
       }
       minutesEast = (hours * 60 + minutes) * (zone == UInt8(ascii: "-") ? -1 : 1)
     }
-    guard rest.isEmpty else { return nil }
+    let isLeapYear = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+    let dayCount = month == 2 ? (isLeapYear ? 29 : 28) : [4, 6, 9, 11].contains(month) ? 30 : 31
+    guard rest.isEmpty, day <= dayCount else { return nil }
     // Days since 1970 of the Gregorian calendar; years begin in March, so that a leap day is the last of its year.
     let shifted = month <= 2 ? year - 1 : year
     let era = (shifted >= 0 ? shifted : shifted - 399) / 400

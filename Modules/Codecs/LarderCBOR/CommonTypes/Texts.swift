@@ -44,6 +44,13 @@ extension CBORWriter {
     }
     itemCount &+= 1
   }
+
+  /// Writes a key of a map.
+  @inline(__always)
+  mutating func put(key: String) {
+    put(text: key)
+    noteKey(count: key.utf8.count)
+  }
 }
 
 extension String: CBORConvertible {

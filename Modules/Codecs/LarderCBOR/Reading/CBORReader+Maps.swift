@@ -168,8 +168,23 @@ extension CBORReader {
     if cursor.listed >= 0 { return listing }
     self.listing = listing
     let current = next
+    defer { next = current }
+    let index = listing.open(at: cursor.start)
+    do {
+      try list(&cursor, in: listing)
+    } catch {
+      // Who ignores it may ask for one field after another.
+      listing.remove(from: index)
+      throw error
+    }
+    cursor.remaining = 0
+    cursor.listed = index
+    return listing
+  }
+
+  /// Lists the keys of a map as the last one of a listing.
+  private mutating func list(_ cursor: inout MapCursor, in listing: MapListing) throws {
     next = cursor.start
-    let index = listing.open(at: next)
     var count = 0
     // Where the cursor stands in the list, as far as fields were read in their order.
     var likely = 0
@@ -184,10 +199,6 @@ extension CBORReader {
         listing.append(MapEntry(key: key.start, keyCount: key.count, value: value, isText: key.isText)))
     }
     try checkIsNew(listing.close(end: next, likely: likely))
-    next = current
-    cursor.remaining = 0
-    cursor.listed = index
-    return listing
   }
 
   private mutating func checkIsNew(_ twin: UnsafeRawPointer?) throws {

@@ -104,25 +104,28 @@ public struct CBORReader: ~Copyable {
 
   /// Reads the head of the next item, and passes over the tags before it.
   mutating func readUntaggedHead() throws -> ItemHead {
-    while true {
-      let head = try readHead()
-      if head.major != .tag { return head }
-    }
+    try skipTags()
+    return try readHead()
   }
 
   /// Passes over tags.
   @usableFromInline
   mutating func skipTags() throws {
-    while next < end, next.load(as: UInt8.self) &>> 5 == 6 { _ = try readHead() }
+    _ = try readTag()
   }
 
   /// Passes over the tags before the next item, and reads their numbers.
   ///
   /// - Returns: The number of the last of them, which says what the item is, or `nil` where there is none.
-  /// - Throws: `DecodingError` where there is no well-formed tag.
+  /// - Throws: `DecodingError` where a tag is not well-formed, or they nest too deep.
   public mutating func readTag() throws -> UInt64? {
     var tag: UInt64?
-    while next < end, next.load(as: UInt8.self) &>> 5 == 6 { tag = try readHead().argument }
+    var count = depth
+    while next < end, next.load(as: UInt8.self) &>> 5 == 6 {
+      count += 1
+      if count > CBORWriter.maximumDepth { throw tooDeep() }
+      tag = try readHead().argument
+    }
     return tag
   }
 

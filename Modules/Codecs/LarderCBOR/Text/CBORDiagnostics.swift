@@ -33,14 +33,16 @@ enum CBORDiagnostics {
     case .negative: text += "\(-1 - Int128(head.argument))"
     case .bytes, .text:
       guard head.isIndefinite else { return appendString(head.major, try reader.content(head), to: &text) }
+      // Without a chunk to tell its kind there is a notation of its own.
+      if try reader.readBreak() { return text += head.major == .bytes ? "''_" : "\"\"_" }
       text += "(_"
       var separator = " "
-      while try !reader.readBreak() {
+      repeat {
         text += separator
         separator = ", "
         let chunk = try reader.readHead()
         appendString(head.major, try reader.content(chunk), to: &text)
-      }
+      } while try !reader.readBreak()
       text += ")"
     case .array:
       try appendElements(head, "[", "]", &reader, to: &text) { try append(&$0, to: &$1) }

@@ -63,8 +63,9 @@ public struct CBORItem: Sendable, Hashable {
   /// - a floating-point number that is not finite: `{"$float":"NaN"}`, `Infinity` or `-Infinity`
   /// - `undefined` and other simple values: `{"$simple":23}`
   ///
-  /// A key of a map that is such a mark itself gets another `$` in front. Of an item that would nest more than 512 deep as
-  /// JSON there are the diagnostic notation and the bytes: `{"$diagnostic":"{[1]: {[2]: …}}","$base64":"oYEBoYEC…"}`.
+  /// A key of a map that is such a mark itself gets another `$` in front. Of a NaN with a sign or a payload, and of an item
+  /// that would nest more than 512 deep as JSON, there are the diagnostic notation and the bytes:
+  /// `{"$diagnostic":"{[1]: {[2]: …}}","$base64":"oYEBoYEC…"}`.
   ///
   /// - Throws: `DecodingError`; never for an item that this type has checked, which is all there is.
   public func json() throws -> JSONText {

@@ -66,7 +66,13 @@ enum CBORToJSON {
     case .simple:
       if let float = head.float {
         let text = CBORDiagnostics.text(of: float)
-        json += (float.isFinite ? text : "{\"$float\":\"\(text)\"}").utf8
+        if float.isNaN, float.bitPattern != Double.nan.bitPattern {
+          // A word says nothing of its sign and payload.
+          let bytes = UnsafeRawBufferPointer(start: start, count: reader.next - start)
+          json += diagnostic(of: CBORItem(checked: Array(bytes)))
+        } else {
+          json += (float.isFinite ? text : "{\"$float\":\"\(text)\"}").utf8
+        }
       } else {
         let isWord = (20...22).contains(head.argument)
         json += (isWord ? CBORDiagnostics.simple(head) : "{\"$simple\":\(head.argument)}").utf8

@@ -17,6 +17,10 @@ public struct CBORWriter: ~Copyable {
 
   @usableFromInline var depth = 0
 
+  /// Which keys were written by name into the innermost map that is open: a bit for each, and the highest bit where two
+  /// of them may be the same.
+  @usableFromInline var keyBits: UInt64 = 0
+
   /// Whether the memory is this writer's own, not that of a caller.
   @usableFromInline var isOwner: Bool
 
@@ -157,12 +161,31 @@ public struct CBORWriter: ~Copyable {
     next.copyMemory(from: key.utf8Start, byteCount: count)
     next += count
     itemCount &+= 1
+    noteKey(count: count)
   }
 
   @usableFromInline
   mutating func putUnusualKey(_ key: StaticString) {
     key.withUTF8Buffer { putString(0x60, UnsafeRawBufferPointer($0)) }
     itemCount &+= 1
+    noteKey(count: key.withUTF8Buffer { $0.count })
+  }
+
+  /// Notes the key that was just written.
+  ///
+  /// To compare it with the others would take longer than to write it; so they are compared when the map is closed, and
+  /// only where two of them look alike here.
+  ///
+  /// - Parameter count: How many bytes of text it has.
+  @inlinable @inline(__always)
+  mutating func noteKey(count: Int) {
+    // Of an empty key it is the head.
+    let first = (next - max(count, 1)).load(as: UInt8.self)
+    let middle = (next - (count &>> 1 &+ 1)).load(as: UInt8.self)
+    let last = (next - 1).load(as: UInt8.self)
+    let mixed = UInt64(first) | UInt64(middle) &<< 8 | UInt64(last) &<< 16 | UInt64(truncatingIfNeeded: count) &<< 24
+    let bit = (1 as UInt64) &<< ((mixed &* 0x9E37_79B9_7F4A_7C15) &>> 40 % 63)
+    keyBits |= bit | (keyBits & bit != 0 ? 1 &<< 63 : 0)
   }
 
   // MARK: Items
@@ -220,8 +243,10 @@ public struct CBORWriter: ~Copyable {
   /// Writes a map.
   ///
   /// - Parameter body: Writes the fields by ``write(_:forKey:)``, or keys and values as items in turn. The fields stand in
-  ///   the map in the order in which they are written; no key may come twice.
-  /// - Throws: What `body` throws, or `EncodingError` where the map nests too deep or a key has no value.
+  ///   the map in the order in which they are written. No key may come twice; one that is written as an item is not
+  ///   looked at.
+  /// - Throws: What `body` throws, or `EncodingError` where the map nests too deep, a key has no value, or a field is
+  ///   written twice.
   @inlinable
   public mutating func writeMap(_ body: (inout CBORWriter) throws -> Void) throws {
     let container = try open(0xA0)
@@ -298,11 +323,14 @@ public struct CBORWriter: ~Copyable {
     @usableFromInline let offset: Int
     /// How many items there are around it.
     @usableFromInline let outerCount: Int
+    /// Which keys there are around it.
+    @usableFromInline let outerKeyBits: UInt64
 
     @inlinable
-    init(offset: Int, outerCount: Int) {
+    init(offset: Int, outerCount: Int, outerKeyBits: UInt64) {
       self.offset = offset
       self.outerCount = outerCount
+      self.outerKeyBits = outerKeyBits
     }
   }
 
@@ -315,11 +343,12 @@ public struct CBORWriter: ~Copyable {
   @inlinable @inline(__always)
   mutating func open(_ major: UInt8) throws -> Container {
     try descend()
-    let container = Container(offset: count, outerCount: itemCount)
+    let container = Container(offset: count, outerCount: itemCount, outerKeyBits: keyBits)
     reserve(1)
     // Until it is closed, an indefinite length: so the path to what is being written can be read from the bytes.
     putByte(major | 31)
     itemCount = 0
+    keyBits = 0
     return container
   }
 
@@ -331,7 +360,47 @@ public struct CBORWriter: ~Copyable {
   @inlinable @inline(__always)
   mutating func closeMap(_ container: Container) throws {
     if itemCount & 1 != 0 { throw invalid("A key of a map has no value.") }
+    if keyBits &>> 63 != 0 { try checkKeys(from: container.offset + 1) }
     close(container, 0xA0, itemCount &>> 1)
+  }
+
+  /// Refuses the pairs from an offset on where a key comes twice: what has them could not be read again.
+  @usableFromInline @inline(never)
+  func checkKeys(from offset: Int) throws {
+    let pairs = UnsafeRawBufferPointer(rebasing: written[offset...])
+    if let twin = try CBORWriter.keyThatComesTwice(pairs, count: itemCount / 2) { throw invalidTwin(twin) }
+  }
+
+  func invalidTwin(_ key: String) -> EncodingError {
+    invalid("The map has the key \"\(key)\" twice.")
+  }
+
+  /// The text of a key that a map has twice, byte for byte, if there is one.
+  ///
+  /// - Parameters:
+  ///   - pairs: All keys and values, without a head.
+  ///   - count: How many pairs they are.
+  static func keyThatComesTwice(_ pairs: UnsafeRawBufferPointer, count: Int) throws -> String? {
+    var reader = CBORReader(pairs)
+    reader.findsPaths = false
+    return try withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: count) { keys in
+      for index in keys.indices {
+        let start = reader.next
+        try reader.skip()
+        keys.initializeElement(at: index, to: UnsafeRawBufferPointer(start: start, count: reader.next - start))
+        try reader.skip()
+      }
+      func order(_ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer) -> Int {
+        guard first.count == second.count, let one = first.baseAddress, let other = second.baseAddress else {
+          return first.count - second.count
+        }
+        return compare(one, other, count: first.count)
+      }
+      var keys = keys
+      keys.sort { order($0, $1) < 0 }
+      let twin = keys.indices.dropFirst().first { order(keys[$0 - 1], keys[$0]) == 0 }
+      return twin.map { CBORDiagnostics.key(keys[$0]) }
+    }
   }
 
   @inlinable @inline(__always)
@@ -343,6 +412,7 @@ public struct CBORWriter: ~Copyable {
     }
     depth &-= 1
     itemCount = container.outerCount &+ 1
+    keyBits = container.outerKeyBits
   }
 
   /// Gives a container of more elements than one byte can tell a longer head.
@@ -359,11 +429,23 @@ public struct CBORWriter: ~Copyable {
     next += contentCount
   }
 
+  /// A place between two items, to which the writer can go back.
+  struct Place {
+    let offset: Int
+    let itemCount: Int
+    let depth: Int
+    let keyBits: UInt64
+  }
+
+  /// Where the writer stands.
+  var place: Place { Place(offset: count, itemCount: itemCount, depth: depth, keyBits: keyBits) }
+
   /// Drops what was written from a place on.
-  mutating func rewind(to offset: Int, itemCount count: Int, depth outerDepth: Int) {
-    next = start + offset
-    itemCount = count
-    depth = outerDepth
+  mutating func rewind(to place: Place) {
+    next = start + place.offset
+    itemCount = place.itemCount
+    depth = place.depth
+    keyBits = place.keyBits
   }
 
   // MARK: Errors

@@ -1,0 +1,149 @@
+import LarderTesting
+
+/// A value that encodes itself through containers in random order, with the JSON that must come of it.
+///
+/// Any container that was ever made may be the next one that is written to, in whatever container it stands.
+struct RandomCoding: Codable, Sendable {
+  private enum Failure: Error {
+    case thrownOnPurpose
+  }
+
+  private struct Key: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+  }
+
+  /// Encodes a few items and then throws, so that nothing of it may be left.
+  private struct Failing: Encodable {
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(1, forKey: Key(stringValue: "k0"))
+      var nested = container.nestedUnkeyedContainer(forKey: Key(stringValue: "k1"))
+      try nested.encode([1, 2, 3])
+      throw Failure.thrownOnPurpose
+    }
+  }
+
+  /// What must come of a place.
+  private final class Place {
+    enum Content {
+      case leaf(String)
+      case map
+      case array
+    }
+
+    var content = Content.map
+    var members: [(name: String, place: Place)] = []
+
+    func add(_ content: Content, named name: String = "") -> Place {
+      let place = Place()
+      place.content = content
+      members.append((name, place))
+      return place
+    }
+
+    var json: String {
+      switch content {
+      case .leaf(let text): text
+      case .map: "{" + members.map { "\"\($0.name)\":\($0.place.json)" }.joined(separator: ",") + "}"
+      case .array: "[" + members.map(\.place.json).joined(separator: ",") + "]"
+      }
+    }
+  }
+
+  /// Something that can be written to.
+  private enum Target {
+    case encoder(any Encoder)
+    case keyed(KeyedEncodingContainer<Key>)
+    case unkeyed(any UnkeyedEncodingContainer)
+  }
+
+  private let seed: UInt64
+  private let stepCount: Int
+
+  init(seed: UInt64, stepCount: Int) {
+    self.seed = seed
+    self.stepCount = stepCount
+  }
+
+  init(from decoder: any Decoder) throws {
+    throw Failure.thrownOnPurpose
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    _ = try write(to: encoder)
+  }
+
+  /// Writes to an encoder.
+  ///
+  /// - Returns: The JSON of what was written.
+  func write(to encoder: any Encoder) throws -> String {
+    var random = SeededGenerator(seed: seed)
+    let root = Place()
+    var targets: [(Target, Place)] = [(.encoder(encoder), root)]
+    for _ in 0..<stepCount {
+      let index = Int.random(in: 0..<targets.count, using: &random)
+      let (target, place) = targets[index]
+      switch target {
+      case .encoder(let encoder):
+        // It has one container, from now on.
+        switch Int.random(in: 0..<5, using: &random) {
+        case 0 where index > 0:
+          var container = encoder.singleValueContainer()
+          try container.encode("single")
+          place.content = .leaf("\"single\"")
+          targets.remove(at: index)
+        case 1, 2:
+          place.content = .array
+          targets[index].0 = .unkeyed(encoder.unkeyedContainer())
+        default:
+          place.content = .map
+          targets[index].0 = .keyed(encoder.container(keyedBy: Key.self))
+        }
+      case .keyed(var container):
+        let name = "k\(place.members.count)"
+        let key = Key(stringValue: name)
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0:
+          let nested = container.nestedContainer(keyedBy: Key.self, forKey: key)
+          targets.append((.keyed(nested), place.add(.map, named: name)))
+        case 1:
+          targets.append((.unkeyed(container.nestedUnkeyedContainer(forKey: key)), place.add(.array, named: name)))
+        case 2:
+          targets.append((.encoder(container.superEncoder(forKey: key)), place.add(.map, named: name)))
+        case 3:
+          try container.encode([7, 8], forKey: key)
+          _ = place.add(.leaf("[7,8]"), named: name)
+        case 4:
+          try container.encode(["a": ["b": 1]], forKey: key)
+          _ = place.add(.leaf("{\"a\":{\"b\":1}}"), named: name)
+        case 5:
+          // An error that is ignored leaves nothing, and its key may be used.
+          do { try container.encode(Failing(), forKey: key) } catch is Failure {}
+        default:
+          try container.encode(place.members.count, forKey: key)
+          _ = place.add(.leaf("\(place.members.count)"), named: name)
+        }
+      case .unkeyed(var container):
+        switch Int.random(in: 0..<7, using: &random) {
+        case 0: targets.append((.keyed(container.nestedContainer(keyedBy: Key.self)), place.add(.map)))
+        case 1: targets.append((.unkeyed(container.nestedUnkeyedContainer()), place.add(.array)))
+        case 2: targets.append((.encoder(container.superEncoder()), place.add(.map)))
+        case 3:
+          try container.encode(["x": "y"])
+          _ = place.add(.leaf("{\"x\":\"y\"}"))
+        case 4:
+          do { try container.encode(Failing()) } catch is Failure {}
+        default:
+          try container.encode(place.members.count)
+          _ = place.add(.leaf("\(place.members.count)"))
+        }
+        guard container.count == place.members.count else { throw Failure.thrownOnPurpose }
+      }
+    }
+    return root.json
+  }
+}
