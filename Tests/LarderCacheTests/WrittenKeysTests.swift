@@ -21,6 +21,20 @@ import Testing
     #expect(written.ranges == ["b"..<"c"])
   }
 
+  @Test func ofManyRangesTheLastCoversTheRest() {
+    let ranges = (0..<100).shuffled().map { KeyRange.only(StoreKey(integer: $0)) }
+    let (written, _) = Self.written(ChangeBatch<Int>(ranges.map { .removeAll($0) }))
+    #expect(written.ranges.count == WrittenKeys.highestRangeCount)
+    #expect(Array(written.ranges.dropLast()) == Array(ranges.prefix(WrittenKeys.highestRangeCount - 1)))
+    for number in 0..<100 {
+      #expect(written.ranges.contains { $0.contains(StoreKey(integer: number)) })
+    }
+    let (open, _) = Self.written(
+      ChangeBatch<Int>((ranges + [KeyRange(from: "z", upTo: nil), "a"..<"b"]).map { .removeAll($0) }))
+    #expect(open.ranges.last?.upperBound == nil)
+    #expect(open.ranges.last?.contains("a") == true)
+  }
+
   /// What it says of a batch is what the batch leaves in a store.
   @Test func randomBatchesAreUnderstood() throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "written keys")

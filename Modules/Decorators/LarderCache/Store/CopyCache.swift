@@ -259,7 +259,7 @@ final class CopyCache: Sendable {
       }
     }
     for key in keys { copies.removeValue(forKey: key) }
-    for range in ranges { copies.removeAll { range.contains($0) } }
+    if !ranges.isEmpty { copies.removeAll { key in ranges.contains { $0.contains(key) } } }
     return write
   }
 

@@ -8,8 +8,14 @@ struct WrittenKeys {
   /// What each of them has in the end; `nil` where it is removed.
   private(set) var values: [(any CachedValue)?] = []
 
-  /// The ranges that are removed.
+  /// The ranges that are removed: no more than ``highestRangeCount``, of which the last covers all that would be too
+  /// many.
+  ///
+  /// Every range is noted in every shard, and asked by every key that is written meanwhile. To take a key for removed
+  /// that is not costs a read.
   private(set) var ranges: [KeyRange] = []
+
+  static let highestRangeCount = 16
 
   // Where the keys are; `nil` where there is but one change.
   private var places: [StoreKey: Int]?
@@ -43,6 +49,19 @@ struct WrittenKeys {
   private mutating func removeAll(in range: KeyRange) {
     guard !range.isEmpty else { return }
     for place in keys.indices where range.contains(keys[place]) { values[place] = nil }
-    ranges.append(range)
+    if ranges.count == WrittenKeys.highestRangeCount, let last = ranges.popLast() {
+      ranges.append(last.covering(range))
+    } else {
+      ranges.append(range)
+    }
+  }
+}
+
+extension KeyRange {
+  /// The range from where the first of two begins to where the last of them ends.
+  fileprivate func covering(_ other: KeyRange) -> KeyRange {
+    var end: StoreKey?
+    if let upperBound, let otherBound = other.upperBound { end = max(upperBound, otherBound) }
+    return KeyRange(from: min(lowerBound, other.lowerBound), upTo: end)
   }
 }
