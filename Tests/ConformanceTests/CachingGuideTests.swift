@@ -47,8 +47,6 @@ import Testing
     try await users.setValue(user, forKey: "user:2")  // to the base, and from then on from memory
 
     #expect(ada == nil)
-    #expect(users.statistics.loads == 1)
-    #expect(try await users.value(forKey: "user:1") == nil)
     #expect(try await users.value(forKey: "user:2") == user)
     #expect(users.statistics.loads == 1)
     #expect(try users.base.value(forKey: "user:2") == user)
