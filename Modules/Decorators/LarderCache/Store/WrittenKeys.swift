@@ -15,6 +15,7 @@ struct WrittenKeys {
   /// that is not costs a read.
   private(set) var ranges: [KeyRange] = []
 
+  /// The most ranges that are told apart.
   static let highestRangeCount = 16
 
   // Where the keys are; `nil` where there is but one change.
