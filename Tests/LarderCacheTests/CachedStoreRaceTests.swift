@@ -168,7 +168,10 @@ import Testing
   }
 
   @Test func keptEntriesOfAScanAreNotOlderThanAWrite() async throws {
-    try memory.apply([.set("a", 1), .set("b", 1)])
+    // A write spoils what a scan found in the shard of its key. Chance puts one key in the same shard now and then, but
+    // not all of so many.
+    let others = (0..<20).map { StoreKey(integer: $0) }
+    try memory.apply(ChangeBatch((["a"] + others).map { .set($0, 1) }))
     var options = CachedStoreOptions<Int>()
     options.keepsScannedEntries = true
     let store = base.cached(options)
@@ -178,9 +181,9 @@ import Testing
     try await store.setValue(2, forKey: "a")
     try await store.removeValue(forKey: "a")
     base.resume()
-    #expect(try await scan.value.count == 2)
+    #expect(try await scan.value.count == 21)
     #expect(try await store.value(forKey: "a", policy: .cacheOnly) == nil)
-    #expect(try await store.value(forKey: "b", policy: .cacheOnly) == 1)
+    #expect(try await store.values(forKeys: others, policy: .cacheOnly).contains(1))
   }
 
   @Test func nothingIsKeptOfAScanThatBeganWhileAWriteRan() async throws {

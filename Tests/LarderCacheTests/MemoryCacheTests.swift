@@ -166,6 +166,20 @@ import Testing
     #expect(cache.count == 2)
   }
 
+  @Test(arguments: EvictionPolicy.allCases, [nil, Int.max, .max - 1])
+  func costsThatDoNotAddUpDoNoHarm(_ policy: EvictionPolicy, _ costLimit: Int?) {
+    let cache = MemoryCache<Int, Int>(
+      entryLimit: 100, costLimit: costLimit, policy: policy, cost: { _, value in value })
+    for number in 0..<300 { cache.setValue(.max - 1, forKey: number) }
+    #expect(cache.count == 100)
+    for number in 0..<300 { cache.setValue(.max - 1, forKey: number % 100) }
+    #expect(cache.totalCost <= costLimit ?? .max)
+    #expect(cache.totalCost > .max / 2)
+    cache.trim(to: .max / 4)
+    #expect(cache.totalCost <= .max / 4)
+    #expect(cache.count > 10)
+  }
+
   // MARK: Order
 
   @Test func lruKeepsWhatWasUsedLast() {
@@ -214,6 +228,15 @@ import Testing
     #expect((667..<1000).allSatisfy { cache.peekValue(forKey: $0) == $0 })
     cache.trim(to: 1000)
     #expect(cache.count == 333)
+    cache.trim(to: -1)
+    #expect(cache.count == 0)
+  }
+
+  @Test func trimmingToLessThanNothingTakesWhatCostsNothingToo() {
+    let cache = MemoryCache<Int, Int>(entryLimit: 1000, cost: { _, _ in 0 })
+    for number in 0..<1000 { cache.setValue(number, forKey: number) }
+    cache.trim(to: 0)
+    #expect(cache.count == 1000)
     cache.trim(to: -1)
     #expect(cache.count == 0)
   }

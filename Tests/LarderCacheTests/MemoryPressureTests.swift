@@ -1,4 +1,6 @@
+import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LarderCache
@@ -35,6 +37,66 @@ import Testing
     #expect(ControlGroup.path(in: "12:memory:/old\n0::/\n") == "/")
     #expect(ControlGroup.path(in: "12:memory:/old\n") == nil)
   }
+
+  @Test func theFileIsThatOfTheControlGroupOrElseThatOfTheSystem() throws {
+    let folder = try TemporaryFolder()
+    let paths = { PressureFile.paths(groups: folder.path("cgroup"), root: folder.path("groups"), system: "/system") }
+    #expect(paths() == ["/system"])
+    try Data("1:cpu:/\n0::/user.slice\n".utf8).write(to: URL(filePath: folder.path("cgroup")))
+    #expect(paths() == [folder.path("groups/user.slice/memory.pressure"), "/system"])
+    try Data("1:cpu:/\n".utf8).write(to: URL(filePath: folder.path("cgroup")))
+    #expect(paths() == ["/system"])
+  }
+
+  @Test func theFileIsReadAnewEachTime() throws {
+    let folder = try TemporaryFolder()
+    let (group, system) = (folder.path("group"), folder.path("system"))
+    #expect(PressureFile(firstOf: [group, system]) == nil)
+    try MemoryPressureTests.write(some: "0.00", full: "0.00", to: system)
+    #expect(PressureFile(firstOf: [group, system])?.path == system)
+    try Data("not told\n".utf8).write(to: URL(filePath: group))
+    #expect(PressureFile(firstOf: [group, system])?.path == system)
+    try MemoryPressureTests.write(some: "10.00", full: "0.00", to: group)
+    let file = try #require(PressureFile(firstOf: [group, system]))
+    #expect(file.path == group)
+    #expect(file.pressure == .warning)
+    try MemoryPressureTests.write(some: "80.00", full: "40.00", to: group)
+    #expect(file.pressure == .critical)
+    try FileManager.default.removeItem(atPath: group)
+    #expect(file.pressure == .none)
+  }
+
+  private static func write(some: String, full: String, to path: String) throws {
+    try Data(text(some: some, full: full).utf8).write(to: URL(filePath: path), options: .atomic)
+  }
+
+  #if !canImport(Darwin)
+  @Test func nobodyIsToldWhereTheSystemDoesNotTell() throws {
+    let folder = try TemporaryFolder()
+    #expect(SystemMemoryPressure(paths: [folder.path("none")]) { _ in } == nil)
+  }
+
+  /// All the way from the file to the entries.
+  @Test func aCacheGivesUpItsEntriesWhenTheFileTellsOfPressure() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("memory.pressure")
+    try MemoryPressureTests.write(some: "9.00", full: "9.00", to: path)
+    let told = Mutex(0)
+    let monitor = MemoryPressureMonitor { handler in
+      SystemMemoryPressure(paths: [path], interval: 0.001) { pressure in
+        told.withLock { $0 += 1 }
+        handler(pressure)
+      }
+    }
+    let cache = MemoryPressureTests.cache(monitor)
+    while told.withLock({ $0 }) < 3 { await Task.yield() }
+    #expect(cache.count == 100)
+    try MemoryPressureTests.write(some: "90.00", full: "30.00", to: path)
+    while cache.count > 0 { await Task.yield() }
+    #expect(cache.statistics.trims == 100)
+    withExtendedLifetime(monitor) {}
+  }
+  #endif
 
   /// Pressure that a test makes.
   private final class Source: MemoryPressureSource {
@@ -85,6 +147,18 @@ import Testing
     #expect(one.statistics.trims == 50)
     source.handler(.critical)
     #expect(one.count == 0)
+  }
+
+  @Test func inTheWorstCaseNothingStaysThatCostsNothing() throws {
+    let sources = Sources()
+    let monitor = MemoryPressureMonitor { sources.make($0) }
+    let cache = MemoryCache<Int, Int>(
+      entryLimit: 100, costLimit: nil, order: .policy(.adaptive), expiry: .never, clock: ContinuousClock(),
+      memoryPressure: monitor, cost: { _, _ in 0 }, onRemoval: nil)
+    for number in 0..<100 { cache.setValue(number, forKey: number) }
+    try #require(sources.all.first).handler(.critical)
+    #expect(cache.count == 0)
+    withExtendedLifetime(monitor) {}
   }
 
   @Test func nobodyIsAskedForCachesThatAreGone() throws {

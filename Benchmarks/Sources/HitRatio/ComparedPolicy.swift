@@ -24,12 +24,17 @@ enum ComparedPolicy: String, CaseIterable, ExpressibleByArgument {
 
   func makeCache(entries: Int) -> MemoryCache<UInt64, UInt64> {
     switch self {
-    case .lru: MemoryCache(entryLimit: entries, policy: .lru)
-    case .s3FIFO: MemoryCache(entryLimit: entries, policy: .s3FIFO)
+    case .lru: ComparedPolicy.cache(entries, .lru)
+    case .s3FIFO: ComparedPolicy.cache(entries, .s3FIFO)
     case .window1: MemoryCache(entryLimit: entries, fixedWindowShare: 0.01)
     case .window20: MemoryCache(entryLimit: entries, fixedWindowShare: 0.2)
     case .window50: MemoryCache(entryLimit: entries, fixedWindowShare: 0.5)
-    case .adaptive: MemoryCache(entryLimit: entries, policy: .adaptive)
+    case .adaptive: ComparedPolicy.cache(entries, .adaptive)
     }
+  }
+
+  /// A cache that keeps what its policy says, however little memory the machine has.
+  private static func cache(_ entries: Int, _ policy: EvictionPolicy) -> MemoryCache<UInt64, UInt64> {
+    MemoryCache(entryLimit: entries, policy: policy, trimsUnderMemoryPressure: false)
   }
 }

@@ -52,9 +52,10 @@ struct HitRatio: ParsableCommand {
 
   func run() throws {
     let policies = policies
+    let sources = try sources
     let table = HitRatioTable(policies: policies)
     var failures = 0
-    for source in try sources {
+    for source in sources {
       for entries in entries {
         let keys = try source.keys(entries)
         let ratios = policies.map { Simulation.hitRatio(of: $0, entries: entries, keys: keys) * 100 }

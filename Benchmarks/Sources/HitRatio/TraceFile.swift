@@ -7,7 +7,7 @@ enum TraceFile {
   ///
   /// - Parameter path: The path of the file, which may be compressed by gzip.
   static func keys(at path: String) throws -> [UInt64] {
-    let data = try Data(contentsOf: URL(filePath: path))
+    guard let data = FileManager.default.contents(atPath: path) else { throw ValidationError("\(path) cannot be read") }
     let isCompressed = data.starts(with: [0x1F, 0x8B])
     let text = String(decoding: isCompressed ? try decompressed(path) : data, as: UTF8.self)
     var keys: [UInt64] = []

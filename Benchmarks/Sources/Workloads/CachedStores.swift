@@ -18,6 +18,9 @@ enum CachedStores {
       writes("put into a cached MemoryStore") { $0.cached() },
       beside: [Comparison.Yardstick(writes("put into a MemoryStore") { $0 })]),
     Comparison(
+      gets("miss in a CachedStore that is full") { $0.cached(full) },
+      beside: [Comparison.Yardstick(gets("get from a MemoryStore") { $0 })]),
+    Comparison(
       misses("get of a key that a cached MemoryStore does not have") { $0.cached() },
       beside: [Comparison.Yardstick(misses("get of a key that a MemoryStore does not have") { $0 })]),
   ]
@@ -36,6 +39,13 @@ enum CachedStores {
         consume(sum)
       }
     }
+  }
+
+  /// The keys are asked for in turn, so none of the few that are kept comes again while it is there.
+  private static var full: CachedStoreOptions<Int> {
+    var options = CachedStoreOptions<Int>(entryLimit: keyCount / 10)
+    options.policy = .lru
+    return options
   }
 
   private static let hits = gets("hit in a CachedStore") { $0.cached() }
@@ -78,7 +88,7 @@ enum CachedStores {
     }
   }
 
-  /// The whole cost of a load: nothing is kept of a key that is missing.
+  /// The cost of a load alone: nothing is kept of a key that is missing.
   private static func misses(
     _ name: String, _ decorate: @escaping @Sendable (MemoryStore<Int>) -> some DataStore<Int>
   ) -> Workload {

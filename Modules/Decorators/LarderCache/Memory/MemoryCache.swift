@@ -24,6 +24,9 @@ public import Synchronization
 /// Where the system runs short of memory the cache gives up entries by itself, unless told not to.
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Tells what an entry costs, in a unit of your choice, such as bytes; less than nothing counts as nothing.
+  ///
+  /// The costs of all entries have to add up: what is more than `Int.max`, divided by the number of places, counts as
+  /// that.
   public typealias Cost = @Sendable (_ key: Key, _ value: Value) -> Int
 
   /// Is told of an entry that left the cache, and why.
@@ -47,6 +50,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   // as a read.
   @usableFromInline let now: (@Sendable () -> Int64)?
   @usableFromInline let table: CacheTable<Key, Value>
+  // The most that one entry may count, so that the sum of all is a number.
+  @usableFromInline let highestCost: Int
   // Whether the uses noted in all stripes, not just in one, are told to the order of eviction before an entry is
   // chosen.
   @usableFromInline let isSmall: Bool
@@ -61,7 +66,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// - Parameters:
   ///   - entryLimit: The most entries that there may be, up to 1,073,741,824. 10,000 unless given: what is kept beside
   ///     them then takes less than a megabyte, and the entries that are asked for most are seldom more. With less than
-  ///     1 nothing is kept.
+  ///     1 nothing is kept. The memory for so many is taken at once, so do not give more than there will be.
   ///   - costLimit: The most that all entries together may cost; unlimited unless given.
   ///   - policy: What decides which entry has to go; ``EvictionPolicy/adaptive`` unless given.
   ///   - expiry: How long an entry is kept at most; without limit unless given.
@@ -105,6 +110,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     self.costLimit = costLimit
     self.expiry = expiry
     self.cost = cost
+    highestCost = .max / slotCount
     self.onRemoval = onRemoval
     policy =
       switch order {
@@ -214,10 +220,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       recordReads(beforeWritingTo: table.bucket(of: hash), in: &state)
       let (slot, old) = table.put(value, forKey: key, hash: hash, at: time, free: state.freeSlot)
       if let old {
-        state.update(slot, cost: newCost)
+        state.update(slot, cost: min(newCost, highestCost))
         removed.append(key, old, .replaced)
       } else {
-        state.insert(hash: hash, cost: newCost)
+        state.insert(hash: hash, cost: min(newCost, highestCost))
       }
       while state.isOver {
         let victim = state.nextVictim()
@@ -338,7 +344,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///
   /// The cache may grow again afterwards.
   ///
-  /// - Parameter cost: What the others may cost together: their number, where the cache was made without a cost.
+  /// - Parameter cost: What the others may cost together: their number, where the cache was made without a cost. With less
+  ///   than 0 all entries go, those that cost nothing too.
   @inlinable
   public func trim(to cost: Int) {
     var isOver = true
@@ -362,7 +369,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     switch pressure {
     case .none: return
     case .warning: trim(to: totalCost / 2)
-    case .critical: trim(to: 0)
+    case .critical: trim(to: -1)
     }
   }
 

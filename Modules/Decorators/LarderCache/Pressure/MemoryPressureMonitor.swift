@@ -24,7 +24,7 @@ final class MemoryPressureMonitor: Sendable {
 
   /// Makes a monitor.
   ///
-  /// - Parameter makeSource: Makes what asks; it is to call the given handler, and to stop when it is released. `nil`
+  /// - Parameter makeSource: Makes what asks; it is to call the given handler until it is cancelled or released. `nil`
   ///   where there is nothing to ask.
   init(makeSource: @escaping @Sendable (@escaping Handler) -> (any MemoryPressureSource)?) {
     self.makeSource = makeSource

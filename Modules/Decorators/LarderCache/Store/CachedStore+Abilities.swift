@@ -29,7 +29,7 @@ extension CachedStore: ExpirableStore where Base: ExpirableStore {
   @discardableResult
   public func touch(_ key: StoreKey, lifetime: Lifetime?) async throws -> Bool {
     try ownInformation.check(key, for: .touch)
-    return try await writing([key], [], .touch) { (try await base.touch(key, lifetime: lifetime), nil) }
+    return try await writing([key], [], .touch) { _ in try await base.touch(key, lifetime: lifetime) }
   }
 
   /// Tells how long an entry of the base has still to live, and forgets the copy of one that is missing; see
@@ -43,7 +43,7 @@ extension CachedStore: ExpirableStore where Base: ExpirableStore {
   /// Removes entries from the base that have expired, and forgets all copies; see `ExpirableStore`.
   @discardableResult
   public func purgeExpired(limit: Int) async throws -> Int {
-    try await writing([], [.all], .purgeExpired) { (try await base.purgeExpired(limit: limit), nil) }
+    try await writing([], [.all], .purgeExpired) { _ in try await base.purgeExpired(limit: limit) }
   }
 }
 

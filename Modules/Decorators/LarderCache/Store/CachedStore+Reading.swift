@@ -31,7 +31,10 @@ extension CachedStore {
   /// - Throws: As `DataStore`; `CancellationError` where the task is cancelled while it waits for the base.
   public func value(forKey key: StoreKey, policy: LoadPolicy) async throws -> Value? {
     try checkOpen(for: .value)
-    if policy != .reload, let copy = usableCopy(of: key, policy) { return copy.value.map(value) }
+    if policy != .reload, let (copy, isDue) = copy(of: key, policy) {
+      if isDue { refresh(key) }
+      return copy.value.map(value)
+    }
     guard policy != .cacheOnly else {
       try ownInformation.check(key, for: .value)
       return nil
@@ -60,13 +63,20 @@ extension CachedStore {
   /// - Throws: As `DataStore`.
   public func values(forKeys keys: [StoreKey], policy: LoadPolicy) async throws -> [Value?] {
     try checkOpen(for: .values)
-    let found = keys.map { policy == .reload ? nil : usableCopy(of: $0, policy) }
+    var due: [StoreKey] = []
+    let found = keys.map { key -> CachedCopy? in
+      guard policy != .reload, let (copy, isDue) = copy(of: key, policy) else { return nil }
+      if isDue { due.append(key) }
+      return copy
+    }
     if policy == .cacheOnly {
       try ownInformation.check(keys, for: .values)
       return zip(keys, found).map { key, copy in
         copy.flatMap { cache.isStillThere($0, key) ? $0.value : nil }.map(value)
       }
     }
+    // Not before the copies were looked at again, or what comes of it would displace them.
+    defer { for key in due { refresh(key) } }
     if !found.contains(where: { $0 == nil }), areStillThere(found, keys) { return found.map { $0?.value.map(value) } }
     return try await running(.values) { try await load(keys, found, isReload: policy == .reload) }
   }
@@ -98,11 +108,10 @@ extension CachedStore {
 
   // MARK: Copies
 
-  /// The copy of a key, where the policy allows to use it; one that is due is loaded anew behind.
-  private func usableCopy(of key: StoreKey, _ policy: LoadPolicy) -> CachedCopy? {
+  /// The copy of a key, where the policy allows to use it, and whether it is to be loaded anew behind.
+  private func copy(of key: StoreKey, _ policy: LoadPolicy) -> (copy: CachedCopy, isDue: Bool)? {
     guard let (copy, isDue) = cache.copy(of: key, allowsOld: policy == .staleWhileRevalidate) else { return nil }
-    if isDue && policy != .cacheOnly { refresh(key) }
-    return copy
+    return (copy, isDue && policy != .cacheOnly)
   }
 
   private func areStillThere(_ found: [CachedCopy?], _ keys: [StoreKey]) -> Bool {

@@ -6,10 +6,10 @@ extension CachedStore {
   /// What they leave is kept in the cache.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try ownInformation.check(changes)
-    let written = WrittenKeys(changes)
-    try await writing(written.keys, written.ranges, .apply) {
+    let written = WrittenKeys(changes, box: box)
+    try await writing(written.keys, written.ranges, .apply) { copies in
       try await base.apply(changes)
-      return ((), written.values)
+      copies = makeCopies(of: written.values, forKeys: written.keys)
     }
   }
 
@@ -24,13 +24,14 @@ extension CachedStore {
     // Every run is held on to until the end: values of one that does not count must not be released in the midst of the
     // next, inside the base.
     let runs = RecordedSlots<Value>()
-    return try await writing(keys, [], .update) {
+    return try await writing(keys, [], .update) { copies in
       let result = try await base.update(keys) { slots in
         let result = try body(&slots)
         runs.append(slots)
         return result
       }
-      return (result, runs.last)
+      copies = runs.last.map { makeCopies(of: $0.map { $0.map(box) }, forKeys: keys) }
+      return result
     }
   }
 
@@ -40,27 +41,27 @@ extension CachedStore {
   ///   - keys: The keys, each once.
   ///   - ranges: The ranges.
   ///   - operation: What is done.
-  ///   - body: Writes; what it returns beside its result is what each key has now, or `nil` where that is not known.
+  ///   - body: Writes, and tells in its argument what each key has then, unless that is not known.
   func writing<Result>(
     _ keys: [StoreKey], _ ranges: [KeyRange], _ operation: StoreOperation,
-    _ body: () async throws -> (result: Result, values: [Value?]?)
+    _ body: (inout [CachedCopy?]?) async throws -> Result
   ) async throws -> Result {
     try await running(operation) {
       let write = cache.beginWrite(keys, ranges)
-      let written: (result: Result, values: [Value?]?)
+      var copies: [CachedCopy?]?
       do {
-        written = try await body()
+        let result = try await body(&copies)
+        cache.end(write, keeping: copies)
+        return result
       } catch {
         // Nothing is known of the keys but what the base has.
         cache.end(write, keeping: nil)
         throw error
       }
-      cache.end(
-        write,
-        keeping: written.values.map { values in
-          zip(keys, values).map { key, value in makeCopy(of: value.map(box), forKey: key) }
-        })
-      return written.result
     }
+  }
+
+  private func makeCopies(of boxes: [(any CachedValue)?], forKeys keys: [StoreKey]) -> [CachedCopy?] {
+    zip(keys, boxes).map { key, box in makeCopy(of: box, forKey: key) }
   }
 }

@@ -30,8 +30,11 @@ public struct CachedStoreOptions<Value: Sendable>: Sendable {
   /// It is for bases that others change past the cache. What is written through the cache is seen at once in any case.
   public var expiry: CacheExpiry = .never
 
-  /// How much longer copies stay whose time is over, for readers with ``LoadPolicy/staleWhileRevalidate``; not at all
-  /// unless set.
+  /// How much longer copies stay whose time since writing is over, for readers with
+  /// ``LoadPolicy/staleWhileRevalidate``; not at all unless set.
+  ///
+  /// It lengthens ``CacheExpiry/afterWrite`` of ``expiry`` alone: a copy that nobody used for as long as
+  /// ``CacheExpiry/afterAccess`` goes at once.
   public var staleLifetime: Duration = .zero
 
   /// The age from which the copy that a read uses is loaded anew behind it; `nil`, the default, where none is.

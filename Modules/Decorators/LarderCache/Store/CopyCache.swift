@@ -57,7 +57,7 @@ final class CopyCache: Sendable {
     now = CopyCache.elapsedTime(of: clock)
     shards = (0..<CopyCache.shardCount).map { _ in CacheShard() }
     var expiry = options.expiry
-    if let afterWrite = expiry.afterWrite { expiry.afterWrite = afterWrite + options.staleLifetime }
+    if let afterWrite = expiry.afterWrite { expiry.afterWrite = afterWrite + max(.zero, options.staleLifetime) }
     var cost: MemoryCache<StoreKey, CachedCopy>.Cost?
     if options.cost != nil { cost = { _, copy in copy.cost } }
     copies = MemoryCache(
@@ -259,7 +259,7 @@ final class CopyCache: Sendable {
       }
     }
     for key in keys { copies.removeValue(forKey: key) }
-    for range in ranges { copies.removeAll { range.contains($0) } }
+    if !ranges.isEmpty { copies.removeAll { key in ranges.contains { $0.contains(key) } } }
     return write
   }
 

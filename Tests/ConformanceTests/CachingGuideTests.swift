@@ -1,0 +1,84 @@
+import Foundation
+import Larder
+import LarderCache
+import LarderLMDB
+import LarderTesting
+import TestSupport
+import Testing
+
+/// The pieces of Swift in the guide `Docs/Caching.md`: they stand there as they stand here, and do what it says.
+@Suite struct CachingGuideTests {
+  struct User: Codable, Equatable {
+    var name: String
+  }
+
+  struct Thumbnail: Equatable {
+    var byteCount: Int
+  }
+
+  @Test func aCacheOfThumbnails() {
+    let url = URL(filePath: "/thumbnail")
+    let thumbnail = Thumbnail(byteCount: 1000)
+    var shown: [Thumbnail] = []
+    func show(_ thumbnail: Thumbnail) { shown.append(thumbnail) }
+
+    let thumbnails = MemoryCache<URL, Thumbnail>(
+      costLimit: MemoryCache.recommendedCostLimit,
+      expiry: .afterAccess(.seconds(600)),
+      cost: { _, thumbnail in thumbnail.byteCount })
+
+    thumbnails.setValue(thumbnail, forKey: url)
+    if let thumbnail = thumbnails.value(forKey: url) { show(thumbnail) }
+
+    #expect(shown == [thumbnail])
+    #expect(thumbnails.totalCost == 1000)
+  }
+
+  @Test func aStoreBehindACache() async throws {
+    let location = try ConformanceLocation()
+    let folder = location.folder
+    let user = User(name: "Bob")
+
+    var options = CachedStoreOptions<User>(entryLimit: 50_000)
+    options.missingLifetime = .seconds(5)
+    let users = try await LMDBStore<User>(path: folder + "/users").cached(options)
+
+    let ada = try await users.value(forKey: "user:1")  // from the base, and from then on from memory
+    try await users.setValue(user, forKey: "user:2")  // to the base, and from then on from memory
+
+    #expect(ada == nil)
+    #expect(try await users.value(forKey: "user:2") == user)
+    #expect(users.statistics.loads == 1)
+    #expect(try users.base.value(forKey: "user:2") == user)
+    try await users.close()
+    try location.remove()
+  }
+
+  @Test func whatTheCacheCannotSee() async throws {
+    let base = MemoryStore<User>()
+    try base.apply([.set("user:1", User(name: "Ada")), .set("user:2", User(name: "Bob"))])
+    let clock = ManualClock()
+    var options = CachedStoreOptions<User>()
+    options.expiry = .afterWrite(.seconds(30))
+    let users = base.cached(options, clock: clock)
+    #expect(try await users.values(forKeys: ["user:1", "user:2"]).map(\.?.name) == ["Ada", "Bob"])
+
+    try base.apply([.set("user:1", User(name: "Ada Lovelace"))])
+    #expect(try await users.value(forKey: "user:1")?.name == "Ada")
+    #expect(try await users.value(forKey: "user:1", policy: .reload)?.name == "Ada Lovelace")
+    try users.invalidate("user:1")
+    #expect(try await users.value(forKey: "user:1", policy: .cacheOnly) == nil)
+    try base.apply([.set("user:2", User(name: "Bob Dylan"))])
+    clock.advance(by: .seconds(30))
+    #expect(try await users.value(forKey: "user:2")?.name == "Bob Dylan")
+    try users.invalidateAll()
+    #expect(try await users.value(forKey: "user:2", policy: .cacheOnly) == nil)
+    try await users.close()
+  }
+
+  @Test func theGuideShowsThisCode() throws {
+    let guide = try Guide("Docs/Caching.md")
+    #expect(guide.pieces.count == 2)
+    #expect(try guide.piecesMissing() == [])
+  }
+}
