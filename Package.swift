@@ -82,7 +82,8 @@ let package = Package(
     .testTarget(
       name: "LarderCacheTests", dependencies: ["LarderCache", "LarderTesting", "TestSupport", "ThreadSanitizerMutex"]),
     .testTarget(
-      name: "LarderExpiryTests", dependencies: ["LarderExpiry", "LarderJSON", "LarderTesting", "TestSupport"]),
+      name: "LarderExpiryTests",
+      dependencies: ["LarderExpiry", "LarderCache", "LarderJSON", "LarderTesting", "TestSupport"]),
     .testTarget(name: "LarderBatchingTests", dependencies: ["LarderBatching", "LarderTesting", "TestSupport"]),
     .testTarget(
       name: "LarderMetricsTests",

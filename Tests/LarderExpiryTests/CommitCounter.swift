@@ -1,8 +1,9 @@
 import Larder
 import Synchronization
+import TestSupport
 
 /// Counts the updates that have written something.
-final class CommitCounter<Base: DataStore>: DataStore {
+final class CommitCounter<Base: DataStore>: ForwardingDecorator {
   typealias Value = Base.Value
 
   let base: Base
@@ -14,45 +15,11 @@ final class CommitCounter<Base: DataStore>: DataStore {
 
   var updateCount: Int { updates.withLock { $0 } }
 
-  var information: StoreInformation { base.information }
-
-  func value(forKey key: StoreKey) async throws -> Value? {
-    try await base.value(forKey: key)
-  }
-
-  func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
-    try await base.values(forKeys: keys)
-  }
-
-  func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
-    try await base.entries(in: range, limit: limit, order: order)
-  }
-
-  func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
-    try await base.keys(in: range, limit: limit, order: order)
-  }
-
-  func count(in range: KeyRange) async throws -> Int {
-    try await base.count(in: range)
-  }
-
-  func apply(_ changes: ChangeBatch<Value>) async throws {
-    try await base.apply(changes)
-  }
-
   func update<Result: Sendable>(
     _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
     let result = try await base.update(keys, body)
     updates.withLock { $0 += 1 }
     return result
-  }
-
-  func synchronize() async throws {
-    try await base.synchronize()
-  }
-
-  func close() async throws {
-    try await base.close()
   }
 }

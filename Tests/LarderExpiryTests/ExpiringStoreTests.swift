@@ -123,24 +123,6 @@ import Testing
     #expect(try await store["limited"] == nil)
   }
 
-  /// The example of the documentation: a window that begins with the first request.
-  @Test func countingInWindows() async throws {
-    let clock = ManualClock()
-    let limits = MemoryStore<Expiring<Int>>().expiring(.after(.seconds(60))) { clock.date }
-    @Sendable func count() async throws -> Int {
-      try await limits.updateKeepingDeadlines(["client"]) { counts in
-        counts[0] = (counts[0] ?? 0) + 1
-        return counts[0] ?? 0
-      }
-    }
-    var counts: [Int] = []
-    for _ in 0..<5 {
-      counts.append(try await count())
-      clock.advance(by: .seconds(25))
-    }
-    #expect(counts == [1, 2, 3, 1, 2])
-  }
-
   @Test func aBatchGivesEachValueAnExpirationOfItsOwn() async throws {
     let bench = TestBench(.after(.seconds(2)))
     var batch = ExpiringBatch<String>([.set("default", "x")])

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderCache
 import LarderExpiry
 import LarderJSON
 import LarderTesting
@@ -17,18 +18,24 @@ import Testing
   private let robot = Session(user: "robot")
 
   @Test func aStoreOfSessions() async throws {
-    let folder = try TemporaryFolder()
-    let sessions = try await JSONFileStore(
-      path: folder.path("sessions.json"), codec: .json(Session.self).expiring()
-    )
-    .expiring(.after(.seconds(3600)))
+    let location = try ConformanceLocation()
+    let folder = location.folder
+    let sessions = try await JSONFileStore(path: folder + "/sessions.json", codec: .json(Session.self).expiring())
+      .expiring(.after(.seconds(3600)))
 
     try await sessions.setValue(session, forKey: "7")  // for an hour
     try await sessions.setValue(guest, forKey: "8", expires: .after(.milliseconds(500)))
     try await sessions.setValue(robot, forKey: "9", expires: .never)
     #expect(try await sessions["7"] == session)
     #expect(try await sessions.remainingTime(forKey: "9") == .unlimited)
+
+    let purger = sessions.purger(every: .seconds(60))
+    let purging = Task { try await purger.run() }
+    // and when it is no longer wanted
+    purging.cancel()
+    try await purging.value
     try await sessions.close()
+    try location.remove()
   }
 
   @Test func writesThatSay() async throws {
@@ -54,12 +61,39 @@ import Testing
     #expect(try await sessions.remainingTime(forKey: "7") == .limited(.seconds(50)))
   }
 
+  @Test func requestsAreCountedInWindows() async throws {
+    let clock = ManualClock()
+    let limits = MemoryStore<Expiring<Int>>().expiring(.after(.seconds(60))) { clock.date }
+    @Sendable func count(_ client: StoreKey) async throws -> Int {
+      // Counts requests in windows of a minute that begin with the first one.
+      let count = try await limits.updateKeepingDeadlines([client]) { counts in
+        counts[0] = (counts[0] ?? 0) + 1
+        return counts[0] ?? 0
+      }
+      return count
+    }
+    var counts: [Int] = []
+    for _ in 0..<5 {
+      counts.append(try await count("client"))
+      clock.advance(by: .seconds(25))
+    }
+    #expect(counts == [1, 2, 3, 1, 2])
+  }
+
   @Test func aClockOfYourOwn() async throws {
     let clock = ManualClock()  // from LarderTesting
     let store = MemoryStore<Expiring<String>>().expiring(.after(.seconds(1))) { clock.date }
     try await store.setValue("a", forKey: "k")
     clock.advance(by: .seconds(1))
     #expect(try await store["k"] == nil)
+  }
+
+  @Test func theOrderOfAStack() async throws {
+    let base = MemoryStore<Expiring<String>>()
+    let right = base.cached().expiring(.after(.seconds(60)))
+    let wrong = base.expiring(.after(.seconds(60))).cached()
+    try await wrong.setValue("a", forKey: "k")
+    #expect(try await right["k"] == "a")
   }
 
   @Test func theFormsThatAreShown() throws {
@@ -71,5 +105,11 @@ import Testing
     let values = try shown.map { try Array($0.utf8).withUnsafeBytes { try codec.decode($0.bytes) } }
     #expect(values.map(\.deadline?.window) == [nil, .seconds(1800), nil])
     #expect(values.map(\.deadline?.date) == [ManualClock().date, ManualClock().date, nil])
+  }
+
+  @Test func theGuideShowsThisCode() throws {
+    let guide = try Guide("Docs/Expiry.md")
+    #expect(guide.pieces.count == 9)
+    #expect(try guide.piecesMissing() == [])
   }
 }

@@ -1,4 +1,5 @@
 import Larder
+import LarderCache
 import LarderExpiry
 import LarderTesting
 import Testing
@@ -9,7 +10,7 @@ import Testing
 
   @Test func aCacheAboveGivesWhatHasExpired() async throws {
     let clock = clock
-    let wrong = RememberingStore(MemoryStore<Expiring<String>>().expiring(.after(.seconds(1))) { clock.date })
+    let wrong = MemoryStore<Expiring<String>>().expiring(.after(.seconds(1))) { clock.date }.cached()
     try await wrong.setValue("a", forKey: "k")
     #expect(try await wrong["k"] == "a")
     clock.advance(by: .seconds(1000))
@@ -19,11 +20,12 @@ import Testing
 
   @Test func aCacheBelowGivesNothingThatHasExpired() async throws {
     let clock = clock
-    let right = RememberingStore(MemoryStore<Expiring<String>>()).expiring(.after(.seconds(1))) { clock.date }
+    let right = MemoryStore<Expiring<String>>().cached().expiring(.after(.seconds(1))) { clock.date }
     try await right.setValue("a", forKey: "k")
     #expect(try await right["k"] == "a")
     clock.advance(by: .seconds(1))
     #expect(try await right["k"] == nil)
-    #expect(right.base.readCount == 1)
+    #expect(right.base.statistics.hits == 2)
+    #expect(right.base.statistics.misses == 0)
   }
 }

@@ -8,6 +8,7 @@ public enum Change<Value> {
   case removeAll(KeyRange)
 
   /// The key that is set or removed; `nil` for a range.
+  @inlinable
   public var key: StoreKey? {
     switch self {
     case .set(let key, _), .remove(let key): key

@@ -31,6 +31,7 @@ extension StoreInformation {
   ///
   /// - Parameter changes: The batch.
   /// - Throws: ``StoreError`` with ``StoreError/Code/invalidKey`` for the first such key.
+  @inlinable
   public func check(_ changes: ChangeBatch<some Any>) throws {
     // No key path: in generic code that is not specialized it is made anew each time, for several microseconds.
     for change in changes.changes {

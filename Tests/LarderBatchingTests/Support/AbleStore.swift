@@ -1,8 +1,11 @@
 import Larder
 import Synchronization
+import TestSupport
 
 /// A store in memory with every ability, which notes what is asked of it.
-final class AbleStore: DataStore {
+final class AbleStore: ForwardingDecorator {
+  typealias Value = Int
+
   let base = MemoryStore<Int>(name: "able")
   private let notes = Mutex<[String]>([])
 
@@ -17,15 +20,6 @@ final class AbleStore: DataStore {
     information.maintenance = NotedMaintenance { self.note($0) }
     return information
   }
-  func value(forKey key: StoreKey) throws -> Int? { try base.value(forKey: key) }
-  func values(forKeys keys: [StoreKey]) throws -> [Int?] { try base.values(forKeys: keys) }
-  func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Int>] {
-    try base.entries(in: range, limit: limit, order: order)
-  }
-  func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
-    try base.keys(in: range, limit: limit, order: order)
-  }
-  func count(in range: KeyRange) throws -> Int { try base.count(in: range) }
   func apply(_ changes: ChangeBatch<Int>) throws {
     note("apply \(changes.count)")
     try base.apply(changes)

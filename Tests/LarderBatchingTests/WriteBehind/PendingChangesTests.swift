@@ -58,4 +58,12 @@ import Testing
     #expect(pending.size.changes == 1)
     #expect(pending.changesByUnit() == [[.set("a", 999)]])
   }
+
+  @Test func emptyBatchesTakeNoRoom() throws {
+    var pending = PendingChanges<Int>()
+    for _ in 0..<1000 { _ = pending.add(SizedBatch([], bounds: BatchBounds())) }
+    #expect(pending.isEmpty)
+    let units = try #require(Mirror(reflecting: pending).descendant("units") as? [Int])
+    #expect(units.isEmpty)
+  }
 }

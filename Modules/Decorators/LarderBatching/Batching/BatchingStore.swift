@@ -35,7 +35,9 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   public let base: Base
 
   // The information of the base, which is costly to ask for each time.
-  private let checks: StoreInformation
+  @usableFromInline
+  let checks: StoreInformation
+
   private let bounds: BatchBounds<Value>
   private let delay: Duration
   private let pause: GatheringPause
@@ -100,8 +102,16 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   // MARK: Writing
 
   /// Makes several changes, all or none of them, in one commit with what others write; see ``DataStore/apply(_:)``.
+  @inlinable
   public func apply(_ changes: ChangeBatch<Value>) async throws {
+    // In the caller's module, which knows the type of the values: looking at them then costs nothing.
     try checks.check(changes)
+    try await commit(changes)
+  }
+
+  /// Makes changes whose keys were checked.
+  @usableFromInline
+  func commit(_ changes: ChangeBatch<Value>) async throws {
     guard try await waitForTurn(.write(bounds.size(of: changes)), .write(changes), during: .apply) else { return }
     defer { endTurn() }
     try await base.apply(changes)

@@ -37,6 +37,8 @@ struct PendingChanges<Value: Sendable>: Sendable {
   ///   - bounds: Tells how large a change is.
   /// - Returns: What it displaces, to be released outside a lock.
   mutating func add(_ batch: SizedBatch<Value>) -> [Content] {
+    // It would be a unit of nothing, of which any number could pile up.
+    if batch.changes.isEmpty { return [] }
     var displaced: [Content] = []
     let unit = joinedUnit(of: batch)
     for (change, size) in batch.changes {

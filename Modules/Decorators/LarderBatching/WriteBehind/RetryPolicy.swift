@@ -31,7 +31,11 @@ public struct RetryPolicy: Sendable, Hashable {
   /// - Returns: The time, or `nil` where there is no further attempt.
   func delay(before attempt: Int) -> Duration? {
     guard attempt < attempts else { return nil }
-    // Beyond so many doublings any delay has come to its most.
-    return min(firstDelay * (1 << min(attempt, 30)), maximumDelay)
+    var delay = min(firstDelay, maximumDelay)
+    // Not by a power of two at once, which could be more than can be counted; after so many doublings any delay is long.
+    for _ in 0..<min(attempt, 96) where delay < maximumDelay {
+      delay = delay > maximumDelay / 2 ? maximumDelay : delay * 2
+    }
+    return delay
   }
 }

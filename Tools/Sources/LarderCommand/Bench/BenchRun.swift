@@ -74,7 +74,7 @@ struct BenchRun<Store: DataStore> where Store.Value == JSONText {
     let count = plan.entryCount
     let start = clock.now
     let times = try await withThrowingTaskGroup(of: [Duration].self) { group in
-      for task in 0..<tasks {
+      for task in 0..<min(tasks, count) {
         group.addTask {
           var times: [Duration] = []
           for number in stride(from: task, to: count, by: tasks) {

@@ -4,15 +4,16 @@ import LarderBatching
 /// Puts entries into a store, batch by batch, and keeps count.
 ///
 /// Several batches may be on their way at once. They come to the store in the order of the lines, and share commits, so
-/// that at any moment what is there is what the first so many lines make.
-struct Importer<Store: DataStore> where Store.Value == JSONText {
+/// that at any moment what is there is what the first so many lines make, as long as none fails.
+struct Importer {
   /// A batch on its way.
   private struct Running {
     let count: Int
     let task: Task<Void, any Error>
   }
 
-  private let store: BatchingStore<Store>
+  private let store: BatchingStore<AnyDataStore<JSONText>>
+  private let opened: OpenedStore
   private let parser: EntryParser
   private let batchSize: Int
   private let concurrency: Int
@@ -35,8 +36,9 @@ struct Importer<Store: DataStore> where Store.Value == JSONText {
   ///   - parser: Makes entries of lines.
   ///   - batchSize: How many entries make a batch, at least 1.
   ///   - concurrency: How many batches may be on their way at once, at least 1; 1 unless given.
-  init(into store: Store, parser: EntryParser, batchSize: Int, concurrency: Int = 1) {
-    self.store = store.batched(bounds: BatchBounds(changes: .max))
+  init(into store: OpenedStore, parser: EntryParser, batchSize: Int, concurrency: Int = 1) {
+    self.store = store.present.batched(bounds: BatchBounds(changes: .max))
+    opened = store
     self.parser = parser
     self.batchSize = batchSize
     self.concurrency = concurrency
@@ -50,9 +52,7 @@ struct Importer<Store: DataStore> where Store.Value == JSONText {
   /// - Throws: ``BadLine``, with nothing taken; what committing an earlier batch throws, once none is on its way.
   mutating func take(_ line: LineSplitter.Line) async throws -> Bool {
     guard let entry = try parser.entry(of: line) else { return false }
-    if let maximum = store.information.maximumValueSize, entry.value.bytes.count > maximum {
-      throw BadLine("its value has \(entry.value.bytes.count) bytes, the most that this store takes is \(maximum)")
-    }
+    try opened.check(entry.value)
     batch.setValue(entry.value, forKey: entry.key)
     guard batch.count >= batchSize else { return false }
     start()

@@ -11,7 +11,7 @@ final class CodecChoice: Sendable {
   }
 
   private let makesExpiring: Bool
-  private let found = Mutex<Values?>(nil)
+  private let chosen = Mutex<(codec: any Codec<Expiring<JSONText>>, values: Values)?>(nil)
 
   /// Makes a choice.
   ///
@@ -22,17 +22,23 @@ final class CodecChoice: Sendable {
   }
 
   /// What the store said, a new one of its kind; `nil` where it was not asked or keeps no bytes.
-  var values: Values? { found.withLock { $0 } }
+  var values: Values? { chosen.withLock { $0?.values } }
+
+  /// What was chosen; `nil` where nothing was, since the store keeps no bytes.
+  var codec: (any Codec<Expiring<JSONText>>)? { chosen.withLock { $0?.codec } }
 
   /// Whether the values of the store, once it is open, expire.
   var isExpiring: Bool { makesExpiring || values == .expiring }
 
   /// The codec for a name.
   func codec(named name: String) -> any Codec<Expiring<JSONText>> {
-    let expiring = ValueCodecs.expiringCodec(named: name)
-    found.withLock { $0 = expiring == nil ? .plain : .expiring }
-    if let expiring { return expiring }
+    if let expiring = ValueCodecs.expiringCodec(named: name) { return choose(expiring, .expiring) }
     let plain = ValueCodecs.codec(named: name)
-    return makesExpiring ? ValueCodecs.expiring(plain) : ValueCodecs.withoutDeadlines(plain)
+    return choose(makesExpiring ? ValueCodecs.expiring(plain) : ValueCodecs.withoutDeadlines(plain), .plain)
+  }
+
+  private func choose(_ codec: any Codec<Expiring<JSONText>>, _ values: Values) -> any Codec<Expiring<JSONText>> {
+    chosen.withLock { $0 = (codec, values) }
+    return codec
   }
 }

@@ -1,7 +1,10 @@
 import Larder
 import LarderExpiry
 
-/// Keeps plain values, and shows them as values that do not expire, so that the tool opens every store in one way.
+/// Keeps plain values, and shows them as values that do not expire.
+///
+/// A store is opened for values of one type, and only while it is being opened does it say whether its values expire: so
+/// that type has room for a deadline, whether there are any or not.
 struct DeadlinelessCodec<Base: Codec>: Codec {
   /// A value has a deadline, for which there is no place.
   struct DeadlineError: ValueFreeError, CustomStringConvertible {

@@ -2,6 +2,8 @@ import Larder
 import LarderExpiry
 
 /// A store of values that do not expire, without the place for a deadline that the tool opens every store with.
+///
+/// An `ExpiringStore` would show the same entries, but has to decode values to know which keys there are.
 struct DeadlinelessStore<Base: DataStore, Value: Sendable>: DataStore where Base.Value == Expiring<Value> {
   let base: Base
 

@@ -31,7 +31,7 @@ enum Stores {
     do {
       let stored = try await registry.open(
         url, options: StoreOptions(createsIfMissing: createsIfMissing), codec: choice.codec)
-      return OpenedStore(stored, isExpiring: choice.isExpiring, expiration: expiration ?? .never)
+      return OpenedStore(stored, codec: choice.codec, isExpiring: choice.isExpiring, expiration: expiration ?? .never)
     } catch let error as StoreError
       where error.code == .versionMismatch && expiration != nil && choice.values == .plain
     {

@@ -30,6 +30,7 @@ struct BenchCommand: AsyncParsableCommand {
     ] where number < least {
       throw ValidationError("\(name) must be at least \(least)")
     }
+    guard valueSize <= 1 << 26 else { throw ValidationError("--value-size must be at most \(1 << 26)") }
   }
 
   func run() async throws {

@@ -13,24 +13,25 @@ struct GetCommand: AsyncParsableCommand {
         larder get json:users.json ada
         larder get json:users.json --key-hex 80c0
         larder get json:users.json -- -key-with-a-dash
-        larder get json:sessions.json ada --slide 30m
+        larder get json:sessions.json ada --slide --ttl 30m
       """)
 
   @OptionGroup var store: StoreArgument
   @Argument(help: "The key.") var key: String
   @OptionGroup var keys: KeyOptions
-  @Option(
-    help: ArgumentHelp(
-      "Let the entry live for so long from now on, like 500ms, 2s, 5m or 1h; for stores made with --ttl.",
-      valueName: "time"))
-  var slide: LifetimeArgument?
+  @Flag(help: "Put the deadline off: by the window of an entry that slides, by --ttl otherwise.")
+  var slide = false
+  @Option(help: ArgumentHelp("With --slide: how long the entry lives from now on, like 30m.", valueName: "time"))
+  var ttl: LifetimeArgument?
+
+  func validate() throws {
+    guard slide || ttl == nil else { throw ValidationError("--ttl puts a deadline off only together with --slide") }
+  }
 
   func run() async throws {
     let key = try keys.key(key)
     let isFound = try await StoreSession.runOpened(store.url, createsIfMissing: false) { store, output in
-      if let slide {
-        try await store.expiring().touch(key, lifetime: .limited(slide.duration))
-      }
+      if slide { try await store.putOffDeadline(of: key, by: ttl?.duration) }
       guard let value = try await look(at: key, in: store) else { return false }
       try output.writeLine { $0.append(contentsOf: value.bytes) }
       return true

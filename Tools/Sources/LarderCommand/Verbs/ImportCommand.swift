@@ -47,7 +47,7 @@ struct ImportCommand: AsyncParsableCommand {
       display: ProgressDisplay(total: lines.totalBytes, since: start), write: Diagnostics.writeLine)
     // Before the store, which would be made for nothing where there is no such file, or nothing good comes first.
     let first = try firstEntryLine(of: &lines, progress: &progress)
-    let entries = try await StoreSession.run(
+    let entries = try await StoreSession.runOpened(
       store.url, createsIfMissing: true, expiration: lifetime.expiration
     ) { store, output in
       defer { progress.clear() }
@@ -78,10 +78,10 @@ struct ImportCommand: AsyncParsableCommand {
   ///
   /// - Returns: How many entries were committed.
   private func copy(
-    _ first: LineSplitter.Line?, _ lines: inout InputLines, into store: some DataStore<JSONText>, output: ByteOutput,
+    _ first: LineSplitter.Line?, _ lines: inout InputLines, into store: OpenedStore, output: ByteOutput,
     progress: inout ImportProgress
   ) async throws -> Int {
-    let acknowledger = acknowledge ? try Acknowledger(store: store, output: output) : nil
+    let acknowledger = acknowledge ? try Acknowledger(store: store.present, output: output) : nil
     var importer = Importer(
       into: store, parser: EntryParser(keyField: keyField), batchSize: batchSize, concurrency: concurrency)
     var bytesShown = 0

@@ -47,6 +47,13 @@ import Testing
     #expect(try await Tool.larder("bench", "memory:", option, "0").failed(64, "\(option) must be at least 1"))
   }
 
+  @Test func moreTasksThanEntriesAndHugeValuesDoNoHarm() async throws {
+    let most = "\(Int.max)"
+    let run = try await Tool.larder("bench", "memory:", "--entries", "3", "--writers", most, "--readers", most)
+    #expect(run.status == 0)
+    #expect(try await Tool.larder("bench", "memory:", "--value-size", most).failed(64, "--value-size must be at most"))
+  }
+
   @Test func percentilesAreThoseOfTheSortedTimes() {
     let result = BenchResult(what: "x", times: (1...200).reversed().map { .milliseconds($0) }, elapsed: .seconds(4))
     #expect(

@@ -115,7 +115,7 @@ import Testing
     #expect(try await Tool.larder("set", url, "a", "2", "--ttl", "5m").failed(64, reason))
     let line = "{\"key\":\"a\",\"value\":2}\n"
     #expect(try await Tool.larder("import", url, "--ttl", "5m", input: line).failed(64, reason))
-    #expect(try await Tool.larder("get", url, "a", "--slide", "5m").failed(64, reason))
+    #expect(try await Tool.larder("get", url, "a", "--slide").failed(64, reason))
     #expect(try await Tool.larder("purge", url).failed(64, reason))
     let expiring = kind.url("expiring", in: folder)
     #expect(try await Tool.larder("set", expiring, "a", "2", "--ttl", "5m") == .done())
@@ -133,25 +133,47 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases) func slidingPutsTheDeadlineOff(kind: StoreKind) async throws {
-    let url = try await makeStore(kind)
+    let url = kind.url(in: folder)
+    #expect(try await Tool.larder("set", url, "a", "1", "--ttl", "5m") == .done())
     let before = Date.now
-    #expect(try await Tool.larder("get", url, "b", "--slide", "1h") == .done("2\n"))
-    let deadline = try #require(try await stored(url)["b"] ?? nil)
+    #expect(try await Tool.larder("get", url, "a", "--slide", "--ttl", "1h") == .done("1\n"))
+    let deadline = try #require(try await stored(url)["a"] ?? nil)
     #expect(deadline.date >= before + 3599.999 && deadline.date <= Date.now + 3600)
-    #expect(try await Tool.larder("get", url, "a", "--slide", "1h") == ToolRun(status: 1, output: "", errors: ""))
-    #expect(try await Tool.larder("get", url, "a") == ToolRun(status: 1, output: "", errors: ""))
+    #expect(deadline.window == nil)
+    // Where nothing says for how long it is not guessed.
+    #expect(try await Tool.larder("get", url, "a", "--slide").failed(64, "--slide --ttl 30m"))
+    #expect(try await stored(url)["a"] == deadline)
+    #expect(try await Tool.larder("get", url, "a", "--ttl", "2h").failed(64, "only together with --slide"))
   }
 
-  @Test func lookingAtAnEntryThatSlidesDoesNotKeepItAlive() async throws {
+  @Test(arguments: [[], ["--ttl", "1h"]]) func slidingShortensNoLife(options: [String]) async throws {
+    let url = try await makeStore(.json)
+    let before = try await stored(url)
+    // For ever; until the distant future; expired; missing.
+    #expect(try await ToolRun.run(Tool.path, ["get", url, "d", "--slide"] + options) == .done("4\n"))
+    #expect(try await Tool.larder("get", url, "b", "--slide", "--ttl", "1h") == .done("2\n"))
+    for key in ["a", "missing"] {
+      #expect(try await ToolRun.run(Tool.path, ["get", url, key, "--slide"] + options).status == 1)
+    }
+    #expect(try await stored(url) == before)
+  }
+
+  @Test func anEntryThatSlidesLivesOnForItsWindow() async throws {
     let url = StoreKind.json.url(in: folder)
     let store = try await open(url)
     try await store.expiring(.sliding(.seconds(3600))) { Date.now - 1800 }.setValue(JSONText("1"), forKey: "a")
     try await store.close()
     let before = try await stored(url)
+    // To look at an entry is not to use it.
     #expect(try await Tool.larder("get", url, "a") == .done("1\n"))
     #expect(try await stored(url) == before)
-    // Where it is asked for, the deadline goes on to slide.
-    #expect(try await Tool.larder("get", url, "a", "--slide", "2h") == .done("1\n"))
+    let start = Date.now
+    #expect(try await Tool.larder("get", url, "a", "--slide") == .done("1\n"))
+    let deadline = try #require(try await stored(url)["a"] ?? nil)
+    #expect(deadline.date >= start + 3599.999 && deadline.date <= Date.now + 3600)
+    #expect(deadline.window == .seconds(3600))
+    // It goes on to slide.
+    #expect(try await Tool.larder("get", url, "a", "--slide", "--ttl", "2h") == .done("1\n"))
     #expect(try await stored(url)["a"]??.window == .seconds(7200))
   }
 

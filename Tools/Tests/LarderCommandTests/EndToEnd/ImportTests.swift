@@ -129,6 +129,19 @@ import Testing
     #expect(try await Tool.larder("count", store) == .done("24\n"))
   }
 
+  @Test(arguments: [1, 50]) func aValueThatTheStoreCannotKeepIsABadLine(concurrency: Int) async throws {
+    let store = StoreKind.lmdb.url(in: folder)
+    let options = ["import", store, "--batch", "2", "--concurrency", "\(concurrency)"]
+    let text = lines(5) + "{\"key\":\"bad\",\"value\":{\"a\":1,\"a\":2}}\n" + lines(50)
+    let run = try await ToolRun.run(Tool.path, options, input: text)
+    #expect(run.failed(65, "line 6: the store cannot keep its value: this name stands in the object twice."))
+    #expect(try await Tool.larder("count", store) == .done("4\n"))
+    let skipping = try await ToolRun.run(Tool.path, options + ["--skip-bad"], input: text)
+    #expect(skipping.status == 0)
+    #expect(skipping.errors.hasPrefix("larder: line 6 is left out: the store cannot keep its value: "))
+    #expect(try await Tool.larder("count", store) == .done("50\n"))
+  }
+
   @Test(arguments: StoreKind.allCases) func anAcknowledgementNobodyReadsIsAFailure(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     let path = try folder.write(lines(2000), to: "lines")

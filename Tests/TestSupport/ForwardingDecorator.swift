@@ -1,0 +1,64 @@
+public import Larder
+
+/// A decorator in a test: it hands on to its base whatever it does not say otherwise.
+///
+/// `DataStore` itself has no such defaults, so that a real decorator which forgets a requirement does not compile.
+public protocol ForwardingDecorator<Base>: DataStore where Value == Base.Value {
+  /// The type of the store below.
+  associatedtype Base: DataStore
+
+  /// The store below.
+  var base: Base { get }
+}
+
+extension ForwardingDecorator {
+  /// What the base says of itself.
+  public var information: StoreInformation { base.information }
+
+  /// Forwards; see `DataStore`.
+  public func value(forKey key: StoreKey) async throws -> Value? {
+    try await base.value(forKey: key)
+  }
+
+  /// Forwards; see `DataStore`.
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
+    try await base.values(forKeys: keys)
+  }
+
+  /// Forwards; see `DataStore`.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
+    try await base.entries(in: range, limit: limit, order: order)
+  }
+
+  /// Forwards; see `DataStore`.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try await base.keys(in: range, limit: limit, order: order)
+  }
+
+  /// Forwards; see `DataStore`.
+  public func count(in range: KeyRange) async throws -> Int {
+    try await base.count(in: range)
+  }
+
+  /// Forwards; see `DataStore`.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try await base.apply(changes)
+  }
+
+  /// Forwards; see `DataStore`.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try await base.update(keys, body)
+  }
+
+  /// Forwards; see `DataStore`.
+  public func synchronize() async throws {
+    try await base.synchronize()
+  }
+
+  /// Forwards; see `DataStore`.
+  public func close() async throws {
+    try await base.close()
+  }
+}
