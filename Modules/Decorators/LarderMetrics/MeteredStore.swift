@@ -24,6 +24,9 @@ public struct MeteredStore<Base: DataStore>: DataStore {
 
   private let size: (@Sendable (Value) -> Int)?
 
+  /// That of the base, measured: made once, since others ask for ``information`` with each operation.
+  private let maintenance: (any StoreMaintenance)?
+
   /// Measures a store by a meter.
   ///
   /// - Parameters:
@@ -35,6 +38,7 @@ public struct MeteredStore<Base: DataStore>: DataStore {
     self.base = base
     self.meter = meter
     self.size = size
+    maintenance = base.information.maintenance.map { MeteredMaintenance(base: $0, meter: meter) }
   }
 
   /// What was measured so far.
@@ -42,8 +46,12 @@ public struct MeteredStore<Base: DataStore>: DataStore {
     meter.report()
   }
 
-  /// What the base says of itself.
-  public var information: StoreInformation { base.information }
+  /// What the base says of itself; its maintenance is measured, too.
+  public var information: StoreInformation {
+    var information = base.information
+    information.maintenance = maintenance
+    return information
+  }
 
   // MARK: Reading
 
@@ -160,12 +168,12 @@ extension MeteredStore: ExpirableStore where Base: ExpirableStore {
 extension MeteredStore: InvalidatableStore where Base: InvalidatableStore {
   /// Lets the base forget its copy of one key; see ``InvalidatableStore/invalidate(_:)``.
   public func invalidate(_ key: StoreKey) throws {
-    try base.invalidate(key)
+    try meter.measure(.invalidate) { try base.invalidate(key) }
   }
 
   /// Lets the base forget all copies; see ``InvalidatableStore/invalidateAll()``.
   public func invalidateAll() throws {
-    try base.invalidateAll()
+    try meter.measure(.invalidateAll) { try base.invalidateAll() }
   }
 }
 

@@ -19,7 +19,8 @@ public import Tracing
 /// What goes out:
 ///
 /// - swift-metrics: a timer `larder_operation_duration` with the dimensions `store`, `operation` and `outcome` (`success`, or
-///   the code of the error), and, where bytes are counted, a counter `larder_operation_bytes`.
+///   the code of the error); a meter `larder_operations_in_flight`; and, where bytes are counted, a counter
+///   `larder_operation_bytes`.
 /// - swift-log: a warning for each operation that took at least ``slowThreshold``.
 /// - swift-distributed-tracing: a span `larder.OPERATION` with the attributes `larder.store` and `larder.outcome`.
 public final class StoreMeter: Sendable {
@@ -32,9 +33,10 @@ public final class StoreMeter: Sendable {
   private let time: MonotonicTime
   private let logger: Logger?
   private let tracer: (any Tracer)?
-  private let factory: any MetricsFactory
+  private let factory: (any MetricsFactory)?
+  private let countsBytes: Bool
   private let slowNanoseconds: UInt64
-  private let operations: [OperationMeter]
+  private let operations = MeteredOperation.allCases.map { _ in OperationPlace() }
   private let blocks = Mutex<[String: OperationMeter]>([:])
 
   /// Makes a meter that has measured nothing.
@@ -44,8 +46,9 @@ public final class StoreMeter: Sendable {
   ///   - countsBytes: Whether operations say how many bytes they read or write; not unless said.
   ///   - slowThreshold: From how long on an operation is logged; 100 ms unless given.
   ///   - logger: Where slow operations are logged; a logger of the label `larder` unless given, `nil` for nowhere.
-  ///   - metrics: The backend of swift-metrics; the one that the process was bootstrapped with unless given.
-  ///   - tracer: The tracer; the one that the process was bootstrapped with unless given. A tracer that does nothing costs
+  ///   - metrics: The backend of swift-metrics; the one that the process was bootstrapped with unless given. One that does
+  ///     nothing costs nothing.
+  ///   - tracer: The tracer; the one that the process was bootstrapped with unless given. One that does nothing costs
   ///     nothing.
   ///   - clock: What measures; the system's monotonic clock, read directly, unless given.
   public init(
@@ -57,12 +60,10 @@ public final class StoreMeter: Sendable {
     self.slowThreshold = slowThreshold
     self.logger = logger
     self.tracer = tracer is NoOpTracer ? nil : tracer
-    factory = metrics
+    self.countsBytes = countsBytes
+    factory = metrics is NOOPMetricsHandler ? nil : metrics
     slowNanoseconds = slowThreshold.wholeNanoseconds
     time = clock.map { MonotonicTime($0) } ?? MonotonicTime()
-    operations = MeteredOperation.allCases.map {
-      OperationMeter($0.operation.rawValue, store: name, countsBytes: countsBytes, factory: metrics)
-    }
   }
 
   // MARK: Blocks
@@ -71,7 +72,7 @@ public final class StoreMeter: Sendable {
   ///
   /// - Parameters:
   ///   - block: What the block is called in the report, in metrics and in logs. It should be one of few, and no key.
-  ///   - body: The block.
+  ///   - body: The block. Spans that it starts belong to that of the block.
   /// - Returns: What the block returns.
   /// - Throws: What the block throws.
   public func measure<Result, Failure: Error>(
@@ -79,11 +80,18 @@ public final class StoreMeter: Sendable {
   ) throws(Failure) -> Result {
     let run = begin(blockMeter(block))
     do {
-      let result = try body()
-      end(run)
+      let result: Result
+      if let span = run.span {
+        result = try InstrumentationContext.$current.withValue(span.context) { () -> Swift.Result<Result, Failure> in
+          Swift.Result(catching: body)
+        }.get()
+      } else {
+        result = try body()
+      }
+      end(run, at: time.now)
       return result
     } catch {
-      end(run, error: error)
+      end(run, at: time.now, error: error)
       throw error
     }
   }
@@ -92,7 +100,7 @@ public final class StoreMeter: Sendable {
   ///
   /// - Parameters:
   ///   - block: What the block is called in the report, in metrics and in logs. It should be one of few, and no key.
-  ///   - body: The block. It runs where the caller is.
+  ///   - body: The block. It runs where the caller is, and spans that it starts belong to that of the block.
   /// - Returns: What the block returns.
   /// - Throws: What the block throws.
   public func measure<Result, Failure: Error>(
@@ -100,13 +108,28 @@ public final class StoreMeter: Sendable {
   ) async throws(Failure) -> Result {
     let run = begin(blockMeter(block))
     do {
-      let result = try await body()
-      end(run)
+      let result = try await StoreMeter.within(run.span, body)
+      end(run, at: time.now)
       return result
     } catch {
-      end(run, error: error)
+      end(run, at: time.now, error: error)
       throw error
     }
+  }
+
+  /// Does something whose spans belong to a span, where there is one.
+  private static func within<Result, Failure: Error>(
+    _ span: (any Span)?, _ body: () async throws(Failure) -> Result
+  ) async throws(Failure) -> Result {
+    guard let span else { return try await body() }
+    // What the task-local value passes on has lost the type of its error.
+    return try await InstrumentationContext.$current.withValue(span.context) { () -> Swift.Result<Result, Failure> in
+      do throws(Failure) {
+        return .success(try await body())
+      } catch {
+        return .failure(error)
+      }
+    }.get()
   }
 
   private func blockMeter(_ block: String) -> OperationMeter {
@@ -131,25 +154,46 @@ public final class StoreMeter: Sendable {
   ///
   /// - Parameters:
   ///   - operation: Which one.
-  ///   - bytes: How many bytes it has read or written, told by its result.
+  ///   - bytes: How many bytes it has read or written, told by its result; what telling takes is not measured.
   ///   - body: Does it.
   func measure<Result>(
     _ operation: MeteredOperation, bytes: (Result) -> Int = { _ in 0 }, _ body: () async throws -> Result
   ) async throws -> Result {
-    let run = begin(operations[operation.rawValue])
+    let run = begin(meter(for: operation))
     do {
-      let result = try await withContext(of: run, body)
-      end(run, bytes: bytes(result))
+      let result = try await StoreMeter.within(run.span, body)
+      let now = time.now
+      end(run, at: now, bytes: bytes(result))
       return result
     } catch {
-      end(run, error: error)
+      end(run, at: time.now, error: error)
       throw error
     }
   }
 
-  private func withContext<Result>(of run: Run, _ body: () async throws -> Result) async throws -> Result {
-    guard let span = run.span else { return try await body() }
-    return try await InstrumentationContext.$current.withValue(span.context) { try await body() }
+  /// Measures an operation of a store that does not wait.
+  ///
+  /// - Parameters:
+  ///   - operation: Which one.
+  ///   - body: Does it.
+  func measure(_ operation: MeteredOperation, _ body: () throws -> Void) throws {
+    let run = begin(meter(for: operation))
+    do {
+      try body()
+      end(run, at: time.now)
+    } catch {
+      end(run, at: time.now, error: error)
+      throw error
+    }
+  }
+
+  private func meter(for operation: MeteredOperation) -> OperationMeter {
+    let place = operations[operation.rawValue]
+    return place.meter
+      ?? place.setMeter {
+        OperationMeter(
+          operation.operation.rawValue, store: name, countsBytes: countsBytes && operation.hasBytes, factory: factory)
+      }
   }
 
   private func begin(_ meter: OperationMeter) -> Run {
@@ -162,8 +206,7 @@ public final class StoreMeter: Sendable {
     return Run(meter: meter, start: time.now, span: span)
   }
 
-  private func end(_ run: Run, error: (any Error)? = nil, bytes: Int = 0) {
-    let now = time.now
+  private func end(_ run: Run, at now: UInt64, error: (any Error)? = nil, bytes: Int = 0) {
     // A clock that is injected may go back.
     let nanoseconds = now > run.start ? now - run.start : 0
     let code = error.map(StoreMeter.code)
@@ -198,7 +241,7 @@ public final class StoreMeter: Sendable {
   /// What was measured so far.
   public func report() -> MeterReport {
     let blocks = blocks.withLock { $0.values.sorted { $0.name < $1.name } }
-    return MeterReport(store: name, operations: (operations + blocks).compactMap { $0.report() })
+    return MeterReport(store: name, operations: (operations.compactMap(\.meter) + blocks).map { $0.report() })
   }
 }
 #endif

@@ -27,7 +27,8 @@ struct GetCommand: AsyncParsableCommand {
 
   func run() async throws {
     let key = try keys.key(key)
-    let isFound = try await StoreSession.runOpened(store.url, createsIfMissing: false) { store, output in
+    let isFound = try await StoreSession.runOpened(store.url, createsIfMissing: false, meter: store.meter) {
+      store, output in
       if let slide {
         try await store.expiring().touch(key, lifetime: .limited(slide.duration))
       }
