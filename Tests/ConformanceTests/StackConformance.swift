@@ -15,6 +15,9 @@ import Testing
 @Suite struct StackConformance {
   private static let lifetime = Expiration.after(.seconds(86_400))
 
+  /// How many random histories each case runs: the layers have their own suites, which run more.
+  private static let rounds = ConformanceSuite.roundsOfProcess / 5
+
   /// Everything there is, from the outside in: metrics, expiry, cache, batching, metrics, and the store.
   private static func stack<Base: DataStore, Kept: Sendable>(
     _ base: Base
@@ -39,21 +42,22 @@ import Testing
     return MemoryStore<Expiring<Kept>>().faulty(plan: plan)
   }
 
-  static let json = ConformanceSuite(named: "a full stack over JSONFileStore", lacking: .keysWithoutValues) {
-    location in
+  static let json = ConformanceSuite(
+    named: "a full stack over JSONFileStore", lacking: .keysWithoutValues, rounds: rounds
+  ) { location in
     stack(
       try await JSONFileStore(
         path: location.path("store.json"), codec: .json(SampleValue?.self).expiring(), durability: .buffered))
   }
 
   static let memory = ConformanceSuite(
-    named: "a full stack over MemoryStore", lacking: MemoryStoreConformance.lacking
+    named: "a full stack over MemoryStore", lacking: MemoryStoreConformance.lacking, rounds: rounds
   ) { _ in
     stack(MemoryStore<Expiring<SampleValue?>>())
   }
 
   static let lmdb = ConformanceSuite(
-    named: "a full stack over LMDBStore, behind AnyDataStore", lacking: .keysWithoutValues
+    named: "a full stack over LMDBStore, behind AnyDataStore", lacking: .keysWithoutValues, rounds: rounds
   ) { location in
     AnyDataStore(
       stack(
@@ -62,13 +66,13 @@ import Testing
   }
 
   static let shuffled = ConformanceSuite(
-    named: "a full stack over FaultyStore", lacking: MemoryStoreConformance.lacking
+    named: "a full stack over FaultyStore", lacking: MemoryStoreConformance.lacking, rounds: rounds
   ) { _ in
     stack(slow())
   }
 
   static let later = ConformanceSuite(
-    named: "a full stack with write-behind", lacking: MemoryStoreConformance.lacking
+    named: "a full stack with write-behind", lacking: MemoryStoreConformance.lacking, rounds: rounds
   ) { _ in
     laterStack(MemoryStore<Expiring<SampleValue?>>())
   }
@@ -116,8 +120,8 @@ import Testing
     }
     print("\(SeededGenerator.seedVariable)=\(SeededGenerator.seedOfProcess) (a full stack)")
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "a full stack")
-    #expect(try await trial.losePower(cuts: 300, seed: generator.next()) >= 300)
-    #expect(try await trial.fail(faults: 100, seed: generator.next(), errorNumbers: [5, 28]) >= 100)
+    #expect(try await trial.losePower(cuts: 60, seed: generator.next()) >= 60)
+    #expect(try await trial.fail(faults: 30, seed: generator.next(), errorNumbers: [5, 28]) >= 30)
   }
 
   /// The stack of the README, as it stands there.

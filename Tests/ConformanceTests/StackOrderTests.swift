@@ -1,5 +1,6 @@
 import Larder
 import LarderBatching
+import LarderCBOR
 import LarderCache
 import LarderExpiry
 import LarderMetrics
@@ -64,6 +65,19 @@ import Testing
     #expect(try await wrong.remainingTime(forKey: "k") == .limited(.seconds(10)))
     try await wrong.close()
     try await right.close()
+  }
+
+  @Test func puttingOffADeadlineFirstWritesWhatIsPending() async throws {
+    let clock = clock
+    let later = MemoryStore<Expiring<String>>().writeBehind(maximumAge: .seconds(3600), clock: clock)
+    let store = later.expiring(.sliding(.seconds(10))) { clock.date }
+    try await store.setValue("a", forKey: "k")
+    _ = try await store["k"]
+    #expect(later.statistics.pendingChanges == 1)
+    clock.advance(by: .seconds(5))
+    _ = try await store["k"]
+    #expect(later.statistics.pendingChanges == 0)
+    try await store.close()
   }
 
   // MARK: The cache and write-behind
@@ -179,6 +193,33 @@ import Testing
     }
     #expect(wrong.count.load(ordering: .relaxed) == 10)
     #expect(right.count.load(ordering: .relaxed) == 0)
+  }
+
+  @Test func whatIsErasedHasNoAbilitiesLeft() {
+    let store = MemoryStore<Expiring<String>>().cached().writeBehind().expiring().metered(logger: nil)
+    for (value, isAble) in [(store as Any, true), (AnyDataStore(store) as Any, false)] {
+      #expect((value is any ExpirableStore) == isAble)
+      #expect((value is any InvalidatableStore) == isAble)
+      #expect((value is any FlushableStore) == isAble)
+    }
+  }
+
+  @Test func aChecksumOutsideOfDeadlinesCoversThemToo() throws {
+    let entry = Expiring("a", deadline: Deadline(clock.date))
+    func isDamageFound(by codec: some Codec<Expiring<String>>) throws -> Bool {
+      var bytes: [UInt8] = []
+      try codec.encode(entry, into: &bytes)
+      #expect(try codec.decode(bytes.span.bytes) == entry)
+      // The last bit of the deadline, which stands in 8 bytes behind the first one.
+      bytes[8] ^= 1
+      do {
+        return try codec.decode(bytes.span.bytes) == entry
+      } catch {
+        return true
+      }
+    }
+    #expect(try isDamageFound(by: .cbor(String.self).expiring().checksummed()))
+    #expect(try !isDamageFound(by: .cbor(String.self).checksummed().expiring()))
   }
 
   @Test func ofTwoCachesNeitherSeesWhatGoesThroughTheOther() async throws {

@@ -81,6 +81,17 @@ public enum FullStack {
     }
   }
 
+  private static func storedPuts(
+    _ name: String, _ decorate: @escaping @Sendable (Base) -> some DataStore<Stored>
+  ) -> Workload {
+    Workload(name, operationCount: getCount) { _ in
+      let store = decorate(try await filledStore())
+      return {
+        for index in 0..<getCount { try await store.setValue(Stored(index), forKey: keys[index % keyCount]) }
+      }
+    }
+  }
+
   private static func gets(
     _ name: String, _ decorate: @escaping @Sendable (Base) -> some DataStore<Int>
   ) -> Workload {
@@ -100,6 +111,15 @@ public enum FullStack {
     (
       "metrics of a get", storedGets("metered get from a MemoryStore") { $0.metered() },
       storedGets("get from a MemoryStore of entries with deadlines") { $0 }
+    ),
+    (
+      "metrics of a get, behind AnyDataStore",
+      storedGets("metered get behind AnyDataStore") { AnyDataStore($0.metered()) },
+      storedGets("get behind AnyDataStore") { AnyDataStore($0) }
+    ),
+    (
+      "metrics of a put", storedPuts("metered put into a MemoryStore") { $0.metered() },
+      storedPuts("put into a MemoryStore of entries with deadlines") { $0 }
     ),
     (
       "metrics of a block",

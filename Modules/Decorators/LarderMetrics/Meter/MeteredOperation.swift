@@ -2,6 +2,7 @@
 internal import Larder
 
 /// The operations that a ``MeteredStore`` measures, in the order of a report.
+@usableFromInline
 enum MeteredOperation: Int, CaseIterable {
   case value, values, entries, keys, count, apply, update, synchronize, close
   case touch, remainingTime, purgeExpired, invalidate, invalidateAll, flush

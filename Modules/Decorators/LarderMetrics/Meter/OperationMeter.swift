@@ -4,10 +4,11 @@ internal import Synchronization
 
 /// Measures one kind of operation, for the report and for swift-metrics.
 ///
-/// A backend shows whatever has been made, though it never happened: so one is made only for what is asked for.
+/// A backend shows whatever has been made, though it never happened, and a tally takes memory: so both are made only for
+/// what is asked for.
 final class OperationMeter: Sendable {
   private struct State {
-    var tally = OperationTally()
+    var tally: OperationTally?
     // One for each outcome, made when it first happens.
     var timers: [String: Timer] = [:]
     var successTimer: Timer?
@@ -19,8 +20,7 @@ final class OperationMeter: Sendable {
   private let store: String
   private let countsBytes: Bool
   private let factory: (any MetricsFactory)?
-  private let byteCounter: Counter?
-  private let inFlightMeter: CoreMetrics.Meter?
+  private let gauges: OperationGauges?
   private let inFlight = Atomic<Int>(0)
   private let state = Mutex(State())
 
@@ -36,19 +36,13 @@ final class OperationMeter: Sendable {
     self.store = store
     self.countsBytes = countsBytes
     self.factory = factory
-    let dimensions = [("store", store), ("operation", name)]
-    inFlightMeter = factory.map {
-      CoreMetrics.Meter(label: "larder_operations_in_flight", dimensions: dimensions, factory: $0)
-    }
-    byteCounter =
-      countsBytes
-      ? factory.map { Counter(label: "larder_operation_bytes", dimensions: dimensions, factory: $0) } : nil
+    gauges = factory.map { OperationGauges(name, store: store, countsBytes: countsBytes, factory: $0) }
   }
 
   /// Notes that an operation has begun, which ``end(nanoseconds:error:bytes:)`` ends.
   func begin() {
     inFlight.add(1, ordering: .relaxed)
-    inFlightMeter?.increment()
+    gauges?.inFlight.increment()
   }
 
   /// Counts an operation that is over.
@@ -59,23 +53,25 @@ final class OperationMeter: Sendable {
   ///   - bytes: The bytes of the values that it read or wrote.
   func end(nanoseconds: UInt64, error: String?, bytes: Int) {
     inFlight.subtract(1, ordering: .relaxed)
-    inFlightMeter?.decrement()
     let timer: Timer? = state.withLock { state in
-      state.tally.record(nanoseconds: nanoseconds, error: error, bytes: bytes)
+      if state.tally == nil { state.tally = OperationTally() }
+      state.tally?.record(nanoseconds: nanoseconds, error: error, bytes: bytes)
       guard let factory else { return nil }
       if error == nil, let timer = state.successTimer { return timer }
       return self.timer(for: error ?? "success", from: factory, in: &state)
     }
+    guard let gauges else { return }
+    gauges.inFlight.decrement()
     timer?.recordNanoseconds(Int64(clamping: nanoseconds))
-    if bytes > 0 { byteCounter?.increment(by: bytes) }
+    if bytes > 0 { gauges.bytes?.increment(by: bytes) }
   }
 
-  /// What was measured so far.
-  func report() -> OperationReport {
-    state.withLock { state in
-      state.tally.report(
-        named: name, inFlight: max(0, inFlight.load(ordering: .relaxed)), countsBytes: countsBytes)
-    }
+  /// What was measured so far; `nil` where nothing has begun.
+  func report() -> OperationReport? {
+    let inFlight = max(0, inFlight.load(ordering: .relaxed))
+    let tally = state.withLock { $0.tally }
+    guard tally != nil || inFlight > 0 else { return nil }
+    return (tally ?? OperationTally()).report(named: name, inFlight: inFlight, countsBytes: countsBytes)
   }
 
   private func timer(for outcome: String, from factory: any MetricsFactory, in state: inout State) -> Timer {

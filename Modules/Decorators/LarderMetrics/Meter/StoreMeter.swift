@@ -34,9 +34,8 @@ public final class StoreMeter: Sendable {
   private let logger: Logger?
   private let tracer: (any Tracer)?
   private let factory: (any MetricsFactory)?
-  private let countsBytes: Bool
   private let slowNanoseconds: UInt64
-  private let operations = MeteredOperation.allCases.map { _ in OperationPlace() }
+  private let operations: [OperationMeter]
   private let blocks = Mutex<[String: OperationMeter]>([:])
 
   /// Makes a meter that has measured nothing.
@@ -60,8 +59,12 @@ public final class StoreMeter: Sendable {
     self.slowThreshold = slowThreshold
     self.logger = logger
     self.tracer = tracer is NoOpTracer ? nil : tracer
-    self.countsBytes = countsBytes
-    factory = metrics is NOOPMetricsHandler ? nil : metrics
+    let factory = metrics is NOOPMetricsHandler ? nil : metrics
+    self.factory = factory
+    operations = MeteredOperation.allCases.map {
+      OperationMeter(
+        $0.operation.rawValue, store: name, countsBytes: countsBytes && $0.hasBytes, factory: factory)
+    }
     slowNanoseconds = slowThreshold.wholeNanoseconds
     time = clock.map { MonotonicTime($0) } ?? MonotonicTime()
   }
@@ -78,20 +81,15 @@ public final class StoreMeter: Sendable {
   public func measure<Result, Failure: Error>(
     _ block: String, _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    let run = begin(blockMeter(block))
+    let meter = blockMeter(block)
+    let run = begin(meter)
     do {
       let result: Result
-      if let span = run.span {
-        result = try InstrumentationContext.$current.withValue(span.context) { () -> Swift.Result<Result, Failure> in
-          Swift.Result(catching: body)
-        }.get()
-      } else {
-        result = try body()
-      }
-      end(run, at: time.now)
+      if let span = run.span { result = try span.within(body) } else { result = try body() }
+      end(meter, run, after: elapsed(since: run))
       return result
     } catch {
-      end(run, at: time.now, error: error)
+      end(meter, run, after: elapsed(since: run), error: error)
       throw error
     }
   }
@@ -106,30 +104,17 @@ public final class StoreMeter: Sendable {
   public func measure<Result, Failure: Error>(
     _ block: String, _ body: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {
-    let run = begin(blockMeter(block))
+    let meter = blockMeter(block)
+    let run = begin(meter)
     do {
-      let result = try await StoreMeter.within(run.span, body)
-      end(run, at: time.now)
+      let result: Result
+      if let span = run.span { result = try await span.within(body) } else { result = try await body() }
+      end(meter, run, after: elapsed(since: run))
       return result
     } catch {
-      end(run, at: time.now, error: error)
+      end(meter, run, after: elapsed(since: run), error: error)
       throw error
     }
-  }
-
-  /// Does something whose spans belong to a span, where there is one.
-  private static func within<Result, Failure: Error>(
-    _ span: (any Span)?, _ body: () async throws(Failure) -> Result
-  ) async throws(Failure) -> Result {
-    guard let span else { return try await body() }
-    // What the task-local value passes on has lost the type of its error.
-    return try await InstrumentationContext.$current.withValue(span.context) { () -> Swift.Result<Result, Failure> in
-      do throws(Failure) {
-        return .success(try await body())
-      } catch {
-        return .failure(error)
-      }
-    }.get()
   }
 
   private func blockMeter(_ block: String) -> OperationMeter {
@@ -143,11 +128,19 @@ public final class StoreMeter: Sendable {
 
   // MARK: Operations
 
-  /// An operation that goes on.
+  // What a `MeteredStore` calls is inlined into its user's module: there the types are known. Where they are not, to find
+  // out what an optional of such a value is costs more than the two looks at the clock.
+
+  /// An operation or block that goes on.
+  @usableFromInline
   struct Run {
-    fileprivate let meter: OperationMeter
-    fileprivate let start: UInt64
-    fileprivate let span: (any Span)?
+    @usableFromInline let start: UInt64
+    @usableFromInline let span: RunSpan?
+
+    init(start: UInt64, span: RunSpan?) {
+      self.start = start
+      self.span = span
+    }
   }
 
   /// Measures an operation of a store.
@@ -156,17 +149,19 @@ public final class StoreMeter: Sendable {
   ///   - operation: Which one.
   ///   - bytes: How many bytes it has read or written, told by its result; what telling takes is not measured.
   ///   - body: Does it.
+  @inlinable
   func measure<Result>(
     _ operation: MeteredOperation, bytes: (Result) -> Int = { _ in 0 }, _ body: () async throws -> Result
   ) async throws -> Result {
-    let run = begin(meter(for: operation))
+    let run = begin(operation)
     do {
-      let result = try await StoreMeter.within(run.span, body)
-      let now = time.now
-      end(run, at: now, bytes: bytes(result))
+      let result: Result
+      if let span = run.span { result = try await span.within(body) } else { result = try await body() }
+      let nanoseconds = elapsed(since: run)
+      end(operation, run, after: nanoseconds, error: nil, bytes: bytes(result))
       return result
     } catch {
-      end(run, at: time.now, error: error)
+      end(operation, run, after: elapsed(since: run), error: error, bytes: 0)
       throw error
     }
   }
@@ -177,51 +172,53 @@ public final class StoreMeter: Sendable {
   ///   - operation: Which one.
   ///   - body: Does it.
   func measure(_ operation: MeteredOperation, _ body: () throws -> Void) throws {
-    let run = begin(meter(for: operation))
+    let run = begin(operation)
     do {
-      try body()
-      end(run, at: time.now)
+      if let span = run.span { try span.within(body) } else { try body() }
+      end(operation, run, after: elapsed(since: run), error: nil, bytes: 0)
     } catch {
-      end(run, at: time.now, error: error)
+      end(operation, run, after: elapsed(since: run), error: error, bytes: 0)
       throw error
     }
   }
 
-  private func meter(for operation: MeteredOperation) -> OperationMeter {
-    let place = operations[operation.rawValue]
-    return place.meter
-      ?? place.setMeter {
-        OperationMeter(
-          operation.operation.rawValue, store: name, countsBytes: countsBytes && operation.hasBytes, factory: factory)
-      }
+  /// Notes that an operation begins.
+  @usableFromInline
+  func begin(_ operation: MeteredOperation) -> Run {
+    begin(operations[operation.rawValue])
+  }
+
+  /// How long an operation or a block took that ends now, in nanoseconds.
+  @usableFromInline
+  func elapsed(since run: Run) -> UInt64 {
+    let now = time.now
+    // A clock that is injected may go back.
+    return now > run.start ? now - run.start : 0
+  }
+
+  /// Counts an operation that is over.
+  @usableFromInline
+  func end(_ operation: MeteredOperation, _ run: Run, after nanoseconds: UInt64, error: (any Error)?, bytes: Int) {
+    end(operations[operation.rawValue], run, after: nanoseconds, error: error, bytes: bytes)
   }
 
   private func begin(_ meter: OperationMeter) -> Run {
     meter.begin()
-    let span = tracer.map { tracer in
-      let span = tracer.startSpan("larder.\(meter.name)", ofKind: .client)
-      span.attributes["larder.store"] = name
-      return span as any Span
-    }
-    return Run(meter: meter, start: time.now, span: span)
+    let span = tracer.map { RunSpan(meter.name, store: name, tracer: $0) }
+    return Run(start: time.now, span: span)
   }
 
-  private func end(_ run: Run, at now: UInt64, error: (any Error)? = nil, bytes: Int = 0) {
-    // A clock that is injected may go back.
-    let nanoseconds = now > run.start ? now - run.start : 0
+  private func end(
+    _ meter: OperationMeter, _ run: Run, after nanoseconds: UInt64, error: (any Error)? = nil, bytes: Int = 0
+  ) {
     let code = error.map(StoreMeter.code)
-    run.meter.end(nanoseconds: nanoseconds, error: code, bytes: bytes)
-    if let span = run.span {
-      span.attributes["larder.outcome"] = code ?? "success"
-      // Not the error itself: what the body of an update threw may hold values.
-      if code != nil { span.setStatus(SpanStatus(code: .error)) }
-      span.end()
-    }
+    meter.end(nanoseconds: nanoseconds, error: code, bytes: bytes)
+    run.span?.end(error: code)
     if nanoseconds >= slowNanoseconds, let logger {
       logger.warning(
         "slow operation",
         metadata: [
-          "store": "\(name)", "operation": "\(run.meter.name)", "outcome": "\(code ?? "success")",
+          "store": "\(name)", "operation": "\(meter.name)", "outcome": "\(code ?? "success")",
           "milliseconds": "\(nanoseconds / 1_000_000)",
         ])
     }
@@ -241,7 +238,7 @@ public final class StoreMeter: Sendable {
   /// What was measured so far.
   public func report() -> MeterReport {
     let blocks = blocks.withLock { $0.values.sorted { $0.name < $1.name } }
-    return MeterReport(store: name, operations: (operations.compactMap(\.meter) + blocks).map { $0.report() })
+    return MeterReport(store: name, operations: (operations + blocks).compactMap { $0.report() })
   }
 }
 #endif
