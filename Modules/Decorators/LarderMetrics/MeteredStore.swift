@@ -9,9 +9,10 @@ public import Larder
 /// print(store.report())
 /// ```
 ///
-/// It changes nothing of what the base does, and costs about a quarter of a microsecond for each operation. One outside a
-/// stack measures what callers see, another next to the store what reaches it: the difference is what the layers between
-/// have saved. What it measures is in ``StoreMeter``; several stores may share a meter.
+/// It changes nothing of what the base does, and adds about an eighth of a microsecond to each operation, twice that where
+/// the compiler does not know the base's type, and what backends take. One outside a stack measures what callers see,
+/// another next to the store what reaches it: the difference is what the layers between have saved. What it measures is in
+/// ``StoreMeter``; several stores may share a meter.
 public struct MeteredStore<Base: DataStore>: DataStore {
   /// What the base keeps.
   public typealias Value = Base.Value
