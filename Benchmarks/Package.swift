@@ -9,7 +9,7 @@ let package = Package(
   platforms: [.macOS(.v15)],
   dependencies: [
     // By name, so that the folder of the repository may be called anything.
-    .package(name: "Larder", path: "..", traits: ["LMDB"]),
+    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics"]),
     // Its traits put a layer between the program and the memory allocator, which would be measured with it.
     .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -55,6 +55,7 @@ let package = Package(
         .product(name: "LarderCache", package: "Larder"),
         .product(name: "LarderBatching", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
+        .product(name: "LarderMetrics", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "SwiftProtobuf", package: "swift-protobuf"),

@@ -6,7 +6,7 @@ let package = Package(
   name: "LarderExamples",
   platforms: [.macOS(.v15)],
   dependencies: [
-    .package(name: "Larder", path: "..", traits: ["LMDB"]),
+    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics"]),
     .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.6.0"),
   ],
   targets: [
@@ -14,9 +14,13 @@ let package = Package(
       name: "FileCatalog",
       dependencies: [
         .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderBatching", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
+        .product(name: "LarderCache", package: "Larder"),
+        .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderMetrics", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       path: "FileCatalog"),

@@ -12,7 +12,7 @@ let package = Package(
   ],
   dependencies: [
     // By name, so that the folder of the repository may be called anything.
-    .package(name: "Larder", path: "..", traits: ["LMDB"]),
+    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics"]),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
   ],
   targets: [
@@ -26,6 +26,7 @@ let package = Package(
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "LarderBatching", package: "Larder"),
+        .product(name: "LarderMetrics", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]
     ),

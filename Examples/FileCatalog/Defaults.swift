@@ -43,6 +43,6 @@ enum Defaults {
     let place = caches.appending(path: "larder/FileCatalog" + folder, directoryHint: .isDirectory)
     try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
     // With the name of the store behind it, since the folder's own path may have a number sign.
-    return "lmdb:\(place.appending(path: "catalog.lmdb").path)#files"
+    return "lmdb:\(place.appending(path: "catalog.lmdb").path)#records"
   }
 }

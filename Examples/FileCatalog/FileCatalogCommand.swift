@@ -12,6 +12,9 @@ struct FileCatalogCommand: AsyncParsableCommand {
     discussion: """
       The first run fills the catalogue; each later one writes only what has changed since. Nothing in the folder is \
       changed, and symbolic links are not followed.
+
+      The store stands behind group commit, a cache and expiry, with metrics on either side, whose reports are compared at \
+      the end.
       """)
 
   @Argument(help: "The folder to catalogue; a large one that every machine with Swift has, unless given.")
@@ -31,10 +34,9 @@ struct FileCatalogCommand: AsyncParsableCommand {
       throw ValidationError("There is no large folder here that could serve as an example; please name one.")
     }
     let path = URL(filePath: root).standardizedFileURL.path
-    let registry = StoreRegistry(
-      providers: [MemoryStoreProvider(), JSONFileStoreProvider(), LMDBStoreProvider()])
-    let presentation = Presentation(
-      folder: path, registry: registry, storeURL: store, prefix: prefix.map { StoreKey($0) })
+    let stack = CatalogStack(
+      registry: StoreRegistry(providers: [MemoryStoreProvider(), JSONFileStoreProvider(), LMDBStoreProvider()]))
+    let presentation = Presentation(folder: path, stack: stack, storeURL: store, prefix: prefix.map { StoreKey($0) })
     try await presentation.run()
   }
 }

@@ -1,10 +1,9 @@
 import Larder
-import LarderCBOR
 
 /// Runs through the program's steps and shows on standard output what each came to.
 struct Presentation {
   let folder: String
-  let registry: StoreRegistry
+  let stack: CatalogStack
 
   /// The store's URL; `nil` for the folder's own place in the user's folder for caches.
   let storeURL: String?
@@ -13,6 +12,8 @@ struct Presentation {
   let prefix: StoreKey?
 
   private static let pageSize = 8
+  private static let visitCount = 50_000
+  private static let renewalCount = 1000
 
   func run() async throws {
     var times = StepTimes()
@@ -26,7 +27,7 @@ struct Presentation {
     times.note("Walk through the folder alone", since: start, entryCount: expected)
 
     start = .now
-    var store = try await open(url)
+    var store = try await stack.open(url)
     times.note("Open the store", since: start)
     try await update(store, expected: expected, times: &times)
 
@@ -58,13 +59,17 @@ struct Presentation {
       show(second)
     }
 
+    try await visit(store, times: &times)
     if let statistics = try await store.information.maintenance?.statistics(), let size = statistics.bytesOnDisk {
       print("On disk: \(TextFormat.bytes(size)) for \(TextFormat.count(statistics.entryCount)) entries\n")
     }
     start = .now
     try await store.close()
     times.note("Close the store", since: start)
-    print("Times\n\(times.table)")
+    print("Times\n\(times.table)\n")
+    print(
+      "What was asked, and what of it came to the store: the cache answers, batching makes one of many\n\(stack.report)"
+    )
   }
 
   // MARK: Steps
@@ -77,26 +82,19 @@ struct Presentation {
     }
   }
 
-  private func open(_ url: String) async throws -> AnyDataStore<FileRecord> {
-    // As each kind of store has it by default, or as the store was made.
-    try await registry.open(StoreURL(url)) { name in
-      name == "cbor" ? .cbor(FileRecord.self) : .json(FileRecord.self)
-    }
-  }
-
   private func reopen(
-    _ store: AnyDataStore<FileRecord>, at url: String, noting what: String, in times: inout StepTimes
-  ) async throws -> AnyDataStore<FileRecord> {
+    _ store: CatalogStack.Store, at url: String, noting what: String, in times: inout StepTimes
+  ) async throws -> CatalogStack.Store {
     // A store in memory is gone once it is closed.
     if case .volatile = store.information.acknowledgement { return store }
     let start = ContinuousClock.now
     try await store.close()
-    let reopened = try await open(url)
+    let reopened = try await stack.open(url)
     times.note("Close and reopen \(what)", since: start)
     return reopened
   }
 
-  private func update(_ store: AnyDataStore<FileRecord>, expected: Int, times: inout StepTimes) async throws {
+  private func update(_ store: CatalogStack.Store, expected: Int, times: inout StepTimes) async throws {
     let start = ContinuousClock.now
     let walk = try walk()
     var bar = ProgressBar(label: "Cataloguing", total: expected)
@@ -113,6 +111,16 @@ struct Presentation {
     table.append(["Unchanged", TextFormat.count(changes.unchanged)])
     print("Differences to the catalogue as it was\n\(table)\n")
     show(walk.problems, kept: changes.kept)
+  }
+
+  private func visit(_ store: CatalogStack.Store, times: inout StepTimes) async throws {
+    let visitors = Visitors(store: store, paths: try await store.keys(in: .all, limit: 20_000).shuffled())
+    var start = ContinuousClock.now
+    try await visitors.look(Self.visitCount, tasks: 8)
+    times.note("Read records one by one, some of them often", since: start, entryCount: Self.visitCount)
+    start = .now
+    try await visitors.renew(Self.renewalCount, tasks: 100)
+    times.note("Write records one by one, in 100 tasks", since: start, entryCount: Self.renewalCount)
   }
 
   // MARK: Showing

@@ -32,6 +32,16 @@ enum TextFormat {
       ? String(format: "%.1f ms", milliseconds) : String(format: "%.1f s", milliseconds / 1000)
   }
 
+  /// A duration with three digits, in the unit that suits it: 1.23 µs.
+  static func shortDuration(_ duration: Duration) -> String {
+    let nanoseconds = duration / .nanoseconds(1)
+    for (unit, size) in [("s", 1e9), ("ms", 1e6), ("µs", 1e3)] where nanoseconds >= size {
+      let value = nanoseconds / size
+      return String(format: value < 10 ? "%.2f %@" : value < 100 ? "%.1f %@" : "%.0f %@", value, unit)
+    }
+    return String(format: "%.0f ns", nanoseconds)
+  }
+
   /// A path, fit for a terminal whatever bytes it has.
   static func path(_ path: StoreKey) -> String {
     guard let text = path.string, !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })

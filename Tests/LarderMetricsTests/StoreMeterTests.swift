@@ -62,12 +62,13 @@ import Tracing
     await #expect(throws: StoreError.self) { try await store.setValue(1, forKey: "k") }
     await #expect(throws: StoreError.self) { try await store.setValue(1, forKey: "") }
     await #expect(throws: BodyFailed.self) { try await store.update("k") { _ in throw BodyFailed() } }
-    let cancelled = Task { try await store.setValue(1, forKey: "k") }
-    cancelled.cancel()
-    _ = await cancelled.result
+    let cancelled = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      try await store.setValue(1, forKey: "k")
+    }
+    await #expect(throws: CancellationError.self) { try await cancelled.value }
     let report = store.report()
-    #expect(report["apply"]?.errors["ioFailed"] == 1)
-    #expect(report["apply"]?.errors["invalidKey"] == 1)
+    #expect(report["apply"]?.errors == ["ioFailed": 1, "invalidKey": 1, "cancelled": 1])
     #expect(report["apply"]?.count == 3)
     #expect(report["update"]?.errors == ["other": 1])
   }
@@ -86,8 +87,38 @@ import Tracing
     #expect(report["values"]?.bytes == 4)
     #expect(report["entries"]?.bytes == 3)
     #expect(report["update"]?.bytes == 2)
+    _ = try await store.count(in: .all)
+    #expect(store.report()["count"]?.bytes == nil)
     let dimensions = [("store", "users"), ("operation", "values")]
     #expect(metrics.counterTotal(label: "larder_operation_bytes", dimensions: dimensions) == 4)
+    #expect(metrics.counters.count == 5)
+  }
+
+  /// What a caller's closure takes is not the store's time.
+  @Test func tellingTheSizeIsNotMeasured() async throws {
+    let clock = clock
+    let store = MemoryStore<Int>().metered(by: meter(countsBytes: true)) { _ in
+      clock.advance(by: .seconds(1))
+      return 8
+    }
+    try await store.setValue(1, forKey: "k")
+    _ = try await store.value(forKey: "k")
+    #expect(store.report().operations.map(\.longest) == [.zero, .zero])
+    #expect(store.report().operations.map(\.bytes) == [8, 8])
+  }
+
+  @Test func whatIsInFlightIsAMetricToo() async throws {
+    let store = MemoryStore<Int>().faulty(clock: clock).metered(by: meter())
+    store.base.schedule(.delay(.milliseconds(30)), on: .value)
+    async let value = store.value(forKey: "k")
+    try await clock.waitForSleepers(1)
+    let inFlight = try metrics.expectMeter(
+      "larder_operations_in_flight", [("store", "users"), ("operation", "value")])
+    #expect(inFlight.values.last == 1)
+    clock.advance(by: .milliseconds(30))
+    _ = try await value
+    #expect(inFlight.values.last == 0)
+    #expect(metrics.meters.count == 1)
   }
 
   @Test func countersAreExactUnderManyTasks() async throws {
@@ -157,6 +188,20 @@ import Tracing
     #expect(spans.allSatisfy { $0.parentSpanID == outer.context.inMemorySpanContext?.spanID })
   }
 
+  @Test func blocksHaveSpansAroundWhatTheyDo() async throws {
+    struct Failed: Error {}
+    let meter = meter()
+    let store = MemoryStore<Int>().metered(by: meter)
+    _ = try await meter.measure("load") { try await store.value(forKey: "k") }
+    meter.measure("decode") { tracer.startSpan("inside").end() }
+    await #expect(throws: Failed.self) { try await meter.measure("failing") { () async throws in throw Failed() } }
+    let spans = tracer.finishedSpans
+    #expect(spans.map(\.operationName) == ["larder.value", "larder.load", "inside", "larder.decode", "larder.failing"])
+    #expect(spans[0].parentSpanID == spans[1].spanID)
+    #expect(spans[2].parentSpanID == spans[3].spanID)
+    #expect(spans[4].attributes.get("larder.outcome") == .string("other"))
+  }
+
   /// Keys and values are told to the store, and to nobody else.
   @Test func nothingOfAKeyOrAValueGoesOut() async throws {
     struct Leak: Error, CustomStringConvertible { let description = "secret-value" }
@@ -175,6 +220,7 @@ import Tracing
     var told = "\(log.entries)\(store.report())\(try store.report().json())"
     for span in spans { told += "\(span.operationName)\(span.attributes)\(span.errors)\(span.events)" }
     for timer in metrics.timers { told += "\(timer.label)\(timer.dimensions)" }
+    for meter in metrics.meters { told += "\(meter.label)\(meter.dimensions)" }
     #expect(!told.contains("secret"))
   }
 

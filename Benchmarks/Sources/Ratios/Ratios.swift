@@ -17,6 +17,9 @@ enum Ratios {
     for comparison in Comparison.all where isWanted(comparison.subject.name) {
       table.append(try await TimeMeasurement.measure(comparison))
     }
+    for comparison in try await StackMeasurement.comparisons(where: isWanted) {
+      table.append(comparison)
+    }
     for comparison in try await PutLatencyMeasurement.comparisons(where: isWanted) {
       table.append(comparison)
     }

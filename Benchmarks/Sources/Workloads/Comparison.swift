@@ -8,7 +8,12 @@ public struct Comparison: Sendable {
     /// How many times as long as the yardstick the subject may take, where Larder promises something.
     public let limit: Double?
 
-    init(_ workload: Workload, limit: Double? = nil) {
+    /// Makes a yardstick.
+    ///
+    /// - Parameters:
+    ///   - workload: What is done instead.
+    ///   - limit: How many times as long the subject may take; `nil`, the default, where nothing is promised.
+    public init(_ workload: Workload, limit: Double? = nil) {
       self.workload = workload
       self.limit = limit
     }
@@ -23,7 +28,13 @@ public struct Comparison: Sendable {
   /// How many rounds of each are enough for a median.
   public let roundCount: Int
 
-  init(_ subject: Workload, beside yardsticks: [Yardstick], roundCount: Int = 31) {
+  /// Makes a comparison.
+  ///
+  /// - Parameters:
+  ///   - subject: The workload in question.
+  ///   - yardsticks: What it is measured beside.
+  ///   - roundCount: How many rounds of each are enough for a median; 31 unless given.
+  public init(_ subject: Workload, beside yardsticks: [Yardstick], roundCount: Int = 31) {
     self.subject = subject
     self.yardsticks = yardsticks
     self.roundCount = roundCount

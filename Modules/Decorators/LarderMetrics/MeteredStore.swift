@@ -9,9 +9,10 @@ public import Larder
 /// print(store.report())
 /// ```
 ///
-/// It changes nothing of what the base does, and costs about a quarter of a microsecond for each operation. One outside a
-/// stack measures what callers see, another next to the store what reaches it: the difference is what the layers between
-/// have saved. What it measures is in ``StoreMeter``; several stores may share a meter.
+/// It changes nothing of what the base does, and adds about an eighth of a microsecond to each operation, twice that where
+/// the compiler does not know the base's type, and what backends take. One outside a stack measures what callers see,
+/// another next to the store what reaches it: the difference is what the layers between have saved. What it measures is in
+/// ``StoreMeter``; several stores may share a meter.
 public struct MeteredStore<Base: DataStore>: DataStore {
   /// What the base keeps.
   public typealias Value = Base.Value
@@ -22,7 +23,10 @@ public struct MeteredStore<Base: DataStore>: DataStore {
   /// What measures.
   public let meter: StoreMeter
 
-  private let size: (@Sendable (Value) -> Int)?
+  @usableFromInline let size: (@Sendable (Value) -> Int)?
+
+  /// That of the base, measured: made once, since others ask for ``information`` with each operation.
+  private let maintenance: (any StoreMaintenance)?
 
   /// Measures a store by a meter.
   ///
@@ -35,6 +39,7 @@ public struct MeteredStore<Base: DataStore>: DataStore {
     self.base = base
     self.meter = meter
     self.size = size
+    maintenance = base.information.maintenance.map { MeteredMaintenance(base: $0, meter: meter) }
   }
 
   /// What was measured so far.
@@ -42,22 +47,29 @@ public struct MeteredStore<Base: DataStore>: DataStore {
     meter.report()
   }
 
-  /// What the base says of itself.
-  public var information: StoreInformation { base.information }
+  /// What the base says of itself; its maintenance is measured, too.
+  public var information: StoreInformation {
+    var information = base.information
+    information.maintenance = maintenance
+    return information
+  }
 
   // MARK: Reading
 
   /// Reads the value of one key; see `DataStore`.
+  @inlinable
   public func value(forKey key: StoreKey) async throws -> Value? {
     try await meter.measure(.value, bytes: { bytes(of: $0) }) { try await base.value(forKey: key) }
   }
 
   /// Reads the values of several keys as they are at one moment; see `DataStore`.
+  @inlinable
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try await meter.measure(.values, bytes: { bytes(of: $0) }) { try await base.values(forKeys: keys) }
   }
 
   /// Reads the first entries of a range; see `DataStore`.
+  @inlinable
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try await meter.measure(.entries, bytes: { bytes(of: $0) }) {
       try await base.entries(in: range, limit: limit, order: order)
@@ -65,11 +77,13 @@ public struct MeteredStore<Base: DataStore>: DataStore {
   }
 
   /// Reads the first keys of a range; see `DataStore`.
+  @inlinable
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
     try await meter.measure(.keys) { try await base.keys(in: range, limit: limit, order: order) }
   }
 
   /// Counts the entries of a range; see `DataStore`.
+  @inlinable
   public func count(in range: KeyRange) async throws -> Int {
     try await meter.measure(.count) { try await base.count(in: range) }
   }
@@ -77,6 +91,7 @@ public struct MeteredStore<Base: DataStore>: DataStore {
   // MARK: Writing
 
   /// Makes several changes, all or none of them; see `DataStore`.
+  @inlinable
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try await meter.measure(.apply, bytes: { bytes(of: changes) }) { try await base.apply(changes) }
   }
@@ -84,6 +99,7 @@ public struct MeteredStore<Base: DataStore>: DataStore {
   /// Reads, changes and writes back the values of some keys as one step; see `DataStore`.
   ///
   /// The bytes that are counted are those left in the slots.
+  @inlinable
   public func update<Result: Sendable>(
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
@@ -99,33 +115,39 @@ public struct MeteredStore<Base: DataStore>: DataStore {
   }
 
   /// Makes everything written before durable; see `DataStore`.
+  @inlinable
   public func synchronize() async throws {
     try await meter.measure(.synchronize) { try await base.synchronize() }
   }
 
   /// Closes the base; what was measured stays.
+  @inlinable
   public func close() async throws {
     try await meter.measure(.close) { try await base.close() }
   }
 
   // MARK: Bytes
 
-  private func bytes(of value: Value?) -> Int {
+  @inlinable
+  func bytes(of value: Value?) -> Int {
     guard let size, let value else { return 0 }
     return size(value)
   }
 
-  private func bytes(of values: [Value?]) -> Int {
+  @inlinable
+  func bytes(of values: [Value?]) -> Int {
     guard let size else { return 0 }
     return values.reduce(0) { $0 + ($1.map(size) ?? 0) }
   }
 
-  private func bytes(of entries: [StoreEntry<Value>]) -> Int {
+  @inlinable
+  func bytes(of entries: [StoreEntry<Value>]) -> Int {
     guard let size else { return 0 }
     return entries.reduce(0) { $0 + size($1.value) }
   }
 
-  private func bytes(of changes: ChangeBatch<Value>) -> Int {
+  @inlinable
+  func bytes(of changes: ChangeBatch<Value>) -> Int {
     guard let size else { return 0 }
     return changes.changes.reduce(0) { sum, change in
       if case .set(_, let value) = change { sum + size(value) } else { sum }
@@ -160,12 +182,12 @@ extension MeteredStore: ExpirableStore where Base: ExpirableStore {
 extension MeteredStore: InvalidatableStore where Base: InvalidatableStore {
   /// Lets the base forget its copy of one key; see ``InvalidatableStore/invalidate(_:)``.
   public func invalidate(_ key: StoreKey) throws {
-    try base.invalidate(key)
+    try meter.measure(.invalidate) { try base.invalidate(key) }
   }
 
   /// Lets the base forget all copies; see ``InvalidatableStore/invalidateAll()``.
   public func invalidateAll() throws {
-    try base.invalidateAll()
+    try meter.measure(.invalidateAll) { try base.invalidateAll() }
   }
 }
 

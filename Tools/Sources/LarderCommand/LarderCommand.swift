@@ -21,6 +21,8 @@ struct LarderCommand: AsyncParsableCommand {
         larder get json:users.json ada
         larder list json:users.json --prefix a --limit 20
 
+      With --metrics every verb tells on standard error what it asked of the store, how often, and how long it took.
+
       It ends with:
 
       \(statusListing)

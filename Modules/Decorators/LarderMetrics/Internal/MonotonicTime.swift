@@ -12,15 +12,12 @@ import Glibc
 /// Without a clock it asks the system directly: the arithmetic of `Duration`, which has 128 bits, costs as much as a
 /// reading of the clock.
 struct MonotonicTime: Sendable {
-  private let elapsed: @Sendable () -> UInt64
+  /// Reads a clock; `nil` for that of the system.
+  private let elapsed: (@Sendable () -> UInt64)?
 
   /// Reads the system's monotonic clock.
   init() {
-    elapsed = {
-      var time = timespec()
-      clock_gettime(CLOCK_MONOTONIC, &time)
-      return UInt64(truncatingIfNeeded: time.tv_sec) &* 1_000_000_000 &+ UInt64(truncatingIfNeeded: time.tv_nsec)
-    }
+    elapsed = nil
   }
 
   /// Reads a clock.
@@ -30,7 +27,12 @@ struct MonotonicTime: Sendable {
   }
 
   /// The nanoseconds since the start.
-  var now: UInt64 { elapsed() }
+  var now: UInt64 {
+    if let elapsed { return elapsed() }
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(truncatingIfNeeded: time.tv_sec) &* 1_000_000_000 &+ UInt64(truncatingIfNeeded: time.tv_nsec)
+  }
 }
 
 extension Duration {

@@ -19,7 +19,8 @@ public import Tracing
 /// What goes out:
 ///
 /// - swift-metrics: a timer `larder_operation_duration` with the dimensions `store`, `operation` and `outcome` (`success`, or
-///   the code of the error), and, where bytes are counted, a counter `larder_operation_bytes`.
+///   the code of the error); a meter `larder_operations_in_flight`; and, where bytes are counted, a counter
+///   `larder_operation_bytes`.
 /// - swift-log: a warning for each operation that took at least ``slowThreshold``.
 /// - swift-distributed-tracing: a span `larder.OPERATION` with the attributes `larder.store` and `larder.outcome`.
 public final class StoreMeter: Sendable {
@@ -32,7 +33,7 @@ public final class StoreMeter: Sendable {
   private let time: MonotonicTime
   private let logger: Logger?
   private let tracer: (any Tracer)?
-  private let factory: any MetricsFactory
+  private let factory: (any MetricsFactory)?
   private let slowNanoseconds: UInt64
   private let operations: [OperationMeter]
   private let blocks = Mutex<[String: OperationMeter]>([:])
@@ -44,8 +45,9 @@ public final class StoreMeter: Sendable {
   ///   - countsBytes: Whether operations say how many bytes they read or write; not unless said.
   ///   - slowThreshold: From how long on an operation is logged; 100 ms unless given.
   ///   - logger: Where slow operations are logged; a logger of the label `larder` unless given, `nil` for nowhere.
-  ///   - metrics: The backend of swift-metrics; the one that the process was bootstrapped with unless given.
-  ///   - tracer: The tracer; the one that the process was bootstrapped with unless given. A tracer that does nothing costs
+  ///   - metrics: The backend of swift-metrics; the one that the process was bootstrapped with unless given. One that does
+  ///     nothing costs nothing.
+  ///   - tracer: The tracer; the one that the process was bootstrapped with unless given. One that does nothing costs
   ///     nothing.
   ///   - clock: What measures; the system's monotonic clock, read directly, unless given.
   public init(
@@ -57,12 +59,14 @@ public final class StoreMeter: Sendable {
     self.slowThreshold = slowThreshold
     self.logger = logger
     self.tracer = tracer is NoOpTracer ? nil : tracer
-    factory = metrics
+    let factory = metrics is NOOPMetricsHandler ? nil : metrics
+    self.factory = factory
+    operations = MeteredOperation.allCases.map {
+      OperationMeter(
+        $0.operation.rawValue, store: name, countsBytes: countsBytes && $0.hasBytes, factory: factory)
+    }
     slowNanoseconds = slowThreshold.wholeNanoseconds
     time = clock.map { MonotonicTime($0) } ?? MonotonicTime()
-    operations = MeteredOperation.allCases.map {
-      OperationMeter($0.operation.rawValue, store: name, countsBytes: countsBytes, factory: metrics)
-    }
   }
 
   // MARK: Blocks
@@ -71,19 +75,21 @@ public final class StoreMeter: Sendable {
   ///
   /// - Parameters:
   ///   - block: What the block is called in the report, in metrics and in logs. It should be one of few, and no key.
-  ///   - body: The block.
+  ///   - body: The block. Spans that it starts belong to that of the block.
   /// - Returns: What the block returns.
   /// - Throws: What the block throws.
   public func measure<Result, Failure: Error>(
     _ block: String, _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    let run = begin(blockMeter(block))
+    let meter = blockMeter(block)
+    let run = begin(meter)
     do {
-      let result = try body()
-      end(run)
+      let result: Result
+      if let span = run.span { result = try span.within(body) } else { result = try body() }
+      end(meter, run, after: elapsed(since: run))
       return result
     } catch {
-      end(run, error: error)
+      end(meter, run, after: elapsed(since: run), error: error)
       throw error
     }
   }
@@ -92,19 +98,21 @@ public final class StoreMeter: Sendable {
   ///
   /// - Parameters:
   ///   - block: What the block is called in the report, in metrics and in logs. It should be one of few, and no key.
-  ///   - body: The block. It runs where the caller is.
+  ///   - body: The block. It runs where the caller is, and spans that it starts belong to that of the block.
   /// - Returns: What the block returns.
   /// - Throws: What the block throws.
   public func measure<Result, Failure: Error>(
     _ block: String, _ body: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {
-    let run = begin(blockMeter(block))
+    let meter = blockMeter(block)
+    let run = begin(meter)
     do {
-      let result = try await body()
-      end(run)
+      let result: Result
+      if let span = run.span { result = try await span.within(body) } else { result = try await body() }
+      end(meter, run, after: elapsed(since: run))
       return result
     } catch {
-      end(run, error: error)
+      end(meter, run, after: elapsed(since: run), error: error)
       throw error
     }
   }
@@ -120,65 +128,97 @@ public final class StoreMeter: Sendable {
 
   // MARK: Operations
 
-  /// An operation that goes on.
+  // What a `MeteredStore` calls is inlined into its user's module: there the types are known. Where they are not, to find
+  // out what an optional of such a value is costs more than the two looks at the clock.
+
+  /// An operation or block that goes on.
+  @usableFromInline
   struct Run {
-    fileprivate let meter: OperationMeter
-    fileprivate let start: UInt64
-    fileprivate let span: (any Span)?
+    @usableFromInline let start: UInt64
+    @usableFromInline let span: RunSpan?
+
+    init(start: UInt64, span: RunSpan?) {
+      self.start = start
+      self.span = span
+    }
   }
 
   /// Measures an operation of a store.
   ///
   /// - Parameters:
   ///   - operation: Which one.
-  ///   - bytes: How many bytes it has read or written, told by its result.
+  ///   - bytes: How many bytes it has read or written, told by its result; what telling takes is not measured.
   ///   - body: Does it.
+  @inlinable
   func measure<Result>(
     _ operation: MeteredOperation, bytes: (Result) -> Int = { _ in 0 }, _ body: () async throws -> Result
   ) async throws -> Result {
-    let run = begin(operations[operation.rawValue])
+    let run = begin(operation)
     do {
-      let result = try await withContext(of: run, body)
-      end(run, bytes: bytes(result))
+      let result: Result
+      if let span = run.span { result = try await span.within(body) } else { result = try await body() }
+      let nanoseconds = elapsed(since: run)
+      end(operation, run, after: nanoseconds, error: nil, bytes: bytes(result))
       return result
     } catch {
-      end(run, error: error)
+      end(operation, run, after: elapsed(since: run), error: error, bytes: 0)
       throw error
     }
   }
 
-  private func withContext<Result>(of run: Run, _ body: () async throws -> Result) async throws -> Result {
-    guard let span = run.span else { return try await body() }
-    return try await InstrumentationContext.$current.withValue(span.context) { try await body() }
+  /// Measures an operation of a store that does not wait.
+  ///
+  /// - Parameters:
+  ///   - operation: Which one.
+  ///   - body: Does it.
+  func measure(_ operation: MeteredOperation, _ body: () throws -> Void) throws {
+    let run = begin(operation)
+    do {
+      if let span = run.span { try span.within(body) } else { try body() }
+      end(operation, run, after: elapsed(since: run), error: nil, bytes: 0)
+    } catch {
+      end(operation, run, after: elapsed(since: run), error: error, bytes: 0)
+      throw error
+    }
+  }
+
+  /// Notes that an operation begins.
+  @usableFromInline
+  func begin(_ operation: MeteredOperation) -> Run {
+    begin(operations[operation.rawValue])
+  }
+
+  /// How long an operation or a block took that ends now, in nanoseconds.
+  @usableFromInline
+  func elapsed(since run: Run) -> UInt64 {
+    let now = time.now
+    // A clock that is injected may go back.
+    return now > run.start ? now - run.start : 0
+  }
+
+  /// Counts an operation that is over.
+  @usableFromInline
+  func end(_ operation: MeteredOperation, _ run: Run, after nanoseconds: UInt64, error: (any Error)?, bytes: Int) {
+    end(operations[operation.rawValue], run, after: nanoseconds, error: error, bytes: bytes)
   }
 
   private func begin(_ meter: OperationMeter) -> Run {
     meter.begin()
-    let span = tracer.map { tracer in
-      let span = tracer.startSpan("larder.\(meter.name)", ofKind: .client)
-      span.attributes["larder.store"] = name
-      return span as any Span
-    }
-    return Run(meter: meter, start: time.now, span: span)
+    let span = tracer.map { RunSpan(meter.name, store: name, tracer: $0) }
+    return Run(start: time.now, span: span)
   }
 
-  private func end(_ run: Run, error: (any Error)? = nil, bytes: Int = 0) {
-    let now = time.now
-    // A clock that is injected may go back.
-    let nanoseconds = now > run.start ? now - run.start : 0
+  private func end(
+    _ meter: OperationMeter, _ run: Run, after nanoseconds: UInt64, error: (any Error)? = nil, bytes: Int = 0
+  ) {
     let code = error.map(StoreMeter.code)
-    run.meter.end(nanoseconds: nanoseconds, error: code, bytes: bytes)
-    if let span = run.span {
-      span.attributes["larder.outcome"] = code ?? "success"
-      // Not the error itself: what the body of an update threw may hold values.
-      if code != nil { span.setStatus(SpanStatus(code: .error)) }
-      span.end()
-    }
+    meter.end(nanoseconds: nanoseconds, error: code, bytes: bytes)
+    run.span?.end(error: code)
     if nanoseconds >= slowNanoseconds, let logger {
       logger.warning(
         "slow operation",
         metadata: [
-          "store": "\(name)", "operation": "\(run.meter.name)", "outcome": "\(code ?? "success")",
+          "store": "\(name)", "operation": "\(meter.name)", "outcome": "\(code ?? "success")",
           "milliseconds": "\(nanoseconds / 1_000_000)",
         ])
     }

@@ -1,5 +1,6 @@
 import Larder
 import LarderExpiry
+import LarderMetrics
 
 /// The time for which a verb has a store open.
 enum StoreSession {
@@ -8,7 +9,8 @@ enum StoreSession {
   /// - Parameters:
   ///   - url: Where the store is.
   ///   - createsIfMissing: Whether a store that is not there is made.
-  ///   - expiration: When an entry expires that is written now; see ``Stores/open(_:createsIfMissing:expiration:)``.
+  ///   - expiration: When an entry expires that is written now; see ``Stores/open(_:createsIfMissing:expiration:meter:)``.
+  ///   - meter: What measures the store; its report goes to standard error at the end, whatever happens. `nil` for none.
   ///   - body: Gets the store, without what has expired, and where to print to; what it prints is flushed behind it.
   /// - Returns: What `body` returned.
   /// - Throws: The first of what opening, `body`, flushing and closing threw; that nobody reads the output any more
@@ -17,10 +19,11 @@ enum StoreSession {
     _ url: String,
     createsIfMissing: Bool,
     expiration: Expiration? = nil,
+    meter: StoreMeter?,
     _ body: (AnyDataStore<JSONText>, ByteOutput) async throws -> Result
   ) async throws -> Result {
-    try await runOpened(url, createsIfMissing: createsIfMissing, expiration: expiration) { opened, output in
-      try await body(opened.present, output)
+    try await runOpened(url, createsIfMissing: createsIfMissing, expiration: expiration, meter: meter) {
+      try await body($0.present, $1)
     }
   }
 
@@ -29,17 +32,23 @@ enum StoreSession {
   /// - Parameters:
   ///   - url: Where the store is.
   ///   - createsIfMissing: Whether a store that is not there is made.
-  ///   - expiration: When an entry expires that is written now; see ``Stores/open(_:createsIfMissing:expiration:)``.
-  ///   - body: As that of ``run(_:createsIfMissing:expiration:_:)``.
+  ///   - expiration: When an entry expires that is written now; see ``Stores/open(_:createsIfMissing:expiration:meter:)``.
+  ///   - meter: What measures the store; its report goes to standard error at the end, whatever happens. `nil` for none.
+  ///   - body: As that of ``run(_:createsIfMissing:expiration:meter:_:)``.
   /// - Returns: What `body` returned.
-  /// - Throws: As ``run(_:createsIfMissing:expiration:_:)``.
+  /// - Throws: As ``run(_:createsIfMissing:expiration:meter:_:)``.
   static func runOpened<Result>(
     _ url: String,
     createsIfMissing: Bool,
     expiration: Expiration? = nil,
+    meter: StoreMeter?,
     _ body: (OpenedStore, ByteOutput) async throws -> Result
   ) async throws -> Result {
-    let opened = try await Stores.open(url, createsIfMissing: createsIfMissing, expiration: expiration)
+    defer {
+      if let meter { Diagnostics.writeLine("\(meter.report())") }
+    }
+    let opened = try await Stores.open(
+      url, createsIfMissing: createsIfMissing, expiration: expiration, meter: meter)
     let output = ByteOutput()
     var result: Result?
     var errors: [any Error] = []

@@ -2,6 +2,7 @@ import Larder
 import LarderExpiry
 import LarderJSON
 import LarderLMDB
+import LarderMetrics
 
 /// The stores that the tool can open.
 enum Stores {
@@ -19,9 +20,12 @@ enum Stores {
   ///   - createsIfMissing: Whether it is made where it is missing.
   ///   - expiration: When an entry expires that is written now; `nil`, the default, where nobody has said. Else a new store
   ///     is made for values that expire, and one that was made for others is refused.
+  ///   - meter: What measures the opening and all that is asked of the store; `nil` for nothing.
   /// - Throws: ``CommandFailure`` where there is no such kind of store or its values do not expire though they should; what
   ///   the store throws on opening.
-  static func open(_ url: String, createsIfMissing: Bool, expiration: Expiration? = nil) async throws -> OpenedStore {
+  static func open(
+    _ url: String, createsIfMissing: Bool, expiration: Expiration? = nil, meter: StoreMeter?
+  ) async throws -> OpenedStore {
     let url = try StoreURL(url)
     guard registry.providers.contains(where: { $0.scheme == url.scheme }) else {
       let known = registry.providers.map { "\($0.scheme):" }.joined(separator: ", ")
@@ -29,8 +33,9 @@ enum Stores {
     }
     let choice = CodecChoice(makesExpiring: expiration != nil)
     do {
-      let stored = try await registry.open(
-        url, options: StoreOptions(createsIfMissing: createsIfMissing), codec: choice.codec)
+      let stored = try await measuring(meter) {
+        try await registry.open(url, options: StoreOptions(createsIfMissing: createsIfMissing), codec: choice.codec)
+      }
       return OpenedStore(stored, codec: choice.codec, isExpiring: choice.isExpiring, expiration: expiration ?? .never)
     } catch let error as StoreError
       where error.code == .versionMismatch && expiration != nil && choice.values == .plain
@@ -38,6 +43,14 @@ enum Stores {
       throw CommandFailure.plainValues(
         in: url.description, advice: "Give a new store, or leave out --ttl; the store was left as it is.")
     }
+  }
+
+  /// Measures the opening of a store, and puts what measures the rest in front of it.
+  private static func measuring<Value>(
+    _ meter: StoreMeter?, _ open: () async throws -> AnyDataStore<Value>
+  ) async throws -> AnyDataStore<Value> {
+    guard let meter else { return try await open() }
+    return AnyDataStore(try await meter.measure(StoreOperation.open.rawValue, open).metered(by: meter))
   }
 
   /// The kinds of store for the help, one per line.

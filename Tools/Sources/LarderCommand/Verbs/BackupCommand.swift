@@ -29,7 +29,7 @@ struct BackupCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await StoreSession.run(store.url, createsIfMissing: false) { store, _ in
+    try await StoreSession.run(store.url, createsIfMissing: false, meter: store.meter) { store, _ in
       guard let maintenance = store.information.maintenance else {
         throw StoreError(
           .unsupported, during: .backup, store: store.information.name,

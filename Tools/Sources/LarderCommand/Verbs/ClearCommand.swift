@@ -17,7 +17,7 @@ struct ClearCommand: AsyncParsableCommand {
 
   func run() async throws {
     let range = try keys.range(prefix: prefix)
-    try await StoreSession.run(store.url, createsIfMissing: false) { store, _ in
+    try await StoreSession.run(store.url, createsIfMissing: false, meter: store.meter) { store, _ in
       try await store.removeAll(in: range)
     }
   }

@@ -25,6 +25,7 @@ struct CopyCommand: AsyncParsableCommand {
     name: .customLong("batch"),
     help: ArgumentHelp("How many entries are read, compared and written at once, in one commit.", valueName: "n"))
   var batchSize = 1000
+  @OptionGroup var metrics: MetricsOption
 
   func validate() throws {
     guard batchSize >= 1 else { throw ValidationError("--batch must be at least 1") }
@@ -37,11 +38,12 @@ struct CopyCommand: AsyncParsableCommand {
     let start = ContinuousClock.now
     var copy = StoreCopy(pageSize: batchSize)
     // Where the values of the source expire, so must those of the destination: their deadlines go along.
-    try await StoreSession.runOpened(source, createsIfMissing: false) { source, _ in
+    try await StoreSession.runOpened(source, createsIfMissing: false, meter: metrics.meter(of: source)) { source, _ in
       do {
         let expiration: Expiration? = source.expiry == nil ? nil : .never
-        try await StoreSession.runOpened(destination, createsIfMissing: true, expiration: expiration) {
-          destination, _ in
+        try await StoreSession.runOpened(
+          destination, createsIfMissing: true, expiration: expiration, meter: metrics.meter(of: destination)
+        ) { destination, _ in
           // Counting is for the bar alone, and can cost as much as reading.
           var display = ProgressDisplay(total: nil, since: start)
           if display != nil { display = ProgressDisplay(total: try await source.stored.count(), since: start) }

@@ -16,7 +16,7 @@ struct CountCommand: AsyncParsableCommand {
 
   func run() async throws {
     let range = try keys.range(prefix: prefix)
-    try await StoreSession.run(store.url, createsIfMissing: false) { store, output in
+    try await StoreSession.run(store.url, createsIfMissing: false, meter: store.meter) { store, output in
       try output.writeLine("\(try await store.count(in: range))")
     }
   }

@@ -17,7 +17,7 @@ struct ExportCommand: AsyncParsableCommand {
 
   func run() async throws {
     var walk = try StoreWalk(.all)
-    try await StoreSession.run(store.url, createsIfMissing: false) { store, output in
+    try await StoreSession.run(store.url, createsIfMissing: false, meter: store.meter) { store, output in
       try await walk.printEntries(of: store, to: output)
     }
   }

@@ -30,7 +30,8 @@ struct GetCommand: AsyncParsableCommand {
 
   func run() async throws {
     let key = try keys.key(key)
-    let isFound = try await StoreSession.runOpened(store.url, createsIfMissing: false) { store, output in
+    let isFound = try await StoreSession.runOpened(store.url, createsIfMissing: false, meter: store.meter) {
+      store, output in
       if slide { try await store.putOffDeadline(of: key, by: ttl?.duration) }
       guard let value = try await look(at: key, in: store) else { return false }
       try output.writeLine { $0.append(contentsOf: value.bytes) }

@@ -48,7 +48,7 @@ struct ImportCommand: AsyncParsableCommand {
     // Before the store, which would be made for nothing where there is no such file, or nothing good comes first.
     let first = try firstEntryLine(of: &lines, progress: &progress)
     let entries = try await StoreSession.runOpened(
-      store.url, createsIfMissing: true, expiration: lifetime.expiration
+      store.url, createsIfMissing: true, expiration: lifetime.expiration, meter: store.meter
     ) { store, output in
       defer { progress.clear() }
       return try await copy(first, &lines, into: store, output: output, progress: &progress)

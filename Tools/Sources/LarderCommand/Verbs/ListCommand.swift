@@ -34,7 +34,7 @@ struct ListCommand: AsyncParsableCommand {
     var walk = try StoreWalk(
       try keys.range(prefix: prefix, from: from, to: to), order: reverse ? .descending : .ascending,
       after: try after.map { try PageCursor($0) }, limit: limit)
-    try await StoreSession.run(store.url, createsIfMissing: false) { store, output in
+    try await StoreSession.run(store.url, createsIfMissing: false, meter: store.meter) { store, output in
       if printsKeysOnly {
         try await walk.printKeys(of: store, to: output)
       } else {

@@ -26,7 +26,8 @@ struct SetCommand: AsyncParsableCommand {
   func run() async throws {
     let key = try keys.key(key)
     let value = try value == ByteInput.standardInputPath ? valueFromStandardInput() : valueFromArgument()
-    try await StoreSession.run(store.url, createsIfMissing: true, expiration: lifetime.expiration) { store, _ in
+    try await StoreSession.run(store.url, createsIfMissing: true, expiration: lifetime.expiration, meter: store.meter) {
+      store, _ in
       try await store.setValue(value, forKey: key)
     }
   }

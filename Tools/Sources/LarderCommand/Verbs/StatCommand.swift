@@ -18,7 +18,7 @@ struct StatCommand: AsyncParsableCommand {
   @Flag(name: .customLong("json"), help: "Print one JSON object in place of the table.") var printsJSON = false
 
   func run() async throws {
-    try await StoreSession.run(store.url, createsIfMissing: false) { store, output in
+    try await StoreSession.run(store.url, createsIfMissing: false, meter: store.meter) { store, output in
       let summary = try await StoreSummary(of: store)
       if printsJSON {
         try output.writeLine { summary.appendJSON(to: &$0) }

@@ -19,7 +19,7 @@ struct VerifyCommand: AsyncParsableCommand {
     var report = VerificationReport(entryCount: 0)
     var isOpened = true
     do {
-      try await StoreSession.run(store.url, createsIfMissing: false) { store, output in
+      try await StoreSession.run(store.url, createsIfMissing: false, meter: store.meter) { store, output in
         if let maintenance = store.information.maintenance {
           report = try await maintenance.verify()
         } else {

@@ -43,11 +43,11 @@ import Testing
       #expect(text.contains("$ larder \(verb) ") || text.contains("| larder \(verb) "), "\(verb)")
       let help = try await Tool.larder(verb, "--help").output
       for option in Set(help.matches(of: /--[a-z]+(-[a-z]+)*/).map { String($0.output.0) }) {
-        let isCommon = ["--help", "--version", "--key-hex"].contains(option)
+        let isCommon = ["--help", "--version", "--key-hex", "--metrics"].contains(option)
         #expect(isCommon || text.contains(option), "\(verb) \(option)")
       }
     }
-    #expect(guide.contains("`--key-hex`"))
+    #expect(guide.contains("`--key-hex`") && guide.contains("`--metrics`"))
   }
 
   @Test func everyKindOfStoreIsInTheGuide() throws {

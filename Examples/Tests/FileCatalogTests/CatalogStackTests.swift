@@ -1,0 +1,48 @@
+import Larder
+import LarderLMDB
+import Testing
+
+@testable import FileCatalog
+
+@Suite("The store of a catalogue, with everything in front of it")
+struct CatalogStackTests {
+  private func record(size: Int64) -> FileRecord {
+    let time = FileTime(seconds: 0, nanoseconds: 0)
+    return FileRecord(kind: .file, size: size, mode: 0, modified: time, changed: time)
+  }
+
+  @Test("The meters show what the cache and group commit have saved, and go on counting when the store is opened anew")
+  func savesWork() async throws {
+    let folder = try TemporaryFolder()
+    let stack = CatalogStack(registry: StoreRegistry(providers: [LMDBStoreProvider()]))
+    let url = "lmdb:\(folder.path)/catalog"
+    var store = try await stack.open(url)
+    let paths = (0..<50).map { StoreKey("\($0)") }
+    try await store.apply(ChangeBatch(paths.map { .set($0, record(size: 7)) }))
+    try await store.close()
+    store = try await stack.open(url)
+    let visitors = Visitors(store: store, paths: paths)
+    try await visitors.look(1000, tasks: 4)
+    try await visitors.renew(200, tasks: 50)
+    #expect(try await store.values(forKeys: paths).allSatisfy { $0?.size == 7 })
+    try await store.close()
+
+    let (asked, arrived) = (stack.asked.report(), stack.arrived.report())
+    #expect(asked["value"]?.count == 1200)
+    #expect((1...600).contains(arrived["value"]?.count ?? 0))
+    #expect(asked["apply"]?.count == 201)
+    #expect((2..<201).contains(arrived["apply"]?.count ?? 0))
+    #expect(asked["close"]?.count == 2 && arrived["close"]?.count == 2)
+    let rows = stack.report.description.split(separator: "\n").map { $0.split(separator: " ").first.map(String.init) }
+    #expect(rows == ["asked", "value", "values", "apply", "close"])
+  }
+
+  @Test("Nobody visits where there is nothing to see")
+  func visitsNothing() async throws {
+    let stack = CatalogStack(registry: StoreRegistry(providers: [MemoryStoreProvider()]))
+    let store = try await stack.open("memory:")
+    try await Visitors(store: store, paths: []).look(10, tasks: 2)
+    #expect(stack.asked.report().operations.isEmpty)
+    try await store.close()
+  }
+}

@@ -1,0 +1,76 @@
+import Testing
+
+@testable import LarderCommand
+
+/// `--metrics`: what it tells goes to standard error, whatever the verb, and nothing else changes.
+@Suite struct MetricsTests {
+  private let folder: TemporaryFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+  }
+
+  /// The rows of a report: what was asked for, and how often.
+  private func rows(of errors: String) -> [String] {
+    errors.split(separator: "\n").map { line in
+      line.split(separator: " ").prefix(2).joined(separator: " ")
+    }
+  }
+
+  /// The arguments behind the store with which a verb works on the store of `theReportGoesToStandardError`, and what it
+  /// asks for.
+  static let verbs: [(verb: String, arguments: [String], rows: [String])] = [
+    ("get", ["a"], ["value 1"]), ("set", ["a", "1"], ["apply 1"]), ("remove", ["a"], ["apply 1"]),
+    ("clear", [], ["apply 1"]), ("list", [], ["entries 1"]), ("count", [], ["count 1"]), ("export", [], ["entries 1"]),
+    ("import", ["-"], ["apply 1"]), ("stat", ["--json"], ["statistics 1"]), ("verify", [], ["verify 1"]),
+    ("compact", [], ["compact 1"]), ("backup", ["copy.json"], ["backup 1"]),
+    ("bench", ["--entries", "1", "--json"], []), ("purge", [], []), ("copy", ["json:copy.json"], ["entries 1"]),
+  ]
+
+  @Test func everyVerbIsTried() {
+    #expect(Set(Self.verbs.map(\.verb)) == Set(LarderCommand.verbs))
+  }
+
+  @Test(arguments: verbs) func theReportGoesToStandardError(
+    verb: (verb: String, arguments: [String], rows: [String])
+  ) async throws {
+    let lifetime = verb.verb == "purge" ? "--ttl 1h" : ""
+    // The same twice, each time on a store that is made anew.
+    let line = """
+      cd "$1"; rm -rf *.json*; larder set json:s.json a '{"secret":1}' \(lifetime)
+      echo '{"key":"b","value":2}' | larder $2 json:s.json $3
+      """
+    let arguments = verb.arguments.joined(separator: " ")
+    let plain = try await Tool.shell(line, folder.path, verb.verb, arguments)
+    let metered = try await Tool.shell(line, folder.path, verb.verb, "\(arguments) --metrics")
+    #expect(plain.status == 0 && metered.status == 0)
+    if verb.verb != "bench" { #expect(metered.output == plain.output) }
+    let rows = rows(of: metered.errors)
+    #expect(rows.contains("json:s.json count"))
+    for row in verb.rows + ["open 1", "close 1"] { #expect(rows.contains(row), "\(metered.errors)") }
+    #expect(!metered.errors.contains("secret"))
+    #expect(!plain.errors.contains("json:s.json"))
+  }
+
+  @Test func aCopyReportsBothStores() async throws {
+    let (source, destination) = (StoreKind.json.url("a", in: folder), StoreKind.lmdb.url("b", in: folder))
+    #expect(try await Tool.larder("set", source, "k", "1") == .done())
+    let run = try await Tool.larder("copy", source, destination, "--metrics")
+    #expect(run.status == 0 && run.output.isEmpty)
+    let rows = rows(of: run.errors)
+    #expect(rows.contains("\(source) count") && rows.contains("\(destination) count"))
+    #expect(rows.filter { $0 == "open 1" }.count == 2)
+  }
+
+  @Test func aVerbThatFailsReportsToo() async throws {
+    let store = StoreKind.lmdb.url(in: folder)
+    #expect(try await Tool.larder("set", store, "k", "1") == .done())
+    let run = try await Tool.larder("compact", store, "--metrics")
+    #expect(run.status == 64 && run.output.isEmpty)
+    #expect(run.errors.contains("1 unsupported"))
+    #expect(run.errors.split(separator: "\n").last?.hasPrefix("larder: ") == true)
+    let missing = try await Tool.larder("get", StoreKind.json.url("none", in: folder), "k", "--metrics")
+    #expect(missing.status == 66 && missing.output.isEmpty)
+    #expect(rows(of: missing.errors).contains("open 1"))
+  }
+}
