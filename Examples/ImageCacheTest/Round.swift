@@ -1,0 +1,15 @@
+/// What is stored.
+enum Round: String, CaseIterable, Encodable {
+  /// One image under many keys.
+  case oneImage
+  /// A different image under each key.
+  case differentImages
+
+  /// The images of the round, as many as there are.
+  func images(from images: [Image]) -> [Image] {
+    switch self {
+    case .oneImage: images.first.map { Array(repeating: $0, count: images.count) } ?? []
+    case .differentImages: images
+    }
+  }
+}
