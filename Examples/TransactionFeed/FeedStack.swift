@@ -3,10 +3,9 @@ import LarderBatching
 import LarderCBOR
 import LarderCache
 import LarderLMDB
-import LarderMetrics
 
 /// The store of the feed: LMDB, in front of it group commit for those who add and a cache for those who read.
-typealias FeedStack = CachedStore<BatchingStore<MeteredStore<LMDBStore<Transaction>>>>
+typealias FeedStack = CachedStore<BatchingStore<LMDBStore<Transaction>>>
 
 extension FeedStack {
   /// Opens the feed's store.
@@ -18,11 +17,10 @@ extension FeedStack {
     try await LMDBStore(
       path: path, name: "transactions", codec: .cbor(Transaction.self), createsIfMissing: createsIfMissing
     )
-    .metered(as: "backend", logger: nil)
     .batched()
     .cached()
   }
 
-  /// The store behind the cache and the group commit, measured.
-  var backend: MeteredStore<LMDBStore<Transaction>> { base.base }
+  /// The store behind the cache and the group commit.
+  var backend: LMDBStore<Transaction> { base.base }
 }
