@@ -21,7 +21,7 @@ ONLY ?=
 # The modules that need other packages or C libraries are tested too.
 TRAITS := --enable-all-traits
 
-# What `make hit-ratio` is to do; empty for all workloads that are made up, `--help` for what there is.
+# What `make hit-ratio`, `make feed` and `make image-cache` are to do; `--help` for what there is.
 ARGUMENTS ?=
 
 # How many seconds `make fuzz` looks for inputs that do harm.
@@ -29,7 +29,7 @@ DURATION ?= 300
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo tool bench bench-ratios hit-ratio format lint clean
+.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo feed image-cache tool bench bench-ratios hit-ratio format lint clean
 
 help: ## List what there is to make.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -70,6 +70,14 @@ demo: set-up-build ## Catalogue a tree of real files; DATA=/some/folder for anot
 	swift build --package-path Examples --configuration release --product FileCatalog
 	@"$$(swift build --package-path Examples --configuration release --show-bin-path)/FileCatalog" \
 	  $(if $(STORE),--store="$(STORE)") $(if $(DATA),-- "$(DATA)")
+
+feed: set-up-build ## Page through a million transactions while more come in; ARGUMENTS=--compare to compare with the naive way.
+	swift build --package-path Examples --configuration release --product TransactionFeed
+	@"$$(swift build --package-path Examples --configuration release --show-bin-path)/TransactionFeed" $(ARGUMENTS)
+
+image-cache: set-up-build ## Test every store as a cache of images; ARGUMENTS=--json for the results as JSON.
+	swift build --package-path Examples --configuration release --product ImageCacheTest
+	@"$$(swift build --package-path Examples --configuration release --show-bin-path)/ImageCacheTest" $(ARGUMENTS)
 
 tool: set-up-build ## Build the command-line tool for release; the last line printed is its path.
 	swift build --package-path Tools --configuration release --product larder

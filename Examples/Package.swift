@@ -10,6 +10,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.6.0"),
   ],
   targets: [
+    .target(name: "ExampleSupport", path: "ExampleSupport"),
     .executableTarget(
       name: "FileCatalog",
       dependencies: [
@@ -24,11 +25,55 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       path: "FileCatalog"),
+    .executableTarget(
+      name: "TransactionFeed",
+      dependencies: [
+        "ExampleSupport",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderBatching", package: "Larder"),
+        .product(name: "LarderCache", package: "Larder"),
+        .product(name: "LarderCBOR", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderMetrics", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "TransactionFeed"),
+    .executableTarget(
+      name: "ImageCacheTest",
+      dependencies: [
+        "ExampleSupport",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderExpiry", package: "Larder"),
+        .product(name: "LarderJSON", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "ImageCacheTest"),
     .testTarget(
       name: "FileCatalogTests",
       dependencies: [
         "FileCatalog",
         .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
+      ]),
+    .testTarget(
+      name: "TransactionFeedTests",
+      dependencies: [
+        "TransactionFeed",
+        "ExampleSupport",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCache", package: "Larder"),
+        .product(name: "LarderMetrics", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
+    .testTarget(
+      name: "ImageCacheTestTests",
+      dependencies: [
+        "ImageCacheTest",
+        "ExampleSupport",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
       ]),
   ],

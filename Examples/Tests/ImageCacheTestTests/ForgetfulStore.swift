@@ -1,0 +1,42 @@
+import Larder
+import LarderExpiry
+
+/// A store in memory that does not do some changes, which a test has to notice.
+struct ForgetfulStore: DataStore {
+  typealias Value = Expiring<[UInt8]>
+
+  /// The changes that it leaves out: `set` or `removeAll`.
+  let forgotten: String
+
+  private let base = MemoryStore<Value>()
+  var information: StoreInformation { base.information }
+
+  init(forgets forgotten: String) {
+    self.forgotten = forgotten
+  }
+
+  func value(forKey key: StoreKey) throws -> Value? { try base.value(forKey: key) }
+  func values(forKeys keys: [StoreKey]) throws -> [Value?] { try base.values(forKeys: keys) }
+  func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
+    try base.entries(in: range, limit: limit, order: order)
+  }
+  func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
+    try base.keys(in: range, limit: limit, order: order)
+  }
+  func count(in range: KeyRange) throws -> Int { try base.count(in: range) }
+  func apply(_ changes: ChangeBatch<Value>) throws {
+    let kept = changes.changes.filter { change in
+      switch change {
+      case .set: forgotten != "set"
+      case .removeAll: forgotten != "removeAll"
+      case .remove: true
+      }
+    }
+    try base.apply(ChangeBatch(kept))
+  }
+  func update<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) throws -> Result { try base.update(keys, body) }
+  func synchronize() throws { try base.synchronize() }
+  func close() { base.close() }
+}
