@@ -9,7 +9,7 @@ let package = Package(
   platforms: [.macOS(.v15)],
   dependencies: [
     // By name, so that the folder of the repository may be called anything.
-    .package(name: "Larder", path: "..", traits: ["LMDB"]),
+    .package(name: "Larder", path: "..", traits: ["LMDB", "Compression"]),
     // Its traits put a layer between the program and the memory allocator, which would be measured with it.
     .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -51,6 +51,7 @@ let package = Package(
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderCache", package: "Larder"),
         .product(name: "LarderBatching", package: "Larder"),
