@@ -1,0 +1,44 @@
+import Larder
+import LarderCompression
+import LarderJSON
+import LarderLMDB
+import LarderTesting
+import Testing
+
+@Suite struct CompressedCodecConformance {
+  /// A dictionary of what the sample values look like; everything is compressed that shrinks by it.
+  private static func compressed<Base: Codec>(_ base: Base) throws -> CompressedCodec<Base> {
+    let samples = (0..<40).map { number in SampleValue("value number \(number)") }
+    let dictionary = try CompressionDictionary.train(on: samples, codec: .json(), size: 256)
+    return base.compressed(dictionary: dictionary, threshold: 0)
+  }
+
+  static let memory = ConformanceSuite(
+    named: "TypedView with compression", lacking: [.persistence, .keysWithoutValues], maximumKeyLength: 511 - 2
+  ) { _ in
+    MemoryStore<[UInt8]>().typed(SampleValue?.self, prefix: "m/", codec: try compressed(.json(SampleValue?.self)))
+  }
+
+  static let lmdb = ConformanceSuite(named: "LMDBStore with compression") { location in
+    try await LMDBStore<SampleValue?>(
+      path: location.path("environment"), codec: try compressed(.json(SampleValue?.self).checksummed()),
+      durability: .buffered)
+  }
+
+  static let json = ConformanceSuite(named: "JSONFileStore with compression") { location in
+    try await JSONFileStore<SampleValue?>(
+      path: location.path("store.json"), codec: try compressed(.json(SampleValue?.self)), durability: .buffered)
+  }
+
+  @Test(arguments: memory.cases) func conformsInAView(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: lmdb.cases) func conformsInLMDB(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: json.cases) func conformsInADocument(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+}
