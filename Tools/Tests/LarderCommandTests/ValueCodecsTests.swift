@@ -97,7 +97,7 @@ import Testing
     let values = try (0..<20).map { try JSONText(text($0)) }
     for round in 0..<2 {
       // The second dictionary takes the place of the first, with which the first half was written.
-      let dictionary = try CompressionDictionary.train(on: values, codec: .jsonText, size: 100 + round)
+      let dictionary = try CompressionDictionary.train(on: values, codec: .jsonText, size: 64 + 136 * round)
       let dictionaries = try await CompressionDictionaries.add(dictionary, toFile: file)
       let store = try await Stores.registry.open(url, codec: .jsonText.compressed(dictionaries: dictionaries))
       for number in round * 10..<round * 10 + 10 {

@@ -9,10 +9,10 @@ extension CompressionDictionaries {
   /// - Parameter path: The path of the store, without the name behind `#` that an LMDB store may have in a URL.
   /// - Returns: The path, with `.dictionaries` behind it.
   public static func path(besideStoreAt path: String) -> String {
-    // A slash at its end would make it a file within the folder of the store.
-    let (directory, name) = FilePaths.split(path)
-    return (directory == "." && !path.utf8.starts(with: "./".utf8) ? name : FilePaths.join(directory, name))
-      + ".dictionaries"
+    var path = path
+    // With a slash at its end the file would lie within the folder of the store.
+    while path.utf8.count > 1, path.utf8.last == UInt8(ascii: "/") { path.removeLast() }
+    return path + ".dictionaries"
   }
 
   /// Reads the dictionaries that a file holds.

@@ -26,7 +26,7 @@ public struct CompressionDictionary: Sendable, Hashable {
   public init(_ bytes: [UInt8]) throws(StoreError) {
     guard 1...Self.maximumSize ~= bytes.count else {
       throw StoreError(
-        .invalidArgument, during: .open,
+        .invalidArgument, during: .addDictionary,
         message: "a compression dictionary has from 1 to \(Self.maximumSize) bytes, not \(bytes.count)")
     }
     self.init(checked: bytes)
