@@ -18,6 +18,7 @@ let package = Package(
     .library(name: "LarderFiles", targets: ["LarderFiles"]),
     .library(name: "LarderJSON", targets: ["LarderJSON"]),
     .library(name: "LarderLMDB", targets: ["LarderLMDB"]),
+    .library(name: "LarderCompression", targets: ["LarderCompression"]),
     .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
     .library(name: "LarderCache", targets: ["LarderCache"]),
     .library(name: "LarderExpiry", targets: ["LarderExpiry"]),
@@ -27,6 +28,7 @@ let package = Package(
   ],
   traits: [
     .trait(name: "LMDB", description: "The module LarderLMDB, which needs the C library LMDB."),
+    .trait(name: "Compression", description: "The module LarderCompression, which needs the C library zlib."),
     .trait(name: "Metrics", description: "The module LarderMetrics, which needs the packages that it reports through."),
   ],
   dependencies: [
@@ -49,6 +51,13 @@ let package = Package(
         "Larder", "LarderFiles", "LarderCBOR", .target(name: "CLMDB", condition: .when(traits: ["LMDB"])),
       ],
       path: "Modules/Stores/LarderLMDB"),
+    .systemLibrary(
+      name: "CZlib", path: "Modules/SystemLibraries/CZlib", pkgConfig: "zlib",
+      providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
+    .target(
+      name: "LarderCompression",
+      dependencies: ["Larder", "LarderFiles", .target(name: "CZlib", condition: .when(traits: ["Compression"]))],
+      path: "Modules/Stores/LarderCompression"),
     .target(name: "LarderCBOR", dependencies: ["Larder"], path: "Modules/Codecs/LarderCBOR"),
     .target(name: "LarderCache", dependencies: ["Larder"], path: "Modules/Decorators/LarderCache"),
     .target(name: "LarderExpiry", dependencies: ["Larder"], path: "Modules/Decorators/LarderExpiry"),
@@ -78,6 +87,12 @@ let package = Package(
         "LarderLMDB", "LarderCBOR", "LarderFiles", "LarderTesting", "TestSupport",
         .target(name: "CLMDB", condition: .when(traits: ["LMDB"])),
       ]),
+    .testTarget(
+      name: "LarderCompressionTests",
+      dependencies: [
+        "LarderCompression", "LarderCBOR", "LarderFiles", "LarderJSON", "LarderLMDB", "LarderTesting", "TestSupport",
+        .target(name: "CZlib", condition: .when(traits: ["Compression"])),
+      ]),
     .testTarget(name: "LarderCBORTests", dependencies: ["LarderCBOR", "LarderTesting"]),
     .testTarget(
       name: "LarderCacheTests", dependencies: ["LarderCache", "LarderTesting", "TestSupport", "ThreadSanitizerMutex"]),
@@ -97,8 +112,8 @@ let package = Package(
     .testTarget(
       name: "ConformanceTests",
       dependencies: [
-        "LarderTesting", "LarderBatching", "LarderCache", "LarderCBOR", "LarderExpiry", "LarderFiles", "LarderJSON",
-        "LarderLMDB", "LarderMetrics", "TestSupport",
+        "LarderTesting", "LarderBatching", "LarderCache", "LarderCBOR", "LarderCompression", "LarderExpiry",
+        "LarderFiles", "LarderJSON", "LarderLMDB", "LarderMetrics", "TestSupport",
       ]),
   ],
   swiftLanguageModes: [.v6]

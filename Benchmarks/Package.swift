@@ -9,7 +9,7 @@ let package = Package(
   platforms: [.macOS(.v15)],
   dependencies: [
     // By name, so that the folder of the repository may be called anything.
-    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics"]),
+    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics", "Compression"]),
     // Its traits put a layer between the program and the memory allocator, which would be measured with it.
     .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -48,9 +48,11 @@ let package = Package(
       dependencies: [
         "ForwardingStore",
         "RawLMDB",
+        "RawZlib",
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderCache", package: "Larder"),
         .product(name: "LarderBatching", package: "Larder"),
@@ -66,6 +68,10 @@ let package = Package(
     .target(
       name: "RawLMDB", dependencies: [.product(name: "LarderLMDB", package: "Larder")],
       linkerSettings: [.linkedLibrary("lmdb")]),
+    // As above, with LarderCompression.
+    .target(
+      name: "RawZlib", dependencies: [.product(name: "LarderCompression", package: "Larder")],
+      linkerSettings: [.linkedLibrary("z")]),
     // A module of its own, as the decorators of Larder are: what the compiler can do across modules is a part of the cost.
     .target(name: "ForwardingStore", dependencies: [.product(name: "Larder", package: "Larder")]),
   ],

@@ -12,7 +12,7 @@ let package = Package(
   ],
   dependencies: [
     // By name, so that the folder of the repository may be called anything.
-    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics"]),
+    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics", "Compression"]),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
   ],
   targets: [
@@ -25,6 +25,7 @@ let package = Package(
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderBatching", package: "Larder"),
         .product(name: "LarderMetrics", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -35,6 +36,8 @@ let package = Package(
       dependencies: [
         "LarderCommand",
         .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCBOR", package: "Larder"),
+        .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),

@@ -10,14 +10,18 @@ final class CodecChoice: Sendable {
     case plain
   }
 
+  private let codecs: ValueCodecs
   private let makesExpiring: Bool
   private let chosen = Mutex<(codec: any Codec<Expiring<JSONText>>, values: Values)?>(nil)
 
   /// Makes a choice.
   ///
-  /// - Parameter makesExpiring: Whether a new store is one of values that expire; an older one of plain values then refuses
-  ///   to be opened.
-  init(makesExpiring: Bool) {
+  /// - Parameters:
+  ///   - codecs: What there is to choose from; without dictionaries unless given.
+  ///   - makesExpiring: Whether a new store is one of values that expire; an older one of plain values then refuses to be
+  ///     opened.
+  init(from codecs: ValueCodecs = ValueCodecs(), makesExpiring: Bool) {
+    self.codecs = codecs
     self.makesExpiring = makesExpiring
   }
 
@@ -31,9 +35,11 @@ final class CodecChoice: Sendable {
   var isExpiring: Bool { makesExpiring || values == .expiring }
 
   /// The codec for a name.
-  func codec(named name: String) -> any Codec<Expiring<JSONText>> {
-    if let expiring = ValueCodecs.expiringCodec(named: name) { return choose(expiring, .expiring) }
-    let plain = ValueCodecs.codec(named: name)
+  ///
+  /// - Throws: What ``ValueCodecs/codec(named:)`` throws.
+  func codec(named name: String) throws -> any Codec<Expiring<JSONText>> {
+    if let expiring = try codecs.expiringCodec(named: name) { return choose(expiring, .expiring) }
+    let plain = try codecs.codec(named: name)
     return choose(makesExpiring ? ValueCodecs.expiring(plain) : ValueCodecs.withoutDeadlines(plain), .plain)
   }
 
