@@ -49,7 +49,8 @@ extension CBORWriter {
   @inline(__always)
   mutating func put(key: String) {
     put(text: key)
-    noteKey(count: key.utf8.count)
+    let count = key.utf8.count
+    noteKey(next - count, count: count)
   }
 }
 

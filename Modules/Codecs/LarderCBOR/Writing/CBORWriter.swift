@@ -161,14 +161,18 @@ public struct CBORWriter: ~Copyable {
     next.copyMemory(from: key.utf8Start, byteCount: count)
     next += count
     itemCount &+= 1
-    noteKey(count: count)
+    // From the literal, not from what was copied: so the compiler knows the bit.
+    noteKey(UnsafeRawPointer(key.utf8Start), count: count)
   }
 
   @usableFromInline
   mutating func putUnusualKey(_ key: StaticString) {
-    key.withUTF8Buffer { putString(0x60, UnsafeRawBufferPointer($0)) }
+    let count = key.withUTF8Buffer { text in
+      putString(0x60, UnsafeRawBufferPointer(text))
+      return text.count
+    }
     itemCount &+= 1
-    noteKey(count: key.withUTF8Buffer { $0.count })
+    noteKey(next - count, count: count)
   }
 
   /// Notes the key that was just written.
@@ -176,14 +180,17 @@ public struct CBORWriter: ~Copyable {
   /// To compare it with the others would take longer than to write it; so they are compared when the map is closed, and
   /// only where two of them look alike here.
   ///
-  /// - Parameter count: How many bytes of text it has.
+  /// - Parameters:
+  ///   - text: Its text.
+  ///   - count: How many bytes that has.
   @inlinable @inline(__always)
-  mutating func noteKey(count: Int) {
-    // Of an empty key it is the head.
-    let first = (next - max(count, 1)).load(as: UInt8.self)
-    let middle = (next - (count &>> 1 &+ 1)).load(as: UInt8.self)
-    let last = (next - 1).load(as: UInt8.self)
-    let mixed = UInt64(first) | UInt64(middle) &<< 8 | UInt64(last) &<< 16 | UInt64(truncatingIfNeeded: count) &<< 24
+  mutating func noteKey(_ text: UnsafeRawPointer, count: Int) {
+    var mixed = UInt64(truncatingIfNeeded: count) &<< 24
+    if count > 0 {
+      mixed |= UInt64(text.load(as: UInt8.self))
+      mixed |= UInt64(text.load(fromByteOffset: count &>> 1, as: UInt8.self)) &<< 8
+      mixed |= UInt64(text.load(fromByteOffset: count &- 1, as: UInt8.self)) &<< 16
+    }
     let bit = (1 as UInt64) &<< ((mixed &* 0x9E37_79B9_7F4A_7C15) &>> 40 % 63)
     keyBits |= bit | (keyBits & bit != 0 ? 1 &<< 63 : 0)
   }
