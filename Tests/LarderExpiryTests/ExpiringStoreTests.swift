@@ -420,6 +420,30 @@ import Testing
     }
   }
 
+  @Test func closingWaitsForAPageThatIsReadAgain() async throws {
+    let clock = ManualClock()
+    let faulty = MemoryStore<Expiring<String>>().faulty()
+    let store = faulty.expiring { clock.date }
+    try await store.setValue("a", forKey: "a", expires: .after(.seconds(1)))
+    try await store.setValue("b", forKey: "b")
+    clock.advance(by: .seconds(1))
+    faulty.schedule(.suspension(), on: .entries, number: 2)
+    let reading = Task { try await store.entries(in: .all, limit: 1).map(\.value) }
+    try await faulty.waitForSuspended()
+    let closing = Task { try await store.close() }
+    var isClosing = false
+    while !isClosing {
+      do {
+        _ = try await store.count()
+      } catch StoreError.Code.closed {
+        isClosing = true
+      }
+    }
+    faulty.resume()
+    #expect(try await reading.value == ["b"])
+    try await closing.value
+  }
+
   /// A decorator outside that knows the ability reaches it.
   @Test func whatExpiresIsAnAbility() async throws {
     func halve(_ store: some ExpirableStore<String>, _ key: StoreKey) async throws {

@@ -186,6 +186,25 @@ import Testing
     #expect(try bench.storedKeys.count == 16)
   }
 
+  @Test func aPurgeThatFailedGoesOnWhereItWas() async throws {
+    let bench = TestBench(purgesOnWrite: true)
+    let last = StoreKey(bytes: [0xFF])
+    try await fill(bench, 0..<32, expires: .never)
+    try await fill(bench, 32..<64, expires: .after(.seconds(1)))
+    bench.clock.advance(by: .seconds(1))
+    // A slice has looked at those that are live; the next one fails, and is not passed over.
+    for _ in 0..<16 { try await bench.store.setValue("a", forKey: last) }
+    bench.watched.intervene { operation in
+      if operation == .entries { throw StoreError(.ioFailed, during: .entries, store: "memory", message: "broken") }
+    }
+    for _ in 0..<15 { try await bench.store.setValue("a", forKey: last) }
+    await expectStoreError(.ioFailed) { try await bench.store.setValue("a", forKey: last) }
+    bench.watched.intervene { _ in }
+    #expect(try bench.storedKeys.count == 65)
+    for _ in 0..<16 { try await bench.store.setValue("a", forKey: last) }
+    #expect(try bench.storedKeys.count == 33)
+  }
+
   // MARK: On opening
 
   @Test func whatHasExpiredIsPurgedOnOpeningWhereThatIsAskedFor() async throws {

@@ -110,6 +110,20 @@ import Testing
     }
   }
 
+  @Test func whatExpiresBeforeItsDeadlineIsPutOffStaysExpired() async throws {
+    let bench = TestBench(.sliding(.seconds(10)))
+    let clock = bench.clock
+    try await bench.store.setValue("a", forKey: "k")
+    clock.advance(by: .seconds(5))
+    bench.watched.intervene { operation in
+      if operation == .update { clock.advance(by: .seconds(5)) }
+    }
+    // It was live when the read began.
+    #expect(try await bench.store["k"] == "a")
+    bench.watched.intervene { _ in }
+    #expect(try await bench.store["k"] == nil)
+  }
+
   @Test func aReadInACancelledTaskReadsAndPutsNothingOff() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     let store = bench.store

@@ -92,6 +92,24 @@ import Testing
     #expect(try await reading.value == [2, 2])
   }
 
+  /// The update comes behind what is being written, and in front of what the read finds in the base.
+  @Test func anUpdateInTheMidstOfAReadIsSeenAsAWholeOrNotAtAll() async throws {
+    let store = store()
+    try picky.apply([.set("a", 0), .set("b", 0)])
+    base.schedule(.suspension(), on: .apply)
+    try await store.setValue(1, forKey: "a")
+    let flushing = Task { try await store.flush() }
+    try await base.waitForSuspended(of: .apply)
+    base.schedule(.suspension(), on: .values)
+    let reading = Task { try await store.values(forKeys: ["a", "b"]) }
+    try await base.waitForSuspended(of: .values)
+    base.resume(.apply)
+    try await flushing.value
+    try await store.update(["a", "b"]) { $0 = [2, 2] }
+    base.resume(.values)
+    #expect(try await reading.value == [2, 2])
+  }
+
   // MARK: Writing
 
   @Test func ofWritesToOneKeyOnlyTheLastIsMade() async throws {
