@@ -54,6 +54,8 @@ let package = Package(
       dependencies: [
         "FileCatalog",
         .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderMetrics", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
       ]),
     .testTarget(

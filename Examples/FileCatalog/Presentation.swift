@@ -1,4 +1,5 @@
 import Larder
+import LarderMetrics
 
 /// Runs through the program's steps and shows on standard output what each came to.
 struct Presentation {

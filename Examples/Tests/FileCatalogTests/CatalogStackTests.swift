@@ -1,5 +1,6 @@
 import Larder
 import LarderLMDB
+import LarderMetrics
 import Testing
 
 @testable import FileCatalog
@@ -34,7 +35,8 @@ struct CatalogStackTests {
     #expect((2..<201).contains(arrived["apply"]?.count ?? 0))
     #expect(asked["close"]?.count == 2 && arrived["close"]?.count == 2)
     let rows = stack.report.description.split(separator: "\n").map { $0.split(separator: " ").first.map(String.init) }
-    #expect(rows == ["asked", "value", "values", "apply", "close"])
+    // Nobody asked for entries: expiry looks through some for every sixteenth write.
+    #expect(rows == ["asked", "value", "values", "apply", "close", "entries"])
   }
 
   @Test("Nobody visits where there is nothing to see")
