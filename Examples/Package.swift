@@ -10,10 +10,12 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.6.0"),
   ],
   targets: [
+    // What several examples share.
     .target(name: "ExampleSupport", path: "ExampleSupport"),
     .executableTarget(
       name: "FileCatalog",
       dependencies: [
+        "ExampleSupport",
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderBatching", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),

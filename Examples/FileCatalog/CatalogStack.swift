@@ -1,3 +1,4 @@
+import ExampleSupport
 import Larder
 import LarderBatching
 import LarderCBOR
@@ -54,8 +55,8 @@ struct CatalogStack {
   private func cells(of report: OperationReport?) -> [String] {
     guard let report else { return ["0", "", ""] }
     return [
-      TextFormat.count(report.count), TextFormat.shortDuration(report.mean),
-      TextFormat.shortDuration(report.percentile99),
+      TextFormat.count(report.count), TextFormat.duration(report.mean),
+      TextFormat.duration(report.percentile99),
     ]
   }
 }

@@ -1,3 +1,4 @@
+import ExampleSupport
 import Foundation
 
 /// A line on the terminal that shows how far something has come; nothing where standard error is no terminal.

@@ -1,3 +1,5 @@
+import ExampleSupport
+
 /// How long the steps of the program took.
 struct StepTimes {
   /// A step that is done.
