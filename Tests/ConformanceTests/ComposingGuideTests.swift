@@ -53,7 +53,7 @@ import Testing
     #expect(statistics?.entryCount == 1)
 
     let expiring = sessions.base
-    try await expiring.setValue(guest, forKey: "8", expires: .after(.seconds(5)))
+    try await expiring.setValue(guest, forKey: "8", expires: .after(.seconds(600)))
     print(expiring.base.statistics.hitRatio)
     #expect(try await sessions["8"] == guest)
     #expect(sessions.report()["apply"]?.count == 1)
