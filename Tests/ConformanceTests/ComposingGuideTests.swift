@@ -9,8 +9,9 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// The pieces of Swift in the guide `Docs/Composing.md`: they stand there as they stand here. What the guide says of orders
-/// is in ``StackOrderTests``, what it says of whole stacks in ``StackConformance``.
+/// The pieces of Swift in the guide `Docs/Composing.md`, as they stand there.
+///
+/// What the guide says of orders is in ``StackOrderTests``, what it says of whole stacks in ``StackConformance``.
 @Suite struct ComposingGuideTests {
   private struct Session: Codable, Sendable, Equatable {
     var user: String
