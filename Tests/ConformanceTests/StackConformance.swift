@@ -50,12 +50,6 @@ import Testing
         path: location.path("store.json"), codec: .json(SampleValue?.self).expiring(), durability: .buffered))
   }
 
-  static let memory = ConformanceSuite(
-    named: "a full stack over MemoryStore", lacking: MemoryStoreConformance.lacking, rounds: rounds
-  ) { _ in
-    stack(MemoryStore<Expiring<SampleValue?>>())
-  }
-
   static let lmdb = ConformanceSuite(
     named: "a full stack over LMDBStore, behind AnyDataStore", lacking: .keysWithoutValues, rounds: rounds
   ) { location in
@@ -65,8 +59,8 @@ import Testing
           path: location.path("environment"), codec: .cbor(SampleValue?.self).expiring(), durability: .buffered)))
   }
 
-  static let shuffled = ConformanceSuite(
-    named: "a full stack over FaultyStore", lacking: MemoryStoreConformance.lacking, rounds: rounds
+  static let memory = ConformanceSuite(
+    named: "a full stack over a slow MemoryStore", lacking: MemoryStoreConformance.lacking, rounds: rounds
   ) { _ in
     stack(slow())
   }
@@ -86,10 +80,6 @@ import Testing
   }
 
   @Test(arguments: lmdb.cases) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
-    try await conformanceCase.run()
-  }
-
-  @Test(arguments: shuffled.cases) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
