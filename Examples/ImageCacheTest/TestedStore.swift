@@ -24,7 +24,9 @@ struct TestedStore: Sendable {
     self.open = { folder in AnyDataStore(try await open(folder)) }
   }
 
-  /// Every store that there is. They leave it to `synchronize` to wait for the disk, where they have one.
+  /// Every store that there is.
+  ///
+  /// They leave it to `synchronize` to wait for the disk, where they have one.
   static let all = [
     TestedStore("MemoryStore") { _ in MemoryStore() },
     TestedStore("JSONFileStore") {
