@@ -41,8 +41,8 @@ public struct CompressionDictionary: Sendable, Hashable {
   /// Makes a dictionary of what sample values have in common.
   ///
   /// Give it a few thousand values as the store has them, encoded by the codec that is to be compressed: about a hundred
-  /// times the size of the dictionary does. It takes one or two seconds for each 10 MB, on the calling thread. The same
-  /// samples always give the same dictionary.
+  /// times the size of the dictionary does. It takes about half a second for each 10 MB, on the calling thread. The
+  /// same samples always give the same dictionary.
   ///
   /// It chooses as COVER does (Liao, Petri, Moffat and Wirth: "Effective Construction of Relative Lempel-Ziv
   /// Dictionaries", WWW 2016): the samples are divided into as many parts as the dictionary has room for, and of each
