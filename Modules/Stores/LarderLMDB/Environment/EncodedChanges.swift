@@ -45,6 +45,9 @@ struct EncodedChanges: Sendable {
   /// How many changes are worth a task of their own.
   private static let concurrentCount = 4096
 
+  /// How many threads encode at most; asked for once, because on Linux files are read for it.
+  private static let threadCount = ProcessInfo.processInfo.activeProcessorCount
+
   /// Encodes a batch.
   ///
   /// - Parameters:
@@ -71,7 +74,7 @@ struct EncodedChanges: Sendable {
     encode: @escaping @Sendable (_ value: Value, _ key: StoreKey, _ bytes: inout [UInt8]) throws -> Void
   ) async throws {
     let count = min(
-      ProcessInfo.processInfo.activeProcessorCount, changes.count / EncodedChanges.concurrentCount)
+      EncodedChanges.threadCount, changes.count / EncodedChanges.concurrentCount)
     guard count > 1 else {
       try self.init(changes, check: check, encode: encode)
       return
