@@ -26,8 +26,8 @@ struct CompressedFile: Sendable {
   private let codecName: String
 
   /// Makes blocks fast, for batches, which are compressed again later; and small, for the base.
-  private let batchComposer: BlockComposer
-  private let baseComposer: BlockComposer
+  private let batchComposer = BlockComposer(level: 1)
+  private let baseComposer = BlockComposer(level: 6)
 
   private var file: any OpenFile
 
@@ -82,14 +82,13 @@ struct CompressedFile: Sendable {
     try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
       let (path, lock) = try configuration.takeLock()
       let contents = CompressedFileContents(store: configuration.name, cacheSize: cacheSize)
-      let composers = try composers(for: configuration)
       let fileSystem = configuration.fileSystem
       var newCodec: (any Codec<Value>)?
       if try fileSystem.attributes(at: path) == nil {
         let codec = try codec("json")
         newCodec = codec
         let head = try configuration.reportingZlibErrors(during: .open) {
-          try composers.base.head(codecName: codec.name, batch: 0, hasBase: false)
+          try BlockComposer(level: 6).head(codecName: codec.name, batch: 0, hasBase: false)
         }
         // Not in place: a crash halfway would leave a damaged file where there was none.
         try fileSystem.replaceFile(at: path) { try $0.write(head + FileScan.endOfFileMarker) }
@@ -108,7 +107,7 @@ struct CompressedFile: Sendable {
       contents.replace(recovery.index, of: file)
       var opened = CompressedFile(
         configuration: configuration, contents: contents, path: path, lock: lock, codec: (codecName, found.format),
-        composers: composers, file: file, result: result)
+        file: file, result: result)
       // What a crash has left must be durable before anybody is shown it, and a torn tail must be gone for good.
       if !result.isClosed { _ = try opened.usableLog(during: .open) }
       return (opened, found)
@@ -117,8 +116,7 @@ struct CompressedFile: Sendable {
 
   private init(
     configuration: StoreFileConfiguration, contents: CompressedFileContents, path: String, lock: FileLock,
-    codec: (name: String, format: CodecFormat), composers: (batch: BlockComposer, base: BlockComposer),
-    file: any OpenFile, result: FileScan.Result
+    codec: (name: String, format: CodecFormat), file: any OpenFile, result: FileScan.Result
   ) {
     self.configuration = configuration
     self.contents = contents
@@ -126,8 +124,6 @@ struct CompressedFile: Sendable {
     self.lock = lock
     codecName = codec.name
     format = codec.format
-    batchComposer = composers.batch
-    baseComposer = composers.base
     self.file = file
     let recovery = result.recovery
     layout = Layout(
@@ -135,14 +131,6 @@ struct CompressedFile: Sendable {
       textSize: recovery.textSize, lastBatch: recovery.lastBatch, durableBatch: recovery.lastBatch,
       isSealed: result.isClosed, tornSize: result.tornSize, compactionSize: 0)
     layout.compactionSize = compactionSize(behind: recovery.baseEnd)
-  }
-
-  private static func composers(
-    for configuration: StoreFileConfiguration
-  ) throws -> (batch: BlockComposer, base: BlockComposer) {
-    try configuration.reportingZlibErrors(during: .open) {
-      (try BlockComposer(level: 1), try BlockComposer(level: 6))
-    }
   }
 
   /// Reads all of a file.

@@ -5,14 +5,16 @@ import Synchronization
 ///
 /// It may be used by one after another; whoever uses it at the same time waits.
 final class BlockComposer: Sendable {
-  private let deflater: Mutex<Deflater>
+  private let level: Int
+
+  /// Made when something is compressed first: it takes more memory than all that a small store needs otherwise.
+  private let deflater = Mutex<Deflater?>(nil)
 
   /// Makes a composer.
   ///
   /// - Parameter level: How much work goes into compression, from 1 to 9.
-  /// - Throws: ``ZlibError`` where there is no memory.
-  init(level: Int) throws(ZlibError) {
-    deflater = Mutex(try Deflater(level: level))
+  init(level: Int) {
+    self.level = level
   }
 
   /// The data of a block as one stored deflate block (RFC 1951, section 3.2.4), or as an empty one.
@@ -60,9 +62,10 @@ final class BlockComposer: Sendable {
       try [UInt8](unsafeUninitializedCapacity: text.count) { buffer, count throws(ZlibError) in
         // What would not shrink does not fit.
         let written = try deflater.withLock { deflater throws(ZlibError) in
-          try deflater.deflate(UnsafeRawBufferPointer(text), into: UnsafeMutableRawBufferPointer(buffer))
+          if deflater == nil { deflater = try Deflater(level: level) }
+          return try deflater?.deflate(UnsafeRawBufferPointer(text), into: UnsafeMutableRawBufferPointer(buffer))
         }
-        count = written ?? 0
+        count = (written ?? nil) ?? 0
       }
     }
     return bytes.isEmpty ? BlockComposer.stored(text) : bytes
