@@ -90,7 +90,7 @@ let package = Package(
     .testTarget(
       name: "LarderCompressionTests",
       dependencies: [
-        "LarderCompression", "LarderCBOR", "LarderFiles", "LarderJSON", "LarderTesting", "TestSupport",
+        "LarderCompression", "LarderCBOR", "LarderFiles", "LarderJSON", "LarderLMDB", "LarderTesting", "TestSupport",
         .target(name: "CZlib", condition: .when(traits: ["Compression"])),
       ]),
     .testTarget(name: "LarderCBORTests", dependencies: ["LarderCBOR", "LarderTesting"]),

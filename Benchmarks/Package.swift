@@ -48,6 +48,7 @@ let package = Package(
       dependencies: [
         "ForwardingStore",
         "RawLMDB",
+        "RawZlib",
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
@@ -66,6 +67,10 @@ let package = Package(
     .target(
       name: "RawLMDB", dependencies: [.product(name: "LarderLMDB", package: "Larder")],
       linkerSettings: [.linkedLibrary("lmdb")]),
+    // As above, with LarderCompression.
+    .target(
+      name: "RawZlib", dependencies: [.product(name: "LarderCompression", package: "Larder")],
+      linkerSettings: [.linkedLibrary("z")]),
     // A module of its own, as the decorators of Larder are: what the compiler can do across modules is a part of the cost.
     .target(name: "ForwardingStore", dependencies: [.product(name: "Larder", package: "Larder")]),
   ],

@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderCBOR
+import LarderCompression
 import Testing
 
 @testable import LarderCommand
@@ -13,11 +14,11 @@ import Testing
   }
 
   @Test func jsonPassesThrough() throws {
-    #expect(try roundTrip("[1.0,1E5,\"a\"]", by: ValueCodecs.codec(named: "json")) == "[1.0,1E5,\"a\"]")
+    #expect(try roundTrip("[1.0,1E5,\"a\"]", by: ValueCodecs().codec(named: "json")) == "[1.0,1E5,\"a\"]")
   }
 
   @Test func cborIsShownAsJSON() throws {
-    let codec = ValueCodecs.codec(named: "cbor")
+    let codec = try ValueCodecs().codec(named: "cbor")
     #expect(codec.name == "cbor")
     #expect(
       try roundTrip("{\"a\":[1,-2,null,true],\"b\":{\"$base64\":\"AQID\"}}", by: codec)
@@ -48,7 +49,7 @@ import Testing
   }
 
   @Test(arguments: ["json+crc32c", "cbor+crc32c", "json+crc32c+crc32c"]) func checksumsAreKept(name: String) throws {
-    let codec = ValueCodecs.codec(named: name)
+    let codec = try ValueCodecs().codec(named: name)
     #expect(codec.name == name)
     #expect(try roundTrip("{\"a\":[1,\"b\"]}", by: codec) == "{\"a\":[1,\"b\"]}")
     let bytes = Array("[1]".utf8)
@@ -75,8 +76,58 @@ import Testing
     #expect(try await Tool.larder("get", url, "a") == .done("[1]\n"))
   }
 
+  @Test(arguments: ["json+deflate", "cbor+crc32c+deflate", "json+deflate+crc32c"])
+  func compressedValuesAreShown(name: String) throws {
+    let codec = try ValueCodecs().codec(named: name)
+    #expect(codec.name == name)
+    let text = "[\(String(repeating: "\"again and again\",", count: 100))1]"
+    #expect(try roundTrip(text, by: codec) == text)
+    #expect(try ValueCodecs().expiringCodec(named: "json+expiring+deflate")?.name == "json+expiring+deflate")
+    #expect(try ValueCodecs().expiringCodec(named: "json+deflate+expiring")?.name == "json+deflate+expiring")
+  }
+
+  @Test(arguments: ["lmdb", "json"]) func theDictionariesBesideAStoreAreUsed(scheme: String) async throws {
+    let folder = try TemporaryFolder()
+    let place = folder.file("store")
+    let url = scheme == "lmdb" ? "lmdb:\(place)#users" : "json:\(place)"
+    let file = CompressionDictionaries.path(besideStoreAt: place)
+    func text(_ number: Int) -> String {
+      "{\"name\":\"Ada Lovelace\",\"email\":\"ada@example.org\",\"number\":\(number)}"
+    }
+    let values = try (0..<20).map { try JSONText(text($0)) }
+    for round in 0..<2 {
+      // The second dictionary takes the place of the first, with which the first half was written.
+      let dictionary = try CompressionDictionary.train(on: values, codec: .jsonText, size: 64 + 136 * round)
+      let dictionaries = try await CompressionDictionaries.add(dictionary, toFile: file)
+      let store = try await Stores.registry.open(url, codec: .jsonText.compressed(dictionaries: dictionaries))
+      for number in round * 10..<round * 10 + 10 {
+        try await store.setValue(values[number], forKey: StoreKey("user:\(number + 10)"))
+      }
+      try await store.close()
+    }
+    #expect(try await CompressionDictionaries.read(fromFile: file).all.count == 2)
+    #expect(try await Tool.larder("get", url, "user:10") == .done(text(0) + "\n"))
+    #expect(try await Tool.larder("set", url, "user:30", text(20)) == .done())
+    #expect(try await Tool.larder("verify", url).errors == "21 entries, no damage\n")
+    let exported = try await Tool.larder("export", url)
+    #expect(exported.output.split(separator: "\n").count == 21)
+    let copy = "json:\(folder.file("copy.json"))"
+    #expect(try await Tool.larder("copy", url, copy).status == 0)
+    #expect(try await Tool.larder("export", copy).output == exported.output)
+
+    try FileManager.default.removeItem(atPath: file)
+    let missing = try await Tool.larder("get", url, "user:10")
+    #expect(missing.failed(65, "the value was compressed with the dictionary"))
+    try "not a file of dictionaries".write(toFile: file, atomically: true, encoding: .utf8)
+    #expect(try await Tool.larder("get", url, "user:10").failed(65, "no file of compression dictionaries"))
+    // Where no values are compressed nobody asks for them.
+    try "not a file of dictionaries".write(
+      toFile: folder.file("copy.json.dictionaries"), atomically: true, encoding: .utf8)
+    #expect(try await Tool.larder("get", copy, "user:10") == .done(text(0) + "\n"))
+  }
+
   @Test(arguments: ["raw", "a codec of tomorrow"]) func otherBytesAreMarked(name: String) throws {
-    let codec = ValueCodecs.codec(named: name)
+    let codec = try ValueCodecs().codec(named: name)
     #expect(codec.name == name)
     #expect(try roundTrip("{\"$base64\":\"AQID\"}", by: codec) == "{\"$base64\":\"AQID\"}")
     #expect(throws: OpaqueTextCodec.NoBytes.self) { try roundTrip("[1]", by: codec) }

@@ -6,8 +6,8 @@ internal import CZlib
 /// Its memory is made once. A piece begins with a copy of the state that has the dictionary in it, which costs less than
 /// to take the dictionary in again, or where there is no dictionary with a reset.
 struct Deflater: ~Copyable, @unchecked Sendable {
-  // Proof for @unchecked: it alone knows its streams, cannot be copied, and touches them in mutating methods and `deinit`
-  // only, so whoever calls one has it to himself. A stream is not bound to a thread.
+  // Proof for @unchecked: it alone knows its streams and their memory, cannot be copied, and touches them in mutating
+  // methods and `deinit` only, so whoever calls one has it to himself. A stream is not bound to a thread.
 
   /// The most that one piece may have, in bytes: what the library counts in 32 bits.
   static let maximumInputSize = Int(UInt32.max)
@@ -16,6 +16,7 @@ struct Deflater: ~Copyable, @unchecked Sendable {
   private let primed: ZlibStream
   /// A copy of it, for one piece, where there is a dictionary.
   private let copy: ZlibStream?
+  private let memory: StreamMemory
 
   /// Makes a compressor.
   ///
@@ -30,15 +31,18 @@ struct Deflater: ~Copyable, @unchecked Sendable {
   init(
     level: Int = 6, windowBits: Int = 15, memoryLevel: Int = 8, dictionary: borrowing RawSpan = RawSpan()
   ) throws(ZlibError) {
+    let memory = StreamMemory()
     primed = try Self.primedStream(
-      level: level, windowBits: windowBits, memoryLevel: memoryLevel, dictionary: dictionary)
+      in: memory, level: level, windowBits: windowBits, memoryLevel: memoryLevel, dictionary: dictionary)
     copy = dictionary.isEmpty ? nil : .allocateZeroed()
+    self.memory = memory
   }
 
   private static func primedStream(
-    level: Int, windowBits: Int, memoryLevel: Int, dictionary: borrowing RawSpan
+    in memory: StreamMemory, level: Int, windowBits: Int, memoryLevel: Int, dictionary: borrowing RawSpan
   ) throws(ZlibError) -> ZlibStream {
     let stream = ZlibStream.allocateZeroed()
+    memory.serve(stream)
     do {
       // Negative bits ask for deflate without a header.
       try ZlibError.check(

@@ -5,7 +5,7 @@ internal import CZlib
 typealias ZlibStream = UnsafeMutablePointer<z_stream>
 
 extension UnsafeMutablePointer<z_stream> {
-  /// Memory for a stream, zeroed, so that the library allocates with its own functions.
+  /// Memory for a stream, zeroed: unless told otherwise the library allocates with its own functions.
   static func allocateZeroed() -> ZlibStream {
     let stream = ZlibStream.allocate(capacity: 1)
     stream.initialize(to: z_stream())

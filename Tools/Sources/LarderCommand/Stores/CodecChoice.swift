@@ -10,14 +10,18 @@ final class CodecChoice: Sendable {
     case plain
   }
 
+  private let codecs: ValueCodecs
   private let makesExpiring: Bool
   private let found = Mutex<Values?>(nil)
 
   /// Makes a choice.
   ///
-  /// - Parameter makesExpiring: Whether a new store is one of values that expire; an older one of plain values then refuses
-  ///   to be opened.
-  init(makesExpiring: Bool) {
+  /// - Parameters:
+  ///   - codecs: What there is to choose from; without dictionaries unless given.
+  ///   - makesExpiring: Whether a new store is one of values that expire; an older one of plain values then refuses to be
+  ///     opened.
+  init(from codecs: ValueCodecs = ValueCodecs(), makesExpiring: Bool) {
+    self.codecs = codecs
     self.makesExpiring = makesExpiring
   }
 
@@ -28,11 +32,13 @@ final class CodecChoice: Sendable {
   var isExpiring: Bool { makesExpiring || values == .expiring }
 
   /// The codec for a name.
-  func codec(named name: String) -> any Codec<Expiring<JSONText>> {
-    let expiring = ValueCodecs.expiringCodec(named: name)
+  ///
+  /// - Throws: What ``ValueCodecs/codec(named:)`` throws.
+  func codec(named name: String) throws -> any Codec<Expiring<JSONText>> {
+    let expiring = try codecs.expiringCodec(named: name)
     found.withLock { $0 = expiring == nil ? .plain : .expiring }
     if let expiring { return expiring }
-    let plain = ValueCodecs.codec(named: name)
+    let plain = try codecs.codec(named: name)
     return makesExpiring ? ValueCodecs.expiring(plain) : ValueCodecs.withoutDeadlines(plain)
   }
 }

@@ -28,7 +28,8 @@ enum Stores {
       let known = registry.providers.map { "\($0.scheme):" }.joined(separator: ", ")
       throw CommandFailure(.usage, "no kind of store has the scheme \(url.scheme):", advice: "There is \(known).")
     }
-    let choice = CodecChoice(makesExpiring: expiration != nil)
+    let codecs = ValueCodecs(dictionaries: await dictionaries(besideStoreAt: url))
+    let choice = CodecChoice(from: codecs, makesExpiring: expiration != nil)
     do {
       let stored = try await registry.open(
         url, options: StoreOptions(createsIfMissing: createsIfMissing), codec: choice.codec)
@@ -38,6 +39,20 @@ enum Stores {
     {
       throw CommandFailure.plainValues(
         in: url.description, advice: "Give a new store, or leave out --ttl; the store was left as it is.")
+    }
+  }
+
+  /// The dictionaries that lie beside a store, where there are any, or why they cannot be read.
+  private static func dictionaries(besideStoreAt url: StoreURL) async -> Result<CompressionDictionaries, any Error> {
+    var path = url.location
+    // Behind the path of an LMDB environment stands the name of a store in it.
+    if url.scheme == LMDBStoreProvider().scheme, let mark = path.utf8.lastIndex(of: UInt8(ascii: "#")) {
+      path = String(path[..<mark])
+    }
+    do {
+      return .success(try await .read(fromFile: CompressionDictionaries.path(besideStoreAt: path)))
+    } catch {
+      return .failure(error)
     }
   }
 

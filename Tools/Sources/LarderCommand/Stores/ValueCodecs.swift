@@ -1,15 +1,20 @@
 import Larder
+import LarderCompression
 import LarderExpiry
 
 /// The codecs by which the tool shows values as JSON.
-enum ValueCodecs {
+struct ValueCodecs {
+  /// The dictionaries that lie beside the store, or why they cannot be read: it matters only where values are compressed.
+  var dictionaries: Result<CompressionDictionaries, any Error> = .success(CompressionDictionaries())
+
   /// The codec of a name.
   ///
   /// - Parameter name: What a store says it was written with.
   /// - Returns: The codec; for a name that the tool does not know, one that shows the bytes.
-  static func codec(named name: String) -> any Codec<JSONText> {
-    if name.hasSuffix(checksumSuffix) {
-      return checksummed(codec(named: String(name.dropLast(checksumSuffix.count))))
+  /// - Throws: What reading the dictionaries threw, where values are compressed.
+  func codec(named name: String) throws -> any Codec<JSONText> {
+    if let wrapper = try wrapper(of: name) {
+      return wrapper.wrapping(try codec(named: wrapper.baseName))
     }
     return switch name {
     case "json": JSONTextCodec()
@@ -21,12 +26,13 @@ enum ValueCodecs {
   /// The codec of a name that says that values have deadlines, like `json+expiring`; `nil` for any other name.
   ///
   /// - Parameter name: What a store says it was written with.
-  static func expiringCodec(named name: String) -> (any Codec<Expiring<JSONText>>)? {
-    if name.hasSuffix(checksumSuffix) {
-      return expiringCodec(named: String(name.dropLast(checksumSuffix.count))).map { checksummed($0) }
+  /// - Throws: What reading the dictionaries threw, where values are compressed.
+  func expiringCodec(named name: String) throws -> (any Codec<Expiring<JSONText>>)? {
+    if let wrapper = try wrapper(of: name) {
+      return try expiringCodec(named: wrapper.baseName).map { wrapper.wrapping($0) }
     }
     let suffix = ExpiringCodec<JSONTextCodec>.nameSuffix
-    return name.hasSuffix(suffix) ? expiring(codec(named: String(name.dropLast(suffix.count)))) : nil
+    return name.hasSuffix(suffix) ? Self.expiring(try codec(named: String(name.dropLast(suffix.count)))) : nil
   }
 
   /// A codec with a deadline before each value.
@@ -39,10 +45,26 @@ enum ValueCodecs {
     DeadlinelessCodec(base)
   }
 
-  /// What a codec with a checksum has behind the name of its base.
+  /// What a codec has behind the name of its base when it is checksummed.
   private static let checksumSuffix = "+crc32c"
 
-  private static func checksummed<Value>(_ base: some Codec<Value>) -> any Codec<Value> {
-    base.checksummed()
+  /// What stands around a codec, whatever its values are.
+  private struct Wrapper {
+    let baseName: String
+    /// `nil` for checksums.
+    let dictionaries: CompressionDictionaries?
+
+    func wrapping<Value>(_ base: some Codec<Value>) -> any Codec<Value> {
+      if let dictionaries { base.compressed(dictionaries: dictionaries) } else { base.checksummed() }
+    }
+  }
+
+  private func wrapper(of name: String) throws -> Wrapper? {
+    let compressionSuffix = CompressedCodec<JSONTextCodec>.nameSuffix
+    if name.hasSuffix(Self.checksumSuffix) {
+      return Wrapper(baseName: String(name.dropLast(Self.checksumSuffix.count)), dictionaries: nil)
+    }
+    guard name.hasSuffix(compressionSuffix) else { return nil }
+    return Wrapper(baseName: String(name.dropLast(compressionSuffix.count)), dictionaries: try dictionaries.get())
   }
 }

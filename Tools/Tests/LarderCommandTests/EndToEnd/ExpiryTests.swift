@@ -55,7 +55,7 @@ import Testing
     let name = Mutex("")
     let store = try await Stores.registry.open(StoreURL(url)) { found -> any Codec<Expiring<JSONText>> in
       name.withLock { $0 = found }
-      return CodecChoice(makesExpiring: false).codec(named: found)
+      return try CodecChoice(makesExpiring: false).codec(named: found)
     }
     try await store.close()
     #expect(name.withLock { $0 } == codecName(kind))
@@ -191,7 +191,7 @@ import Testing
   @Test(arguments: ["json+expiring", "cbor+expiring", "json+expiring+crc32c", "cbor+crc32c+expiring", "x+expiring"])
   func namesTellWhatIsStored(name: String) throws {
     let choice = CodecChoice(makesExpiring: false)
-    #expect(choice.codec(named: name).name == name)
+    #expect(try choice.codec(named: name).name == name)
     #expect(choice.values == .expiring)
     #expect(choice.isExpiring)
   }
@@ -199,10 +199,10 @@ import Testing
   @Test(arguments: ["json", "cbor", "json+crc32c", "raw", "expiring", "expiring+x"])
   func otherNamesAreThoseOfPlainValues(name: String) throws {
     let choice = CodecChoice(makesExpiring: false)
-    #expect(choice.codec(named: name).name == name)
+    #expect(try choice.codec(named: name).name == name)
     #expect(choice.values == .plain)
     #expect(!choice.isExpiring)
-    #expect(CodecChoice(makesExpiring: true).codec(named: name).name == "\(name)+expiring")
+    #expect(try CodecChoice(makesExpiring: true).codec(named: name).name == "\(name)+expiring")
   }
 
   @Test func damageIsFoundInValuesThatExpire() async throws {

@@ -1,0 +1,48 @@
+import Larder
+import LarderCompression
+import LarderJSON
+import LarderLMDB
+import LarderTesting
+import Testing
+
+@Suite struct CompressedCodecConformance {
+  /// What the sample values look like.
+  private static let dictionary = Result {
+    try CompressionDictionary.train(
+      on: (0..<40).map { SampleValue("value number \($0)") }, codec: .json(), size: 256)
+  }
+
+  /// Compresses everything that shrinks by the dictionary.
+  private static func compressed<Base: Codec>(_ base: Base) throws -> CompressedCodec<Base> {
+    base.compressed(dictionary: try dictionary.get(), threshold: 0)
+  }
+
+  static let memory = ConformanceSuite(
+    named: "TypedView with compression", lacking: .persistence, maximumKeyLength: 511 - 2
+  ) { _ in
+    MemoryStore<[UInt8]>().typed(SampleValue?.self, prefix: "m/", codec: try compressed(.json(SampleValue?.self)))
+  }
+
+  static let lmdb = ConformanceSuite(named: "LMDBStore with compression") { location in
+    try await LMDBStore<SampleValue?>(
+      path: location.path("environment"), codec: try compressed(.json(SampleValue?.self).checksummed()),
+      durability: .buffered)
+  }
+
+  static let json = ConformanceSuite(named: "JSONFileStore with compression") { location in
+    try await JSONFileStore<SampleValue?>(
+      path: location.path("store.json"), codec: try compressed(.json(SampleValue?.self)), durability: .buffered)
+  }
+
+  @Test(arguments: memory.cases) func conformsInAView(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: lmdb.cases) func conformsInLMDB(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: json.cases) func conformsInADocument(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+}
