@@ -114,7 +114,7 @@ import Testing
     let keys = Set(sample.groups.joined())
     var found: Set<Int> = []
     var refused = 0
-    for count in 0..<sample.content.count {
+    for count in 0...sample.content.count {
       let disk = SimulatedFileSystem(seed: 1)
       try disk.place(Array(sample.content.prefix(count)), at: "/s.gz")
       do {

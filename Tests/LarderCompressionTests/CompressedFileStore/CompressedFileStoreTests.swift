@@ -76,10 +76,10 @@ import TestSupport
       block = header.block(with: body)
       let damaged = try block.withUnsafeBytes { try BlockHeader.parse($0) }
       #expect(throws: BlockText.Damage.self) {
-        try block.withUnsafeBytes { try BlockText.text(damaged, of: $0, by: InflaterPool()) }
+        try block.withUnsafeBytes { try BlockText.text(damaged, of: $0, by: StreamPool { () throws(ZlibError) in try Inflater() }) }
       }
       #expect(throws: BlockText.Damage.self) {
-        try block.withUnsafeBytes { try BlockText.text(withoutHeader: $0, by: InflaterPool()) }
+        try block.withUnsafeBytes { try BlockText.text(withoutHeader: $0, by: StreamPool { () throws(ZlibError) in try Inflater() }) }
       }
     }
   }

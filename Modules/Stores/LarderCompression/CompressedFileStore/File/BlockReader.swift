@@ -25,7 +25,7 @@ final class BlockReader: Sendable {
   /// What is read at first; most blocks are not longer.
   private static let firstReadSize: Int64 = 8192
 
-  let inflaters = InflaterPool()
+  let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
   private let kept: Mutex<Kept>
 
   /// Makes a reader.

@@ -136,7 +136,7 @@ struct CompressedFile: Sendable {
   /// Reads all of a file.
   private static func scan(
     _ file: any OpenFile, of path: String, upTo end: Int64? = nil, _ configuration: StoreFileConfiguration,
-    _ inflaters: InflaterPool, during operation: StoreOperation
+    _ inflaters: StreamPool<Inflater>, during operation: StoreOperation
   ) throws -> FileScan.Result {
     do {
       let size = try end ?? file.attributes().size

@@ -1,20 +1,14 @@
 #if Compression
-import Synchronization
-
 /// Makes the bytes of blocks.
-///
-/// It may be used by one after another; whoever uses it at the same time waits.
 final class BlockComposer: Sendable {
-  private let level: Int
-
-  /// Made when something is compressed first: it takes more memory than all that a small store needs otherwise.
-  private let deflater = Mutex<Deflater?>(nil)
+  /// One stream, made when something is compressed first: it takes more memory than a small store needs otherwise.
+  private let streams: StreamPool<Deflater>
 
   /// Makes a composer.
   ///
   /// - Parameter level: How much work goes into compression, from 1 to 9.
   init(level: Int) {
-    self.level = level
+    streams = StreamPool(count: 1) { () throws(ZlibError) in try Deflater(level: level) }
   }
 
   /// The data of a block as one stored deflate block (RFC 1951, section 3.2.4), or as an empty one.
@@ -61,11 +55,10 @@ final class BlockComposer: Sendable {
     let bytes = try text.withUnsafeBufferPointer { text throws(ZlibError) in
       try [UInt8](unsafeUninitializedCapacity: text.count) { buffer, count throws(ZlibError) in
         // What would not shrink does not fit.
-        let written = try deflater.withLock { deflater throws(ZlibError) in
-          if deflater == nil { deflater = try Deflater(level: level) }
-          return try deflater?.deflate(UnsafeRawBufferPointer(text), into: UnsafeMutableRawBufferPointer(buffer))
+        let written = try streams.withStream { deflater throws(ZlibError) in
+          try deflater.deflate(UnsafeRawBufferPointer(text), into: UnsafeMutableRawBufferPointer(buffer))
         }
-        count = (written ?? nil) ?? 0
+        count = written ?? 0
       }
     }
     return bytes.isEmpty ? BlockComposer.stored(text) : bytes

@@ -17,7 +17,7 @@ enum BlockText {
   ///   - inflaters: Decompress it.
   /// - Throws: ``Damage``.
   static func text(
-    _ parsed: BlockHeader.Parsed, of bytes: UnsafeRawBufferPointer, by inflaters: InflaterPool
+    _ parsed: BlockHeader.Parsed, of bytes: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>
   ) throws(Damage) -> [UInt8] {
     guard bytes.count == parsed.blockSize else { throw Damage() }
     let body = UnsafeRawBufferPointer(rebasing: bytes[parsed.size...])
@@ -32,7 +32,7 @@ enum BlockText {
   ///   - bytes: All that could be the block.
   ///   - inflaters: Decompress it.
   /// - Throws: ``Damage``.
-  static func text(withoutHeader bytes: UnsafeRawBufferPointer, by inflaters: InflaterPool) throws(Damage) -> [UInt8] {
+  static func text(withoutHeader bytes: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>) throws(Damage) -> [UInt8] {
     guard bytes.count <= BlockHeader.maximumBlockSize, bytes.count >= BlockHeader.lengthEnd else { throw Damage() }
     // The length of the header stands there twice.
     let lengths = [
@@ -54,13 +54,13 @@ enum BlockText {
   }
 
   private static func inflate(
-    _ body: UnsafeRawBufferPointer, by inflaters: InflaterPool
+    _ body: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>
   ) throws(Damage) -> [UInt8] {
     let size = Int(body.littleEndian(at: body.count - 4, as: UInt32.self))
     guard size <= maximumSize else { throw Damage() }
     let data = UnsafeRawBufferPointer(rebasing: body.dropLast(BlockHeader.trailerSize))
     do {
-      return try inflaters.inflate(data, size: size)
+      return try inflaters.withStream { inflater throws(ZlibError) in try inflater.inflate(data, size: size) }
     } catch {
       throw Damage()
     }

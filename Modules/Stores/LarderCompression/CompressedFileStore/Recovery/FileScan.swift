@@ -29,7 +29,7 @@ struct FileScan {
   }
 
   private var window: FileWindow
-  private let inflaters: InflaterPool
+  private let inflaters: StreamPool<Inflater>
   private var recovery = FileRecovery()
 
   /// The last batch that any block has said to be durable.
@@ -40,7 +40,7 @@ struct FileScan {
     0x1F, 0x8B, 0x08, 0x04, 0, 0, 0, 0, 0, 0xFF, 0x06, 0, 0x42, 0x43, 0x02, 0, 0x1B, 0, 0x03, 0, 0, 0, 0, 0, 0, 0, 0, 0,
   ]
 
-  private init(_ window: FileWindow, inflaters: InflaterPool) {
+  private init(_ window: FileWindow, inflaters: StreamPool<Inflater>) {
     self.window = window
     self.inflaters = inflaters
   }
@@ -62,7 +62,7 @@ struct FileScan {
   ///   - read: Reads bytes of it.
   /// - Throws: ``Problem``; what `read` throws.
   static func scan(
-    size: Int64, inflaters: InflaterPool, read: @escaping (Range<Int64>) throws -> [UInt8]
+    size: Int64, inflaters: StreamPool<Inflater>, read: @escaping (Range<Int64>) throws -> [UInt8]
   ) throws -> Result {
     var scan = FileScan(FileWindow(size: size, read: read), inflaters: inflaters)
     return try scan.run()
