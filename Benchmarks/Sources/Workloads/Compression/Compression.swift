@@ -56,10 +56,13 @@ public enum Compression {
 
   private static let users = Values(count: 1000) { try records(in: 10_000..<11_000) }
 
-  private static let large = Values(count: 1) { [Array(try records(in: 0..<7000).joined().prefix(1_000_000))] }
+  private static let large = Values(count: 1) {
+    [Array(try (0..<5000).flatMap { try SampleRecords.record($0).bytes }.prefix(1_000_000))]
+  }
 
   private static func records(in range: Range<Int>) throws -> [[UInt8]] {
-    try range.map { try Array(JSONEncoder().encode(User(number: $0))) }
+    let encoder = JSONCodec<User>.makeEncoder()
+    return try range.map { try Array(encoder.encode(User(number: $0))) }
   }
 
   private static func codec(dictionarySize: Int) throws -> CompressedCodec<RawCodec> {

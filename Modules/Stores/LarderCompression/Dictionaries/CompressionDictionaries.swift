@@ -32,7 +32,8 @@ public struct CompressionDictionaries: Sendable, Hashable {
   /// The dictionary of an identifier.
   public subscript(id: CompressionDictionary.ID) -> CompressionDictionary? {
     // Most values have the current one.
-    all.last { $0.id == id }
+    if let current, current.id == id { return current }
+    return all.last { $0.id == id }
   }
 
   /// Adds a dictionary and makes it the current one; one that is there already becomes the current one.

@@ -146,11 +146,16 @@ struct DictionaryTraining {
           }
         }
         guard best.score > 0 else { return nil }
-        let starts = best.start..<min(best.start + span, end)
-        let useful = starts.filter { counts[Self.place(of: text, at: $0)] > 0 }
-        guard let first = useful.first, let last = useful.last else { return nil }
-        for start in useful { counts[Self.place(of: text, at: start)] = 0 }
-        return first..<last + Self.sequenceLength
+        var useful: (first: Int, last: Int)?
+        var start = best.start
+        while start < min(best.start + span, end) {
+          let place = Self.place(of: text, at: start)
+          // Where it stands in the segment again it is of no use.
+          if counts[place] > 0 { useful = (useful?.first ?? start, start) }
+          counts[place] = 0
+          start += 1
+        }
+        return useful.map { $0.first..<$0.last + Self.sequenceLength }
       }
     }
   }

@@ -9,8 +9,10 @@ struct Inflater: ~Copyable, @unchecked Sendable {
   // Proof for @unchecked: it alone knows its stream, cannot be copied, and touches it in mutating methods and `deinit`
   // only, so whoever calls one has it to himself. A stream is not bound to a thread.
 
-  /// The most that a piece may shrink: a byte of deflate never stands for more than this (RFC 1951: a repetition of 258
-  /// bytes takes two bits or more). A declared size above it is a lie that needs no memory to find out.
+  /// How many bytes a byte of deflate can stand for, at most.
+  ///
+  /// A repetition of 258 bytes takes two bits or more (RFC 1951). A declared size above it is a lie that needs no memory to
+  /// find out.
   static let maximumExpansion = 1032
 
   private let stream: ZlibStream
