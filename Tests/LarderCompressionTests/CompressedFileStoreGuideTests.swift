@@ -17,7 +17,10 @@ import Testing
     try await words.close()
     #expect(red == ["rojo", "rouge"])
     let shown = try CommandRun(["sh", "-c", "zcat \"$1\" | jq -c 'select(has(\"set\"))'", "sh", path])
-    #expect(shown.lines == ["{\"set\":\"green\",\"value\":[\"verde\",\"vert\"]}", "{\"set\":\"red\",\"value\":[\"rojo\",\"rouge\"]}"])
+    #expect(
+      shown.lines == [
+        "{\"set\":\"green\",\"value\":[\"verde\",\"vert\"]}", "{\"set\":\"red\",\"value\":[\"rojo\",\"rouge\"]}",
+      ])
   }
 
   @Test func thePiecesOfTheGuideStandHere() throws {

@@ -27,7 +27,8 @@ package struct JSONValueCoder<Value: Sendable>: Sendable {
   /// The text of a value.
   ///
   /// - Throws: ``StoreError`` with `encodingFailed`.
-  package func text(of value: Value, forKey key: StoreKey, during operation: StoreOperation) throws -> ArraySlice<UInt8> {
+  package func text(of value: Value, forKey key: StoreKey, during operation: StoreOperation) throws -> ArraySlice<UInt8>
+  {
     do {
       var bytes: [UInt8] = []
       try codec.encode(value, into: &bytes)
@@ -55,7 +56,8 @@ package struct JSONValueCoder<Value: Sendable>: Sendable {
   /// The value of a text.
   ///
   /// - Throws: ``StoreError`` with `corrupted`.
-  package func value(of text: ArraySlice<UInt8>, forKey key: StoreKey, during operation: StoreOperation) throws -> Value {
+  package func value(of text: ArraySlice<UInt8>, forKey key: StoreKey, during operation: StoreOperation) throws -> Value
+  {
     do {
       return try decode(text)
     } catch {

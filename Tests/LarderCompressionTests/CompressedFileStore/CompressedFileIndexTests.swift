@@ -43,7 +43,8 @@ import Testing
     index.apply(.set("a", place(1)))
     index.apply(.set("c", place(1)))
     index.lose("b"..."d", in: 5)
-    #expect(index.find("a") == .found(place(1)) && index.find("c") == .lost(block: 5) && index.find("bb") == .lost(block: 5))
+    #expect(
+      index.find("a") == .found(place(1)) && index.find("c") == .lost(block: 5) && index.find("bb") == .lost(block: 5))
     #expect(index.find("e") == .missing && index.gap(in: "e"...) == nil && index.gap(in: ..<"c")?.block == 5)
     #expect(index.firstLost?.key == "c")
     index.apply(.set("bb", place(2)))

@@ -56,7 +56,9 @@ import Testing
       content: content, states: states, groups: groups)
   }
 
-  static let samples: [(isCompacted: Bool, isClosed: Bool)] = [(false, true), (false, false), (true, true), (true, false)]
+  static let samples: [(isCompacted: Bool, isClosed: Bool)] = [
+    (false, true), (false, false), (true, true), (true, false),
+  ]
 
   /// What a store shows: values, and the keys that are lost.
   private func shown(

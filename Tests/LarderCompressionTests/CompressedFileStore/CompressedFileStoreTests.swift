@@ -76,10 +76,14 @@ import TestSupport
       block = header.block(with: body)
       let damaged = try block.withUnsafeBytes { try BlockHeader.parse($0) }
       #expect(throws: BlockText.Damage.self) {
-        try block.withUnsafeBytes { try BlockText.text(damaged, of: $0, by: StreamPool { () throws(ZlibError) in try Inflater() }) }
+        try block.withUnsafeBytes {
+          try BlockText.text(damaged, of: $0, by: StreamPool { () throws(ZlibError) in try Inflater() })
+        }
       }
       #expect(throws: BlockText.Damage.self) {
-        try block.withUnsafeBytes { try BlockText.text(withoutHeader: $0, by: StreamPool { () throws(ZlibError) in try Inflater() }) }
+        try block.withUnsafeBytes {
+          try BlockText.text(withoutHeader: $0, by: StreamPool { () throws(ZlibError) in try Inflater() })
+        }
       }
     }
   }
@@ -179,7 +183,8 @@ import TestSupport
       }
       try await group.waitForAll()
     }
-    let expected = try (0..<100).map { (StoreKey(integer: $0), try JSONText("\($0)")) }
+    let expected =
+      try (0..<100).map { (StoreKey(integer: $0), try JSONText("\($0)")) }
       + (0..<100).map { (StoreKey(integer: 1_000 + $0), try JSONText("\($0)")) }
     for _ in 0..<2 {
       let entries = try store.entries(in: .all, limit: .max, order: .ascending)

@@ -243,7 +243,8 @@ struct CompressedFile: Sendable {
       guard attributes.linkCount > 0, rest == 0 || (log == nil && rest == FileScan.endOfFileMarker.count) else {
         throw configuration.error(
           .conflict, during: operation,
-          "\(path) was changed, removed or replaced by someone else while it was open; close the store, and open it again")
+          "\(path) was changed, removed or replaced by someone else while it was open; close the store, and open it again"
+        )
       }
     }
   }

@@ -109,7 +109,8 @@ struct BlockHeader: Equatable {
     guard let size = size(at: bytes), size <= bytes.count else { throw .damaged }
     let blockSize = Int(bytes.littleEndian(at: 16, as: UInt16.self)) + 1
     let checksum = CRC32C.checksum(of: UnsafeRawBufferPointer(rebasing: bytes[..<(size - checksumSize)]))
-    guard checksum == bytes.littleEndian(at: size - checksumSize, as: UInt32.self), blockSize >= size + trailerSize else {
+    guard checksum == bytes.littleEndian(at: size - checksumSize, as: UInt32.self), blockSize >= size + trailerSize
+    else {
       throw .damaged
     }
     guard bytes[22] == version else { throw .newerVersion(bytes[22]) }

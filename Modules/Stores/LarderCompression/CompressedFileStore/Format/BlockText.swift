@@ -32,7 +32,9 @@ enum BlockText {
   ///   - bytes: All that could be the block.
   ///   - inflaters: Decompress it.
   /// - Throws: ``Damage``.
-  static func text(withoutHeader bytes: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>) throws(Damage) -> [UInt8] {
+  static func text(withoutHeader bytes: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>) throws(Damage)
+    -> [UInt8]
+  {
     guard bytes.count <= BlockHeader.maximumBlockSize, bytes.count >= BlockHeader.lengthEnd else { throw Damage() }
     // The length of the header stands there twice.
     let lengths = [

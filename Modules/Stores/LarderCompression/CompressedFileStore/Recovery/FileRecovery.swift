@@ -54,7 +54,9 @@ struct FileRecovery {
 
   private(set) var codecName: String?
 
-  /// Whether a base is being read. It was written at once and durably, so no crash explains what is missing of it.
+  /// Whether a base is being read.
+  ///
+  /// It was written at once and durably, so no crash explains what is missing of it.
   private(set) var isInBase = false
 
   private var pending: [Change<EntryPlace>] = []
