@@ -9,10 +9,6 @@ import Testing
     try await CompressedFileStore<SampleValue?>(path: location.path("store.gz"))
   }
 
-  static let buffered = ConformanceSuite(named: "CompressedFileStore, buffered") { location in
-    try await CompressedFileStore<SampleValue?>(path: location.path("store.gz"), durability: .buffered)
-  }
-
   static let erased = ConformanceSuite(named: "AnyDataStore over CompressedFileStore, without a cache") { location in
     AnyDataStore(
       try await CompressedFileStore<SampleValue?>(
@@ -25,10 +21,6 @@ import Testing
   }
 
   @Test(arguments: synced.cases) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
-    try await conformanceCase.run()
-  }
-
-  @Test(arguments: buffered.cases) func conformsBuffered(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 

@@ -1,7 +1,7 @@
 /// A file that is written beside another, to take its name once all of it is durable.
 ///
-/// ``FileSystem/replaceFile(at:permissions:_:)`` does all of it in one call; this is for whoever has to do something else
-/// meanwhile, or goes on with the new file.
+/// ``FileSystem/replaceFile(at:permissions:_:)`` does all of it in one call; this is for whoever has to do something
+/// else meanwhile, or goes on with the new file.
 package struct FileReplacement: Sendable {
   private let path: String
   private let temporaryPath: String

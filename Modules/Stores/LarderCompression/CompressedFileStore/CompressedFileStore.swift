@@ -11,27 +11,27 @@ public import LarderFiles
 /// try await store.close()
 /// ```
 ///
-/// The file is a sequence of gzip members, framed as BGZF (the SAM/BAM specification, section 4.1). A write appends one:
-/// a small one is stored as it is, a larger one is compressed quickly. Once enough was appended the file is compacted in
-/// the background: written anew, with each entry once, in key order and compressed well, in blocks of about 4 KiB.
-/// `Docs/CompressedFileStore.md` has the format in full.
+/// The file is a sequence of gzip members, framed as BGZF (the SAM/BAM specification, section 4.1). A write appends
+/// one: a small one is stored as it is, a larger one is compressed quickly. Once enough was appended the file is
+/// compacted in the background: written anew, with each entry once, in key order and compressed well, in blocks of
+/// about 4 KiB. `Docs/CompressedFileStore.md` has the format in full.
 ///
-/// Only the keys, and where their values stand, are in memory: about 50 bytes an entry, and what a key has beyond 23
+/// Only the keys, and where their values stand, are in memory: about 55 bytes an entry, and what a key has beyond 23
 /// bytes. A value is read by decompressing one block, from the file or from the cache of blocks.
 ///
-/// Reads are plain synchronous methods; one that has to go to the disk waits for it. Writes run one after another on a thread
-/// of the store's own, and compaction on another. Neither holds up a read.
+/// Reads are plain synchronous methods; one that has to go to the disk waits for it. Writes run one after another on a
+/// thread of the store's own, and compaction on another. Neither holds up a read.
 ///
 /// ## Damage
 ///
-/// Every block has checksums. Where one is damaged the store opens all the same: what is lost throws `corrupted` with its
-/// key, everything else is readable, and `verify` lists the damage. Compaction is refused until what is lost was set
-/// anew or removed, so that nothing disappears unseen. A batch that a crash has torn never happened.
+/// Every block has checksums. Where one is damaged the store opens all the same: what is lost throws `corrupted` with
+/// its key, everything else is readable, and `verify` lists the damage. Compaction is refused until what is lost was
+/// set anew or removed, so that nothing disappears unseen. A batch that a crash has torn never happened.
 ///
 /// ## Sharing
 ///
-/// One object in one process has the file open, guarded by a lock on `users.gz.lock`. Symbolic links are resolved first;
-/// a file with several hard links is refused. Other programs may read the file at any time.
+/// One object in one process has the file open, guarded by a lock on `users.gz.lock`. Symbolic links are resolved
+/// first; a file with several hard links is refused. Other programs may read the file at any time.
 public final class CompressedFileStore<Value: Sendable>: DataStore {
   /// What the store is called, what its acknowledgement means, and its maintenance.
   public let information: StoreInformation
@@ -109,7 +109,8 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
 
   /// Reads the value of one key.
   ///
-  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where the value is lost or cannot be decoded; `ioFailed`; `closed`.
+  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where the value is lost or cannot be decoded; `ioFailed`;
+  ///   `closed`.
   public func value(forKey key: StoreKey) throws -> Value? {
     try information.check(key, for: .value)
     return try read(for: .value) {
@@ -121,7 +122,8 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
 
   /// Reads the values of several keys as they are at one moment.
   ///
-  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where a value is lost or cannot be decoded; `ioFailed`; `closed`.
+  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where a value is lost or cannot be decoded; `ioFailed`;
+  ///   `closed`.
   public func values(forKeys keys: [StoreKey]) throws -> [Value?] {
     try information.check(keys, for: .values)
     return try read(for: .values) { index in
@@ -133,8 +135,8 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
 
   /// Reads the first entries of a range as they are at one moment.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `corrupted` where a value is lost or cannot
-  ///   be decoded; `ioFailed`; `closed`.
+  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `corrupted` where a value is lost or
+  ///   cannot be decoded; `ioFailed`; `closed`.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
     return try read(for: .entries) {
@@ -150,8 +152,8 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
 
   /// Reads the first keys of a range as they are at one moment.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `corrupted` where it is not known which keys
-  ///   there are; `closed`.
+  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `corrupted` where it is not known which
+  ///   keys there are; `closed`.
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
     try information.check(limit: limit, for: .keys)
     return try read(for: .keys) {
@@ -249,8 +251,8 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
 
   /// Waits for running operations and a compaction that goes on, gives the file its end, and lets others open it.
   ///
-  /// - Throws: ``StoreError``: `ioFailed`; `full`. The store is closed all the same, and everything that was acknowledged
-  ///   is in the file.
+  /// - Throws: ``StoreError``: `ioFailed`; `full`. The store is closed all the same, and everything that was
+  ///   acknowledged is in the file.
   public func close() async throws {
     try await writer.close()
   }

@@ -14,8 +14,8 @@ public struct CompressedFileStoreProvider: StoreProvider {
 
   /// Opens the store whose file is at the path behind the scheme.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` where the path is empty; what opening a ``CompressedFileStore`` throws;
-  ///   what `codec` throws.
+  /// - Throws: ``StoreError``: `invalidArgument` where the path is empty; what opening a ``CompressedFileStore``
+  ///   throws; what `codec` throws.
   public func open<Value: Sendable>(
     _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws -> AnyDataStore<Value> {

@@ -50,7 +50,7 @@ import Testing
     #expect(try await Tool.larder("get", store, "a") == .done("\"value of a\"\n"))
     #expect(try await Tool.larder("get", store, "b").failed(65, "is damaged at byte"))
     #expect(try await Tool.larder("get", store, "c") == .done("\"value of c\"\n"))
-    #expect(try await Tool.larder("compact", store).failed(65, "would be lost for good"))
+    #expect(try await Tool.larder("compact", store).failed(65, "and that would be lost for good"))
     #expect(try await Tool.larder("set", store, "b", "1") == .done())
     #expect(try await Tool.larder("compact", store) == .done())
     #expect(try await Tool.larder("verify", store).status == 0)

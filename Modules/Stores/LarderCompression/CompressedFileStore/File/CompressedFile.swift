@@ -4,11 +4,12 @@ import LarderFiles
 
 /// The file of a `CompressedFileStore` on disk, for the one object that has it open.
 ///
-/// It is appended to, and now and then **compacted**: written anew beside, with every entry once and in key order, while
-/// appending goes on; what was appended meanwhile is copied behind it, and the new file takes the place of the old one.
+/// It is appended to, and now and then **compacted**: written anew beside, with every entry once and in key order,
+/// while appending goes on; what was appended meanwhile is copied behind it, and the new file takes the place of the
+/// old one.
 ///
-/// Once the system has failed to make the file durable nobody knows what of it is on the disk, and the system may report
-/// success the next time. So the file is never written to again then: the store goes on with a copy of what was
+/// Once the system has failed to make the file durable nobody knows what of it is on the disk, and the system may
+/// report success the next time. So the file is never written to again then: the store goes on with a copy of what was
 /// acknowledged, in a new file.
 ///
 /// Everything here blocks.
@@ -31,7 +32,8 @@ struct CompressedFile: Sendable {
 
   private var file: any OpenFile
 
-  /// Appends; `nil` as long as there was nothing to append, and the mark of the end of the file stands behind the blocks.
+  /// Appends; `nil` as long as there was nothing to append, and the mark of the end of the file stands behind the
+  /// blocks.
   private var log: AppendLog?
 
   /// Why the file must not be written to any more, beside what the log itself says.
@@ -48,6 +50,8 @@ struct CompressedFile: Sendable {
     var baseEnd: Int64
     var blockCount: Int
     var textSize: Int64
+    /// The bytes of text up to the end of the base.
+    var baseTextSize: Int64
     var lastBatch: UInt64
     var durableBatch: UInt64
     /// Whether the last block says that all before it is durable.
@@ -128,7 +132,8 @@ struct CompressedFile: Sendable {
     let recovery = result.recovery
     layout = Layout(
       end: recovery.completeEnd, baseEnd: recovery.baseEnd, blockCount: recovery.blockCount,
-      textSize: recovery.textSize, lastBatch: recovery.lastBatch, durableBatch: recovery.lastBatch,
+      textSize: recovery.textSize, baseTextSize: recovery.baseTextSize, lastBatch: recovery.lastBatch,
+      durableBatch: recovery.lastBatch,
       isSealed: result.isClosed, tornSize: result.tornSize, compactionSize: 0)
     layout.compactionSize = compactionSize(behind: recovery.baseEnd)
   }
@@ -166,7 +171,7 @@ struct CompressedFile: Sendable {
     case .newerVersion(let version):
       return configuration.error(
         .versionMismatch, during: operation,
-        "\(path) is in version \(version) of the format, and this program knows up to \(StoreLine.version); use a newer one"
+        "\(path) is in version \(version) of the format; this program knows up to \(StoreLine.version), so use a newer one"
       )
     case .damaged(let offset, let reason):
       return configuration.error(
@@ -243,7 +248,7 @@ struct CompressedFile: Sendable {
       guard attributes.linkCount > 0, rest == 0 || (log == nil && rest == FileScan.endOfFileMarker.count) else {
         throw configuration.error(
           .conflict, during: operation,
-          "\(path) was changed, removed or replaced by someone else while it was open; close the store, and open it again"
+          "\(path) was changed, removed or replaced by someone else while it was open; close the store and open it again"
         )
       }
     }
@@ -386,7 +391,7 @@ struct CompressedFile: Sendable {
   /// - Throws: ``StoreError``: `corrupted` where something is lost to damage, which would be lost for good.
   mutating func beginCompaction() throws -> FileCompaction? {
     guard let (index, lines) = contents.snapshot else { return nil }
-    guard layout.end > layout.baseEnd else { return nil }
+    guard layout.textSize > layout.baseTextSize else { return nil }
     try checkSound(index, during: .compact)
     _ = try usableLog(during: .compact)
     return try configuration.reportingFileErrors(during: .compact, message: "\(path) could not be written anew") {
@@ -401,7 +406,8 @@ struct CompressedFile: Sendable {
 
   /// Copies the rest of what was appended, and puts the new file in the place of the old one.
   ///
-  /// - Throws: ``StoreError``; ``FileError``. The old file is gone on with then, unless nobody knows which one is in place.
+  /// - Throws: ``StoreError``; ``FileError``. The old file is gone on with then, unless nobody knows which one is in
+  ///   place.
   mutating func finishCompaction(_ compaction: inout FileCompaction) throws {
     let changes = changesSinceCompaction ?? []
     changesSinceCompaction = nil
@@ -433,6 +439,7 @@ struct CompressedFile: Sendable {
     layout.isSealed = true
     layout.end = compaction.replacement.writer.count
     layout.baseEnd = compaction.baseEnd
+    layout.baseTextSize = compaction.textSize
     layout.compactionSize = compactionSize(behind: compaction.baseEnd)
     try goOn(with: newFile, compaction.index(with: changes))
   }
@@ -457,7 +464,7 @@ struct CompressedFile: Sendable {
     let lost = index.firstLost
     throw configuration.error(
       .corrupted, during: operation, key: lost?.key,
-      "\(path) is damaged at byte \(lost?.block ?? 0), and what is lost there would be lost for good; set or remove those entries first"
+      "\(path) is damaged at byte \(lost?.block ?? 0), and that would be lost for good; set or remove what is lost first"
     )
   }
 

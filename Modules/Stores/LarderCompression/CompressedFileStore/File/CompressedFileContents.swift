@@ -45,7 +45,8 @@ final class CompressedFileContents: Sendable {
     blocks.keepOnly((old.source?.generation ?? 0) + 1)
   }
 
-  /// The index as a copy that stays as it is, and what reads the lines that it speaks of; `nil` where the store is closed.
+  /// The index as a copy that stays as it is, and what reads the lines that it speaks of; `nil` where the store is
+  /// closed.
   var snapshot: (index: CompressedFileIndex, lines: LineReader)? {
     state.withLock { state in
       state.source.map { (state.index, LineReader(blocks: blocks, source: $0, store: store)) }
@@ -68,7 +69,8 @@ final class CompressedFileContents: Sendable {
     abandonment.store(true, ordering: .relaxed)
   }
 
-  /// Looks into the index, and does something with what was found, for which closing waits; `nil` once closing has begun.
+  /// Looks into the index, and does something with what was found, for which closing waits; `nil` once closing has
+  /// begun.
   func read<Found: Sendable, Result>(
     _ body: (CompressedFileIndex) -> Found, then use: (Found, LineReader) throws -> Result
   ) rethrows -> Result? {

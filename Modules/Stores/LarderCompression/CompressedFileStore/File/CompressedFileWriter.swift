@@ -15,7 +15,8 @@ actor CompressedFileWriter {
   /// The compaction that goes on.
   private var compaction: Task<Void, any Error>?
 
-  /// How much may be left uncopied when writing is held up for the rest of a compaction, and how often that is waited for.
+  /// How much may be left uncopied when writing is held up for the rest of a compaction, and how often that is waited
+  /// for.
   private static let smallRest: Int64 = 1 << 20
   private static let maximumRounds = 8
 

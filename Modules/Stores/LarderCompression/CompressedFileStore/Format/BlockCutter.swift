@@ -1,8 +1,8 @@
 #if Compression
 /// Cuts lines into the texts of blocks, each of about as many bytes as compress to a given size.
 ///
-/// How well lines compress is learnt from the blocks before. A line that does not fit into one block begins one, and goes
-/// on in as many as it takes, each of which has its note; so the key of a line is never cut.
+/// How well lines compress is learnt from the blocks before. A line that does not fit into one block begins one, and
+/// goes on in as many as it takes, each of which has its note; so the key of a line is never cut.
 struct BlockCutter {
   /// The text of a block.
   struct Piece: Equatable {

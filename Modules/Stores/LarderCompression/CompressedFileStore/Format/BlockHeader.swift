@@ -19,8 +19,8 @@ import Larder
 /// | 49–… | the notes |
 /// | last 4 | the CRC-32C of the header before it |
 ///
-/// All numbers are little-endian, as everywhere in gzip. The checksum of gzip itself, at the end of the block, covers the
-/// data only; with these two no bit of a block can change unnoticed.
+/// All numbers are little-endian, as everywhere in gzip. The checksum of gzip itself, at the end of the block, covers
+/// the data only; with these two no bit of a block can change unnoticed.
 struct BlockHeader: Equatable {
   /// What a block is there for.
   enum Kind: UInt8 {

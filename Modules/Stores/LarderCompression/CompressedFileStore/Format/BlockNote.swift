@@ -1,7 +1,8 @@
 #if Compression
 import Larder
 
-/// A change as the header of its block notes it, so that it is known what is lost where the data of the block are damaged.
+/// A change as the header of its block notes it, so that it is known what is lost where the data of the block are
+/// damaged.
 enum BlockNote: Equatable {
   /// A key got a value.
   case set(StoreKey)

@@ -16,8 +16,8 @@ struct EntryPlace: Equatable, Sendable {
   /// - Parameters:
   ///   - block: Where in the file the block begins in which the line begins; below 2 to the 48th.
   ///   - offset: Where in the text of that block the line begins.
-  ///   - length: The bytes of the line with its line end, on into the next blocks where it is longer than the rest of the
-  ///     first; at most ``maximumLength``.
+  ///   - length: The bytes of the line with its line end, on into the next blocks where it is longer than the rest of
+  ///     the first; at most ``maximumLength``.
   init(block: Int64, offset: Int, length: Int) {
     blockLow = UInt32(truncatingIfNeeded: block)
     blockHigh = UInt16(truncatingIfNeeded: block >> 32)

@@ -6,8 +6,8 @@ struct IndexPage: Sendable {
   /// The keys, in the order that was asked for.
   let findings: [(key: StoreKey, finding: CompressedFileIndex.Finding)]
 
-  /// Something that lies between them or behind them where nobody knows which keys there are, if it could have keys that
-  /// belong here.
+  /// Something that lies between them or behind them where nobody knows which keys there are, if it could have keys
+  /// that belong here.
   let gap: CompressedFileIndex.Gap?
 
   /// Looks them up.

@@ -5,10 +5,10 @@ import Larder
 ///
 /// It knows nothing of files or of compression: it is told what stands where, and what is damaged.
 ///
-/// A batch takes effect once its last block has been seen. What a damaged block did is taken from its notes, or else from
-/// its text, whichever is still sound: removals are made, and of what was set it is known that it is lost. Where both
-/// are damaged it is known between which keys the loss lies, as long as it is in the base, where keys are in order;
-/// elsewhere every entry that is not written again afterwards may have been changed by it, and counts as lost.
+/// A batch takes effect once its last block has been seen. What a damaged block did is taken from its notes, or else
+/// from its text, whichever is still sound: removals are made, and of what was set it is known that it is lost. Where
+/// both are damaged it is known between which keys the loss lies, as long as it is in the base, where keys are in
+/// order; elsewhere every entry that is not written again afterwards may have been changed by it, and counts as lost.
 struct FileRecovery {
   /// What makes a file unusable.
   enum Problem: Error, Equatable {
@@ -47,6 +47,9 @@ struct FileRecovery {
 
   /// The end of the base, or of the head where there is no base.
   private(set) var baseEnd: Int64 = 0
+
+  /// The bytes of text up to there.
+  private(set) var baseTextSize: Int64 = 0
 
   /// What the complete part of the file has.
   private(set) var blockCount = 0
@@ -99,9 +102,9 @@ struct FileRecovery {
       } catch let problem as StoreLine.Problem {
         throw Problem.malformed(problem.message)
       }
-      endHead(header, end: end)
       blockCount += 1
       textSize += Int64(text.count)
+      endHead(header, end: end)
     case .base, .batch:
       guard block > 0 else { throw Problem.misplaced }
       try place(header)
@@ -125,6 +128,7 @@ struct FileRecovery {
     isInBase = !header.flags.contains(.isLast)
     completeEnd = end
     baseEnd = end
+    baseTextSize = textSize
   }
 
   /// Makes sure that a block follows those before it.
@@ -213,6 +217,7 @@ struct FileRecovery {
     if header.kind == .base {
       endBase()
       baseEnd = end
+      baseTextSize = self.textSize
     } else {
       completeBatch(header.batch)
     }

@@ -1,11 +1,12 @@
 #if Compression
 import Larder
 
-/// Goes through a compressed file from its beginning to its end, and finds out what of it is good, what is the torn tail of
-/// a batch that never happened, and what is damaged.
+/// Goes through a compressed file from its beginning to its end, and finds out what of it is good, what is the torn
+/// tail of a batch that never happened, and what is damaged.
 ///
-/// Bytes that are no block are a torn tail unless a later block says that the batch which should stand there was durable:
-/// then they were damaged afterwards. So is whatever is wrong with the head and the base, which come into being whole.
+/// Bytes that are no block are a torn tail unless a later block says that the batch which should stand there was
+/// durable: then they were damaged afterwards. So is whatever is wrong with the head and the base, which come into
+/// being whole.
 struct FileScan {
   /// What makes a file unusable.
   enum Problem: Error {
