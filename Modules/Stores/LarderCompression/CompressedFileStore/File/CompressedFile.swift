@@ -32,6 +32,9 @@ struct CompressedFile: Sendable {
 
   private var file: any OpenFile
 
+  /// What may stand at the path: the file, and a new one whose taking its place has failed, and may have happened.
+  private var ownFiles: Set<FileAttributes.Identity> = []
+
   /// Appends; `nil` as long as there was nothing to append, and the mark of the end of the file stands behind the
   /// blocks.
   private var log: AppendLog?
@@ -109,9 +112,11 @@ struct CompressedFile: Sendable {
       let found = try newCodec ?? codec(codecName)
       try configuration.checkCodec(codecName, of: path, is: found.name)
       contents.replace(recovery.index, of: file)
+      let identity = try file.attributes().identity
       var opened = CompressedFile(
         configuration: configuration, contents: contents, path: path, lock: lock, codec: (codecName, found.format),
         file: file, result: result)
+      opened.ownFiles = [identity]
       // What a crash has left must be durable before anybody is shown it, and a torn tail must be gone for good.
       if !result.isClosed { _ = try opened.usableLog(during: .open) }
       return (opened, found)
@@ -285,14 +290,40 @@ struct CompressedFile: Sendable {
     var copy = FileCompaction(
       index: index, lines: lines, composer: baseComposer, replacement: replacement, codecName: codecName,
       layout: layout)
+    let newFile: any OpenFile
     do {
       try copy.copyAll(of: file, upTo: layout.end, during: operation)
+      newFile = try commit(&copy.replacement)
     } catch {
       replacement.abandon()
       throw error
     }
-    try goOn(with: try copy.replacement.commit(), index)
+    try goOn(with: newFile, index)
     layout.durableBatch = layout.lastBatch
+  }
+
+  /// Puts a new file in the place of the old one.
+  ///
+  /// - Throws: ``FileError``; ``StoreError`` with `conflict` where something else stands there.
+  private mutating func commit(_ replacement: inout FileReplacement) throws -> any OpenFile {
+    let fileSystem = configuration.fileSystem
+    guard let attributes = try fileSystem.attributes(at: path), ownFiles.contains(attributes.identity) else {
+      throw configuration.error(
+        .conflict, during: .compact, "something else stands at \(path) now; close the store, and open it again")
+    }
+    let (old, new) = (try file.attributes().identity, try replacement.identity())
+    do throws(FileError) {
+      let newFile = try replacement.commit()
+      ownFiles = [new]
+      return newFile
+    } catch {
+      if error.operation == .synchronizeDirectory || (error.operation == .rename && !isInPlace(old)) {
+        // Both files hold everything, but which one is found after power loss is not known: neither may change.
+        replacementFailure = error
+        ownFiles.insert(new)
+      }
+      throw error
+    }
   }
 
   /// Goes on with a new file that has taken the place of the old one.
@@ -416,22 +447,7 @@ struct CompressedFile: Sendable {
     try compaction.copy(of: file, upTo: layout.end, during: .compact)
     let seal = try sealBlock(during: .compact)
     try compaction.replacement.writer.write(seal)
-    let attributes = try configuration.fileSystem.attributes(at: path)
-    let identity = try file.attributes().identity
-    guard attributes?.identity == identity else {
-      throw configuration.error(
-        .conflict, during: .compact, "something else stands at \(path) now; close the store, and open it again")
-    }
-    let newFile: any OpenFile
-    do throws(FileError) {
-      newFile = try compaction.replacement.commit()
-    } catch {
-      if error.operation == .synchronizeDirectory || (error.operation == .rename && !isInPlace(identity)) {
-        // Both files hold everything, but which one is found after power loss is not known: neither may change.
-        replacementFailure = error
-      }
-      throw error
-    }
+    let newFile = try commit(&compaction.replacement)
     layout.blockCount += compaction.blockCount + 1 - compaction.oldLayout.blockCount
     layout.textSize += compaction.textSize - compaction.oldLayout.textSize
     layout.lastBatch += 1
