@@ -150,7 +150,7 @@ import TestSupport
     let after = try await details(store)
     // All that is left beside the entries is the head.
     #expect(after["deadTextBytes"] == 50 && after["liveTextBytes"] == before["liveTextBytes"], "\(after)")
-    #expect(after["uncompactedBytes"]! < 200 && after["bytesPer100TextBytes"]! < 50)
+    #expect(after["uncompactedBytes"]! < 200 && after["percentOfText"]! < 50)
     #expect(try store.entries(in: .all, limit: .max, order: .ascending) == expected)
     let content = disk.content(at: "/s.gz")
     try await store.information.maintenance?.compact()

@@ -33,7 +33,7 @@ import Testing
     let details = try #require(
       (JSONSerialization.jsonObject(with: Data(stat.utf8)) as? [String: Any])?["details"] as? [String: Int])
     #expect(details["deadTextBytes"] == 50 && details["tornBytes"] == 0)
-    #expect((details["bytesPer100TextBytes"] ?? 100) < 60)
+    #expect((details["percentOfText"] ?? 100) < 60)
     let lines = try await Tool.shell("command -v zcat >/dev/null || exit 0; zcat < \"$1\" | wc -l", path)
     #expect(lines.output.trimmingCharacters(in: .whitespaces) == "301\n")
   }

@@ -493,7 +493,7 @@ struct CompressedFile: Sendable {
     let size = layout.end + (log == nil ? Int64(FileScan.endOfFileMarker.count) : 0)
     let details: [(String, Int64)] = [
       ("blocks", Int64(layout.blockCount)), ("textBytes", layout.textSize), ("liveTextBytes", live),
-      ("deadTextBytes", layout.textSize - live), ("bytesPer100TextBytes", size * 100 / max(1, layout.textSize)),
+      ("deadTextBytes", layout.textSize - live), ("percentOfText", size * 100 / max(1, layout.textSize)),
       ("uncompactedBytes", layout.end - layout.baseEnd), ("cachedBytes", Int64(contents.blocks.cachedSize)),
       ("tornBytes", layout.tornSize),
     ]
