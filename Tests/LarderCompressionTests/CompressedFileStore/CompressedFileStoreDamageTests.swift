@@ -104,7 +104,10 @@ import Testing
         // Of a base it is said from which key on.
         let named = report.findings.filter { $0.place.contains("byte") }.compactMap(\.key)
         #expect(named.contains(where: lost.contains) || isCompacted && !named.isEmpty, context)
-        await #expect(throws: StoreError.self, context) { try await maintenance.compact() }
+        // It reads nothing for that, so one bit of a byte will do.
+        if bit.isMultiple(of: 8) {
+          await #expect(throws: StoreError.self, context) { try await maintenance.compact() }
+        }
       }
       try await store.close()
     }
