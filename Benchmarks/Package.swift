@@ -38,6 +38,7 @@ let package = Package(
       name: "OpenDocument",
       dependencies: [
         "PeakMemory", .product(name: "Larder", package: "Larder"), .product(name: "LarderJSON", package: "Larder"),
+        .product(name: "LarderCompression", package: "Larder"),
       ]
     ),
     .executableTarget(

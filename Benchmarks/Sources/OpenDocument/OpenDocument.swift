@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderCompression
 import LarderJSON
 import PeakMemory
 
@@ -14,6 +15,8 @@ enum OpenDocument {
     case nothing
     /// By opening a `JSONFileStore`.
     case store
+    /// By opening a `CompressedFileStore`, which reads all of its file and keeps the keys.
+    case compressed
     /// By `Data(contentsOf:)`, without looking into it.
     case data
     /// By `JSONSerialization`.
@@ -51,6 +54,9 @@ enum OpenDocument {
       break
     case .store:
       let store = try await JSONFileStore<JSONText>(path: arguments[2], codec: .jsonText)
+      try await store.close()
+    case .compressed:
+      let store = try await CompressedFileStore<JSONText>(path: arguments[2], codec: .jsonText)
       try await store.close()
     case .data:
       try withExtendedLifetime(Data(contentsOf: url)) {}

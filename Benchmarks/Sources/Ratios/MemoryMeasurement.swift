@@ -6,8 +6,25 @@ enum MemoryMeasurement {
   private static let recordCount = 100_000
 
   /// All that are wanted.
-  static func comparisons(where isWanted: (String) -> Bool) throws -> [Measured] {
-    try documents(where: isWanted) + caches(where: isWanted)
+  static func comparisons(where isWanted: (String) -> Bool) async throws -> [Measured] {
+    try await documents(where: isWanted) + caches(where: isWanted) + indexes(where: isWanted)
+  }
+
+  /// Opens a `CompressedFileStore` of a million entries, whose keys have 17 bytes, and gives the memory for each.
+  private static func indexes(where isWanted: (String) -> Bool) async throws -> [Measured] {
+    let name = "memory of an open CompressedFileStore for each of 1,000,000 entries"
+    guard isWanted(name) else { return [] }
+    let count = 1_000_000
+    let folder = try ScratchFolder()
+    let path = folder.newPath()
+    try await CompressedFiles.make(at: path, count: count)
+    let above = try peak(of: "OpenDocument", ["compressed", path]) - peak(of: "OpenDocument", ["nothing", path])
+    try folder.remove()
+    return [
+      Measured(
+        name: name, figure: above / Double(count), unit: .bytes,
+        yardsticks: [Measured.Yardstick(name: "what it may be", figure: 80, limit: 1)])
+    ]
   }
 
   /// Fills caches with a million entries, whose keys and values take sixteen bytes, and gives the memory for each

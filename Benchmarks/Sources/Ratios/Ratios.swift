@@ -29,10 +29,13 @@ enum Ratios {
     for comparison in try SizeMeasurement.comparisons(where: isWanted) {
       table.append(comparison)
     }
+    for comparison in try await CompressedFileMeasurement.comparisons(where: isWanted) {
+      table.append(comparison)
+    }
     for comparison in InsertionLatencyMeasurement.comparisons(where: isWanted) {
       table.append(comparison)
     }
-    for comparison in try MemoryMeasurement.comparisons(where: isWanted) {
+    for comparison in try await MemoryMeasurement.comparisons(where: isWanted) {
       table.append(comparison)
     }
     guard table.missedCount == 0 else {

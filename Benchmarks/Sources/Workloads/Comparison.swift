@@ -44,7 +44,7 @@ public struct Comparison: Sendable {
   public static let all: [Comparison] =
     StoredPuts.comparisons + Decorators.comparisons + Expiry.comparisons + InMemory.comparisons + Opening.comparisons
     + Keys.comparisons + LMDBStores.comparisons + BatchedPuts.comparisons + Codecs.comparisons + TypedStores.comparisons
-    + Caches.comparisons + CachedStores.comparisons + Compression.comparisons
+    + Caches.comparisons + CachedStores.comparisons + Compression.comparisons + CompressedFiles.comparisons
 
   /// The workloads of every comparison, each once.
   public static var workloads: [Workload] {

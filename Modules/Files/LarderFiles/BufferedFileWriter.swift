@@ -1,5 +1,5 @@
 /// Writes a file from its beginning to its end, a large piece at a time.
-public struct BufferedFileWriter {
+public struct BufferedFileWriter: Sendable {
   private static let capacity = 64 * 1024
 
   private let file: any OpenFile

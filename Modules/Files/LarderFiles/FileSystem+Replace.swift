@@ -13,9 +13,9 @@ import Glibc
 /// Sources: rename(2) and fsync(2) of the Linux man-pages; `durable_rename` of PostgreSQL.
 extension FileSystem {
   /// What stands between the name of a file and the random part of the names of its temporary files.
-  private static var temporaryMark: String { ".larder-tmp-" }
+  static var temporaryMark: String { ".larder-tmp-" }
 
-  private static var randomDigitCount: Int { 16 }
+  static var randomDigitCount: Int { 16 }
 
   /// Writes a file anew: into a temporary file beside it, which takes its name once all of it is durable.
   ///
@@ -30,36 +30,15 @@ extension FileSystem {
   public func replaceFile(
     at path: String, permissions: UInt32? = nil, _ write: (inout BufferedFileWriter) throws -> Void
   ) throws {
-    let digits = String(UInt64.random(in: .min ... .max), radix: 16)
-    let padding = String(repeating: "0", count: Self.randomDigitCount - digits.count)
-    let temporaryPath = path + Self.temporaryMark + padding + digits
-    try writeNewFile(at: temporaryPath, permissions: permissions, write)
+    var replacement = try FileReplacement(of: path, permissions: permissions, in: self)
     do {
-      try rename(temporaryPath, to: path)
+      try write(&replacement.writer)
     } catch {
-      // As above: what went wrong first counts.
-      try? removeFile(at: temporaryPath)
+      replacement.abandon()
       throw error
     }
-    try synchronizeDirectory(at: FilePaths.split(path).directory)
-  }
-
-  private func writeNewFile(
-    at path: String, permissions: UInt32?, _ write: (inout BufferedFileWriter) throws -> Void
-  ) throws {
-    let file = try open(path, .createNew)
-    do {
-      if let permissions { try file.setPermissions(permissions) }
-      var writer = BufferedFileWriter(file: file)
-      try write(&writer)
-      try writer.flush()
-      try file.synchronizeThroughInterruptions()
-      try file.close()
-    } catch {
-      // What went wrong first is what the caller must hear of; what cannot be removed now is swept later.
-      try? removeFile(at: path)
-      throw error
-    }
+    // No one writes to it any more, so what closing it reports belongs to the content.
+    try replacement.commit { file throws(FileError) in try file.close() }
   }
 
   /// Removes the temporary files that processes which died have left beside a file.

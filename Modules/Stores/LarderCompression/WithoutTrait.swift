@@ -44,4 +44,24 @@ extension Codec {
     self
   }
 }
+
+/// Needs the trait `Compression` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Compression\"])")
+public struct CompressedFileStore<Value: Sendable> {
+  /// Needs the trait `Compression` of the package Larder, which is off.
+  public init(path: String, durability: Durability = .synced, createsIfMissing: Bool = true) async throws {}
+
+  /// Needs the trait `Compression` of the package Larder, which is off.
+  public init(
+    path: String, codec: some Codec<Value>, durability: Durability = .synced, createsIfMissing: Bool = true,
+    cacheSize: Int = 0
+  ) async throws {}
+}
+
+/// Needs the trait `Compression` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Compression\"])")
+public struct CompressedFileStoreProvider {
+  /// Needs the trait `Compression` of the package Larder, which is off.
+  public init() {}
+}
 #endif

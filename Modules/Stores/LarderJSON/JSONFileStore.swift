@@ -71,7 +71,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   ) async throws {
     let name = FilePaths.split(path).name
     var information = StoreInformation(name: name, acknowledgement: Acknowledgement(durability), sharing: .exclusive)
-    let configuration = JSONFileConfiguration(
+    let configuration = StoreFileConfiguration(
       name: name, path: path, durability: durability, createsIfMissing: createsIfMissing, createsFolder: createsFolder,
       fileSystem: fileSystem)
     let (writer, codec) = try await JSONFileWriter.open(configuration, information: information, choosing: codec)

@@ -98,7 +98,7 @@ struct JSONDocument {
 
   private mutating func readEntries(of scanner: inout JSONScanner) throws {
     try scanner.forEachMember { place, name, scanner in
-      guard let key = JSONDocumentKey.key(of: name) else {
+      guard let key = JSONKey.key(of: name) else {
         throw scanner.error("\"keyBytes:\" must be followed by pairs of hexadecimal digits", at: place)
       }
       guard !key.isEmpty, key.count <= StoreKey.maximumLength else {
@@ -130,7 +130,7 @@ struct JSONDocument {
     var separator = "\n"
     try entries.forEach { key, value in
       line.append(contentsOf: separator.utf8)
-      JSONDocumentKey.append(key, to: &line)
+      JSONKey.append(key, to: &line)
       line.append(UInt8(ascii: ":"))
       line.append(contentsOf: value)
       try write(line)

@@ -13,7 +13,7 @@ import LarderFiles
 ///
 /// Everything here blocks.
 struct JSONFile: Sendable {
-  let configuration: JSONFileConfiguration
+  let configuration: StoreFileConfiguration
 
   /// The name of the codec that the values are written with, once the document has been read.
   private var codecName = ""
@@ -71,29 +71,11 @@ struct JSONFile: Sendable {
   ///   - codec: Gives the codec, by the name of the one that the document states or that suits a new one.
   /// - Throws: ``StoreError``; what `codec` throws.
   static func open<Value>(
-    _ configuration: JSONFileConfiguration, choosing codec: (_ name: String) throws -> any Codec<Value>
+    _ configuration: StoreFileConfiguration, choosing codec: (_ name: String) throws -> any Codec<Value>
   ) throws -> (file: JSONFile, codec: any Codec<Value>) {
-    let fileSystem = configuration.fileSystem
-    return try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
-      let folder = FilePaths.split(configuration.path).directory
-      if configuration.createsFolder { try fileSystem.createDirectories(at: folder) }
-      guard try fileSystem.attributes(at: folder) != nil else {
-        throw configuration.error(.notFound, during: .open, "the folder \(folder) does not exist; make it first")
-      }
-      let path = try fileSystem.canonicalPath(of: configuration.path)
-      // What is no file must not gain a lock either.
-      let attributes = try fileSystem.attributes(at: path)
-      guard configuration.createsIfMissing || attributes != nil else {
-        throw configuration.error(.notFound, during: .open, "there is no store at \(path)")
-      }
-      if let attributes { try configuration.checkKind(attributes, of: path) }
-      guard let lock = try FileLock.acquire(path + ".lock", in: fileSystem) else {
-        throw configuration.error(
-          .locked, during: .open, "\(path) is open in another process, or already in this one; close it there first",
-          isRetryable: true)
-      }
-      try fileSystem.removeStaleTemporaryFiles(of: path)
-      try fileSystem.removeStaleTemporaryFiles(of: path + ".journal")
+    try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
+      let (path, lock) = try configuration.takeLock()
+      try configuration.fileSystem.removeStaleTemporaryFiles(of: path + ".journal")
 
       var file = JSONFile(configuration: configuration, path: path, lock: lock)
       let codec = try file.readDocument(choosing: codec)
@@ -105,7 +87,7 @@ struct JSONFile: Sendable {
     }
   }
 
-  private init(configuration: JSONFileConfiguration, path: String, lock: FileLock) {
+  private init(configuration: StoreFileConfiguration, path: String, lock: FileLock) {
     self.configuration = configuration
     self.path = path
     self.lock = lock
@@ -221,7 +203,7 @@ struct JSONFile: Sendable {
   ///   - operation: What was asked for.
   /// - Throws: ``StoreError``.
   mutating func append(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
-    try checkLock(during: operation)
+    try configuration.check(lock, of: path, during: operation)
     var log = try configuration.reportingFileErrors(during: operation, message: "the journal could not be made") {
       try usableJournal()
     }
@@ -233,18 +215,6 @@ struct JSONFile: Sendable {
       throw StoreError(
         error, during: operation, store: name, message: "the change could not be written to \(journalPath)",
         outcome: log.failure == nil ? .nothingChanged : .unknown)
-    }
-  }
-
-  /// Makes sure that no one has removed the file of the lock: another may have opened the store then.
-  private func checkLock(during operation: StoreOperation) throws {
-    let isInPlace = try configuration.reportingFileErrors(during: operation, message: "the lock could not be checked") {
-      try lock.isInPlace
-    }
-    guard isInPlace else {
-      throw configuration.error(
-        .locked, during: operation,
-        "\(path).lock was removed while the store was open, so another may have opened it; close it, and open it again")
     }
   }
 
@@ -306,7 +276,7 @@ struct JSONFile: Sendable {
   mutating func fold(during operation: StoreOperation) throws {
     try configuration.reportingFileErrors(during: operation, message: "the document \(path) could not be written") {
       guard journal != nil else { return }
-      try checkLock(during: operation)
+      try configuration.check(lock, of: path, during: operation)
       var log = try usableJournal()
       defer { journal = log }
       try log.synchronize()
@@ -348,7 +318,7 @@ struct JSONFile: Sendable {
     try configuration.reportingFileErrors(during: .close, message: "the store could not be closed cleanly") {
       let folding = Result {
         if journalSize > 0 || journal?.failure != nil { try fold(during: .close) }
-        if journal != nil { try checkLock(during: .close) }
+        if journal != nil { try configuration.check(lock, of: path, during: .close) }
         try removeJournal()
       }
       contents.close()

@@ -21,7 +21,7 @@ actor JSONFileWriter {
   ///
   /// - Throws: ``StoreError``; what `codec` throws.
   static func open<Value: Sendable>(
-    _ configuration: JSONFileConfiguration, information: StoreInformation,
+    _ configuration: StoreFileConfiguration, information: StoreInformation,
     choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws -> (writer: JSONFileWriter, codec: any Codec<Value>) {
     let executor = DispatchQueueExecutor(label: "Larder.JSONFileStore")

@@ -58,19 +58,19 @@ enum JSONJournalLine {
     switch change {
     case .set(let key, let value):
       bytes.append(contentsOf: "{\"set\":".utf8)
-      JSONDocumentKey.append(key, to: &bytes)
+      JSONKey.append(key, to: &bytes)
       bytes.append(contentsOf: ",\"value\":".utf8)
       // A value that was written by hand over several lines must become one.
       JSONWriting.append(compacted: value, to: &bytes)
     case .remove(let key):
       bytes.append(contentsOf: "{\"remove\":".utf8)
-      JSONDocumentKey.append(key, to: &bytes)
+      JSONKey.append(key, to: &bytes)
     case .removeAll(let range):
       bytes.append(contentsOf: "{\"removeAll\":{\"from\":".utf8)
-      JSONDocumentKey.append(range.lowerBound, to: &bytes)
+      JSONKey.append(range.lowerBound, to: &bytes)
       if let upperBound = range.upperBound {
         bytes.append(contentsOf: ",\"upTo\":".utf8)
-        JSONDocumentKey.append(upperBound, to: &bytes)
+        JSONKey.append(upperBound, to: &bytes)
       }
       bytes.append(UInt8(ascii: "}"))
     }
@@ -167,7 +167,7 @@ enum JSONJournalLine {
   }
 
   private static func key(_ scanner: inout JSONScanner) throws -> StoreKey {
-    try required(JSONDocumentKey.key(of: try scanner.string()))
+    try required(JSONKey.key(of: try scanner.string()))
   }
 
   private static func required<Part>(_ part: Part?) throws -> Part {

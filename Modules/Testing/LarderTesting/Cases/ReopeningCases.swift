@@ -193,6 +193,8 @@ extension CaseList {
           } catch is StoreError {
             // That is what it should do.
           }
+          // A store that goes on with the same file may refuse to be opened again as long as that has two names.
+          try other.remove()
         }
       }
       try await store.setValue(nil, forKey: "b")

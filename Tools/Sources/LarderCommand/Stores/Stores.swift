@@ -11,7 +11,7 @@ enum Stores {
   ///
   /// The rest of the tool knows nothing of them.
   static let registry = StoreRegistry(providers: [
-    MemoryStoreProvider(), JSONFileStoreProvider(), LMDBStoreProvider(),
+    MemoryStoreProvider(), JSONFileStoreProvider(), CompressedFileStoreProvider(), LMDBStoreProvider(),
   ])
 
   /// Opens a store, with the codec that it was written with.
@@ -73,7 +73,7 @@ enum Stores {
   static var listing: String {
     registry.providers.map { provider in
       let scheme = "\(provider.scheme):"
-      return "  \(scheme)\(String(repeating: " ", count: max(1, 10 - scheme.count)))\(provider.summary)"
+      return "  \(scheme)\(String(repeating: " ", count: max(1, 12 - scheme.count)))\(provider.summary)"
     }.joined(separator: "\n")
   }
 }

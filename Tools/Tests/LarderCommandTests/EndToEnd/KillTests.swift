@@ -60,6 +60,7 @@ import Testing
       let reader =
         switch kind {
         case .json: "command -v python3 >/dev/null || exit 0; python3 -m json.tool \"$1\" >/dev/null"
+        case .compressed: "command -v zcat jq >/dev/null || exit 0; zcat < \"$1\" | jq -e . >/dev/null"
         case .lmdb: "command -v mdb_stat >/dev/null || exit 0; mdb_stat -s default \"$1\" >/dev/null"
         }
       #expect(try await Tool.shell(reader, path) == .done(), context)

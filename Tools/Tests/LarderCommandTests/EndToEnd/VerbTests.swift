@@ -371,7 +371,7 @@ import Testing
     #expect(try await Tool.larder("--version").output.wholeMatch(of: /\d+\.\d+\.\d+\n/) != nil)
     let help = try await Tool.larder("--help")
     #expect(help.status == 0)
-    for text in ["memory:", "json:", "lmdb:", " 64  ", "--generate-completion-script"] {
+    for text in ["memory:", "json:", "compressed:", "lmdb:", " 64  ", "--generate-completion-script"] {
       #expect(help.output.contains(text))
     }
     for verb in LarderCommand.verbs {

@@ -1,6 +1,7 @@
 /// A kind of store that keeps files, for tests of what holds for each of them.
 enum StoreKind: String, CaseIterable {
   case json
+  case compressed
   case lmdb
 
   /// The name of a store's file or folder.
@@ -12,6 +13,7 @@ enum StoreKind: String, CaseIterable {
   func growingFile(_ name: String) -> String {
     switch self {
     case .json: "\(fileName(name)).journal"
+    case .compressed: fileName(name)
     case .lmdb: "\(fileName(name))/data.mdb"
     }
   }

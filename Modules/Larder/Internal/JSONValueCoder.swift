@@ -1,19 +1,25 @@
-import Larder
-
 #if canImport(FoundationEssentials)
 import FoundationEssentials
 #else
 import Foundation
 #endif
 
-/// Turns values into the JSON text that stands for them in a document, and back.
+/// Turns values into the JSON text that stands for them in a file, and back.
 ///
 /// What a codec writes as JSON stands as it is; bytes of any other codec stand as a string in base64 (RFC 4648).
-struct JSONValueCoder<Value: Sendable>: Sendable {
+package struct JSONValueCoder<Value: Sendable>: Sendable {
   private let codec: any Codec<Value>
-  private let store: String
+  package let store: String
 
-  init(codec: any Codec<Value>, store: String) {
+  /// What the bytes of the codec are.
+  package var format: CodecFormat { codec.format }
+
+  /// Makes a coder.
+  ///
+  /// - Parameters:
+  ///   - codec: Turns values into bytes and back.
+  ///   - store: The name of the store, in errors.
+  package init(codec: any Codec<Value>, store: String) {
     self.codec = codec
     self.store = store
   }
@@ -21,17 +27,18 @@ struct JSONValueCoder<Value: Sendable>: Sendable {
   /// The text of a value.
   ///
   /// - Throws: ``StoreError`` with `encodingFailed`.
-  func text(of value: Value, forKey key: StoreKey, during operation: StoreOperation) throws -> ArraySlice<UInt8> {
+  package func text(of value: Value, forKey key: StoreKey, during operation: StoreOperation) throws -> ArraySlice<UInt8>
+  {
     do {
       var bytes: [UInt8] = []
       try codec.encode(value, into: &bytes)
       switch codec.format {
       case .json:
-        // What is not JSON would make the whole document unreadable.
+        // What is not JSON would make the whole file unreadable.
         var scanner = JSONScanner(bytes[...])
         let text = try scanner.value()
         try scanner.expectEnd()
-        // In one line, as the journal needs it; most codecs write it so.
+        // In one line, as files of lines need it; most codecs write it so.
         var compacted: [UInt8] = []
         compacted.reserveCapacity(text.count)
         JSONWriting.append(compacted: text, to: &compacted)
@@ -49,7 +56,8 @@ struct JSONValueCoder<Value: Sendable>: Sendable {
   /// The value of a text.
   ///
   /// - Throws: ``StoreError`` with `corrupted`.
-  func value(of text: ArraySlice<UInt8>, forKey key: StoreKey, during operation: StoreOperation) throws -> Value {
+  package func value(of text: ArraySlice<UInt8>, forKey key: StoreKey, during operation: StoreOperation) throws -> Value
+  {
     do {
       return try decode(text)
     } catch {
@@ -62,7 +70,7 @@ struct JSONValueCoder<Value: Sendable>: Sendable {
   /// The value of a text.
   ///
   /// - Throws: What the codec throws.
-  func decode(_ text: ArraySlice<UInt8>) throws -> Value {
+  package func decode(_ text: ArraySlice<UInt8>) throws -> Value {
     switch codec.format {
     case .json:
       return try text.withUnsafeBytes { try codec.decode($0.bytes) }

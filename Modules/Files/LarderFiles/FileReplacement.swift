@@ -1,0 +1,73 @@
+/// A file that is written beside another, to take its name once all of it is durable.
+///
+/// ``FileSystem/replaceFile(at:permissions:_:)`` does all of it in one call; this is for whoever has to do something
+/// else meanwhile, or goes on with the new file.
+package struct FileReplacement: Sendable {
+  private let path: String
+  private let temporaryPath: String
+  private let file: any OpenFile
+  private let fileSystem: any FileSystem
+
+  /// Writes the content.
+  package var writer: BufferedFileWriter
+
+  /// Creates the temporary file.
+  ///
+  /// - Parameters:
+  ///   - path: The file to replace; it need not exist. A canonical path: a symbolic link would be replaced by the file.
+  ///   - permissions: The permission bits of the new file; `nil` for 0600.
+  ///   - fileSystem: Where it is.
+  /// - Throws: ``FileError``.
+  package init(of path: String, permissions: UInt32?, in fileSystem: some FileSystem) throws(FileError) {
+    let digits = String(UInt64.random(in: .min ... .max), radix: 16)
+    let padding = String(repeating: "0", count: type(of: fileSystem).randomDigitCount - digits.count)
+    self.path = path
+    temporaryPath = path + type(of: fileSystem).temporaryMark + padding + digits
+    self.fileSystem = fileSystem
+    file = try fileSystem.open(temporaryPath, .createNew)
+    writer = BufferedFileWriter(file: file)
+    do {
+      if let permissions { try file.setPermissions(permissions) }
+    } catch {
+      abandon()
+      throw error
+    }
+  }
+
+  /// Makes the new file durable and gives it the name of the old one, durably.
+  ///
+  /// - Parameter close: Gets the new file, once it is durable and before it takes the name; it may close it.
+  /// - Returns: The new file.
+  /// - Throws: ``FileError``. Where its operation is ``FileError/Operation/rename`` or
+  ///   ``FileError/Operation/synchronizeDirectory`` the new file may be in place, or come into place after power loss;
+  ///   otherwise the old one stands as it was.
+  @discardableResult
+  package mutating func commit(
+    closing close: (any OpenFile) throws(FileError) -> Void = { _ in }
+  ) throws(FileError) -> any OpenFile {
+    do throws(FileError) {
+      try writer.flush()
+      try file.synchronizeThroughInterruptions()
+      try close(file)
+      try fileSystem.rename(temporaryPath, to: path)
+    } catch {
+      abandon()
+      throw error
+    }
+    try fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory)
+    return file
+  }
+
+  /// Removes the temporary file.
+  package func abandon() {
+    // Something else went wrong before, and the caller must hear of that; what cannot be removed now is swept later.
+    try? fileSystem.removeFile(at: temporaryPath)
+  }
+
+  /// Tells the new file from every other.
+  ///
+  /// - Throws: ``FileError``.
+  package func identity() throws(FileError) -> FileAttributes.Identity {
+    try file.attributes().identity
+  }
+}

@@ -1,0 +1,265 @@
+#if Compression
+public import Larder
+public import LarderFiles
+
+/// A store in one compressed file, which `zcat` reads as lines of JSON at any time.
+///
+/// ```swift
+/// let store = try await CompressedFileStore<User>(path: "users.gz")
+/// try await store.setValue(User(name: "Ada"), forKey: "user:1")
+/// let user = try store.value(forKey: "user:1")
+/// try await store.close()
+/// ```
+///
+/// The file is a sequence of gzip members, framed as BGZF (the SAM/BAM specification, section 4.1). A write appends
+/// one: a small one is stored as it is, a larger one is compressed quickly. Once enough was appended the file is
+/// compacted in the background: written anew, with each entry once, in key order and compressed well, in blocks of
+/// about 4 KiB. `Docs/CompressedFileStore.md` has the format in full.
+///
+/// Only the keys, and where their values stand, are in memory: about 55 bytes an entry, and what a key has beyond 23
+/// bytes. A value is read by decompressing one block, from the file or from the cache of blocks.
+///
+/// Reads are plain synchronous methods; one that has to go to the disk waits for it. Writes run one after another on a
+/// thread of the store's own, and compaction on another. Neither holds up a read.
+///
+/// ## Damage
+///
+/// Every block has checksums. Where one is damaged the store opens all the same: what is lost throws `corrupted` with
+/// its key, everything else is readable, and `verify` lists the damage. Compaction is refused until what is lost was
+/// set anew or removed, so that nothing disappears unseen. A batch that a crash has torn never happened.
+///
+/// ## Sharing
+///
+/// One object in one process has the file open, guarded by a lock on `users.gz.lock`. Symbolic links are resolved
+/// first; a file with several hard links is refused. Other programs may read the file at any time.
+public final class CompressedFileStore<Value: Sendable>: DataStore {
+  /// What the store is called, what its acknowledgement means, and its maintenance.
+  public let information: StoreInformation
+
+  private let writer: CompressedFileWriter
+  private let coder: JSONValueCoder<Value>
+
+  private var contents: CompressedFileContents { writer.contents }
+
+  /// The bytes that the cache of blocks may take unless something else is said: 8 MiB.
+  public static var defaultCacheSize: Int { 8 << 20 }
+
+  /// Opens a store.
+  ///
+  /// - Parameters:
+  ///   - path: The file. Its folder must exist. It is created with permissions 0600, and keeps those that it has.
+  ///   - codec: Turns values into bytes and back. Where what it writes is not JSON, values stand as base64.
+  ///   - durability: What happens before a write returns; ``Durability/synced`` unless said.
+  ///   - createsIfMissing: Whether a missing file is created; `true` unless said.
+  ///   - cacheSize: The most bytes that decompressed blocks may take in memory; ``defaultCacheSize`` unless said, 0 for
+  ///     none.
+  ///   - fileSystem: Where the file is; the real file system unless given.
+  /// - Throws: ``StoreError``: `locked` where another has it open; `unrecognizedFormat` where the file is no store;
+  ///   `versionMismatch` where it was written by a newer version or with another codec; `corrupted` where it is so
+  ///   damaged that nothing of it can be told; `notFound`; `unsupported` where it has several hard links;
+  ///   `notPermitted`; `full`; `ioFailed`. The file is left as it is then.
+  public convenience init(
+    path: String, codec: some Codec<Value>, durability: Durability = .synced, createsIfMissing: Bool = true,
+    cacheSize: Int = defaultCacheSize, fileSystem: some FileSystem = POSIXFileSystem()
+  ) async throws {
+    try await self.init(
+      path: path, durability: durability, createsIfMissing: createsIfMissing, cacheSize: cacheSize,
+      fileSystem: fileSystem
+    ) { _ in codec }
+  }
+
+  /// Opens a store with a codec that is chosen by the name of the one that it was written with.
+  init(
+    path: String, durability: Durability, createsIfMissing: Bool, cacheSize: Int = defaultCacheSize,
+    fileSystem: some FileSystem = POSIXFileSystem(),
+    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
+  ) async throws {
+    let name = FilePaths.split(path).name
+    var information = StoreInformation(name: name, acknowledgement: Acknowledgement(durability), sharing: .exclusive)
+    let configuration = StoreFileConfiguration(
+      name: name, path: path, durability: durability, createsIfMissing: createsIfMissing, fileSystem: fileSystem)
+    let (writer, codec) = try await CompressedFileWriter.open(
+      configuration, information: information, cacheSize: cacheSize, choosing: codec)
+    let coder = JSONValueCoder(codec: codec, store: name)
+    self.writer = writer
+    information.maintenance = CompressedFileMaintenance(writer: writer, coder: coder)
+    self.coder = coder
+    self.information = information
+  }
+
+  /// Opens a store of `Codable` values, with ``JSONCodec``.
+  ///
+  /// - Parameters:
+  ///   - path: The file; see ``init(path:codec:durability:createsIfMissing:cacheSize:fileSystem:)``.
+  ///   - durability: What happens before a write returns; ``Durability/synced`` unless said.
+  ///   - createsIfMissing: Whether a missing file is created; `true` unless said.
+  /// - Throws: As ``init(path:codec:durability:createsIfMissing:cacheSize:fileSystem:)``.
+  public convenience init(
+    path: String, durability: Durability = .synced, createsIfMissing: Bool = true
+  ) async throws where Value: Codable {
+    try await self.init(
+      path: path, codec: JSONCodec<Value>(), durability: durability, createsIfMissing: createsIfMissing)
+  }
+
+  deinit {
+    contents.abandon()
+  }
+
+  // MARK: Reading
+
+  /// Reads the value of one key.
+  ///
+  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where the value is lost or cannot be decoded; `ioFailed`;
+  ///   `closed`.
+  public func value(forKey key: StoreKey) throws -> Value? {
+    try information.check(key, for: .value)
+    return try read(for: .value) {
+      $0.find(key)
+    } then: { finding, reader in
+      try values([(key, finding)], reader, during: .value, isKept: true)[0]
+    }
+  }
+
+  /// Reads the values of several keys as they are at one moment.
+  ///
+  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where a value is lost or cannot be decoded; `ioFailed`;
+  ///   `closed`.
+  public func values(forKeys keys: [StoreKey]) throws -> [Value?] {
+    try information.check(keys, for: .values)
+    return try read(for: .values) { index in
+      keys.map { (key: $0, finding: index.find($0)) }
+    } then: { findings, reader in
+      try values(findings, reader, during: .values, isKept: true)
+    }
+  }
+
+  /// Reads the first entries of a range as they are at one moment.
+  ///
+  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `corrupted` where a value is lost or
+  ///   cannot be decoded; `ioFailed`; `closed`.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
+    try information.check(limit: limit, for: .entries)
+    return try read(for: .entries) {
+      IndexPage(of: $0, in: range, limit: limit, order: order)
+    } then: { page, reader in
+      let values = try values(page.findings, reader, during: .entries, isKept: false)
+      if let gap = page.gap { throw gapError(gap, reader, during: .entries) }
+      return zip(page.findings, values).compactMap { finding, value in
+        value.map { StoreEntry(key: finding.key, value: $0) }
+      }
+    }
+  }
+
+  /// Reads the first keys of a range as they are at one moment.
+  ///
+  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `corrupted` where it is not known which
+  ///   keys there are; `closed`.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
+    try information.check(limit: limit, for: .keys)
+    return try read(for: .keys) {
+      IndexPage(of: $0, in: range, limit: limit, order: order)
+    } then: { page, reader in
+      if let gap = page.gap { throw gapError(gap, reader, during: .keys) }
+      return page.findings.map(\.key)
+    }
+  }
+
+  /// Counts the entries of a range.
+  ///
+  /// - Throws: ``StoreError``: `corrupted` where it is not known which keys there are; `closed`.
+  public func count(in range: KeyRange) throws -> Int {
+    try read(for: .count) { index in
+      (index.entries.count(in: range), index.gap(in: range))
+    } then: { found, reader in
+      if let gap = found.1 { throw gapError(gap, reader, during: .count) }
+      return found.0
+    }
+  }
+
+  private func read<Found: Sendable, Result>(
+    for operation: StoreOperation, _ body: (CompressedFileIndex) -> Found,
+    then use: (Found, LineReader) throws -> Result
+  ) throws -> Result {
+    guard let result = try contents.read(body, then: use) else { throw information.closedError(for: operation) }
+    return result
+  }
+
+  private func values(
+    _ findings: [(key: StoreKey, finding: CompressedFileIndex.Finding)], _ reader: LineReader,
+    during operation: StoreOperation, isKept: Bool
+  ) throws -> [Value?] {
+    try reader.read(findings, during: operation, isKept: isKept) { key, line in
+      try coder.value(ofLine: line, forKey: key, during: operation)
+    }
+  }
+
+  private func gapError(
+    _ gap: CompressedFileIndex.Gap, _ reader: LineReader, during operation: StoreOperation
+  ) -> StoreError {
+    reader.damageError(gap.range.lowerBound, BlockReader.Damage(block: gap.block), during: operation)
+  }
+
+  // MARK: Writing
+
+  /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try information.check(changes)
+    let encoded = try changes.changes.map { change -> Change<ArraySlice<UInt8>> in
+      switch change {
+      case .set(let key, let value): .set(key, try coder.text(of: value, forKey: key, during: .apply))
+      case .remove(let key): .remove(key)
+      case .removeAll(let range): .removeAll(range)
+      }
+    }
+    try await writer.apply(encoded)
+  }
+
+  /// Reads, changes and writes back the values of some keys as one step; see ``DataStore/update(_:_:)``.
+  ///
+  /// `body` runs on the thread of the store's writer. Where it leaves every value as it was, nothing is written.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try information.check(updateOf: keys)
+    let (coder, information) = (coder, information)
+    return try await writer.update(keys) { lines in
+      var slots = try zip(keys, lines).map { key, line in
+        try line.map { try coder.value(ofLine: $0, forKey: key, during: .update) }
+      }
+      let texts = try zip(keys, lines).map { key, line in
+        try line.map { try StoreLine.value($0, ofKey: key) }
+      }
+      let result = try body(&slots)
+      try information.check(slotCount: slots.count, forUpdateOf: keys)
+      var changes: [Change<ArraySlice<UInt8>>] = []
+      for (index, key) in keys.enumerated() {
+        let newText = try slots[index].map { try coder.text(of: $0, forKey: key, during: .update) }
+        guard newText != texts[index] else { continue }
+        changes.append(newText.map { .set(key, $0) } ?? .remove(key))
+      }
+      return (changes, result)
+    }
+  }
+
+  /// Makes everything written before durable against power loss.
+  ///
+  /// - Throws: ``StoreError``: `closed`; `ioFailed`; `full`.
+  public func synchronize() async throws {
+    try await writer.synchronize()
+  }
+
+  /// Waits for running operations and a compaction that goes on, gives the file its end, and lets others open it.
+  ///
+  /// - Throws: ``StoreError``: `ioFailed`; `full`. The store is closed all the same, and everything that was
+  ///   acknowledged is in the file.
+  public func close() async throws {
+    try await writer.close()
+  }
+}
+
+extension CompressedFileStore: CustomStringConvertible {
+  /// The store's kind and name.
+  public var description: String { "CompressedFileStore(\(information.name))" }
+}
+#endif

@@ -1,0 +1,35 @@
+#if Compression
+import Larder
+import LarderCompression
+import LarderTesting
+import Testing
+
+@Suite struct CompressedFileStoreConformance {
+  static let synced = ConformanceSuite(named: "CompressedFileStore, synced") { location in
+    try await CompressedFileStore<SampleValue?>(path: location.path("store.gz"))
+  }
+
+  static let erased = ConformanceSuite(named: "AnyDataStore over CompressedFileStore, without a cache") { location in
+    AnyDataStore(
+      try await CompressedFileStore<SampleValue?>(
+        path: location.path("store.gz"), codec: .json(), durability: .buffered, cacheSize: 0))
+  }
+
+  static let simulated = ConformanceSuite(named: "CompressedFileStore on a simulated disk") { location in
+    let disk = location.object { SimulatedFileSystem(seed: SeededGenerator.seedOfProcess) }
+    return try await CompressedFileStore<SampleValue?>(path: "/store.gz", codec: .json(), fileSystem: disk)
+  }
+
+  @Test(arguments: synced.cases) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: erased.cases) func conformsErased(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: simulated.cases) func conformsOnASimulatedDisk(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+}
+#endif

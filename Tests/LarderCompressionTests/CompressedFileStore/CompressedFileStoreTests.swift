@@ -1,0 +1,282 @@
+#if Compression
+import Foundation
+import Larder
+import LarderFiles
+import LarderTesting
+import Testing
+import TestSupport
+
+@testable import LarderCompression
+
+@Suite struct CompressedFileStoreTests {
+  let disk = SimulatedFileSystem(seed: 1)
+
+  private func store(
+    durability: Durability = .synced, createsIfMissing: Bool = true, cacheSize: Int = 1 << 20
+  ) async throws -> CompressedFileStore<JSONText> {
+    try await CompressedFileStore(
+      path: "/s.gz", codec: .jsonText, durability: durability, createsIfMissing: createsIfMissing,
+      cacheSize: cacheSize, fileSystem: disk)
+  }
+
+  private func details(_ store: some DataStore) async throws -> [String: Int64] {
+    let statistics = try await #require(store.information.maintenance).statistics()
+    return Dictionary(uniqueKeysWithValues: statistics.details.map { ($0.name, $0.value) })
+  }
+
+  private func text(_ count: Int, _ number: Int = 0) throws -> JSONText {
+    // Half of it is as good as random, so that it does not shrink to nothing.
+    var generator = SeededGenerator(seed: UInt64(number))
+    let digits = (0..<count / 2).map { _ in String(UInt8.random(in: 0..<10, using: &generator)) }
+    return JSONText(string: digits.joined() + String(repeating: "x", count: count - count / 2))
+  }
+
+  // MARK: Opening and closing
+
+  @Test func closingWithoutAWriteChangesNothing() async throws {
+    try await store().close()
+    let content = disk.content(at: "/s.gz")
+    #expect(content?.suffix(28) == FileScan.endOfFileMarker[...])
+    let again = try await store()
+    #expect(try again.count(in: .all) == 0)
+    try await again.close()
+    #expect(disk.content(at: "/s.gz") == content)
+    #expect(try disk.contentsOfDirectory(at: "/").sorted() == ["s.gz", "s.gz.lock"])
+    #expect(try disk.attributes(at: "/s.gz")?.permissions == 0o600)
+  }
+
+  @Test func aMissingStoreIsNotMadeUnlessAskedFor() async throws {
+    await expectStoreError(.notFound) { try await store(createsIfMissing: false) }
+    #expect(try disk.contentsOfDirectory(at: "/") == [])
+  }
+
+  @Test func aNewerVersionIsRefused() async throws {
+    try await store().close()
+    var content = try #require(disk.content(at: "/s.gz"))
+    let header = try content.withUnsafeBytes { try BlockHeader.parse($0) }
+    content[22] = BlockHeader.version + 1
+    let checksum = CRC32C.checksum(of: content[..<(header.size - 4)])
+    withUnsafeBytes(of: checksum.littleEndian) { content.replaceSubrange((header.size - 4)..<header.size, with: $0) }
+    try disk.place(content, at: "/s.gz")
+    let error = await expectStoreError(.versionMismatch) { try await store() }
+    #expect(error?.message.contains("version 2") == true)
+    #expect(disk.content(at: "/s.gz") == content)
+  }
+
+  @Test func aDeclaredSizeDoesNotMakeMemory() async throws {
+    // A block that says it has 64 KiB of text and has not, and one that says it has far more.
+    for size: UInt32 in [65_536, .max] {
+      let composer = BlockComposer(level: 6)
+      let header = BlockHeader(kind: .batch, flags: .isLast, batch: 1, durableBatch: 0, number: 0, notes: [])
+      var block = try composer.block(
+        header, piece: BlockCutter.Piece(text: Array("{\"remove\":\"a\"}\n".utf8)), isCompressed: true)
+      let parsed = try block.withUnsafeBytes { try BlockHeader.parse($0) }
+      var body = Array(block[parsed.size...])
+      withUnsafeBytes(of: size.littleEndian) { body.replaceSubrange(body.count - 4..<body.count, with: $0) }
+      block = header.block(with: body)
+      let damaged = try block.withUnsafeBytes { try BlockHeader.parse($0) }
+      #expect(throws: BlockText.Damage.self) {
+        try block.withUnsafeBytes {
+          try BlockText.text(damaged, of: $0, by: StreamPool { () throws(ZlibError) in try Inflater() })
+        }
+      }
+      #expect(throws: BlockText.Damage.self) {
+        try block.withUnsafeBytes {
+          try BlockText.text(withoutHeader: $0, by: StreamPool { () throws(ZlibError) in try Inflater() })
+        }
+      }
+    }
+  }
+
+  // MARK: Values
+
+  @Test(arguments: [0, 1 << 20]) func aValueMayBeLargerThanABlock(_ cacheSize: Int) async throws {
+    var store = try await store(cacheSize: cacheSize)
+    let sizes = [10, 60_000, 64_975, 65_000, 65_536, 200_000, 3]
+    for (number, size) in sizes.enumerated() {
+      try await store.setValue(text(size, number), forKey: StoreKey("key \(number)"))
+    }
+    for step in 0..<3 {
+      if step == 1 { try await store.information.maintenance?.compact() }
+      if step == 2 {
+        try await store.close()
+        store = try await self.store(cacheSize: cacheSize)
+      }
+      for (number, size) in sizes.enumerated() {
+        #expect(try store.value(forKey: StoreKey("key \(number)")) == text(size, number), "\(step), \(size)")
+      }
+      let entries = try store.entries(in: .all, limit: .max, order: .descending)
+      #expect(try entries.map(\.value) == sizes.indices.reversed().map { try text(sizes[$0], $0) })
+    }
+    #expect(try await #require(store.information.maintenance).verify().findings == [])
+  }
+
+  @Test func aSmallBatchIsStoredAndALargeOneCompressed() async throws {
+    let store = try await store()
+    try await store.setValue(JSONText("\"a value that can be seen\""), forKey: "small")
+    #expect(disk.content(at: "/s.gz").map { String(decoding: $0, as: UTF8.self) }?.contains("can be seen") == true)
+    let before = disk.content(at: "/s.gz")?.count ?? 0
+    try await store.setValue(text(40_000), forKey: "large")
+    let size = (disk.content(at: "/s.gz")?.count ?? 0) - before
+    #expect(size > 8_000 && size < 20_000, "\(size)")
+  }
+
+  @Test func theCacheOfBlocksIsBounded() async throws {
+    let store = try await store(durability: .buffered, cacheSize: 100_000)
+    for number in 0..<50 { try await store.setValue(text(10_000, number), forKey: StoreKey(integer: number)) }
+    for round in 0..<3 {
+      for number in 0..<50 {
+        #expect(try store.value(forKey: StoreKey(integer: number)) == text(10_000, number))
+        let cached = try await details(store)["cachedBytes"] ?? 0
+        #expect(cached <= 100_000 && (cached > 50_000 || (round == 0 && number < 8)))
+      }
+    }
+  }
+
+  // MARK: Compaction
+
+  @Test func compactionKeepsEverythingOnceAndInOrder() async throws {
+    var store = try await store(durability: .buffered)
+    for round in 0..<4 {
+      for number in 0..<100 {
+        try await store.setValue(text(300, number + round), forKey: StoreKey("key \((number * 37) % 100)"))
+      }
+    }
+    try await store.removeAll(in: "key 5"..<"key 6")
+    let expected = try store.entries(in: .all, limit: .max, order: .ascending)
+    let before = try await details(store)
+    #expect(before["liveTextBytes"]! < before["textBytes"]! / 3)
+    try await store.information.maintenance?.compact()
+    let after = try await details(store)
+    // All that is left beside the entries is the head.
+    #expect(after["deadTextBytes"] == 50 && after["liveTextBytes"] == before["liveTextBytes"], "\(after)")
+    #expect(after["uncompactedBytes"]! < 200 && after["percentOfText"]! < 50)
+    #expect(try store.entries(in: .all, limit: .max, order: .ascending) == expected)
+    let content = disk.content(at: "/s.gz")
+    try await store.information.maintenance?.compact()
+    #expect(disk.content(at: "/s.gz") == content, "there is nothing to gain by another")
+    try await store.close()
+    store = try await self.store()
+    #expect(try store.entries(in: .all, limit: .max, order: .ascending) == expected)
+    let reopened = try await details(store)
+    for name in ["blocks", "textBytes", "liveTextBytes"] { #expect(reopened[name] == after[name], "\(name)") }
+    #expect(try disk.contentsOfDirectory(at: "/").sorted() == ["s.gz", "s.gz.lock"])
+  }
+
+  @Test func whatIsReadAndWrittenMeanwhileIsAllThere() async throws {
+    let store = try await store(durability: .buffered)
+    for number in 0..<200 { try await store.setValue(text(2_000, number), forKey: StoreKey(integer: number)) }
+    let maintenance = try #require(store.information.maintenance)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<3 { group.addTask { try await maintenance.compact() } }
+      group.addTask {
+        for number in 0..<100 {
+          try await store.setValue(JSONText("\(number)"), forKey: StoreKey(integer: number))
+          try await store.removeValue(forKey: StoreKey(integer: 199 - number))
+          try await store.setValue(JSONText("\(number)"), forKey: StoreKey(integer: 1_000 + number))
+        }
+      }
+      group.addTask {
+        for number in 0..<2_000 {
+          let key = number % 200
+          let value = try store.value(forKey: StoreKey(integer: key))
+          let possible = try key < 100 ? [text(2_000, key), JSONText("\(key)")] : [text(2_000, key), nil]
+          #expect(possible.contains(value))
+        }
+      }
+      try await group.waitForAll()
+    }
+    let expected =
+      try (0..<100).map { (StoreKey(integer: $0), try JSONText("\($0)")) }
+      + (0..<100).map { (StoreKey(integer: 1_000 + $0), try JSONText("\($0)")) }
+    for _ in 0..<2 {
+      let entries = try store.entries(in: .all, limit: .max, order: .ascending)
+      #expect(entries.map(\.key) == expected.map(\.0) && entries.map(\.value) == expected.map(\.1))
+      #expect(try await maintenance.verify().findings == [])
+      try await maintenance.compact()
+    }
+    #expect(try await details(store)["blocks"]! < 20)
+  }
+
+  @Test func enoughWritesBeginACompactionByThemselves() async throws {
+    let store = try await store(durability: .buffered)
+    var isCompacted = false
+    for number in 0..<200 where !isCompacted {
+      try await store.setValue(text(30_000, number % 20), forKey: StoreKey(integer: number % 10))
+      isCompacted = try await details(store)["deadTextBytes"]! < Int64(number) * 10_000 && number > 50
+    }
+    #expect(isCompacted)
+    try await store.close()
+    #expect((disk.content(at: "/s.gz")?.count ?? 0) < 1_500_000)
+  }
+
+  @Test func backupsAreStores() async throws {
+    let store = try await store()
+    for number in 0..<50 { try await store.setValue(text(1_000, number), forKey: StoreKey(integer: number % 5)) }
+    let maintenance = try #require(store.information.maintenance)
+    try await maintenance.backup(to: "/whole.gz")
+    try await maintenance.backup(to: "/compact.gz", compacting: true)
+    await expectStoreError(.invalidArgument) { try await maintenance.backup(to: "/whole.gz") }
+    await expectStoreError(.invalidArgument) { try await maintenance.backup(to: "/s.gz.lock") }
+    let expected = try store.entries(in: .all, limit: .max, order: .ascending)
+    var sizes: [Int] = []
+    for path in ["/whole.gz", "/compact.gz"] {
+      sizes.append(disk.content(at: path)?.count ?? 0)
+      let copy = try await CompressedFileStore(path: path, codec: .jsonText, fileSystem: disk)
+      #expect(try copy.entries(in: .all, limit: .max, order: .ascending) == expected)
+      try await copy.setValue(JSONText("1"), forKey: "more")
+      try await copy.close()
+    }
+    #expect(sizes[1] < sizes[0] / 5)
+  }
+
+  // MARK: When the disk fails
+
+  @Test(arguments: Durability.allCases) func afterAFailedSynchronizationTheStoreGoesOnWithANewFile(
+    _ durability: Durability
+  ) async throws {
+    var store = try await store(durability: durability)
+    try await store.setValue(JSONText("1"), forKey: "a")
+    // A write in place is: is the lock there, is the file ours, write, synchronize.
+    let isSynced = durability == .synced
+    disk.schedule(.error(EIO), atOperation: disk.operationCount + (isSynced ? 4 : 1))
+    if isSynced {
+      let error = await expectStoreError(.ioFailed) { try await store.setValue(JSONText("2"), forKey: "b") }
+      #expect(error?.outcome == .nothingChanged, "the new file does not have it")
+    } else {
+      await expectStoreError(.ioFailed) { try await store.synchronize() }
+    }
+    #expect(try store.keys(in: .all, limit: .max, order: .ascending) == ["a"])
+    try await store.setValue(JSONText("3"), forKey: "c")
+    try await store.synchronize()
+    disk.losePower()
+    disk.restart()
+    store = try await self.store()
+    #expect(try store.keys(in: .all, limit: .max, order: .ascending) == ["a", "c"])
+  }
+
+  @Test func readingThatFailsIsNoDamage() async throws {
+    let store = try await store(cacheSize: 0)
+    try await store.setValue(JSONText("1"), forKey: "a")
+    disk.schedule(.error(EIO), atOperation: disk.operationCount + 1)
+    expectStoreError(.ioFailed) { try store.value(forKey: "a") }
+    #expect(try store.value(forKey: "a") == JSONText("1"))
+  }
+
+  @Test func bytesThatChangeWhileItIsOpenAreFoundWhenTheyAreRead() async throws {
+    let store = try await store(cacheSize: 0)
+    try await store.setValue(JSONText("1"), forKey: "a")
+    try await store.setValue(JSONText("2"), forKey: "b")
+    let content = try #require(disk.content(at: "/s.gz"))
+    let place = try #require(content.indices.first { content[$0...].starts(with: "{\"set\":\"b\"".utf8) })
+    let file = try disk.open("/s.gz", .readWrite)
+    try [UInt8(ascii: "x")].withUnsafeBytes { _ = try file.write($0, at: Int64(place) + 4) }
+    #expect(try store.value(forKey: "a") == JSONText("1"))
+    let error = expectStoreError(.corrupted) { try store.value(forKey: "b") }
+    #expect(error?.key == "b")
+    let report = try await #require(store.information.maintenance).verify()
+    #expect(report.findings.contains { $0.key == "b" })
+    await expectStoreError(.corrupted) { try await #require(store.information.maintenance).compact() }
+  }
+}
+#endif
