@@ -24,9 +24,9 @@ public enum Compression {
     ),
     Comparison(
       inflating("inflating a record of 150 bytes, with a dictionary of 4 KiB", users, dictionarySize: 4096),
+      // Without a limit: so short a time is a matter of what is around it, such as the memory of each value.
       beside: [
-        Comparison.Yardstick(
-          rawInflating("zlib from C on records, and CRC-32", users, dictionarySize: 4096), limit: limit),
+        Comparison.Yardstick(rawInflating("zlib from C on records, and CRC-32", users, dictionarySize: 4096)),
         Comparison.Yardstick(
           rawInflating("zlib from C on records, unchecked", users, dictionarySize: 4096, wantsChecksum: false)),
       ]),

@@ -41,8 +41,8 @@ public struct CompressionDictionary: Sendable, Hashable {
   /// Makes a dictionary of what sample values have in common.
   ///
   /// Give it a few thousand values as the store has them, encoded by the codec that is to be compressed: about a hundred
-  /// times the size of the dictionary does. It takes about a second for each 10 MB, on the calling thread. The same samples
-  /// always give the same dictionary.
+  /// times the size of the dictionary does. It takes about half a second for each 10 MB, on the calling thread. The
+  /// same samples always give the same dictionary.
   ///
   /// It chooses as COVER does (Liao, Petri, Moffat and Wirth: "Effective Construction of Relative Lempel-Ziv
   /// Dictionaries", WWW 2016): the samples are divided into as many parts as the dictionary has room for, and of each
@@ -51,8 +51,8 @@ public struct CompressionDictionary: Sendable, Hashable {
   ///
   /// - Parameters:
   ///   - samples: The bytes of values.
-  ///   - size: The most bytes that the dictionary shall have, from 64 to ``maximumSize``; 16,384 unless given. Twice as
-  ///     much makes small records some 7 percent smaller, and compressing them takes half as long again.
+  ///   - size: The most bytes that the dictionary shall have, from 64 to ``maximumSize``; 16,384 unless given. A larger one
+  ///     makes small records smaller, and compressing them slower.
   /// - Throws: `StoreError` with code `invalidArgument` where the size is outside its range, or the samples have nothing in
   ///   common; ``ZlibError`` where there is no memory.
   public static func train(on samples: [[UInt8]], size: Int = 16_384) throws -> CompressionDictionary {
