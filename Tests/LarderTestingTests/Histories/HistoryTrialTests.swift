@@ -21,7 +21,8 @@ import Testing
       try await trial(of: fault).run(rounds: 100, seed: SeededGenerator.seedOfProcess)
     }
     #expect(failure.store == fault.rawValue && failure.seed == SeededGenerator.seedOfProcess)
-    #expect((1...4).contains(failure.history.count), "\(failure)")
+    // Of 40 steps those are left of which none can be left out, which need not be the fewest.
+    #expect((1...8).contains(failure.history.count), "\(failure)")
     for step in failure.history {
       #expect(failure.description.contains("\n  \(step),"))
     }
