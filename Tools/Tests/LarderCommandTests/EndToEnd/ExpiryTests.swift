@@ -18,7 +18,7 @@ import Testing
 
   /// The name of the codec of a new store with values that expire.
   private func codecName(_ kind: StoreKind) -> String {
-    kind == .json ? "json+expiring" : "cbor+expiring"
+    kind == .lmdb ? "cbor+expiring" : "json+expiring"
   }
 
   private func open(_ url: String) async throws -> AnyDataStore<Expiring<JSONText>> {
