@@ -55,6 +55,7 @@ let package = Package(
       name: "FileCatalogTests",
       dependencies: [
         "FileCatalog",
+        "ExampleSupport",
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "LarderMetrics", package: "Larder"),

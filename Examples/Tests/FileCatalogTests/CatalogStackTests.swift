@@ -1,3 +1,4 @@
+import ExampleSupport
 import Larder
 import LarderLMDB
 import LarderMetrics
