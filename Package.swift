@@ -24,6 +24,7 @@ let package = Package(
     .library(name: "LarderExpiry", targets: ["LarderExpiry"]),
     .library(name: "LarderBatching", targets: ["LarderBatching"]),
     .library(name: "LarderMetrics", targets: ["LarderMetrics"]),
+    .library(name: "LarderQueue", targets: ["LarderQueue"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
   traits: [
@@ -58,6 +59,8 @@ let package = Package(
       name: "LarderCompression",
       dependencies: ["Larder", "LarderFiles", .target(name: "CZlib", condition: .when(traits: ["Compression"]))],
       path: "Modules/Stores/LarderCompression"),
+    .target(
+      name: "LarderQueue", dependencies: ["Larder", "LarderFiles", "LarderCBOR"], path: "Modules/Stores/LarderQueue"),
     .target(name: "LarderCBOR", dependencies: ["Larder"], path: "Modules/Codecs/LarderCBOR"),
     .target(name: "LarderCache", dependencies: ["Larder"], path: "Modules/Decorators/LarderCache"),
     .target(name: "LarderExpiry", dependencies: ["Larder"], path: "Modules/Decorators/LarderExpiry"),
@@ -101,6 +104,11 @@ let package = Package(
       dependencies: ["LarderExpiry", "LarderCache", "LarderJSON", "LarderTesting", "TestSupport"]),
     .testTarget(name: "LarderBatchingTests", dependencies: ["LarderBatching", "LarderTesting", "TestSupport"]),
     .testTarget(
+      name: "LarderQueueTests",
+      dependencies: [
+        "LarderQueue", "LarderCBOR", "LarderFiles", "LarderTesting", "TestSupport", "ThreadSanitizerMutex",
+      ]),
+    .testTarget(
       name: "LarderMetricsTests",
       dependencies: [
         "LarderMetrics", "LarderTesting", "TestSupport",
@@ -113,7 +121,7 @@ let package = Package(
       name: "ConformanceTests",
       dependencies: [
         "LarderTesting", "LarderBatching", "LarderCache", "LarderCBOR", "LarderCompression", "LarderExpiry",
-        "LarderFiles", "LarderJSON", "LarderLMDB", "LarderMetrics", "TestSupport",
+        "LarderFiles", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderQueue", "TestSupport",
       ]),
   ],
   swiftLanguageModes: [.v6]

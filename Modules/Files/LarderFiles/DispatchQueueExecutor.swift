@@ -20,6 +20,13 @@ public final class DispatchQueueExecutor: SerialExecutor {
     }
   }
 
+  /// Starts a closure on the queue after what came before, and does not wait for it.
+  ///
+  /// - Parameter body: Work that may block.
+  public func start(_ body: @escaping @Sendable () -> Void) {
+    queue.async(execute: body)
+  }
+
   /// Runs a closure on the queue, and returns what it returns.
   ///
   /// - Parameter body: Work that may block.

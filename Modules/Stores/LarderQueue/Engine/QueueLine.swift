@@ -1,0 +1,125 @@
+/// Who waits for what in a queue's engine: plain state.
+///
+/// One at a time commits: all calls that wait then are a group. Those of them that have nothing to receive, or no room,
+/// are parked, and come back into the line, before everyone else, when there may be.
+struct QueueLine<Call: Sendable>: Sendable {
+  /// What is to be done when a call has come.
+  enum Arrival: Equatable, Sendable {
+    /// Nothing is done: whoever brings the call begins.
+    case begins
+    /// Somebody is busy, and will come to it.
+    case waits
+  }
+
+  private var returning: [Call] = []
+  private var coming: [Call] = []
+  private var receivers: [Call] = []
+  private var producers: [Call] = []
+  private var pruningCount = 64
+
+  private(set) var isBusy = false
+  private(set) var isClosing = false
+
+  /// Whether calls wait for items to receive.
+  var hasReceivers: Bool { !receivers.isEmpty }
+  /// Whether calls wait for room.
+  var hasProducers: Bool { !producers.isEmpty }
+
+  /// A call comes.
+  ///
+  /// - Returns: Where it begins, the call is not in the line.
+  mutating func arrive(_ call: Call) -> Arrival {
+    guard isBusy else {
+      isBusy = true
+      return .begins
+    }
+    coming.append(call)
+    return .waits
+  }
+
+  /// A call comes that whoever is busy, or is to begin, finds in the line.
+  ///
+  /// - Returns: Whether nobody is busy, so that somebody must begin.
+  mutating func enter(_ call: Call) -> Bool {
+    coming.append(call)
+    defer { isBusy = true }
+    return !isBusy
+  }
+
+  /// Puts calls back that were taken and not served.
+  mutating func giveBack(_ calls: some Collection<Call>) {
+    returning.insert(contentsOf: calls, at: 0)
+  }
+
+  /// Whoever is busy stops.
+  ///
+  /// - Returns: Whether somebody must go on, since calls are in the line.
+  mutating func finish() -> Bool {
+    isBusy = !returning.isEmpty || !coming.isEmpty
+    return isBusy
+  }
+
+  /// Takes everyone in the line; where nobody is, nothing is done from now on.
+  mutating func takeGroup() -> [Call] {
+    let group = returning + coming
+    returning = []
+    coming = []
+    if group.isEmpty { isBusy = false }
+    return group
+  }
+
+  /// Lets a call wait for items to receive.
+  ///
+  /// - Parameters:
+  ///   - call: The call.
+  ///   - isOver: Whether a call has ended meanwhile, by cancellation.
+  /// - Returns: Whether it waits; not once closing has begun.
+  mutating func parkReceiver(_ call: Call, isOver: (Call) -> Bool) -> Bool {
+    guard !isClosing else { return false }
+    receivers.append(call)
+    prune(isOver)
+    return true
+  }
+
+  /// Lets a call wait for room; see ``parkReceiver(_:isOver:)``.
+  mutating func parkProducer(_ call: Call, isOver: (Call) -> Bool) -> Bool {
+    guard !isClosing else { return false }
+    producers.append(call)
+    prune(isOver)
+    return true
+  }
+
+  private mutating func prune(_ isOver: (Call) -> Bool) {
+    guard receivers.count + producers.count > pruningCount else { return }
+    receivers.removeAll(where: isOver)
+    producers.removeAll(where: isOver)
+    pruningCount = 2 * (receivers.count + producers.count) + 64
+  }
+
+  /// Lets calls come back that wait for items.
+  ///
+  /// - Parameter count: The most that may.
+  mutating func returnReceivers(_ count: Int) {
+    let count = min(count, receivers.count)
+    returning.append(contentsOf: receivers.prefix(count))
+    receivers.removeFirst(count)
+  }
+
+  /// Lets all calls come back that wait for room.
+  mutating func returnProducers() {
+    returning.append(contentsOf: producers)
+    producers = []
+  }
+
+  /// Lets nobody wait any more.
+  ///
+  /// - Returns: Who did.
+  mutating func close() -> [Call] {
+    isClosing = true
+    defer {
+      receivers = []
+      producers = []
+    }
+    return receivers + producers
+  }
+}

@@ -1,0 +1,55 @@
+import Larder
+
+/// Reads numbers and bytes from the front of some bytes; what is not there is `nil`.
+struct ByteReader {
+  private var rest: ArraySlice<UInt8>
+
+  init(_ bytes: ArraySlice<UInt8>) {
+    rest = bytes
+  }
+
+  var isAtEnd: Bool { rest.isEmpty }
+
+  /// Where the next byte stands in what the bytes are a slice of.
+  var position: Int { rest.startIndex }
+
+  mutating func read<Number: FixedWidthInteger>(_: Number.Type) -> Number? {
+    let size = Number.bitWidth / 8
+    guard rest.count >= size else { return nil }
+    let number = rest.withUnsafeBytes { Number(littleEndian: $0.loadUnaligned(as: Number.self)) }
+    rest = rest.dropFirst(size)
+    return number
+  }
+
+  mutating func read(count: Int) -> ArraySlice<UInt8>? {
+    guard rest.count >= count else { return nil }
+    defer { rest = rest.dropFirst(count) }
+    return rest.prefix(count)
+  }
+
+  /// Reads the length of a key in two bytes, and the key.
+  mutating func readKey() -> StoreKey? {
+    guard let length = read(UInt16.self), length > 0, length <= StoreKey.maximumLength,
+      let bytes = read(count: Int(length))
+    else { return nil }
+    return StoreKey(bytes: bytes)
+  }
+}
+
+extension [UInt8] {
+  /// Appends the bytes of a number, the lowest first.
+  mutating func append(littleEndian number: some FixedWidthInteger) {
+    Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
+  }
+
+  /// Puts the bytes of a number, the lowest first, in the place of others.
+  mutating func replace(at offset: Int, littleEndian number: some FixedWidthInteger) {
+    Swift.withUnsafeBytes(of: number.littleEndian) { replaceSubrange(offset..<offset + $0.count, with: $0) }
+  }
+
+  /// Appends the length of a key in two bytes, and the key.
+  mutating func append(key: StoreKey) {
+    append(littleEndian: UInt16(key.count))
+    key.withUnsafeBytes { append(contentsOf: $0) }
+  }
+}

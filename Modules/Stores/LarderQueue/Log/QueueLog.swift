@@ -1,0 +1,318 @@
+import Larder
+import LarderFiles
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// The files of a queue, for the one object that has them open: segments to which frames are appended, and the lock.
+///
+/// Everything here blocks.
+struct QueueLog: Sendable {
+  let folder: QueueFolder
+  let files: SegmentFiles
+  private let lock: FileLock
+  private let identity: UInt64
+  private let codecName: String
+
+  private var segment: SegmentFile
+  private var log: AppendLog
+  private var nextFrame: UInt64
+  /// Whether making the next segment has failed, but its file may be there.
+  private var mayHaveNext = false
+  /// Behind it stands at most what failed.
+  private var acknowledgedSize: Int64
+  /// The sizes of the segments before the current one.
+  private var olderSizes: [UInt32: Int64]
+  /// Whether the last frame is that of closing.
+  private var isMarkedClosed: Bool
+
+  init(
+    folder: QueueFolder, files: SegmentFiles, lock: FileLock, segment: SegmentFile, log: AppendLog, nextFrame: UInt64,
+    olderSizes: [UInt32: Int64], isMarkedClosed: Bool
+  ) {
+    self.folder = folder
+    self.files = files
+    self.lock = lock
+    self.segment = segment
+    self.log = log
+    acknowledgedSize = log.size
+    self.nextFrame = nextFrame
+    self.olderSizes = olderSizes
+    self.isMarkedClosed = isMarkedClosed
+    identity = segment.header.identity
+    codecName = segment.header.codecName
+    files.insert(segment.file, forSegment: segment.header.number)
+  }
+
+  /// The segment that is written.
+  var number: UInt32 { segment.header.number }
+
+  var segmentCount: Int { olderSizes.count + 1 }
+
+  /// The bytes of each segment that count, in order.
+  var sizes: [(number: UInt32, size: Int64)] {
+    olderSizes.map { (number: $0, size: $1) }.sorted { $0.number < $1.number } + [(number: number, size: log.size)]
+  }
+
+  var totalSize: Int64 { olderSizes.values.reduce(log.size, +) }
+
+  /// The oldest segment that there is.
+  var oldest: UInt32 { olderSizes.keys.min() ?? number }
+
+  /// Whether frames can be appended as things are: otherwise a new segment must be begun first.
+  var isReady: Bool { !isSealed && log.size < folder.segmentSize }
+
+  /// Whether nothing may be appended to the current segment: its state is unknown after a failure, or that of the next
+  /// one is, which says where this one ends.
+  var isSealed: Bool { log.failure != nil || mayHaveNext }
+
+  // MARK: Writing
+
+  /// A buffer for frames that are to be appended next.
+  func makeBuffer() -> FrameBuffer {
+    var buffer = FrameBuffer()
+    reset(&buffer)
+    return buffer
+  }
+
+  /// Empties a buffer, for frames that are to be appended next.
+  func reset(_ buffer: inout FrameBuffer) {
+    buffer.reset(
+      segment: number, salt: segment.header.salt, base: log.size, durable: log.durableSize, firstNumber: nextFrame)
+  }
+
+  /// Appends frames, as durably as the folder says.
+  ///
+  /// - Throws: `FileError`; nothing was changed where the log is not sealed then.
+  mutating func append(_ frames: FrameBuffer) throws(FileError) {
+    try log.append(frames.bytes)
+    if folder.durability == .synced { try log.synchronize() }
+    acknowledgedSize = log.size
+    nextFrame += UInt64(frames.count)
+    isMarkedClosed = false
+  }
+
+  /// Makes everything durable that was appended.
+  mutating func synchronize() throws(FileError) {
+    try log.synchronize()
+  }
+
+  /// Makes sure that no one has removed the file of the lock: another may have opened the queue then.
+  func checkLock(during operation: StoreOperation) throws {
+    guard try lock.isInPlace else {
+      throw folder.error(
+        .locked, during: operation,
+        "\(folder.lockPath) was removed while the queue was open, so another may have opened it; close it, and open it again"
+      )
+    }
+  }
+
+  // MARK: Segments
+
+  /// Begins a new segment, behind everything that is in order in the current one.
+  ///
+  /// What was written to the current one, and is not durable since a synchronization failed, is written anew. What nobody
+  /// needs any more is removed afterwards.
+  ///
+  /// - Parameter ledger: What the queue holds.
+  /// - Throws: ``StoreError``; `FileError`.
+  mutating func beginSegment(_ ledger: inout QueueLedger) throws {
+    if log.failure == nil { try log.synchronize() }
+    let unsafe = log.durableSize..<max(log.durableSize, acknowledgedSize)
+    var frames: [UInt8] = []
+    let salt = UInt32.random(in: 1 ... .max)
+    if !unsafe.isEmpty { frames = try QueueLog.copyFrames(of: segment, unsafe, salt: salt, in: folder) }
+    let first = ledger.usage.keys.min() ?? number + 1
+    let header = SegmentHeader(
+      number: number + 1, firstSegment: max(first, oldest), identity: identity, salt: salt,
+      firstFrame: nextFrame - QueueLog.countFrames(frames), nextSequence: ledger.nextSequence,
+      previousEnd: log.durableSize, initialLength: Int64(frames.count), codecName: codecName)
+    let wasSealed = mayHaveNext
+    mayHaveNext = true
+    do {
+      try QueueLog.writeSegment(header, frames: frames, in: folder)
+    } catch {
+      // Before the renaming nothing has happened.
+      mayHaveNext = wasSealed || [.rename, .synchronizeDirectory].contains((error as? FileError)?.operation)
+      throw error
+    }
+    let next = try SegmentFile(header.number, in: folder, .readWrite, during: .apply)
+    let nextLog = try AppendLog(continuing: next.file, at: next.size)
+    mayHaveNext = false
+    if !frames.isEmpty { try ledger.replayAgain { try QueueLog.replay(next, into: &$0) } }
+    olderSizes[number] = log.durableSize
+    segment = next
+    log = nextLog
+    acknowledgedSize = nextLog.size
+    isMarkedClosed = false
+    files.insert(next.file, forSegment: number)
+    ledger.segment = number
+    removeSegments(before: header.firstSegment)
+  }
+
+  /// Removes segments that the current one, which is durable, does not need.
+  private mutating func removeSegments(before first: UInt32) {
+    for number in olderSizes.keys.sorted() where number < first {
+      files.remove(number)
+      do {
+        try folder.fileSystem.removeFile(at: folder.segmentPath(number))
+        olderSizes[number] = nil
+      } catch {
+        // Nothing is lost but space: it is tried again with the next segment, and when the queue is opened.
+        continue
+      }
+    }
+  }
+
+  /// Writes the file of a new segment.
+  static func writeSegment(_ header: SegmentHeader, frames: [UInt8], in folder: QueueFolder) throws {
+    try folder.fileSystem.replaceFile(at: folder.segmentPath(header.number)) { writer in
+      try writer.write(header.bytes)
+      try writer.write(frames)
+    }
+  }
+
+  /// The good frames of a part of a segment, as they are to stand in another.
+  static func copyFrames(
+    of segment: SegmentFile, _ range: Range<Int64>, salt: UInt32, in folder: QueueFolder
+  ) throws -> [UInt8] {
+    var scanner = segment.scanner(upTo: range.upperBound)
+    var frames: [UInt8] = []
+    while let found = try scanner.next() {
+      guard case .frame(let frame, let offset, let body) = found, offset >= range.lowerBound else {
+        guard case .damage(let damage) = found, damage.upperBound > range.lowerBound else { continue }
+        throw FileError(.read, path: segment.path, errorNumber: EIO)
+      }
+      let start = frames.count
+      QueueFrame.begin(in: &frames)
+      frames.append(contentsOf: body)
+      QueueFrame.end(in: &frames, at: start, number: frame.number, durable: 0, salt: salt)
+    }
+    return frames
+  }
+
+  static func countFrames(_ frames: [UInt8]) -> UInt64 {
+    var count: UInt64 = 0
+    var offset = 0
+    while let head = QueueFrame(head: frames[offset...]) {
+      offset += QueueFrame.headLength + head.bodyLength
+      count += 1
+    }
+    return count
+  }
+
+  /// Replays all the frames of a segment that is whole.
+  static func replay(_ segment: SegmentFile, into ledger: inout QueueLedger) throws {
+    ledger.reserve(nextSequence: segment.header.nextSequence)
+    var scanner = segment.scanner(upTo: segment.size)
+    while let found = try scanner.next() {
+      guard case .frame(_, let offset, let body) = found,
+        let records = QueueRecord.records(
+          of: body, segment: segment.header.number, offset: offset + Int64(QueueFrame.headLength))
+      else { continue }
+      for record in records { ledger.replay(record, in: segment.header.number) }
+    }
+  }
+
+  /// Gives back the space of segments that nobody needs, where there is enough of it to be worth while.
+  ///
+  /// - Parameter ledger: What the queue holds.
+  /// - Throws: ``StoreError``; `FileError`.
+  mutating func reclaim(_ ledger: inout QueueLedger) throws {
+    if !hasUnneededSegments(ledger) { try moveItems(from: oldest, &ledger) }
+    try beginSegment(&ledger)
+  }
+
+  /// Writes anew everything that is needed, and removes the rest.
+  ///
+  /// - Parameter ledger: What the queue holds.
+  /// - Throws: ``StoreError``; `FileError`.
+  mutating func compact(_ ledger: inout QueueLedger) throws {
+    let last = number
+    try beginSegment(&ledger)
+    for old in olderSizes.keys.sorted() where old <= last { try moveItems(from: old, &ledger) }
+    if oldest != number { try beginSegment(&ledger) }
+  }
+
+  /// Whether ``reclaim(_:)`` has something to do.
+  func needsReclaiming(_ ledger: QueueLedger) -> Bool {
+    !olderSizes.isEmpty && !isSealed && (hasUnneededSegments(ledger) || needsCleaning(ledger))
+  }
+
+  private func hasUnneededSegments(_ ledger: QueueLedger) -> Bool {
+    oldest < min(ledger.usage.keys.min() ?? number, number)
+  }
+
+  /// Whether more than half of the log is dead weight behind an old item, or there are many small segments.
+  private func needsCleaning(_ ledger: QueueLedger) -> Bool {
+    guard !olderSizes.isEmpty else { return false }
+    let used = ledger.usage.values.reduce(0) { $0 + $1.bytes + 64 * $1.count }
+    let size = totalSize
+    return size > 2 * Int64(used) + 2 * folder.segmentSize || segmentCount > 2 * Int(size / folder.segmentSize) + 16
+  }
+
+  /// Writes anew what a segment holds that is needed, so that it can be removed.
+  private mutating func moveItems(from old: UInt32, _ ledger: inout QueueLedger) throws {
+    if !isReady { try beginSegment(&ledger) }
+    var records = ledger.survivors(in: old)[...]
+    while !records.isEmpty {
+      var buffer = makeBuffer()
+      var moved: [QueueRecord] = []
+      buffer.beginFrame()
+      while let record = records.first, buffer.bodyLength < 1 << 20 {
+        records = records.dropFirst()
+        moved.append(try rewrite(record, into: &buffer))
+      }
+      buffer.endFrame()
+      try append(buffer)
+      for record in moved { ledger.apply(record) }
+      ledger.commit()
+    }
+  }
+
+  /// Writes a record anew, with its payload where it has one.
+  private func rewrite(_ record: QueueRecord, into buffer: inout FrameBuffer) throws -> QueueRecord {
+    guard case .put(var state) = record else {
+      buffer.append(record)
+      return record
+    }
+    let item = state.item
+    // With the checksum that stands there: what is damaged is still to be found out.
+    let (checksum, payload) = try files.readStored(item.place)
+    state.item.place = buffer.place(keyLength: item.key.count, phase: item.phase, payloadLength: payload.count)
+    buffer.append(.put(state), payload: payload, checksum: checksum)
+    return .put(state)
+  }
+
+  // MARK: Closing
+
+  /// Whether the current segment has got another name since it was opened, under which it could be opened elsewhere.
+  var hasOtherNames: Bool {
+    get throws(FileError) { try segment.file.attributes().linkCount > 1 }
+  }
+
+  /// Marks the log as closed, makes it durable, and gives the lock back.
+  ///
+  /// - Throws: `FileError`; the lock is given back all the same.
+  mutating func close() throws {
+    let result = Result {
+      try log.synchronize()
+      guard !isMarkedClosed else { return }
+      var buffer = makeBuffer()
+      buffer.beginFrame()
+      buffer.endFrame()
+      try log.append(buffer.bytes)
+      try log.synchronize()
+    }
+    files.removeAll()
+    let closing = Result { try log.close() }
+    try lock.release()
+    try result.get()
+    try closing.get()
+  }
+}

@@ -1,0 +1,32 @@
+/// The rules of a queue in the units of its ``QueueLedger``.
+struct QueueRules: Sendable {
+  var maximumDeliveries: UInt32?
+  /// In microseconds.
+  var duplicateWindow: Int64
+  var capacity: QueueCapacity
+
+  init(_ configuration: QueueConfiguration) {
+    maximumDeliveries = configuration.maximumDeliveries.map { UInt32(clamping: $0) }
+    duplicateWindow = configuration.duplicateWindow.microseconds
+    capacity = configuration.capacity
+  }
+}
+
+extension Duration {
+  /// The microseconds, a part of one counted as a whole one, or as many as can be counted.
+  var microseconds: Int64 {
+    let (seconds, attoseconds) = components
+    let (whole, overflows) = seconds.multipliedReportingOverflow(by: 1_000_000)
+    let part = (attoseconds + 999_999_999_999) / 1_000_000_000_000
+    let (sum, overflowsToo) = whole.addingReportingOverflow(part)
+    return overflows || overflowsToo ? (seconds < 0 ? .min : .max) : sum
+  }
+}
+
+extension Int64 {
+  /// The sum, or the greatest number where the sum is greater.
+  func addingSaturating(_ other: Int64) -> Int64 {
+    let (sum, overflows) = addingReportingOverflow(other)
+    return overflows ? (other < 0 ? .min : .max) : sum
+  }
+}

@@ -1,0 +1,22 @@
+public import Larder
+
+extension StoreOperation {
+  /// ``QueueStore/enqueue(_:id:delay:)`` and its batch form.
+  public static let enqueue = StoreOperation(rawValue: "enqueue")
+  /// ``QueueStore/receive(max:lease:)``, and what is built on it.
+  public static let receive = StoreOperation(rawValue: "receive")
+  /// ``QueueStore/acknowledge(_:)-(DeliveryReceipt)`` and its batch form.
+  public static let acknowledge = StoreOperation(rawValue: "acknowledge")
+  /// ``QueueStore/release(_:delay:)-(DeliveryReceipt,_)`` and its batch form.
+  public static let release = StoreOperation(rawValue: "release")
+  /// ``QueueStore/extend(_:lease:)-(DeliveryReceipt,_)`` and its batch form.
+  public static let extend = StoreOperation(rawValue: "extend")
+  /// ``QueueStore/peek(max:)``.
+  public static let peek = StoreOperation(rawValue: "peek")
+  /// ``QueueStore/deadLetters(limit:)``.
+  public static let deadLetters = StoreOperation(rawValue: "deadLetters")
+  /// ``QueueStore/requeue(_:)``.
+  public static let requeue = StoreOperation(rawValue: "requeue")
+  /// ``QueueStore/purgeDeadLetters(_:)`` and ``QueueStore/purgeDeadLetters()``.
+  public static let purgeDeadLetters = StoreOperation(rawValue: "purgeDeadLetters")
+}

@@ -1,0 +1,34 @@
+import Larder
+import LarderQueue
+import LarderTesting
+import Testing
+
+@Suite struct QueueStoreConformance {
+  static let synced = ConformanceSuite(named: "QueueStore, synced", rounds: 5) { location in
+    try await QueueStore<SampleValue?>(path: location.path("queue"))
+  }
+
+  static let buffered = ConformanceSuite(named: "QueueStore, buffered, behind AnyDataStore", rounds: 5) { location in
+    AnyDataStore(
+      try await QueueStore<SampleValue?>(path: location.path("queue"), codec: .json(), durability: .buffered))
+  }
+
+  /// Segments so small that they are begun and removed all the time.
+  static let simulated = ConformanceSuite(named: "QueueStore on a simulated disk", rounds: 5) { location in
+    let disk = location.object { SimulatedFileSystem(seed: SeededGenerator.seedOfProcess) }
+    return try await QueueStore<SampleValue?>(
+      path: "/queue", codec: .json(), configuration: QueueConfiguration(segmentSize: 4096), fileSystem: disk)
+  }
+
+  @Test(arguments: synced.cases) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: buffered.cases) func conformsBuffered(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: simulated.cases) func conformsOnASimulatedDisk(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+}

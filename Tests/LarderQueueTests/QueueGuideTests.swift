@@ -1,0 +1,147 @@
+import Foundation
+import Larder
+import LarderCBOR
+import LarderQueue
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+/// The pieces of code in the guide.
+@Suite struct QueueGuideTests {
+  struct Event: Codable, Sendable {
+    var name: String
+  }
+
+  struct SendingFailed: Error {}
+
+  /// What the events are sent to.
+  final class Receiver: Sendable {
+    private let taken = Mutex<[String]>([])
+
+    var names: [String] { taken.withLock { $0 } }
+
+    /// Gives how many it has taken now.
+    func take(_ name: String) -> Int {
+      taken.withLock { taken in
+        taken.append(name)
+        return taken.count
+      }
+    }
+  }
+
+  @Test func theGuide() async throws {
+    let scratch = try TemporaryFolder()
+    let folder = scratch.path
+    let receiver = Receiver()
+    @Sendable func send(_ event: Event) async throws {
+      if receiver.take(event.name) == 2 { throw SendingFailed() }
+    }
+    func sendAll(_ events: [Event]) async throws {
+      for event in events { try await send(event) }
+    }
+
+    do {
+      let outbox = try await QueueStore<Event>(path: folder + "/outbox")
+      try await outbox.enqueue(Event(name: "opened"))
+      try await outbox.enqueue(Event(name: "paid"), id: "payment:17")  // again with that id: nothing happens
+
+      try await outbox.withNext(lease: .seconds(30)) { delivery in
+        try await send(delivery.value)  // acknowledged when this returns, released when it throws
+      }
+      try await outbox.close()
+    }
+    // From here on no time passes, so that nothing that is delayed or leased comes back while the test runs.
+    let now = Date.now
+    let outbox = try await QueueStore<Event>(
+      path: folder + "/outbox", codec: .cbor(), clock: ManualClock(), now: { now })
+    let results = try await outbox.enqueue([
+      QueueInput(Event(name: "opened")),
+      QueueInput(Event(name: "reminder"), id: "reminder:17", delay: .seconds(3600)),
+    ])
+    print(results.map(\.sequence))
+    #expect(results.map(\.sequence) == [3, 4])
+
+    let capacity = QueueCapacity(items: 10_000, bytes: 50_000_000, policy: .dropOldest)
+    let bounded = try await QueueStore<Event>(
+      path: folder + "/bounded", configuration: QueueConfiguration(maximumDeliveries: 10, capacity: capacity))
+    try await bounded.close()
+
+    let consuming = Task {
+      for try await result in outbox.deliveries(lease: .seconds(30)) {
+        switch result {
+        case .success(let delivery):
+          do {
+            try await send(delivery.value)
+            try await outbox.acknowledge(delivery.receipt)
+          } catch is SendingFailed {
+            try await outbox.release(delivery.receipt, delay: .seconds(1 << min(delivery.attempt, 10)))
+          }
+        case .failure(let error):
+          print("an item is a dead letter now:", error)
+        }
+      }
+    }
+    while try await outbox.counts() != QueueCounts(delayed: 2) { await Task.yield() }
+    consuming.cancel()
+    await #expect(throws: CancellationError.self) { try await consuming.value }
+    #expect(receiver.names == ["opened", "paid", "opened"])
+
+    try await outbox.setValue(Event(name: "last"), forKey: "last")
+    let deliveries = try await outbox.receive(max: 100, lease: .seconds(60))
+    try await sendAll(deliveries.map(\.value))
+    let stale = try await outbox.acknowledge(deliveries.map(\.receipt))
+    print("will be delivered again:", stale.count)
+    #expect(stale.isEmpty && deliveries.count == 1)
+
+    await expectStoreError(.conflict) { try await conflicting(outbox) }
+    try await outbox.removeValue(forKey: "payment:17")
+    for letter in try await outbox.deadLetters() {
+      print(letter.key, letter.reason, letter.attempts)
+    }
+    try await outbox.requeue(["payment:17"])
+    try await outbox.purgeDeadLetters()
+    #expect(try await outbox.value(forKey: "payment:17")?.name == "paid")
+    try await outbox.close()
+  }
+
+  /// A dead letter whose key has come back.
+  private func conflicting(_ outbox: QueueStore<Event>) async throws {
+    try await outbox.removeValue(forKey: "payment:17")
+    try await outbox.enqueue(Event(name: "paid"), id: "payment:17")
+    for _ in 0..<5 {
+      let delivery = try #require(try await outbox.receive(lease: .seconds(5)).first)
+      try await outbox.release(delivery.receipt)
+    }
+    try await outbox.requeue(["payment:17"])
+    try await outbox.purgeDeadLetters()
+    for _ in 0..<5 {
+      let delivery = try #require(try await outbox.receive(lease: .seconds(5)).first)
+      try await outbox.release(delivery.receipt)
+    }
+    try await outbox.setValue(Event(name: "paid"), forKey: "payment:17")
+    try await outbox.requeue(["payment:17"])
+  }
+
+  @Test func theReadme() async throws {
+    let scratch = try TemporaryFolder()
+    let folder = scratch.path
+    func send(_ event: Event) async throws {
+      #expect(event.name == "paid")
+    }
+
+    let outbox = try await QueueStore<Event>(path: folder + "/outbox")
+    try await outbox.enqueue(Event(name: "paid"), id: "payment:17")
+    try await outbox.withNext(lease: .seconds(30)) { delivery in
+      try await send(delivery.value)
+    }
+    #expect(try await outbox.counts() == QueueCounts())
+    try await outbox.close()
+    #expect(try Guide("README.md").piecesMissing().filter { $0.contains("QueueStore") } == [])
+  }
+
+  @Test func everyPieceOfTheGuideStandsHere() throws {
+    let missing = try Guide("Docs/QueueStore.md").piecesMissing()
+    #expect(missing.isEmpty, "not in this file: \(missing)")
+  }
+}

@@ -1,0 +1,283 @@
+import Larder
+import LarderCBOR
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import LarderQueue
+
+/// Files that are damaged, cut off, or of something else: what is good is served, and nothing happens in silence.
+@Suite struct QueueRecoveryTests {
+  private static let first = "/queue/segment-00000001"
+
+  /// The file of a queue of six items, the third of which is leased; closed or left open.
+  private static func file(isClosed: Bool = true) async throws -> [UInt8] {
+    let bench = QueueBench(seed: 1)
+    let queue = try await bench.open()
+    for number in 0..<6 { try await queue.enqueue(100 + number, id: StoreKey("id:\(number)")) }
+    let deliveries = try await queue.receive(max: 3, lease: .seconds(60))
+    _ = try await queue.acknowledge([deliveries[0].receipt])
+    try await queue.release(deliveries[1].receipt)
+    if isClosed { try await queue.close() }
+    return try #require(bench.disk.content(at: first))
+  }
+
+  private static let values: [StoreKey: Int] = Dictionary(
+    uniqueKeysWithValues: (0..<6).map { (StoreKey("id:\($0)"), 100 + $0) })
+
+  private static func bench(_ files: [String: [UInt8]]) throws -> QueueBench {
+    let bench = QueueBench(seed: 1)
+    try bench.disk.createDirectory(at: "/queue")
+    for (path, content) in files { try bench.disk.place(content, at: path) }
+    return bench
+  }
+
+  /// Opens a queue of a file that may be damaged, and checks that whatever it gives is right.
+  ///
+  /// - Returns: Its keys and its report; `nil` where it was refused.
+  private static func open(_ content: [UInt8]) async throws -> (keys: [StoreKey], report: RecoveryReport)? {
+    let bench = try bench([first: content])
+    let queue: QueueStore<Int>
+    do {
+      queue = try await bench.open()
+    } catch let error as StoreError {
+      #expect([.corrupted, .unrecognizedFormat, .versionMismatch].contains(error.code), "\(error)")
+      #expect(bench.disk.content(at: first) == content)
+      return nil
+    }
+    let entries = try await queue.entries(in: .all, limit: .max)
+    for entry in entries { #expect(values[entry.key] == entry.value) }
+    // It goes on.
+    try await queue.enqueue(7)
+    let received = try await queue.receive(max: 99, lease: .seconds(5))
+    #expect(received.last?.value == 7)
+    try await queue.close()
+    let again = try await bench.open()
+    #expect(try await again.count() == entries.count + 1)
+    return (entries.map(\.key), queue.recovery)
+  }
+
+  @Test(arguments: [true, false]) func everyTruncation(isClosed: Bool) async throws {
+    let content = try await QueueRecoveryTests.file(isClosed: isClosed)
+    var refusals = 0
+    for length in 0..<content.count {
+      guard let opened = try await QueueRecoveryTests.open(Array(content[..<length])) else {
+        refusals += 1
+        continue
+      }
+      // A beginning of what happened.
+      #expect(
+        opened.keys == Array(QueueRecoveryTests.values.keys.sorted()[..<opened.keys.count]) || opened.keys.count == 5)
+    }
+    #expect(refusals == (try SegmentHeader(content)).bytes.count)
+  }
+
+  @Test func everyByteChanged() async throws {
+    let content = try await QueueRecoveryTests.file()
+    let seed = SeededGenerator.seedOfProcess
+    var generator = SeededGenerator(seed: seed, purpose: "bits")
+    let header = try SegmentHeader(content).bytes.count
+    for index in content.indices {
+      var damaged = content
+      damaged[index] ^= 1 << UInt8.random(in: 0..<8, using: &generator)
+      guard let opened = try await QueueRecoveryTests.open(damaged) else {
+        #expect(index < header, "LARDER_SEED=\(seed)")
+        continue
+      }
+      #expect(opened.report.hasDamage || opened.report.tornBytes > 0, "LARDER_SEED=\(seed), byte \(index)")
+    }
+  }
+
+  /// The frames of a file, as ranges of its bytes.
+  private static func frames(of content: [UInt8]) throws -> [Range<Int>] {
+    let header = try SegmentHeader(content)
+    var scanner = SegmentScanner(
+      Int64(header.bytes.count)..<Int64(content.count), firstNumber: 1, salt: header.salt
+    ) { range in Array(content[Int(range.lowerBound)..<Int(range.upperBound)]) }
+    var frames: [Range<Int>] = []
+    while case .frame(let frame, let offset, _)? = try scanner.next() {
+      frames.append(Int(offset)..<Int(offset) + QueueFrame.headLength + frame.bodyLength)
+    }
+    return frames
+  }
+
+  /// A record whose checksum is wrong, before others that are good: those are served, and it is kept aside.
+  @Test func aDamagedFrameIsKeptAside() async throws {
+    var content = try await QueueRecoveryTests.file()
+    let frames = try QueueRecoveryTests.frames(of: content)
+    #expect(frames.count == 10)
+    let lost = Array(content[frames[3]])
+    content[frames[3].lowerBound + 30] ^= 0xFF
+    let bench = try QueueRecoveryTests.bench([QueueRecoveryTests.first: content])
+    let queue = try await bench.open()
+    #expect(queue.recovery == RecoveryReport(damagedPlaces: 1, damagedBytes: lost.count))
+    #expect(try await queue.keys(in: .all, limit: 9) == ["id:1", "id:2", "id:4", "id:5"])
+    let aside = try #require(bench.disk.content(at: "/queue/damaged-1-\(String(frames[3].lowerBound, radix: 16))"))
+    #expect(aside == Array(content[frames[3]]))
+    let report = try await queue.information.maintenance?.verify()
+    #expect(report?.findings.count == 1)
+    // It is reported until it has been left behind.
+    try await queue.information.maintenance?.compact()
+    try await queue.close()
+    let again = try await bench.open()
+    #expect(!again.recovery.hasDamage)
+    #expect(try await again.count() == 4)
+  }
+
+  /// A frame with a good checksum whose bytes are no records.
+  @Test func aScrambledFrameIsKeptAside() async throws {
+    let content = try await QueueRecoveryTests.file()
+    let header = try SegmentHeader(content)
+    let frames = try QueueRecoveryTests.frames(of: content)
+    var scrambled = Array(content[..<frames[3].lowerBound])
+    QueueFrame.begin(in: &scrambled)
+    scrambled += [UInt8](repeating: 200, count: frames[3].count - QueueFrame.headLength)
+    QueueFrame.end(in: &scrambled, at: frames[3].lowerBound, number: 4, durable: 0, salt: header.salt)
+    let opened = try await QueueRecoveryTests.open(scrambled + content[frames[3].upperBound...])
+    #expect(opened?.keys == ["id:1", "id:2", "id:4", "id:5"])
+    #expect(opened?.report.damagedPlaces == 1)
+  }
+
+  /// What power loss leaves of records whose call had not returned: zeros, holes, and good records behind a hole.
+  @Test func theTornEndIsLeftOut() async throws {
+    let content = try await QueueRecoveryTests.file(isClosed: false)
+    let frames = try QueueRecoveryTests.frames(of: content)
+    #expect(frames.count == 9)
+    let zeros = [UInt8](repeating: 0, count: 700)
+    #expect(try await QueueRecoveryTests.open(content + zeros)?.report == RecoveryReport(tornBytes: 700))
+    #expect(
+      try await QueueRecoveryTests.open(content + content[frames[8]])?.report
+        == RecoveryReport(tornBytes: frames[8].count))
+    // The last frame alone is not known to be durable: what stands behind a hole in it never happened.
+    let header = try SegmentHeader(content)
+    var behind: [UInt8] = []
+    QueueFrame.begin(in: &behind)
+    QueueRecord.remove(sequence: 5).append(to: &behind)
+    QueueFrame.end(
+      in: &behind, at: 0, number: 10, durable: Int64(frames[8].lowerBound), salt: header.salt)
+    var holed = content
+    holed[frames[8].lowerBound + 26] ^= 1
+    let opened = try await QueueRecoveryTests.open(holed + behind)
+    #expect(opened?.keys == ["id:1", "id:2", "id:3", "id:4", "id:5"])
+    #expect(opened?.report == RecoveryReport(tornBytes: frames[8].count + behind.count))
+    // Behind a frame that says that all before it was durable the same hole is damage.
+    behind.replace(at: 16, littleEndian: Int64(frames[8].upperBound))
+    QueueFrame.end(in: &behind, at: 0, number: 10, durable: Int64(frames[8].upperBound), salt: header.salt)
+    #expect(
+      try await QueueRecoveryTests.open(holed + behind)?.report
+        == RecoveryReport(damagedPlaces: 1, damagedBytes: frames[8].count))
+  }
+
+  @Test func foldersOfSomethingElse() async throws {
+    let other = try QueueRecoveryTests.bench(["/queue/data.mdb": [1, 2, 3]])
+    await expectStoreError(.unrecognizedFormat) { try await other.open() }
+    #expect(try other.names == ["data.mdb"])
+    let file = QueueBench(seed: 1)
+    try file.disk.place([1, 2, 3], at: "/queue")
+    await expectStoreError(.unrecognizedFormat) { try await file.open() }
+    let foreign = try QueueRecoveryTests.bench([QueueRecoveryTests.first: Array("something else".utf8)])
+    await expectStoreError(.unrecognizedFormat) { try await foreign.open() }
+    var newer = try await QueueRecoveryTests.file()
+    newer[8] = 2
+    let newest = try QueueRecoveryTests.bench([QueueRecoveryTests.first: newer])
+    await expectStoreError(.versionMismatch) { try await newest.open() }
+    #expect(newest.disk.content(at: QueueRecoveryTests.first) == newer)
+    let renamed = try QueueRecoveryTests.bench(["/queue/segment-00000002": try await QueueRecoveryTests.file()])
+    await expectStoreError(.corrupted) { try await renamed.open() }
+    let json = try QueueRecoveryTests.bench([QueueRecoveryTests.first: try await QueueRecoveryTests.file()])
+    await expectStoreError(.versionMismatch) { try await json.open(codec: .json()) }
+  }
+
+  /// The files of a queue of several segments, closed.
+  private static func segments() async throws -> (QueueBench, [UInt32]) {
+    let bench = QueueBench(seed: 1)
+    let queue = try await bench.open(QueueConfiguration(segmentSize: 4096))
+    for number in 0..<200 { try await queue.enqueue(number, id: StoreKey("id:\(number)")) }
+    try await queue.close()
+    let numbers = try bench.names.compactMap { $0.hasPrefix("segment-") ? UInt32($0.dropFirst(8), radix: 16) : nil }
+    #expect(numbers.count > 3)
+    return (bench, numbers)
+  }
+
+  @Test func aMissingSegmentIsReported() async throws {
+    let (bench, _) = try await QueueRecoveryTests.segments()
+    try bench.disk.removeFile(at: "/queue/segment-00000002")
+    let queue = try await bench.open()
+    #expect(queue.recovery == RecoveryReport(missingSegments: 1))
+    let values = try await queue.entries(in: .all, limit: .max).map(\.value)
+    #expect(values.count < 200 && values.contains(0) && values.contains(199))
+    #expect(try await queue.receive(max: 999, lease: .seconds(5)).map(\.value) == values.sorted())
+  }
+
+  /// Somebody else has removed what is still needed: to look it up again and again would not bring it back.
+  @Test func aSegmentThatIsRemovedWhileItIsNeededIsAnError() async throws {
+    let (bench, _) = try await QueueRecoveryTests.segments()
+    let queue = try await bench.open()
+    try bench.disk.removeFile(at: "/queue/segment-00000002")
+    await expectStoreError(.ioFailed) { try await queue.entries(in: .all, limit: .max) }
+    #expect(try await queue.value(forKey: "id:199") == 199)
+    let received = try await queue.receive(max: 999, lease: .seconds(5)).map(\.value)
+    #expect(received.first == 0 && received.last == 199 && received.count < 200)
+    #expect(try await queue.counts() == QueueCounts(delayed: 200 - received.count, leased: received.count))
+    try await queue.close()
+  }
+
+  @Test func aSegmentThatWasCutOffIsReported() async throws {
+    let (bench, _) = try await QueueRecoveryTests.segments()
+    let content = try #require(bench.disk.content(at: "/queue/segment-00000002"))
+    try bench.disk.place(Array(content.dropLast(500)), at: "/queue/segment-00000002")
+    let queue = try await bench.open()
+    #expect(queue.recovery.damagedBytes >= 500 && queue.recovery.hasDamage)
+    #expect(try await queue.count() > 180)
+  }
+
+  @Test func aSegmentOfAnotherQueueIsRefused() async throws {
+    let (bench, _) = try await QueueRecoveryTests.segments()
+    let (other, _) = try await QueueRecoveryTests.segments()
+    let foreign = try #require(other.disk.content(at: "/queue/segment-00000002"))
+    try bench.disk.place(foreign, at: "/queue/segment-00000002")
+    await expectStoreError(.corrupted) { try await bench.open() }
+  }
+
+  /// A segment whose removal was not durable: what it held must not come back.
+  @Test func aSegmentThatComesBackIsRemovedAgain() async throws {
+    let (bench, numbers) = try await QueueRecoveryTests.segments()
+    let old = try #require(bench.disk.content(at: QueueRecoveryTests.first))
+    var queue = try await bench.open(QueueConfiguration(segmentSize: 4096))
+    let deliveries = try await queue.receive(max: 999, lease: .seconds(5))
+    #expect(deliveries.map(\.value) == Array(0..<200))
+    #expect(try await queue.acknowledge(deliveries.map(\.receipt)).isEmpty)
+    try await queue.close()
+    #expect(bench.disk.content(at: QueueRecoveryTests.first) == nil)
+    try bench.disk.place(old, at: QueueRecoveryTests.first)
+    queue = try await bench.open()
+    #expect(try await queue.count() == 0)
+    #expect(!queue.recovery.hasDamage)
+    #expect(bench.disk.content(at: QueueRecoveryTests.first) == nil)
+    #expect(try await queue.enqueue(1).sequence == 201)
+    #expect(numbers.first == 1)
+  }
+
+  /// Bytes that look like the beginnings of long frames wherever one looks must not take forever.
+  @Test func madeUpFramesDoNotKeepTheSearchBusy() throws {
+    var head: [UInt8] = []
+    head.append(littleEndian: UInt32(1))
+    head.append(littleEndian: UInt32(60_000))
+    head.append(littleEndian: UInt64(2))
+    head.append(littleEndian: Int64(0))
+    let content = Array((0..<5_000).map { _ in head }.joined())
+    var reads = 0
+    var scanner = SegmentScanner(0..<Int64(content.count), firstNumber: 1, salt: 7) { range in
+      reads += range.count
+      return Array(content[Int(range.lowerBound)..<Int(range.upperBound)])
+    }
+    guard case .damage(let range)? = try scanner.next() else {
+      Issue.record("something good was found")
+      return
+    }
+    #expect(range == 0..<Int64(content.count))
+    let end = try scanner.next()
+    #expect(end == nil)
+    #expect(reads < 100 * content.count)
+  }
+}
