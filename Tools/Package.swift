@@ -28,17 +28,31 @@ let package = Package(
         .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderBatching", package: "Larder"),
         .product(name: "LarderMetrics", package: "Larder"),
+        .product(name: "LarderQueue", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]
+    ),
+    // A program that the tests kill.
+    .executableTarget(
+      name: "QueueWorker",
+      dependencies: [
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderQueue", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "Tests/QueueWorker"
     ),
     .testTarget(
       name: "LarderCommandTests",
       dependencies: [
         "LarderCommand",
+        "QueueWorker",
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
+        .product(name: "LarderFiles", package: "Larder"),
+        .product(name: "LarderQueue", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]

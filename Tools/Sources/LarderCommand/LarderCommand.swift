@@ -33,7 +33,7 @@ struct LarderCommand: AsyncParsableCommand {
     subcommands: [
       GetCommand.self, SetCommand.self, RemoveCommand.self, ClearCommand.self, ListCommand.self, CountCommand.self,
       ImportCommand.self, ExportCommand.self, CopyCommand.self, StatCommand.self, VerifyCommand.self,
-      CompactCommand.self, BackupCommand.self, PurgeCommand.self, BenchCommand.self,
+      CompactCommand.self, BackupCommand.self, PurgeCommand.self, BenchCommand.self, QueueCommand.self,
     ])
 
   private static var statusListing: String {
@@ -64,8 +64,33 @@ struct LarderCommand: AsyncParsableCommand {
   }
 
   /// The names of the verbs.
-  static var verbs: [String] {
-    configuration.subcommands.compactMap { $0.configuration.commandName }
+  static var verbs: [String] { names(of: configuration.subcommands) }
+
+  /// The names of the verbs in a group of them; none where it is no group.
+  static func verbs(of group: String) -> [String] {
+    verb(in: [group]).map { names(of: $0.verb.configuration.subcommands) } ?? []
+  }
+
+  /// The verb that a command line names, with the group that it belongs to, as far as there are such.
+  ///
+  /// - Parameter arguments: The command line.
+  /// - Returns: Its words, like `["queue", "receive"]`, and the innermost of the verbs; `nil` where it names none.
+  static func verb(in arguments: [String]) -> (words: [String], verb: any ParsableCommand.Type)? {
+    var words: [String] = []
+    var verb: any ParsableCommand.Type = LarderCommand.self
+    for argument in arguments {
+      guard let inner = verb.configuration.subcommands.first(where: { $0.configuration.commandName == argument }) else {
+        // What begins with - may stand before a verb.
+        if argument.hasPrefix("-") { continue } else { break }
+      }
+      words.append(argument)
+      verb = inner
+    }
+    return words.isEmpty ? nil : (words, verb)
+  }
+
+  private static func names(of verbs: [any ParsableCommand.Type]) -> [String] {
+    verbs.compactMap { $0.configuration.commandName }
   }
 
   /// Refuses arguments that are not UTF-8: Swift would mend them, and another key or file would be meant.
@@ -81,9 +106,16 @@ struct LarderCommand: AsyncParsableCommand {
   /// - Throws: `ValidationError`.
   static func checkVerb(in arguments: [String]) throws {
     let isHelp = arguments.first == "help"
-    let names = (isHelp ? arguments.dropFirst() : arguments.prefix(1)).prefix { !$0.hasPrefix("-") }
-    let unknown = names.first { !verbs.contains($0) && $0 != "help" } ?? names.dropFirst().first
-    if let unknown { throw ValidationError("Unexpected argument '\(unknown)'") }
+    let words = (isHelp ? arguments.dropFirst() : arguments[...]).prefix { !$0.hasPrefix("-") }
+    var known: [any ParsableCommand.Type] = configuration.subcommands
+    for word in words {
+      guard let verb = known.first(where: { $0.configuration.commandName == word }) else {
+        // What follows a verb are its arguments; help has none.
+        if known.isEmpty && !isHelp || word == "help" { return }
+        throw ValidationError("Unexpected argument '\(word)'")
+      }
+      known = verb.configuration.subcommands
+    }
   }
 
   private static func end(with error: any Error, arguments: [String]) -> Never {

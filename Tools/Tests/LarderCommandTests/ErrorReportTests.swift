@@ -64,6 +64,9 @@ import Testing
     #expect(failure("list", "memory:", "--prefix")?.line?.contains("starts with -") == false)
     #expect(failure("frob")?.line == "larder: Unexpected argument 'frob'. See `larder --help`.")
     #expect(failure("import", "memory:", "--batch", "0")?.status == 64)
+    // A verb of a group may be called like another verb.
+    #expect(failure("queue", "purge")?.line?.contains("See `larder queue purge --help`.") == true)
+    #expect(failure("get", "stat")?.line?.contains("See `larder get --help`.") == true)
   }
 
   @Test func whatCannotBeOpenedIsNoMistakeOnTheCommandLine() {
@@ -71,8 +74,9 @@ import Testing
     #expect(report(StoreError(.unsupported, during: .compact, message: "no")).status == 64)
   }
 
-  @Test func onlyGetAndVerifyEndWith1And2() {
-    let statuses = ExitStatus.allCases.filter { $0 != .done && $0 != .missing && $0 != .damaged }.map(\.rawValue)
-    #expect(statuses.allSatisfy { (64...78).contains($0) })
+  @Test func theSmallNumbersHaveOneMeaningEach() {
+    let statuses = ExitStatus.allCases.map(\.rawValue)
+    #expect(statuses.prefix(4) == [0, 1, 2, 3])
+    #expect(statuses.dropFirst(4).allSatisfy { (64...78).contains($0) })
   }
 }

@@ -2,11 +2,6 @@ import ArgumentParser
 
 /// How long an entry shall live, as it is written on the command line: a number and a unit, like `500ms`.
 struct LifetimeArgument: ExpressibleByArgument, Equatable {
-  /// The units, by name; each one is so many milliseconds.
-  private static let units: [(name: String, milliseconds: Int64)] = [
-    ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
-  ]
-
   /// The time, which is more than zero.
   let duration: Duration
 
@@ -14,12 +9,7 @@ struct LifetimeArgument: ExpressibleByArgument, Equatable {
   ///
   /// - Parameter argument: Digits, and `ms`, `s`, `m`, `h` or `d` behind them.
   init?(argument: String) {
-    let digits = argument.prefix { "0"..."9" ~= $0 }
-    guard let number = Int64(digits), number > 0,
-      let unit = LifetimeArgument.units.first(where: { $0.name == argument.dropFirst(digits.count) })
-    else { return nil }
-    let (milliseconds, overflows) = number.multipliedReportingOverflow(by: unit.milliseconds)
-    guard !overflows else { return nil }
-    duration = .milliseconds(milliseconds)
+    guard let time = DurationArgument(argument: argument), time.duration > .zero else { return nil }
+    duration = time.duration
   }
 }

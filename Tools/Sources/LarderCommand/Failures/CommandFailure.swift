@@ -46,7 +46,10 @@ struct CommandFailure: Error, Equatable {
     switch code {
     case .invalidKey, .invalidArgument, .unsupported: (.usage, nil)
     case .notFound:
-      (.noInput, "Check the URL; only set, import, copy and bench make a store, and none makes the folder above it.")
+      (
+        .noInput,
+        "Check the URL; only set, import, copy, bench and queue enqueue make a store, and none makes the folder above it."
+      )
     case .corrupted: (.badData, "`larder verify` lists what is damaged.")
     case .unrecognizedFormat: (.badData, "Check the path; the file was left as it is.")
     case .versionMismatch: (.badData, "Use the version or program that wrote it; the file was left as it is.")

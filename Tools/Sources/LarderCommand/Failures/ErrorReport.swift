@@ -36,11 +36,9 @@ struct ErrorReport: Equatable {
         self.init(CommandFailure(.internalFailure, message))
         return
       }
-      let verb = LarderCommand.configuration.subcommands.first { command in
-        command.configuration.commandName.map(arguments.contains) ?? false
-      }
-      let help = verb?.configuration.commandName.map { "larder \($0) --help" } ?? "larder --help"
-      let hint = verb.flatMap { ErrorReport.hint(on: message, of: $0, arguments: arguments) }
+      let verb = LarderCommand.verb(in: arguments)
+      let help = (["larder"] + (verb?.words ?? []) + ["--help"]).joined(separator: " ")
+      let hint = verb.flatMap { ErrorReport.hint(on: message, of: $0.verb, arguments: arguments) }
       let advice = [hint, "See `\(help)`."].compactMap(\.self).joined(separator: " ")
       self.init(CommandFailure(.usage, message.trimmingSuffix("."), advice: advice))
     }

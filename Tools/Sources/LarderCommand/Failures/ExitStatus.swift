@@ -8,6 +8,8 @@ enum ExitStatus: Int32, Error, CaseIterable {
   case missing = 1
   /// `verify` found damage; nothing else ends with it.
   case damaged = 2
+  /// A receipt of `queue acknowledge`, `queue release` or `queue extend` is stale; nothing else ends with it.
+  case staleReceipt = 3
   /// The command line makes no sense (EX_USAGE).
   case usage = 64
   /// Data makes no sense: of a file, of standard input, or in the store (EX_DATAERR).
@@ -29,6 +31,7 @@ enum ExitStatus: Int32, Error, CaseIterable {
     case .done: "done"
     case .missing: "get: there is no such key"
     case .damaged: "verify: there is damage"
+    case .staleReceipt: "queue: a receipt is stale"
     case .usage: "the command line makes no sense"
     case .badData: "data makes no sense: a line of input, or what a store holds"
     case .noInput: "there is no such store or file"

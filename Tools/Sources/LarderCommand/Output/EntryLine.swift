@@ -7,13 +7,19 @@ enum EntryLine {
   /// - Parameters:
   ///   - key: The key.
   ///   - value: The value; `nil` where only the key is printed.
+  ///   - members: The names of further members, which need no escape, and their values as JSON.
   ///   - bytes: Gets the line.
-  static func append(key: StoreKey, value: JSONText? = nil, to bytes: inout [UInt8]) {
+  static func append(
+    key: StoreKey, value: JSONText? = nil, _ members: [(name: String, json: String)] = [], to bytes: inout [UInt8]
+  ) {
     bytes.append(UInt8(ascii: "{"))
     appendMember(of: key, to: &bytes)
     if let value {
       bytes.append(contentsOf: ",\"value\":".utf8)
       bytes.append(contentsOf: value.bytes)
+    }
+    for (name, json) in members {
+      bytes.append(contentsOf: ",\"\(name)\":\(json)".utf8)
     }
     bytes.append(UInt8(ascii: "}"))
   }

@@ -1,6 +1,7 @@
 import Larder
 import LarderExpiry
 import LarderMetrics
+import LarderQueue
 
 /// The time for which a verb has a store open.
 enum StoreSession {
@@ -49,11 +50,51 @@ enum StoreSession {
     }
     let opened = try await Stores.open(
       url, createsIfMissing: createsIfMissing, expiration: expiration, meter: meter)
+    return try await use {
+      try await body(opened, $0)
+    } close: {
+      try await opened.present.close()
+    }
+  }
+
+  /// Opens a queue, does something with it, and closes it whatever happens.
+  ///
+  /// - Parameters:
+  ///   - queue: Where the queue is, and how long to wait for it.
+  ///   - createsIfMissing: Whether a queue that is not there is made; not unless said.
+  ///   - operation: As what `body` is measured.
+  ///   - body: Gets the queue.
+  ///   - print: Gets what `body` returned, and where to print to; what it prints is flushed behind it.
+  /// - Throws: As ``run(_:createsIfMissing:expiration:meter:_:)``.
+  static func runQueue<Result>(
+    _ queue: QueueArgument,
+    createsIfMissing: Bool = false,
+    operation: StoreOperation,
+    _ body: (QueueStore<Expiring<JSONText>>) async throws -> Result,
+    print: (Result, ByteOutput) throws -> Void
+  ) async throws {
+    let meter = queue.meter
+    defer {
+      if let meter { Diagnostics.writeLine("\(meter.report())") }
+    }
+    let opened = try await Stores.openQueue(
+      queue.url, createsIfMissing: createsIfMissing, patience: queue.wait.duration, meter: meter)
+    try await use { output in
+      try print(try await Stores.measure(operation, by: meter) { try await body(opened) }, output)
+    } close: {
+      try await Stores.measure(.close, by: meter) { try await opened.close() }
+    }
+  }
+
+  /// Does something with a store, flushes what that printed, and closes the store, whatever happens.
+  private static func use<Result>(
+    _ body: (ByteOutput) async throws -> Result, close: () async throws -> Void
+  ) async throws -> Result {
     let output = ByteOutput()
     var result: Result?
     var errors: [any Error] = []
     do {
-      result = try await body(opened, output)
+      result = try await body(output)
     } catch {
       errors.append(error)
     }
@@ -64,7 +105,7 @@ enum StoreSession {
       errors.append(error)
     }
     do {
-      try await opened.present.close()
+      try await close()
     } catch {
       errors.append(error)
     }

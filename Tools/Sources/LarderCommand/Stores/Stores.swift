@@ -4,6 +4,7 @@ import LarderExpiry
 import LarderJSON
 import LarderLMDB
 import LarderMetrics
+import LarderQueue
 
 /// The stores that the tool can open.
 enum Stores {
@@ -11,8 +12,13 @@ enum Stores {
   ///
   /// The rest of the tool knows nothing of them.
   static let registry = StoreRegistry(providers: [
-    MemoryStoreProvider(), JSONFileStoreProvider(), CompressedFileStoreProvider(), LMDBStoreProvider(),
+    MemoryStoreProvider(), JSONFileStoreProvider(), CompressedFileStoreProvider(), LMDBStoreProvider(), queueProvider,
   ])
+
+  /// What opens queues.
+  ///
+  /// Those that the tool makes hold JSON, so that an item comes out as it was passed, to the last digit.
+  private static let queueProvider = QueueStoreProvider(codecName: JSONTextCodec().name)
 
   /// Opens a store, with the codec that it was written with.
   ///
@@ -47,12 +53,46 @@ enum Stores {
     }
   }
 
+  /// Opens a queue, with the codec that it was written with.
+  ///
+  /// - Parameters:
+  ///   - url: Where it is.
+  ///   - createsIfMissing: Whether it is made where it is missing.
+  ///   - patience: How long to wait where another has it open.
+  ///   - meter: What measures the opening, waiting included; `nil` for nothing.
+  /// - Throws: ``CommandFailure`` where the URL is that of another kind of store; what the queue throws on opening.
+  static func openQueue(
+    _ url: String, createsIfMissing: Bool, patience: Duration, meter: StoreMeter?
+  ) async throws -> QueueStore<Expiring<JSONText>> {
+    let url = try StoreURL(url)
+    guard url.scheme == queueProvider.scheme else {
+      throw CommandFailure(
+        .usage, "\(url) is no queue", advice: "The URL of a queue begins with \(queueProvider.scheme):.")
+    }
+    let choice = CodecChoice(
+      from: ValueCodecs(dictionaries: await dictionaries(besideStoreAt: url)), makesExpiring: false)
+    let options = StoreOptions(createsIfMissing: createsIfMissing)
+    return try await measure(.open, by: meter) {
+      try await LockWait(upTo: patience).run {
+        try await queueProvider.openQueue(url, options: options, codec: choice.codec)
+      }
+    }
+  }
+
+  /// Does something, measured where there is something that measures.
+  static func measure<Result>(
+    _ operation: StoreOperation, by meter: StoreMeter?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    guard let meter else { return try await body() }
+    return try await meter.measure(operation.rawValue, body)
+  }
+
   /// Measures the opening of a store, and puts what measures the rest in front of it.
   private static func measuring<Value>(
     _ meter: StoreMeter?, _ open: () async throws -> AnyDataStore<Value>
   ) async throws -> AnyDataStore<Value> {
     guard let meter else { return try await open() }
-    return AnyDataStore(try await meter.measure(StoreOperation.open.rawValue, open).metered(by: meter))
+    return AnyDataStore(try await measure(.open, by: meter, open).metered(by: meter))
   }
 
   /// The dictionaries that lie beside a store, where there are any, or why they cannot be read.

@@ -18,35 +18,16 @@ struct SetCommand: AsyncParsableCommand {
 
   @OptionGroup var store: StoreArgument
   @Argument(help: "The key.") var key: String
-  @Argument(help: ArgumentHelp("The value, or - to read it from standard input.", valueName: "json"))
-  var value: String
+  @OptionGroup var value: ValueArgument
   @OptionGroup var keys: KeyOptions
   @OptionGroup var lifetime: LifetimeOption
 
   func run() async throws {
     let key = try keys.key(key)
-    let value = try value == ByteInput.standardInputPath ? valueFromStandardInput() : valueFromArgument()
+    let value = try value.json()
     try await StoreSession.run(store.url, createsIfMissing: true, expiration: lifetime.expiration, meter: store.meter) {
       store, _ in
       try await store.setValue(value, forKey: key)
-    }
-  }
-
-  private func valueFromArgument() throws -> JSONText {
-    do {
-      return try JSONText(value)
-    } catch let error as JSONSyntaxError {
-      throw CommandFailure(
-        .usage, "the value is not JSON: \(error)", advice: "Text needs quotes of its own, as in '\"some text\"'.")
-    }
-  }
-
-  private func valueFromStandardInput() throws -> JSONText {
-    var input = try ByteInput(ByteInput.standardInputPath)
-    do {
-      return try JSONText(try input.readToEnd())
-    } catch let error as JSONSyntaxError {
-      throw CommandFailure(.badData, "standard input is not JSON: \(error)", advice: "Nothing was changed.")
     }
   }
 }

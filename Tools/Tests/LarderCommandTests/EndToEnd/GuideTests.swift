@@ -41,10 +41,15 @@ import Testing
     for (heading, text) in sections {
       let verb = heading.filter { $0 != "`" }
       #expect(text.contains("$ larder \(verb) ") || text.contains("| larder \(verb) "), "\(verb)")
-      let help = try await Tool.larder(verb, "--help").output
-      for option in Set(help.matches(of: /--[a-z]+(-[a-z]+)*/).map { String($0.output.0) }) {
-        let isCommon = ["--help", "--version", "--key-hex", "--metrics"].contains(option)
-        #expect(isCommon || text.contains(option), "\(verb) \(option)")
+      let inner = LarderCommand.verbs(of: verb)
+      for name in inner { #expect(text.contains("larder \(verb) \(name) "), "\(verb) \(name)") }
+      let commands: [[String]] = inner.isEmpty ? [[verb]] : inner.map { name in [verb, name] }
+      for words in commands {
+        let help = try await ToolRun.run(Tool.path, words + ["--help"]).output
+        for option in Set(help.matches(of: /--[a-z]+(-[a-z]+)*/).map { String($0.output.0) }) {
+          let isCommon = ["--help", "--version", "--key-hex", "--metrics"].contains(option)
+          #expect(isCommon || text.contains(option), "\(words) \(option)")
+        }
       }
     }
     #expect(guide.contains("`--key-hex`") && guide.contains("`--metrics`"))

@@ -28,7 +28,8 @@ import Testing
   ]
 
   @Test func everyVerbIsTried() {
-    #expect(Set(Self.verbs.map(\.verb)) == Set(LarderCommand.verbs))
+    // `QueueTests` tries those of queues.
+    #expect(Set(Self.verbs.map(\.verb)) == Set(LarderCommand.verbs).subtracting(["queue"]))
   }
 
   @Test(arguments: verbs) func theReportGoesToStandardError(

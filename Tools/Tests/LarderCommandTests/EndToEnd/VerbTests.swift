@@ -377,7 +377,12 @@ import Testing
     for verb in LarderCommand.verbs {
       let help = try await Tool.larder(verb, "--help")
       #expect(help.status == 0)
-      #expect(help.output.contains("  larder \(verb) json:"))
+      let inner = LarderCommand.verbs(of: verb)
+      if inner.isEmpty { #expect(help.output.contains("  larder \(verb) json:")) }
+      for name in inner {
+        let help = try await Tool.larder(verb, name, "--help")
+        #expect(help.status == 0 && help.output.contains("  larder \(verb) \(name) queue:"))
+      }
     }
     #expect(try await Tool.larder("help", "get").output == Tool.larder("get", "--help").output)
     for arguments in [["help", "nosuch"], ["nosuch", "--help"], ["help", "get", "nosuch"]] {

@@ -1,0 +1,33 @@
+import ArgumentParser
+import Larder
+
+/// A value on the command line or on standard input.
+struct ValueArgument: ParsableArguments {
+  @Argument(help: ArgumentHelp("The value, or - to read it from standard input.", valueName: "json"))
+  var value: String
+
+  /// Reads the value.
+  ///
+  /// - Throws: ``CommandFailure`` where it is not JSON, or cannot be read.
+  func json() throws -> JSONText {
+    try value == ByteInput.standardInputPath ? valueFromStandardInput() : valueFromArgument()
+  }
+
+  private func valueFromArgument() throws -> JSONText {
+    do {
+      return try JSONText(value)
+    } catch let error as JSONSyntaxError {
+      throw CommandFailure(
+        .usage, "the value is not JSON: \(error)", advice: "Text needs quotes of its own, as in '\"some text\"'.")
+    }
+  }
+
+  private func valueFromStandardInput() throws -> JSONText {
+    var input = try ByteInput(ByteInput.standardInputPath)
+    do {
+      return try JSONText(try input.readToEnd())
+    } catch let error as JSONSyntaxError {
+      throw CommandFailure(.badData, "standard input is not JSON: \(error)", advice: "Nothing was changed.")
+    }
+  }
+}

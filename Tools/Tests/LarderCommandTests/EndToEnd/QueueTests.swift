@@ -1,0 +1,272 @@
+import Foundation
+import Larder
+import LarderQueue
+import Testing
+
+@testable import LarderCommand
+
+/// The verbs of `larder queue`, each a process of its own, and the other verbs on a queue.
+@Suite struct QueueTests {
+  private let folder: TemporaryFolder
+  private let queue: String
+
+  init() throws {
+    folder = try TemporaryFolder()
+    queue = "queue:\(folder.file("queue"))"
+  }
+
+  private func larder(_ verb: String, _ arguments: String..., input: String = "") async throws -> ToolRun {
+    try await ToolRun.run(Tool.path, ["queue", verb, queue] + arguments, input: input)
+  }
+
+  private func enqueue(_ ids: String...) async throws {
+    for id in ids {
+      #expect(
+        try await larder("enqueue", "\"\(id)\"", "--id", id) == .done("{\"key\":\"\(id)\",\"isDuplicate\":false}\n"))
+    }
+  }
+
+  /// What `receive` prints of a delivery.
+  private struct Line: Decodable {
+    let key: String
+    let attempt: Int
+    let receipt: String
+  }
+
+  private func lines(of run: ToolRun) throws -> [Line] {
+    #expect(run.status == 0 && run.errors.isEmpty)
+    return try run.output.split(separator: "\n").map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)) }
+  }
+
+  private func receive(_ arguments: String...) async throws -> [Line] {
+    try lines(of: try await ToolRun.run(Tool.path, ["queue", "receive", queue] + arguments))
+  }
+
+  // MARK: Receiving and acknowledging
+
+  @Test func anItemPassesThroughTheProcessesAsItWasPassed() async throws {
+    let json = #"{"b":1.50,"a":[1e999,123456789012345678901234567890.10,"\u00e9",-0.0,{}],"b ":null}"#
+    #expect(
+      try await larder("enqueue", json) == .done("{\"key\":\"0000000000000001\",\"isDuplicate\":false}\n"))
+    let run = try await larder("receive")
+    let receipt = try #require(try lines(of: run).first?.receipt)
+    #expect(
+      run.output
+        == "{\"key\":\"0000000000000001\",\"value\":\(json),\"attempt\":1,\"receipt\":\"\(receipt)\"}\n")
+    #expect(try await larder("receive") == .done())
+    #expect(try await larder("acknowledge", receipt) == .done())
+    #expect(try await larder("acknowledge", receipt).status == 3)
+    let stat = #"{"waiting":0,"delayed":0,"leased":0,"dead":0,"oldestAge":null}"#
+    #expect(try await larder("stat") == .done("\(stat)\n"))
+  }
+
+  @Test func itemsComeInTheOrderOfArrivalAndNoMoreThanAskedFor() async throws {
+    try await enqueue("c", "a", "b", "d")
+    let first = try await receive("--max", "3")
+    #expect(first.map(\.key) == ["c", "a", "b"] && first.map(\.attempt) == [1, 1, 1])
+    #expect(try await larder("release", first[1].receipt, first[0].receipt) == .done())
+    let second = try await receive("--max", "9", "--lease", "1h")
+    #expect(second.map(\.key) == ["c", "a", "d"] && second.map(\.attempt) == [2, 2, 1])
+    #expect(try await larder("stat").output.hasPrefix(#"{"waiting":0,"delayed":0,"leased":4,"dead":0,"oldestAge":"#))
+  }
+
+  @Test func aValueComesFromStandardInputToo() async throws {
+    #expect(try await larder("enqueue", "-", "--id", "k", input: " [1,\n2]\n").status == 0)
+    #expect(try await larder("receive").output.hasPrefix(#"{"key":"k","value":[1,2],"attempt":1,"#))
+    #expect(try await larder("enqueue", "-", input: "[").failed(65, "standard input is not JSON"))
+    #expect(try await larder("enqueue", "text").failed(64, "Text needs quotes"))
+  }
+
+  @Test func anIdIsTakenOnceAlsoAfterTheAcknowledgement() async throws {
+    try await enqueue("a")
+    let duplicate = ToolRun.done("{\"key\":\"a\",\"isDuplicate\":true}\n")
+    #expect(try await larder("enqueue", "2", "--id", "a") == duplicate)
+    let line = try #require(try await receive().first)
+    #expect(try await larder("enqueue", "3", "--id", "a") == duplicate)
+    #expect(try await larder("acknowledge", line.receipt) == .done())
+    #expect(try await larder("enqueue", "4", "--id", "a") == duplicate)
+    #expect(try await larder("receive") == .done())
+    #expect(
+      try await larder("enqueue", "5", "--id", "80c0", "--key-hex")
+        == .done("{\"keyBytes\":\"80c0\",\"isDuplicate\":false}\n"))
+  }
+
+  @Test func aDelayKeepsAnItemBack() async throws {
+    #expect(try await larder("enqueue", "1", "--delay", "1h").status == 0)
+    #expect(try await larder("receive") == .done())
+    #expect(try await larder("stat").output.hasPrefix(#"{"waiting":0,"delayed":1,"leased":0,"dead":0,"oldestAge":"#))
+    try await enqueue("a")
+    let line = try #require(try await receive().first)
+    #expect(try await larder("release", line.receipt, "--delay", "1h") == .done())
+    #expect(try await larder("receive") == .done())
+    #expect(try await larder("stat").output.hasPrefix(#"{"waiting":0,"delayed":2,"leased":0,"dead":0,"oldestAge":"#))
+  }
+
+  // MARK: Receipts
+
+  @Test func aStaleReceiptIsToldApartAndTheOthersCount() async throws {
+    try await enqueue("a", "b")
+    let first = try await receive("--max", "2")
+    // A write makes the receipt of a leased item stale.
+    #expect(try await Tool.larder("set", queue, "a", "\"new\"") == .done())
+    let run = try await larder("extend", first[0].receipt, first[1].receipt, "--lease", "1h")
+    #expect(run.status == 3 && run.output == "{\"staleReceipt\":\"\(first[0].receipt)\"}\n")
+    #expect(run.errors.hasPrefix("larder: 1 of 2 receipts are stale"))
+    let second = try await larder("acknowledge", first[0].receipt, first[1].receipt)
+    #expect(second.status == 3 && second.output == "{\"staleReceipt\":\"\(first[0].receipt)\"}\n")
+    let again = try await receive("--max", "2")
+    #expect(again.map(\.key) == ["a"])
+    let released = try await larder("release", first[0].receipt)
+    #expect(released.status == 3 && released.errors.hasPrefix("larder: the receipt is stale"))
+    #expect(try await larder("acknowledge", again[0].receipt) == .done())
+    #expect(try await Tool.larder("count", queue) == .done("0\n"))
+  }
+
+  @Test func whatIsNoReceiptIsAMistakeOnTheCommandLine() async throws {
+    try await enqueue("a")
+    for text in ["x", "1-1", "1-1-1-1", "+1-1-1", ""] {
+      #expect(try await larder("acknowledge", text).failed(64, "is no receipt"))
+    }
+    #expect(try await larder("acknowledge").failed(64, "See `larder queue acknowledge --help`."))
+    #expect(try await larder("extend", "1-1-1").failed(64, "--lease"))
+    #expect(try await larder("extend", "1-1-1", "--lease", "0s").failed(64, "more than nothing"))
+    #expect(try await larder("receive", "--max", "0").failed(64, "at least 1"))
+  }
+
+  // MARK: Dead letters
+
+  @Test func deadLettersAreShownRequeuedAndPurged() async throws {
+    try await enqueue("a", "b", "c")
+    for _ in 0..<5 {
+      for line in try await receive("--max", "3") { #expect(try await larder("release", line.receipt) == .done()) }
+    }
+    let dead = try await larder("dead")
+    #expect(dead.status == 0)
+    let dates = dead.output.replacing(/"date":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"/, with: "DATE")
+    let expected = ["a", "b", "c"].map { key in
+      "{\"key\":\"\(key)\",\"value\":\"\(key)\",\"attempts\":5,\"reason\":\"tooManyDeliveries\",DATE}\n"
+    }
+    #expect(dates == expected.joined())
+    #expect(try await larder("receive") == .done())
+    #expect(try await larder("requeue", "b", "nobody") == .done("{\"requeued\":1}\n"))
+    #expect(try await receive("--max", "9").map(\.key) == ["b"])
+    #expect(try await larder("purge", "c", "nobody") == .done("{\"purged\":1}\n"))
+    // One whose key a living item has cannot come back.
+    #expect(try await Tool.larder("set", queue, "a", "1") == .done())
+    #expect(try await larder("requeue", "a").failed(65, "Nothing was changed"))
+    #expect(try await larder("purge") == .done("{\"purged\":1}\n"))
+    #expect(try await larder("dead") == .done())
+  }
+
+  @Test func whatCannotBeDecodedIsADeadLetterAndKeepsNobodyBack() async throws {
+    let bytes = try await QueueStore<[UInt8]>(path: folder.file("queue"), codec: RawJSON())
+    try await bytes.enqueue(Array("{broken".utf8), id: "a")
+    try await bytes.enqueue(Array("1".utf8), id: "b")
+    try await bytes.close()
+    #expect(try await receive("--max", "2").map(\.key) == ["b"])
+    let dead = try await larder("dead").output
+    #expect(dead.hasPrefix(#"{"key":"a","value":null,"attempts":"#) && dead.contains(#""reason":"undecodable""#))
+    #expect(dead.contains(#""message":"#))
+  }
+
+  // MARK: The lock
+
+  @Test func eachCommandWaitsForTheLock() async throws {
+    try await enqueue("a")
+    let holder = try await QueueStore<[UInt8]>(path: folder.file("queue"), codec: RawJSON())
+    #expect(try await larder("stat", "--wait", "0s").failed(75, "is open in another process"))
+    #expect(try await larder("stat", "--wait", "20ms").failed(75, "is open in another process"))
+    // The other verbs do not wait.
+    #expect(try await Tool.larder("count", queue).failed(75, "is open in another process"))
+    async let stat = larder("stat", "--wait", "10m")
+    try await holder.close()
+    #expect(try await stat.status == 0)
+  }
+
+  @Test func manyProcessesShareTheItems() async throws {
+    let line = """
+      for i in 1 2 3 4 5; do
+        larder queue enqueue "$1" "[$2,$i]" --id "$2-$i" --wait 5m > /dev/null || exit 1
+        receipt=$(larder queue receive "$1" --wait 5m | sed 's/.*"receipt":"\\(.*\\)"}/\\1/')
+        larder queue acknowledge "$1" "$receipt" --wait 5m || exit 1
+      done
+      """
+    try await withThrowingTaskGroup(of: ToolRun.self) { [queue] group in
+      for task in 0..<4 { group.addTask { try await Tool.shell(line, queue, "\(task)") } }
+      for try await run in group { #expect(run == .done()) }
+    }
+    let stat = #"{"waiting":0,"delayed":0,"leased":0,"dead":0,"oldestAge":null}"#
+    #expect(try await larder("stat") == .done("\(stat)\n"))
+  }
+
+  // MARK: Where there is none
+
+  @Test func onlyEnqueueMakesAQueue() async throws {
+    for verb in ["receive", "dead", "purge", "stat"] {
+      #expect(try await larder(verb).failed(66, "queue enqueue make a store"))
+    }
+    for verb in ["acknowledge", "release"] { #expect(try await larder(verb, "1-1-1").status == 66) }
+    #expect(try await larder("requeue", "a").status == 66)
+    #expect(try folder.names() == [])
+    #expect(try await Tool.larder("queue", "receive", "json:x.json").failed(64, "is no queue"))
+    #expect(try await Tool.larder("queue", "frob").failed(64, "frob"))
+    #expect(try await Tool.larder("help", "queue", "frob").failed(64, "frob"))
+    #expect(try await Tool.larder("help", "queue", "receive").output.contains("--lease"))
+  }
+
+  // MARK: The other verbs
+
+  @Test func theOtherVerbsSeeAStoreByKey() async throws {
+    let lines = ["a", "b", "c"].map { "{\"key\":\"\($0)\",\"value\":[\"\($0)\",1.50]}\n" }.joined()
+    #expect(try await Tool.larder("import", queue, input: lines).status == 0)
+    #expect(try await receive().map(\.key) == ["a"])
+    #expect(try await Tool.larder("export", queue) == .done(lines))
+    #expect(try await Tool.larder("get", queue, "b") == .done("[\"b\",1.50]\n"))
+    #expect(try await Tool.larder("list", queue, "--keys", "--reverse", "--limit", "1").output == "{\"key\":\"c\"}\n")
+    #expect(try await Tool.larder("remove", queue, "a") == .done())
+    #expect(try await Tool.larder("count", queue) == .done("2\n"))
+    let stat = try await Tool.larder("stat", queue, "--json").output
+    #expect(stat.contains("\"entryCount\":2") && stat.contains("\"waiting\":2"))
+    #expect(try await Tool.larder("verify", queue).errors == "2 entries, no damage\n")
+    #expect(try await Tool.larder("compact", queue) == .done())
+    #expect(try await Tool.larder("backup", queue, folder.file("backup")) == .done())
+    #expect(try await Tool.larder("count", "queue:\(folder.file("backup"))") == .done("2\n"))
+    let copy = "json:\(folder.file("copy.json"))"
+    #expect(try await Tool.larder("copy", queue, copy).status == 0)
+    #expect(try await Tool.larder("get", copy, "c") == .done("[\"c\",1.50]\n"))
+    #expect(try await Tool.larder("bench", queue, "--entries", "10", "--json").status == 0)
+    #expect(try await Tool.larder("clear", queue) == .done())
+    #expect(try await Tool.larder("count", queue) == .done("0\n"))
+  }
+
+  @Test func aQueueOfAProgramIsOpenedWithItsOwnCodec() async throws {
+    let program = try await QueueStore<[String: Int]>(path: folder.file("queue"))
+    try await program.enqueue(["n": 7], id: "a")
+    try await program.close()
+    #expect(try await larder("enqueue", #"{"n":8}"#, "--id", "b").status == 0)
+    #expect(try await larder("receive").output.hasPrefix(#"{"key":"a","value":{"n":7},"attempt":1,"receipt":""#))
+    let again = try await QueueStore<[String: Int]>(path: folder.file("queue"))
+    #expect(try await again.receive(lease: .seconds(9)).map(\.value) == [["n": 8]])
+    try await again.close()
+  }
+
+  // MARK: Metrics
+
+  /// The verbs of the group, with arguments that suit them on a queue with an item.
+  static let verbs: [(verb: String, arguments: [String], row: String)] = [
+    ("enqueue", ["2"], "enqueue"), ("receive", [], "receive"), ("acknowledge", ["1-1-1"], "acknowledge"),
+    ("release", ["1-1-1"], "release"), ("extend", ["1-1-1", "--lease", "1s"], "extend"), ("dead", [], "deadLetters"),
+    ("requeue", ["a"], "requeue"), ("purge", [], "purgeDeadLetters"), ("stat", [], "statistics"),
+  ]
+
+  @Test func everyVerbOfTheGroupTellsWhatItAskedFor() async throws {
+    #expect(Self.verbs.map(\.verb) == LarderCommand.verbs(of: "queue"))
+    try await enqueue("a")
+    for (verb, arguments, row) in Self.verbs {
+      let run = try await ToolRun.run(Tool.path, ["queue", verb, queue] + arguments + ["--metrics"])
+      #expect(run.status == (arguments.first == "1-1-1" ? 3 : 0), "\(verb)")
+      let rows = run.errors.split(separator: "\n").map { $0.split(separator: " ").prefix(2).joined(separator: " ") }
+      for row in ["\(queue) count", "open 1", "\(row) 1", "close 1"] { #expect(rows.contains(row), "\(verb)") }
+    }
+  }
+}

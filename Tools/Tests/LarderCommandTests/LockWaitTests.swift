@@ -1,0 +1,44 @@
+import Larder
+import Testing
+
+@testable import LarderCommand
+
+@Suite struct LockWaitTests {
+  private func error(_ code: StoreError.Code, during operation: StoreOperation = .open) -> StoreError {
+    StoreError(code, during: operation, message: "no")
+  }
+
+  @Test func itTriesAgainWhileAnotherHasTheStoreOpen() async throws {
+    var attempts = 0
+    let result = try await LockWait(upTo: .seconds(600)).run {
+      attempts += 1
+      if attempts < 4 { throw error(.locked) }
+      return "open"
+    }
+    #expect(result == "open" && attempts == 4)
+  }
+
+  @Test func withoutPatienceItTriesOnce() async throws {
+    var attempts = 0
+    await #expect(throws: StoreError.self) {
+      try await LockWait(upTo: .zero).run {
+        attempts += 1
+        throw error(.locked)
+      }
+    }
+    #expect(attempts == 1)
+  }
+
+  @Test func anyOtherFailureIsFinal() async throws {
+    for error in [error(.notFound), error(.ioFailed), error(.locked, during: .apply)] {
+      var attempts = 0
+      await #expect(throws: StoreError.self) {
+        try await LockWait(upTo: .seconds(600)).run {
+          attempts += 1
+          throw error
+        }
+      }
+      #expect(attempts == 1)
+    }
+  }
+}
