@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
-# How many power cuts, steps of every short history, random histories of each case and killed imports `make soak` runs.
+# How many power cuts, steps of every short history, random histories of each case and killed processes `make soak` runs.
 CUTS ?= 1000000
 STEPS ?= 3
 ROUNDS ?= 1000
@@ -21,7 +21,7 @@ ONLY ?=
 # The modules that need other packages or C libraries are tested too.
 TRAITS := --enable-all-traits
 
-# What `make hit-ratio`, `make feed` and `make image-cache` are to do; `--help` for what there is.
+# What `make hit-ratio`, `make feed`, `make uploader` and `make image-cache` are to do; `--help` for what there is.
 ARGUMENTS ?=
 
 # How many seconds `make fuzz` looks for inputs that do harm.
@@ -29,7 +29,7 @@ DURATION ?= 300
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo feed image-cache tool bench bench-ratios hit-ratio format lint clean
+.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo feed uploader image-cache tool bench bench-ratios hit-ratio format lint clean
 
 help: ## List what there is to make.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -75,6 +75,10 @@ feed: set-up-build ## Page through a million transactions while more come in; AR
 	swift build --package-path Examples --configuration release --product TransactionFeed
 	@"$$(swift build --package-path Examples --configuration release --show-bin-path)/TransactionFeed" $(ARGUMENTS)
 
+uploader: set-up-build ## Send 20,000 events through an outbox to a server that fails, killing the client; ARGUMENTS=--help.
+	swift build --package-path Examples --configuration release --product EventUploader
+	@"$$(swift build --package-path Examples --configuration release --show-bin-path)/EventUploader" $(ARGUMENTS)
+
 image-cache: set-up-build ## Test every store as a cache of images; ARGUMENTS=--json for the results as JSON.
 	swift build --package-path Examples --configuration release --product ImageCacheTest
 	@"$$(swift build --package-path Examples --configuration release --show-bin-path)/ImageCacheTest" $(ARGUMENTS)
@@ -92,6 +96,7 @@ set-up-bench:
 bench-ratios: set-up-bench ## Measure only the ratios, in one table; ONLY=words for the lines whose names have one of them.
 	swift build --package-path Benchmarks --configuration release --product OpenDocument
 	swift build --package-path Benchmarks --configuration release --product FillCache
+	swift build --package-path Benchmarks --configuration release --product FillQueue
 	swift build --package-path Benchmarks --configuration release --product Ratios
 	@"$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/Ratios" $(ONLY)
 

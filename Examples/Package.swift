@@ -51,6 +51,15 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       path: "ImageCacheTest"),
+    .executableTarget(
+      name: "EventUploader",
+      dependencies: [
+        "ExampleSupport",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderQueue", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "EventUploader"),
     .testTarget(
       name: "FileCatalogTests",
       dependencies: [
@@ -80,6 +89,15 @@ let package = Package(
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
+      ]),
+    .testTarget(
+      name: "EventUploaderTests",
+      dependencies: [
+        "EventUploader",
+        "ExampleSupport",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderQueue", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
   ],
   swiftLanguageModes: [.v6]

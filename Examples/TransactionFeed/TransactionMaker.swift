@@ -1,3 +1,4 @@
+import ExampleSupport
 import Foundation
 
 /// Makes up transactions, the same ones for the same seed.

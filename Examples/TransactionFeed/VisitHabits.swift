@@ -1,3 +1,5 @@
+import ExampleSupport
+
 /// What people look at: mostly the same few accounts, and mostly what stands at the top of a page.
 struct VisitHabits {
   private let accountCount: Int

@@ -1,14 +1,14 @@
-import Foundation
+package import Foundation
 
 /// Random numbers that are the same for the same seed: SplitMix64, by Guy Steele and others.
-struct SplitMix64: RandomNumberGenerator {
+package struct SplitMix64: RandomNumberGenerator {
   private var state: UInt64
 
-  init(seed: UInt64) {
+  package init(seed: UInt64) {
     state = seed
   }
 
-  mutating func next() -> UInt64 {
+  package mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state
     mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
@@ -17,7 +17,7 @@ struct SplitMix64: RandomNumberGenerator {
   }
 
   /// The next identifier: random, of version 4.
-  mutating func nextUUID() -> UUID {
+  package mutating func nextUUID() -> UUID {
     var halves = (next(), next())
     return withUnsafeMutableBytes(of: &halves) { bytes in
       bytes[6] = bytes[6] & 0x0F | 0x40

@@ -1,0 +1,66 @@
+import Larder
+import LarderQueue
+
+/// An app's client: records events from many tasks, and uploads them meanwhile.
+struct Client<Target: Endpoint> {
+  private let outbox: QueueStore<Event>
+  private let endpoint: Target
+  private let session: String
+  private let seed: UInt64
+  private let taskCount = 16
+  private let uploaderCount = 2
+  private let batchSize = 50
+
+  /// Opens the outbox.
+  ///
+  /// - Parameters:
+  ///   - outboxPath: The folder of the outbox; it is made where it is missing.
+  ///   - endpoint: Where events are sent.
+  ///   - session: What the names of the events begin with.
+  ///   - seed: What the pauses between attempts are drawn from.
+  init(outboxPath: String, endpoint: Target, session: String, seed: UInt64) async throws {
+    // What an earlier client had leased is sent again at once: whoever had the lease has died. However often that
+    // happens, no event is given up for it.
+    outbox = try await QueueStore(
+      path: outboxPath, configuration: QueueConfiguration(maximumDeliveries: nil), leases: .void)
+    self.endpoint = endpoint
+    self.session = session
+    self.seed = seed
+  }
+
+  /// Records events, and uploads these and all that the outbox held before; then closes the outbox.
+  ///
+  /// - Parameters:
+  ///   - eventCount: How many events are recorded.
+  ///   - recorded: Gets each event once it is recorded for good.
+  /// - Throws: What the outbox and `recorded` throw.
+  func run(eventCount: Int, recorded: @escaping @Sendable (Event) throws -> Void) async throws {
+    let open = OpenEvents(try await outbox.count() + eventCount)
+    if open.isEmpty { return try await outbox.close() }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for task in 0..<taskCount {
+        // As many for each task, and the first ones take the rest.
+        let count = eventCount / taskCount + (task < eventCount % taskCount ? 1 : 0)
+        group.addTask {
+          for number in 0..<count {
+            let event = Event(session: session, task: task, number: number)
+            // Tasks that record at the same time share a synchronization of the disk.
+            try await outbox.enqueue(event)
+            try recorded(event)
+          }
+        }
+      }
+      for number in 0..<uploaderCount {
+        group.addTask {
+          var uploader = Uploader(
+            outbox: outbox, endpoint: endpoint, batchSize: batchSize, backOff: BackOff(seed: seed &+ UInt64(number)))
+          try await uploader.run { count in
+            // Which ends the other uploader, too.
+            if open.settle(count) { try await outbox.close() }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+}

@@ -1,0 +1,122 @@
+import ExampleSupport
+import Foundation
+import Larder
+import LarderQueue
+import Synchronization
+import Testing
+
+@testable import EventUploader
+
+@Suite("Uploading")
+struct UploaderTests {
+  /// An endpoint that fails as often as it is told to.
+  private final class FailingEndpoint: Endpoint {
+    struct Failure: Error {}
+
+    let batches = Mutex<[EventBatch]>([])
+    let failuresLeft: Mutex<Int>
+
+    init(failures: Int) {
+      failuresLeft = Mutex(failures)
+    }
+
+    func send(_ batch: EventBatch) async throws {
+      batches.withLock { $0.append(batch) }
+      let fails = failuresLeft.withLock { left in
+        defer { left -= 1 }
+        return left > 0
+      }
+      if fails { throw Failure() }
+    }
+  }
+
+  @Test("A batch that fails is sent again as it is, after longer and longer pauses, and let go only then")
+  func sendsAgain() async throws {
+    try await TemporaryFolder.with { folder in
+      let outbox = try await QueueStore<Event>(path: "\(folder)/outbox")
+      let events = (0..<5).map { Event(session: "s", task: 0, number: $0) }
+      try await outbox.enqueue(events.map { QueueInput($0) })
+      let endpoint = FailingEndpoint(failures: 3)
+      let pauses = Mutex<[Duration]>([])
+      var uploader = Uploader(outbox: outbox, endpoint: endpoint, batchSize: 3, backOff: BackOff(seed: 1)) { pause in
+        pauses.withLock { $0.append(pause) }
+        // Nothing goes while it has not been taken.
+        let count = try await outbox.count()
+        #expect(count == 5)
+      }
+      var settled = 0
+      try await uploader.run { count in
+        settled += count
+        if settled == 5 { try await outbox.close() }
+      }
+      let sent = endpoint.batches.withLock { $0.map { $0.events.map(\.number) } }
+      #expect(sent == [[0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2], [3, 4]])
+      var backOff = BackOff(seed: 1)
+      #expect(pauses.withLock { $0 } == (0..<3).map { _ in backOff.pause() })
+    }
+  }
+
+  @Test("Pauses grow to a limit, and begin anew after a success")
+  func backsOff() {
+    var backOff = BackOff(seed: 1)
+    let pauses = (0..<20).map { _ in backOff.pause() }
+    for (index, pause) in pauses.enumerated() {
+      let full = min(Duration.milliseconds(20 << index), .seconds(2))
+      #expect(pause >= full / 2 && pause <= full)
+    }
+    backOff.reset()
+    #expect(backOff.pause() <= .milliseconds(20))
+  }
+
+  @Test("What one client leaves behind the next one sends, with what it records itself")
+  func takesOver() async throws {
+    try await TemporaryFolder.with { folder in
+      let outbox = try await QueueStore<Event>(path: "\(folder)/outbox")
+      try await outbox.enqueue((0..<7).map { QueueInput(Event(session: "old", task: 0, number: $0)) })
+      // Leased to somebody who dies.
+      #expect(try await outbox.receive(max: 3, lease: .seconds(3600)).count == 3)
+      try await outbox.close()
+
+      let collector = Collector(plan: FaultPlan(rate: 0, seed: 1))
+      let server = try Server(collector: collector)
+      let url = try #require(URL(string: server.url))
+      let client = try await Client(
+        outboxPath: "\(folder)/outbox", endpoint: HTTPEndpoint(url: url), session: "new", seed: 1)
+      let recorded = Mutex<Set<String>>([])
+      try await client.run(eventCount: 100) { event in recorded.withLock { _ = $0.insert(event.id) } }
+      server.stop()
+      #expect(recorded.withLock { $0.count } == 100)
+      let old = Set((0..<7).map { "old/0/\($0)" })
+      #expect(collector.intake.received == recorded.withLock { $0 }.union(old))
+      #expect(collector.intake.unorderedBatchCount == 0)
+
+      let left = try await QueueStore<Event>(path: "\(folder)/outbox")
+      #expect(try await left.counts() == QueueCounts())
+      try await left.close()
+    }
+  }
+
+  @Test("No answer but one of success lets a batch go", arguments: Fault.allCases)
+  func failuresAreFailures(fault: Fault) async throws {
+    let (listener, port) = try Socket.listening()
+    Thread.detachNewThread {
+      guard let connection = listener.accepted() else { return }
+      do {
+        _ = try connection.read()
+        switch fault {
+        case .serverError: try connection.write("HTTP/1.1 503 \r\nContent-Length: 0\r\n\r\n".utf8)
+        case .cutBefore, .cutBehind: break
+        case .silence: while try !connection.read().isEmpty {}
+        }
+      } catch {
+        Issue.record(error)
+      }
+      connection.close()
+    }
+    let endpoint = HTTPEndpoint(url: try #require(URL(string: "http://127.0.0.1:\(port)/events")))
+    await #expect(throws: (any Error).self) {
+      try await endpoint.send(EventBatch(events: [Event(session: "s", task: 0, number: 0)]))
+    }
+    listener.close()
+  }
+}
