@@ -43,6 +43,11 @@ let package = Package(
     ),
     .executableTarget(
       name: "FillCache", dependencies: ["PeakMemory", .product(name: "LarderCache", package: "Larder")]),
+    .executableTarget(
+      name: "FillQueue",
+      dependencies: [
+        "PeakMemory", .product(name: "Larder", package: "Larder"), .product(name: "LarderQueue", package: "Larder"),
+      ]),
     .target(name: "PeakMemory"),
     .target(
       name: "Workloads",
@@ -59,6 +64,7 @@ let package = Package(
         .product(name: "LarderBatching", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderMetrics", package: "Larder"),
+        .product(name: "LarderQueue", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "SwiftProtobuf", package: "swift-protobuf"),

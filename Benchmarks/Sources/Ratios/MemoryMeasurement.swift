@@ -8,6 +8,7 @@ enum MemoryMeasurement {
   /// All that are wanted.
   static func comparisons(where isWanted: (String) -> Bool) async throws -> [Measured] {
     try await documents(where: isWanted) + caches(where: isWanted) + indexes(where: isWanted)
+      + queues(where: isWanted)
   }
 
   /// Opens a `CompressedFileStore` of a million entries, whose keys have 17 bytes, and gives the memory for each.
@@ -44,6 +45,25 @@ enum MemoryMeasurement {
           Measured.Yardstick(name: "what it may be", figure: 100, limit: 1),
           Measured.Yardstick(name: "a Dictionary of as many", figure: try overhead("dictionary"), limit: nil),
         ])
+    ]
+  }
+
+  /// Fills a queue with a million items, and opens it again, and gives all the memory of either process.
+  private static func queues(where isWanted: (String) -> Bool) throws -> [Measured] {
+    let names = (
+      filling: "peak memory of filling a QueueStore with 1,000,000 items of 200 bytes",
+      opening: "and of opening it again"
+    )
+    guard isWanted(names.filling) else { return [] }
+    let folder = try ScratchFolder()
+    let path = folder.newPath()
+    let filling = Double(try peakOfOneProcess("FillQueue", [path, "1000000"]))
+    let opening = Double(try peakOfOneProcess("FillQueue", [path, "0"]))
+    try folder.remove()
+    let limit = Measured.Yardstick(name: "what it may be", figure: 150e6, limit: 1)
+    return [
+      Measured(name: names.filling, figure: filling, unit: .bytes, yardsticks: [limit]),
+      Measured(name: names.opening, figure: opening, unit: .bytes, yardsticks: [limit]),
     ]
   }
 

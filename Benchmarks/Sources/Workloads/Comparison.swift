@@ -43,8 +43,9 @@ public struct Comparison: Sendable {
   /// Every comparison there is.
   public static let all: [Comparison] =
     StoredPuts.comparisons + Decorators.comparisons + Expiry.comparisons + InMemory.comparisons + Opening.comparisons
-    + Keys.comparisons + LMDBStores.comparisons + BatchedPuts.comparisons + Codecs.comparisons + TypedStores.comparisons
-    + Caches.comparisons + CachedStores.comparisons + Compression.comparisons + CompressedFiles.comparisons
+    + Keys.comparisons + LMDBStores.comparisons + BatchedPuts.comparisons + Queues.comparisons + Codecs.comparisons
+    + TypedStores.comparisons + Caches.comparisons + CachedStores.comparisons + Compression.comparisons
+    + CompressedFiles.comparisons
 
   /// The workloads of every comparison, each once.
   public static var workloads: [Workload] {

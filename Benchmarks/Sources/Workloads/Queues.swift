@@ -1,0 +1,141 @@
+import Foundation
+import GRDB
+import Larder
+import LarderQueue
+
+/// What it costs to enqueue items of 200 bytes, beside files that are appended to, and a table of SQLite.
+public enum Queues {
+  private static let value = (0..<200).map { UInt8(truncatingIfNeeded: $0) }
+
+  /// As many bytes as an item takes in the log of a queue, its key and its head included.
+  private static let record = [UInt8](repeating: 7, count: 274)
+
+  static let comparisons = [
+    Comparison(
+      enqueuing(producers: 100, itemsEach: 20),
+      beside: [
+        Comparison.Yardstick(synchronized(recordsEach: 1), limit: 1.0 / 12),
+        Comparison.Yardstick(synchronized(recordsEach: 100)),
+        Comparison.Yardstick(rows, limit: 1.0 / 20),
+      ], roundCount: 11),
+    Comparison(
+      enqueuing(producers: 1000, itemsEach: 10),
+      beside: [
+        Comparison.Yardstick(synchronized(recordsEach: 1), limit: 1.0 / 25),
+        Comparison.Yardstick(synchronized(recordsEach: 100)),
+        Comparison.Yardstick(rows, limit: 1.0 / 20),
+      ], roundCount: 11),
+    Comparison(
+      enqueuing(producers: 1, itemsEach: 100),
+      beside: [
+        Comparison.Yardstick(synchronized(recordsEach: 1), limit: 1 / 0.8), Comparison.Yardstick(rows),
+      ], roundCount: 21),
+  ]
+
+  private static func enqueuing(producers: Int, itemsEach: Int) -> Workload {
+    let who =
+      producers == 1 ? "one producer" : "\(producers.formatted(.number.locale(Locale(identifier: "en")))) producers"
+    return Workload("durable enqueue of \(who) into a QueueStore", operationCount: producers * itemsEach) { folder in
+      let queue = try await QueueStore(path: folder.newPath(), codec: .raw)
+      return {
+        try await withThrowingDiscardingTaskGroup { group in
+          for _ in 0..<producers {
+            group.addTask {
+              for _ in 0..<itemsEach { try await queue.enqueue(value) }
+            }
+          }
+        }
+      }
+    }
+  }
+
+  private static func synchronized(recordsEach count: Int) -> Workload {
+    let name =
+      count == 1 ? "append of a record, with an fdatasync each" : "append of a record, \(count) for each fdatasync"
+    let bytes = Array(repeatElement(record, count: count).joined())
+    return Workload(name, operationCount: 30 * count) { folder in
+      let file = try PlainFile(appendingTo: folder.newPath())
+      return {
+        for _ in 0..<30 { try file.append(bytes, isDurable: true) }
+      }
+    }
+  }
+
+  private static let rows = Workload(
+    "row in a table of SQLite, a commit each, WAL, synchronous=FULL", operationCount: 30
+  ) { folder in
+    let pool = try DatabasePool(path: folder.newPath())
+    // Not when it is configured: GRDB then sets it to NORMAL.
+    try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+    try await pool.write { database in
+      try database.execute(sql: "CREATE TABLE item (id INTEGER PRIMARY KEY, value BLOB NOT NULL)")
+    }
+    let data = Data(value)
+    return {
+      for _ in 0..<30 {
+        try await pool.write { database in
+          try database.cachedStatement(sql: "INSERT INTO item (value) VALUES (?)").execute(arguments: [data])
+        }
+      }
+    }
+  }
+
+  // MARK: What is no comparison of two times
+
+  /// The time that enqueuing takes one producer, `.buffered`, one item after the other.
+  ///
+  /// - Parameter folder: Where the queue is made.
+  /// - Returns: Seconds for an item.
+  /// - Throws: What the queue throws.
+  @concurrent
+  public static func secondsOfBufferedEnqueue(in folder: ScratchFolder) async throws -> Double {
+    let queue = try await QueueStore(path: folder.newPath(), codec: .raw, durability: .buffered)
+    let value = [UInt8](repeating: 7, count: 24)
+    let count = 100_000
+    let time = try await ContinuousClock().measure {
+      for _ in 0..<count { try await queue.enqueue(value) }
+    }
+    try await queue.close()
+    return time / .seconds(1) / Double(count)
+  }
+
+  /// The time that it takes to append as many bytes to a file, without waiting for the disk.
+  ///
+  /// - Parameter folder: Where the file is made.
+  /// - Returns: Seconds for an item.
+  /// - Throws: What the file system throws.
+  public static func secondsOfBufferedAppend(in folder: ScratchFolder) throws -> Double {
+    let file = try PlainFile(appendingTo: folder.newPath())
+    let record = [UInt8](repeating: 7, count: 98)
+    let count = 100_000
+    let time = try ContinuousClock().measure {
+      for _ in 0..<count { try file.append(record, isDurable: false) }
+    }
+    return time / .seconds(1) / Double(count)
+  }
+
+  /// Fills a queue with 1,000,000 items, and receives and acknowledges all of them, by 1,000.
+  ///
+  /// - Parameter folder: Where the queue is made.
+  /// - Returns: The seconds for an item in the first tenth and in the last.
+  /// - Throws: What the queue throws.
+  @concurrent
+  public static func secondsOfDraining(in folder: ScratchFolder) async throws -> (first: Double, last: Double) {
+    let queue = try await QueueStore(path: folder.newPath(), codec: .raw, durability: .buffered)
+    for _ in 0..<1000 { try await queue.enqueue((0..<1000).map { _ in QueueInput(value) }) }
+    var tenths: [Double] = []
+    for _ in 0..<10 {
+      let time = try await ContinuousClock().measure {
+        for _ in 0..<100 {
+          let deliveries = try await queue.receive(max: 1000, lease: .seconds(600))
+          guard try await queue.acknowledge(deliveries.map(\.receipt)).isEmpty, deliveries.count == 1000 else {
+            throw CocoaError(.featureUnsupported)
+          }
+        }
+      }
+      tenths.append(time / .seconds(1) / 100_000)
+    }
+    try await queue.close()
+    return (tenths[0], tenths[9])
+  }
+}
