@@ -140,11 +140,7 @@ final class QueueEngine: Sendable {
     var core: QueueCore?
     let mustStart = state.withLock { state in
       guard state.line.arrive(call) == .begins else { return false }
-      if let idle = state.core, canServeHere(call, idle) {
-        swap(&core, &state.core)
-      } else {
-        state.line.giveBack([call])
-      }
+      if canServeHere(call) { swap(&core, &state.core) } else { state.line.giveBack([call]) }
       return true
     }
     guard mustStart else { return }
@@ -152,16 +148,26 @@ final class QueueEngine: Sendable {
     serveHere(call, &core)
   }
 
-  private func canServeHere(_ call: QueueCall, _ core: QueueCore) -> Bool {
+  /// Whether a call can be served without waiting for the disk, where frames can be appended.
+  private func canServeHere(_ call: QueueCall) -> Bool {
     switch call.weight {
     case .looks: true
-    case .writes: folder.durability == .buffered && core.log.isReady
+    case .writes: folder.durability == .buffered
     case .blocks, .alone: false
     }
   }
 
   private func serveHere(_ call: QueueCall, _ taken: inout QueueCore?) {
     guard var core = taken.take() else { return }
+    // Looked at here, where the core has been taken: to look into it under the lock would copy it.
+    guard call.weight == .looks || core.log.isReady else {
+      taken = consume core
+      state.withLock { state in
+        swap(&state.core, &taken)
+        state.line.giveBack([call])
+      }
+      return startCommitting()
+    }
     var endings: [Ending] = []
     settle([call], &core, &endings)
     let needsReclaiming = isReclaimingDue(core)
