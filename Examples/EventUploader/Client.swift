@@ -3,6 +3,8 @@ import LarderQueue
 
 /// An app's client: records events from many tasks, and uploads them meanwhile.
 struct Client<Target: Endpoint> {
+  private static var patience: Duration { .seconds(5) }
+
   private let outbox: QueueStore<Event>
   private let endpoint: Target
   private let session: String
@@ -11,7 +13,7 @@ struct Client<Target: Endpoint> {
   private let uploaderCount = 2
   private let batchSize = 50
 
-  /// Opens the outbox.
+  /// Makes a client, which opens the outbox.
   ///
   /// - Parameters:
   ///   - outboxPath: The folder of the outbox; it is made where it is missing.
@@ -19,13 +21,26 @@ struct Client<Target: Endpoint> {
   ///   - session: What the names of the events begin with.
   ///   - seed: What the pauses between attempts are drawn from.
   init(outboxPath: String, endpoint: Target, session: String, seed: UInt64) async throws {
-    // What an earlier client had leased is sent again at once: whoever had the lease has died. However often that
-    // happens, no event is given up for it.
-    outbox = try await QueueStore(
-      path: outboxPath, configuration: QueueConfiguration(maximumDeliveries: nil), leases: .void)
+    outbox = try await Self.outbox(at: outboxPath)
     self.endpoint = endpoint
     self.session = session
     self.seed = seed
+  }
+
+  /// Opens the outbox; a client that was killed a moment ago may not have let go of it yet.
+  private static func outbox(at path: String) async throws -> QueueStore<Event> {
+    let deadline = ContinuousClock.now + patience
+    while true {
+      do {
+        // What an earlier client had leased is sent again at once: whoever had the lease has died. However often that
+        // happens, no event is given up for it.
+        return try await QueueStore(
+          path: path, configuration: QueueConfiguration(maximumDeliveries: nil), leases: .void)
+      } catch let error as StoreError {
+        guard error.code == .locked, .now < deadline else { throw error }
+        try await Task.sleep(for: .milliseconds(20))
+      }
+    }
   }
 
   /// Records events, and uploads these and all that the outbox held before; then closes the outbox.

@@ -22,6 +22,7 @@ struct ClientCommand: AsyncParsableCommand {
 
   func run() async throws {
     guard let url = URL(string: endpoint) else { throw ValidationError("\(endpoint) is no URL.") }
+    OutputWatch.start()
     let client = try await Client(outboxPath: outbox, endpoint: HTTPEndpoint(url: url), session: session, seed: seed)
     try await client.run(eventCount: events) { event in
       // In one call for the whole line, past every buffer: what was recorded must not die with the process.

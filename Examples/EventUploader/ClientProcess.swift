@@ -27,11 +27,11 @@ struct ClientProcess {
   ///   - session: What their names begin with.
   ///   - seed: What its pauses are drawn from.
   ///   - killCount: After how many recorded events it is killed; `nil` for never.
-  ///   - recorded: Gets each event that it says it has recorded.
-  /// - Throws: ``Failure``; what starting a process throws.
+  ///   - recorded: Gets the events that it says it has recorded, as they come.
+  /// - Throws: ``Failure``; what starting a process and `recorded` throw.
   func run(
     eventCount: Int, session: String, seed: UInt64, killedAfter killCount: Int?,
-    recorded: @escaping @Sendable (String) -> Void
+    recorded: @escaping @Sendable ([String]) throws -> Void
   ) async throws -> End {
     let arguments = [
       "client", "--outbox", outbox, "--endpoint", endpoint, "--events", "\(eventCount)", "--session", session, "--seed",
@@ -47,7 +47,7 @@ struct ClientProcess {
   }
 
   private static func run(
-    _ arguments: [String], killedAfter killCount: Int?, recorded: (String) -> Void
+    _ arguments: [String], killedAfter killCount: Int?, recorded: ([String]) throws -> Void
   ) throws -> End {
     let process = Process()
     process.executableURL = program
@@ -60,10 +60,15 @@ struct ClientProcess {
     while true {
       let bytes = pipe.fileHandleForReading.availableData
       guard !bytes.isEmpty else { break }
-      for line in lines.append(bytes) {
-        recorded(line)
-        end.recordedCount += 1
+      let names = lines.append(bytes)
+      do {
+        try recorded(names)
+      } catch {
+        kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+        throw error
       }
+      end.recordedCount += names.count
       if let killCount, !end.wasKilled, end.recordedCount >= killCount {
         end.wasKilled = true
         kill(process.processIdentifier, SIGKILL)

@@ -30,17 +30,37 @@ final class Collector: Sendable {
 
   private struct State: Sendable {
     var plan: FaultPlan
+    var received: NotedNames
+    /// What has come in, but for the events themselves.
     var intake = Intake()
+
+    /// Adds the events of a batch that have not come before.
+    mutating func add(_ batch: EventBatch) throws {
+      let newCount = try received.note(batch.events.map(\.id))
+      intake.duplicateCount += batch.events.count - newCount
+      if !batch.isOrdered { intake.unorderedBatchCount += 1 }
+    }
   }
 
   private let state: Mutex<State>
 
-  init(plan: FaultPlan) {
-    state = Mutex(State(plan: plan))
+  /// Makes a collector.
+  ///
+  /// - Parameters:
+  ///   - plan: Which requests fail.
+  ///   - received: The events that came in before, to which others are added.
+  init(plan: FaultPlan, received: NotedNames) {
+    state = Mutex(State(plan: plan, received: received))
   }
 
   /// What has come in so far.
-  var intake: Intake { state.withLock { $0.intake } }
+  var intake: Intake {
+    state.withLock { state in
+      var intake = state.intake
+      intake.received = state.received.names
+      return intake
+    }
+  }
 
   /// Takes a request, or fails.
   ///
@@ -63,26 +83,20 @@ final class Collector: Sendable {
       switch fault {
       case .serverError: return .status(503)
       case .cutBefore: return .cut
-      case .cutBehind:
-        state.intake.add(batch)
-        return .cut
-      case .silence:
-        state.intake.add(batch)
-        return .silence
-      case nil:
-        state.intake.add(batch)
-        return .status(204)
+      case .cutBehind, .silence, nil: break
       }
-    }
-  }
-}
-
-extension Collector.Intake {
-  /// Adds the events of a batch that have not come before.
-  mutating func add(_ batch: EventBatch) {
-    if !batch.isOrdered { unorderedBatchCount += 1 }
-    for event in batch.events {
-      if !received.insert(event.id).inserted { duplicateCount += 1 }
+      do {
+        try state.add(batch)
+      } catch {
+        // What is not noted has not been received: the client sends it again.
+        FileHandle.standardError.write(Data("a batch cannot be noted: \(error)\n".utf8))
+        return .status(500)
+      }
+      return switch fault {
+      case .cutBehind: .cut
+      case .silence: .silence
+      default: .status(204)
+      }
     }
   }
 }

@@ -1,4 +1,5 @@
 import ExampleSupport
+import Foundation
 import Synchronization
 
 /// Runs the server, and one client after another, each killed but for the last.
@@ -10,23 +11,31 @@ struct Presentation {
 
   /// Runs all of it.
   ///
-  /// - Parameter outbox: The folder of the outbox.
+  /// - Parameter folder: Where the outbox is, and the names of the events that were recorded and received: a run goes on
+  ///   where an earlier one in the same folder was killed.
   /// - Returns: What came of it.
-  func run(outbox: String) async throws -> Proof {
-    let collector = Collector(plan: FaultPlan(rate: failureRate, seed: seed))
+  func run(in folder: String) async throws -> Proof {
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    let collector = Collector(
+      plan: FaultPlan(rate: failureRate, seed: seed), received: try NotedNames(path: "\(folder)/received"))
+    let recorded = Recorded(try NotedNames(path: "\(folder)/recorded"))
     let server = try Server(collector: collector)
-    let recorded = Recorded()
     let start = ContinuousClock.now
     print(
       "\(TextFormat.count(eventCount)) events through an outbox to \(server.url), where "
         + "\(TextFormat.percent(failureRate)) of the requests fail")
+    if recorded.count > 0 {
+      print(
+        "Going on where \(TextFormat.count(recorded.count)) were recorded and "
+          + "\(TextFormat.count(collector.intake.received.count)) received")
+    }
     let summary = Task {
-      await LiveSummary().run { (recorded.names.withLock { $0.count }, collector.intake) }
+      await LiveSummary().run { (recorded.count, collector.intake) }
     }
     let result: Result<Void, any Error>
     do {
       result = .success(
-        try await runClients(ClientProcess(outbox: outbox, endpoint: server.url), recorded, collector))
+        try await runClients(ClientProcess(outbox: "\(folder)/outbox", endpoint: server.url), recorded, collector))
     } catch {
       result = .failure(error)
     }
@@ -35,34 +44,47 @@ struct Presentation {
     await summary.value
     try result.get()
     print("Done in \(TextFormat.duration(start.duration(to: .now)))\n")
-    return Proof(recorded: recorded.names.withLock { $0 }, intake: collector.intake)
+    return Proof(recorded: recorded.names, intake: collector.intake)
   }
 
   private func runClients(_ client: ClientProcess, _ recorded: Recorded, _ collector: Collector) async throws {
     var generator = SplitMix64(seed: seed &+ 1)
-    var left = eventCount
+    // Another one in each run, so that no two events have the same name.
+    let run = String(UInt64.random(in: 0 ... .max), radix: 16)
+    var left = max(0, eventCount - recorded.count)
     for number in 0...crashCount {
       // All but the last client die, each at a moment of chance.
       let isKilled = number < crashCount && left > 1
       let part = max(1, left / (crashCount - number + 1))
       let killCount = isKilled ? Int.random(in: 1...part, using: &generator) : nil
       let end = try await client.run(
-        eventCount: left, session: "\(number)", seed: seed &+ UInt64(number), killedAfter: killCount
-      ) { name in
-        recorded.names.withLock { _ = $0.insert(name) }
+        eventCount: left, session: "\(run)-\(number)", seed: seed &+ UInt64(number), killedAfter: killCount
+      ) { names in
+        try recorded.note(names)
       }
       left = max(0, left - end.recordedCount)
       if end.wasKilled {
-        let (recordedCount, receivedCount) = (recorded.names.withLock { $0.count }, collector.intake.received.count)
         print(
-          "Killed the client when \(TextFormat.count(recordedCount)) events were recorded and "
-            + "\(TextFormat.count(receivedCount)) received")
+          "Killed the client when \(TextFormat.count(recorded.count)) events were recorded and "
+            + "\(TextFormat.count(collector.intake.received.count)) received")
       }
     }
   }
 
   /// What clients have said that they recorded.
   private final class Recorded: Sendable {
-    let names = Mutex<Set<String>>([])
+    private let noted: Mutex<NotedNames>
+
+    init(_ noted: NotedNames) {
+      self.noted = Mutex(noted)
+    }
+
+    var names: Set<String> { noted.withLock { $0.names } }
+
+    var count: Int { noted.withLock { $0.names.count } }
+
+    func note(_ more: [String]) throws {
+      try noted.withLock { _ = try $0.note(more) }
+    }
   }
 }

@@ -2,7 +2,7 @@ import ExampleSupport
 
 /// What was recorded beside what was received.
 struct Proof: CustomStringConvertible {
-  /// The events of which a client has said that they are recorded.
+  /// The events of which a client has said that they are recorded, in this run or an earlier one.
   var recorded: Set<String>
 
   /// What the server has.
@@ -14,6 +14,17 @@ struct Proof: CustomStringConvertible {
   /// Whether nothing was lost and nothing came out of order.
   var holds: Bool {
     lost.isEmpty && intake.unorderedBatchCount == 0 && intake.refusedCount == 0
+  }
+
+  /// What is proved, or why nothing is.
+  private var verdict: String {
+    guard !holds else { return "Every event that was recorded has been received, in order within each batch." }
+    let reasons = [
+      ("Lost events", lost.count), ("Batches out of order", intake.unorderedBatchCount),
+      ("Requests that made no sense", intake.refusedCount),
+    ]
+    return "The proof fails."
+      + reasons.filter { $0.1 > 0 }.map { " \($0.0): \(TextFormat.count($0.1))." }.joined()
   }
 
   /// The proof for people to read.
@@ -31,10 +42,6 @@ struct Proof: CustomStringConvertible {
     ] {
       table.append([name, TextFormat.count(count)])
     }
-    let verdict =
-      holds
-      ? "Every event that was recorded has been received, in order within each batch."
-      : "The proof fails: \(TextFormat.count(lost.count)) events were lost."
     return "\(table)\n\n\(verdict)"
   }
 }

@@ -6,10 +6,11 @@ struct ShowCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show", abstract: "Record events, lose none, and prove it.")
 
-  @Option(help: "The folder of the outbox, which is kept; one that is removed at the end, unless given.")
-  var outbox: String?
+  @Option(
+    help: "The folder of the outbox, which is kept, so that a run that was killed goes on; else one that is removed.")
+  var folder: String?
 
-  @Option(help: "How many events are recorded.")
+  @Option(help: "How many events are recorded, those of earlier runs in the folder included.")
   var events = 20_000
 
   @Option(help: "What the failures and the moments of the crashes are drawn from.")
@@ -31,10 +32,10 @@ struct ShowCommand: AsyncParsableCommand {
     let presentation = Presentation(
       eventCount: events, seed: seed, failureRate: failureRate, crashCount: crashes)
     let proof: Proof
-    if let outbox {
-      proof = try await presentation.run(outbox: outbox)
+    if let folder {
+      proof = try await presentation.run(in: folder)
     } else {
-      proof = try await TemporaryFolder.with { try await presentation.run(outbox: "\($0)/outbox") }
+      proof = try await TemporaryFolder.with { try await presentation.run(in: $0) }
     }
     print(proof)
     guard proof.holds else { throw ExitCode.failure }

@@ -77,7 +77,8 @@ struct UploaderTests {
       #expect(try await outbox.receive(max: 3, lease: .seconds(3600)).count == 3)
       try await outbox.close()
 
-      let collector = Collector(plan: FaultPlan(rate: 0, seed: 1))
+      let collector = Collector(
+        plan: FaultPlan(rate: 0, seed: 1), received: try NotedNames(path: "\(folder)/received"))
       let server = try Server(collector: collector)
       let url = try #require(URL(string: server.url))
       let client = try await Client(
@@ -93,6 +94,20 @@ struct UploaderTests {
       let left = try await QueueStore<Event>(path: "\(folder)/outbox")
       #expect(try await left.counts() == QueueCounts())
       try await left.close()
+    }
+  }
+
+  @Test("A client waits for the outbox while an earlier one is not quite gone")
+  func waitsForTheOutbox() async throws {
+    try await TemporaryFolder.with { folder in
+      let earlier = try await QueueStore<Event>(path: "\(folder)/outbox")
+      try await earlier.enqueue(Event(session: "old", task: 0, number: 0))
+      async let client = Client(
+        outboxPath: "\(folder)/outbox", endpoint: FailingEndpoint(failures: 0), session: "new", seed: 1)
+      // Whichever is first, opening or closing: it waits or does not have to.
+      try await Task.sleep(for: .milliseconds(50))
+      try await earlier.close()
+      try await client.run(eventCount: 1) { _ in }
     }
   }
 

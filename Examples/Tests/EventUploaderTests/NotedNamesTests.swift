@@ -1,0 +1,40 @@
+import ExampleSupport
+import Foundation
+import Testing
+
+@testable import EventUploader
+
+@Suite("Names that outlive the process")
+struct NotedNamesTests {
+  @Test("They are there again, each once, and others come behind them")
+  func areThereAgain() async throws {
+    try await TemporaryFolder.with { folder in
+      let path = "\(folder)/names"
+      var names = try NotedNames(path: path)
+      #expect(names.names.isEmpty)
+      let first = try names.note(["a/1", "b", "a/1"])
+      let second = try names.note(["b"])
+      #expect(first == 2 && second == 0)
+      var again = try NotedNames(path: path)
+      #expect(again.names == ["a/1", "b"])
+      let third = try again.note(["b", "c"])
+      #expect(third == 1)
+      #expect(try NotedNames(path: path).names == ["a/1", "b", "c"])
+    }
+  }
+
+  @Test("A part of a line that a killed process has left is no name, and spoils none")
+  func dropsPartsOfLines() async throws {
+    try await TemporaryFolder.with { folder in
+      let path = "\(folder)/names"
+      for left in ["a\nb\nc", "a\nb\n", "c"] {
+        try Data(left.utf8).write(to: URL(fileURLWithPath: path))
+        var names = try NotedNames(path: path)
+        let whole: Set = left == "c" ? [] : ["a", "b"]
+        #expect(names.names == whole)
+        try names.note(["d"])
+        #expect(try NotedNames(path: path).names == whole.union(["d"]))
+      }
+    }
+  }
+}

@@ -1,0 +1,33 @@
+import ExampleSupport
+import Foundation
+import Larder
+import LarderQueue
+import Testing
+
+@testable import EventUploader
+
+@Suite("The program, killed")
+struct ProgramKillTests {
+  @Test("Killed itself, at any moment, it goes on where it was, and leaves no client behind")
+  func goesOn() async throws {
+    let environment = ProcessInfo.processInfo.environment
+    let rounds = environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 3
+    let seed = environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
+    print("LARDER_SEED=\(seed)")
+    var generator = SplitMix64(seed: seed)
+    try await TemporaryFolder.with { folder in
+      let kept = ["--folder", "\(folder)/kept", "--crashes", "1"]
+      for round in 0..<rounds {
+        let moment = Duration.milliseconds(Int.random(in: 0...1000, using: &generator))
+        // More events each time, so that there is always something to record.
+        _ = try await Program.run(in: folder, events: 500 * (round + 1), kept, killedAfter: moment)
+      }
+      let (status, text) = try await Program.run(in: folder, events: 500 * rounds, kept)
+      #expect(status == 0 && text.contains(Program.success), "seed \(seed): \(text)")
+      // Opens at once, as nobody else has it open.
+      let outbox = try await QueueStore<Event>(path: "\(folder)/kept/outbox")
+      #expect(try await outbox.counts() == QueueCounts())
+      try await outbox.close()
+    }
+  }
+}
