@@ -18,7 +18,7 @@ enum Stores {
   /// What opens queues.
   ///
   /// Those that the tool makes hold JSON, so that an item comes out as it was passed, to the last digit.
-  private static let queueProvider = QueueStoreProvider(codecName: JSONTextCodec().name)
+  private static let queueProvider = ReportingQueueProvider(QueueStoreProvider(codecName: JSONTextCodec().name))
 
   /// Opens a store, with the codec that it was written with.
   ///

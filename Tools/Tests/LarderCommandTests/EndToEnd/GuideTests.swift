@@ -34,6 +34,36 @@ import Testing
     }
   }
 
+  @Test func theWorkerOfTheGuideWorksAQueueOff() async throws {
+    guard try await Tool.shell("command -v jq").status == 0 else {
+      print("The worker of the guide is not run: there is no jq.")
+      return
+    }
+    let worker = try #require(
+      page("Docs/CommandLine.md").components(separatedBy: "```sh\n").dropFirst().first { $0.contains("larder queue receive") }?
+        .components(separatedBy: "\n```").first)
+    let folder = try TemporaryFolder()
+    // One mail cannot be sent, and where there is none left the worker is told to end.
+    try folder.write(
+      "#!/bin/sh\nmail=$(cat)\ncase $mail in *bob*) exit 1;; esac\necho $mail >> sent\n", to: "send-mail")
+    try folder.write("#!/bin/sh\nkill $PPID\n", to: "sleep")
+    let enqueue = ["ada", "bob", "eve"].map {
+      "larder queue enqueue queue:mail '{\"to\": \"\($0)\"}' --id \($0) > /dev/null"
+    }
+    let run = try await Tool.shell(
+      """
+      cd "$1" && chmod +x send-mail sleep && PATH="$1:$PATH" || exit 99
+      \(enqueue.joined(separator: "\n"))
+      trap 'exit 7' TERM
+      \(worker)
+      """, folder.path)
+    #expect(run == ToolRun(status: 7, output: "", errors: ""))
+    let sent = try String(contentsOfFile: folder.file("sent"), encoding: .utf8)
+    #expect(sent == "{ \"to\": \"ada\" }\n{ \"to\": \"eve\" }\n")
+    let stat = try await Tool.larder("queue", "stat", "queue:\(folder.file("mail"))")
+    #expect(stat.output.hasPrefix(#"{"waiting":0,"delayed":1,"leased":0,"dead":0,"#))
+  }
+
   @Test func everyVerbAndEveryOptionIsInTheGuide() async throws {
     let guide = try page("Docs/CommandLine.md")
     let sections = sections("###", of: guide)

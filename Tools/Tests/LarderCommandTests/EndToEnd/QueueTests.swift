@@ -122,6 +122,20 @@ import Testing
     #expect(try await Tool.larder("count", queue) == .done("0\n"))
   }
 
+  @Test func theStatusTellsOfStaleReceiptsThoughNobodyReadsTheLines() async throws {
+    try await enqueue("a")
+    // The reader has closed its end, and says so, before the tool starts.
+    let line = """
+      dir=$(mktemp -d) && mkfifo "$dir/gone" || exit 99
+      { read go < "$dir/gone"; larder queue acknowledge "$1" 9-9-9; echo "status $?" >&2; } | {
+        exec 0<&-; echo go > "$dir/gone"; cat /dev/null; }
+      rm -r "$dir"
+      """
+    let run = try await Tool.shell(line, queue)
+    #expect(
+      run.output.isEmpty && run.errors.hasPrefix("larder: the receipt is stale") && run.errors.hasSuffix("status 3\n"))
+  }
+
   @Test func whatIsNoReceiptIsAMistakeOnTheCommandLine() async throws {
     try await enqueue("a")
     for text in ["x", "1-1", "1-1-1-1", "+1-1-1", ""] {
@@ -167,6 +181,34 @@ import Testing
     let dead = try await larder("dead").output
     #expect(dead.hasPrefix(#"{"key":"a","value":null,"attempts":"#) && dead.contains(#""reason":"undecodable""#))
     #expect(dead.contains(#""message":"#))
+  }
+
+  @Test func everyVerbTellsOfDamageAndServesTheRest() async throws {
+    try await enqueue("a", "b", "c")
+    let segment = folder.file("queue/segment-00000001")
+    var bytes = try Data(contentsOf: URL(fileURLWithPath: segment))
+    let place = try #require(bytes.firstRange(of: Data("\"b\"".utf8)))
+    bytes[place.lowerBound] ^= 1
+    try bytes.write(to: URL(fileURLWithPath: segment))
+    let list = try await Tool.larder("list", queue, "--keys")
+    #expect(list.status == 0 && list.output == "{\"key\":\"a\"}\n{\"key\":\"c\"}\n")
+    let receive = try await larder("receive", "--max", "9")
+    #expect(receive.status == 0 && receive.output.split(separator: "\n").count == 2)
+    for run in [list, receive, try await larder("stat"), try await Tool.larder("export", queue)] {
+      #expect(run.errors.hasPrefix("larder: \(queue) is damaged: ") && run.errors.contains("bytes in 1 place cannot"))
+    }
+    #expect(try await Tool.larder("verify", queue).status == 2)
+    // So does one of which a file is missing.
+    try FileManager.default.removeItem(atPath: segment)
+    #expect(!(try await larder("stat").errors.isEmpty))
+  }
+
+  @Test func whatHasExpiredIsReceivedUntilItIsPurged() async throws {
+    #expect(try await Tool.larder("set", queue, "a", "1", "--ttl", "1ms") == .done())
+    #expect(try await Tool.larder("list", queue) == .done())
+    #expect(try await receive().map(\.key) == ["a"])
+    #expect(try await Tool.larder("purge", queue).errors == "purged 1 entry\n")
+    #expect(try await larder("stat").output.hasPrefix(#"{"waiting":0,"delayed":0,"leased":0,"dead":0,"#))
   }
 
   // MARK: The lock
