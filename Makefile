@@ -56,6 +56,7 @@ soak: set-up ## Look for broken promises for long; LARDER_SEED=…, CUTS=…, ST
 	  Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing \
 	  --filter 'Conformance|DiskTests|WholeFileStoreTests'
 	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Tools --filter KillTests
+	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Examples --filter KillTests
 
 # What is found is written to Fuzzing/.build; the inputs that reached something new stay there for the next run.
 fuzz: set-up-build ## Give the CBOR decoder whatever libFuzzer thinks of; DURATION=… for how long.
