@@ -39,9 +39,9 @@ import Testing
       print("The worker of the guide is not run: there is no jq.")
       return
     }
+    let scripts = try page("Docs/CommandLine.md").components(separatedBy: "```sh\n").dropFirst()
     let worker = try #require(
-      page("Docs/CommandLine.md").components(separatedBy: "```sh\n").dropFirst().first { $0.contains("larder queue receive") }?
-        .components(separatedBy: "\n```").first)
+      scripts.first { $0.contains("larder queue receive") }?.components(separatedBy: "\n```").first)
     let folder = try TemporaryFolder()
     // One mail cannot be sent, and where there is none left the worker is told to end.
     try folder.write(
