@@ -50,8 +50,7 @@ struct Client<Target: Endpoint> {
   ///   - recorded: Gets each event once it is recorded for good.
   /// - Throws: What the outbox and `recorded` throw.
   func run(eventCount: Int, recorded: @escaping @Sendable (Event) throws -> Void) async throws {
-    let open = OpenEvents(try await outbox.count() + eventCount)
-    if open.isEmpty { return try await outbox.close() }
+    let recorders = OpenTasks(taskCount)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for task in 0..<taskCount {
         // As many for each task, and the first ones take the rest.
@@ -63,19 +62,29 @@ struct Client<Target: Endpoint> {
             try await outbox.enqueue(event)
             try recorded(event)
           }
+          recorders.end()
+          try await closeWhenDone(recorders)
         }
       }
       for number in 0..<uploaderCount {
         group.addTask {
           var uploader = Uploader(
             outbox: outbox, endpoint: endpoint, batchSize: batchSize, backOff: BackOff(seed: seed &+ UInt64(number)))
-          try await uploader.run { count in
-            // Which ends the other uploader, too.
-            if open.settle(count) { try await outbox.close() }
-          }
+          try await uploader.run { try await closeWhenDone(recorders) }
         }
       }
       try await group.waitForAll()
     }
+  }
+
+  /// Closes the outbox when everything is recorded and nothing is left to upload, which ends the uploaders.
+  private func closeWhenDone(_ recorders: OpenTasks) async throws {
+    do {
+      // Asked in this order: what is recorded afterwards is counted.
+      guard recorders.areDone, try await outbox.count() == 0 else { return }
+    } catch StoreError.Code.closed {
+      // Another task was first, and may still be closing it.
+    }
+    try await outbox.close()
   }
 }

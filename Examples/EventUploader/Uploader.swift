@@ -20,26 +20,27 @@ struct Uploader<Target: Endpoint> {
 
   /// Uploads until the outbox is closed.
   ///
-  /// - Parameter settled: Gets how many events have been let go, after each batch.
+  /// - Parameter settled: Is called each time events have left the outbox.
   /// - Throws: What the outbox throws; that a batch could not be sent is no error.
-  mutating func run(settled: (Int) async throws -> Void) async throws {
+  mutating func run(settled: () async throws -> Void) async throws {
     var deliveries = outbox.deliveries(lease: Self.lease).makeAsyncIterator()
     while let result = try await deliveries.next() {
       switch result {
       case .success(let first):
         // What else is there goes along, without waiting for more.
         let batch = [first] + (batchSize > 1 ? try await outbox.receive(max: batchSize - 1, lease: Self.lease) : [])
-        try await settled(try await upload(batch))
+        try await upload(batch)
       case .failure(let error):
-        // It is a dead letter now, kept for whoever looks into it.
+        // What makes no sense is a dead letter now, kept for whoever looks into it, as is what came along with a batch.
+        // What the disk refuses to give is delivered again.
         FileHandle.standardError.write(Data("an event cannot be read: \(error)\n".utf8))
-        try await settled(1)
       }
+      try await settled()
     }
   }
 
   /// Sends a batch until it has been taken.
-  private mutating func upload(_ deliveries: [Delivery<Event>]) async throws -> Int {
+  private mutating func upload(_ deliveries: [Delivery<Event>]) async throws {
     let batch = EventBatch(events: deliveries.map(\.value))
     let receipts = deliveries.map(\.receipt)
     backOff.reset()
@@ -55,7 +56,7 @@ struct Uploader<Target: Endpoint> {
       }
       _ = try await outbox.extend(receipts, lease: Self.lease)
     }
-    // Those whose leases have ended all the same are delivered, and counted, once more.
-    return receipts.count - (try await outbox.acknowledge(receipts)).count
+    // Those whose leases have ended all the same are delivered, and sent, once more.
+    _ = try await outbox.acknowledge(receipts)
   }
 }

@@ -44,10 +44,8 @@ struct UploaderTests {
         let count = try await outbox.count()
         #expect(count == 5)
       }
-      var settled = 0
-      try await uploader.run { count in
-        settled += count
-        if settled == 5 { try await outbox.close() }
+      try await uploader.run {
+        if try await outbox.count() == 0 { try await outbox.close() }
       }
       let sent = endpoint.batches.withLock { $0.map { $0.events.map(\.number) } }
       #expect(sent == [[0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2], [3, 4]])
@@ -93,6 +91,30 @@ struct UploaderTests {
 
       let left = try await QueueStore<Event>(path: "\(folder)/outbox")
       #expect(try await left.counts() == QueueCounts())
+      try await left.close()
+    }
+  }
+
+  @Test("What is no event keeps nobody back, and stays for whoever looks into it", .timeLimit(.minutes(1)))
+  func passesOverNonsense() async throws {
+    try await TemporaryFolder.with { folder in
+      // Before an event, so that it is met alone, and behind one, so that it comes along with a batch.
+      for (number, ids) in [["a"], ["b", "c"], []].enumerated() {
+        let strings = try await QueueStore<String>(path: "\(folder)/outbox")
+        for id in ids { try await strings.enqueue("nonsense", id: StoreKey(id)) }
+        try await strings.close()
+        let events = try await QueueStore<Event>(path: "\(folder)/outbox")
+        try await events.enqueue(Event(session: "old", task: 0, number: number))
+        try await events.close()
+      }
+      let endpoint = FailingEndpoint(failures: 0)
+      let client = try await Client(
+        outboxPath: "\(folder)/outbox", endpoint: endpoint, session: "new", seed: 1)
+      try await client.run(eventCount: 20) { _ in }
+      #expect(endpoint.batches.withLock { $0.reduce(0) { $0 + $1.events.count } } == 23)
+      let left = try await QueueStore<String>(path: "\(folder)/outbox")
+      #expect(try await left.counts() == QueueCounts(dead: 3))
+      #expect(try await left.deadLetters().map(\.key) == ["a", "b", "c"])
       try await left.close()
     }
   }
