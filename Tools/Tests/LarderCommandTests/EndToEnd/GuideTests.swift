@@ -44,9 +44,9 @@ import Testing
       scripts.first { $0.contains("larder queue receive") }?.components(separatedBy: "\n```").first)
     let folder = try TemporaryFolder()
     // One mail cannot be sent, and where there is none left the worker is told to end.
-    try folder.write(
+    _ = try folder.write(
       "#!/bin/sh\nmail=$(cat)\ncase $mail in *bob*) exit 1;; esac\necho $mail >> sent\n", to: "send-mail")
-    try folder.write("#!/bin/sh\nkill $PPID\n", to: "sleep")
+    _ = try folder.write("#!/bin/sh\nkill $PPID\n", to: "sleep")
     let enqueue = ["ada", "bob", "eve"].map {
       "larder queue enqueue queue:mail '{\"to\": \"\($0)\"}' --id \($0) > /dev/null"
     }
