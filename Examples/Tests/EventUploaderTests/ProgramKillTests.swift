@@ -18,11 +18,11 @@ struct ProgramKillTests {
     try await TemporaryFolder.with { folder in
       let kept = ["--folder", "\(folder)/kept", "--crashes", "1"]
       for round in 0..<rounds {
-        let moment = Duration.milliseconds(Int.random(in: 0...1000, using: &generator))
+        let moment = Duration.milliseconds(Int.random(in: 0...600, using: &generator))
         // More events each time, so that there is always something to record.
-        _ = try await Program.run(in: folder, events: 500 * (round + 1), kept, killedAfter: moment)
+        _ = try await Program.run(in: folder, events: 300 * (round + 1), kept, killedAfter: moment)
       }
-      let (status, text) = try await Program.run(in: folder, events: 500 * rounds, kept)
+      let (status, text) = try await Program.run(in: folder, events: 300 * rounds, kept)
       #expect(status == 0 && text.contains(Program.success), "seed \(seed): \(text)")
       // Opens at once, as nobody else has it open.
       let outbox = try await QueueStore<Event>(path: "\(folder)/kept/outbox")

@@ -6,7 +6,7 @@ import Testing
 /// happened as a whole or not at all.
 @Suite struct QueueVerbKillTests {
   private static let rounds =
-    ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 15
+    ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 10
 
   private let folder: TemporaryFolder
   private let queue: String
