@@ -6,7 +6,7 @@ let package = Package(
   name: "LarderExamples",
   platforms: [.macOS(.v15)],
   dependencies: [
-    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics"]),
+    .package(name: "Larder", path: "..", traits: ["Compression", "LMDB", "Metrics"]),
     .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.6.0"),
   ],
   targets: [
@@ -45,6 +45,7 @@ let package = Package(
       dependencies: [
         "ExampleSupport",
         .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),

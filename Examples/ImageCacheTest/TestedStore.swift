@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderCompression
 import LarderExpiry
 import LarderJSON
 import LarderLMDB
@@ -31,6 +32,9 @@ struct TestedStore: Sendable {
     TestedStore("MemoryStore") { _ in MemoryStore() },
     TestedStore("JSONFileStore") {
       try await JSONFileStore(path: "\($0)/images.json", codec: .raw.expiring(), durability: .buffered)
+    },
+    TestedStore("CompressedFileStore") {
+      try await CompressedFileStore(path: "\($0)/images.gz", codec: .raw.expiring(), durability: .buffered)
     },
     TestedStore("LMDBStore") {
       try await LMDBStore(path: "\($0)/images.lmdb", codec: .raw.expiring(), durability: .buffered)

@@ -2,6 +2,7 @@ import Larder
 import LarderBatching
 import LarderCBOR
 import LarderCache
+import LarderCompression
 import LarderExpiry
 import LarderJSON
 import LarderLMDB
@@ -50,6 +51,14 @@ import Testing
         path: location.path("store.json"), codec: .json(SampleValue?.self).expiring(), durability: .buffered))
   }
 
+  static let compressed = ConformanceSuite(
+    named: "a full stack over CompressedFileStore", lacking: .keysWithoutValues, rounds: rounds
+  ) { location in
+    stack(
+      try await CompressedFileStore(
+        path: location.path("store.gz"), codec: .json(SampleValue?.self).expiring(), durability: .buffered))
+  }
+
   static let lmdb = ConformanceSuite(
     named: "a full stack over LMDBStore, behind AnyDataStore", lacking: .keysWithoutValues, rounds: rounds
   ) { location in
@@ -72,6 +81,12 @@ import Testing
   }
 
   @Test(arguments: json.cases) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: compressed.cases) func conformsOverOneCompressedFile(
+    _ conformanceCase: ConformanceCase
+  ) async throws {
     try await conformanceCase.run()
   }
 

@@ -34,6 +34,14 @@ package struct FileReplacement: Sendable {
     }
   }
 
+  /// Makes durable what was written so far, so that ``commit(closing:)`` has to wait for the rest only.
+  ///
+  /// - Throws: ``FileError``; the file must not be committed then.
+  package mutating func synchronize() throws(FileError) {
+    try writer.flush()
+    try file.synchronizeThroughInterruptions()
+  }
+
   /// Makes the new file durable and gives it the name of the old one, durably.
   ///
   /// - Parameter close: Gets the new file, once it is durable and before it takes the name; it may close it.
@@ -46,8 +54,7 @@ package struct FileReplacement: Sendable {
     closing close: (any OpenFile) throws(FileError) -> Void = { _ in }
   ) throws(FileError) -> any OpenFile {
     do throws(FileError) {
-      try writer.flush()
-      try file.synchronizeThroughInterruptions()
+      try synchronize()
       try close(file)
       try fileSystem.rename(temporaryPath, to: path)
     } catch {

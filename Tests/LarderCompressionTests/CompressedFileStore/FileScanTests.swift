@@ -127,6 +127,21 @@ import Testing
     #expect(cut.recovery.index.find("key 139") == .lost(block: 100_000))
   }
 
+  @Test func nothingOfABaseWaitsInMemoryForItsEnd() throws {
+    var recovery = FileRecovery()
+    func header(_ kind: BlockHeader.Kind, _ number: UInt32, flags: BlockHeader.Flags = []) -> BlockHeader {
+      BlockHeader(kind: kind, flags: flags, batch: 7, durableBatch: 7, number: number, notes: [])
+    }
+    try recovery.add(header(.head, 0), text: StoreLine.head(codecName: "json"), at: 0, end: 100)
+    for number in 0..<3 {
+      let block = Int64(100 + number)
+      let line = StoreLine.bytes(of: .set(StoreKey(integer: number), [UInt8(ascii: "1")][...]), format: .json)
+      try recovery.add(header(.base, UInt32(number)), text: line, at: block, end: block + 1)
+      #expect(recovery.index.entries.count == number + 1)
+      #expect(recovery.isInBase && recovery.blockCount == 1)
+    }
+  }
+
   @Test func blocksThatAreMissingOrOutOfOrderAreReported() throws {
     var file = try head()
     for number: UInt64 in 1...4 { try append(number, durable: number - 1, ["\(number)"], to: &file) }

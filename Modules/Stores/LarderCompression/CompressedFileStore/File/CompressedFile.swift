@@ -371,15 +371,17 @@ struct CompressedFile: Sendable {
     layout.durableBatch = layout.lastBatch
   }
 
-  /// Gives the file an end that says that all of it is durable, and gives the lock back.
+  /// Gives the file an end that says that all of it is durable, closes it, and gives the lock back.
   ///
   /// - Throws: ``StoreError``; the lock is given back all the same.
   mutating func close() throws {
     try configuration.reportingFileErrors(during: .close, message: "the store could not be closed cleanly") {
       let sealing = Result { try seal() }
       contents.close()
+      let closing = Result { try file.close() }
       try lock.release()
       try sealing.get()
+      try closing.get()
     }
   }
 

@@ -76,7 +76,7 @@ actor CompressedFileWriter {
     guard !changes.isEmpty else { return }
     try file.append(changes, during: operation)
     guard compaction == nil, file.isCompactionDue else { return }
-    startCompaction(isAsked: false)
+    startCompaction()
   }
 
   func synchronize() throws {
@@ -98,7 +98,7 @@ actor CompressedFileWriter {
     try checkOpen(for: .compact)
     await finishCompaction()
     try checkOpen(for: .compact)
-    try await startCompaction(isAsked: true).value
+    try await startCompaction().value
   }
 
   /// Waits until no compaction goes on.
@@ -108,7 +108,7 @@ actor CompressedFileWriter {
   }
 
   @discardableResult
-  private func startCompaction(isAsked: Bool) -> Task<Void, any Error> {
+  private func startCompaction() -> Task<Void, any Error> {
     let task = Task {
       defer { compaction = nil }
       do {
@@ -125,32 +125,36 @@ actor CompressedFileWriter {
 
   private func runCompaction() async throws {
     guard var running = try file.beginCompaction() else { return }
-    let (executor, contents, configuration) = (compactionExecutor, contents, file.configuration)
+    let contents = contents
     do {
-      running = try await executor.run { [running] in
-        var running = running
-        try configuration.reportingFileErrors(during: .compact, message: "the file could not be written anew") {
-          try running.writeBase(during: .compact) { contents.isAbandoned }
-        }
-        return running
-      }
+      running = try await inBackground(running) { try $0.writeBase(during: .compact) { contents.isAbandoned } }
       for _ in 0..<CompressedFileWriter.maximumRounds {
         let (source, end) = file.uncopied
         guard end - running.copiedEnd > CompressedFileWriter.smallRest else { break }
-        running = try await executor.run { [running] in
-          var running = running
-          try configuration.reportingFileErrors(during: .compact, message: "the file could not be written anew") {
-            try running.copy(of: source, upTo: end, during: .compact)
-          }
-          return running
-        }
+        running = try await inBackground(running) { try $0.copy(of: source, upTo: end, during: .compact) }
       }
-      try configuration.reportingFileErrors(during: .compact, message: "the file could not be replaced") {
+      try file.configuration.reportingFileErrors(during: .compact, message: "the file could not be replaced") {
         try file.finishCompaction(&running)
       }
     } catch {
       file.abandonCompaction(running)
       throw error
+    }
+  }
+
+  /// Goes on with a compaction on its own thread, and makes durable what was written: at the end, when writing is held
+  /// up, that takes as long as there is much of it.
+  private func inBackground(
+    _ compaction: FileCompaction, _ body: @escaping @Sendable (inout FileCompaction) throws -> Void
+  ) async throws -> FileCompaction {
+    let configuration = file.configuration
+    return try await compactionExecutor.run {
+      var compaction = compaction
+      try configuration.reportingFileErrors(during: .compact, message: "the file could not be written anew") {
+        try body(&compaction)
+        try compaction.replacement.synchronize()
+      }
+      return compaction
     }
   }
 

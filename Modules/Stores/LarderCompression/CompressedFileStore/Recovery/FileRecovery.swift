@@ -213,6 +213,8 @@ struct FileRecovery {
     pendingBlockCount += 1
     pendingTextSize += Int64(textSize)
     nextNumber = header.number &+ 1
+    // A base happens whatever becomes of it, so nothing of it has to wait in memory for its last block.
+    if header.kind == .base { applyPending() }
     guard header.flags.contains(.isLast) else { return }
     if header.kind == .base {
       endBase()
@@ -235,14 +237,18 @@ struct FileRecovery {
   private mutating func completeBatch(_ batch: UInt64) {
     if let line = openLine { pending.append(.set(line.key, .lost(in: line.place.block))) }
     openLine = nil
-    for change in pending { index.apply(change) }
-    pending.removeAll(keepingCapacity: true)
+    applyPending()
     blockCount += pendingBlockCount
     textSize += pendingTextSize
     pendingBlockCount = 0
     pendingTextSize = 0
     nextNumber = 0
     lastBatch = batch
+  }
+
+  private mutating func applyPending() {
+    for change in pending { index.apply(change) }
+    pending.removeAll(keepingCapacity: true)
   }
 
   // MARK: Damaged blocks
@@ -352,14 +358,13 @@ struct FileRecovery {
       openGap = openGap ?? (block, baseBound)
     } else {
       // Of the batch that was interrupted, too.
-      for change in pending { index.apply(change) }
-      pending.removeAll(keepingCapacity: true)
+      applyPending()
       index.lose(.all, in: block)
     }
   }
 
   private mutating func lose(_ range: KeyRange, in block: Int64) {
-    // What is pending in a base stands before this in key order, so the two do not meet.
+    // What is pending of a base stands before this in key order, so the two do not meet.
     index.lose(range, in: block)
   }
 

@@ -1,0 +1,145 @@
+#if Compression
+import Foundation
+import Larder
+import LarderFiles
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import LarderCompression
+
+/// What goes on while a file is written anew.
+@Suite struct CompressedFileStoreCompactionTests {
+  private typealias Store = CompressedFileStore<JSONText>
+
+  /// Texts that hardly shrink, so that all of them are more than a writer keeps in memory.
+  private static let texts = (0..<30).map { number in
+    var generator = SeededGenerator(seed: UInt64(number))
+    return JSONText(string: Hexadecimal.text(of: (0..<2_500).map { _ in UInt8.random(in: 0...255, using: &generator) }))
+  }
+
+  private func open(_ path: String, in fileSystem: some FileSystem) async throws -> Store {
+    try await Store(path: path, codec: .jsonText, cacheSize: 0, fileSystem: fileSystem)
+  }
+
+  private func fill(_ store: Store) async throws {
+    for (number, text) in Self.texts.enumerated() {
+      try await store.setValue(text, forKey: StoreKey("key \(10 + number)"))
+    }
+  }
+
+  /// Begins to compact, does something while that is held, and waits for its end.
+  private func compact(
+    _ store: Store, holding hold: Hold, at point: Hold.Point, meanwhile body: () async throws -> Void
+  ) async throws {
+    let maintenance = try #require(store.information.maintenance)
+    hold.begin(at: point)
+    let compaction = Task {
+      defer { hold.finish() }
+      try await maintenance.compact()
+    }
+    await hold.waitForArrival()
+    do {
+      try await body()
+    } catch {
+      hold.end()
+      _ = await compaction.result
+      throw error
+    }
+    hold.end()
+    try await compaction.value
+  }
+
+  /// Changes that a store has got while it was compacted, and what it holds then.
+  private func change(_ store: Store) async throws {
+    try await store.setValue(JSONText("\"new\""), forKey: "key 10")
+    try await store.removeValue(forKey: "key 11")
+    try await store.apply([.removeAll("key 30"..<"key 35"), .set("key 32", JSONText("32"))])
+    try await store.update("key 12") { $0 = try JSONText("12") }
+    try await store.setValue(JSONText("50"), forKey: "key 50")
+  }
+
+  private func changed() throws -> [StoreKey: JSONText] {
+    var state = Dictionary(uniqueKeysWithValues: Self.texts.enumerated().map { (StoreKey("key \(10 + $0)"), $1) })
+    for number in [11, 30, 31, 33, 34] { state["key \(number)"] = nil }
+    for (number, value) in [(10, "\"new\""), (12, "12"), (32, "32"), (50, "50")] {
+      state["key \(number)"] = try JSONText(value)
+    }
+    return state
+  }
+
+  private func state(of store: Store) throws -> [StoreKey: JSONText] {
+    let entries = try store.entries(in: .all, limit: .max, order: .ascending)
+    return Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value) })
+  }
+
+  @Test(arguments: Hold.Point.allCases) func itHoldsUpNobody(_ point: Hold.Point) async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("s.gz")
+    let hold = Hold()
+    var store = try await open(path, in: HeldFileSystem(base: POSIXFileSystem(), hold: hold))
+    try await fill(store)
+    try await compact(store, holding: hold, at: point) {
+      #expect(try store.value(forKey: "key 20") == Self.texts[10])
+      #expect(try store.values(forKeys: ["key 39", "none"]) == [Self.texts[29], nil])
+      #expect(try store.count(in: .all) == 30)
+      try await change(store)
+      #expect(try state(of: store) == changed())
+      try await store.synchronize()
+      let maintenance = try #require(store.information.maintenance)
+      #expect(try await maintenance.statistics().entryCount == 26)
+      #expect(try await maintenance.verify().findings.isEmpty)
+      let command = "zcat \"$1\" | jq -nr '[inputs | .set // .remove // empty] | last'"
+      #expect(try CommandRun(["sh", "-c", command, "sh", path]).output == "key 50\n")
+      await expectStoreError(.locked) { _ = try await open(path, in: POSIXFileSystem()) }
+    }
+    #expect(!hold.hasTimedOut, "something has waited for the compaction")
+    for step in 0..<2 {
+      #expect(try state(of: store) == changed())
+      #expect(try await #require(store.information.maintenance).verify().findings.isEmpty)
+      try await store.close()
+      if step == 0 { store = try await open(path, in: POSIXFileSystem()) }
+    }
+    #expect(try CommandRun(["gzip", "-t", path]).status == 0)
+    #expect(try folder.names == ["s.gz", "s.gz.lock"])
+  }
+
+  /// Power loss and failures at every operation of the rest of a compaction during which the store was changed.
+  @Test(arguments: [SimulatedFault.powerLoss, .error(EIO), .error(ENOSPC), .errorAfterwards(EIO), .shortTransfer])
+  func whateverBefallsItNothingAcknowledgedIsLost(_ fault: SimulatedFault) async throws {
+    var hasPassed = false
+    for number in 1..<60 where !hasPassed {
+      let disk = SimulatedFileSystem(seed: SeededGenerator.seedOfProcess &+ UInt64(number))
+      let context: Comment = "\(SeededGenerator.seedVariable)=\(SeededGenerator.seedOfProcess), operation \(number)"
+      let hold = Hold()
+      let store = try await open("/s.gz", in: HeldFileSystem(base: disk, hold: hold))
+      try await fill(store)
+      var last = 0
+      do {
+        try await compact(store, holding: hold, at: .writing) {
+          try await change(store)
+          last = disk.operationCount + number
+          disk.schedule(fault, atOperation: last)
+        }
+        hasPassed = disk.operationCount < last
+      } catch is StoreError {}
+      if disk.hasPower {
+        disk.clearFaults()
+        #expect(try state(of: store) == changed(), context)
+        // The store goes on, with the old file or the new one.
+        try await store.setValue(JSONText("51"), forKey: "key 51")
+        try await store.removeValue(forKey: "key 51")
+        disk.losePower()
+      }
+      disk.restart()
+      let again = try await open("/s.gz", in: disk)
+      #expect(try state(of: again) == changed(), context)
+      #expect(try await #require(again.information.maintenance).verify().findings.isEmpty, context)
+      try await again.information.maintenance?.compact()
+      try await again.close()
+      #expect(try disk.contentsOfDirectory(at: "/").sorted() == ["s.gz", "s.gz.lock"], context)
+    }
+    #expect(hasPassed, "there were more operations than faults")
+  }
+}
+#endif
