@@ -141,5 +141,95 @@ import Testing
     }
     #expect(hasPassed, "there were more operations than faults")
   }
+
+  @Test func closingWaitsForIt() async throws {
+    let disk = SimulatedFileSystem(seed: 1)
+    let hold = Hold()
+    let store = try await open("/s.gz", in: HeldFileSystem(base: disk, hold: hold))
+    try await fill(store)
+    var closing: Task<Void, any Error>?
+    try await compact(store, holding: hold, at: .writing) {
+      try await change(store)
+      closing = Task { try await store.close() }
+      var isClosing = false
+      while !isClosing {
+        do { _ = try store.count(in: .all) } catch is StoreError { isClosing = true }
+        await Task.yield()
+      }
+      // It cannot have been closed: that would have written to the file.
+      #expect(disk.content(at: "/s.gz")?.suffix(28) != FileScan.endOfFileMarker[...])
+    }
+    try await closing?.value
+    let again = try await open("/s.gz", in: disk)
+    #expect(try state(of: again) == changed())
+    let details = try await #require(again.information.maintenance).statistics().details
+    #expect(details.first { $0.name == "uncompactedBytes" }?.value ?? .max < 2_000)
+  }
+
+  @Test func whoDropsTheStoreGivesItUp() async throws {
+    let disk = SimulatedFileSystem(seed: 1)
+    let hold = Hold()
+    var store: Store? = try await open("/s.gz", in: HeldFileSystem(base: disk, hold: hold))
+    try await fill(#require(store))
+    let before = disk.content(at: "/s.gz")
+    let maintenance = try #require(store?.information.maintenance)
+    hold.begin(at: .writing)
+    let compaction = Task {
+      defer { hold.finish() }
+      try await maintenance.compact()
+    }
+    await hold.waitForArrival()
+    store = nil
+    hold.end()
+    await #expect(throws: CancellationError.self) { try await compaction.value }
+    #expect(disk.content(at: "/s.gz") == before)
+    #expect(try disk.contentsOfDirectory(at: "/").sorted() == ["s.gz", "s.gz.lock"])
+  }
+
+  // MARK: When it is due
+
+  /// Opens the file alone, without what runs it.
+  private func file(on disk: SimulatedFileSystem) throws -> CompressedFile {
+    let configuration = StoreFileConfiguration(
+      name: "s.gz", path: "/s.gz", durability: .buffered, createsIfMissing: true, fileSystem: disk)
+    return try CompressedFile.open(configuration, cacheSize: 0) { _ -> any Codec<JSONText> in .jsonText }.file
+  }
+
+  /// Appends to a file until a compaction is due, and returns how many bytes that took.
+  private func appendUntilCompactionIsDue(to file: inout CompressedFile) throws -> Int64 {
+    let start = file.uncopied.end
+    var number = Int(start)
+    while !file.isCompactionDue {
+      try file.append([.set(StoreKey("key \(number)"), Self.texts[number % 30].bytes[...])], during: .apply)
+      number += 1
+    }
+    return file.uncopied.end - start
+  }
+
+  @Test func itIsDueOnceAsMuchWasAppendedAsThereIs() throws {
+    var file = try file(on: SimulatedFileSystem(seed: 1))
+    #expect(try 1 << 20..<1 << 20 + 6_000 ~= appendUntilCompactionIsDue(to: &file))
+    for _ in 0..<4 {
+      var compaction = try #require(try file.beginCompaction())
+      #expect(!file.isCompactionDue, "one goes on")
+      try compaction.writeBase(during: .compact, unless: { false })
+      try file.finishCompaction(&compaction)
+      let size = file.uncopied.end
+      let appended = try appendUntilCompactionIsDue(to: &file)
+      #expect(max(1 << 20, size) - 500..<max(1 << 20, size) + 6_000 ~= appended, "\(size), \(appended)")
+    }
+    #expect(file.uncopied.end > 6 << 20)
+  }
+
+  @Test func afterAFailureItIsDueAgainOnceTwiceAsMuchWasAppended() throws {
+    var file = try file(on: SimulatedFileSystem(seed: 1))
+    var size = try appendUntilCompactionIsDue(to: &file)
+    for _ in 0..<2 {
+      file.postponeCompaction()
+      #expect(!file.isCompactionDue)
+      size += try appendUntilCompactionIsDue(to: &file)
+    }
+    #expect(4 << 20..<4 << 20 + 40_000 ~= size, "\(size)")
+  }
 }
 #endif

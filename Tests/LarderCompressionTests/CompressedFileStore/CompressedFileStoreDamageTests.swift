@@ -2,6 +2,7 @@
 import Larder
 import LarderCompression
 import LarderTesting
+import TestSupport
 import Testing
 
 /// Files of which a bit or the end is other than it was written.
@@ -162,6 +163,13 @@ import Testing
     let error = await #expect(throws: StoreError.self) { try await maintenance.compact() }
     #expect(error?.code == .corrupted && error?.key == "a")
     #expect(disk.content(at: "/s.gz")?.starts(with: content.dropLast(200)) == true)
+    await expectStoreError(.corrupted) { try await maintenance.backup(to: "/compact.gz", compacting: true) }
+    #expect(disk.content(at: "/compact.gz") == nil)
+    try await maintenance.backup(to: "/whole.gz")
+    let copy = try await CompressedFileStore(path: "/whole.gz", codec: .jsonText, fileSystem: disk)
+    #expect(try copy.value(forKey: "c") == JSONText("3"), "what is damaged here is damaged in the copy, and no more")
+    expectStoreError(.corrupted) { try copy.value(forKey: "a") }
+    try await copy.close()
     try await store.apply([.set("a", JSONText("1")), .remove("d")])
     try await maintenance.compact()
     #expect(try await maintenance.verify().findings.isEmpty)

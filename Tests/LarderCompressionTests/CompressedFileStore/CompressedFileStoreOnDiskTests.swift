@@ -172,6 +172,20 @@ import TestSupport
     }
   }
 
+  @Test func withoutItsLockItIsNotWrittenTo() async throws {
+    let path = folder.path("s.gz")
+    let store = try await CompressedFileStore<Int>(path: path)
+    try await store.setValue(1, forKey: "a")
+    try FileManager.default.removeItem(atPath: path + ".lock")
+    let other = try await CompressedFileStore<Int>(path: path)
+    try await other.setValue(2, forKey: "b")
+    await expectStoreError(.locked) { try await store.setValue(3, forKey: "c") }
+    await expectStoreError(.locked) { try await store.information.maintenance?.compact() }
+    #expect(try other.keys(in: .all, limit: .max, order: .ascending) == ["a", "b"])
+    #expect(try await #require(other.information.maintenance).verify().findings.isEmpty)
+    try await other.close()
+  }
+
   @Test func theStoreIsWhereALinkLeads() async throws {
     try FileManager.default.createSymbolicLink(atPath: folder.path("link"), withDestinationPath: folder.path("real.gz"))
     let store = try await CompressedFileStore<Int>(path: folder.path("link"))

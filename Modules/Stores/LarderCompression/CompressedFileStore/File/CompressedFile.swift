@@ -444,8 +444,8 @@ struct CompressedFile: Sendable {
   mutating func finishCompaction(_ compaction: inout FileCompaction) throws {
     let changes = changesSinceCompaction ?? []
     changesSinceCompaction = nil
-    try checkUnchanged(during: .compact)
     try configuration.check(lock, of: path, during: .compact)
+    try checkUnchanged(during: .compact)
     try compaction.copy(of: file, upTo: layout.end, during: .compact)
     let seal = try sealBlock(during: .compact)
     try compaction.replacement.writer.write(seal)
