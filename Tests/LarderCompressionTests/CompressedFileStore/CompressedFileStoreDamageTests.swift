@@ -178,6 +178,31 @@ import Testing
     #expect(try again.entries(in: .all, limit: .max, order: .ascending).map(\.key) == ["a", "c", "f"])
   }
 
+  @Test func nothingThatIsLostDisappearsWithACompaction() async throws {
+    let disk = SimulatedFileSystem(seed: 1)
+    let store = try await Self.open(disk)
+    for number in 0..<9 {
+      let value = JSONText(string: String(repeating: "\(number)", count: 20_000))
+      try await store.setValue(value, forKey: StoreKey("key \(number)"))
+    }
+    try await store.information.maintenance?.compact()
+    try await store.close()
+    var content = try #require(disk.content(at: "/s.gz"))
+    // The first block of the base, header and all.
+    func size(at start: Int) -> Int { Int(content[start + 16]) + Int(content[start + 17]) << 8 + 1 }
+    let block = size(at: 0)..<size(at: 0) + size(at: size(at: 0))
+    content.replaceSubrange(block, with: [UInt8](repeating: 0, count: block.count))
+    try disk.place(content, at: "/s.gz")
+    let again = try await Self.open(disk)
+    let maintenance = try #require(again.information.maintenance)
+    expectStoreError(.corrupted) { try again.value(forKey: "key 0") }
+    #expect(try again.value(forKey: "key 8") != nil)
+    expectStoreError(.corrupted) { try again.keys(in: .all, limit: .max, order: .ascending) }
+    await expectStoreError(.corrupted) { try await maintenance.compact() }
+    await expectStoreError(.corrupted) { try await maintenance.backup(to: "/copy.gz", compacting: true) }
+    #expect(disk.content(at: "/copy.gz") == nil && disk.content(at: "/s.gz")?.starts(with: content) == true)
+  }
+
   @Test func aPageOfZerosInALongLogIsDamage() async throws {
     let disk = SimulatedFileSystem(seed: 1)
     let store = try await Self.open(disk)

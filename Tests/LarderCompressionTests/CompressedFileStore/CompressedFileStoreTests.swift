@@ -88,6 +88,40 @@ import TestSupport
     }
   }
 
+  @Test func aBlockOfMoreThanABlockMayHaveIsDamage() throws {
+    let header = BlockHeader(kind: .batch, flags: .isLast, batch: 1, durableBatch: 0, number: 0, notes: [])
+    for (size, isAllowed) in [(65_536, true), (65_537, false), (1 << 20, false)] {
+      let block = try BlockComposer(level: 6).block(
+        header, piece: BlockCutter.Piece(text: [UInt8](repeating: 0x61, count: size)), isCompressed: true)
+      let text = Result {
+        try block.withUnsafeBytes {
+          try BlockText.text(BlockHeader.parse($0), of: $0, by: StreamPool { () throws(ZlibError) in try Inflater() })
+        }
+      }
+      if isAllowed {
+        #expect(try text.get().count == size)
+      } else {
+        #expect(throws: BlockText.Damage.self) { try text.get() }
+      }
+    }
+  }
+
+  @Test func whatACrashHasLeftIsDurableBeforeItIsShown() async throws {
+    for seed in 0..<20 as Range<UInt64> {
+      let disk = SimulatedFileSystem(seed: seed)
+      func open(_ durability: Durability) async throws -> CompressedFileStore<Int> {
+        try await CompressedFileStore(path: "/s.gz", codec: .json(), durability: durability, fileSystem: disk)
+      }
+      try await open(.buffered).setValue(1, forKey: "a")
+      disk.killProcess()
+      disk.restart()
+      #expect(try await open(.synced).value(forKey: "a") == 1)
+      disk.losePower()
+      disk.restart()
+      #expect(try await open(.synced).value(forKey: "a") == 1, "seed \(seed)")
+    }
+  }
+
   // MARK: Values
 
   @Test(arguments: [0, 1 << 20]) func aValueMayBeLargerThanABlock(_ cacheSize: Int) async throws {
@@ -133,7 +167,35 @@ import TestSupport
     }
   }
 
+  @Test func whatIsReadTogetherIsReadBlockByBlockAndAScanLeavesTheCacheAlone() async throws {
+    let store = try await store(durability: .buffered)
+    for number in 0..<20 { try await store.setValue(text(1_000, number), forKey: StoreKey("key \(10 + number)")) }
+    try await store.information.maintenance?.compact()
+    let blocks = try await #require(details(store)["blocks"])
+    let keys = (0..<10).flatMap { [StoreKey("key \(10 + $0)"), StoreKey("key \(29 - $0)")] }
+    var count = disk.operationCount
+    #expect(try store.entries(in: .all, limit: .max, order: .descending).count == 20)
+    #expect(disk.operationCount - count <= 2 * Int(blocks))
+    #expect(try await details(store)["cachedBytes"] == 0)
+    count = disk.operationCount
+    #expect(try store.values(forKeys: keys).compactMap(\.self).count == 20)
+    #expect(disk.operationCount - count <= 2 * Int(blocks))
+    count = disk.operationCount
+    #expect(try store.values(forKeys: keys).compactMap(\.self).count == 20)
+    #expect(disk.operationCount == count, "they are in the cache")
+  }
+
   // MARK: Compaction
+
+  @Test func theNewFileHasThePermissionsOfTheOld() async throws {
+    let store = try await store()
+    try await store.setValue(JSONText("1"), forKey: "a")
+    try disk.open("/s.gz", .readWrite).setPermissions(0o640)
+    try await store.information.maintenance?.compact()
+    #expect(try disk.attributes(at: "/s.gz")?.permissions == 0o640)
+    try await store.information.maintenance?.backup(to: "/copy.gz")
+    #expect(try disk.attributes(at: "/copy.gz")?.permissions == 0o600)
+  }
 
   @Test func compactionKeepsEverythingOnceAndInOrder() async throws {
     var store = try await store(durability: .buffered)

@@ -104,6 +104,21 @@ import Testing
     }
   }
 
+  @Test func whereBothAreDamagedTheTextIsNotBelieved() throws {
+    var file = try head()
+    try append(1, durable: 0, ["a"], to: &file)
+    try append(2, durable: 1, ["b"], to: &file)
+    try append(3, durable: 2, ["c"], to: &file)
+    let start = file.starts[1]
+    let key = try #require(file.bytes[start...].firstRange(of: Array("\"b\"".utf8))).lowerBound + 1
+    file.bytes[start + 30] ^= 1
+    file.bytes[key] = UInt8(ascii: "x")
+    let index = try scan(file.bytes).recovery.index
+    #expect(index.find("x") == .lost(block: Int64(start)) && index.gaps.map(\.range) == [..<"c", "c\u{0}"...])
+    #expect(index.find("a") == .lost(block: Int64(start)), "it may have been changed by what is lost")
+    #expect(index.find("c") != .lost(block: Int64(start)))
+  }
+
   @Test func ofABaseOnlyWhatStoodThereIsLost() throws {
     var file = try head(hasBase: true, batch: 7)
     let baseKeys = (0..<40).map { StoreKey("key \(100 + $0)") }

@@ -16,7 +16,7 @@ import Testing
     folder = try TemporaryFolder()
   }
 
-  @Test(arguments: [StoreKind.compressed], [1, 8])
+  @Test(arguments: StoreKind.allCases, [1, 8])
   func whatWasAcknowledgedSurvivesSIGKILL(kind: StoreKind, concurrency: Int) async throws {
     let path = folder.file(kind.fileName())
     let store = kind.url(in: folder)

@@ -424,8 +424,8 @@ struct CompressedFile: Sendable {
   /// - Throws: ``StoreError``: `corrupted` where something is lost to damage, which would be lost for good.
   mutating func beginCompaction() throws -> FileCompaction? {
     guard let (index, lines) = contents.snapshot else { return nil }
-    guard layout.textSize > layout.baseTextSize else { return nil }
     try checkSound(index, during: .compact)
+    guard layout.textSize > layout.baseTextSize else { return nil }
     _ = try usableLog(during: .compact)
     return try configuration.reportingFileErrors(during: .compact, message: "\(path) could not be written anew") {
       let permissions = try file.attributes().permissions & 0o777
