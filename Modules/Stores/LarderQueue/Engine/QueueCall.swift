@@ -36,6 +36,7 @@ final class QueueCall: Sendable {
   let body: @Sendable (inout QueueCore) throws -> Verdict
 
   private let state = Mutex(State.queued(nil))
+  private let waitedForRoom = Mutex(false)
 
   init(
     _ operation: StoreOperation, _ weight: Weight, waitsForRoom: Bool = false,
@@ -56,6 +57,9 @@ final class QueueCall: Sendable {
       if case .over(let result) = state { result } else { nil }
     }
   }
+
+  /// Whether there was no room for it when it ran.
+  var hasWaitedForRoom: Bool { waitedForRoom.withLock { $0 } }
 
   /// Waits until the call is over.
   func wait() async throws {
@@ -92,7 +96,10 @@ final class QueueCall: Sendable {
   }
 
   /// Notes that the call has to wait, and runs again some time.
-  func park() {
+  ///
+  /// - Parameter forRoom: Whether it waits for room, not for items.
+  func park(forRoom: Bool) {
+    if forRoom { waitedForRoom.withLock { $0 = true } }
     let isCancelled = state.withLock { state in
       guard case .running(let continuation, let isCancelled) = state else { return false }
       state = .queued(continuation)

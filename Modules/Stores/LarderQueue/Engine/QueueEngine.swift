@@ -87,6 +87,7 @@ final class QueueEngine: Sendable {
         try await call.wait()
       } onCancel: {
         call.cancel()
+        if call.waitsForRoom { letProducersIn() }
       }
     }
     guard let result = box.take() else { throw information.closedError(for: operation) }
@@ -194,6 +195,16 @@ final class QueueEngine: Sendable {
     if state.withLock({ $0.line.enter(QueueEngine.noCall) }) { startCommitting() }
   }
 
+  /// Lets those who wait for room try again: one of them does not want it any more.
+  private func letProducersIn() {
+    let mustStart = state.withLock { state in
+      guard state.line.hasProducers else { return false }
+      state.line.reconsiderProducers()
+      return state.line.enter(QueueEngine.noCall)
+    }
+    if mustStart { startCommitting() }
+  }
+
   private func startCommitting() {
     executor.start { self.commitGroups() }
   }
@@ -242,15 +253,20 @@ final class QueueEngine: Sendable {
       }
       guard call.begin() else { continue }
       // Who came first is served first.
-      if call.waitsForRoom, isRoomAwaited {
+      if isRoomAwaited, call.hasWaitedForRoom {
         park(call, forRoom: true)
         continue
       }
       let mark = core.ledger.mark
+      let held = (core.ledger.counts.live, core.ledger.liveBytes)
       core.ledger.beginCall()
       core.frames.beginFrame()
       do {
         let verdict = try call.body(&core)
+        // What takes no room does not wait behind those who want some: it may be what gives it to them.
+        if isRoomAwaited, call.waitsForRoom, core.ledger.counts.live > held.0 || core.ledger.liveBytes > held.1 {
+          throw QueueRefusal.full(neverFits: false)
+        }
         guard core.frames.bodyLength <= QueueFrame.maximumBodyLength else {
           throw folder.error(
             .valueTooLarge, during: call.operation,
@@ -282,6 +298,8 @@ final class QueueEngine: Sendable {
       // They may have seen what has not happened.
       let others = frameless.map(\.call)
       if !others.isEmpty { settle(others, &core, &endings) }
+      // The room that they had taken is there again.
+      state.withLock { $0.line.returnProducers() }
       return
     } else {
       core.ledger.commit()
@@ -366,7 +384,7 @@ final class QueueEngine: Sendable {
   }
 
   private func park(_ call: QueueCall, forRoom: Bool) {
-    call.park()
+    call.park(forRoom: forRoom)
     let waits = state.withLock { state in
       forRoom
         ? state.line.parkProducer(call, isOver: \.isOver) : state.line.parkReceiver(call, isOver: \.isOver)

@@ -16,6 +16,7 @@ struct QueueLine<Call: Sendable>: Sendable {
   private var receivers: [Call] = []
   private var producers: [Call] = []
   private var pruningCount = 64
+  private var mustReconsider = false
 
   private(set) var isBusy = false
   private(set) var isClosing = false
@@ -61,6 +62,8 @@ struct QueueLine<Call: Sendable>: Sendable {
 
   /// Takes everyone in the line; where nobody is, nothing is done from now on.
   mutating func takeGroup() -> [Call] {
+    if mustReconsider { returnProducers() }
+    mustReconsider = false
     let group = returning + coming
     returning = []
     coming = []
@@ -84,6 +87,8 @@ struct QueueLine<Call: Sendable>: Sendable {
   /// Lets a call wait for room; see ``parkReceiver(_:isOver:)``.
   mutating func parkProducer(_ call: Call, isOver: (Call) -> Bool) -> Bool {
     guard !isClosing else { return false }
+    // Whoever has given up lets those in whom it finds here: it must not come after that.
+    guard !isOver(call) else { return true }
     producers.append(call)
     prune(isOver)
     return true
@@ -105,10 +110,15 @@ struct QueueLine<Call: Sendable>: Sendable {
     receivers.removeFirst(count)
   }
 
-  /// Lets all calls come back that wait for room.
+  /// Lets all calls come back that wait for room: they came before everyone else.
   mutating func returnProducers() {
-    returning.append(contentsOf: producers)
+    returning.insert(contentsOf: producers, at: 0)
     producers = []
+  }
+
+  /// Lets all calls that wait for room come back with the next group: not before, so that nobody passes them.
+  mutating func reconsiderProducers() {
+    mustReconsider = true
   }
 
   /// Lets nobody wait any more.

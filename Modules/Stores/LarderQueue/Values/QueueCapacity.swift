@@ -6,7 +6,9 @@ public struct QueueCapacity: Sendable, Hashable {
   public enum Policy: Sendable, Hashable, CaseIterable {
     /// It throws `full`.
     case refuse
-    /// It waits until there is room; cancelling its task ends the waiting. Who came first is served first.
+    /// It waits until there is room; cancelling its task ends the waiting.
+    ///
+    /// Who came first is served first. What takes no room, like a removal, waits for nobody.
     case wait
     /// The oldest items are dropped for it, but never a leased one; where that is not enough it throws `full`.
     ///
