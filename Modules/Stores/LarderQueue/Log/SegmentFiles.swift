@@ -17,8 +17,29 @@ final class SegmentFiles: Sendable {
   private static let gap = 4096
   private static let longestRead = 1 << 20
 
+  private struct Open {
+    var files: [UInt32: (file: any OpenFile, lastUse: UInt64)] = [:]
+    var useCount: UInt64 = 0
+
+    mutating func use(_ segment: UInt32) -> (any OpenFile)? {
+      useCount += 1
+      files[segment]?.lastUse = useCount
+      return files[segment]?.file
+    }
+
+    /// Gives the file that must go for it.
+    mutating func insert(_ file: any OpenFile, forSegment segment: UInt32) -> (any OpenFile)? {
+      useCount += 1
+      var displaced = files.updateValue((file, useCount), forKey: segment)?.file
+      if files.count > SegmentFiles.capacity, let oldest = files.min(by: { $0.value.lastUse < $1.value.lastUse }) {
+        displaced = files.removeValue(forKey: oldest.key)?.file
+      }
+      return displaced
+    }
+  }
+
   private let folder: QueueFolder
-  private let open = Mutex<[UInt32: any OpenFile]>([:])
+  private let open = Mutex(Open())
 
   init(folder: QueueFolder) {
     self.folder = folder
@@ -26,37 +47,29 @@ final class SegmentFiles: Sendable {
 
   /// Takes over a file that is open already.
   func insert(_ file: any OpenFile, forSegment segment: UInt32) {
-    let displaced = open.withLock { $0.updateValue(file, forKey: segment) }
+    let displaced = open.withLock { $0.insert(file, forSegment: segment) }
     withExtendedLifetime(displaced) {}
   }
 
   /// Lets go of the file of a segment; who reads from it can go on.
   func remove(_ segment: UInt32) {
-    let displaced = open.withLock { $0.removeValue(forKey: segment) }
+    let displaced = open.withLock { $0.files.removeValue(forKey: segment) }
     withExtendedLifetime(displaced) {}
   }
 
   /// Lets go of every file.
   func removeAll() {
-    let displaced = open.withLock { files in
-      defer { files = [:] }
-      return files
+    let displaced = open.withLock { open in
+      defer { open.files = [:] }
+      return open.files
     }
     withExtendedLifetime(displaced) {}
   }
 
   private func file(ofSegment segment: UInt32) throws(FileError) -> any OpenFile {
-    if let file = open.withLock({ $0[segment] }) { return file }
+    if let file = open.withLock({ $0.use(segment) }) { return file }
     let file = try folder.fileSystem.open(folder.segmentPath(segment), .read)
-    let displaced = open.withLock { files -> (any OpenFile)? in
-      var displaced: (any OpenFile)?
-      if files.count >= SegmentFiles.capacity, let lowest = files.keys.min() {
-        displaced = files.removeValue(forKey: lowest)
-      }
-      files[segment] = file
-      return displaced
-    }
-    withExtendedLifetime(displaced) {}
+    insert(file, forSegment: segment)
     return file
   }
 
