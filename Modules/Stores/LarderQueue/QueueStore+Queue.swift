@@ -100,8 +100,9 @@ extension QueueStore {
 
   /// Waits for an item, and does something with it, which acknowledges it.
   ///
-  /// When `body` returns, the item is acknowledged; when it throws, or its task is cancelled while it waits, the item is
-  /// released. A `body` that takes longer than the lease has to extend it.
+  /// When `body` returns, the item is acknowledged; when it throws, as it should where its task is cancelled, the item is
+  /// released; where even that fails, it waits until the lease ends. A `body` that takes longer than the lease has to
+  /// extend it.
   ///
   /// - Parameters:
   ///   - lease: How long nobody else gets the item; more than nothing.
@@ -286,7 +287,7 @@ extension QueueStore {
   public func peek(max: Int = 1) async throws -> [StoreEntry<Element>] {
     try information.check(limit: max, for: .peek)
     return try await read(.peek) { ledger in
-      ledger.firstWaiting(max)
+      ledger.firstDeliverable(max)
     }
   }
 

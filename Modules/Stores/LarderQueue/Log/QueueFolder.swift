@@ -47,9 +47,10 @@ struct QueueFolder: Sendable {
     return number
   }
 
-  /// Whether a queue without segments may have a file of a name: what a crash at its making leaves.
+  /// Whether a queue without segments may have a file of a name: what a crash at its making leaves, or what was kept
+  /// aside before someone moved the segments elsewhere.
   func isOwnName(_ name: String) -> Bool {
-    name == QueueFolder.lockName || ownerOfTemporaryFile(name) != nil
+    name == QueueFolder.lockName || name.hasPrefix(QueueFolder.damagePrefix) || ownerOfTemporaryFile(name) != nil
   }
 
   /// Removes what replacing a file has left half done.

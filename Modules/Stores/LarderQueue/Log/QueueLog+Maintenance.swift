@@ -38,7 +38,8 @@ extension QueueLog {
     try fileSystem.createDirectory(at: destination)
     var copy = folder
     copy.path = destination
-    for (number, size) in sizes {
+    // The newest first, which says what else must be there: so half a copy is not taken for a whole one.
+    for (number, size) in sizes.reversed() {
       let source = try fileSystem.open(folder.segmentPath(number), .read)
       try fileSystem.replaceFile(at: copy.segmentPath(number)) { writer in
         for start in stride(from: 0, to: size, by: 1 << 20) {

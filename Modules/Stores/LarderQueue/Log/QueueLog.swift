@@ -28,6 +28,8 @@ struct QueueLog: Sendable {
   private var acknowledgedSize: Int64
   /// The sizes of the segments before the current one.
   private var olderSizes: [UInt32: Int64]
+  /// Why a segment that nobody needs is still there.
+  private var removalFailure: FileError?
   /// Whether the last frame is that of closing.
   private var isMarkedClosed: Bool
 
@@ -144,7 +146,9 @@ struct QueueLog: Sendable {
     let next = try SegmentFile(header.number, in: folder, .readWrite, during: .apply)
     let nextLog = try AppendLog(continuing: next.file, at: next.size)
     mayHaveNext = false
-    if !frames.isEmpty { try ledger.replayAgain { try QueueLog.replay(next, into: &$0) } }
+    if !frames.isEmpty {
+      ledger.moveEnd(of: number, from: unsafe.lowerBound, to: header.number, at: next.headerLength)
+    }
     olderSizes[number] = log.durableSize
     segment = next
     log = nextLog
@@ -157,14 +161,15 @@ struct QueueLog: Sendable {
 
   /// Removes segments that the current one, which is durable, does not need.
   private mutating func removeSegments(before first: UInt32) {
+    removalFailure = nil
     for number in olderSizes.keys.sorted() where number < first {
       files.remove(number)
-      do {
+      do throws(FileError) {
         try folder.fileSystem.removeFile(at: folder.segmentPath(number))
         olderSizes[number] = nil
       } catch {
         // Nothing is lost but space: it is tried again with the next segment, and when the queue is opened.
-        continue
+        removalFailure = error
       }
     }
   }
@@ -206,26 +211,22 @@ struct QueueLog: Sendable {
     return count
   }
 
-  /// Replays all the frames of a segment that is whole.
-  static func replay(_ segment: SegmentFile, into ledger: inout QueueLedger) throws {
-    ledger.reserve(nextSequence: segment.header.nextSequence)
-    var scanner = segment.scanner(upTo: segment.size)
-    while let found = try scanner.next() {
-      guard case .frame(_, let offset, let body) = found,
-        let records = QueueRecord.records(
-          of: body, segment: segment.header.number, offset: offset + Int64(QueueFrame.headLength))
-      else { continue }
-      for record in records { ledger.replay(record, in: segment.header.number) }
-    }
-  }
-
   /// Gives back the space of segments that nobody needs, where there is enough of it to be worth while.
   ///
   /// - Parameter ledger: What the queue holds.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func reclaim(_ ledger: inout QueueLedger) throws {
-    if !hasUnneededSegments(ledger) { try moveItems(from: oldest, &ledger) }
+    if !hasUnneededSegments(ledger) {
+      // Small ones several at once: as one goes another one comes.
+      var size: Int64 = 0
+      for (old, length) in olderSizes.sorted(by: { $0.key < $1.key }) {
+        guard size == 0 || size + length <= folder.segmentSize else { break }
+        try moveItems(from: old, &ledger)
+        size += length
+      }
+    }
     try beginSegment(&ledger)
+    if let removalFailure { throw removalFailure }
   }
 
   /// Writes anew everything that is needed, and removes the rest.

@@ -154,15 +154,17 @@ struct QueueRecovery {
     let first = last.header.firstSegment
     let needed = numbers.filter { $0 >= first }
     report.missingSegments = Int(last.header.number - first) + 1 - needed.count
-    let segments = try needed.map { number in
-      number == last.header.number ? last : try SegmentFile(number, in: folder, .read, during: .open)
+    // One at a time is open: there may be more of them than files may be open.
+    let headers = try needed.map { number in
+      number == last.header.number ? last.header : try SegmentFile(number, in: folder, .read, during: .open).header
     }
-    for segment in segments where segment.header.identity != last.header.identity {
+    for header in headers where header.identity != last.header.identity {
       throw folder.error(
-        .corrupted, during: .open, "\(segment.path) belongs to another queue; it was left as it is. Move it elsewhere")
+        .corrupted, during: .open,
+        "\(folder.segmentPath(header.number)) belongs to another queue; it was left as it is. Move it elsewhere")
     }
-    for (index, segment) in segments.dropLast().enumerated() {
-      let next = segments[index + 1].header
+    for (header, next) in zip(headers, headers.dropFirst()) {
+      let segment = try SegmentFile(header.number, in: folder, .read, during: .open)
       // Where the next one is missing, nobody knows where this one ends.
       let end = next.number == segment.header.number + 1 ? next.previousEnd : segment.size
       try replay(segment, upTo: end)
@@ -231,7 +233,7 @@ struct QueueRecovery {
       previousEnd: survey.durable, initialLength: Int64(frames.count), codecName: last.header.codecName)
     try QueueLog.writeSegment(header, frames: frames, in: folder)
     let segment = try SegmentFile(header.number, in: folder, .readWrite, during: .open)
-    try QueueLog.replay(segment, into: &ledger)
+    try replay(segment, upTo: segment.size)
     return try opened(segment, at: segment.size, nextFrame: survey.nextFrame, lock: lock, isMarkedClosed: false)
   }
 
@@ -265,6 +267,8 @@ struct QueueRecovery {
   private mutating func quarantine(_ range: Range<Int64>, of segment: SegmentFile) throws {
     report.damagedPlaces += 1
     report.damagedBytes += range.count
+    // No sequence number is given again that stood there: each took more than a byte.
+    ledger.reserve(nextSequence: ledger.nextSequence + UInt64(range.count))
     let path = folder.damagePath(segment: segment.header.number, offset: range.lowerBound)
     guard try folder.fileSystem.attributes(at: path) == nil else { return }
     try folder.fileSystem.replaceFile(at: path) { writer in

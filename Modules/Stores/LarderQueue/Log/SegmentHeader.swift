@@ -81,7 +81,7 @@ struct SegmentHeader: Sendable, Hashable {
       let previousEnd = reader.read(Int64.self), let initialLength = reader.read(Int64.self),
       let nameLength = reader.read(UInt16.self), let name = reader.read(count: Int(nameLength)),
       number > 0, number < .max >> 1, firstSegment <= number, firstFrame > 0, firstFrame < .max >> 1,
-      nextSequence < .max >> 1, previousEnd >= 0, initialLength >= 0,
+      nextSequence < .max >> 1, (0..<(.max >> 1)).contains(previousEnd), (0..<(.max >> 1)).contains(initialLength),
       let codecName = String(validating: name, as: UTF8.self)
     else { throw .damaged }
     self.number = number

@@ -142,14 +142,16 @@ struct ItemLine: Sendable {
 
   /// The first items that wait.
   ///
-  /// - Parameter limit: The most to give.
-  mutating func firstWaiting(_ limit: Int) -> [QueueItem] {
+  /// - Parameters:
+  ///   - limit: The most to give.
+  ///   - isWanted: Whether an item counts.
+  mutating func firstWaiting(_ limit: Int, where isWanted: (QueueItem) -> Bool = { _ in true }) -> [QueueItem] {
     while waitingHint < chunks.count, chunks[waitingHint].waitingCount == 0 { waitingHint += 1 }
     var found: [QueueItem] = []
     for chunk in chunks[min(waitingHint, chunks.count)...] {
       guard found.count < limit else { break }
       guard chunk.waitingCount > 0 else { continue }
-      for item in chunk.items where item.phase == .waiting {
+      for item in chunk.items where item.phase == .waiting && isWanted(item) {
         guard found.count < limit else { break }
         found.append(item)
       }

@@ -67,6 +67,7 @@ struct QueueLedger: Sendable {
 
   // What the call that goes on has added.
   private var firstOwnSequence: UInt64 = 1
+  private var ownSizes: [UInt64: Int] = [:]
   private var ownItems = 0
   private var ownBytes = 0
 
@@ -100,11 +101,30 @@ struct QueueLedger: Sendable {
     apply(record)
   }
 
-  /// Takes once more the records that were decided last, in order: they end as before, but in other places.
-  mutating func replayAgain(_ body: (inout QueueLedger) throws -> Void) rethrows {
+  /// Notes that the end of a segment was written anew, in another segment.
+  ///
+  /// What says that a key is remembered may stand in that end or not: the old segment is kept for it all the same.
+  ///
+  /// - Parameters:
+  ///   - segment: The segment.
+  ///   - start: Where in it that end begins.
+  ///   - newSegment: The other segment.
+  ///   - newStart: Where in that one the end begins.
+  mutating func moveEnd(of segment: UInt32, from start: Int64, to newSegment: UInt32, at newStart: Int64) {
+    var moved: [QueueItem] = []
+    for line in [items, deadItems] {
+      line.forEach { if $0.place.segment == segment, $0.place.offset >= start { moved.append($0) } }
+    }
+    // It is the disk that has done this, which nothing undoes.
     isReplaying = true
-    defer { begin(at: now) }
-    try body(&self)
+    defer { isReplaying = false }
+    for var item in moved {
+      guard var state = state(of: item.sequence) else { continue }
+      item.place.segment = newSegment
+      item.place.offset = UInt32(clamping: Int64(item.place.offset) - start + newStart)
+      state.item = item
+      setState(state, of: item.sequence)
+    }
   }
 
   // MARK: Time
@@ -190,8 +210,22 @@ struct QueueLedger: Sendable {
   /// Begins a call, which counts for what it adds itself.
   mutating func beginCall() {
     firstOwnSequence = nextSequence
+    guard !ownSizes.isEmpty else { return }
+    ownSizes.removeAll()
     ownItems = 0
     ownBytes = 0
+  }
+
+  /// Notes what the call that goes on has put into an item.
+  ///
+  /// - Parameters:
+  ///   - size: The bytes; `nil` where it takes the item out.
+  ///   - sequence: The item.
+  private mutating func noteOwn(_ size: Int?, of sequence: UInt64) {
+    let old = ownSizes[sequence]
+    ownSizes[sequence] = size
+    ownBytes += (size ?? 0) - (old ?? 0)
+    if sequence >= firstOwnSequence { ownItems += (size == nil ? 0 : 1) - (old == nil ? 0 : 1) }
   }
 
   // MARK: Looking
@@ -233,6 +267,12 @@ struct QueueLedger: Sendable {
   /// The first items that wait, in order of arrival.
   mutating func firstWaiting(_ limit: Int) -> [QueueItem] {
     items.firstWaiting(limit)
+  }
+
+  /// The first items that would be delivered, in order of arrival.
+  mutating func firstDeliverable(_ limit: Int) -> [QueueItem] {
+    let rules = rules
+    return items.firstWaiting(limit) { !rules.isExhausted($0) }
   }
 
   /// When the oldest live item came, in microseconds since 1970.
@@ -282,7 +322,7 @@ struct QueueLedger: Sendable {
   ///
   /// - Parameter sizes: The bytes of the keys and the payloads of those with a key, and of the others.
   func checkFit(_ sizes: [(key: StoreKey?, bytes: Int)]) throws(QueueRefusal) {
-    guard rules.capacity.items != nil || rules.capacity.bytes != nil else { return }
+    guard rules.isLimited else { return }
     var keys: Set<StoreKey> = []
     var (items, bytes) = (0, 0)
     for (key, size) in sizes {
@@ -329,7 +369,7 @@ struct QueueLedger: Sendable {
     var item = QueueItem(
       sequence: nextSequence, key: key, arrival: now, place: new.place, hasCallersKey: hasCallersKey)
     var drops: [QueueRecord] = []
-    let dropped = try makeRoom(items: 1, bytes: item.size, for: item.size, keeping: nil, into: &drops)
+    let dropped = try makeRoom(items: 1, bytes: item.size, for: item.sequence, size: item.size, into: &drops)
     var timer: ItemTimer?
     if new.delay > 0 {
       item.phase = .delayed
@@ -358,7 +398,7 @@ struct QueueLedger: Sendable {
     }
     var drops: [QueueRecord] = []
     let growth = state.item.size - old.size
-    _ = try makeRoom(items: 0, bytes: growth, for: state.item.size, keeping: old.sequence, into: &drops)
+    _ = try makeRoom(items: 0, bytes: growth, for: old.sequence, size: state.item.size, into: &drops)
     change(.put(state), &records)
     records.append(contentsOf: drops)
   }
@@ -368,16 +408,16 @@ struct QueueLedger: Sendable {
   /// - Parameters:
   ///   - count: How many items more there will be.
   ///   - bytes: How many bytes more there will be.
-  ///   - size: The bytes of what comes.
-  ///   - kept: An item that must not be dropped for it.
+  ///   - sequence: The item that comes or grows, which is not dropped.
+  ///   - size: The bytes that it will have.
   ///   - records: Gets what is to be written.
   /// - Returns: How many items were dropped.
   private mutating func makeRoom(
-    items count: Int, bytes: Int, for size: Int, keeping kept: UInt64?, into records: inout [QueueRecord]
+    items count: Int, bytes: Int, for sequence: UInt64, size: Int, into records: inout [QueueRecord]
   ) throws(QueueRefusal) -> Int {
+    guard rules.isLimited else { return 0 }
     let capacity = rules.capacity
-    ownItems += count
-    ownBytes += size
+    noteOwn(size, of: sequence)
     guard ownItems <= capacity.items ?? .max, ownBytes <= capacity.bytes ?? .max else {
       throw .full(neverFits: true)
     }
@@ -387,7 +427,7 @@ struct QueueLedger: Sendable {
       || liveBytes + bytes > capacity.bytes ?? .max && bytes > 0
     {
       guard capacity.policy == .dropOldest,
-        let oldest = items.first(where: { $0.phase != .leased && $0.sequence != kept }),
+        let oldest = items.first(where: { $0.phase != .leased && $0.sequence != sequence }),
         oldest.sequence < firstOwnSequence
       else { throw .full(neverFits: false) }
       change(.remove(sequence: oldest.sequence), &records)
@@ -416,7 +456,7 @@ struct QueueLedger: Sendable {
 
   /// Whether an item has been delivered as often as it may be.
   func isExhausted(_ item: QueueItem) -> Bool {
-    rules.maximumDeliveries.map { item.attempts >= $0 } ?? false
+    rules.isExhausted(item)
   }
 
   /// Hands an item out.
@@ -517,7 +557,7 @@ struct QueueLedger: Sendable {
   mutating func requeue(_ key: StoreKey, into records: inout [QueueRecord]) throws(QueueRefusal) -> Bool {
     guard let sequence = deadSequences[key]?.last, let item = deadItems[sequence] else { return false }
     guard keys[key] == nil else { throw .conflict(key) }
-    _ = try makeRoom(items: 1, bytes: item.size, for: item.size, keeping: nil, into: &records)
+    _ = try makeRoom(items: 1, bytes: item.size, for: nextSequence, size: item.size, into: &records)
     change(.revive(sequence: sequence, newSequence: nextSequence, arrival: now), &records)
     return true
   }
@@ -545,6 +585,7 @@ struct QueueLedger: Sendable {
 
   private mutating func change(_ record: QueueRecord, _ records: inout [QueueRecord]) {
     records.append(record)
+    if case .remove(let sequence) = record, !ownSizes.isEmpty { noteOwn(nil, of: sequence) }
     apply(record)
   }
 

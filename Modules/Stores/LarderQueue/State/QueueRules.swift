@@ -10,6 +10,14 @@ struct QueueRules: Sendable {
     duplicateWindow = configuration.duplicateWindow.microseconds
     capacity = configuration.capacity
   }
+
+  /// Whether there is anything to a capacity.
+  var isLimited: Bool { capacity.items != nil || capacity.bytes != nil }
+
+  /// Whether an item has been delivered as often as it may be.
+  func isExhausted(_ item: QueueItem) -> Bool {
+    maximumDeliveries.map { item.attempts >= $0 } ?? false
+  }
 }
 
 extension Duration {
