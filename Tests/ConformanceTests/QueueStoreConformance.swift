@@ -1,9 +1,10 @@
 import Larder
 import LarderQueue
 import LarderTesting
+import TestSupport
 import Testing
 
-@Suite struct QueueStoreConformance {
+@Suite(.limitedParallelism) struct QueueStoreConformance {
   static let synced = ConformanceSuite(named: "QueueStore, synced", rounds: 5) { location in
     try await QueueStore<SampleValue?>(path: location.path("queue"))
   }

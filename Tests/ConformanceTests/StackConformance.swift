@@ -7,6 +7,7 @@ import LarderExpiry
 import LarderJSON
 import LarderLMDB
 import LarderMetrics
+import LarderQueue
 import LarderTesting
 import Synchronization
 import TestSupport
@@ -68,6 +69,14 @@ import Testing
           path: location.path("environment"), codec: .cbor(SampleValue?.self).expiring(), durability: .buffered)))
   }
 
+  static let queue = ConformanceSuite(
+    named: "a full stack over QueueStore", lacking: .keysWithoutValues, rounds: rounds
+  ) { location in
+    stack(
+      try await QueueStore(
+        path: location.path("queue"), codec: .cbor(SampleValue?.self).expiring(), durability: .buffered))
+  }
+
   static let memory = ConformanceSuite(
     named: "a full stack over a slow MemoryStore", lacking: MemoryStoreConformance.lacking, rounds: rounds
   ) { _ in
@@ -95,6 +104,10 @@ import Testing
   }
 
   @Test(arguments: lmdb.cases) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: queue.cases) func conformsOverAQueue(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 

@@ -27,6 +27,13 @@ struct LedgerRun {
     return difference ?? compare()
   }
 
+  /// Puts the clock back, and gives what differs then, or `nil`.
+  mutating func putBack(_ seconds: Int) -> String? {
+    ledger.advance(to: ledger.now - Int64(seconds) * 1_000_000)
+    model.advance(to: ledger.now)
+    return compare()
+  }
+
   /// A place that stands for a new value: the queue does not look at it.
   private mutating func newPlace() -> (QueuePlace, Int) {
     defer { nextValue += 1 }
@@ -85,6 +92,7 @@ struct LedgerRun {
       model.advance(to: ledger.now)
     case .reopen:
       ledger = replayed(log.count)
+      model.reopen()
     case .void:
       ledger.voidLeases(into: &records)
       model.voidLeases()

@@ -40,6 +40,7 @@ struct LedgerView: Equatable {
     let expected = model.items.map { item in
       var item = item
       if item.lease != nil { item.lease = 0 }
+      item.made = nil
       return item
     }
     guard found == expected else { return "items: \(found), in the model \(expected)" }

@@ -65,6 +65,11 @@ import Testing
           Issue.record("LARDER_SEED=\(seed), \(history): \(difference)")
           return
         }
+        guard Int.random(in: 0..<20, using: &generator) == 0 else { continue }
+        if let difference = run.putBack(Int.random(in: 1...20, using: &generator)) {
+          Issue.record("LARDER_SEED=\(seed), \(history), then the clock was put back: \(difference)")
+          return
+        }
       }
     }
   }

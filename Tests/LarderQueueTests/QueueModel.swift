@@ -12,6 +12,14 @@ struct QueueModel: Equatable {
     /// The number of its lease; `nil` where it is not leased.
     var lease: Int?
     var hasCallersKey: Bool
+    /// What its delay or lease was when it was made: what is found again at an opening.
+    var made: Timer?
+  }
+
+  struct Timer: Equatable {
+    var until: Int64
+    var length: Int64
+    var lease: Int?
   }
 
   /// What a receipt stands for.
@@ -34,6 +42,8 @@ struct QueueModel: Equatable {
   var items: [Item] = []
   var dead: [Item] = []
   var remembered: [StoreKey: Int64] = [:]
+  /// Until when they were to be remembered at first.
+  var rememberedAtFirst: [StoreKey: Int64] = [:]
   var nextSequence: UInt64 = 1
   var nextLease = 1
 
@@ -44,7 +54,32 @@ struct QueueModel: Equatable {
   }
 
   mutating func advance(to now: Int64) {
+    let goesBack = now < self.now
     self.now = now
+    if goesBack { bound() }
+    expire()
+  }
+
+  /// What is found when the queue is opened again.
+  mutating func reopen() {
+    for index in items.indices {
+      items[index].until = items[index].made?.until
+      items[index].lease = items[index].made?.lease
+    }
+    remembered = rememberedAtFirst
+    bound()
+    expire()
+  }
+
+  private mutating func bound() {
+    for index in items.indices {
+      guard let until = items[index].until, let length = items[index].made?.length else { continue }
+      items[index].until = min(until, now + length)
+    }
+    remembered = remembered.mapValues { min($0, now + window) }
+  }
+
+  private mutating func expire() {
     for index in items.indices where items[index].until.map({ $0 <= now }) ?? false {
       items[index].until = nil
       items[index].lease = nil
@@ -57,21 +92,23 @@ struct QueueModel: Equatable {
     if let key {
       guard !(items + dead).contains(where: { $0.key == key }), remembered[key] == nil else { return nil }
     }
-    append(value, key: key, until: delay > 0 ? now + delay : nil)
+    append(value, key: key, timer: delay > 0 ? Timer(until: now + delay, length: delay) : nil)
     return nextSequence - 1
   }
 
-  private mutating func append(_ value: Int, key: StoreKey?, until: Int64?) {
+  private mutating func append(_ value: Int, key: StoreKey?, timer: Timer?) {
     let digits = String(nextSequence, radix: 16)
     let generated = StoreKey(String(repeating: "0", count: 16 - digits.count) + digits)
     items.append(
-      Item(sequence: nextSequence, key: key ?? generated, value: value, until: until, hasCallersKey: key != nil))
+      Item(
+        sequence: nextSequence, key: key ?? generated, value: value, until: timer?.until, hasCallersKey: key != nil,
+        made: timer))
     nextSequence += 1
   }
 
   mutating func setValue(_ value: Int, forKey key: StoreKey) {
     guard let index = items.firstIndex(where: { $0.key == key }) else {
-      append(value, key: key, until: nil)
+      append(value, key: key, timer: nil)
       return
     }
     items[index].value = value
@@ -80,6 +117,8 @@ struct QueueModel: Equatable {
       items[index].lease = nil
       items[index].until = nil
     }
+    // The item is written as it is now.
+    if let until = items[index].until { items[index].made?.until = until } else { items[index].made = nil }
   }
 
   mutating func removeValue(forKey key: StoreKey) {
@@ -104,6 +143,7 @@ struct QueueModel: Equatable {
       items[index].attempts += 1
       items[index].until = now + lease
       items[index].lease = number
+      items[index].made = Timer(until: now + lease, length: lease, lease: number)
       let item = items[index]
       deliveries.append(
         (
@@ -125,7 +165,10 @@ struct QueueModel: Equatable {
   mutating func acknowledge(_ receipt: Receipt) -> Bool {
     guard let index = index(of: receipt) else { return false }
     let item = items.remove(at: index)
-    if item.hasCallersKey { remembered[item.key] = now + window }
+    if item.hasCallersKey {
+      remembered[item.key] = now + window
+      rememberedAtFirst[item.key] = now + window
+    }
     return true
   }
 
@@ -133,8 +176,10 @@ struct QueueModel: Equatable {
     guard let index = index(of: receipt) else { return false }
     items[index].lease = nil
     items[index].until = delay > 0 ? now + delay : nil
+    items[index].made = delay > 0 ? Timer(until: now + delay, length: delay) : nil
     if let maximumDeliveries, items[index].attempts >= maximumDeliveries {
       items[index].until = nil
+      items[index].made = nil
       dead.append(items.remove(at: index))
       dead.sort { $0.sequence < $1.sequence }
     }
@@ -144,6 +189,7 @@ struct QueueModel: Equatable {
   mutating func extend(_ receipt: Receipt, lease: Int64) -> Bool {
     guard let index = index(of: receipt) else { return false }
     items[index].until = now + lease
+    items[index].made = Timer(until: now + lease, length: lease, lease: receipt.lease)
     return true
   }
 
@@ -154,6 +200,7 @@ struct QueueModel: Equatable {
     var item = dead.remove(at: index)
     item.sequence = nextSequence
     item.attempts = 0
+    item.made = nil
     items.append(item)
     nextSequence += 1
     return true
@@ -167,6 +214,7 @@ struct QueueModel: Equatable {
     for index in items.indices where items[index].lease != nil {
       items[index].lease = nil
       items[index].until = nil
+      items[index].made = nil
     }
   }
 }

@@ -8,7 +8,7 @@ import Testing
 
 /// Files that are damaged, cut off, or of something else: what is good is served, and nothing happens in silence.
 @Suite struct QueueRecoveryTests {
-  private static let first = "/queue/segment-00000001"
+  static let first = "/queue/segment-00000001"
 
   /// The file of a queue of six items, the third of which is leased; closed or left open.
   private static func file(isClosed: Bool = true) async throws -> [UInt8] {
@@ -25,7 +25,7 @@ import Testing
   private static let values: [StoreKey: Int] = Dictionary(
     uniqueKeysWithValues: (0..<6).map { (StoreKey("id:\($0)"), 100 + $0) })
 
-  private static func bench(_ files: [String: [UInt8]]) throws -> QueueBench {
+  static func bench(_ files: [String: [UInt8]]) throws -> QueueBench {
     let bench = QueueBench(seed: 1)
     try bench.disk.createDirectory(at: "/queue")
     for (path, content) in files { try bench.disk.place(content, at: path) }
@@ -89,7 +89,7 @@ import Testing
   }
 
   /// The frames of a file, as ranges of its bytes.
-  private static func frames(of content: [UInt8]) throws -> [Range<Int>] {
+  static func frames(of content: [UInt8]) throws -> [Range<Int>] {
     let header = try SegmentHeader(content)
     var scanner = SegmentScanner(
       Int64(header.bytes.count)..<Int64(content.count), firstNumber: 1, salt: header.salt

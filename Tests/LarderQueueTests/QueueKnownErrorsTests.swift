@@ -1,0 +1,190 @@
+import Larder
+import LarderFiles
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import LarderQueue
+
+/// What other queues on disk got wrong, case by case.
+@Suite(.timeLimit(.minutes(1))) struct QueueKnownErrorsTests {
+  /// A queue of six items with the values of their places, the first two of which have been acknowledged.
+  private static func file(acknowledging count: Int = 2, isClosed: Bool = true) async throws -> [UInt8] {
+    let bench = QueueBench(seed: 1)
+    let queue = try await bench.open()
+    for number in 1...6 { try await queue.enqueue(number) }
+    for delivery in try await queue.receive(max: count, lease: .seconds(5)) {
+      try await queue.acknowledge(delivery.receipt)
+    }
+    if isClosed { try await queue.close() }
+    return try #require(bench.disk.content(at: QueueRecoveryTests.first))
+  }
+
+  /// What is found in a file, and that the queue goes on and loses nothing more.
+  private static func open(_ content: [UInt8]) async throws -> (values: [Int], report: RecoveryReport, next: UInt64) {
+    let bench = try QueueRecoveryTests.bench([QueueRecoveryTests.first: content])
+    var queue = try await bench.open()
+    let found = try await queue.entries(in: .all, limit: 99).map(\.value)
+    let report = queue.recovery
+    #expect(try await queue.counts() == QueueCounts(waiting: found.count))
+    let next = try await queue.enqueue(99).sequence
+    bench.disk.losePower()
+    queue = try await bench.open()
+    let received = try await queue.receive(max: 99, lease: .seconds(5))
+    #expect(received.map(\.value) == found + [99])
+    #expect(try await queue.acknowledge(received.map(\.receipt)).isEmpty)
+    #expect(try await queue.counts() == QueueCounts())
+    try await queue.close()
+    return (found, report, next)
+  }
+
+  @Test func aLengthOfZero() async throws {
+    var content = try await QueueKnownErrorsTests.file()
+    let frame = try QueueRecoveryTests.frames(of: content)[3]
+    content.replaceSubrange(frame.lowerBound + 4..<frame.lowerBound + 8, with: [0, 0, 0, 0])
+    let opened = try await QueueKnownErrorsTests.open(content)
+    #expect(opened.values == [3, 5, 6])
+    #expect(opened.report == RecoveryReport(damagedPlaces: 1, damagedBytes: frame.count))
+  }
+
+  /// As long as the greatest frame: not a byte of it is to be allocated beyond the file.
+  @Test(arguments: [[0xFF, 0xFF, 0xFF, 0x3F], [0xFF, 0xFF, 0xFF, 0xFF], [0, 0x10, 0, 0]] as [[UInt8]])
+  func aLengthThatIsTooGreat(_ length: [UInt8]) async throws {
+    var content = try await QueueKnownErrorsTests.file()
+    let frame = try QueueRecoveryTests.frames(of: content)[3]
+    content.replaceSubrange(frame.lowerBound + 4..<frame.lowerBound + 8, with: length)
+    let opened = try await QueueKnownErrorsTests.open(content)
+    #expect(opened.values == [3, 5, 6])
+    #expect(opened.report == RecoveryReport(damagedPlaces: 1, damagedBytes: frame.count))
+  }
+
+  @Test func theFirstRecordIsDamaged() async throws {
+    var content = try await QueueKnownErrorsTests.file(acknowledging: 0)
+    let frame = try QueueRecoveryTests.frames(of: content)[0]
+    content[frame.upperBound - 1] ^= 1
+    let opened = try await QueueKnownErrorsTests.open(content)
+    #expect(opened.values == [2, 3, 4, 5, 6])
+    #expect(opened.report == RecoveryReport(damagedPlaces: 1, damagedBytes: frame.count))
+  }
+
+  /// Of an item that was acknowledged nothing comes back, and nothing else is lost with it.
+  @Test func theRecordOfAnAcknowledgedItemIsDamaged() async throws {
+    var content = try await QueueKnownErrorsTests.file()
+    let frame = try QueueRecoveryTests.frames(of: content)[0]
+    content[frame.lowerBound + 40] ^= 1
+    let opened = try await QueueKnownErrorsTests.open(content)
+    #expect(opened.values == [3, 4, 5, 6])
+    #expect(opened.report == RecoveryReport(damagedPlaces: 1, damagedBytes: frame.count))
+  }
+
+  /// Damage to an acknowledgement brings the item back, reported.
+  @Test func anAcknowledgementIsDamaged() async throws {
+    var content = try await QueueKnownErrorsTests.file(acknowledging: 6)
+    let frames = try QueueRecoveryTests.frames(of: content)
+    // Six items, one receiving, six acknowledgements, and the mark of closing.
+    #expect(frames.count == 14)
+    content[frames[12].upperBound - 1] ^= 1
+    let opened = try await QueueKnownErrorsTests.openLater(content)
+    #expect(opened.values == [6] && opened.report.damagedPlaces == 1)
+  }
+
+  /// As ``open(_:)``, when leases have ended.
+  private static func openLater(_ content: [UInt8]) async throws -> (values: [Int], report: RecoveryReport) {
+    let bench = try QueueRecoveryTests.bench([QueueRecoveryTests.first: content])
+    bench.clock.advance(by: .seconds(60))
+    let queue = try await bench.open()
+    return (try await queue.receive(max: 99, lease: .seconds(5)).map(\.value), queue.recovery)
+  }
+
+  /// The last record of a queue that was closed: damage, and its sequence number is not given again.
+  @Test func theLastRecordIsDamaged() async throws {
+    var content = try await QueueKnownErrorsTests.file(acknowledging: 0)
+    let frames = try QueueRecoveryTests.frames(of: content)
+    #expect(frames.count == 7)
+    content[frames[5].upperBound - 1] ^= 1
+    let opened = try await QueueKnownErrorsTests.open(content)
+    #expect(opened.values == [1, 2, 3, 4, 5])
+    #expect(opened.report == RecoveryReport(damagedPlaces: 1, damagedBytes: frames[5].count))
+    #expect(opened.next > 6)
+  }
+
+  /// The last record of a queue that was not closed: nobody can tell it from one whose call had not returned.
+  @Test func theLastRecordWasNotWrittenWhole() async throws {
+    let content = try await QueueKnownErrorsTests.file(acknowledging: 0, isClosed: false)
+    let frames = try QueueRecoveryTests.frames(of: content)
+    #expect(frames.count == 6)
+    for length in frames[5] {
+      let opened = try await QueueKnownErrorsTests.open(Array(content[..<length]))
+      #expect(opened.values == [1, 2, 3, 4, 5])
+      #expect(opened.report == RecoveryReport(tornBytes: length - frames[5].lowerBound))
+    }
+    var flipped = content
+    flipped[frames[5].lowerBound + 2] ^= 1
+    let opened = try await QueueKnownErrorsTests.open(flipped)
+    #expect(opened.values == [1, 2, 3, 4, 5])
+    #expect(opened.report == RecoveryReport(tornBytes: frames[5].count))
+  }
+
+  /// A frame with a good checksum at the end of a queue that was not closed, whose bytes are no records.
+  @Test func theLastRecordIsScrambled() async throws {
+    var content = try await QueueKnownErrorsTests.file(acknowledging: 0, isClosed: false)
+    let frames = try QueueRecoveryTests.frames(of: content)
+    let header = try SegmentHeader(content)
+    let start = content.count
+    QueueFrame.begin(in: &content)
+    content += [UInt8](repeating: 200, count: 50)
+    QueueFrame.end(
+      in: &content, at: start, number: 7, durable: Int64(frames[5].lowerBound), salt: header.salt)
+    let opened = try await QueueKnownErrorsTests.open(content)
+    #expect(opened.values == [1, 2, 3, 4, 5, 6])
+    #expect(opened.report.damagedPlaces == 1)
+  }
+
+  /// A payload that is damaged while the queue is open: a dead letter, and the others are delivered.
+  @Test func aPayloadIsDamagedWhileTheQueueIsOpen() async throws {
+    let bench = QueueBench()
+    let queue = try await bench.open()
+    for number in 1...3 { try await queue.enqueue(number) }
+    let content = try #require(bench.disk.content(at: QueueRecoveryTests.first))
+    let frames = try QueueRecoveryTests.frames(of: content)
+    let file = try bench.disk.open(QueueRecoveryTests.first, .readWrite)
+    var byte = content[frames[1].upperBound - 1] ^ 0xFF
+    _ = try withUnsafeBytes(of: &byte) { bytes in try file.write(bytes, at: Int64(frames[1].upperBound - 1)) }
+    await expectStoreError(.corrupted) { try await queue.peek(max: 9) }
+    var deliveries = queue.deliveries(lease: .seconds(5)).makeAsyncIterator()
+    #expect(try await deliveries.next()?.get().value == 1)
+    let second = try await deliveries.next()
+    expectStoreError(.corrupted) { try second?.get() }
+    #expect(try await deliveries.next()?.get().value == 3)
+    try await queue.enqueue(4)
+    #expect(try await deliveries.next()?.get().value == 4)
+    #expect(try await queue.counts() == QueueCounts(leased: 3, dead: 1))
+    #expect(try await queue.deadLetters().map(\.reason) == [.undecodable])
+  }
+
+  /// An item that the disk refuses to give is tried again later, and keeps no other from being delivered.
+  @Test func anItemCannotBeRead() async throws {
+    let bench = QueueBench()
+    let queue = try await bench.open()
+    try await queue.enqueue([QueueInput(1), QueueInput(2)])
+    // Once for both together, and once for the first alone.
+    for operation in 1...2 { bench.disk.schedule(.error(5), atOperation: bench.disk.operationCount + operation) }
+    #expect(try await queue.receive(max: 2, lease: .seconds(5)).map(\.value) == [2])
+    #expect(try await queue.counts() == QueueCounts(delayed: 1, leased: 1))
+    bench.clock.advance(by: .seconds(5))
+    let again = try await queue.receive(max: 2, lease: .seconds(5))
+    #expect(again.map(\.value) == [1, 2] && again.map(\.attempt) == [2, 2])
+    // Where there is nothing else the error is told.
+    bench.clock.advance(by: .seconds(5))
+    for operation in 1...3 { bench.disk.schedule(.error(5), atOperation: bench.disk.operationCount + operation) }
+    await expectStoreError(.ioFailed) { try await queue.receive(max: 2, lease: .seconds(5)) }
+  }
+
+  @Test func anEmptyFileIsRefused() async throws {
+    let bench = try QueueRecoveryTests.bench([QueueRecoveryTests.first: []])
+    await expectStoreError(.unrecognizedFormat) { try await bench.open() }
+    let zeros = try QueueRecoveryTests.bench([QueueRecoveryTests.first: [UInt8](repeating: 0, count: 4096)])
+    await expectStoreError(.unrecognizedFormat) { try await zeros.open() }
+    #expect(zeros.disk.content(at: QueueRecoveryTests.first)?.count == 4096)
+  }
+}

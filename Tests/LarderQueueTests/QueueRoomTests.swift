@@ -1,0 +1,138 @@
+import Dispatch
+import Larder
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import LarderQueue
+
+/// Who waits for room gets it whenever there is some, and stands in nobody's way.
+@Suite(.timeLimit(.minutes(1))) struct QueueRoomTests {
+  private static func open(_ bench: QueueBench, items: Int) async throws -> QueueStore<Int> {
+    try await bench.open(
+      QueueConfiguration(capacity: QueueCapacity(items: items, policy: .wait)), durability: .buffered)
+  }
+
+  /// Lets tasks that were just made come as far as they can.
+  private static func settle() async {
+    for _ in 0..<200 { await Task.yield() }
+  }
+
+  /// What gives room, or needs none, would wait for ever behind those who want it.
+  @Test func whatNeedsNoRoomDoesNotWaitForIt() async throws {
+    let queue = try await QueueRoomTests.open(QueueBench(), items: 1)
+    try await queue.enqueue(1, id: "a")
+    let waiting = Task { try await queue.enqueue(2, id: "b") }
+    await QueueRoomTests.settle()
+    try await queue.update("a") { $0 = 3 }
+    try await queue.setValue(4, forKey: "a")
+    #expect(try await queue.enqueue(1, id: "a").isDuplicate)
+    #expect(try await queue.value(forKey: "a") == 4)
+    try await queue.removeValue(forKey: "a")
+    #expect(try await waiting.value.key == "b")
+  }
+
+  @Test func whoGivesUpLetsOthersIn() async throws {
+    let queue = try await QueueRoomTests.open(QueueBench(), items: 2)
+    try await queue.enqueue(1)
+    let first = Task { try await queue.enqueue([QueueInput(2), QueueInput(3)]) }
+    await QueueRoomTests.settle()
+    let second = Task { try await queue.enqueue(4) }
+    await QueueRoomTests.settle()
+    first.cancel()
+    await #expect(throws: CancellationError.self) { try await first.value }
+    _ = try await second.value
+    #expect(try await queue.peek(max: 9).map(\.value) == [1, 4])
+  }
+
+  /// Who came first is served first, also when one of them gives up.
+  @Test func theOrderIsKept() async throws {
+    let queue = try await QueueRoomTests.open(QueueBench(), items: 1)
+    try await queue.enqueue(0)
+    var waiting: [Task<EnqueuedItem, any Error>] = []
+    for number in 1...4 {
+      waiting.append(Task { try await queue.enqueue(number) })
+      await QueueRoomTests.settle()
+    }
+    waiting[1].cancel()
+    var received: [Int] = []
+    for _ in 0..<4 { received.append(try await queue.withNext(lease: .seconds(5)) { $0.value }) }
+    #expect(received == [0, 1, 3, 4])
+  }
+
+  /// The room that a write has taken which then failed.
+  @Test func theRoomOfWhatFailsIsThereAgain() async throws {
+    let bench = QueueBench()
+    let queue = try await QueueRoomTests.open(bench, items: 1)
+    let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+    let gate = DispatchSemaphore(value: 0)
+    let busy = Task {
+      try await queue.update("a") { _ in
+        beginning.finish()
+        gate.wait()
+      }
+    }
+    for await _ in begun {}
+    bench.disk.capacity = 300
+    // They come into one group.
+    let key = StoreKey(String(repeating: "x", count: 400))
+    let failing = Task { try await queue.enqueue(1, id: key) }
+    await QueueRoomTests.settle()
+    let waiting = Task { try await queue.enqueue(2) }
+    await QueueRoomTests.settle()
+    gate.signal()
+    try await busy.value
+    #expect(try await !waiting.value.isDuplicate)
+    failing.cancel()
+    await #expect(throws: (any Error).self) { try await failing.value }
+  }
+
+  /// What a batch takes out again needs no room in the end, and is not held against it.
+  @Test func aBatchNeedsTheRoomOfWhatItLeaves() async throws {
+    let queue = try await QueueBench().open(QueueConfiguration(capacity: QueueCapacity(items: 1, bytes: 3)))
+    try await queue.apply([.set("a", 1), .remove("a"), .set("b", 2), .set("b", 3)])
+    #expect(try await queue.keys(in: .all, limit: 9) == ["b"])
+    try await queue.apply([.removeAll(.all), .set("c", 4), .removeAll(.all), .set("d", 5)])
+    #expect(try await queue.keys(in: .all, limit: 9) == ["d"])
+    await expectStoreError(.full) { try await queue.apply([.set("e", 6), .remove("d")]) }
+    let error = await expectStoreError(.full) { try await queue.enqueue([QueueInput(1), QueueInput(2)]) }
+    #expect(error?.isRetryable == false)
+  }
+
+  @Test func aCancelledConsumerTakesNothing() async throws {
+    let queue = try await QueueBench().open(durability: .buffered)
+    let cancelled = (0..<3).map { _ in
+      Task { () -> Int? in
+        for try await result in queue.deliveries(lease: .seconds(5)) { return try result.get().value }
+        return nil
+      }
+    }
+    await QueueRoomTests.settle()
+    let last = Task { try await queue.withNext(lease: .seconds(5)) { $0.value } }
+    await QueueRoomTests.settle()
+    for task in cancelled { task.cancel() }
+    for task in cancelled { await #expect(throws: CancellationError.self) { try await task.value } }
+    try await queue.enqueue(7)
+    #expect(try await last.value == 7)
+    #expect(try await queue.counts() == QueueCounts())
+  }
+
+  @Test func cancellationInTheClosureReleases() async throws {
+    let queue = try await QueueBench().open(durability: .buffered)
+    try await queue.enqueue(7)
+    let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+    let task = Task {
+      try await queue.withNext(lease: .seconds(5)) { _ in
+        beginning.finish()
+        while true {
+          try Task.checkCancellation()
+          await Task.yield()
+        }
+      }
+    }
+    for await _ in begun {}
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+    #expect(try await queue.receive(lease: .seconds(5)).map(\.attempt) == [2])
+  }
+}

@@ -1,0 +1,215 @@
+import Foundation
+import Larder
+import LarderCBOR
+import LarderFiles
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import LarderQueue
+
+/// The files of the log: how many there are, how many are open, and what becomes of them when something fails.
+@Suite struct QueueSegmentTests {
+  /// Segments that are small since the process died again and again: joining them must come to an end.
+  @Test func smallSegmentsAreJoined() async throws {
+    let bench = QueueBench()
+    for number in 0..<30 {
+      let queue = try await bench.open()
+      try await queue.enqueue([QueueInput(2 * number)])
+      try await queue.enqueue([QueueInput(2 * number + 1)])
+      bench.disk.killProcess()
+    }
+    let queue = try await bench.open()
+    try await queue.enqueue(60)
+    #expect(try bench.names.count { $0.hasPrefix("segment") } <= 16)
+    let operations = bench.disk.operationCount
+    for number in 61..<71 { try await queue.enqueue(number) }
+    #expect(bench.disk.operationCount - operations < 50)
+    #expect(try await queue.peek(max: 99).map(\.value) == Array(0..<71))
+  }
+
+  @Test func segmentsThatCannotBeRemovedAreNotTriedAgainAllTheTime() async throws {
+    let bench = QueueBench()
+    let fileSystem = StubbornFileSystem(bench.disk)
+    let queue = try await QueueStore<Int>(
+      path: "/queue", codec: .cbor(), configuration: QueueConfiguration(segmentSize: 4096), fileSystem: fileSystem)
+    func work(rounds: Int) async throws {
+      for round in 0..<rounds {
+        try await queue.enqueue((0..<20).map { QueueInput(round * 20 + $0) })
+        let deliveries = try await queue.receive(max: 20, lease: .seconds(60))
+        #expect(try await queue.acknowledge(deliveries.map(\.receipt)).isEmpty)
+      }
+    }
+    try await work(rounds: 40)
+    let count = try bench.names.count
+    // Some 2 KiB a round.
+    #expect(count < 60)
+    fileSystem.isStubborn = false
+    try await work(rounds: 5)
+    #expect(try bench.names.count < 8)
+  }
+
+  @Test func aFewFilesAreOpenAtOnce() async throws {
+    let folder = try TemporaryFolder()
+    func open() async throws -> QueueStore<[UInt8]> {
+      try await QueueStore<[UInt8]>(
+        path: folder.path("queue"), codec: .cbor(), configuration: QueueConfiguration(segmentSize: 4096),
+        durability: .buffered)
+    }
+    func openCount() throws -> Int {
+      try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count { descriptor in
+        let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
+        return target?.hasPrefix(folder.path) ?? false
+      }
+    }
+    var queue = try await open()
+    let value = [UInt8](repeating: 7, count: 4096)
+    for _ in 0..<100 { try await queue.enqueue(value) }
+    #if os(Linux)
+    #expect(try openCount() < 40)
+    #endif
+    try await queue.close()
+    queue = try await open()
+    #expect(try await queue.receive(max: 100, lease: .seconds(60)).count == 100)
+    #if os(Linux)
+    #expect(try openCount() < 40)
+    #endif
+    try await queue.close()
+  }
+
+  @Test func theFileThatWasUsedLastStaysOpen() throws {
+    let disk = SimulatedFileSystem(seed: 1)
+    let folder = QueueFolder(
+      name: "queue", path: "/", durability: .synced, createsIfMissing: true, segmentSize: 4096, fileSystem: disk)
+    let files = SegmentFiles(folder: folder)
+    func read(_ segment: UInt32) throws {
+      _ = try files.read([QueuePlace(segment: segment, offset: 0, length: 0)])
+    }
+    for segment: UInt32 in 1...40 { try disk.place([0, 0, 0, 0], at: folder.segmentPath(segment)) }
+    for segment: UInt32 in 1...40 {
+      try read(segment)
+      try read(1)
+    }
+    let operations = disk.operationCount
+    try read(1)
+    #expect(disk.operationCount == operations + 1)
+    try read(2)
+    #expect(disk.operationCount == operations + 3)
+  }
+
+  /// What is not durable is written anew when a synchronization has failed, and nothing else about it changes.
+  @Test func whatIsWrittenAnewIsAsItWas() async throws {
+    let bench = QueueBench()
+    let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 1), durability: .buffered)
+    try await queue.enqueue(1, id: "k")
+    let delivery = try #require(try await queue.receive(lease: .seconds(5)).first)
+    try await queue.release(delivery.receipt)
+    try await queue.synchronize()
+    // A dead letter comes back under a key that another had meanwhile.
+    try await queue.setValue(2, forKey: "k")
+    try await queue.removeValue(forKey: "k")
+    #expect(try await queue.requeue(["k"]) == 1)
+    try await queue.enqueue(3, id: "leased")
+    try await queue.enqueue(4, id: "gone")
+    let deliveries = try await queue.receive(max: 9, lease: .seconds(60))
+    #expect(deliveries.map(\.value) == [1, 3, 4])
+    try await queue.acknowledge(deliveries[2].receipt)
+    bench.disk.schedule(.error(EIO), atOperation: bench.disk.operationCount + 1)
+    let error = await expectStoreError(.ioFailed) { try await queue.synchronize() }
+    #expect(error?.underlying != nil)
+    try await queue.enqueue(5)
+    #expect(try await queue.counts() == QueueCounts(waiting: 1, leased: 2))
+    #expect(try await queue.entries(in: .all, limit: 9).map(\.value).sorted() == [1, 3, 5])
+    #expect(try await queue.enqueue(4, id: "gone").isDuplicate)
+    #expect(try await queue.acknowledge(deliveries.map(\.receipt)) == [deliveries[2].receipt])
+    try await queue.synchronize()
+    bench.disk.losePower()
+    let again = try await bench.open(QueueConfiguration(maximumDeliveries: 1))
+    #expect(!again.recovery.hasDamage)
+    #expect(try await again.enqueue(4, id: "gone").isDuplicate)
+    #expect(try await again.entries(in: .all, limit: 9).map(\.value) == [5])
+  }
+
+  /// A backup that fails must not be taken for a whole one.
+  @Test func halfABackupIsNoQueueOrSaysWhatIsMissing() async throws {
+    var failures = 0
+    for operation in 1... {
+      let bench = QueueBench(seed: 1)
+      let queue = try await bench.open(QueueConfiguration(segmentSize: 4096))
+      for part in 0..<4 { try await queue.enqueue((0..<70).map { QueueInput(part * 70 + $0) }) }
+      bench.disk.schedule(.error(EIO), atOperation: bench.disk.operationCount + operation)
+      do {
+        try await queue.information.maintenance?.backup(to: "/copy", compacting: false)
+        break
+      } catch let error as StoreError {
+        #expect(error.code == .ioFailed)
+        failures += 1
+      }
+      bench.disk.clearFaults()
+      do {
+        let copy = try await QueueStore<Int>(
+          path: "/copy", codec: .cbor(), createsIfMissing: false, fileSystem: bench.disk)
+        let count = try await copy.count()
+        #expect(copy.recovery.hasDamage || count == 280, "at operation \(operation)")
+      } catch let error as StoreError {
+        #expect(error.code == .notFound)
+      }
+      try await queue.close()
+    }
+    #expect(failures > 10)
+  }
+
+  /// What a failed synchronization concerns is told that the outcome is unknown, and nobody else is told anything.
+  @Test func aFailedSynchronizationFailsThoseWhomItConcerns() async throws {
+    let bench = QueueBench()
+    let queue = try await bench.open()
+    try await queue.enqueue(1, id: "before")
+    // The lock, the write, and the synchronization.
+    bench.disk.schedule(.error(EIO), atOperation: bench.disk.operationCount + 2)
+    let error = await expectStoreError(.ioFailed) { try await queue.enqueue(2, id: "lost") }
+    #expect(error?.outcome == .unknown)
+    #expect(try await queue.keys(in: .all, limit: 9) == ["before"])
+    let after = try await queue.enqueue(3, id: "after")
+    #expect(after.sequence == 3)
+    bench.disk.losePower()
+    let again = try await bench.open()
+    #expect(try await again.keys(in: .all, limit: 9) == ["after", "before"])
+    #expect(!again.recovery.hasDamage)
+    #expect(try await again.enqueue(4).sequence == 4)
+  }
+
+  @Test func aFullDiskChangesNothing() async throws {
+    let bench = QueueBench()
+    let queue = try await bench.open()
+    try await queue.enqueue(1, id: "a")
+    bench.disk.capacity = 250
+    let long = StoreKey(String(repeating: "x", count: 300))
+    let error = await expectStoreError(.full) { try await queue.enqueue(2, id: long) }
+    #expect(error?.outcome == .nothingChanged)
+    bench.disk.capacity = nil
+    #expect(try await queue.enqueue(3, id: "b").isDuplicate == false)
+    bench.disk.losePower()
+    let again = try await bench.open()
+    #expect(again.recovery == RecoveryReport())
+    #expect(try await again.keys(in: .all, limit: 9) == ["a", "b"])
+  }
+
+  @Test func aFolderFromWhichTheSegmentsWereMovedIsEmpty() async throws {
+    let bench = QueueBench()
+    try bench.disk.createDirectory(at: "/queue")
+    try bench.disk.place([1, 2, 3], at: "/queue/damaged-1-5a")
+    let queue = try await bench.open()
+    #expect(try await queue.count() == 0)
+    #expect(bench.disk.content(at: "/queue/damaged-1-5a") == [1, 2, 3])
+  }
+
+  @Test func whatWasDeliveredTooOftenIsNotSeenByPeeking() async throws {
+    let bench = QueueBench()
+    let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 1))
+    try await queue.enqueue([QueueInput(1), QueueInput(2)])
+    _ = try await queue.receive(lease: .seconds(5))
+    bench.clock.advance(by: .seconds(5))
+    #expect(try await queue.peek().map(\.value) == [2])
+    #expect(try await queue.receive(lease: .seconds(5)).map(\.value) == [2])
+  }
+}
