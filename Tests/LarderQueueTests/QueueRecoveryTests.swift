@@ -28,6 +28,7 @@ import Testing
   static func bench(_ files: [String: [UInt8]]) throws -> QueueBench {
     let bench = QueueBench(seed: 1)
     try bench.disk.createDirectory(at: "/queue")
+    try bench.disk.synchronizeDirectory(at: "/")
     for (path, content) in files { try bench.disk.place(content, at: path) }
     return bench
   }

@@ -137,10 +137,11 @@ import Testing
       let bench = QueueBench(seed: 1)
       let queue = try await bench.open(QueueConfiguration(segmentSize: 4096))
       for part in 0..<4 { try await queue.enqueue((0..<70).map { QueueInput(part * 70 + $0) }) }
-      bench.disk.schedule(.error(EIO), atOperation: bench.disk.operationCount + operation)
+      let due = bench.disk.operationCount + operation
+      bench.disk.schedule(.error(EIO), atOperation: due)
       do {
         try await queue.information.maintenance?.backup(to: "/copy", compacting: false)
-        break
+        if bench.disk.operationCount < due { break }
       } catch let error as StoreError {
         #expect(error.code == .ioFailed)
         failures += 1

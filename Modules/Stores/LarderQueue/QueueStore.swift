@@ -13,8 +13,8 @@ public import Foundation
 /// ```swift
 /// let queue = try await QueueStore<Event>(path: "outbox")
 /// try await queue.enqueue(event)
-/// try await queue.withNext(lease: .seconds(30)) { event in
-///   try await send(event)
+/// try await queue.withNext(lease: .seconds(30)) { delivery in
+///   try await send(delivery.value)
 /// }
 /// ```
 ///
