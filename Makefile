@@ -52,9 +52,9 @@ test-thread: set-up ## Run the tests with the thread sanitizer, which finds data
 
 # Half of the cuts for each of the two durabilities. Release builds, with what `@testable` needs.
 soak: set-up ## Look for broken promises for long; LARDER_SEED=…, CUTS=…, STEPS=…, ROUNDS=…, KILLS=… to choose what is run.
-	LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) \
+	LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
 	  Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing \
-	  --filter 'Conformance|DiskTests|WholeFileStoreTests'
+	  --filter 'Conformance|DiskTests|WholeFileStoreTests|QueueHistoryTests|QueueProcessTests'
 	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Tools --filter KillTests
 	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Examples --filter KillTests
 
