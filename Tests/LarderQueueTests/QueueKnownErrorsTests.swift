@@ -60,6 +60,16 @@ import Testing
     #expect(opened.report == RecoveryReport(damagedPlaces: 1, damagedBytes: frame.count))
   }
 
+  /// Bytes that are missing, so that everything which is there is good.
+  @Test func aRecordWasCutOut() async throws {
+    let content = try await QueueKnownErrorsTests.file(acknowledging: 0)
+    let frames = try QueueRecoveryTests.frames(of: content)
+    let rest = Array(content[..<frames[2].lowerBound] + content[frames[2].upperBound...])
+    let opened = try await QueueKnownErrorsTests.open(rest)
+    #expect(opened.report.hasDamage)
+    #expect(opened.values.starts(with: [1, 2]) && opened.values.last == 6)
+  }
+
   @Test func theFirstRecordIsDamaged() async throws {
     var content = try await QueueKnownErrorsTests.file(acknowledging: 0)
     let frame = try QueueRecoveryTests.frames(of: content)[0]
@@ -88,6 +98,22 @@ import Testing
     content[frames[12].upperBound - 1] ^= 1
     let opened = try await QueueKnownErrorsTests.openLater(content)
     #expect(opened.values == [6] && opened.report.damagedPlaces == 1)
+  }
+
+  /// What said that a key had become free is lost: the later of the two items that have it then is served, once.
+  @Test func aRemovalIsDamaged() async throws {
+    let bench = QueueBench(seed: 1)
+    let queue = try await bench.open()
+    try await queue.enqueue(1, id: "key")
+    try await queue.removeValue(forKey: "key")
+    try await queue.enqueue(2, id: "key")
+    try await queue.close()
+    var content = try #require(bench.disk.content(at: QueueRecoveryTests.first))
+    let frames = try QueueRecoveryTests.frames(of: content)
+    content[frames[1].upperBound - 1] ^= 1
+    let opened = try await QueueKnownErrorsTests.open(content)
+    #expect(opened.values == [2])
+    #expect(opened.report == RecoveryReport(damagedPlaces: 1, damagedBytes: frames[1].count))
   }
 
   /// As ``open(_:)``, when leases have ended.
@@ -150,8 +176,12 @@ import Testing
     let content = try #require(bench.disk.content(at: QueueRecoveryTests.first))
     let frames = try QueueRecoveryTests.frames(of: content)
     let file = try bench.disk.open(QueueRecoveryTests.first, .readWrite)
-    var byte = content[frames[1].upperBound - 1] ^ 0xFF
+    // What stands there then is a number too, but not the one that was written.
+    var byte = content[frames[1].upperBound - 1] ^ 1
     _ = try withUnsafeBytes(of: &byte) { bytes in try file.write(bytes, at: Int64(frames[1].upperBound - 1)) }
+    await expectStoreError(.corrupted) { try await queue.peek(max: 9) }
+    // Writing it anew does not make it good.
+    try await queue.information.maintenance?.compact()
     await expectStoreError(.corrupted) { try await queue.peek(max: 9) }
     var deliveries = queue.deliveries(lease: .seconds(5)).makeAsyncIterator()
     #expect(try await deliveries.next()?.get().value == 1)

@@ -102,6 +102,25 @@ import Testing
     }
   }
 
+  /// A deadline that was forgotten in the course of what is undone holds again.
+  @Test func undoingBringsDeadlinesBack() throws {
+    var ledger = QueueLedger(rules: LedgerRun.rules)
+    ledger.begin(at: 0)
+    var records: [QueueRecord] = []
+    let place = QueuePlace(segment: 1, offset: 1, length: 1)
+    _ = try ledger.enqueue(.init(key: "delayed", place: place, delay: 5_000_000), into: &records)
+    _ = try ledger.enqueue(.init(key: "leased", place: place), into: &records)
+    ledger.commit()
+    let mark = ledger.mark
+    ledger.removeValue(forKey: "delayed", into: &records)
+    let receipt = ledger.lease(try #require(ledger.firstWaiting(1).first), length: 1, epoch: 1, into: &records)
+    for length: Int64 in 1...100 { try ledger.extend(receipt, length: length, into: &records) }
+    ledger.rollBack(to: mark)
+    #expect(ledger.nextDeadline == 5_000_000)
+    ledger.advance(to: 5_000_000)
+    #expect(ledger.counts == QueueCounts(waiting: 2))
+  }
+
   @Test func aClockThatIsPutBackKeepsNothingLongerThanWasSaid() throws {
     var ledger = QueueLedger(rules: LedgerRun.rules)
     ledger.begin(at: 1_000_000_000)

@@ -99,6 +99,17 @@ import Testing
     #expect(error?.isRetryable == false)
   }
 
+  @Test func aBatchPushesNothingOutThatIsItsOwn() async throws {
+    let queue = try await QueueBench().open(
+      QueueConfiguration(capacity: QueueCapacity(items: 2, policy: .dropOldest)))
+    try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2, id: "b")])
+    #expect(try await queue.receive(lease: .seconds(5)).map(\.value) == [1])
+    await expectStoreError(.full) { try await queue.enqueue([QueueInput(3), QueueInput(4)]) }
+    #expect(try await queue.keys(in: .all, limit: 9) == ["a", "b"])
+    let statistics = try await queue.information.maintenance?.statistics()
+    #expect(statistics?.details.first { $0.name == "dropped" }?.value == 0)
+  }
+
   @Test func aCancelledConsumerTakesNothing() async throws {
     let queue = try await QueueBench().open(durability: .buffered)
     let cancelled = (0..<3).map { _ in

@@ -111,23 +111,79 @@ import Testing
     #expect(try await queue.requeue(["k"]) == 1)
     try await queue.enqueue(3, id: "leased")
     try await queue.enqueue(4, id: "gone")
+    try await queue.enqueue(6, id: "dead")
     let deliveries = try await queue.receive(max: 9, lease: .seconds(60))
-    #expect(deliveries.map(\.value) == [1, 3, 4])
+    #expect(deliveries.map(\.value) == [1, 3, 4, 6])
     try await queue.acknowledge(deliveries[2].receipt)
+    try await queue.release(deliveries[3].receipt)
     bench.disk.schedule(.error(EIO), atOperation: bench.disk.operationCount + 1)
     let error = await expectStoreError(.ioFailed) { try await queue.synchronize() }
     #expect(error?.underlying != nil)
     try await queue.enqueue(5)
-    #expect(try await queue.counts() == QueueCounts(waiting: 1, leased: 2))
+    #expect(try await queue.counts() == QueueCounts(waiting: 1, leased: 2, dead: 1))
     #expect(try await queue.entries(in: .all, limit: 9).map(\.value).sorted() == [1, 3, 5])
+    // What had been durable is where it was.
+    let segments = try await queue.look(.keys) { core in
+      let live = ["k", "leased"].compactMap { core.ledger.item(forKey: $0)?.place.segment }
+      return live + core.ledger.deadLetters(9).map(\.item.place.segment)
+    }
+    #expect(segments == [1, 2, 2])
     #expect(try await queue.enqueue(4, id: "gone").isDuplicate)
-    #expect(try await queue.acknowledge(deliveries.map(\.receipt)) == [deliveries[2].receipt])
+    #expect(try await queue.acknowledge(deliveries.map(\.receipt)) == deliveries[2...].map(\.receipt))
     try await queue.synchronize()
     bench.disk.losePower()
     let again = try await bench.open(QueueConfiguration(maximumDeliveries: 1))
     #expect(!again.recovery.hasDamage)
     #expect(try await again.enqueue(4, id: "gone").isDuplicate)
     #expect(try await again.entries(in: .all, limit: 9).map(\.value) == [5])
+    #expect(try await again.deadLetters().first?.value.get() == 6)
+  }
+
+  /// What a synchronization that failed has left may be gone with the power, though a later one succeeds: what an opening
+  /// finds must be written anew.
+  @Test(arguments: 1...20 as ClosedRange<UInt64>) func whatAnOpeningHasFoundStays(_ seed: UInt64) async throws {
+    let bench = QueueBench(seed: seed)
+    var queue = try await bench.open()
+    try await queue.enqueue(1, id: "a")
+    bench.disk.schedule(.error(EIO), atOperation: bench.disk.operationCount + 2)
+    await expectStoreError(.ioFailed) { try await queue.enqueue(2, id: "b") }
+    bench.disk.killProcess()
+    queue = try await bench.open()
+    let found = try await queue.keys(in: .all, limit: 9)
+    #expect(found == ["a", "b"])
+    try await queue.enqueue(3, id: "c")
+    bench.disk.losePower()
+    queue = try await bench.open()
+    #expect(!queue.recovery.hasDamage)
+    #expect(try await queue.entries(in: .all, limit: 9).map(\.key) == found + ["c"])
+  }
+
+  /// A segment whose making failed may be there all the same, and says where the one before ends: nothing may be appended
+  /// to that one any more.
+  @Test(arguments: [SimulatedFault.error(EIO), .errorAfterwards(EIO)])
+  func whatFailsAtTheBeginningOfASegmentLosesNothing(_ fault: SimulatedFault) async throws {
+    for operation in 1...16 {
+      let bench = QueueBench(seed: UInt64(operation))
+      let configuration = QueueConfiguration(segmentSize: 4096)
+      let queue = try await bench.open(configuration)
+      try await queue.enqueue((0..<100).map { QueueInput($0) })
+      bench.disk.schedule(fault, atOperation: bench.disk.operationCount + operation)
+      var expected = Array(0..<100)
+      var possible: Set<Int> = []
+      for number in 100..<104 {
+        do {
+          try await queue.enqueue(number)
+          expected.append(number)
+        } catch let error as StoreError {
+          if error.outcome == .unknown { possible.insert(number) }
+        }
+      }
+      bench.disk.killProcess()
+      let again = try await bench.open(configuration)
+      let found = try await again.entries(in: .all, limit: 999).map(\.value)
+      #expect(found.filter { !possible.contains($0) } == expected, "at operation \(operation)")
+      #expect(!again.recovery.hasDamage)
+    }
   }
 
   /// A backup that fails must not be taken for a whole one.

@@ -81,6 +81,27 @@ import Testing
     #expect(!new.isDuplicate && new.sequence == 3)
   }
 
+  @Test func aGeneratedKeyIsNobodysElse() async throws {
+    let queue = try await QueueBench().open()
+    try await queue.enqueue(1, id: "0000000000000002")
+    let generated = try await queue.enqueue(2)
+    #expect(generated.key == "0000000000000003" && generated.sequence == 3)
+    #expect(try await queue.entries(in: .all, limit: 9).map(\.value) == [1, 2])
+  }
+
+  @Test func deadLettersStayWhenTheLogIsWrittenAnew() async throws {
+    let bench = QueueBench()
+    var queue = try await bench.open(QueueConfiguration(maximumDeliveries: 1))
+    try await queue.enqueue(7, id: "dead")
+    try await queue.release(#require(try await queue.receive(lease: .seconds(5)).first).receipt)
+    try await queue.information.maintenance?.compact()
+    try await queue.close()
+    #expect(try !bench.names.contains("segment-00000001"))
+    queue = try await bench.open()
+    let letter = try #require(try await queue.deadLetters().first)
+    #expect(try letter.key == "dead" && letter.value.get() == 7 && letter.reason == .tooManyDeliveries)
+  }
+
   @Test func sequenceNumbersAreNeverGivenAgain() async throws {
     let bench = QueueBench()
     var last: UInt64 = 0
