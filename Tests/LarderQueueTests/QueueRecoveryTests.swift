@@ -1,5 +1,6 @@
 import Larder
 import LarderCBOR
+import LarderFiles
 import LarderTesting
 import TestSupport
 import Testing
@@ -263,13 +264,14 @@ import Testing
   @Test func madeUpFramesDoNotKeepTheSearchBusy() throws {
     var head: [UInt8] = []
     head.append(littleEndian: UInt32(1))
-    head.append(littleEndian: UInt32(60_000))
+    head.append(littleEndian: UInt32(2 << 20))
     head.append(littleEndian: UInt64(2))
     head.append(littleEndian: Int64(0))
-    let content = Array((0..<5_000).map { _ in head }.joined())
+    let content = Array(repeatElement(head, count: 131_072).joined())
     var reads = 0
-    var scanner = SegmentScanner(0..<Int64(content.count), firstNumber: 1, salt: 7) { range in
+    var scanner = SegmentScanner(0..<Int64(content.count), firstNumber: 1, salt: 7) { range throws(FileError) in
       reads += range.count
+      if reads > 100 * content.count { throw FileError(.read, path: "", errorNumber: 5) }
       return Array(content[Int(range.lowerBound)..<Int(range.upperBound)])
     }
     guard case .damage(let range)? = try scanner.next() else {
@@ -279,6 +281,5 @@ import Testing
     #expect(range == 0..<Int64(content.count))
     let end = try scanner.next()
     #expect(end == nil)
-    #expect(reads < 100 * content.count)
   }
 }

@@ -151,6 +151,7 @@ import Testing
     let dead = try await queue.deadLetters()
     #expect(dead.map(\.key) == ["bad", "good"] && dead.map(\.attempts) == [0, 2])
     #expect(dead.map(\.reason) == [.undecodable, .tooManyDeliveries])
+    try #require(dead.count == 2)
     #expect(try dead[1].value.get() == 7)
     expectStoreError(.corrupted) { try dead[0].value.get() }
     #expect(try await queue.enqueue(1, id: "good").isDuplicate)
