@@ -87,6 +87,29 @@ import Testing
     await #expect(throws: (any Error).self) { try await failing.value }
   }
 
+  /// What a call has seen of another one, in the same commit, has not happened where that one fails.
+  @Test func nothingIsADuplicateOfWhatFailed() async throws {
+    let bench = QueueBench()
+    let queue = try await bench.open()
+    let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+    let gate = DispatchSemaphore(value: 0)
+    let busy = Task {
+      try await queue.update("a") { _ in
+        beginning.finish()
+        gate.wait()
+      }
+    }
+    for await _ in begun {}
+    bench.disk.capacity = 300
+    let key = StoreKey(String(repeating: "x", count: 400))
+    let tasks = (0..<3).map { number in Task { try await queue.enqueue(number, id: key) } }
+    await QueueRoomTests.settle()
+    gate.signal()
+    try await busy.value
+    for task in tasks { await expectStoreError(.full) { try await task.value } }
+    #expect(try await queue.count() == 0)
+  }
+
   /// What a batch takes out again needs no room in the end, and is not held against it.
   @Test func aBatchNeedsTheRoomOfWhatItLeaves() async throws {
     let queue = try await QueueBench().open(QueueConfiguration(capacity: QueueCapacity(items: 1, bytes: 3)))
