@@ -60,16 +60,6 @@ import Testing
     #expect(opened.report == RecoveryReport(damagedPlaces: 1, damagedBytes: frame.count))
   }
 
-  /// Bytes that are missing, so that everything which is there is good.
-  @Test func aRecordWasCutOut() async throws {
-    let content = try await QueueKnownErrorsTests.file(acknowledging: 0)
-    let frames = try QueueRecoveryTests.frames(of: content)
-    let rest = Array(content[..<frames[2].lowerBound] + content[frames[2].upperBound...])
-    let opened = try await QueueKnownErrorsTests.open(rest)
-    #expect(opened.report.hasDamage)
-    #expect(opened.values.starts(with: [1, 2]) && opened.values.last == 6)
-  }
-
   @Test func theFirstRecordIsDamaged() async throws {
     var content = try await QueueKnownErrorsTests.file(acknowledging: 0)
     let frame = try QueueRecoveryTests.frames(of: content)[0]

@@ -260,6 +260,28 @@ import Testing
     #expect(numbers.first == 1)
   }
 
+  /// Frames that have gone without a trace: what follows them is not taken for what comes next.
+  @Test func aGapInTheNumbersIsDamage() throws {
+    var content: [UInt8] = []
+    for number: UInt64 in [1, 2, 5] {
+      let start = content.count
+      QueueFrame.begin(in: &content)
+      QueueRecord.remove(sequence: number).append(to: &content)
+      QueueFrame.end(in: &content, at: start, number: number, durable: 0, salt: 7)
+    }
+    var scanner = SegmentScanner(0..<Int64(content.count), firstNumber: 1, salt: 7) { range in
+      Array(content[Int(range.lowerBound)..<Int(range.upperBound)])
+    }
+    var found: [String] = []
+    while let next = try scanner.next() {
+      switch next {
+      case .frame(let frame, _, _): found.append("frame \(frame.number)")
+      case .damage(let range): found.append("damage \(range.count)")
+      }
+    }
+    #expect(found == ["frame 1", "frame 2", "damage \(content.count / 3)"])
+  }
+
   /// Bytes that look like the beginnings of long frames wherever one looks must not take forever.
   @Test func madeUpFramesDoNotKeepTheSearchBusy() throws {
     var head: [UInt8] = []

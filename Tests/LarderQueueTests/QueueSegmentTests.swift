@@ -216,6 +216,18 @@ import Testing
     #expect(failures > 10)
   }
 
+  /// Another may have opened the queue when the file of its lock has gone.
+  @Test func nothingIsWrittenWithoutTheLock() async throws {
+    let bench = QueueBench()
+    let queue = try await bench.open()
+    try await queue.enqueue(1)
+    bench.clock.advance(by: .seconds(1))
+    try bench.disk.removeFile(at: "/queue/lock")
+    await expectStoreError(.locked) { try await queue.enqueue(2) }
+    await expectStoreError(.locked) { try await queue.receive(lease: .seconds(5)) }
+    #expect(try await queue.peek(max: 9).map(\.value) == [1])
+  }
+
   /// What a failed synchronization concerns is told that the outcome is unknown, and nobody else is told anything.
   @Test func aFailedSynchronizationFailsThoseWhomItConcerns() async throws {
     let bench = QueueBench()
