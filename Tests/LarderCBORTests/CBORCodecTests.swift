@@ -282,6 +282,32 @@ import Testing
     }
   }
 
+  /// Short texts are made without the library, in one way where many bytes follow and in another at the end.
+  @Test func shortTextsAtTheEndAndBeforeOtherBytes() throws {
+    let letters = Array("abcdefghijklmnopqrstuvwxyz".utf8)
+    for count in 0...24 {
+      let text = String(decoding: letters[..<count], as: UTF8.self)
+      for index in 0..<count {
+        // Each byte must come to its place, and each must be looked at.
+        var characters = Array(text)
+        characters[index] = "\u{7F}"
+        let other = String(characters)
+        #expect(Array(try Coding.decoded(String.self, Coding.encoded(other)).utf8) == Array(other.utf8))
+        characters[index] = "é"
+        try Coding.expectRoundTrip([String(characters)])
+        var bytes = try Coding.encoded(text)
+        bytes[bytes.count - count + index] = 0xFF
+        #expect(throws: DecodingError.self) { try Coding.decoded(String.self, bytes) }
+      }
+      for followingCount in 0...17 {
+        let bytes = try [0x82] + Coding.encoded(text) + Coding.encoded(String(repeating: "z", count: followingCount))
+        let read = try Coding.decoded([String].self, bytes)
+        #expect(read.first.map { Array($0.utf8) } == Array(text.utf8), "\(count) before \(followingCount)")
+        #expect(read.first?.hashValue == text.hashValue && read.first?.count == count)
+      }
+    }
+  }
+
   @Test func textThatIsNotUTF8IsRefused() {
     for hex in ["61ff", "62c328", "61c3", "63eda080", "64f8808080", "7f61c361a9ff", "7f61ffff"] {
       Coding.expectRefused(String.self, hex)

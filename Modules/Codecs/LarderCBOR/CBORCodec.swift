@@ -56,9 +56,7 @@ extension CBORCodec where Value: Codable {
         encode: { value, bytes in
           try CBORWriter.append(to: &bytes) { try EncodingState.encode(value, with: &$0) }
         },
-        decode: { bytes in
-          try CBORReader.read(bytes) { try DecodingState.decode(Value.self, with: &$0) }
-        })
+        decode: { bytes in try DecodingState.decode(Value.self, from: bytes) })
     }
   }
 

@@ -6,11 +6,14 @@ struct LMDBValueCoder<Value: Sendable>: Sendable {
   /// The most bytes that LMDB takes: the size is stored in 32 bits.
   static var maximumSize: Int { Int(UInt32.max) }
 
-  private let codec: any Codec<Value>
+  // Not the codec itself, as an existential: that is copied for each call, which a read notices.
+  private let encode: @Sendable (Value, inout [UInt8]) throws -> Void
+  private let decode: @Sendable (RawSpan) throws -> Value
   private let store: String
 
   init(codec: some Codec<Value>, store: String) {
-    self.codec = codec
+    encode = { try codec.encode($0, into: &$1) }
+    decode = { try codec.decode($0) }
     self.store = store
   }
 
@@ -20,7 +23,7 @@ struct LMDBValueCoder<Value: Sendable>: Sendable {
   func append(_ value: Value, forKey key: StoreKey, to bytes: inout [UInt8], during operation: StoreOperation) throws {
     let start = bytes.count
     do {
-      try codec.encode(value, into: &bytes)
+      try encode(value, &bytes)
     } catch {
       throw StoreError(
         .encodingFailed, during: operation, store: store, key: key, message: "the value could not be encoded",
@@ -39,7 +42,7 @@ struct LMDBValueCoder<Value: Sendable>: Sendable {
   @inline(__always)
   func value(of bytes: UnsafeRawBufferPointer, forKey key: StoreKey, during operation: StoreOperation) throws -> Value {
     do {
-      return try codec.decode(bytes.bytes)
+      return try decode(bytes.bytes)
     } catch {
       throw StoreError(
         .corrupted, during: operation, store: store, key: key, message: "the value could not be decoded",

@@ -5,6 +5,22 @@
 /// `KeyedEncodingContainer` and `KeyedDecodingContainer` are structs around one object. The object is used again only when
 /// nobody else holds it, so a container that a type has kept never becomes that of another value.
 struct ContainerCache: ~Copyable {
+  /// A container that nobody uses any more.
+  struct Unused {
+    /// What it takes for the number of its level.
+    let id: Int
+    fileprivate let memory: UnsafeRawPointer
+    fileprivate let copier: AnyClass
+
+    /// The container, for somebody to use.
+    ///
+    /// - Parameter type: The type of containers that the cache keeps, with the type of keys that was asked for.
+    @inline(__always)
+    func container<Container>(_ type: Container.Type) -> Container {
+      unsafeBitCast(copier, to: ContainerCopier<Container>.Type.self).copy(memory)
+    }
+  }
+
   private struct Entry {
     /// The type of the keys.
     var type: ObjectIdentifier?
@@ -13,6 +29,8 @@ struct ContainerCache: ~Copyable {
     /// What the container takes for the number of its level.
     var id = 0
     var object: AnyObject?
+    /// The `ContainerCopier` of its type.
+    var copier: AnyClass?
   }
 
   private static var count: Int { 16 }
@@ -34,25 +52,26 @@ struct ContainerCache: ~Copyable {
     entries + ((Int(bitPattern: type) &>> 4 ^ index) & (ContainerCache.count - 1))
   }
 
-  /// The object of a container for a level that nobody uses any more, and its number.
-  ///
-  /// The object is not retained: what it is made into is, once.
+  /// The container of a level, where nobody uses it any more.
   @inline(__always)
-  func object(keyedBy key: Any.Type, at index: Int) -> (object: Unmanaged<AnyObject>, id: Int)? {
+  func unused(keyedBy key: Any.Type, at index: Int) -> Unused? {
     let key = ObjectIdentifier(key)
     let entry = entry(key, index)
     // Not by a copy of the entry, which would hold the object too.
     guard entry.pointee.type == key, entry.pointee.index == index, isKnownUniquelyReferenced(&entry.pointee.object),
-      let object = entry.pointee.object
+      let copier = entry.pointee.copier
     else { return nil }
-    return (Unmanaged.passUnretained(object), entry.pointee.id)
+    // The memory is that of the entry itself, so the pointer is good after the call.
+    let memory = withUnsafePointer(to: &entry.pointee.object) { UnsafeRawPointer($0) }
+    return Unused(id: entry.pointee.id, memory: memory, copier: copier)
   }
 
   /// Keeps a container, if it is laid out as is thought.
   func keep<Container>(_ container: Container, keyedBy key: Any.Type, at index: Int, id: Int) {
     guard let object = ContainerCache.object(of: container) else { return }
     let key = ObjectIdentifier(key)
-    entry(key, index).pointee = Entry(type: key, index: index, id: id, object: object)
+    entry(key, index).pointee = Entry(
+      type: key, index: index, id: id, object: object, copier: ContainerCopier<Container>.self)
   }
 
   /// The object of a container, where that is all that the container has.

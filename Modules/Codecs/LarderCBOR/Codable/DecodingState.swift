@@ -10,6 +10,8 @@ struct DecodingState: BitwiseCopyable {
 
   private struct Fields: ~Copyable {
     var reader: UnsafeMutablePointer<CBORReader>?
+    /// The place for the reader of bytes that have none yet.
+    let ownReader = UnsafeMutablePointer<CBORReader>.allocate(capacity: 1)
     var levels = UnsafeMutablePointer<DecodingLevel>.allocate(capacity: 16)
     var levelCount = 0
     var levelCapacity = 16
@@ -43,8 +45,24 @@ struct DecodingState: BitwiseCopyable {
     return DecodingState(fields: fields)
   }
 
+  /// Reads a value of all the given bytes.
+  static func decode<Value: Decodable>(_ type: Value.Type, from bytes: RawSpan) throws -> Value {
+    try bytes.withUnsafeBytes { bytes in
+      let state = take()
+      let reader = state.fields.pointee.ownReader
+      reader.initialize(to: CBORReader(bytes))
+      state.reader = reader
+      defer {
+        reader.deinitialize(count: 1)
+        state.finish()
+      }
+      let value = try state.decode(type)
+      try reader.pointee.checkEnd()
+      return value
+    }
+  }
+
   /// Reads the next item.
-  @inline(__always)
   static func decode<Value: Decodable>(_ type: Value.Type, with reader: inout CBORReader) throws -> Value {
     let state = take()
     defer { state.finish() }
@@ -210,11 +228,20 @@ struct DecodingState: BitwiseCopyable {
     try openMap(handle)
     let level = levels + handle.index
     let isFirst = level.pointee.containerID == 0
+    if isFirst, let unused = fields.pointee.containers.unused(keyedBy: type, at: handle.index) {
+      level.pointee.containerID = unused.id
+      return unused.container(KeyedDecodingContainer<Key>.self)
+    }
+    return newKeyedContainer(handle, keyedBy: type, isFirst: isFirst)
+  }
+
+  /// Makes a container; apart from what is done for most values, which needs no generic types.
+  @inline(never)
+  private func newKeyedContainer<Key: CodingKey>(
+    _ handle: DecodingHandle, keyedBy type: Key.Type, isFirst: Bool
+  ) -> KeyedDecodingContainer<Key> {
+    let level = levels + handle.index
     if isFirst {
-      if let (object, id) = fields.pointee.containers.object(keyedBy: type, at: handle.index) {
-        level.pointee.containerID = id
-        return unsafeBitCast(object, to: KeyedDecodingContainer<Key>.self)
-      }
       fields.pointee.lastID += 1
       level.pointee.containerID = fields.pointee.lastID
     }

@@ -368,18 +368,31 @@ struct EncodingState: BitwiseCopyable {
 
   /// The container for the fields of the map of a level, which is there.
   func keyedContainer<Key: CodingKey>(_ handle: EncodingHandle, keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-    guard isLevel(handle) else {
-      return KeyedEncodingContainer(KeyedCBOREncodingContainer<Key>(handle: .dead(self)))
-    }
+    guard isLevel(handle) else { return deadKeyedContainer(keyedBy: type) }
     let level = levels + handle.index
     let isFirst = level.pointee.containerID == 0
     if isFirst {
-      let known = fields.pointee.containers.object(keyedBy: type, at: handle.index)
-      if known == nil { fields.pointee.lastID += 1 }
-      level.pointee.containerID = known?.id ?? fields.pointee.lastID
+      let unused = fields.pointee.containers.unused(keyedBy: type, at: handle.index)
+      if unused == nil { fields.pointee.lastID += 1 }
+      level.pointee.containerID = unused?.id ?? fields.pointee.lastID
       if top == handle.index { topContainerID = level.pointee.containerID }
-      if let known { return unsafeBitCast(known.object, to: KeyedEncodingContainer<Key>.self) }
+      if let unused { return unused.container(KeyedEncodingContainer<Key>.self) }
     }
+    return newKeyedContainer(handle, keyedBy: type, isFirst: isFirst)
+  }
+
+  /// A container that nothing can be written to any more.
+  @inline(never)
+  private func deadKeyedContainer<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+    KeyedEncodingContainer(KeyedCBOREncodingContainer<Key>(handle: .dead(self)))
+  }
+
+  /// Makes a container; apart from what is done for most values, which needs no generic types.
+  @inline(never)
+  private func newKeyedContainer<Key: CodingKey>(
+    _ handle: EncodingHandle, keyedBy type: Key.Type, isFirst: Bool
+  ) -> KeyedEncodingContainer<Key> {
+    let level = levels + handle.index
     // A further one has the number of the level, which never comes twice: the first one's does, with its container.
     let id = isFirst ? level.pointee.containerID : level.pointee.id
     let container = KeyedEncodingContainer(

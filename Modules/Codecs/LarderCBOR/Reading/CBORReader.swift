@@ -52,9 +52,15 @@ public struct CBORReader: ~Copyable {
     try bytes.withUnsafeBytes { bytes in
       var reader = CBORReader(bytes)
       let value = try body(&reader)
-      if reader.next != reader.end { throw reader.corrupted("Bytes follow the value.", at: reader.offset) }
+      try reader.checkEnd()
       return value
     }
+  }
+
+  /// Refuses bytes behind the value that was read.
+  @inlinable @inline(__always)
+  mutating func checkEnd() throws {
+    if next != end { throw corrupted("Bytes follow the value.", at: offset) }
   }
 
   /// How many bytes stand before the next item.
@@ -228,6 +234,11 @@ public struct CBORReader: ~Copyable {
       let first = start.load(as: UInt8.self)
       if first >= 0x60, first < 0x78, case let count = Int(first &- 0x60), count < end - start {
         next += count + 1
+        // As it often is at the end of a value, where not so many bytes are readable.
+        if count <= ShortText.maximumCount, makesShortText, let short = ShortText.string(only: start + 1, count: count)
+        {
+          return short
+        }
         return try string(UnsafeRawBufferPointer(start: start + 1, count: count), at: start - base)
       }
       if first == 0x78, end - start > 2, case let count = Int(start.load(fromByteOffset: 1, as: UInt8.self)),

@@ -32,6 +32,29 @@ enum ShortText {
     return unsafeBitCast(words, to: String.self)
   }
 
+  /// Makes a string as ``string(_:count:)`` does, where no more bytes are readable than there are characters.
+  @inline(__always)
+  static func string(only bytes: UnsafeRawPointer, count: Int) -> String? {
+    var low: UInt64 = 0
+    var high: UInt64 = 0
+    let bitCount = UInt64(truncatingIfNeeded: count) &* 8
+    // The last ones overlap those before.
+    if count >= 8 {
+      low = UInt64(littleEndian: bytes.loadUnaligned(as: UInt64.self))
+      let last = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self))
+      // A shift by 64 gives 0.
+      high = last >> (128 &- bitCount)
+    } else if count >= 4 {
+      let last = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: count &- 4, as: UInt32.self))
+      low = UInt64(UInt32(littleEndian: bytes.loadUnaligned(as: UInt32.self))) | UInt64(last) &<< (bitCount &- 32)
+    } else {
+      for index in 0..<count {
+        low |= UInt64(bytes.load(fromByteOffset: index, as: UInt8.self)) &<< (UInt64(truncatingIfNeeded: index) &* 8)
+      }
+    }
+    return words(low, high, count: count).map { unsafeBitCast($0, to: String.self) }
+  }
+
   @inline(__always)
   private static func words(_ bytes: UnsafeRawPointer, count: Int) -> (UInt64, UInt64)? {
     // A shift by 64 gives 0, and so a mask of all bits.
@@ -40,6 +63,12 @@ enum ShortText {
     let highMask = (1 as UInt64) << (bitCount > 64 ? bitCount &- 64 : 0) &- 1
     let low = UInt64(littleEndian: bytes.loadUnaligned(as: UInt64.self)) & lowMask
     let high = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self)) & highMask
+    return words(low, high, count: count)
+  }
+
+  /// The words of a string: its bytes, in their order from the lowest, then zeros; none where not all are ASCII.
+  @inline(__always)
+  private static func words(_ low: UInt64, _ high: UInt64, count: Int) -> (UInt64, UInt64)? {
     guard (low | high) & 0x8080_8080_8080_8080 == 0 else { return nil }
     return (low, high | (0xE0 | UInt64(truncatingIfNeeded: count)) &<< 56)
   }
