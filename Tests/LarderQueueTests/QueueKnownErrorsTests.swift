@@ -7,7 +7,7 @@ import Testing
 @testable import LarderQueue
 
 /// What other queues on disk got wrong, case by case.
-@Suite(.timeLimit(.minutes(1))) struct QueueKnownErrorsTests {
+@Suite(.timeLimit(.minutes(60))) struct QueueKnownErrorsTests {
   /// A queue of six items with the values of their places, the first two of which have been acknowledged.
   private static func file(acknowledging count: Int = 2, isClosed: Bool = true) async throws -> [UInt8] {
     let bench = QueueBench(seed: 1)

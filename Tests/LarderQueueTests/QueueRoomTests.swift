@@ -7,7 +7,7 @@ import Testing
 @testable import LarderQueue
 
 /// Who waits for room gets it whenever there is some, and stands in nobody's way.
-@Suite(.timeLimit(.minutes(1))) struct QueueRoomTests {
+@Suite(.timeLimit(.minutes(60))) struct QueueRoomTests {
   private static func open(_ bench: QueueBench, items: Int) async throws -> QueueStore<Int> {
     try await bench.open(
       QueueConfiguration(capacity: QueueCapacity(items: items, policy: .wait)), durability: .buffered)

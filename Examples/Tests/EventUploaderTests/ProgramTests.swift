@@ -17,7 +17,7 @@ struct ProgramTests {
     }
   }
 
-  @Test("A client ends when whoever started it has gone, though it has nothing more to say", .timeLimit(.minutes(1)))
+  @Test("A client ends when whoever started it has gone, though it has nothing more to say", .timeLimit(.minutes(5)))
   func clientEndsWithItsParent() async throws {
     try await TemporaryFolder.with { folder in
       let process = Process()

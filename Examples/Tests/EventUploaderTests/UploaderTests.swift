@@ -95,7 +95,7 @@ struct UploaderTests {
     }
   }
 
-  @Test("What is no event keeps nobody back, and stays for whoever looks into it", .timeLimit(.minutes(1)))
+  @Test("What is no event keeps nobody back, and stays for whoever looks into it", .timeLimit(.minutes(5)))
   func passesOverNonsense() async throws {
     try await TemporaryFolder.with { folder in
       // Before an event, so that it is met alone, and behind one, so that it comes along with a batch.
