@@ -8,6 +8,7 @@ let package = Package(
   dependencies: [
     .package(name: "Larder", path: "..", traits: ["Compression", "LMDB", "Metrics"]),
     .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.6.0"),
+    .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
   ],
   targets: [
     // What several examples share.
@@ -59,6 +60,8 @@ let package = Package(
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderQueue", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "FlyingFox", package: "FlyingFox"),
+        .product(name: "FlyingSocks", package: "FlyingFox"),
       ],
       path: "EventUploader"),
     .testTarget(

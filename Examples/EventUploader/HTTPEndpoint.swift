@@ -14,11 +14,15 @@ struct HTTPEndpoint: Endpoint {
   private let url: URL
   private let session: URLSession
 
-  init(url: URL) {
+  /// Makes an endpoint.
+  ///
+  /// - Parameters:
+  ///   - url: Where the server is.
+  ///   - patience: How many seconds it waits for an answer, whole ones: a fraction is dropped on Linux. 1 unless given.
+  init(url: URL, patience: TimeInterval = 1) {
     self.url = url
     let configuration = URLSessionConfiguration.ephemeral
-    // In whole seconds: a fraction is dropped on Linux.
-    configuration.timeoutIntervalForRequest = 1
+    configuration.timeoutIntervalForRequest = patience
     session = URLSession(configuration: configuration)
   }
 

@@ -19,7 +19,7 @@ struct Presentation {
     let collector = Collector(
       plan: FaultPlan(rate: failureRate, seed: seed), received: try NotedNames(path: "\(folder)/received"))
     let recorded = Recorded(try NotedNames(path: "\(folder)/recorded"))
-    let server = try Server(collector: collector)
+    let server = try await Server(answer: collector.take)
     let start = ContinuousClock.now
     print(
       "\(TextFormat.count(eventCount)) events through an outbox to \(server.url), where "
@@ -39,7 +39,7 @@ struct Presentation {
     } catch {
       result = .failure(error)
     }
-    server.stop()
+    await server.stop()
     summary.cancel()
     await summary.value
     try result.get()

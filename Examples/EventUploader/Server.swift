@@ -1,78 +1,61 @@
+import FlyingFox
+import FlyingSocks
 import Foundation
-import Synchronization
 
-/// An HTTP server on this machine: hands the body of each request to a collector, and does to the connection what that says.
-///
-/// One request to a connection, one thread to a connection: it serves one client.
+/// An HTTP server on this machine: asks for each request what to answer, and does that to the connection.
 final class Server: Sendable {
   /// Where it is.
   let url: String
 
-  private let listener: Socket
-  private let collector: Collector
-  private let connections = Mutex<[UInt64: Socket]>([:])
+  private let server: HTTPServer
+  private let running: Task<Void, any Error>
 
   /// Starts a server.
   ///
-  /// - Parameter collector: Gets the requests.
-  init(collector: Collector) throws {
-    let (listener, port) = try Socket.listening()
-    self.listener = listener
-    self.collector = collector
-    url = "http://127.0.0.1:\(port)/events"
-    Thread.detachNewThread { self.serve() }
-  }
-
-  /// Stops taking connections, and ends those that go on.
-  func stop() {
-    listener.shutDown()
-    connections.withLock { connections in
-      for connection in connections.values { connection.shutDown() }
+  /// - Parameters:
+  ///   - silence: How long the connection of a request that gets no answer stays open: longer than the client waits, and
+  ///     less than the 15 seconds after which FlyingFox answers itself. 5 seconds unless given.
+  ///   - answer: Gets the body of each request, and says what is done.
+  /// - Throws: What listening throws.
+  init(silence: Duration = .seconds(5), answer: @escaping @Sendable (Data) -> Collector.Answer) async throws {
+    let server = HTTPServer(address: try .inet(ip4: "127.0.0.1", port: 0), logger: .disabled)
+    await server.appendRoute("POST /events") { request in
+      let answer = answer(try await request.bodyData)
+      if answer == .silence { try await Task.sleep(for: silence) }
+      return Self.response(answer)
     }
-  }
-
-  private func serve() {
-    var number: UInt64 = 0
-    while let connection = listener.accepted() {
-      number += 1
-      let id = number
-      connections.withLock { $0[id] = connection }
-      Thread.detachNewThread {
-        do {
-          try self.answer(connection)
-        } catch {
-          // The client has gone or talks nonsense: it sees the connection end, and tries again.
-        }
-        // Closed before it is forgotten, so that nobody shuts down another that got its number.
-        self.connections.withLock { connections in
-          connections[id] = nil
-          connection.close()
-        }
-      }
+    let running = Task { try await server.run() }
+    do {
+      try await server.waitUntilListening()
+    } catch {
+      running.cancel()
+      // Where it could not listen, this says why.
+      do { try await running.value } catch is CancellationError {}
+      throw error
     }
-    listener.close()
+    guard case .ip4(let address, let port) = await server.listeningAddress else { throw SocketError.unsupportedAddress }
+    url = "http://\(address):\(port)/events"
+    self.server = server
+    self.running = running
   }
 
-  private func answer(_ connection: Socket) throws {
-    guard let body = try body(from: connection) else { return }
-    switch collector.take(body) {
+  /// Stops taking connections, ends those that go on, and returns when all of them have ended.
+  func stop() async {
+    await server.stop()
+    // An error, which says that it was stopped.
+    _ = await running.result
+  }
+
+  private static func response(_ answer: Collector.Answer) -> HTTPResponse {
+    // One request to a connection: what is cut off on one that was used before, a client may send again unasked.
+    let headers: HTTPHeaders = [.connection: "close"]
+    return switch answer {
     case .status(let status):
-      try connection.write("HTTP/1.1 \(status) \r\nContent-Length: 0\r\nConnection: close\r\n\r\n".utf8)
-    case .cut:
-      connection.shutDown()
-    case .silence:
-      // Until the client hangs up.
-      while try !connection.read().isEmpty {}
-    }
-  }
-
-  private func body(from connection: Socket) throws -> Data? {
-    var request = HTTPRequest()
-    while true {
-      let bytes = try connection.read()
-      guard !bytes.isEmpty else { return nil }
-      if let body = try request.append(bytes) { return body }
-      if request.awaitsContinue { try connection.write("HTTP/1.1 100 Continue\r\n\r\n".utf8) }
+      HTTPResponse(statusCode: HTTPStatusCode(status, phrase: ""), headers: headers)
+    case .cut, .silence:
+      // No success, even for a client that does not miss the body.
+      HTTPResponse(
+        statusCode: .internalServerError, headers: headers, body: HTTPBodySequence(from: CutBody(), count: 1))
     }
   }
 }

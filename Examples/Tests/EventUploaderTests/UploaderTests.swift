@@ -77,13 +77,13 @@ struct UploaderTests {
 
       let collector = Collector(
         plan: FaultPlan(rate: 0, seed: 1), received: try NotedNames(path: "\(folder)/received"))
-      let server = try Server(collector: collector)
+      let server = try await Server(answer: collector.take)
       let url = try #require(URL(string: server.url))
       let client = try await Client(
         outboxPath: "\(folder)/outbox", endpoint: HTTPEndpoint(url: url), session: "new", seed: 1)
       let recorded = Mutex<Set<String>>([])
       try await client.run(eventCount: 100) { event in recorded.withLock { _ = $0.insert(event.id) } }
-      server.stop()
+      await server.stop()
       #expect(recorded.withLock { $0.count } == 100)
       let old = Set((0..<7).map { "old/0/\($0)" })
       #expect(collector.intake.received == recorded.withLock { $0 }.union(old))
@@ -131,29 +131,5 @@ struct UploaderTests {
       try await earlier.close()
       try await client.run(eventCount: 1) { _ in }
     }
-  }
-
-  @Test("No answer but one of success lets a batch go", arguments: Fault.allCases)
-  func failuresAreFailures(fault: Fault) async throws {
-    let (listener, port) = try Socket.listening()
-    Thread.detachNewThread {
-      guard let connection = listener.accepted() else { return }
-      do {
-        _ = try connection.read()
-        switch fault {
-        case .serverError: try connection.write("HTTP/1.1 503 \r\nContent-Length: 0\r\n\r\n".utf8)
-        case .cutBefore, .cutBehind: break
-        case .silence: while try !connection.read().isEmpty {}
-        }
-      } catch {
-        Issue.record(error)
-      }
-      connection.close()
-    }
-    let endpoint = HTTPEndpoint(url: try #require(URL(string: "http://127.0.0.1:\(port)/events")))
-    await #expect(throws: (any Error).self) {
-      try await endpoint.send(EventBatch(events: [Event(session: "s", task: 0, number: 0)]))
-    }
-    listener.close()
   }
 }
