@@ -70,6 +70,27 @@ import Testing
     }
   }
 
+  #if os(Linux)
+  /// A child process has copies of its parent's descriptors from its fork to its exec.
+  @Test(arguments: [true, false]) func aLockEndsThoughACopyOfItsDescriptorIsOpen(isReleased: Bool) throws {
+    let path = folder.path("lock")
+    var copies: [Int32] = []
+    defer { for copy in copies { close(copy) } }
+    do {
+      let lock = try #require(try FileLock.acquire(path, in: fileSystem))
+      let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { name in
+        // Others open and close files meanwhile.
+        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + name)) == path
+      }
+      copies = descriptors.compactMap { Int32($0) }.map { dup($0) }
+      #expect(copies.count == 1 && copies[0] >= 0)
+      #expect(try FileLock.acquire(path, in: fileSystem) == nil)
+      if isReleased { try lock.release() }
+    }
+    #expect(try FileLock.acquire(path, in: fileSystem) != nil)
+  }
+  #endif
+
   @Test func lockKeepsOutEveryOtherOpening() throws {
     let path = folder.path("lock")
     let lock = try #require(try FileLock.acquire(path, in: fileSystem))

@@ -17,6 +17,7 @@ final class POSIXFile: OpenFile {
   // the descriptor, so no call ever meets a number that the system has given to another file meanwhile.
   private let users = Atomic<Int>(1)
   private let isOwned = Atomic<Bool>(true)
+  private let holdsLock = Atomic<Bool>(false)
 
   init(descriptor: Int32, path: String) {
     self.descriptor = descriptor
@@ -24,8 +25,10 @@ final class POSIXFile: OpenFile {
   }
 
   deinit {
-    // No call runs any more. The error of this last close concerns nobody: what had to be durable was synchronized.
-    if isOwned.load(ordering: .acquiring) { _ = posixClose(descriptor) }
+    // No call runs any more. The errors concern nobody: what had to be durable was synchronized, and closing ends the lock.
+    guard isOwned.load(ordering: .acquiring) else { return }
+    if holdsLock.load(ordering: .acquiring) { _ = flock(descriptor, LOCK_UN) }
+    _ = posixClose(descriptor)
   }
 
   func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(FileError) -> Int {
@@ -57,6 +60,7 @@ final class POSIXFile: OpenFile {
   func lockExclusively() throws(FileError) -> Bool {
     do {
       _ = try use(for: .lock) { Int(flock($0, LOCK_EX | LOCK_NB)) }
+      holdsLock.store(true, ordering: .releasing)
       return true
     } catch {
       guard error.errorNumber == EWOULDBLOCK else { throw error }
@@ -66,7 +70,18 @@ final class POSIXFile: OpenFile {
 
   func close() throws(FileError) {
     guard isOwned.exchange(false, ordering: .acquiringAndReleasing) else { return }
+    let unlocking = Result { () throws(FileError) in try unlock() }
     try giveUp()
+    try unlocking.get()
+  }
+
+  /// Ends the lock, where there is one.
+  ///
+  /// Closing alone ends it only with the last copy of the descriptor, and a child process has one between its fork and
+  /// its exec: whoever opens the file again at that moment would be refused.
+  private func unlock() throws(FileError) {
+    guard holdsLock.exchange(false, ordering: .acquiringAndReleasing) else { return }
+    _ = try use(for: .lock) { Int(flock($0, LOCK_UN)) }
   }
 
   /// Makes what was written to a descriptor durable.
