@@ -56,7 +56,9 @@ import Testing
       changes.steps.map { step in
         guard case .items(let items) = step else { return [nil] }
         return items.map { item in
-          Array(item.key.bytes) + (item.value.map { [1] + changes.bytes(at: $0) } ?? [0])
+          var bytes: [UInt8] = item.key.bytes + [item.value == nil ? 0 : 1]
+          if let value = item.value { changes.withBytes(at: value) { bytes += $0 } }
+          return bytes
         }
       }
     }

@@ -1,4 +1,4 @@
-import Larder
+public import Larder
 
 /// How much goes into one commit, or waits for it, at most.
 ///
@@ -16,7 +16,8 @@ public struct BatchBounds<Value>: Sendable {
   public let bytes: Int?
 
   /// About how many bytes a value has.
-  private let size: (@Sendable (Value) -> Int)?
+  @usableFromInline
+  let size: (@Sendable (Value) -> Int)?
 
   /// Bounds the number of changes.
   ///
@@ -40,6 +41,7 @@ public struct BatchBounds<Value>: Sendable {
   }
 
   /// How large a change is.
+  @inlinable
   func size(of change: Change<Value>) -> BatchSize {
     guard let size else { return BatchSize(changes: 1, bytes: 0) }
     return switch change {
@@ -52,10 +54,13 @@ public struct BatchBounds<Value>: Sendable {
   }
 
   /// How large a batch is.
+  @inlinable
   func size(of batch: ChangeBatch<Value>) -> BatchSize {
     // Without a closure there is nothing to look at: counting must not cost what the batch does.
     guard size != nil else { return BatchSize(changes: batch.count, bytes: 0) }
-    return batch.changes.reduce(into: BatchSize()) { $0 += size(of: $1) }
+    var sum = BatchSize()
+    for change in batch.changes { sum += size(of: change) }
+    return sum
   }
 
   /// The bounds as a size.

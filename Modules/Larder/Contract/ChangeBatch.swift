@@ -22,9 +22,11 @@ public struct ChangeBatch<Value> {
   }
 
   /// The number of changes.
+  @inlinable
   public var count: Int { changes.count }
 
   /// Whether there is nothing to change.
+  @inlinable
   public var isEmpty: Bool { changes.isEmpty }
 
   /// Adds a change.

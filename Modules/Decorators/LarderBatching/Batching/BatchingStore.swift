@@ -35,10 +35,9 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   public let base: Base
 
   // The information of the base, which is costly to ask for each time.
-  @usableFromInline
-  let checks: StoreInformation
+  private let checks: StoreInformation
 
-  private let bounds: BatchBounds<Value>
+  private let writes: QueuedWrites<Value>
   private let delay: Duration
   private let pause: GatheringPause
   private let queue: Mutex<Queue>
@@ -51,13 +50,26 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   ///   - delay: How long each commit waits for more to come, up to the bounds. With nothing, the default, there is no
   ///     waiting; any other delay is added to the time of every write.
   ///   - clock: What measures the delay; a `ContinuousClock` unless given.
-  public init(
+  @inlinable
+  public convenience init(
     _ base: Base, bounds: BatchBounds<Value> = BatchBounds(), delay: Duration = .zero,
     clock: any Clock<Duration> = ContinuousClock()
   ) {
+    // In the caller's module, which knows the type of the values.
+    let checks = base.information
+    self.init(
+      base, checks: checks, bounds: bounds, writes: QueuedWrites(checks: checks, bounds: bounds), delay: delay,
+      clock: clock)
+  }
+
+  @usableFromInline
+  init(
+    _ base: Base, checks: StoreInformation, bounds: BatchBounds<Value>, writes: QueuedWrites<Value>, delay: Duration,
+    clock: any Clock<Duration>
+  ) {
     self.base = base
-    checks = base.information
-    self.bounds = bounds
+    self.checks = checks
+    self.writes = writes
     self.delay = delay
     pause = GatheringPause(clock: clock)
     queue = Mutex(Queue(limit: bounds.limit, gathersFirst: delay > .zero))
@@ -102,17 +114,9 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   // MARK: Writing
 
   /// Makes several changes, all or none of them, in one commit with what others write; see ``DataStore/apply(_:)``.
-  @inlinable
   public func apply(_ changes: ChangeBatch<Value>) async throws {
-    // In the caller's module, which knows the type of the values: looking at them then costs nothing.
-    try checks.check(changes)
-    try await commit(changes)
-  }
-
-  /// Makes changes whose keys were checked.
-  @usableFromInline
-  func commit(_ changes: ChangeBatch<Value>) async throws {
-    guard try await waitForTurn(.write(bounds.size(of: changes)), .write(changes), during: .apply) else { return }
+    let call = try writes.makeCall(changes)
+    guard try await waitForTurn(.write(call.size), call, during: .apply) else { return }
     defer { endTurn() }
     try await base.apply(changes)
   }
@@ -222,14 +226,24 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   private func commitGroups() async {
     while true {
       if queue.withLock({ $0.beginGathering() }) { await pause.wait(delay) }
-      let next = queue.withLock { $0.takeGroup() }
+      var next = queue.withLock { $0.takeGroup() }
       serve(next)
       guard !next.group.isEmpty else { return }
       let errors = await commit(next.group)
-      for (index, call) in next.group.enumerated() { call.end(.finished(errors.isEmpty ? nil : errors[index])) }
+      tell(&next.group, errors)
       // Those who were told come first: whoever writes again at once is then part of the next group. Without it one half
       // of the callers would wait while the other half commits.
       await Task.yield()
+    }
+  }
+
+  /// Tells the callers of a group what became of it, in order.
+  ///
+  /// Each call is let go when it is told of: its caller then frees it, while others are still being told.
+  private func tell(_ group: inout [QueuedCall], _ errors: [(any Error)?]) {
+    group.reverse()
+    while let call = group.popLast() {
+      call.end(.finished(errors.isEmpty ? nil : errors[errors.count - 1 - group.count]))
     }
   }
 
@@ -245,7 +259,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
     var retry = GroupRetry(count: group.count)
     while let part = retry.next() {
       do {
-        try await base.apply(joined(group[part]))
+        try await base.apply(writes.join(group[part]))
       } catch let error as StoreError {
         if error.concernsAChange {
           if !retry.halve(part) { fail(part, error) }
@@ -260,15 +274,6 @@ public final class BatchingStore<Base: DataStore>: DataStore {
       }
     }
     return errors
-  }
-
-  /// Several batches as one; a single one as it is.
-  private func joined(_ calls: ArraySlice<QueuedCall>) -> ChangeBatch<Value> {
-    if calls.count == 1, let only = calls.first { return only.batch(of: Value.self) }
-    var changes: [Change<Value>] = []
-    changes.reserveCapacity(calls.count)
-    for call in calls { changes.append(contentsOf: call.batch(of: Value.self).changes) }
-    return ChangeBatch(changes)
   }
 }
 

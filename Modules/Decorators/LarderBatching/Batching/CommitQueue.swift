@@ -167,12 +167,13 @@ struct CommitQueue<Caller: Sendable>: Sendable {
     activity = .committer(isGathering: false)
     var size = BatchSize()
     next.group.reserveCapacity(min(line.count, limit.changes))
-    while let first = line.first, case .write(let more) = first.request {
-      guard next.group.isEmpty || (size + more).fits(in: limit) else { break }
-      line.removeFirst()
-      count(first.request, isComing: false)
-      size += more
-      next.group.append(first.caller)
+    while let waiting = line.removeFirst(where: { waiting in
+      guard case .write(let more) = waiting.request else { return false }
+      return next.group.isEmpty || (size + more).fits(in: limit)
+    }) {
+      count(waiting.request, isComing: false)
+      if case .write(let more) = waiting.request { size += more }
+      next.group.append(waiting.caller)
     }
     return next
   }

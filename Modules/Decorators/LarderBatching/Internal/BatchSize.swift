@@ -1,10 +1,20 @@
 /// How large some changes are.
+@usableFromInline
 struct BatchSize: Hashable, Sendable {
   /// How many changes there are.
-  var changes = 0
+  @usableFromInline
+  var changes: Int
 
   /// How many bytes their keys and values have, or 0 where they are not counted.
-  var bytes = 0
+  @usableFromInline
+  var bytes: Int
+
+  /// Makes a size; nothing unless said.
+  @inlinable
+  init(changes: Int = 0, bytes: Int = 0) {
+    self.changes = changes
+    self.bytes = bytes
+  }
 
   /// Whether it is within a limit.
   func fits(in limit: BatchSize) -> Bool {
@@ -16,10 +26,12 @@ struct BatchSize: Hashable, Sendable {
     changes >= limit.changes || bytes >= limit.bytes
   }
 
+  @usableFromInline
   static func + (left: BatchSize, right: BatchSize) -> BatchSize {
     BatchSize(changes: left.changes + right.changes, bytes: left.bytes + right.bytes)
   }
 
+  @usableFromInline
   static func += (left: inout BatchSize, right: BatchSize) {
     left = left + right
   }

@@ -49,6 +49,13 @@ struct WaitingLine<Element: Sendable>: Sendable {
     return (number, element)
   }
 
+  /// Takes out who is first, where that is wanted.
+  mutating func removeFirst(where isWanted: (Element) -> Bool) -> Element? {
+    guard head < places.count, let element = places[head].element, isWanted(element) else { return nil }
+    leave(head)
+    return element
+  }
+
   /// Takes out whoever has a number.
   ///
   /// - Returns: Who that was, or `nil` where nobody of that number waits.

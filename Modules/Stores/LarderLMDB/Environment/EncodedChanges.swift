@@ -91,6 +91,8 @@ struct EncodedChanges: Sendable {
     try self.init((0..<count).compactMap { try parts[$0]?.get() })
   }
 
+  // For bytes, encoding costs so little that to look up the generic types of each change would double it.
+  @_specialize(where Value == [UInt8])
   private static func part<Value>(
     _ changes: ArraySlice<Change<Value>>, chunk: Int, check: (_ key: StoreKey) throws -> Void,
     encode: (_ value: Value, _ key: StoreKey, _ bytes: inout [UInt8]) throws -> Void
@@ -144,21 +146,25 @@ struct EncodedChanges: Sendable {
   static func sorted(_ items: [Item]) -> [Item] {
     let isAscending = zip(items, items.dropFirst()).allSatisfy { $0.key < $1.key }
     if isAscending { return items }
-    let order = items.indices.sorted { left, right in
-      items[left].key < items[right].key || (items[left].key == items[right].key && left < right)
+    var places = items.indices.map { KeyPlace(items[$0].key, index: $0) }
+    places.sort { left, right in
+      if left.prefix != right.prefix { return left.prefix < right.prefix }
+      let (leftKey, rightKey) = (items[left.index].key, items[right.index].key)
+      return leftKey < rightKey || (leftKey == rightKey && left.index < right.index)
     }
     var result: [Item] = []
     result.reserveCapacity(items.count)
-    for index in order {
-      if result.last?.key == items[index].key { result.removeLast() }
-      result.append(items[index])
+    for (place, next) in zip(places, places.dropFirst()) {
+      let item = items[place.index]
+      if place.prefix != next.prefix || item.key != items[next.index].key { result.append(item) }
     }
+    if let last = places.last { result.append(items[last.index]) }
     return result
   }
 
-  /// The bytes of a value.
-  func bytes(at place: Place) -> ArraySlice<UInt8> {
-    chunks[place.chunk][place.range]
+  /// Calls a closure with the bytes of a value.
+  func withBytes(at place: Place, _ body: (UnsafeRawBufferPointer) throws -> Void) rethrows {
+    try chunks[place.chunk].withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[place.range])) }
   }
 
   /// Makes the changes.
@@ -181,7 +187,7 @@ struct EncodedChanges: Sendable {
     for item in items {
       try item.key.withUnsafeBytes { key in
         if let value = item.value {
-          try bytes(at: value).withUnsafeBytes { try cursor.setValue($0, forKey: key, isLast: isLast) }
+          try withBytes(at: value) { try cursor.setValue($0, forKey: key, isLast: isLast) }
         } else {
           try cursor.removeValue(forKey: key)
         }

@@ -1,0 +1,53 @@
+public import Larder
+
+/// What is done to queued writes that depends on the type of their values.
+///
+/// It is made where that type is known, and the closures with it: they are specialized, however they are called. In
+/// generic code each touch of a change looks up types, and thousands of writes have to go by one after the other.
+@usableFromInline
+struct QueuedWrites<Value: Sendable>: Sendable {
+  /// Checks the keys of a batch, and makes a call that writes it.
+  let makeCall: @Sendable (_ batch: ChangeBatch<Value>) throws -> QueuedCall
+
+  /// The batches of several such calls as one, in order; that of a single one as it is.
+  let join: @Sendable (_ calls: ArraySlice<QueuedCall>) -> ChangeBatch<Value>
+
+  /// Makes the closures.
+  ///
+  /// - Parameters:
+  ///   - checks: What the base says of itself.
+  ///   - bounds: By which the size of a batch is counted.
+  @inlinable
+  init(checks: StoreInformation, bounds: BatchBounds<Value>) {
+    let maximumKeyLength = checks.maximumKeyLength
+    self.init { batch in
+      for change in batch.changes {
+        // The information is copied to be asked, which costs more than the question.
+        guard let key = change.key, !(1...maximumKeyLength).contains(key.count) else { continue }
+        try checks.check(key, for: .apply)
+      }
+      return QueuedWrite(batch, size: bounds.size(of: batch))
+    } join: { calls in
+      if calls.count == 1, let only = calls.first { return QueuedWrites.batch(of: only) }
+      var changes: [Change<Value>] = []
+      changes.reserveCapacity(calls.count)
+      for call in calls { changes.append(contentsOf: QueuedWrites.batch(of: call).changes) }
+      return ChangeBatch(changes)
+    }
+  }
+
+  @usableFromInline
+  init(
+    makeCall: @escaping @Sendable (_ batch: ChangeBatch<Value>) throws -> QueuedCall,
+    join: @escaping @Sendable (_ calls: ArraySlice<QueuedCall>) -> ChangeBatch<Value>
+  ) {
+    self.makeCall = makeCall
+    self.join = join
+  }
+
+  /// What a call writes, which was made here.
+  @inlinable
+  static func batch(of call: QueuedCall) -> ChangeBatch<Value> {
+    unsafeDowncast(call, to: QueuedWrite<Value>.self).batch
+  }
+}
