@@ -226,24 +226,14 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   private func commitGroups() async {
     while true {
       if queue.withLock({ $0.beginGathering() }) { await pause.wait(delay) }
-      var next = queue.withLock { $0.takeGroup() }
+      let next = queue.withLock { $0.takeGroup() }
       serve(next)
       guard !next.group.isEmpty else { return }
       let errors = await commit(next.group)
-      tell(&next.group, errors)
+      await GroupOutcome(errors: errors).tell(next.group)
       // Those who were told come first: whoever writes again at once is then part of the next group. Without it one half
       // of the callers would wait while the other half commits.
       await Task.yield()
-    }
-  }
-
-  /// Tells the callers of a group what became of it, in order.
-  ///
-  /// Each call is let go when it is told of: its caller then frees it, while others are still being told.
-  private func tell(_ group: inout [QueuedCall], _ errors: [(any Error)?]) {
-    group.reverse()
-    while let call = group.popLast() {
-      call.end(.finished(errors.isEmpty ? nil : errors[errors.count - 1 - group.count]))
     }
   }
 
