@@ -39,6 +39,19 @@ import Testing
     #expect(EncodedChanges.sorted(items + [items[99]]).count == 100)
   }
 
+  @Test func keysOfAllLengthsAreSorted() {
+    var random = SeededGenerator(test: #function)
+    // Few bytes, so that many keys begin with the same eight, end where another goes on with zeros, or are the same.
+    let items = (0..<2000).map { number in
+      let bytes = (0..<Int.random(in: 1...11, using: &random)).map { _ in UInt8.random(in: 0...1, using: &random) }
+      return EncodedChanges.Item(key: StoreKey(bytes: bytes), value: .init(chunk: number, range: 0..<0))
+    }
+    let last = Dictionary(items.map { ($0.key, $0.value?.chunk) }) { $1 }
+    let sorted = EncodedChanges.sorted(items)
+    #expect(sorted.map(\.key) == last.keys.sorted())
+    #expect(sorted.allSatisfy { $0.value?.chunk == last[$0.key] })
+  }
+
   @Test func aLargeBatchOnSeveralThreadsIsTheSame() async throws {
     var random = SeededGenerator(test: #function)
     let batch = ChangeBatch<[UInt8]>(
@@ -57,7 +70,7 @@ import Testing
         guard case .items(let items) = step else { return [nil] }
         return items.map { item in
           var bytes: [UInt8] = item.key.bytes + [item.value == nil ? 0 : 1]
-          if let value = item.value { changes.withBytes(at: value) { bytes += $0 } }
+          if let value = item.value { changes.withChunks { bytes += $0[value.chunk][value.range] } }
           return bytes
         }
       }

@@ -11,7 +11,7 @@ public struct RawCodec: Codec {
 
   /// Appends the bytes.
   public func encode(_ value: [UInt8], into bytes: inout [UInt8]) {
-    bytes.append(contentsOf: value)
+    value.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
   }
 
   /// Copies the bytes.

@@ -177,11 +177,16 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try lease.checkOpen(for: .apply)
     guard !changes.isEmpty else { return }
-    let encoded = try await EncodedChanges(concurrently: changes) { [self] key in
-      try check(key, for: .apply)
-    } encode: { [coder] value, key, bytes in
-      try coder.append(value, forKey: key, to: &bytes, during: .apply)
-    }
+    let encoded =
+      if EncodedChanges.areWorthThreads(changes.count) {
+        try await EncodedChanges(concurrently: changes) { [self] key in
+          try check(key, for: .apply)
+        } encode: { [coder] value, key, bytes in
+          try coder.append(value, forKey: key, to: &bytes, during: .apply)
+        }
+      } else {
+        try encoded(changes)
+      }
     try await lease.environment.writer.write(for: lease, during: .apply) { transaction in
       try encoded.write(to: changeableDatabase(in: transaction, during: .apply))
     }
@@ -235,6 +240,16 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       throw error
     }
     try await ownEnvironment?.close()
+  }
+
+  // For bytes, encoding costs so little that to look up the generic types of each change would double it.
+  @_specialize(where Value == [UInt8])
+  private func encoded(_ changes: ChangeBatch<Value>) throws -> EncodedChanges {
+    try EncodedChanges(changes) { key in
+      try check(key, for: .apply)
+    } encode: { value, key, bytes in
+      try coder.append(value, forKey: key, to: &bytes, during: .apply)
+    }
   }
 
   // MARK: Inside a transaction

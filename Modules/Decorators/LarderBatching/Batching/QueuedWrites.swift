@@ -21,17 +21,24 @@ struct QueuedWrites<Value: Sendable>: Sendable {
   init(checks: StoreInformation, bounds: BatchBounds<Value>) {
     let maximumKeyLength = checks.maximumKeyLength
     self.init { batch in
-      for change in batch.changes {
-        // The information is copied to be asked, which costs more than the question.
-        guard let key = change.key, !(1...maximumKeyLength).contains(key.count) else { continue }
-        try checks.check(key, for: .apply)
+      // Through a pointer, so that no change is copied, and its value not retained.
+      try batch.changes.withUnsafeBufferPointer { changes in
+        for index in changes.indices {
+          // The information is copied to be asked, which costs more than the question.
+          guard let key = changes[index].key, !(1...maximumKeyLength).contains(key.count) else { continue }
+          try checks.check(key, for: .apply)
+        }
       }
       return QueuedWrite(batch, size: bounds.size(of: batch))
     } join: { calls in
       if calls.count == 1, let only = calls.first { return QueuedWrites.batch(of: only) }
       var changes: [Change<Value>] = []
       changes.reserveCapacity(calls.count)
-      for call in calls { changes.append(contentsOf: QueuedWrites.batch(of: call).changes) }
+      for call in calls {
+        let more = QueuedWrites.batch(of: call).changes
+        // Most write one thing, which is copied faster than as an array.
+        if more.count == 1 { changes.append(more[0]) } else { changes.append(contentsOf: more) }
+      }
       return ChangeBatch(changes)
     }
   }

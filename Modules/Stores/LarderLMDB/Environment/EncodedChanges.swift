@@ -62,7 +62,12 @@ struct EncodedChanges: Sendable {
     self.init([try EncodedChanges.part(changes.changes[...], chunk: 0, check: check, encode: encode)])
   }
 
-  /// Encodes a batch, a large one on several threads: encoding takes longer than writing.
+  /// Whether so many changes should be encoded on several threads.
+  static func areWorthThreads(_ count: Int) -> Bool {
+    threadCount > 1 && count >= 2 * concurrentCount
+  }
+
+  /// Encodes a large batch on several threads: encoding takes longer than writing.
   ///
   /// - Parameters:
   ///   - changes: The batch.
@@ -73,12 +78,7 @@ struct EncodedChanges: Sendable {
     concurrently changes: ChangeBatch<Value>, check: @escaping @Sendable (_ key: StoreKey) throws -> Void,
     encode: @escaping @Sendable (_ value: Value, _ key: StoreKey, _ bytes: inout [UInt8]) throws -> Void
   ) async throws {
-    let count = min(
-      EncodedChanges.threadCount, changes.count / EncodedChanges.concurrentCount)
-    guard count > 1 else {
-      try self.init(changes, check: check, encode: encode)
-      return
-    }
+    let count = max(1, min(EncodedChanges.threadCount, changes.count / EncodedChanges.concurrentCount))
     let parts = await withTaskGroup(of: (Int, Result<Part, any Error>).self) { group in
       for chunk in 0..<count {
         let slice = changes.changes[changes.count * chunk / count..<changes.count * (chunk + 1) / count]
@@ -91,8 +91,6 @@ struct EncodedChanges: Sendable {
     try self.init((0..<count).compactMap { try parts[$0]?.get() })
   }
 
-  // For bytes, encoding costs so little that to look up the generic types of each change would double it.
-  @_specialize(where Value == [UInt8])
   private static func part<Value>(
     _ changes: ArraySlice<Change<Value>>, chunk: Int, check: (_ key: StoreKey) throws -> Void,
     encode: (_ value: Value, _ key: StoreKey, _ bytes: inout [UInt8]) throws -> Void
@@ -162,9 +160,16 @@ struct EncodedChanges: Sendable {
     return result
   }
 
-  /// Calls a closure with the bytes of a value.
-  func withBytes(at place: Place, _ body: (UnsafeRawBufferPointer) throws -> Void) rethrows {
-    try chunks[place.chunk].withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[place.range])) }
+  /// Calls a closure with pointers to the bytes of all values, by chunk.
+  func withChunks(_ body: (_ chunks: [UnsafeRawBufferPointer]) throws -> Void) rethrows {
+    try withChunks(after: [], body)
+  }
+
+  private func withChunks(
+    after pointers: [UnsafeRawBufferPointer], _ body: (_ chunks: [UnsafeRawBufferPointer]) throws -> Void
+  ) rethrows {
+    guard pointers.count < chunks.count else { return try body(pointers) }
+    try chunks[pointers.count].withUnsafeBytes { try withChunks(after: pointers + [$0], body) }
   }
 
   /// Makes the changes.
@@ -184,12 +189,12 @@ struct EncodedChanges: Sendable {
     let isLast = try items[0].key.withUnsafeBytes { first in
       try cursor.move(MDB_LAST).map { $0.key.precedes(first) } ?? true
     }
-    for item in items {
-      try item.key.withUnsafeBytes { key in
-        if let value = item.value {
-          try withBytes(at: value) { try cursor.setValue($0, forKey: key, isLast: isLast) }
-        } else {
-          try cursor.removeValue(forKey: key)
+    try withChunks { chunks in
+      for item in items {
+        try item.key.withUnsafeBytes { key in
+          guard let value = item.value else { return try cursor.removeValue(forKey: key) }
+          let bytes = UnsafeRawBufferPointer(rebasing: chunks[value.chunk][value.range])
+          try cursor.setValue(bytes, forKey: key, isLast: isLast)
         }
       }
     }
