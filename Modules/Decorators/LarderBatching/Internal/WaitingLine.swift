@@ -51,7 +51,8 @@ struct WaitingLine<Element: Sendable>: Sendable {
 
   /// Takes out who is first, where that is wanted.
   mutating func removeFirst(where isWanted: (Element) -> Bool) -> Element? {
-    guard head < places.count, let element = places[head].element, isWanted(element) else { return nil }
+    guard head < places.count, places[head].element.map(isWanted) == true else { return nil }
+    let element = places[head].element.take()
     leave(head)
     return element
   }

@@ -97,22 +97,25 @@ struct EncodedChanges: Sendable {
   ) throws -> Part {
     var part = Part()
     part.items.reserveCapacity(changes.count)
-    for change in changes {
-      switch change {
-      case .set(let key, let value):
-        try check(key)
-        let start = part.bytes.count
-        try encode(value, key, &part.bytes)
-        part.items.append(Item(key: key, value: Place(chunk: chunk, range: start..<part.bytes.count)))
-        if part.items.count == sampleCount {
-          // An eighth more, so that a little above the estimate moves nothing.
-          part.bytes.reserveCapacity(part.bytes.count / sampleCount * changes.count / 8 * 9)
+    // Through a pointer, so that no change is copied, and its value not retained.
+    try changes.withUnsafeBufferPointer { changes in
+      for index in changes.indices {
+        switch changes[index] {
+        case .set(let key, let value):
+          try check(key)
+          let start = part.bytes.count
+          try encode(value, key, &part.bytes)
+          part.items.append(Item(key: key, value: Place(chunk: chunk, range: start..<part.bytes.count)))
+          if part.items.count == sampleCount {
+            // An eighth more, so that a little above the estimate moves nothing.
+            part.bytes.reserveCapacity(part.bytes.count / sampleCount * changes.count / 8 * 9)
+          }
+        case .remove(let key):
+          try check(key)
+          part.items.append(Item(key: key, value: nil))
+        case .removeAll(let range):
+          part.removals.append((part.items.count, range))
         }
-      case .remove(let key):
-        try check(key)
-        part.items.append(Item(key: key, value: nil))
-      case .removeAll(let range):
-        part.removals.append((part.items.count, range))
       }
     }
     return part
