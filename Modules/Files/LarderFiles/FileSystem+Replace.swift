@@ -13,7 +13,7 @@ import Glibc
 /// Sources: rename(2) and fsync(2) of the Linux man-pages; `durable_rename` of PostgreSQL.
 extension FileSystem {
   /// What stands between the name of a file and the random part of the names of its temporary files.
-  static var temporaryMark: String { ".larder-tmp-" }
+  package static var temporaryMark: String { ".larder-tmp-" }
 
   static var randomDigitCount: Int { 16 }
 

@@ -1,7 +1,7 @@
 package import Larder
 
 /// How the file of a store is opened, and how the store names itself in errors.
-package struct StoreFileConfiguration: Sendable {
+package struct StoreFileConfiguration: StoreFiles, Sendable {
   /// The name of the store, in errors.
   package var name: String
   package var path: String
@@ -52,11 +52,7 @@ package struct StoreFileConfiguration: Sendable {
       throw error(.notFound, during: .open, "there is no store at \(path)")
     }
     if let attributes { try checkKind(attributes, of: path) }
-    guard let lock = try FileLock.acquire(path + ".lock", in: fileSystem) else {
-      throw error(
-        .locked, during: .open, "\(path) is open in another process, or already in this one; close it there first",
-        isRetryable: true)
-    }
+    let lock = try acquireLock(lockPath(of: path), of: path)
     try fileSystem.removeStaleTemporaryFiles(of: path)
     return (path, lock)
   }
@@ -69,40 +65,12 @@ package struct StoreFileConfiguration: Sendable {
   ///   - operation: What was asked for.
   /// - Throws: ``StoreError``: `locked`; `ioFailed`.
   package func check(_ lock: FileLock, of path: String, during operation: StoreOperation) throws {
-    let isInPlace = try reportingFileErrors(during: operation, message: "the lock could not be checked") {
-      try lock.isInPlace
-    }
-    guard isInPlace else {
-      throw error(
-        .locked, during: operation,
-        "\(path).lock was removed while the store was open, so another may have opened it; close it, and open it again")
-    }
+    try check(lock, at: lockPath(of: path), during: operation)
   }
 
-  // MARK: Errors
+  private func lockPath(of path: String) -> String { path + ".lock" }
 
-  /// An error of the store.
-  package func error(
-    _ code: StoreError.Code, during operation: StoreOperation, key: StoreKey? = nil, _ message: String,
-    underlying: (any Error)? = nil, isRetryable: Bool = false
-  ) -> StoreError {
-    StoreError(
-      code, during: operation, store: name, key: key, message: message, underlying: underlying, isRetryable: isRetryable
-    )
-  }
-
-  /// Refuses what cannot be the file of a store.
-  package func checkKind(_ attributes: FileAttributes, of path: String) throws {
-    guard attributes.kind == .file else {
-      throw error(.unrecognizedFormat, during: .open, "\(path) is not a file")
-    }
-    guard attributes.linkCount <= 1 else {
-      throw error(
-        .unsupported, during: .open,
-        "\(path) has \(attributes.linkCount) names (hard links), and each would have a lock of its own; leave it only one"
-      )
-    }
-  }
+  // MARK: The codec
 
   /// Refuses a file that was written with another codec.
   package func checkCodec(_ found: String, of path: String, is codecName: String) throws {
@@ -110,18 +78,6 @@ package struct StoreFileConfiguration: Sendable {
       throw error(
         .versionMismatch, during: .open,
         "\(path) was written with the codec \(found), not with \(codecName); open it with that one")
-    }
-  }
-
-  /// Runs work on the files, and makes an error of the store of any that the file system throws.
-  package func reportingFileErrors<Result>(
-    during operation: StoreOperation, message: String, outcome: StoreError.Outcome = .nothingChanged,
-    _ body: () throws -> Result
-  ) throws -> Result {
-    do {
-      return try body()
-    } catch let error as FileError {
-      throw StoreError(error, during: operation, store: name, message: message, outcome: outcome)
     }
   }
 }

@@ -53,6 +53,40 @@ package struct JSONValueCoder<Value: Sendable>: Sendable {
     }
   }
 
+  /// The changes of a batch, with the texts of the values.
+  ///
+  /// - Throws: ``StoreError`` with `encodingFailed`.
+  package func texts(of batch: ChangeBatch<Value>) throws -> [Change<ArraySlice<UInt8>>] {
+    try batch.changes.map { change in try change.mapValue { try text(of: $1, forKey: $0, during: .apply) } }
+  }
+
+  /// Does what an update asks for: decodes the values, lets them be changed, and says which texts become others.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys.
+  ///   - texts: The text of each, as it is stored; `nil` where the key is missing.
+  ///   - checks: What the store says of itself.
+  ///   - body: Changes the values.
+  /// - Returns: What is to be changed, nothing where every value stays as it was, and what `body` returns.
+  /// - Throws: ``StoreError`` with `corrupted`, `encodingFailed` or `invalidArgument`; what `body` throws.
+  package func update<Result>(
+    _ keys: [StoreKey], _ texts: [ArraySlice<UInt8>?], checks: StoreInformation,
+    _ body: (inout [Value?]) throws -> Result
+  ) throws -> (changes: [Change<ArraySlice<UInt8>>], result: Result) {
+    var slots = try zip(keys, texts).map { key, text in
+      try text.map { try value(of: $0, forKey: key, during: .update) }
+    }
+    let result = try body(&slots)
+    try checks.check(slotCount: slots.count, forUpdateOf: keys)
+    var changes: [Change<ArraySlice<UInt8>>] = []
+    for (index, key) in keys.enumerated() {
+      let newText = try slots[index].map { try text(of: $0, forKey: key, during: .update) }
+      guard newText != texts[index] else { continue }
+      changes.append(newText.map { .set(key, $0) } ?? .remove(key))
+    }
+    return (changes, result)
+  }
+
   /// The value of a text.
   ///
   /// - Throws: ``StoreError`` with `corrupted`.

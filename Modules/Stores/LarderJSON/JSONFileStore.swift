@@ -195,14 +195,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
-    let encoded = try changes.changes.map { change -> Change<ArraySlice<UInt8>> in
-      switch change {
-      case .set(let key, let value): .set(key, try coder.text(of: value, forKey: key, during: .apply))
-      case .remove(let key): .remove(key)
-      case .removeAll(let range): .removeAll(range)
-      }
-    }
-    try await writer.apply(encoded)
+    try await writer.apply(coder.texts(of: changes))
   }
 
   /// Reads, changes and writes back the values of some keys as one step; see ``DataStore/update(_:_:)``.
@@ -214,20 +207,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   ) async throws -> Result {
     try information.check(updateOf: keys)
     let (coder, information) = (coder, information)
-    return try await writer.update(keys) { texts in
-      var slots = try zip(keys, texts).map { key, text in
-        try text.map { try coder.value(of: $0, forKey: key, during: .update) }
-      }
-      let result = try body(&slots)
-      try information.check(slotCount: slots.count, forUpdateOf: keys)
-      var changes: [Change<ArraySlice<UInt8>>] = []
-      for (index, key) in keys.enumerated() {
-        let newText = try slots[index].map { try coder.text(of: $0, forKey: key, during: .update) }
-        guard newText != texts[index] else { continue }
-        changes.append(newText.map { .set(key, $0) } ?? .remove(key))
-      }
-      return (changes, result)
-    }
+    return try await writer.update(keys) { try coder.update(keys, $0, checks: information, body) }
   }
 
   /// Makes everything written before durable against power loss, and folds the journal where it has grown large.

@@ -231,12 +231,8 @@ public final class QueueStore<Element: Sendable>: DataStore {
   public func apply(_ changes: ChangeBatch<Element>) async throws {
     try information.check(changes)
     try await running(.apply) {
-      let encoded = try changes.changes.map { change -> Change<[UInt8]> in
-        switch change {
-        case .set(let key, let value): .set(key, try coder.payload(of: value, forKey: key, during: .apply))
-        case .remove(let key): .remove(key)
-        case .removeAll(let range): .removeAll(range)
-        }
+      let encoded = try changes.changes.map { change in
+        try change.mapValue { try coder.payload(of: $1, forKey: $0, during: .apply) }
       }
       _ = try await engine.perform(.apply, .writes, waitsForRoom: true) { core in
         for change in encoded {

@@ -189,7 +189,8 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     during operation: StoreOperation, isKept: Bool
   ) throws -> [Value?] {
     try reader.read(findings, during: operation, isKept: isKept) { key, line in
-      try coder.value(ofLine: line, forKey: key, during: operation)
+      let text = try coder.text(ofLine: line, forKey: key, during: operation)
+      return try coder.value(of: text, forKey: key, during: operation)
     }
   }
 
@@ -204,14 +205,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
-    let encoded = try changes.changes.map { change -> Change<ArraySlice<UInt8>> in
-      switch change {
-      case .set(let key, let value): .set(key, try coder.text(of: value, forKey: key, during: .apply))
-      case .remove(let key): .remove(key)
-      case .removeAll(let range): .removeAll(range)
-      }
-    }
-    try await writer.apply(encoded)
+    try await writer.apply(coder.texts(of: changes))
   }
 
   /// Reads, changes and writes back the values of some keys as one step; see ``DataStore/update(_:_:)``.
@@ -224,21 +218,10 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     try information.check(updateOf: keys)
     let (coder, information) = (coder, information)
     return try await writer.update(keys) { lines in
-      var slots = try zip(keys, lines).map { key, line in
-        try line.map { try coder.value(ofLine: $0, forKey: key, during: .update) }
-      }
       let texts = try zip(keys, lines).map { key, line in
-        try line.map { try StoreLine.value($0, ofKey: key) }
+        try line.map { try coder.text(ofLine: $0, forKey: key, during: .update) }
       }
-      let result = try body(&slots)
-      try information.check(slotCount: slots.count, forUpdateOf: keys)
-      var changes: [Change<ArraySlice<UInt8>>] = []
-      for (index, key) in keys.enumerated() {
-        let newText = try slots[index].map { try coder.text(of: $0, forKey: key, during: .update) }
-        guard newText != texts[index] else { continue }
-        changes.append(newText.map { .set(key, $0) } ?? .remove(key))
-      }
-      return (changes, result)
+      return try coder.update(keys, texts, checks: information, body)
     }
   }
 

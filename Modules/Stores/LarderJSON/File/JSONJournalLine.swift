@@ -66,13 +66,8 @@ enum JSONJournalLine {
       bytes.append(contentsOf: "{\"remove\":".utf8)
       JSONKey.append(key, to: &bytes)
     case .removeAll(let range):
-      bytes.append(contentsOf: "{\"removeAll\":{\"from\":".utf8)
-      JSONKey.append(range.lowerBound, to: &bytes)
-      if let upperBound = range.upperBound {
-        bytes.append(contentsOf: ",\"upTo\":".utf8)
-        JSONKey.append(upperBound, to: &bytes)
-      }
-      bytes.append(UInt8(ascii: "}"))
+      bytes.append(contentsOf: "{\"removeAll\":".utf8)
+      JSONKey.append(range, to: &bytes)
     }
     bytes.append(UInt8(ascii: "}"))
   }
@@ -143,31 +138,14 @@ enum JSONJournalLine {
     var change: Change<ArraySlice<UInt8>>?
     try scanner.forEachMember { _, name, scanner in
       switch String(decoding: name, as: UTF8.self) {
-      case "set": setKey = try key(&scanner)
+      case "set": setKey = try JSONKey.key(from: &scanner)
       case "value": change = .set(try required(setKey), try scanner.value())
-      case "remove": change = .remove(try key(&scanner))
-      case "removeAll": change = .removeAll(try range(&scanner))
+      case "remove": change = .remove(try JSONKey.key(from: &scanner))
+      case "removeAll": change = .removeAll(try JSONKey.range(from: &scanner))
       default: throw Problem.malformed("a kind of change is unknown")
       }
     }
     return try required(change)
-  }
-
-  private static func range(_ scanner: inout JSONScanner) throws -> KeyRange {
-    var lowerBound: StoreKey?
-    var upperBound: StoreKey?
-    try scanner.forEachMember { _, name, scanner in
-      switch String(decoding: name, as: UTF8.self) {
-      case "from": lowerBound = try key(&scanner)
-      case "upTo": upperBound = try key(&scanner)
-      default: throw Problem.malformed("a bound of a range is unknown")
-      }
-    }
-    return KeyRange(from: try required(lowerBound), upTo: upperBound)
-  }
-
-  private static func key(_ scanner: inout JSONScanner) throws -> StoreKey {
-    try required(JSONKey.key(of: try scanner.string()))
   }
 
   private static func required<Part>(_ part: Part?) throws -> Part {

@@ -10,10 +10,9 @@ import Glibc
 #endif
 
 /// The folder of a queue: what its files are called, and how it names itself in errors.
-struct QueueFolder: Sendable {
+struct QueueFolder: StoreFiles, Sendable {
   private static let segmentPrefix = "segment-"
   private static let damagePrefix = "damaged-"
-  private static let temporaryMark = ".larder-tmp-"
   private static let lockName = "lock"
 
   /// The name of the queue, in errors.
@@ -61,49 +60,14 @@ struct QueueFolder: Sendable {
   }
 
   private func ownerOfTemporaryFile(_ name: String) -> String? {
-    guard let mark = name.firstRange(of: QueueFolder.temporaryMark) else { return nil }
+    guard let mark = name.firstRange(of: POSIXFileSystem.temporaryMark) else { return nil }
     let owner = String(name[..<mark.lowerBound])
     let isOwn = owner.hasPrefix(QueueFolder.segmentPrefix) || owner.hasPrefix(QueueFolder.damagePrefix)
     return isOwn ? owner : nil
   }
 
-  // MARK: Errors
-
-  /// An error of the queue.
-  func error(
-    _ code: StoreError.Code, during operation: StoreOperation, key: StoreKey? = nil, _ message: String,
-    underlying: (any Error)? = nil, isRetryable: Bool = false
-  ) -> StoreError {
-    StoreError(
-      code, during: operation, store: name, key: key, message: message, underlying: underlying, isRetryable: isRetryable
-    )
-  }
-
-  /// Runs work on the files, and makes an error of the queue of any that the file system throws.
-  func reportingFileErrors<Result>(
-    during operation: StoreOperation, message: String, outcome: StoreError.Outcome = .nothingChanged,
-    _ body: () throws -> Result
-  ) throws -> Result {
-    do {
-      return try body()
-    } catch let error as FileError {
-      throw StoreError(error, during: operation, store: name, message: message, outcome: outcome)
-    }
-  }
-
   /// Whether a call failed since a segment is not there any more.
   func hasLost(_ error: FileError) -> Bool {
     error.errorNumber == ENOENT
-  }
-
-  /// Refuses what cannot be a segment, or cannot be appended to.
-  func checkKind(_ attributes: FileAttributes, of path: String, isAppendedTo: Bool) throws {
-    guard attributes.kind == .file else { throw error(.unrecognizedFormat, during: .open, "\(path) is not a file") }
-    guard attributes.linkCount <= 1 || !isAppendedTo else {
-      throw error(
-        .unsupported, during: .open,
-        "\(path) has \(attributes.linkCount) names (hard links), and each would have a lock of its own; leave it only one"
-      )
-    }
   }
 }

@@ -106,12 +106,7 @@ struct QueueLog: Sendable {
 
   /// Makes sure that no one has removed the file of the lock: another may have opened the queue then.
   func checkLock(during operation: StoreOperation) throws {
-    guard try lock.isInPlace else {
-      throw folder.error(
-        .locked, during: operation,
-        "\(folder.lockPath) was removed while the queue was open, so another may have opened it; close it, and open it again"
-      )
-    }
+    try folder.check(lock, at: folder.lockPath, during: operation)
   }
 
   // MARK: Segments

@@ -65,11 +65,7 @@ struct QueueRecovery {
     try folder.reportingFileErrors(during: .open, message: "the queue could not be opened") {
       var folder = folder
       folder.path = try preparedPath(folder)
-      guard let lock = try FileLock.acquire(folder.lockPath, in: folder.fileSystem) else {
-        throw folder.error(
-          .locked, during: .open,
-          "\(folder.path) is open in another process, or already in this one; close it there first", isRetryable: true)
-      }
+      let lock = try folder.acquireLock(folder.lockPath, of: folder.path)
       let names = try folder.fileSystem.contentsOfDirectory(at: folder.path)
       try folder.removeStaleTemporaryFiles(among: names)
       let numbers = names.compactMap(folder.segmentNumber(ofName:)).sorted()

@@ -18,7 +18,7 @@ struct SegmentFile: Sendable {
     path = folder.segmentPath(number)
     file = try folder.fileSystem.open(path, mode)
     let attributes = try file.attributes()
-    try folder.checkKind(attributes, of: path, isAppendedTo: mode != .read)
+    try folder.checkKind(attributes, of: path, isWritten: mode != .read)
     size = attributes.size
     let start = try file.readAll(from: 0, upTo: min(size, Int64(SegmentHeader.maximumLength)))
     do {

@@ -84,15 +84,9 @@ struct SegmentHeader: Sendable, Hashable {
       nextSequence < .max >> 1, (0..<(.max >> 1)).contains(previousEnd), (0..<(.max >> 1)).contains(initialLength),
       let codecName = String(validating: name, as: UTF8.self)
     else { throw .damaged }
-    self.number = number
-    self.firstSegment = firstSegment
-    self.identity = identity
-    self.salt = salt
-    self.firstFrame = firstFrame
-    self.nextSequence = nextSequence
-    self.previousEnd = previousEnd
-    self.initialLength = initialLength
-    self.codecName = codecName
+    self.init(
+      number: number, firstSegment: firstSegment, identity: identity, salt: salt, firstFrame: firstFrame,
+      nextSequence: nextSequence, previousEnd: previousEnd, initialLength: initialLength, codecName: codecName)
   }
 
   init(

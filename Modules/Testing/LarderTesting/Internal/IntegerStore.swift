@@ -31,15 +31,7 @@ struct IntegerStore<Base: DataStore>: DataStore where Base.Value == SampleValue?
   }
 
   func apply(_ changes: ChangeBatch<Int>) async throws {
-    try await base.apply(
-      ChangeBatch(
-        changes.changes.map { change in
-          switch change {
-          case .set(let key, let integer): .set(key, sample(of: integer))
-          case .remove(let key): .remove(key)
-          case .removeAll(let range): .removeAll(range)
-          }
-        }))
+    try await base.apply(ChangeBatch(changes.changes.map { $0.mapValue { _, integer in sample(of: integer) } }))
   }
 
   func update<Result: Sendable>(

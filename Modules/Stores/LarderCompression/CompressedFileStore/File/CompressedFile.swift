@@ -210,7 +210,7 @@ struct CompressedFile: Sendable {
       .batch, batch: layout.lastBatch + 1, durableBatch: layout.durableBatch, at: layout.end, by: batchComposer,
       isCompressed: size >= CompressedFile.leastCompressedSize)
     try configuration.reportingZlibErrors(during: operation) {
-      for (change, line) in zip(changes, lines) { try sequence.add(line[...], change.withoutValue) }
+      for (change, line) in zip(changes, lines) { try sequence.add(line[...], change.mapValue { _, _ in }) }
       try sequence.finish()
     }
     try append(sequence.takeBytes(), isDurable: configuration.durability == .synced, during: operation)

@@ -47,13 +47,8 @@ enum StoreLine {
       line.append(contentsOf: "{\"remove\":".utf8)
       JSONKey.append(key, to: &line)
     case .removeAll(let range):
-      line.append(contentsOf: "{\"removeAll\":{\"from\":".utf8)
-      JSONKey.append(range.lowerBound, to: &line)
-      if let upperBound = range.upperBound {
-        line.append(contentsOf: ",\"upTo\":".utf8)
-        JSONKey.append(upperBound, to: &line)
-      }
-      line.append(UInt8(ascii: "}"))
+      line.append(contentsOf: "{\"removeAll\":".utf8)
+      JSONKey.append(range, to: &line)
     }
     line.append(contentsOf: "}\n".utf8)
     return line
@@ -93,9 +88,9 @@ enum StoreLine {
       let name = try scanner.string()
       try scanner.expect(UInt8(ascii: ":"))
       switch String(decoding: name, as: UTF8.self) {
-      case "set": return .set(try key(&scanner), ())
-      case "remove": return .remove(try key(&scanner))
-      case "removeAll": return .removeAll(try range(&scanner))
+      case "set": return .set(try JSONKey.key(from: &scanner), ())
+      case "remove": return .remove(try JSONKey.key(from: &scanner))
+      case "removeAll": return .removeAll(try JSONKey.range(from: &scanner))
       default: throw Problem(message: "a kind of change is unknown")
       }
     }
@@ -115,7 +110,7 @@ enum StoreLine {
       var value: ArraySlice<UInt8>?
       try scanner.forEachMember { _, name, scanner in
         switch String(decoding: name, as: UTF8.self) {
-        case "set": found = try self.key(&scanner)
+        case "set": found = try JSONKey.key(from: &scanner)
         case "value", "base64": value = try scanner.value()
         default: throw Problem(message: "a member is unknown")
         }
@@ -123,25 +118,6 @@ enum StoreLine {
       guard found == key, let value else { throw Problem(message: "it is not the line of the entry") }
       return value
     }
-  }
-
-  private static func range(_ scanner: inout JSONScanner) throws -> KeyRange {
-    var lowerBound: StoreKey?
-    var upperBound: StoreKey?
-    try scanner.forEachMember { _, name, scanner in
-      switch String(decoding: name, as: UTF8.self) {
-      case "from": lowerBound = try key(&scanner)
-      case "upTo": upperBound = try key(&scanner)
-      default: throw Problem(message: "a bound of a range is unknown")
-      }
-    }
-    guard let lowerBound else { throw Problem(message: "a bound of a range is missing") }
-    return KeyRange(from: lowerBound, upTo: upperBound)
-  }
-
-  private static func key(_ scanner: inout JSONScanner) throws -> StoreKey {
-    guard let key = JSONKey.key(of: try scanner.string()) else { throw Problem(message: "a key makes no sense") }
-    return key
   }
 
   private static func reading<Result>(_ body: () throws -> Result) throws -> Result {
