@@ -25,7 +25,8 @@ import Testing
     for seconds in [3, 1, 2, 5] {
       // Each comes back on this actor, in the order in which it was resumed.
       Task { @Witness in
-        try await clock.sleep(for: .seconds(seconds))
+        // Not `sleep(for:)`, the standard library's, which leaves the actor.
+        try await clock.sleep(until: ManualClock.Instant(offset: .seconds(seconds)))
         woken.entries.withLock { $0.append(seconds) }
       }
     }
