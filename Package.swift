@@ -77,7 +77,7 @@ let package = Package(
       path: "Modules/Decorators/LarderMetrics"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
 
-    .target(name: "TestSupport", dependencies: ["Larder"], path: "Tests/TestSupport"),
+    .target(name: "TestSupport", dependencies: ["Larder", "LarderFiles", "LarderTesting"], path: "Tests/TestSupport"),
 
     // All test targets become one program, so it serves them all.
     .target(name: "ThreadSanitizerMutex", path: "Tests/ThreadSanitizerMutex"),

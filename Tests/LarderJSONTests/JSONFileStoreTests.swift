@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import LarderFiles
 import LarderTesting
+import TestSupport
 import Testing
 
 @testable import LarderJSON
@@ -240,7 +241,7 @@ import Testing
   @Test func recoveryMakesTheJournalDurableBeforeItFolds() async throws {
     // Otherwise a cut could leave the new document beside a beginning of the journal, which would set the key back.
     let history: [HistoryStep] = [.apply([.set("a", 1)]), .apply([.set("a", 2)]), .apply([.set("b", 3)]), .die]
-    let trial = JSONFileStoreDiskTests.trial(.buffered)
+    let trial = JSONFileStoreDiskTests.trials(.buffered).trial
     let operationCount = try await trial.repeatTrial(history, seed: 0, fault: nil)
     for operation in 1...operationCount {
       for seed in 0..<30 as Range<UInt64> {

@@ -18,6 +18,22 @@ import Testing
     for _ in 0..<200 { await Task.yield() }
   }
 
+  /// Lets a commit of the queue last until a gate is opened, so that what comes meanwhile goes into one group.
+  private static func keepBusy(
+    _ queue: QueueStore<Int>
+  ) async -> (commit: Task<Void, any Error>, gate: DispatchSemaphore) {
+    let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+    let gate = DispatchSemaphore(value: 0)
+    let commit = Task {
+      try await queue.update("a") { _ in
+        beginning.finish()
+        gate.wait()
+      }
+    }
+    for await _ in begun {}
+    return (commit, gate)
+  }
+
   /// What gives room, or needs none, would wait for ever behind those who want it.
   @Test func whatNeedsNoRoomDoesNotWaitForIt() async throws {
     let queue = try await QueueRoomTests.open(QueueBench(), items: 1)
@@ -64,15 +80,7 @@ import Testing
   @Test func theRoomOfWhatFailsIsThereAgain() async throws {
     let bench = QueueBench()
     let queue = try await QueueRoomTests.open(bench, items: 1)
-    let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
-    let gate = DispatchSemaphore(value: 0)
-    let busy = Task {
-      try await queue.update("a") { _ in
-        beginning.finish()
-        gate.wait()
-      }
-    }
-    for await _ in begun {}
+    let (busy, gate) = await QueueRoomTests.keepBusy(queue)
     bench.disk.capacity = 300
     // They come into one group.
     let key = StoreKey(String(repeating: "x", count: 400))
@@ -91,15 +99,7 @@ import Testing
   @Test func nothingIsADuplicateOfWhatFailed() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
-    let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
-    let gate = DispatchSemaphore(value: 0)
-    let busy = Task {
-      try await queue.update("a") { _ in
-        beginning.finish()
-        gate.wait()
-      }
-    }
-    for await _ in begun {}
+    let (busy, gate) = await QueueRoomTests.keepBusy(queue)
     bench.disk.capacity = 300
     let key = StoreKey(String(repeating: "x", count: 400))
     let tasks = (0..<3).map { number in Task { try await queue.enqueue(number, id: key) } }
