@@ -24,7 +24,8 @@ actor WholeFileStore<Value: Sendable>: DataStore {
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   init(path: String, codec: some Codec<Value>, fileSystem: some FileSystem = POSIXFileSystem()) async throws {
-    information = StoreInformation(name: "WholeFileStore", acknowledgement: .durable, sharing: .exclusive)
+    information = StoreInformation(
+      name: "WholeFileStore", acknowledgement: .durable, sharing: .exclusive, writeExecutor: executor.tasks)
     self.path = path
     self.codec = codec
     self.fileSystem = fileSystem

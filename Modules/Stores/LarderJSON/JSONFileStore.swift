@@ -77,6 +77,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     let (writer, codec) = try await JSONFileWriter.open(configuration, information: information, choosing: codec)
     let coder = JSONValueCoder(codec: codec, store: name)
     self.writer = writer
+    information.writeExecutor = writer.taskExecutor
     information.maintenance = JSONFileMaintenance(writer: writer, coder: coder)
     self.coder = coder
     self.information = information

@@ -112,7 +112,8 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     information = StoreInformation(
       name: fullName, acknowledgement: Acknowledgement(lease.environment.durability), sharing: .betweenProcesses,
       maximumValueSize: LMDBValueCoder<Value>.maximumSize,
-      maintenance: LMDBStoreMaintenance(lease: lease, coder: coder, identifier: identifier))
+      maintenance: LMDBStoreMaintenance(lease: lease, coder: coder, identifier: identifier),
+      writeExecutor: lease.environment.writer.taskExecutor)
   }
 
   // MARK: Reading

@@ -8,6 +8,9 @@ actor JSONFileWriter {
   nonisolated let contents: JSONFileContents
   private var file: JSONFile
 
+  /// Where tasks run that write time and again.
+  nonisolated var taskExecutor: any TaskExecutor { executor.tasks }
+
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   private init(executor: DispatchQueueExecutor, information: StoreInformation, file: JSONFile) {

@@ -16,6 +16,9 @@ actor EnvironmentWriter {
   /// Why nothing is written any more: after a failed sync nobody knows what is on the disk.
   private var failure: LMDBError?
 
+  /// Where tasks run that write time and again.
+  nonisolated var taskExecutor: any TaskExecutor { executor.tasks }
+
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// Runs a closure in a write transaction, and commits it.
