@@ -147,12 +147,7 @@ struct EncodedChanges: Sendable {
   static func sorted(_ items: [Item]) -> [Item] {
     let isAscending = zip(items, items.dropFirst()).allSatisfy { $0.key < $1.key }
     if isAscending { return items }
-    var places = items.indices.map { KeyPlace(items[$0].key, index: $0) }
-    places.sort { left, right in
-      if left.prefix != right.prefix { return left.prefix < right.prefix }
-      let (leftKey, rightKey) = (items[left.index].key, items[right.index].key)
-      return leftKey < rightKey || (leftKey == rightKey && left.index < right.index)
-    }
+    let places = KeyPlace.sorted(count: items.count) { items[$0].key }
     var result: [Item] = []
     result.reserveCapacity(items.count)
     for (place, next) in zip(places, places.dropFirst()) {
