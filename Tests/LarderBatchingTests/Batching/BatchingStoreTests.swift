@@ -189,6 +189,58 @@ import Testing
     #expect(try picky.count(in: .all) == 6)
   }
 
+  // MARK: Many callers
+
+  @Test func groupsAreCommittedWhereTheBaseWrites() async throws {
+    let placed = PlacedStore()
+    let store = placed.batched()
+    try await withThrowingDiscardingTaskGroup { tasks in
+      for task in 0..<100 {
+        tasks.addTask {
+          for step in 0..<20 { try await store.setValue(step, forKey: StoreKey(integer: task * 20 + step)) }
+        }
+      }
+    }
+    #expect(placed.commits.atItsPlace > 0)
+    #expect(try await store.count(in: .all) == 2000)
+    await waitUntil { store.isIdle }
+    // A single caller is served in its own task.
+    let before = placed.commits
+    try await store.setValue(1, forKey: "a")
+    #expect(placed.commits.atItsPlace == before.atItsPlace && placed.commits.elsewhere == before.elsewhere + 1)
+  }
+
+  /// So many that they commit in turn, of whom some are cancelled at any moment.
+  @Test func whatThousandsOfCallersHaveBeenToldIsTrue() async throws {
+    let placed = PlacedStore()
+    let store = placed.batched()
+    let tasks = (0..<2000).map { task in
+      Task {
+        for step in 0..<20 {
+          do {
+            try await store.setValue(step, forKey: StoreKey(integer: task))
+          } catch is CancellationError {
+            return step
+          }
+        }
+        return 20
+      }
+    }
+    var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess)
+    for task in tasks.shuffled(using: &generator).prefix(500) {
+      task.cancel()
+      await Task.yield()
+    }
+    for (number, task) in tasks.enumerated() {
+      let steps = try await task.value
+      // A write that was cancelled has not been made.
+      #expect(try placed.base.value(forKey: StoreKey(integer: number)) == (steps == 0 ? nil : steps - 1))
+    }
+    #expect((256...2000).contains(placed.commits.largest))
+    await waitUntil { store.isIdle }
+    #expect(store.waitingCount == 0)
+  }
+
   // MARK: Failures
 
   @Test(arguments: [StoreError.Code.encodingFailed, .valueTooLarge, .invalidKey, .full, .init(rawValue: "other")])

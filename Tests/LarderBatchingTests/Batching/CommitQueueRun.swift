@@ -11,12 +11,14 @@ struct CommitQueueRun {
     case write(size: Int)
     case turn
     case barrier
+    /// As a write, by a caller who comes only if it need not wait.
+    case begin
     case close
     case leave(Int)
     case endTurn
     case gather
-    /// The committer has told everyone of its last group, and takes the next.
-    case take
+    /// The committer takes the next group, of all callers or so many.
+    case take(atMost: Int)
   }
 
   /// A rule that was broken.
@@ -50,7 +52,7 @@ struct CommitQueueRun {
 
   /// Everything that may happen now.
   var possibleSteps: [Step] {
-    var steps: [Step] = [.write(size: 1), .write(size: 2), .turn, .barrier]
+    var steps: [Step] = [.write(size: 1), .write(size: 2), .turn, .barrier, .begin]
     if !isClosed { steps.append(.close) }
     // Those who were served may try as well: it is then too late.
     for caller in callers.indices where callers[caller].number != nil && callers[caller].kind != .barrier {
@@ -63,7 +65,8 @@ struct CommitQueueRun {
   private var possibleWork: [Step] {
     if isInTurn { return [.endTurn] }
     guard hasCommitter else { return [] }
-    return gathersFirst && !isCommitting ? [.gather, .take] : [.take]
+    let takes = [Step.take(atMost: 1), .take(atMost: .max)]
+    return gathersFirst && !isCommitting ? [.gather] + takes : takes
   }
 
   mutating func carryOut(_ step: Step) throws {
@@ -71,6 +74,10 @@ struct CommitQueueRun {
     case .write(let size): try arrive(.write(BatchSize(changes: size)), .write(size))
     case .turn: try arrive(.turn, .turn)
     case .barrier: try arrive(.barrier, .barrier)
+    case .begin:
+      let isFree = waiting.isEmpty && !isInTurn && !hasCommitter && !isClosed && !gathersFirst
+      try expect(queue.begin(.write(BatchSize(changes: 1))) == isFree, "a caller begins at the wrong time")
+      if isFree { isInTurn = true }
     case .close:
       isClosed = true
       callers.append(Caller(kind: .barrier))
@@ -94,12 +101,12 @@ struct CommitQueueRun {
       let isPure = waiting.allSatisfy { if case .write = callers[$0].kind { true } else { false } }
       let couldGather = !isClosed && isPure && (1..<limit).contains(size)
       try expect(queue.beginGathering() == couldGather, "gathering at the wrong time")
-    case .take:
-      let next = queue.takeGroup()
+    case .take(let callerLimit):
+      let next = queue.takeGroup(callerLimit: callerLimit)
       try expect(!next.startsCommitter, "the committer starts another")
       isCommitting = !next.group.isEmpty
       hasCommitter = isCommitting
-      try serve(next)
+      try serve(next, callerLimit: callerLimit)
       try expect(isCommitting || isInTurn || waiting.isEmpty, "the committer ends while somebody waits")
     }
     let isAtWork = isInTurn || hasCommitter
@@ -154,7 +161,7 @@ struct CommitQueueRun {
   }
 
   /// Checks that those who are served come first, and that nothing begins beside anything else.
-  private mutating func serve(_ next: Queue.Next) throws {
+  private mutating func serve(_ next: Queue.Next, callerLimit: Int = .max) throws {
     for caller in next.passed {
       try expect(callers[caller].kind == .barrier, "\(caller) passes")
       try serve(caller)
@@ -171,7 +178,10 @@ struct CommitQueueRun {
       size += more
     }
     try expect(size <= limit || next.group.count == 1, "a group of \(size)")
-    if !next.group.isEmpty, let first = waiting.first, case .write(let more) = callers[first].kind {
+    try expect(next.group.count <= callerLimit, "a group of \(next.group.count) callers")
+    if !next.group.isEmpty, next.group.count < callerLimit, let first = waiting.first,
+      case .write(let more) = callers[first].kind
+    {
       try expect(size + more > limit, "a group leaves out a write that fits")
     }
     if let first = waiting.first, callers[first].kind != .turn, !isInTurn, next.group.isEmpty {

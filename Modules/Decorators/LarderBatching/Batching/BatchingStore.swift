@@ -11,6 +11,7 @@ import Synchronization
 /// Nothing else changes: a write returns when it has been committed, with an error of its own where it failed, and reads
 /// go to the base, so that nothing is seen which could still fail. A single caller is served directly, in its own task,
 /// and does not notice the decorator. There is no timer: what comes while a commit runs makes the next group.
+/// Hundreds of callers write in two halves that take turns where that is faster, so that the disk does not wait for them.
 ///
 /// **Order.** Everything happens in the order in which it was asked for: an update comes after the writes before it and
 /// before those behind it, and runs in its caller's own task. So do `touch` of a store with expiry; `synchronize`, `flush`
@@ -29,7 +30,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   /// What the base keeps.
   public typealias Value = Base.Value
 
-  private typealias Queue = CommitQueue<QueuedCall>
+  private typealias Queue = CommitQueue<QueuedCaller>
 
   /// The store that does the work.
   public let base: Base
@@ -40,7 +41,12 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   private let writes: QueuedWrites<Value>
   private let delay: Duration
   private let pause: GatheringPause
+  private let stopwatch: Stopwatch
   private let queue: Mutex<Queue>
+  private let pace = Mutex(CommitPace())
+
+  // Whether the queue is idle, as far as is known without its lock: who finds it idle asks it, who does not waits.
+  private let seemsIdle = Atomic(true)
 
   /// Puts group commit in front of a store.
   ///
@@ -72,6 +78,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
     self.writes = writes
     self.delay = delay
     pause = GatheringPause(clock: clock)
+    stopwatch = Stopwatch(clock)
     queue = Mutex(Queue(limit: bounds.limit, gathersFirst: delay > .zero))
   }
 
@@ -165,18 +172,13 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   private func waitForTurn(
     _ request: Queue.Request, _ call: QueuedCall, during operation: StoreOperation
   ) async throws -> Bool {
-    let number: UInt64
-    switch queue.withLock({ $0.arrive(request, call) }) {
-    case .begins: return true
-    case .refused: throw checks.closedError(for: operation)
-    case .waits(let place, let committerCall):
-      number = place
-      carryOut(committerCall)
-    }
+    // The queue does not keep it.
+    defer { withExtendedLifetime(call) {} }
+    if seemsIdle.load(ordering: .relaxed), withQueue({ $0.begin(request) }) { return true }
     let outcome = await withTaskCancellationHandler {
-      await call.wait()
+      await wait(as: call, during: operation) { $0.arrive(request, $1) }
     } onCancel: {
-      queue.withLock { $0.leave(number) }?.end(.finished(CancellationError()))
+      if let number = call.cancel() { leave(number) }
     }
     switch outcome {
     case .turn: return true
@@ -188,24 +190,54 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   /// Waits until everything that came before is over, whether or not the task is cancelled.
   private func waitForEarlier(during operation: StoreOperation) async throws {
     let call = QueuedCall()
-    switch queue.withLock({ operation == .close ? $0.close(call) : $0.arrive(.barrier, call) }) {
-    case .begins: return
-    case .refused: throw checks.closedError(for: operation)
-    case .waits(_, let committerCall):
-      carryOut(committerCall)
-      _ = await call.wait()
+    defer { withExtendedLifetime(call) {} }
+    let outcome = await wait(as: call, during: operation) { queue, caller in
+      operation == .close ? queue.close(caller) : queue.arrive(.barrier, caller)
+    }
+    if case .finished(let error?) = outcome { throw error }
+  }
+
+  /// Comes into the queue, and waits there.
+  ///
+  /// The task is suspended first, so that whoever takes it out of the queue always finds it waiting.
+  private func wait(
+    as call: QueuedCall, during operation: StoreOperation,
+    _ arrive: (inout Queue, QueuedCaller) -> Queue.Arrival
+  ) async -> TurnOutcome {
+    await withUnsafeContinuation { continuation in
+      let caller = QueuedCaller(continuation, call)
+      switch withQueue({ arrive(&$0, caller) }) {
+      case .begins: caller.tell(.turn)
+      case .refused: caller.tell(.finished(checks.closedError(for: operation)))
+      case .waits(let number, let committerCall):
+        if call.enter(number) { leave(number) }
+        carryOut(committerCall)
+      }
     }
   }
 
+  private func leave(_ number: UInt64) {
+    withQueue { $0.leave(number) }?.tell(.finished(CancellationError()))
+  }
+
   private func endTurn() {
-    let next = queue.withLock { $0.endTurn() }
+    let next = withQueue { $0.endTurn() }
     serve(next)
     if next.startsCommitter { startCommitter() }
   }
 
+  private func withQueue<Result: Sendable>(_ body: (inout Queue) -> Result) -> Result {
+    queue.withLock { queue in
+      let result = body(&queue)
+      // It hardly ever changes, and to store it takes it out of the caches of all other cores.
+      if seemsIdle.load(ordering: .relaxed) != queue.isIdle { seemsIdle.store(queue.isIdle, ordering: .relaxed) }
+      return result
+    }
+  }
+
   private func serve(_ next: Queue.Next) {
-    for call in next.passed { call.end(.finished(nil)) }
-    next.turn?.end(.turn)
+    for caller in next.passed { caller.tell(.finished(nil)) }
+    next.turn?.tell(.turn)
   }
 
   // MARK: Committing
@@ -219,28 +251,57 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   }
 
   /// Starts the committer in a task of its own: what it does for many must not end with the task of one of them.
+  ///
+  /// It runs where the base writes, so that a commit does not wait for a thread twice, behind all the callers who have just
+  /// been told of the last one.
   private func startCommitter() {
-    Task.detached { await self.commitGroups() }
+    Task.detached(executorPreference: checks.writeExecutor) { await self.commitGroups() }
   }
 
   private func commitGroups() async {
-    while true {
-      if queue.withLock({ $0.beginGathering() }) { await pause.wait(delay) }
-      let next = queue.withLock { $0.takeGroup() }
-      serve(next)
-      guard !next.group.isEmpty else { return }
-      let errors = await commit(next.group)
-      await GroupOutcome(errors: errors).tell(next.group)
-      // Those who were told come first: whoever writes again at once is then part of the next group. Without it one half
-      // of the callers would wait while the other half commits.
-      await Task.yield()
+    var group = await nextGroup(of: waitingCount)
+    while !group.isEmpty {
+      let start = stopwatch.elapsed
+      let outcome = GroupOutcome(errors: await commit(group))
+      let (waiting, returning) = (waitingCount, group.count)
+      // With a delay there is always time for all to come back.
+      let goesOn = !hasDelay && pace.withLock { $0.goesOn(waitingCount: waiting, returningCount: returning) }
+      // Taken before anyone comes back: those who do are for the group after it.
+      let following = goesOn ? await nextGroup(of: waiting + returning) : []
+      let telling = Task.detached { [group] in
+        await outcome.tell(group)
+        // Those who were told come first: whoever writes again at once is then part of the next group.
+        await Task.yield()
+      }
+      if goesOn {
+        group = following
+      } else {
+        await telling.value
+        group = await nextGroup(of: waitingCount)
+      }
+      guard !hasDelay, !group.isEmpty else { continue }
+      let duration = stopwatch.elapsed - start
+      pace.withLock { $0.finishGroup(of: returning, among: waiting + returning, after: duration) }
     }
   }
+
+  /// Takes the next group; nothing where the committer is to end.
+  ///
+  /// - Parameter callerCount: How many callers there are, those who come back from the last group included.
+  private func nextGroup(of callerCount: Int) async -> [QueuedCaller] {
+    if withQueue({ $0.beginGathering() }) { await pause.wait(delay) }
+    let callerLimit = hasDelay ? .max : pace.withLock { $0.groupLimit(of: callerCount) }
+    let next = withQueue { $0.takeGroup(callerLimit: callerLimit) }
+    serve(next)
+    return next.group
+  }
+
+  private var hasDelay: Bool { delay > .zero }
 
   /// Commits the batches of a group, together where that succeeds.
   ///
   /// - Returns: The error of each batch, in order; nothing where all were committed.
-  private func commit(_ group: [QueuedCall]) async -> [(any Error)?] {
+  private func commit(_ group: [QueuedCaller]) async -> [(any Error)?] {
     var errors: [(any Error)?] = []
     func fail(_ part: Range<Int>, _ error: any Error) {
       if errors.isEmpty { errors = Array(repeating: nil, count: group.count) }

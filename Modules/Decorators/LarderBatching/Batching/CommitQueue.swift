@@ -111,18 +111,31 @@ struct CommitQueue<Caller: Sendable>: Sendable {
     return enter(.barrier, caller)
   }
 
+  /// A caller comes who need not wait where nothing is done: its turn begins at once.
+  ///
+  /// - Returns: Whether it does. Where it does not, the caller has not come yet.
+  mutating func begin(_ request: Request) -> Bool {
+    guard !isClosed else { return false }
+    return beginAtOnce(request)
+  }
+
+  private mutating func beginAtOnce(_ request: Request) -> Bool {
+    guard case .none = activity else { return false }
+    switch request {
+    case .barrier: return true
+    case .write where gathersFirst: return false
+    case .write, .turn:
+      activity = .turn
+      return true
+    }
+  }
+
   private mutating func enter(_ request: Request, _ caller: Caller) -> Arrival {
+    if beginAtOnce(request) { return .begins }
     var startsCommitter = false
     if case .none = activity {
-      switch request {
-      case .barrier: return .begins
-      case .write where gathersFirst:
-        activity = .committer(isGathering: false)
-        startsCommitter = true
-      case .write, .turn:
-        activity = .turn
-        return .begins
-      }
+      activity = .committer(isGathering: false)
+      startsCommitter = true
     }
     count(request, isComing: true)
     let number = line.append(Waiting(request: request, caller: caller))
@@ -160,16 +173,18 @@ struct CommitQueue<Caller: Sendable>: Sendable {
     return true
   }
 
-  /// The committer, who has told everyone of the last group, takes the next one, or ends.
-  mutating func takeGroup() -> Next {
+  /// The committer takes the next group, or ends.
+  ///
+  /// - Parameter callerLimit: The most callers that the group has; at least 1, and no limit unless given.
+  mutating func takeGroup(callerLimit: Int = .max) -> Next {
     var next = Next()
     guard serveHead(&next) else { return next }
     activity = .committer(isGathering: false)
     var size = BatchSize()
-    next.group.reserveCapacity(min(line.count, limit.changes))
+    next.group.reserveCapacity(min(line.count, limit.changes, callerLimit))
     while let waiting = line.removeFirst(where: { waiting in
       guard case .write(let more) = waiting.request else { return false }
-      return next.group.isEmpty || (size + more).fits(in: limit)
+      return next.group.isEmpty || (next.group.count < callerLimit && (size + more).fits(in: limit))
     }) {
       count(waiting.request, isComing: false)
       if case .write(let more) = waiting.request { size += more }

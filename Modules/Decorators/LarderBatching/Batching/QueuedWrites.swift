@@ -9,8 +9,10 @@ struct QueuedWrites<Value: Sendable>: Sendable {
   /// Checks the keys of a batch, and makes a call that writes it.
   let makeCall: @Sendable (_ batch: ChangeBatch<Value>) throws -> QueuedCall
 
-  /// The batches of several such calls as one, in order; that of a single one as it is.
-  let join: @Sendable (_ calls: ArraySlice<QueuedCall>) -> ChangeBatch<Value>
+  /// The batches of several callers as one, in order; that of a single one as it is.
+  ///
+  /// Their calls were made here, and they wait.
+  let join: @Sendable (_ callers: ArraySlice<QueuedCaller>) -> ChangeBatch<Value>
 
   /// Makes the closures.
   ///
@@ -30,14 +32,22 @@ struct QueuedWrites<Value: Sendable>: Sendable {
         }
       }
       return QueuedWrite(batch, size: bounds.size(of: batch))
-    } join: { calls in
-      if calls.count == 1, let only = calls.first { return QueuedWrites.batch(of: only) }
+    } join: { callers in
       var changes: [Change<Value>] = []
-      changes.reserveCapacity(calls.count)
-      for call in calls {
-        let more = QueuedWrites.batch(of: call).changes
-        // Most write one thing, which is copied faster than as an array.
-        if more.count == 1 { changes.append(more[0]) } else { changes.append(contentsOf: more) }
+      if callers.count > 1 { changes.reserveCapacity(callers.count) }
+      for caller in callers {
+        // The caller waits, and keeps its call.
+        caller.call._withUnsafeGuaranteedRef { call in
+          let more = unsafeDowncast(call, to: QueuedWrite<Value>.self).batch.changes
+          // Most write one thing, which is copied faster than as an array; a single array need not be copied at all.
+          if callers.count == 1 {
+            changes = more
+          } else if more.count == 1 {
+            changes.append(more[0])
+          } else {
+            changes.append(contentsOf: more)
+          }
+        }
       }
       return ChangeBatch(changes)
     }
@@ -46,15 +56,9 @@ struct QueuedWrites<Value: Sendable>: Sendable {
   @usableFromInline
   init(
     makeCall: @escaping @Sendable (_ batch: ChangeBatch<Value>) throws -> QueuedCall,
-    join: @escaping @Sendable (_ calls: ArraySlice<QueuedCall>) -> ChangeBatch<Value>
+    join: @escaping @Sendable (_ callers: ArraySlice<QueuedCaller>) -> ChangeBatch<Value>
   ) {
     self.makeCall = makeCall
     self.join = join
-  }
-
-  /// What a call writes, which was made here.
-  @inlinable
-  static func batch(of call: QueuedCall) -> ChangeBatch<Value> {
-    unsafeDowncast(call, to: QueuedWrite<Value>.self).batch
   }
 }

@@ -34,7 +34,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   /// What the base keeps.
   public typealias Value = Base.Value
 
-  private typealias Queue = WriteBehindQueue<Value, QueuedCall>
+  private typealias Queue = WriteBehindQueue<Value, PendingCall>
 
   /// How often a scan is repeated before it waits until everything is written.
   private static var scanAttempts: Int { 3 }
@@ -48,7 +48,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   private let bounds: BatchBounds<Value>
   private let retries: RetryPolicy
   private let clock: any Clock<Duration>
-  private let elapsed: @Sendable () -> Duration
+  private let stopwatch: Stopwatch
   private let onFailure: @Sendable (WriteBehindFailure<Value>) -> Void
   private let pause: GatheringPause
   private let queue: Mutex<Queue>
@@ -74,7 +74,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     self.retries = retries
     self.clock = clock
     self.onFailure = onFailure
-    elapsed = WriteBehindStore.stopwatch(clock)
+    stopwatch = Stopwatch(clock)
     pause = GatheringPause(clock: clock)
     let name = base.information.name
     queue = Mutex(
@@ -84,11 +84,6 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
           message: "changes that could not be written take up all the room; see to them by takeFailures()",
           underlying: first)
       })
-  }
-
-  private static func stopwatch<C: Clock<Duration>>(_ clock: C) -> @Sendable () -> Duration {
-    let start = clock.now
-    return { start.duration(to: clock.now) }
   }
 
   /// What the base says of itself, but that a write is only accepted, and that maintenance first writes what was.
@@ -103,7 +98,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
 
   /// How much was accepted and is not yet written.
   public var statistics: WriteBehindStatistics {
-    let now = elapsed()
+    let now = stopwatch.elapsed
     return queue.withLock { $0.statistics(at: now) }
   }
 
@@ -120,7 +115,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   ///
   /// - Returns: The failures since the last call, the first one first.
   public func takeFailures() -> [WriteBehindFailure<Value>] {
-    let now = elapsed()
+    let now = stopwatch.elapsed
     let (failures, consequences) = queue.withLock { $0.takeFailures(at: now) }
     carryOut(consequences)
     return failures
@@ -246,8 +241,8 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   /// - Throws: ``StoreError`` of the first write that was given up and not taken by ``takeFailures()``, which can still be
   ///   called; what the base throws. The store is closed all the same.
   public func close() async throws {
-    let now = elapsed()
-    let call = QueuedCall()
+    let now = stopwatch.elapsed
+    let call = PendingCall()
     let (arrival, consequences, isFirst) = queue.withLock { $0.close(call, at: now) }
     carryOut(consequences)
     if case .waits = arrival { _ = await call.wait() }
@@ -263,7 +258,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   ) async throws -> Result {
     try await wait(for: .turn, during: operation, isCancellable: isCancellable)
     defer {
-      let now = elapsed()
+      let now = stopwatch.elapsed
       carryOut(queue.withLock { $0.endTurn(at: now) })
     }
     return try await body()
@@ -273,9 +268,9 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   private func wait(
     for request: Queue.Request, during operation: StoreOperation, isCancellable: Bool = true
   ) async throws {
-    let now = elapsed()
+    let now = stopwatch.elapsed
     let isCancelled = isCancellable && Task.isCancelled
-    let call = QueuedCall()
+    let call = PendingCall()
     let (arrival, consequences) = queue.withLock { $0.arrive(request, call, at: now, isCancelled: isCancelled) }
     carryOut(consequences)
     let number: UInt64
@@ -290,7 +285,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
       await call.wait()
     } onCancel: {
       guard isCancellable else { return }
-      let now = elapsed()
+      let now = stopwatch.elapsed
       guard let (call, _, consequences) = queue.withLock({ $0.leave(number, at: now) }) else { return }
       carryOut(consequences)
       call.end(.finished(CancellationError()))
@@ -308,8 +303,8 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   /// - Returns: Whether the store is open.
   @discardableResult
   private func drain() async -> Bool {
-    let now = elapsed()
-    let call = QueuedCall()
+    let now = stopwatch.elapsed
+    let call = PendingCall()
     let (arrival, consequences) = queue.withLock { $0.drain(call, at: now) }
     carryOut(consequences)
     switch arrival {
@@ -375,14 +370,14 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
 
   private func flushChanges() async {
     while true {
-      let now = elapsed()
+      let now = stopwatch.elapsed
       switch queue.withLock({ $0.nextFlusherStep(at: now) }) {
       case .end: return
       case .wait(let duration): await pause.wait(duration)
       case .flush(let units):
         let failures = await write(units)
         for failure in failures { onFailure(failure) }
-        let now = elapsed()
+        let now = stopwatch.elapsed
         let (consequences, written) = queue.withLock { $0.finishFlush(failures: failures, at: now) }
         carryOut(consequences)
         // The values are released here, outside the lock.

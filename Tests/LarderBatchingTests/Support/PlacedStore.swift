@@ -1,0 +1,65 @@
+import Dispatch
+import Larder
+import Synchronization
+import TestSupport
+
+/// A store in memory that says where it writes, and notes who wrote there.
+final class PlacedStore: ForwardingDecorator {
+  /// Runs tasks on a serial queue.
+  private final class QueueExecutor: TaskExecutor {
+    private static let mark = DispatchSpecificKey<Bool>()
+    private let queue = DispatchQueue(label: "PlacedStore")
+
+    init() { queue.setSpecific(key: QueueExecutor.mark, value: true) }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+      let job = UnownedJob(job)
+      queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+
+    static var isHere: Bool { DispatchQueue.getSpecific(key: mark) ?? false }
+  }
+
+  /// How many commits were made.
+  struct Commits: Sendable {
+    var atItsPlace = 0
+    var elsewhere = 0
+    /// The callers of the largest, where each writes one entry.
+    var largest = 0
+  }
+
+  typealias Value = Int
+
+  let base = MemoryStore<Int>(name: "placed")
+  private let executor = QueueExecutor()
+  private let noted = Mutex(Commits())
+
+  var commits: Commits { noted.withLock { $0 } }
+
+  var information: StoreInformation {
+    var information = base.information
+    information.writeExecutor = executor
+    return information
+  }
+
+  func apply(_ changes: ChangeBatch<Int>) async throws {
+    let isHere = QueueExecutor.isHere
+    // So that others come meanwhile, and wait.
+    for _ in 0..<10 { await Task.yield() }
+    noted.withLock { commits in
+      if isHere { commits.atItsPlace += 1 } else { commits.elsewhere += 1 }
+      commits.largest = max(commits.largest, changes.count)
+    }
+    try base.apply(changes)
+  }
+
+  func update<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
+  ) async throws -> Result {
+    try base.update(keys, body)
+  }
+
+  func synchronize() async throws { try base.synchronize() }
+
+  func close() async throws { base.close() }
+}
