@@ -25,7 +25,7 @@ actor WholeFileStore<Value: Sendable>: DataStore {
 
   init(path: String, codec: some Codec<Value>, fileSystem: some FileSystem = POSIXFileSystem()) async throws {
     information = StoreInformation(
-      name: "WholeFileStore", acknowledgement: .durable, sharing: .exclusive, writeExecutor: executor.tasks)
+      name: "WholeFileStore", acknowledgement: .durable, sharing: .exclusive, writeExecutor: executor.taskExecutor)
     self.path = path
     self.codec = codec
     self.fileSystem = fileSystem

@@ -10,7 +10,7 @@ import Testing
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     private(set) var count = 0
 
-    nonisolated var tasks: any TaskExecutor { executor.tasks }
+    nonisolated var taskExecutor: any TaskExecutor { executor.taskExecutor }
 
     func add() { count += 1 }
   }
@@ -44,7 +44,7 @@ import Testing
     let tally = Tally()
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<100 {
-        group.addTask(executorPreference: executor.tasks) {
+        group.addTask(executorPreference: executor.taskExecutor) {
           for _ in 0..<10 {
             tally.begin()
             tally.end()
@@ -58,7 +58,7 @@ import Testing
 
   @Test func tasksThatPreferItCallTheActor() async {
     let counter = Counter()
-    await Task(executorPreference: counter.tasks) {
+    await Task(executorPreference: counter.taskExecutor) {
       for _ in 0..<100 { await counter.add() }
     }.value
     #expect(await counter.count == 100)

@@ -1,4 +1,5 @@
 import Larder
+import LarderFiles
 import LarderTesting
 import Testing
 
@@ -50,6 +51,33 @@ import Testing
     let sorted = EncodedChanges.sorted(items)
     #expect(sorted.map(\.key) == last.keys.sorted())
     #expect(sorted.allSatisfy { $0.value?.chunk == last[$0.key] })
+  }
+
+  // About as many as are sorted in another way.
+  @Test(arguments: [1, 2, 63, 64, 65, 1000]) func keysOfAllBytesAreSorted(count: Int) {
+    var random = SeededGenerator(test: #function)
+    let keys = (0..<count).map { _ in
+      StoreKey(
+        bytes: (0..<Int.random(in: 0...20, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) })
+    }
+    let items = keys.map { EncodedChanges.Item(key: $0, value: nil) }
+    #expect(EncodedChanges.sorted(items).map(\.key) == Set(keys).sorted())
+  }
+
+  /// Child tasks run where their parent prefers to, unless they are told otherwise.
+  @Test func aLargeBatchIsNotEncodedOnTheThreadOfItsWriter() async throws {
+    let batch = ChangeBatch<[UInt8]>((0..<20_000).map { .set(StoreKey(integer: $0), [1]) })
+    let executor = DispatchQueueExecutor(label: "writer")
+    let writer = executor.taskExecutor.asUnownedTaskExecutor()
+    let countThere = Tally()
+    _ = try await Task(executorPreference: executor.taskExecutor) {
+      try await EncodedChanges(concurrently: batch) { _ in
+      } encode: { value, _, bytes in
+        if withUnsafeCurrentTask(body: { $0?.unownedTaskExecutor == writer }) { countThere.add() }
+        bytes += value
+      }
+    }.value
+    #expect(countThere.count == 0)
   }
 
   @Test func aLargeBatchOnSeveralThreadsIsTheSame() async throws {

@@ -32,7 +32,8 @@ public struct StoreInformation: Sendable {
   ///
   /// A task that makes one write after another runs there without changing threads for each:
   /// `Task(executorPreference: information.writeExecutor) { … }`. It is the store's own thread: what takes long there holds
-  /// up everyone who writes. A decorator hands on what its base has.
+  /// up everyone who writes, and child tasks run there too unless they are told otherwise. A decorator hands on what its
+  /// base has, unless its own writes are made elsewhere.
   public var writeExecutor: (any TaskExecutor)?
 
   /// Describes a store.

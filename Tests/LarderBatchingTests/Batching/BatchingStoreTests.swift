@@ -191,23 +191,52 @@ import Testing
 
   // MARK: Many callers
 
-  @Test func groupsAreCommittedWhereTheBaseWrites() async throws {
-    let placed = PlacedStore()
-    let store = placed.batched()
-    try await withThrowingDiscardingTaskGroup { tasks in
-      for task in 0..<100 {
-        tasks.addTask {
-          for step in 0..<20 { try await store.setValue(step, forKey: StoreKey(integer: task * 20 + step)) }
+  /// Lets tasks put values 0, 1, 2 … under a key each, one after the other.
+  private static func put(into store: BatchingStore<PlacedStore>, tasks: Int, steps: Int) async throws {
+    try await withThrowingDiscardingTaskGroup { group in
+      for task in 0..<tasks {
+        group.addTask {
+          for step in 0..<steps { try await store.setValue(step, forKey: StoreKey(integer: task)) }
         }
       }
     }
-    #expect(placed.commits.atItsPlace > 0)
-    #expect(try await store.count(in: .all) == 2000)
     await waitUntil { store.isIdle }
-    // A single caller is served in its own task.
+  }
+
+  @Test func groupsAreCommittedWhereTheBaseWrites() async throws {
+    let placed = PlacedStore()
+    let store = placed.batched()
+    try await Self.put(into: store, tasks: 100, steps: 20)
+    #expect(try await store.count(in: .all) == 100)
+    #expect(placed.commits.atItsPlace > 0)
+    #expect(placed.commits.largestElsewhere == 1, "only who is alone is served elsewhere, in its own task")
     let before = placed.commits
     try await store.setValue(1, forKey: "a")
     #expect(placed.commits.atItsPlace == before.atItsPlace && placed.commits.elsewhere == before.elsewhere + 1)
+  }
+
+  @Test func aThousandWhoWaitAreCommittedInHalves() async throws {
+    let store = base.batched()
+    base.schedule(.suspension(), on: .apply)
+    let first = Task { try await store.setValue(0, forKey: "first") }
+    try await base.waitForSuspended()
+    let tasks = (0..<1000).map { number in
+      Task { try await store.setValue(number, forKey: StoreKey(integer: number)) }
+    }
+    await waitUntil { store.waitingCount == 1000 }
+    base.resume()
+    try await first.value
+    for task in tasks { try await task.value }
+    #expect(picky.appliedSizes == [1, 500, 500])
+  }
+
+  /// The time of two halves, of which each takes as long as the whole, is noticed.
+  @Test func whereACommitTakesLongEveryoneSharesIt() async throws {
+    let clock = ManualClock()
+    let placed = PlacedStore(clock: clock, commitTime: .milliseconds(8))
+    try await Self.put(into: placed.batched(clock: clock), tasks: 1000, steps: 60)
+    #expect(placed.commits.sizes.max() ?? 0 > 900)
+    #expect(placed.commits.sizes.prefix(20).allSatisfy { $0 < 900 }, "they begin in halves")
   }
 
   /// So many that they commit in turn, of whom some are cancelled at any moment.
@@ -236,9 +265,26 @@ import Testing
       // A write that was cancelled has not been made.
       #expect(try placed.base.value(forKey: StoreKey(integer: number)) == (steps == 0 ? nil : steps - 1))
     }
-    #expect((256...2000).contains(placed.commits.largest))
     await waitUntil { store.isIdle }
     #expect(store.waitingCount == 0)
+  }
+
+  /// It finds out in the line that it is to leave it again.
+  @Test func whoComesCancelledIsNotServed() async throws {
+    let results = try await behindACommit(puts([1]))
+    #expect(codes(results) == [nil])
+    base.schedule(.suspension(), on: .apply)
+    let first = Task { try await store.setValue(0, forKey: "first") }
+    try await base.waitForSuspended()
+    let late = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      try await store.setValue(2, forKey: "late")
+    }
+    await #expect(throws: CancellationError.self) { try await late.value }
+    #expect(store.waitingCount == 0)
+    base.resume()
+    try await first.value
+    #expect(try picky.value(forKey: "late") == nil)
   }
 
   // MARK: Failures

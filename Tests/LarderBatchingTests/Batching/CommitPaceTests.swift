@@ -80,12 +80,23 @@ import Testing
 
   @Test func aDiskThatStopsNowAndThenChangesNothing() {
     var pace = CommitPace()
+    var halves = 0
     for group in 0..<20_000 {
       let size = min(1000, pace.groupLimit(of: 1000))
+      if size < 1000 { halves += 1 }
       let stop = group.isMultiple(of: 7) ? Duration.milliseconds(20) : .zero
       pace.finishGroup(of: size, among: 1000, after: Self.fastDisk.time(of: size, isInTurn: size < 1000) + stop)
     }
+    #expect(halves > 19_000)
+  }
+
+  /// The same disk takes less time for each of many more callers, together or in turn.
+  @Test func aTrialAmongManyMoreCallersSaysNothing() {
+    var pace = CommitPace()
+    while pace.isInTurn { run(&pace, Self.fastDisk, callers: 600, groups: 1) }
+    run(&pace, Self.fastDisk, callers: 6000, groups: 100)
     #expect(pace.isInTurn)
+    #expect(run(&pace, Self.fastDisk, callers: 6000, groups: 1000) > 900)
   }
 
   /// As with a clock that a test moves by hand.

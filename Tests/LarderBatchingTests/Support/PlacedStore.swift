@@ -1,5 +1,6 @@
 import Dispatch
 import Larder
+import LarderTesting
 import Synchronization
 import TestSupport
 
@@ -24,8 +25,9 @@ final class PlacedStore: ForwardingDecorator {
   struct Commits: Sendable {
     var atItsPlace = 0
     var elsewhere = 0
-    /// The callers of the largest, where each writes one entry.
-    var largest = 0
+    /// The changes of the largest that was made elsewhere, and of each, in order.
+    var largestElsewhere = 0
+    var sizes: [Int] = []
   }
 
   typealias Value = Int
@@ -33,6 +35,18 @@ final class PlacedStore: ForwardingDecorator {
   let base = MemoryStore<Int>(name: "placed")
   private let executor = QueueExecutor()
   private let noted = Mutex(Commits())
+  private let clock: ManualClock?
+  private let commitTime: Duration
+
+  /// Makes a store.
+  ///
+  /// - Parameters:
+  ///   - clock: A clock that each commit moves; none unless given.
+  ///   - commitTime: By how much, whatever is committed; not at all unless given.
+  init(clock: ManualClock? = nil, commitTime: Duration = .zero) {
+    self.clock = clock
+    self.commitTime = commitTime
+  }
 
   var commits: Commits { noted.withLock { $0 } }
 
@@ -47,9 +61,15 @@ final class PlacedStore: ForwardingDecorator {
     // So that others come meanwhile, and wait.
     for _ in 0..<10 { await Task.yield() }
     noted.withLock { commits in
-      if isHere { commits.atItsPlace += 1 } else { commits.elsewhere += 1 }
-      commits.largest = max(commits.largest, changes.count)
+      if isHere {
+        commits.atItsPlace += 1
+      } else {
+        commits.elsewhere += 1
+        commits.largestElsewhere = max(commits.largestElsewhere, changes.count)
+      }
+      commits.sizes.append(changes.count)
     }
+    clock?.advance(by: commitTime)
     try base.apply(changes)
   }
 

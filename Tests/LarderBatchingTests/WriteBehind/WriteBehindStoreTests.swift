@@ -415,6 +415,9 @@ import Testing
     #expect(store.information.name == "able")
     #expect(store.information.acknowledgement == .accepted)
     #expect(MemoryStore<Int>().writeBehind().information.acknowledgement == .volatile)
+    // What is accepted need not wait for the thread that is busy flushing.
+    #expect(PlacedStore().information.writeExecutor != nil)
+    #expect(PlacedStore().writeBehind().information.writeExecutor == nil)
     try await store.setValue(5, forKey: "a")
     #expect(try await store.remainingTime(forKey: "b") == nil)
     #expect(try await store.remainingTime(forKey: "a") == .limited(.seconds(5)))

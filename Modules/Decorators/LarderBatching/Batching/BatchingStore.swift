@@ -55,7 +55,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   ///   - bounds: The most that goes into one commit; 10,000 changes unless given.
   ///   - delay: How long each commit waits for more to come, up to the bounds. With nothing, the default, there is no
   ///     waiting; any other delay is added to the time of every write.
-  ///   - clock: What measures the delay; a `ContinuousClock` unless given.
+  ///   - clock: What measures the delay, and how long commits take; a `ContinuousClock` unless given.
   @inlinable
   public convenience init(
     _ base: Base, bounds: BatchBounds<Value> = BatchBounds(), delay: Duration = .zero,
@@ -199,7 +199,8 @@ public final class BatchingStore<Base: DataStore>: DataStore {
 
   /// Comes into the queue, and waits there.
   ///
-  /// The task is suspended first, so that whoever takes it out of the queue always finds it waiting.
+  /// The continuation is there first, so that whoever takes the caller out of the queue can resume it. The task goes on only
+  /// when the closure has returned, so the call is there until then, however early that is.
   private func wait(
     as call: QueuedCall, during operation: StoreOperation,
     _ arrive: (inout Queue, QueuedCaller) -> Queue.Arrival
@@ -259,27 +260,24 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   }
 
   private func commitGroups() async {
-    var group = await nextGroup(of: waitingCount)
+    var group = await nextGroup(of: waitingWriteCount)
     while !group.isEmpty {
       let start = stopwatch.elapsed
       let outcome = GroupOutcome(errors: await commit(group))
-      let (waiting, returning) = (waitingCount, group.count)
+      let (waiting, returning) = (waitingWriteCount, group.count)
       // With a delay there is always time for all to come back.
       let goesOn = !hasDelay && pace.withLock { $0.goesOn(waitingCount: waiting, returningCount: returning) }
       // Taken before anyone comes back: those who do are for the group after it.
       let following = goesOn ? await nextGroup(of: waiting + returning) : []
+      // A task of its own, on the threads of the callers: a child would run here, and hold up the commit.
       let telling = Task.detached { [group] in
         await outcome.tell(group)
         // Those who were told come first: whoever writes again at once is then part of the next group.
-        await Task.yield()
+        if !goesOn { await Task.yield() }
       }
-      if goesOn {
-        group = following
-      } else {
-        await telling.value
-        group = await nextGroup(of: waitingCount)
-      }
-      guard !hasDelay, !group.isEmpty else { continue }
+      if !goesOn { await telling.value }
+      group = goesOn ? following : await nextGroup(of: waitingWriteCount)
+      guard !hasDelay else { continue }
       let duration = stopwatch.elapsed - start
       pace.withLock { $0.finishGroup(of: returning, among: waiting + returning, after: duration) }
     }
@@ -287,7 +285,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
 
   /// Takes the next group; nothing where the committer is to end.
   ///
-  /// - Parameter callerCount: How many callers there are, those who come back from the last group included.
+  /// - Parameter callerCount: How many write, those who come back from the last group included.
   private func nextGroup(of callerCount: Int) async -> [QueuedCaller] {
     if withQueue({ $0.beginGathering() }) { await pause.wait(delay) }
     let callerLimit = hasDelay ? .max : pace.withLock { $0.groupLimit(of: callerCount) }
@@ -297,6 +295,8 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   }
 
   private var hasDelay: Bool { delay > .zero }
+
+  private var waitingWriteCount: Int { queue.withLock { $0.waitingWriteCount } }
 
   /// Commits the batches of a group, together where that succeeds.
   ///

@@ -10,17 +10,17 @@ struct CommitPace: Sendable {
   static let leastCallerCount = 512
 
   /// The groups after a change of the way, which still belong to both.
-  static let settlingCount = 4
+  private static let settlingCount = 4
 
   /// The groups whose times are compared.
-  static let sampleCount = 11
+  private static let sampleCount = 11
 
   /// After how many groups the other way is tried, at the least and at the most.
-  static let trialIntervals = 256...8192
+  private static let trialIntervals = 64...8192
 
   /// Which share of the time the other way must take at the most to be kept: disks are not steady, and where there is
   /// hardly a difference there is nothing to gain.
-  static let worthwhileShare = 0.9
+  private static let worthwhileShare = 0.9
 
   /// Whether callers, where they are many, commit in two halves.
   private(set) var isInTurn = true
@@ -34,8 +34,8 @@ struct CommitPace: Sendable {
   // After how many groups the other way is tried.
   private var trialInterval = trialIntervals.lowerBound
 
-  // What a caller took before, while the other way is tried.
-  private var timeBeforeTrial: Double?
+  // What a caller took before, and how many there were then, while the other way is tried.
+  private var beforeTrial: (time: Double, callerCount: Int)?
 
   /// The most callers that the next group is to have.
   ///
@@ -67,31 +67,30 @@ struct CommitPace: Sendable {
     guard groupCount > CommitPace.settlingCount else { return }
     if samples.count == CommitPace.sampleCount { samples.removeFirst() }
     samples.append(duration / .seconds(1) / Double(groupSize))
-    guard samples.count == CommitPace.sampleCount else { return }
+    guard samples.count == CommitPace.sampleCount, beforeTrial != nil || groupCount >= trialInterval else { return }
     // The median, because now and then a disk stops for a while.
     let time = samples.sorted()[CommitPace.sampleCount / 2]
-    if let timeBeforeTrial {
-      endTrial(isBetter: time < CommitPace.worthwhileShare * timeBeforeTrial)
-    } else if groupCount >= trialInterval {
-      timeBeforeTrial = time
-      isInTurn.toggle()
-      beginAnew()
-    }
-  }
-
-  private mutating func endTrial(isBetter: Bool) {
-    timeBeforeTrial = nil
-    if isBetter {
-      trialInterval = CommitPace.trialIntervals.lowerBound
+    if let beforeTrial {
+      // Among many more, or fewer, each takes another time either way: that says nothing.
+      let isComparable = (callerCount / 2...callerCount * 2).contains(beforeTrial.callerCount)
+      endTrial(
+        isBetter: isComparable ? time < CommitPace.worthwhileShare * beforeTrial.time : nil)
     } else {
+      beforeTrial = (time, callerCount)
       isInTurn.toggle()
-      trialInterval = min(2 * trialInterval, CommitPace.trialIntervals.upperBound)
     }
-    beginAnew()
-  }
-
-  private mutating func beginAnew() {
     samples.removeAll(keepingCapacity: true)
     groupCount = 0
+  }
+
+  /// - Parameter isBetter: Whether the way that was tried is the better one; `nil` where that was not found out.
+  private mutating func endTrial(isBetter: Bool?) {
+    beforeTrial = nil
+    switch isBetter {
+    case true?: trialInterval = CommitPace.trialIntervals.lowerBound
+    case false?: trialInterval = min(2 * trialInterval, CommitPace.trialIntervals.upperBound)
+    case nil: break
+    }
+    if isBetter != true { isInTurn.toggle() }
   }
 }

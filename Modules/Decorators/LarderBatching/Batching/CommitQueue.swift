@@ -5,7 +5,7 @@
 ///
 /// - A *turn* is a caller's own: it does the work in its own task, and says when it has ended. An update takes its turn in
 ///   the line; a write that comes when nothing is done and nobody waits takes one at once.
-/// - A *group* is all writes at the head of the line, as far as the bounds allow. A committer, which is no caller's task,
+/// - A *group* is all writes at the head of the line, as far as the bounds allow and as the committer asks for. A committer, which is no caller's task,
 ///   makes them in one commit, and goes on with the next group as long as writes are at the head.
 /// - A *barrier* is passed by its caller when all before it is over.
 ///
@@ -86,6 +86,9 @@ struct CommitQueue<Caller: Sendable>: Sendable {
   /// How many wait in the line.
   var waitingCount: Int { line.count }
 
+  /// How many of them wait for a group.
+  var waitingWriteCount: Int { line.count - otherCount }
+
   /// Whether nothing is done and nobody waits.
   var isIdle: Bool {
     if case .none = activity { line.isEmpty } else { false }
@@ -111,9 +114,9 @@ struct CommitQueue<Caller: Sendable>: Sendable {
     return enter(.barrier, caller)
   }
 
-  /// A caller comes who need not wait where nothing is done: its turn begins at once.
+  /// Begins what a caller asks for, where nothing is done and nobody waits.
   ///
-  /// - Returns: Whether it does. Where it does not, the caller has not come yet.
+  /// - Returns: Whether it has begun, or passed where it is a barrier. Where not, the caller has not come yet.
   mutating func begin(_ request: Request) -> Bool {
     guard !isClosed else { return false }
     return beginAtOnce(request)

@@ -90,6 +90,8 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   public var information: StoreInformation {
     var information = base.information
     if information.acknowledgement != .volatile { information.acknowledgement = .accepted }
+    // A write is only accepted, which is not to wait for the base's thread while something is being flushed.
+    information.writeExecutor = nil
     if let maintenance = information.maintenance {
       information.maintenance = WriteBehindMaintenance(base: maintenance) { await self.drain() }
     }

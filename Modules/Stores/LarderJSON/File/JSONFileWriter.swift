@@ -9,7 +9,7 @@ actor JSONFileWriter {
   private var file: JSONFile
 
   /// Where tasks run that write time and again.
-  nonisolated var taskExecutor: any TaskExecutor { executor.tasks }
+  nonisolated var taskExecutor: any TaskExecutor { executor.taskExecutor }
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 

@@ -17,7 +17,7 @@ actor EnvironmentWriter {
   private var failure: LMDBError?
 
   /// Where tasks run that write time and again.
-  nonisolated var taskExecutor: any TaskExecutor { executor.tasks }
+  nonisolated var taskExecutor: any TaskExecutor { executor.taskExecutor }
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 

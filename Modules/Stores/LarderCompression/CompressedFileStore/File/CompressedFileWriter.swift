@@ -21,7 +21,7 @@ actor CompressedFileWriter {
   private static let maximumRounds = 8
 
   /// Where tasks run that write time and again.
-  nonisolated var taskExecutor: any TaskExecutor { executor.tasks }
+  nonisolated var taskExecutor: any TaskExecutor { executor.taskExecutor }
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
