@@ -38,10 +38,11 @@ public enum BatchedPuts {
   public static func secondsOfNinetyNinePercent(isBatched: Bool, in folder: ScratchFolder) async throws -> Double {
     let store = try await LMDBStore(path: folder.newPath(), codec: .raw)
     let times = Mutex<[Double]>([])
-    @Sendable func put(into store: some DataStore<[UInt8]>, task: Int, count: Int) async throws {
+    let turn = Turn(count: .max)
+    @Sendable func put(into store: some DataStore<[UInt8]>, count: Int) async throws {
       var own: [Double] = []
-      for step in 0..<count {
-        let key = StoreKey(integer: step * taskCount + task)
+      for _ in 0..<count {
+        let key = StoreKey(integer: turn.next())
         let time = try await ContinuousClock().measure { try await store.setValue(value, forKey: key) }
         own.append(time / .seconds(1))
       }
@@ -49,9 +50,9 @@ public enum BatchedPuts {
     }
     if isBatched {
       let batched = store.batched()
-      try await inTasks { try await put(into: batched, task: $0, count: 100) }
+      try await inTasks { _ in try await put(into: batched, count: 100) }
     } else {
-      try await put(into: store, task: 0, count: 2000)
+      try await put(into: store, count: 2000)
     }
     try await store.close()
     let sorted = times.withLock { $0.sorted() }
@@ -65,13 +66,11 @@ public enum BatchedPuts {
   ) -> Workload {
     Workload(name, operationCount: taskCount * putsPerTask) { folder in
       let store = decorate(try await LMDBStore(path: folder.newPath(), codec: .raw))
-      let round = Turn(count: .max)
+      // Every put takes the next key, as in a log: whoever puts first has the smaller one.
+      let key = Turn(count: .max)
       return {
-        let first = round.next() * taskCount * putsPerTask
-        try await inTasks { task in
-          for step in 0..<putsPerTask {
-            try await store.setValue(value, forKey: StoreKey(integer: first + step * taskCount + task))
-          }
+        try await inTasks { _ in
+          for _ in 0..<putsPerTask { try await store.setValue(value, forKey: StoreKey(integer: key.next())) }
         }
       }
     }

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Gives the numbers below a count in turn, for rounds that each do another part of the work.
+/// Gives the numbers below a count in turn, for rounds that each do another part of the work and for tasks that share it.
 final class Turn: Sendable {
   private let count: Int
-  private let number = Mutex(0)
+  private let number = Atomic(0)
 
   init(count: Int) {
     self.count = count
@@ -11,9 +11,6 @@ final class Turn: Sendable {
 
   /// The next number.
   func next() -> Int {
-    number.withLock { number in
-      defer { number = (number + 1) % count }
-      return number
-    }
+    number.add(1, ordering: .relaxed).oldValue % count
   }
 }
