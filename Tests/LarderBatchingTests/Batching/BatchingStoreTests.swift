@@ -232,11 +232,24 @@ import Testing
 
   /// The time of two halves, of which each takes as long as the whole, is noticed.
   @Test func whereACommitTakesLongEveryoneSharesIt() async throws {
+    let (callerCount, commitCount) = (CommitPace.leastCallerCount, 110)
     let clock = ManualClock()
     let placed = PlacedStore(clock: clock, commitTime: .milliseconds(8))
-    try await Self.put(into: placed.batched(clock: clock), tasks: 1000, steps: 60)
-    #expect(placed.commits.sizes.max() ?? 0 > 900)
-    #expect(placed.commits.sizes.prefix(20).allSatisfy { $0 < 900 }, "they begin in halves")
+    let store = placed.batched(clock: clock)
+    @Sendable func isOver() -> Bool { placed.commits.sizes.count >= commitCount }
+    // A commit lasts until everyone else waits.
+    placed.wait(until: { changeCount in isOver() || store.waitingCount + changeCount >= callerCount })
+    try await withThrowingDiscardingTaskGroup { group in
+      for task in 0..<callerCount {
+        group.addTask {
+          while !isOver() { try await store.setValue(0, forKey: StoreKey(integer: task)) }
+        }
+      }
+    }
+    await waitUntil { store.isIdle }
+    let sizes = placed.commits.sizes.prefix(commitCount)
+    #expect(sizes.prefix(50).allSatisfy { $0 <= callerCount / 2 + 1 }, "they begin in halves: \(sizes)")
+    #expect(sizes.suffix(10).allSatisfy { $0 > callerCount * 3 / 4 }, "they end together: \(sizes)")
   }
 
   /// So many that they commit in turn, of whom some are cancelled at any moment.

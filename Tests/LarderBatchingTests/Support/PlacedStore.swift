@@ -37,6 +37,7 @@ final class PlacedStore: ForwardingDecorator {
   private let noted = Mutex(Commits())
   private let clock: ManualClock?
   private let commitTime: Duration
+  private let condition = Mutex<(@Sendable (_ changeCount: Int) -> Bool)?>(nil)
 
   /// Makes a store.
   ///
@@ -46,6 +47,13 @@ final class PlacedStore: ForwardingDecorator {
   init(clock: ManualClock? = nil, commitTime: Duration = .zero) {
     self.clock = clock
     self.commitTime = commitTime
+  }
+
+  /// Lets every commit wait from now on.
+  ///
+  /// - Parameter condition: Whether a commit of so many changes may go on.
+  func wait(until condition: @escaping @Sendable (_ changeCount: Int) -> Bool) {
+    self.condition.withLock { $0 = condition }
   }
 
   var commits: Commits { noted.withLock { $0 } }
@@ -60,6 +68,9 @@ final class PlacedStore: ForwardingDecorator {
     let isHere = QueueExecutor.isHere
     // So that others come meanwhile, and wait.
     for _ in 0..<10 { await Task.yield() }
+    if let condition = condition.withLock({ $0 }) {
+      await waitUntil { condition(changes.count) }
+    }
     noted.withLock { commits in
       if isHere {
         commits.atItsPlace += 1
