@@ -172,8 +172,6 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   private func waitForTurn(
     _ request: Queue.Request, _ call: QueuedCall, during operation: StoreOperation
   ) async throws -> Bool {
-    // The queue does not keep it.
-    defer { withExtendedLifetime(call) {} }
     if seemsIdle.load(ordering: .relaxed), withQueue({ $0.begin(request) }) { return true }
     let outcome = await withTaskCancellationHandler {
       await wait(as: call, during: operation) { $0.arrive(request, $1) }
@@ -189,9 +187,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
 
   /// Waits until everything that came before is over, whether or not the task is cancelled.
   private func waitForEarlier(during operation: StoreOperation) async throws {
-    let call = QueuedCall()
-    defer { withExtendedLifetime(call) {} }
-    let outcome = await wait(as: call, during: operation) { queue, caller in
+    let outcome = await wait(as: QueuedCall(), during: operation) { queue, caller in
       operation == .close ? queue.close(caller) : queue.arrive(.barrier, caller)
     }
     if case .finished(let error?) = outcome { throw error }
@@ -205,7 +201,9 @@ public final class BatchingStore<Base: DataStore>: DataStore {
     as call: QueuedCall, during operation: StoreOperation,
     _ arrive: (inout Queue, QueuedCaller) -> Queue.Arrival
   ) async -> TurnOutcome {
-    await withUnsafeContinuation { continuation in
+    // The queue does not keep it.
+    defer { withExtendedLifetime(call) {} }
+    return await withUnsafeContinuation { continuation in
       let caller = QueuedCaller(continuation, call)
       switch withQueue({ arrive(&$0, caller) }) {
       case .begins: caller.tell(.turn)

@@ -5,8 +5,9 @@
 ///
 /// - A *turn* is a caller's own: it does the work in its own task, and says when it has ended. An update takes its turn in
 ///   the line; a write that comes when nothing is done and nobody waits takes one at once.
-/// - A *group* is all writes at the head of the line, as far as the bounds allow and as the committer asks for. A committer, which is no caller's task,
-///   makes them in one commit, and goes on with the next group as long as writes are at the head.
+/// - A *group* is all writes at the head of the line, as far as the bounds allow and as the committer asks for. A
+///   committer, which is no caller's task, makes them in one commit, and goes on with the next group as long as writes are
+///   at the head.
 /// - A *barrier* is passed by its caller when all before it is over.
 ///
 /// A caller may leave the line until it is taken out of it.
