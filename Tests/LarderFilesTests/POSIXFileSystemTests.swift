@@ -36,7 +36,7 @@ import Testing
     #expect(throws: closed(.synchronize)) { try file.synchronize() }
     #expect(throws: closed(.attributes)) { try file.attributes() }
     #expect(throws: closed(.truncate)) { try file.truncate(to: 0) }
-    #expect(throws: closed(.lock)) { try file.lockExclusively() }
+    #expect(throws: closed(.lock)) { try file.lock(.exclusive) }
     #expect(throws: closed(.setPermissions)) { try file.setPermissions(0o600) }
   }
 

@@ -13,7 +13,9 @@ import Testing
     try fileSystem.replaceFile(at: path) { try $0.write("one".utf8) }
     #expect(try folder.text("file") == "one")
     #expect(try fileSystem.attributes(at: path)?.permissions == 0o600)
-    try fileSystem.replaceFile(at: path, permissions: 0o644) { try $0.write("two".utf8) }
+    var existing = try #require(try fileSystem.attributes(at: path))
+    existing.permissions = 0o644
+    try fileSystem.replaceFile(at: path, like: existing) { try $0.write("two".utf8) }
     #expect(try fileSystem.attributes(at: path)?.permissions == 0o644)
     #expect(throws: Unwilling.self) {
       try fileSystem.replaceFile(at: path) { writer in

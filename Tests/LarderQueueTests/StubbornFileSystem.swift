@@ -26,5 +26,7 @@ final class StubbornFileSystem: FileSystem {
   func synchronizeDirectory(at path: String) throws(FileError) { try base.synchronizeDirectory(at: path) }
   func contentsOfDirectory(at path: String) throws(FileError) -> [String] { try base.contentsOfDirectory(at: path) }
   func attributes(at path: String) throws(FileError) -> FileAttributes? { try base.attributes(at: path) }
+  func isMountPoint(at path: String) throws(FileError) -> Bool { try base.isMountPoint(at: path) }
+
   func canonicalPath(of path: String) throws(FileError) -> String { try base.canonicalPath(of: path) }
 }

@@ -1,6 +1,6 @@
 /// A file that is written beside another, to take its name once all of it is durable.
 ///
-/// ``FileSystem/replaceFile(at:permissions:_:)`` does all of it in one call; this is for whoever has to do something
+/// ``FileSystem/replaceFile(at:like:_:)`` does all of it in one call; this is for whoever has to do something
 /// else meanwhile, or goes on with the new file.
 package struct FileReplacement: Sendable {
   private let path: String
@@ -15,10 +15,11 @@ package struct FileReplacement: Sendable {
   ///
   /// - Parameters:
   ///   - path: The file to replace; it need not exist. A canonical path: a symbolic link would be replaced by the file.
-  ///   - permissions: The permission bits of the new file; `nil` for 0600.
+  ///   - existing: The file whose permissions the new one gets, and whose owner if the process may give it away; `nil` for
+  ///     0600 and the owner of the process.
   ///   - fileSystem: Where it is.
   /// - Throws: ``FileError``.
-  package init(of path: String, permissions: UInt32?, in fileSystem: some FileSystem) throws(FileError) {
+  package init(of path: String, like existing: FileAttributes?, in fileSystem: some FileSystem) throws(FileError) {
     let digits = String(UInt64.random(in: .min ... .max), radix: 16)
     let padding = String(repeating: "0", count: type(of: fileSystem).randomDigitCount - digits.count)
     self.path = path
@@ -27,7 +28,7 @@ package struct FileReplacement: Sendable {
     file = try fileSystem.open(temporaryPath, .createNew)
     writer = BufferedFileWriter(file: file)
     do {
-      if let permissions { try file.setPermissions(permissions) }
+      if let existing { try file.adopt(existing) }
     } catch {
       abandon()
       throw error

@@ -8,6 +8,25 @@ import Musl
 import Glibc
 #endif
 
+extension OpenFile {
+  /// Gives the file the permissions of another and, if the process may do that, its owner: root that writes to the store
+  /// of another user leaves it with that user.
+  ///
+  /// - Parameter existing: The other file.
+  /// - Throws: ``FileError``.
+  package func adopt(_ existing: FileAttributes) throws(FileError) {
+    if try attributes().owner != existing.owner {
+      do throws(FileError) {
+        try setOwner(existing.owner)
+      } catch {
+        guard error.errorNumber == EPERM else { throw error }
+      }
+    }
+    // Last, since a new owner may take permission bits away.
+    try setPermissions(existing.permissions & 0o777)
+  }
+}
+
 /// Replacing a whole file so that, whatever happens, either the old or the new one is there.
 ///
 /// Sources: rename(2) and fsync(2) of the Linux man-pages; `durable_rename` of PostgreSQL.
@@ -21,16 +40,17 @@ extension FileSystem {
   ///
   /// - Parameters:
   ///   - path: The file; it need not exist. Give a canonical path: a symbolic link would be replaced by the file.
-  ///   - permissions: The permission bits of the new file; `nil`, the default, for 0600.
+  ///   - existing: The file whose permissions the new one gets, and whose owner if the process may give it away; defaults
+  ///     to `nil`, for 0600 and the owner of the process.
   ///   - write: Writes the content.
   /// - Throws: What `write` throws; ``FileError``. Where its operation is ``FileError/Operation/rename`` or
   ///   ``FileError/Operation/synchronizeDirectory`` the new file may be in place, or come into place after power loss;
   ///   otherwise the old one stands as it was. A temporary file may be left behind: see
   ///   ``removeStaleTemporaryFiles(of:)``.
   public func replaceFile(
-    at path: String, permissions: UInt32? = nil, _ write: (inout BufferedFileWriter) throws -> Void
+    at path: String, like existing: FileAttributes? = nil, _ write: (inout BufferedFileWriter) throws -> Void
   ) throws {
-    var replacement = try FileReplacement(of: path, permissions: permissions, in: self)
+    var replacement = try FileReplacement(of: path, like: existing, in: self)
     do {
       try write(&replacement.writer)
     } catch {

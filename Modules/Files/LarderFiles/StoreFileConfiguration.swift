@@ -6,6 +6,7 @@ package struct StoreFileConfiguration: StoreFiles, Sendable {
   package var name: String
   package var path: String
   package var durability: Durability
+  package var access: StoreAccess
   package var createsIfMissing: Bool
   /// Whether the folder of the file is made where it is missing.
   package var createsFolder: Bool
@@ -17,18 +18,20 @@ package struct StoreFileConfiguration: StoreFiles, Sendable {
   ///   - name: The name of the store, in errors.
   ///   - path: The file.
   ///   - durability: What happens before a write returns.
-  ///   - createsIfMissing: Whether the file is made where it is missing.
+  ///   - access: Whether the store may write; defaults to ``StoreAccess/readWrite``.
+  ///   - createsIfMissing: Whether the file is made where it is missing; a reader never creates it.
   ///   - createsFolder: Whether the folder of the file is made where it is missing; `false` unless said.
   ///   - fileSystem: Where the file is.
   package init(
-    name: String, path: String, durability: Durability, createsIfMissing: Bool, createsFolder: Bool = false,
-    fileSystem: any FileSystem
+    name: String, path: String, durability: Durability, access: StoreAccess = .readWrite, createsIfMissing: Bool,
+    createsFolder: Bool = false, fileSystem: any FileSystem
   ) {
     self.name = name
     self.path = path
     self.durability = durability
-    self.createsIfMissing = createsIfMissing
-    self.createsFolder = createsFolder
+    self.access = access
+    self.createsIfMissing = createsIfMissing && access == .readWrite
+    self.createsFolder = createsFolder && access == .readWrite
     self.fileSystem = fileSystem
   }
 
@@ -36,10 +39,13 @@ package struct StoreFileConfiguration: StoreFiles, Sendable {
 
   /// Finds the file, takes its lock, and removes temporary files that a process which died has left beside it.
   ///
-  /// - Returns: The path of the file, with symbolic links resolved, and the lock.
-  /// - Throws: ``StoreError``: `notFound`; `unrecognizedFormat`; `unsupported` for several hard links; `locked`.
-  ///   ``FileError``.
-  package func takeLock() throws -> (path: String, lock: FileLock) {
+  /// A reader takes a shared lock on a lock file that exists, and neither creates nor removes anything.
+  ///
+  /// - Returns: The path of the file, with symbolic links resolved; the lock, if there is one; and the files that are open
+  ///   now, which is the lock file.
+  /// - Throws: ``StoreError``: `notFound`; `unrecognizedFormat`; `unsupported` for several hard links, or for a file that is
+  ///   mounted by itself; `locked`; `notPermitted`. ``FileError``.
+  package func takeLock() throws -> (path: String, lock: FileLock?, opened: OpenedFiles) {
     let folder = FilePaths.split(path).directory
     if createsFolder { try fileSystem.createDirectories(at: folder) }
     guard try fileSystem.attributes(at: folder) != nil else {
@@ -51,24 +57,20 @@ package struct StoreFileConfiguration: StoreFiles, Sendable {
     guard createsIfMissing || attributes != nil else {
       throw error(.notFound, during: .open, "there is no store at \(path)")
     }
-    if let attributes { try checkKind(attributes, of: path) }
-    let lock = try acquireLock(lockPath(of: path), of: path)
-    try fileSystem.removeStaleTemporaryFiles(of: path)
-    return (path, lock)
+    if let attributes { try checkKind(attributes, of: path, isWritten: access == .readWrite) }
+    if access == .readWrite, try fileSystem.isMountPoint(at: path) {
+      throw error(
+        .unsupported, during: .open,
+        "\(path) is mounted by itself, so it cannot be replaced, and its journal and lock would lie outside; mount its folder instead"
+      )
+    }
+    let lockPath = path + ".lock"
+    let lock = try acquireLock(lockPath, of: path, access: access)
+    var opened = OpenedFiles()
+    if let lock { opened.note(try lock.identity(), at: lockPath, as: .lock) }
+    if access == .readWrite { try fileSystem.removeStaleTemporaryFiles(of: path) }
+    return (path, lock, opened)
   }
-
-  /// Makes sure that no one has removed the file of the lock: another may have opened the store then.
-  ///
-  /// - Parameters:
-  ///   - lock: The lock.
-  ///   - path: The path of the file that it guards.
-  ///   - operation: What was asked for.
-  /// - Throws: ``StoreError``: `locked`; `ioFailed`.
-  package func check(_ lock: FileLock, of path: String, during operation: StoreOperation) throws {
-    try check(lock, at: lockPath(of: path), during: operation)
-  }
-
-  private func lockPath(of path: String) -> String { path + ".lock" }
 
   // MARK: The codec
 

@@ -1,5 +1,13 @@
 package import Larder
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// The files of a store that names itself in errors: what every such store refuses, and how it says so.
 package protocol StoreFiles {
   /// The name of the store, in errors.
@@ -51,12 +59,21 @@ extension StoreFiles {
 
   /// Takes the lock of a store.
   ///
+  /// A reader takes a shared lock on a lock file that exists and creates none; with ``StoreAccess/immutable`` it takes none.
+  ///
   /// - Parameters:
   ///   - lockPath: The file of the lock.
-  ///   - path: What it guards.
-  /// - Throws: ``StoreError``: `locked`. ``FileError``.
-  package func acquireLock(_ lockPath: String, of path: String) throws -> FileLock {
-    guard let lock = try FileLock.acquire(lockPath, in: fileSystem) else {
+  ///   - path: The file or folder that it guards, which may be missing.
+  ///   - access: Whether the store may write.
+  /// - Returns: The lock, or `nil` if a reader takes none.
+  /// - Throws: ``StoreError``: `locked`; `notPermitted` if a reader may not open the lock file. ``FileError``.
+  package func acquireLock(_ lockPath: String, of path: String, access: StoreAccess) throws -> FileLock? {
+    switch access {
+    case .readWrite: break
+    case .readOnly: guard try fileSystem.attributes(at: lockPath) != nil else { return nil }
+    case .immutable: return nil
+    }
+    guard let lock = try lock(lockPath, of: path, access: access) else {
       throw error(
         .locked, during: .open, "\(path) is open in another process, or already in this one; close it there first",
         isRetryable: true)
@@ -64,21 +81,45 @@ extension StoreFiles {
     return lock
   }
 
-  /// Makes sure that no one has removed the file of the lock: another may have opened the store then.
+  private func lock(_ lockPath: String, of path: String, access: StoreAccess) throws -> FileLock? {
+    do throws(FileError) {
+      return try FileLock.acquire(
+        lockPath, access == .readWrite ? .exclusive : .shared, guarding: fileSystem.attributes(at: path), in: fileSystem
+      )
+    } catch {
+      guard access == .readOnly, error.errorNumber == EACCES else { throw error }
+      throw self.error(
+        .notPermitted, during: .open,
+        "\(lockPath) cannot be opened, so whether a writer has the store open is not known; allow reading the lock file, "
+          + "or open the store with the access immutable if no one writes to it",
+        underlying: error)
+    }
+  }
+
+  /// Makes sure that the files which the store has open are still at their paths.
   ///
   /// - Parameters:
-  ///   - lock: The lock.
-  ///   - lockPath: Its file.
-  ///   - operation: What was asked for.
-  /// - Throws: ``StoreError``: `locked`; `ioFailed`.
-  package func check(_ lock: FileLock, at lockPath: String, during operation: StoreOperation) throws {
-    let isInPlace = try reportingFileErrors(during: operation, message: "the lock could not be checked") {
-      try lock.isInPlace
+  ///   - opened: The files.
+  ///   - operation: The operation that is about to write, or closes the store.
+  /// - Throws: ``StoreError``: `locked` if the lock file was moved, removed or replaced, because another may have opened the
+  ///   store then; `conflict` if another file was; `ioFailed`.
+  package func check(_ opened: OpenedFiles, during operation: StoreOperation) throws {
+    let mismatch = try reportingFileErrors(during: operation, message: "the files of the store could not be checked") {
+      try opened.firstMismatch(in: fileSystem)
     }
-    guard isInPlace else {
+    guard let mismatch else { return }
+    let event = mismatch.isMissing ? "moved or removed" : "replaced"
+    switch mismatch.role {
+    case .lock:
       throw error(
         .locked, during: operation,
-        "\(lockPath) was removed while the store was open, so another may have opened it; close it, and open it again")
+        "\(mismatch.path) was \(event) while the store was open, so another may have opened the store; close it and open it again"
+      )
+    case .data:
+      throw error(
+        .conflict, during: operation,
+        "\(mismatch.path) was \(event) while the store was open, so the store writes no more; close it and open it again"
+      )
     }
   }
 }

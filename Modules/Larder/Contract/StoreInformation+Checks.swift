@@ -27,12 +27,30 @@ extension StoreInformation {
     }
   }
 
-  /// Refuses a batch of which any key is invalid.
+  /// Refuses every write if the store may only read.
+  ///
+  /// - Parameter operation: The operation that would write.
+  /// - Throws: ``StoreError`` with ``StoreError/Code/notPermitted``.
+  @inlinable
+  public func checkWritable(for operation: StoreOperation) throws {
+    if access != .readWrite { throw readOnlyError(for: operation) }
+  }
+
+  @usableFromInline
+  func readOnlyError(for operation: StoreOperation) -> StoreError {
+    StoreError(
+      .notPermitted, during: operation, store: name,
+      message: "the store was opened for reading only; open it with the access readWrite to change it")
+  }
+
+  /// Refuses a batch if the store may only read, or if any key of the batch is invalid.
   ///
   /// - Parameter changes: The batch.
-  /// - Throws: ``StoreError`` with ``StoreError/Code/invalidKey`` for the first such key.
+  /// - Throws: ``StoreError`` with ``StoreError/Code/notPermitted``, or ``StoreError/Code/invalidKey`` for the first
+  ///   invalid key.
   @inlinable
   public func check(_ changes: ChangeBatch<some Any>) throws {
+    try checkWritable(for: .apply)
     // No key path: in generic code that is not specialized it is made anew each time, for several microseconds.
     for change in changes.changes {
       if let key = change.key { try check(key, for: .apply) }
@@ -50,11 +68,13 @@ extension StoreInformation {
     throw StoreError(.invalidArgument, during: operation, store: name, message: "the limit \(limit) is negative")
   }
 
-  /// Refuses the keys of an update of which any is invalid or stands twice.
+  /// Refuses an update if the store may only read, or if any key is invalid or given twice.
   ///
   /// - Parameter keys: The keys.
-  /// - Throws: ``StoreError`` with ``StoreError/Code/invalidKey`` or ``StoreError/Code/invalidArgument``.
+  /// - Throws: ``StoreError`` with ``StoreError/Code/notPermitted``, ``StoreError/Code/invalidKey`` or
+  ///   ``StoreError/Code/invalidArgument``.
   public func check(updateOf keys: [StoreKey]) throws {
+    try checkWritable(for: .update)
     try check(keys, for: .update)
     guard keys.count > 1 else { return }
     var seen: Set<StoreKey> = []

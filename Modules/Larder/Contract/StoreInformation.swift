@@ -17,6 +17,11 @@ public struct StoreInformation: Sendable {
   /// Who may have the same data open at the same time.
   public var sharing: Sharing
 
+  /// Whether the store may write to its files.
+  ///
+  /// With any other access than ``StoreAccess/readWrite`` every write throws ``StoreError/Code/notPermitted``.
+  public var access: StoreAccess
+
   /// The most bytes that a key may have: ``StoreKey/maximumLength``, less for a view that puts something before its keys.
   public var maximumKeyLength: Int
 
@@ -42,6 +47,7 @@ public struct StoreInformation: Sendable {
   ///   - name: What the store is called in errors, reports and logs. It should name no secret.
   ///   - acknowledgement: What it means that a write has returned.
   ///   - sharing: Who may have the same data open at the same time.
+  ///   - access: Whether the store may write; defaults to ``StoreAccess/readWrite``.
   ///   - maximumKeyLength: The most bytes that a key may have; ``StoreKey/maximumLength`` unless it is less.
   ///   - maximumValueSize: The most bytes that an encoded value may have; `nil`, the default, for no such limit.
   ///   - maintenance: Statistics, verification, compaction and backup; `nil`, the default, where there are none.
@@ -51,6 +57,7 @@ public struct StoreInformation: Sendable {
     name: String,
     acknowledgement: Acknowledgement,
     sharing: Sharing,
+    access: StoreAccess = .readWrite,
     maximumKeyLength: Int = StoreKey.maximumLength,
     maximumValueSize: Int? = nil,
     maintenance: (any StoreMaintenance)? = nil,
@@ -59,6 +66,7 @@ public struct StoreInformation: Sendable {
     self.name = name
     self.acknowledgement = acknowledgement
     self.sharing = sharing
+    self.access = access
     self.maximumKeyLength = min(maximumKeyLength, StoreKey.maximumLength)
     self.maximumValueSize = maximumValueSize
     self.maintenance = maintenance

@@ -90,9 +90,17 @@ final class MutantFile: OpenFile {
     try base.setPermissions(permissions)
   }
 
-  func lockExclusively() throws(FileError) -> Bool {
+  func setOwner(_ owner: FileAttributes.Owner) throws(FileError) {
+    try base.setOwner(owner)
+  }
+
+  func setModificationTime(_ time: Int64) throws(FileError) {
+    try base.setModificationTime(time)
+  }
+
+  func lock(_ kind: FileLock.Kind) throws(FileError) -> Bool {
     if fault == .locksNothing { return true }
-    return try base.lockExclusively()
+    return try base.lock(kind)
   }
 
   func close() throws(FileError) {

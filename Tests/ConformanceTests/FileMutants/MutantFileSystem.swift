@@ -57,6 +57,8 @@ struct MutantFileSystem: FileSystem {
     do throws(FileError) { return try base.attributes(at: path) } catch { return nil }
   }
 
+  func isMountPoint(at path: String) throws(FileError) -> Bool { try base.isMountPoint(at: path) }
+
   func canonicalPath(of path: String) throws(FileError) -> String {
     try base.canonicalPath(of: path)
   }

@@ -37,8 +37,16 @@ final class HeldFile: OpenFile {
     try base.setPermissions(permissions)
   }
 
-  func lockExclusively() throws(FileError) -> Bool {
-    try base.lockExclusively()
+  func setOwner(_ owner: FileAttributes.Owner) throws(FileError) {
+    try base.setOwner(owner)
+  }
+
+  func setModificationTime(_ time: Int64) throws(FileError) {
+    try base.setModificationTime(time)
+  }
+
+  func lock(_ kind: FileLock.Kind) throws(FileError) -> Bool {
+    try base.lock(kind)
   }
 
   func close() throws(FileError) {

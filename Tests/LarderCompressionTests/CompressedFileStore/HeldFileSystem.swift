@@ -36,6 +36,8 @@ struct HeldFileSystem: FileSystem {
     try base.attributes(at: path)
   }
 
+  func isMountPoint(at path: String) throws(FileError) -> Bool { try base.isMountPoint(at: path) }
+
   func canonicalPath(of path: String) throws(FileError) -> String {
     try base.canonicalPath(of: path)
   }

@@ -30,7 +30,9 @@ import Testing
       (.truncate, { try file.truncate(to: 0) }),
       (.synchronize, { try file.synchronize() }),
       (.setPermissions, { try file.setPermissions(0o644) }),
-      (.lock, { _ = try file.lockExclusively() }),
+      (.setOwner, { try file.setOwner(FileAttributes.Owner(user: 0, group: 0)) }),
+      (.setModificationTime, { try file.setModificationTime(1) }),
+      (.lock, { _ = try file.lock(.exclusive) }),
     ]
   }
 
@@ -156,31 +158,31 @@ import Testing
   @Test func aProcessThatDiesLeavesWhatItWroteAndNoLocks() throws {
     let file = try disk.open("/f", .createNew)
     try file.write([1])
-    #expect(try file.lockExclusively())
-    #expect(try file.lockExclusively())
+    #expect(try file.lock(.exclusive))
+    #expect(try file.lock(.exclusive))
     let other = try disk.open("/f", .readWrite)
-    #expect(try !other.lockExclusively())
+    #expect(try !other.lock(.exclusive))
     disk.killProcess()
     #expect(throws: FileError(.write, path: "/f", errorNumber: EBADF)) { try file.writeOnce([2]) }
     #expect(disk.content(at: "/f") == [1])
     let next = try disk.open("/f", .readWrite)
-    #expect(try next.lockExclusively())
+    #expect(try next.lock(.exclusive))
     #expect(try next.readAll() == [1])
   }
 
   @Test func aLockEndsWithItsFile() throws {
     var first: (any OpenFile)? = try disk.open("/f", .createNew)
-    #expect(try first?.lockExclusively() == true)
+    #expect(try first?.lock(.exclusive) == true)
     let second = try disk.open("/f", .readWrite)
-    #expect(try !second.lockExclusively())
+    #expect(try !second.lock(.exclusive))
     try first?.close()
-    #expect(try second.lockExclusively())
+    #expect(try second.lock(.exclusive))
     first = try disk.open("/f", .readWrite)
-    #expect(try first?.lockExclusively() == false)
+    #expect(try first?.lock(.exclusive) == false)
     try second.close()
-    #expect(try first?.lockExclusively() == true)
+    #expect(try first?.lock(.exclusive) == true)
     // Without closing, with the last reference.
     first = nil
-    #expect(try disk.open("/f", .readWrite).lockExclusively())
+    #expect(try disk.open("/f", .readWrite).lock(.exclusive))
   }
 }

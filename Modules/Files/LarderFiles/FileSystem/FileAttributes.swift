@@ -25,8 +25,30 @@ public struct FileAttributes: Sendable, Hashable {
   /// How many names (hard links) the file has.
   public var linkCount: Int
 
+  /// The user and the group that the file belongs to.
+  public var owner: Owner
+
   /// The device and the number of the file on it: together they tell whether two files are one.
   public var identity: Identity
+
+  /// The user and the group that a file belongs to.
+  public struct Owner: Sendable, Hashable {
+    /// The number of the user.
+    public var user: UInt32
+
+    /// The number of the group.
+    public var group: UInt32
+
+    /// Creates an owner.
+    ///
+    /// - Parameters:
+    ///   - user: The number of the user.
+    ///   - group: The number of the group.
+    public init(user: UInt32, group: UInt32) {
+      self.user = user
+      self.group = group
+    }
+  }
 
   /// The device and the number of a file.
   public struct Identity: Sendable, Hashable {
@@ -45,12 +67,14 @@ public struct FileAttributes: Sendable, Hashable {
 
   /// Makes attributes.
   public init(
-    kind: Kind, size: Int64, modificationTime: Int64, permissions: UInt32, linkCount: Int, identity: Identity
+    kind: Kind, size: Int64, modificationTime: Int64, permissions: UInt32, owner: Owner, linkCount: Int,
+    identity: Identity
   ) {
     self.kind = kind
     self.size = size
     self.modificationTime = modificationTime
     self.permissions = permissions
+    self.owner = owner
     self.linkCount = linkCount
     self.identity = identity
   }

@@ -24,7 +24,7 @@ public struct FileError: ValueFreeError, Sendable, Hashable {
     case synchronizeDirectory
     /// ``FileSystem/contentsOfDirectory(at:)``.
     case contentsOfDirectory
-    /// ``FileSystem/attributes(at:)`` and ``OpenFile/attributes()``.
+    /// ``FileSystem/attributes(at:)``, ``FileSystem/isMountPoint(at:)`` and ``OpenFile/attributes()``.
     case attributes
     /// ``FileSystem/canonicalPath(of:)``.
     case canonicalPath
@@ -38,7 +38,11 @@ public struct FileError: ValueFreeError, Sendable, Hashable {
     case synchronize
     /// ``OpenFile/setPermissions(_:)``.
     case setPermissions
-    /// ``OpenFile/lockExclusively()``.
+    /// ``OpenFile/setOwner(_:)``.
+    case setOwner
+    /// ``OpenFile/setModificationTime(_:)``.
+    case setModificationTime
+    /// ``OpenFile/lock(_:)``.
     case lock
     /// ``OpenFile/close()``.
     case close

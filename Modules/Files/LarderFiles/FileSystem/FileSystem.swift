@@ -36,6 +36,11 @@ public protocol FileSystem: Sendable {
   /// What stands at a path, symbolic links followed; `nil` where nothing does.
   func attributes(at path: String) throws(FileError) -> FileAttributes?
 
+  /// Returns whether a file system is mounted on a file, as containers do with single files: it cannot be replaced then.
+  ///
+  /// Returns `false` where the operating system cannot tell.
+  func isMountPoint(at path: String) throws(FileError) -> Bool
+
   /// The absolute path of what stands at a path, with every symbolic link resolved.
   ///
   /// The last component need not exist; where it is a symbolic link to nothing, the result is where that link leads.

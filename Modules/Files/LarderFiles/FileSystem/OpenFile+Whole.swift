@@ -12,12 +12,15 @@ extension OpenFile {
   /// - Parameters:
   ///   - bytes: The bytes.
   ///   - offset: Where in the file they go.
-  /// - Throws: ``FileError``; some of the bytes may have been written then.
+  /// - Throws: ``FileError``, with ENOSPC if the system takes no more bytes without an error; some of the bytes may have
+  ///   been written then.
   public func writeAll(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileError) {
     var written = 0
     while written < bytes.count {
       let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
-      written += try retryingInterruptions { () throws(FileError) in try write(rest, at: offset + Int64(written)) }
+      let count = try retryingInterruptions { () throws(FileError) in try write(rest, at: offset + Int64(written)) }
+      guard count > 0 else { throw FileError(.write, path: "", errorNumber: ENOSPC) }
+      written += count
     }
   }
 

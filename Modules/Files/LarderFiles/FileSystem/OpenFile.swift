@@ -33,13 +33,22 @@ public protocol OpenFile: AnyObject, Sendable {
   /// Changes the permission bits of the file.
   func setPermissions(_ permissions: UInt32) throws(FileError)
 
-  /// Takes the lock of the file for this object alone, without waiting.
+  /// Changes the user and the group that the file belongs to, which may clear permission bits above 0o777.
   ///
-  /// The lock keeps out every other opening of the file, in this process and in others, and ends with this object or
+  /// It fails with EPERM if the process may not do that; on most systems only root may change the user.
+  func setOwner(_ owner: FileAttributes.Owner) throws(FileError)
+
+  /// Sets the time at which the content was last changed, in nanoseconds since 1 January 1970, UTC.
+  func setModificationTime(_ time: Int64) throws(FileError)
+
+  /// Takes the lock of the file, without waiting.
+  ///
+  /// The lock counts against every other opening of the file, in this process and in others, and ends with this object or
   /// its process, however that dies.
   ///
-  /// - Returns: Whether the lock was taken; `false` where another has it.
-  func lockExclusively() throws(FileError) -> Bool
+  /// - Parameter kind: Whether others may hold a shared lock at the same time.
+  /// - Returns: Whether the lock was taken; `false` if another holds one that excludes it.
+  func lock(_ kind: FileLock.Kind) throws(FileError) -> Bool
 
   /// Closes the file; afterwards every operation fails with EBADF.
   ///

@@ -57,9 +57,28 @@ final class POSIXFile: OpenFile {
     _ = try use(for: .setPermissions) { Int(fchmod($0, mode_t(permissions))) }
   }
 
-  func lockExclusively() throws(FileError) -> Bool {
+  func setOwner(_ owner: FileAttributes.Owner) throws(FileError) {
+    _ = try use(for: .setOwner) { Int(fchown($0, owner.user, owner.group)) }
+  }
+
+  func setModificationTime(_ time: Int64) throws(FileError) {
+    let (seconds, nanoseconds) = time.quotientAndRemainder(dividingBy: 1_000_000_000)
+    let times = [
+      timespec(tv_sec: 0, tv_nsec: POSIXFile.omitted), timespec(tv_sec: Int(seconds), tv_nsec: Int(nanoseconds)),
+    ]
+    _ = try use(for: .setModificationTime) { Int(futimens($0, times)) }
+  }
+
+  /// `UTIME_OMIT` of `futimens`, which leaves the time of the last access as it is; Swift does not import the macro.
+  #if canImport(Darwin)
+  private static let omitted = -2
+  #else
+  private static let omitted = (1 << 30) - 2
+  #endif
+
+  func lock(_ kind: FileLock.Kind) throws(FileError) -> Bool {
     do {
-      _ = try use(for: .lock) { Int(flock($0, LOCK_EX | LOCK_NB)) }
+      _ = try use(for: .lock) { Int(flock($0, (kind == .exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB)) }
       holdsLock.store(true, ordering: .releasing)
       return true
     } catch {
@@ -141,6 +160,7 @@ extension FileAttributes {
     self.init(
       kind: kind, size: Int64(status.st_size), modificationTime: modificationTime,
       permissions: UInt32(status.st_mode) & 0o7777,
+      owner: Owner(user: UInt32(status.st_uid), group: UInt32(status.st_gid)),
       linkCount: Int(status.st_nlink),
       identity: Identity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino)))
   }

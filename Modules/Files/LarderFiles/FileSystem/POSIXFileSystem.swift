@@ -92,6 +92,48 @@ public struct POSIXFileSystem: FileSystem {
     return FileAttributes(status)
   }
 
+  /// Looks for the path in `/proc/self/mountinfo` on Linux; elsewhere nothing can be mounted on a file.
+  ///
+  /// Source of the format: proc(5) of the Linux man-pages. The fifth field is the mount point, in which a space, a tab, a
+  /// line feed and a backslash stand as a backslash and three octal digits.
+  public func isMountPoint(at path: String) throws(FileError) -> Bool {
+    #if os(Linux)
+    guard let mounts = try mountTable() else { return false }
+    let escaped = path.utf8.flatMap { byte -> [UInt8] in
+      switch byte {
+      case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\n"), UInt8(ascii: "\\"):
+        [UInt8(ascii: "\\"), 0x30 + byte >> 6, 0x30 + byte >> 3 & 7, 0x30 + byte & 7]
+      default: [byte]
+      }
+    }
+    return mounts.split(separator: UInt8(ascii: "\n")).contains { line in
+      line.split(separator: UInt8(ascii: " "), maxSplits: 5).dropFirst(4).first?.elementsEqual(escaped) ?? false
+    }
+    #else
+    return false
+    #endif
+  }
+
+  #if os(Linux)
+  /// The mounts that the process sees, or `nil` if the system shows none.
+  private func mountTable() throws(FileError) -> [UInt8]? {
+    let path = "/proc/self/mountinfo"
+    do throws(FileError) {
+      // Its size reads as 0, so it is read piece by piece until there is no more.
+      let file = try open(path, .read)
+      var bytes: [UInt8] = []
+      while true {
+        let piece = try file.readAll(from: Int64(bytes.count), upTo: Int64(bytes.count) + 65_536)
+        guard !piece.isEmpty else { return bytes }
+        bytes += piece
+      }
+    } catch {
+      guard error.errorNumber == ENOENT else { throw error }
+      return nil
+    }
+  }
+  #endif
+
   /// Resolves a path by `realpath`, and by `readlink` where it leads to nothing yet.
   public func canonicalPath(of path: String) throws(FileError) -> String {
     try check(path, for: .canonicalPath)
@@ -109,9 +151,15 @@ public struct POSIXFileSystem: FileSystem {
       }
       defer { free(parent) }
       let missing = FilePaths.join(String(cString: parent), name)
-      guard let destination = try destination(ofSymbolicLink: missing) else { return missing }
-      path =
-        destination.utf8.first == UInt8(ascii: "/") ? destination : FilePaths.join(String(cString: parent), destination)
+      switch try target(of: missing) {
+      case .nothing: return missing
+      // Another process created it since `realpath` looked.
+      case .existing: path = missing
+      case .link(let destination):
+        path =
+          destination.utf8.first == UInt8(ascii: "/")
+          ? destination : FilePaths.join(String(cString: parent), destination)
+      }
     }
     throw FileError(.canonicalPath, path: path, errorNumber: ELOOP)
   }
@@ -122,15 +170,24 @@ public struct POSIXFileSystem: FileSystem {
     throw FileError(operation, path: path, errorNumber: EINVAL)
   }
 
-  /// Where a symbolic link leads, or `nil` where nothing stands at the path.
-  private func destination(ofSymbolicLink path: String) throws(FileError) -> String? {
+  /// What stands at a path, itself and not what it leads to.
+  private enum Target {
+    case nothing
+    case existing
+    case link(destination: String)
+  }
+
+  private func target(of path: String) throws(FileError) -> Target {
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
     let count = readlink(path, &buffer, buffer.count)
     guard count >= 0 else {
-      if errno == ENOENT { return nil }
-      throw FileError(.canonicalPath, path: path, errorNumber: errno)
+      switch errno {
+      case ENOENT: return .nothing
+      case EINVAL: return .existing
+      default: throw FileError(.canonicalPath, path: path, errorNumber: errno)
+      }
     }
-    return String(decoding: buffer.prefix(count).lazy.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    return .link(destination: String(decoding: buffer.prefix(count).lazy.map(UInt8.init(bitPattern:)), as: UTF8.self))
   }
 }
 

@@ -21,7 +21,10 @@ struct JSONFile: Sendable {
   private var name: String { configuration.name }
   private var fileSystem: any FileSystem { configuration.fileSystem }
   private let path: String
-  private let lock: FileLock
+  private let lock: FileLock?
+
+  /// The files that must be at their paths whenever the store writes.
+  private var opened: OpenedFiles
 
   /// What the files hold; whoever writes a batch here shows it there.
   let contents: JSONFileContents
@@ -74,10 +77,10 @@ struct JSONFile: Sendable {
     _ configuration: StoreFileConfiguration, choosing codec: (_ name: String) throws -> any Codec<Value>
   ) throws -> (file: JSONFile, codec: any Codec<Value>) {
     try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
-      let (path, lock) = try configuration.takeLock()
+      let (path, lock, opened) = try configuration.takeLock()
       try configuration.fileSystem.removeStaleTemporaryFiles(of: path + ".journal")
 
-      var file = JSONFile(configuration: configuration, path: path, lock: lock)
+      var file = JSONFile(configuration: configuration, path: path, lock: lock, opened: opened)
       let codec = try file.readDocument(choosing: codec)
       if try file.replayJournal() {
         try file.fold(during: .open)
@@ -87,10 +90,11 @@ struct JSONFile: Sendable {
     }
   }
 
-  private init(configuration: StoreFileConfiguration, path: String, lock: FileLock) {
+  private init(configuration: StoreFileConfiguration, path: String, lock: FileLock?, opened: OpenedFiles) {
     self.configuration = configuration
     self.path = path
     self.lock = lock
+    self.opened = opened
     contents = JSONFileContents()
     documentSize = 0
     foldSize = FoldThreshold.write
@@ -203,7 +207,7 @@ struct JSONFile: Sendable {
   ///   - operation: What was asked for.
   /// - Throws: ``StoreError``.
   mutating func append(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
-    try configuration.check(lock, of: path, during: operation)
+    try configuration.check(opened, during: operation)
     var log = try configuration.reportingFileErrors(during: operation, message: "the journal could not be made") {
       try usableJournal()
     }
@@ -276,7 +280,7 @@ struct JSONFile: Sendable {
   mutating func fold(during operation: StoreOperation) throws {
     try configuration.reportingFileErrors(during: operation, message: "the document \(path) could not be written") {
       guard journal != nil else { return }
-      try configuration.check(lock, of: path, during: operation)
+      try configuration.check(opened, during: operation)
       var log = try usableJournal()
       defer { journal = log }
       try log.synchronize()
@@ -290,7 +294,7 @@ struct JSONFile: Sendable {
       }
       documentState = nil
       var size: Int64 = 0
-      try fileSystem.replaceFile(at: path, permissions: attributes.map { $0.permissions & 0o777 }) { writer in
+      try fileSystem.replaceFile(at: path, like: attributes) { writer in
         try JSONDocument(codecName: codecName, entries: contents.snapshot).write { try writer.write($0) }
         size = writer.count
       }
@@ -318,11 +322,11 @@ struct JSONFile: Sendable {
     try configuration.reportingFileErrors(during: .close, message: "the store could not be closed cleanly") {
       let folding = Result {
         if journalSize > 0 || journal?.failure != nil { try fold(during: .close) }
-        if journal != nil { try configuration.check(lock, of: path, during: .close) }
+        if journal != nil { try configuration.check(opened, during: .close) }
         try removeJournal()
       }
       contents.close()
-      try lock.release()
+      try lock?.release()
       try folding.get()
     }
   }

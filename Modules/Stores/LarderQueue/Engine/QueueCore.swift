@@ -28,9 +28,9 @@ struct QueueCore: Sendable {
   }
 
   /// Makes sure, every millisecond at most, that no one has removed the file of the lock.
-  mutating func checkLock() throws {
+  mutating func checkFiles() throws {
     if let lockCheck, (lockCheck..<lockCheck.addingSaturating(1000)).contains(ledger.now) { return }
-    try log.checkLock(during: .apply)
+    try log.checkFiles(during: .apply)
     lockCheck = ledger.now
   }
 

@@ -334,7 +334,7 @@ final class QueueEngine: Sendable {
   private func append(_ core: inout QueueCore, _ obstacle: (any Error)?) -> (any Error)? {
     do {
       if let obstacle { throw obstacle }
-      try core.checkLock()
+      try core.checkFiles()
       try core.log.append(core.frames)
       return nil
     } catch {

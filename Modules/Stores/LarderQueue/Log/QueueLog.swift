@@ -15,7 +15,10 @@ import Glibc
 struct QueueLog: Sendable {
   let folder: QueueFolder
   let files: SegmentFiles
-  private let lock: FileLock
+  private let lock: FileLock?
+
+  /// The files that must be at their paths whenever the queue writes.
+  private var opened: OpenedFiles
   private let identity: UInt64
   private let codecName: String
 
@@ -34,12 +37,14 @@ struct QueueLog: Sendable {
   private var isMarkedClosed: Bool
 
   init(
-    folder: QueueFolder, files: SegmentFiles, lock: FileLock, segment: SegmentFile, log: AppendLog, nextFrame: UInt64,
+    folder: QueueFolder, files: SegmentFiles, lock: FileLock?, opened: OpenedFiles, segment: SegmentFile,
+    log: AppendLog, nextFrame: UInt64,
     olderSizes: [UInt32: Int64], isMarkedClosed: Bool
   ) {
     self.folder = folder
     self.files = files
     self.lock = lock
+    self.opened = opened
     self.segment = segment
     self.log = log
     acknowledgedSize = log.size
@@ -104,9 +109,9 @@ struct QueueLog: Sendable {
     try log.synchronize()
   }
 
-  /// Makes sure that no one has removed the file of the lock: another may have opened the queue then.
-  func checkLock(during operation: StoreOperation) throws {
-    try folder.check(lock, at: folder.lockPath, during: operation)
+  /// Makes sure that the files of the queue are still at their paths; see ``StoreFiles/check(_:during:)``.
+  func checkFiles(during operation: StoreOperation) throws {
+    try folder.check(opened, during: operation)
   }
 
   // MARK: Segments
@@ -307,7 +312,7 @@ struct QueueLog: Sendable {
     }
     files.removeAll()
     let closing = Result { try log.close() }
-    try lock.release()
+    try lock?.release()
     try result.get()
     try closing.get()
   }

@@ -65,7 +65,7 @@ struct QueueRecovery {
     try folder.reportingFileErrors(during: .open, message: "the queue could not be opened") {
       var folder = folder
       folder.path = try preparedPath(folder)
-      let lock = try folder.acquireLock(folder.lockPath, of: folder.path)
+      let lock = try lock(folder)
       let names = try folder.fileSystem.contentsOfDirectory(at: folder.path)
       try folder.removeStaleTemporaryFiles(among: names)
       let numbers = names.compactMap(folder.segmentNumber(ofName:)).sorted()
@@ -89,6 +89,13 @@ struct QueueRecovery {
       if leases == .void { try opened.voidLeases() }
       return (opened, codec)
     }
+  }
+
+  private static func lock(_ folder: QueueFolder) throws -> (lock: FileLock?, opened: OpenedFiles) {
+    let lock = try folder.acquireLock(folder.lockPath, of: folder.path, access: .readWrite)
+    var opened = OpenedFiles()
+    if let lock { opened.note(try lock.identity(), at: folder.lockPath, as: .lock) }
+    return (lock, opened)
   }
 
   /// Makes sure that there is a folder which is a queue's, or can become one.
@@ -122,7 +129,7 @@ struct QueueRecovery {
     return path
   }
 
-  private mutating func create(codecName: String, lock: FileLock) throws -> Opened {
+  private mutating func create(codecName: String, lock: (lock: FileLock?, opened: OpenedFiles)) throws -> Opened {
     // The folder may have been made by someone who died before it was durable.
     try folder.fileSystem.synchronizeDirectory(at: FilePaths.split(folder.path).directory)
     let header = SegmentHeader(
@@ -134,11 +141,12 @@ struct QueueRecovery {
   }
 
   private mutating func opened(
-    _ segment: SegmentFile, at size: Int64, nextFrame: UInt64, lock: FileLock, isMarkedClosed: Bool
+    _ segment: SegmentFile, at size: Int64, nextFrame: UInt64, lock: (lock: FileLock?, opened: OpenedFiles),
+    isMarkedClosed: Bool
   ) throws -> Opened {
     ledger.segment = segment.header.number
     let log = QueueLog(
-      folder: folder, files: SegmentFiles(folder: folder), lock: lock, segment: segment,
+      folder: folder, files: SegmentFiles(folder: folder), lock: lock.lock, opened: lock.opened, segment: segment,
       log: try AppendLog(continuing: segment.file, at: size), nextFrame: nextFrame, olderSizes: olderSizes,
       isMarkedClosed: isMarkedClosed)
     return Opened(log: log, ledger: ledger, report: report)
@@ -146,7 +154,9 @@ struct QueueRecovery {
 
   // MARK: Recovering
 
-  private mutating func recover(upTo last: SegmentFile, numbers: [UInt32], lock: FileLock) throws -> Opened {
+  private mutating func recover(upTo last: SegmentFile, numbers: [UInt32], lock: (lock: FileLock?, opened: OpenedFiles))
+    throws -> Opened
+  {
     let first = last.header.firstSegment
     let needed = numbers.filter { $0 >= first }
     report.missingSegments = Int(last.header.number - first) + 1 - needed.count
@@ -217,7 +227,9 @@ struct QueueRecovery {
   ///
   /// To synchronize it where it stands would not do: after a synchronization that failed, the next one succeeds without
   /// having written anything.
-  private mutating func rewriteEnd(of last: SegmentFile, _ survey: Survey, lock: FileLock) throws -> Opened {
+  private mutating func rewriteEnd(of last: SegmentFile, _ survey: Survey, lock: (lock: FileLock?, opened: OpenedFiles))
+    throws -> Opened
+  {
     try replay(last, upTo: survey.durable)
     olderSizes[last.header.number] = survey.durable
     report.tornBytes = Int(last.size - survey.cut)

@@ -44,7 +44,7 @@ struct SimulatedDisk {
 
   mutating func killProcess() {
     openFiles.removeAll()
-    for node in nodes.keys { nodes[node]?.lockOwner = nil }
+    for node in nodes.keys { nodes[node]?.locks = [:] }
   }
 
   mutating func losePower() {
@@ -302,7 +302,8 @@ struct SimulatedDisk {
     nodes[number].map { node in
       FileAttributes(
         kind: node.isDirectory ? .directory : .file, size: Int64(node.content.count),
-        modificationTime: node.changeCount, permissions: node.permissions, linkCount: node.linkCount,
+        modificationTime: node.modificationTime, permissions: node.permissions, owner: node.owner,
+        linkCount: node.linkCount,
         identity: FileAttributes.Identity(device: 0, inode: UInt64(number)))
     }
   }
@@ -401,21 +402,34 @@ struct SimulatedDisk {
     try end(course, .setPermissions, path)
   }
 
-  mutating func lockExclusively(_ file: Int, _ path: String) throws(FileError) -> Bool {
+  mutating func setOwner(_ file: Int, _ path: String, _ owner: FileAttributes.Owner) throws(FileError) {
+    let course = try begin(.setOwner, path)
+    let node = try node(ofFile: file, .setOwner, path)
+    nodes[node]?.owner = owner
+    try end(course, .setOwner, path)
+  }
+
+  mutating func setModificationTime(_ file: Int, _ path: String, _ time: Int64) throws(FileError) {
+    let course = try begin(.setModificationTime, path)
+    let node = try node(ofFile: file, .setModificationTime, path)
+    nodes[node]?.modificationTime = time
+    try end(course, .setModificationTime, path)
+  }
+
+  mutating func lock(_ file: Int, _ path: String, _ kind: FileLock.Kind) throws(FileError) -> Bool {
     let course = try begin(.lock, path)
     let node = try node(ofFile: file, .lock, path)
     try end(course, .lock, path)
-    guard let owner = nodes[node]?.lockOwner else {
-      nodes[node]?.lockOwner = file
-      return true
-    }
-    return owner == file
+    let others = (nodes[node]?.locks ?? [:]).filter { $0.key != file }
+    guard others.isEmpty || (kind == .shared && others.values.allSatisfy { $0 == .shared }) else { return false }
+    nodes[node]?.locks[file] = kind
+    return true
   }
 
   /// Closes a file, which is no operation that can fail: what had to be durable was synchronized.
   mutating func close(_ file: Int) {
     guard let node = openFiles.removeValue(forKey: file)?.node else { return }
-    if nodes[node]?.lockOwner == file { nodes[node]?.lockOwner = nil }
+    nodes[node]?.locks[file] = nil
   }
 
   // MARK: From outside
@@ -444,7 +458,7 @@ struct SimulatedDisk {
     }
     nodes[place.directory]?.durableNames[place.name] = number
     nodes[number]?.content = content
-    nodes[number]?.changeCount += 1
+    nodes[number]?.modificationTime += 1
     nodes[number]?.durableContent = content
     nodes[number]?.contentChanges.removeAll()
   }

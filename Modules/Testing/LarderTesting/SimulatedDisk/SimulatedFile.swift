@@ -40,8 +40,16 @@ final class SimulatedFile: OpenFile {
     try fileSystem.onDisk { disk throws(FileError) in try disk.setPermissions(number, path, permissions) }
   }
 
-  func lockExclusively() throws(FileError) -> Bool {
-    try fileSystem.onDisk { disk throws(FileError) in try disk.lockExclusively(number, path) }
+  func setOwner(_ owner: FileAttributes.Owner) throws(FileError) {
+    try fileSystem.onDisk { disk throws(FileError) in try disk.setOwner(number, path, owner) }
+  }
+
+  func setModificationTime(_ time: Int64) throws(FileError) {
+    try fileSystem.onDisk { disk throws(FileError) in try disk.setModificationTime(number, path, time) }
+  }
+
+  func lock(_ kind: FileLock.Kind) throws(FileError) -> Bool {
+    try fileSystem.onDisk { disk throws(FileError) in try disk.lock(number, path, kind) }
   }
 
   func close() {

@@ -18,7 +18,7 @@ import Synchronization
 /// was not synchronized, any, each by itself. So a file that was synchronized is gone if its name was not, and a file
 /// that was replaced stands again where the rename is undone. What was synchronized stays, also what shares a sector with
 /// what was not. A rename from one directory into another is done in both or in none, and durable once one of them was
-/// synchronized. Permissions are durable at once.
+/// synchronized. Permissions, owners and times are durable at once.
 ///
 /// It starts with an empty directory "/". There are no symbolic and no hard links. All of it may be used from several
 /// threads at once.
@@ -139,6 +139,9 @@ public final class SimulatedFileSystem: FileSystem {
   public func attributes(at path: String) throws(FileError) -> FileAttributes? {
     try onDisk { disk throws(FileError) in try disk.attributes(at: path) }
   }
+
+  /// Returns `false`: nothing is mounted; see `FileSystem`.
+  public func isMountPoint(at path: String) -> Bool { false }
 
   /// Makes a path absolute, starting at "/"; see `FileSystem`.
   public func canonicalPath(of path: String) throws(FileError) -> String {

@@ -1,3 +1,5 @@
+import LarderFiles
+
 /// A file or directory of a ``SimulatedFileSystem``: what a running program sees of it, what is on the disk, and what
 /// has happened between.
 struct SimulatedNode {
@@ -10,8 +12,10 @@ struct SimulatedNode {
   var isDirectory: Bool
   var permissions: UInt32
 
-  /// How often the content was changed: the time of its last change.
-  var changeCount: Int64 = 0
+  var owner = FileAttributes.Owner(user: 0, group: 0)
+
+  /// The time of the last change of the content, which each change moves on by one nanosecond.
+  var modificationTime: Int64 = 0
 
   /// The content of a file as programs see it, and as it is on the disk.
   var content: [UInt8] = []
@@ -25,15 +29,15 @@ struct SimulatedNode {
   /// How many names programs see of it: one, or none once it was removed or replaced.
   var linkCount = 0
 
-  /// The opened file that has the lock.
-  var lockOwner: Int?
+  /// The opened files that hold the lock.
+  var locks: [Int: FileLock.Kind] = [:]
 
   // MARK: As programs see it
 
   mutating func change(_ change: ContentChange) {
     SimulatedNode.apply(change, to: &content)
     contentChanges.append(change)
-    changeCount += 1
+    modificationTime += 1
   }
 
   // MARK: Making durable
@@ -56,7 +60,7 @@ struct SimulatedNode {
     loseContentChanges(using: &generator)
     content = durableContent
     names = durableNames
-    lockOwner = nil
+    locks = [:]
   }
 
   /// Applies a change of the content to what is on the disk: all of it, nothing, some sectors of it, or garbage.

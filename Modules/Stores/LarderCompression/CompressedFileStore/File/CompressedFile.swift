@@ -20,7 +20,10 @@ struct CompressedFile: Sendable {
   let contents: CompressedFileContents
 
   let path: String
-  private let lock: FileLock
+  private let lock: FileLock?
+
+  /// The files that must be at their paths whenever the store writes.
+  private var opened: OpenedFiles
 
   /// What the bytes of the codec are.
   private let format: CodecFormat
@@ -87,7 +90,7 @@ struct CompressedFile: Sendable {
     choosing codec: (_ name: String) throws -> any Codec<Value>
   ) throws -> (file: CompressedFile, codec: any Codec<Value>) {
     try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
-      let (path, lock) = try configuration.takeLock()
+      let (path, lock, openedFiles) = try configuration.takeLock()
       let contents = CompressedFileContents(store: configuration.name, cacheSize: cacheSize)
       let fileSystem = configuration.fileSystem
       var newCodec: (any Codec<Value>)?
@@ -114,7 +117,8 @@ struct CompressedFile: Sendable {
       contents.replace(recovery.index, of: file)
       let identity = try file.attributes().identity
       var opened = CompressedFile(
-        configuration: configuration, contents: contents, path: path, lock: lock, codec: (codecName, found.format),
+        configuration: configuration, contents: contents, path: path, lock: lock, opened: openedFiles,
+        codec: (codecName, found.format),
         file: file, result: result)
       opened.ownFiles = [identity]
       // What a crash has left must be durable before anybody is shown it, and a torn tail must be gone for good.
@@ -124,13 +128,15 @@ struct CompressedFile: Sendable {
   }
 
   private init(
-    configuration: StoreFileConfiguration, contents: CompressedFileContents, path: String, lock: FileLock,
+    configuration: StoreFileConfiguration, contents: CompressedFileContents, path: String, lock: FileLock?,
+    opened: OpenedFiles,
     codec: (name: String, format: CodecFormat), file: any OpenFile, result: FileScan.Result
   ) {
     self.configuration = configuration
     self.contents = contents
     self.path = path
     self.lock = lock
+    self.opened = opened
     codecName = codec.name
     format = codec.format
     self.file = file
@@ -226,7 +232,7 @@ struct CompressedFile: Sendable {
 
   /// Appends bytes behind the good ones.
   private mutating func append(_ bytes: [UInt8], isDurable: Bool, during operation: StoreOperation) throws {
-    try configuration.check(lock, of: path, during: operation)
+    try configuration.check(opened, during: operation)
     var log = try usableLog(during: operation)
     try checkUnchanged(during: operation)
     do {
@@ -284,9 +290,9 @@ struct CompressedFile: Sendable {
   /// - Throws: ``FileError``; ``StoreError``. It is not gone on then.
   private mutating func mend(during operation: StoreOperation) throws {
     guard let (index, lines) = contents.snapshot else { return }
-    try configuration.check(lock, of: path, during: operation)
-    let permissions = try file.attributes().permissions & 0o777
-    let replacement = try FileReplacement(of: path, permissions: permissions, in: configuration.fileSystem)
+    try configuration.check(opened, during: operation)
+    let existing = try file.attributes()
+    let replacement = try FileReplacement(of: path, like: existing, in: configuration.fileSystem)
     var copy = FileCompaction(
       index: index, lines: lines, composer: baseComposer, replacement: replacement, codecName: codecName,
       layout: layout)
@@ -379,7 +385,7 @@ struct CompressedFile: Sendable {
       let sealing = Result { try seal() }
       contents.close()
       let closing = Result { try file.close() }
-      try lock.release()
+      try lock?.release()
       try sealing.get()
       try closing.get()
     }
@@ -428,8 +434,8 @@ struct CompressedFile: Sendable {
     guard layout.textSize > layout.baseTextSize else { return nil }
     _ = try usableLog(during: .compact)
     return try configuration.reportingFileErrors(during: .compact, message: "\(path) could not be written anew") {
-      let permissions = try file.attributes().permissions & 0o777
-      let replacement = try FileReplacement(of: path, permissions: permissions, in: configuration.fileSystem)
+      let existing = try file.attributes()
+      let replacement = try FileReplacement(of: path, like: existing, in: configuration.fileSystem)
       changesSinceCompaction = []
       return FileCompaction(
         index: index, lines: lines, composer: baseComposer, replacement: replacement, codecName: codecName,
@@ -444,7 +450,7 @@ struct CompressedFile: Sendable {
   mutating func finishCompaction(_ compaction: inout FileCompaction) throws {
     let changes = changesSinceCompaction ?? []
     changesSinceCompaction = nil
-    try configuration.check(lock, of: path, during: .compact)
+    try configuration.check(opened, during: .compact)
     try checkUnchanged(during: .compact)
     try compaction.copy(of: file, upTo: layout.end, during: .compact)
     let seal = try sealBlock(during: .compact)
@@ -533,7 +539,7 @@ struct CompressedFile: Sendable {
       }
       if isCompacted { try checkSound(index, during: .backup) }
       let end = try sealBlock(during: .backup)
-      let replacement = try FileReplacement(of: destination, permissions: nil, in: fileSystem)
+      let replacement = try FileReplacement(of: destination, like: nil, in: fileSystem)
       var copy = FileCompaction(
         index: index, lines: lines, composer: baseComposer, replacement: replacement, codecName: codecName,
         layout: layout)
