@@ -35,10 +35,10 @@ import Testing
     #expect(Set(some.skipped.map(\.conformanceCase.group)).isSuperset(of: [.reopening, .damage]))
   }
 
-  @Test(arguments: [.persistence, .acknowledgedPersistence, .encoding] as [StoreAbilities])
+  @Test(arguments: [.persistence, .acknowledgedPersistence, .encoding, .readOnlyAccess] as [StoreAbilities])
   func aStoreStatedToLackWhatItHasFails(_ lacking: StoreAbilities) async throws {
     let suite = ConformanceSuite(named: "records", lacking: lacking) { location in
-      try RecordStore<SampleValue?>(disk: location.object { RecordDisk() })
+      try RecordStore<SampleValue?>(disk: location.object { RecordDisk() }, access: location.access)
     }
     await #expect(throws: ConformanceFailure.self) { try await run("201", of: suite) }
   }

@@ -79,6 +79,7 @@ enum Fault: String, CaseIterable, Sendable {
   case verifiesNothing
   case compactingLosesAnEntry
   case maintainsWhenClosed
+  case writesWhenReadOnly
 
   /// The identity of a case that must find it.
   var detector: String {
@@ -159,6 +160,7 @@ enum Fault: String, CaseIterable, Sendable {
     case .countsWronglyInStatistics, .compactingLosesAnEntry: "243"
     case .verifiesNothing: "244"
     case .maintainsWhenClosed: "243a"
+    case .writesWhenReadOnly: "245"
     }
   }
 }

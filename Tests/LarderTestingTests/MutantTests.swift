@@ -13,7 +13,9 @@ import Testing
       } else {
         disk = location.object { RecordDisk() }
       }
-      let base = try RecordStore<SampleValue?>(disk: disk, isExclusive: fault != .opensTwice)
+      let base = try RecordStore<SampleValue?>(
+        disk: disk, access: fault == .writesWhenReadOnly ? .readWrite : location.access,
+        isExclusive: fault != .opensTwice)
       return MutantStore(base, fault: fault, isReopened: disk.state.withLock { $0.openings > 1 })
     }
   }

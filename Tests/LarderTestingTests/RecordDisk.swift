@@ -5,7 +5,8 @@ import Synchronization
 final class RecordDisk: Sendable {
   struct State: Sendable {
     var records = SortedMap<[UInt8]>()
-    var openers = 0
+    var hasWriter = false
+    var readers = 0
     /// How often it was opened.
     var openings = 0
   }

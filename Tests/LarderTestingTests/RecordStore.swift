@@ -4,29 +4,39 @@ import Synchronization
 /// A store that encodes its values and keeps them beyond closing, as simple as can be: what the suite is tried on.
 final class RecordStore<Value: Codable & Sendable>: DataStore {
   var information: StoreInformation {
-    var information = StoreInformation(name: "records", acknowledgement: .buffered, sharing: .exclusive)
+    var information = StoreInformation(
+      name: "records", acknowledgement: .buffered, sharing: .exclusive, access: access)
     information.maintenance = RecordMaintenance(store: self)
     return information
   }
 
   private let disk: RecordDisk
+  private let access: StoreAccess
   private let codec = JSONCodec<Value>()
-  private let isClosed = Mutex(false)
+  /// Until it is open: an initializer that throws leaves nothing to release.
+  private let isClosed = Mutex(true)
 
   /// Opens a store.
   ///
   /// - Parameters:
   ///   - disk: What it keeps.
+  ///   - access: Whether the store may write.
   ///   - isExclusive: Whether a second store of the same disk is refused, as it must be.
-  init(disk: RecordDisk, isExclusive: Bool = true) throws {
+  init(disk: RecordDisk, access: StoreAccess = .readWrite, isExclusive: Bool = true) throws {
     self.disk = disk
+    self.access = access
     try disk.state.withLock { state in
-      guard state.openers == 0 || !isExclusive else {
+      let isRefused = state.hasWriter || (access == .readWrite && state.readers > 0)
+      guard !isRefused || !isExclusive else {
         throw StoreError(.locked, during: .open, store: "records", message: "it is open already")
       }
-      state.openers = 1
+      guard access == .readWrite || state.openings > 0 else {
+        throw StoreError(.notFound, during: .open, store: "records", message: "it was never made")
+      }
+      if access == .readWrite { state.hasWriter = true } else { state.readers += 1 }
       state.openings += 1
     }
+    isClosed.withLock { $0 = false }
   }
 
   deinit {
@@ -110,7 +120,9 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
   private func release() {
     disk.state.withLock { state in
       isClosed.withLock { isClosed in
-        if !isClosed { state.openers = 0 }
+        if !isClosed {
+          if access == .readWrite { state.hasWriter = false } else { state.readers -= 1 }
+        }
         isClosed = true
       }
     }

@@ -144,6 +144,12 @@ extension CaseList {
           "whether it was stated to lack acknowledgedPersistence; its acknowledgement is \(acknowledgement)",
           trial.lacking.contains(.acknowledgedPersistence), equals: acknowledgement == .accepted)
       }
+      if trial.lacking.contains(.readOnlyAccess), !trial.lacking.contains(.persistence) {
+        let reader = try await trial.openElsewhereForReading()
+        try expect(
+          "whether a store stated to lack readOnlyAccess states it", reader?.information.access == .readOnly,
+          equals: false)
+      }
       if trial.lacking.contains(.encoding) {
         try await store.setValue(.unencodable(), forKey: "k")
         try await expect(

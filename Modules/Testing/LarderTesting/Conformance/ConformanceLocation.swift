@@ -3,6 +3,8 @@ import FoundationEssentials
 #else
 import Foundation
 #endif
+public import Larder
+import LarderFiles
 import Synchronization
 
 /// Where a case of the conformance suite keeps the data of one store: a fresh temporary folder, and objects in memory.
@@ -12,7 +14,18 @@ public final class ConformanceLocation: Sendable {
   /// The path of the folder; it exists and is empty at first.
   public let folder: String
 
+  /// The access to open the store with: ``StoreAccess/readWrite``, but for the cases about reading only.
+  public var access: StoreAccess { openedAccess.withLock { $0 } }
+
+  private let openedAccess = Mutex(StoreAccess.readWrite)
   private let objects = Mutex<[String: any Sendable]>([:])
+
+  /// Runs a closure while ``access`` is another.
+  func opening<Result>(for access: StoreAccess, _ body: () async throws -> Result) async rethrows -> Result {
+    openedAccess.withLock { $0 = access }
+    defer { openedAccess.withLock { $0 = .readWrite } }
+    return try await body()
+  }
 
   /// Makes a location, and its folder.
   ///
@@ -65,6 +78,61 @@ public final class ConformanceLocation: Sendable {
     return count
   }
 
+  /// What a file is at one moment: if nothing has changed it, it is the same later.
+  struct FileState: Equatable {
+    var name: String
+    var attributes: FileAttributes?
+    var content: Data?
+  }
+
+  /// The files in the folder and below, by path.
+  ///
+  /// Of a lock file only the name counts: readers may note themselves there.
+  ///
+  /// - Throws: What the file system throws.
+  func fileStates() throws -> [FileState] {
+    try FileManager.default.subpathsOfDirectory(atPath: folder).sorted().map { name in
+      guard !name.contains("lock") else { return FileState(name: name) }
+      let attributes = try POSIXFileSystem().attributes(at: path(name))
+      return FileState(
+        name: name, attributes: attributes,
+        content: attributes?.kind == .file ? FileManager.default.contents(atPath: path(name)) : nil)
+    }
+  }
+
+  /// Moves everything in the folder into that of another location.
+  ///
+  /// - Throws: What the file system throws.
+  func moveFiles(to other: ConformanceLocation) throws {
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
+      try FileManager.default.moveItem(atPath: path(name), toPath: other.path(name))
+    }
+  }
+
+  /// The paths of the files in the folder and below.
+  ///
+  /// - Throws: What the file system throws.
+  func fileNames() throws -> [String] {
+    try FileManager.default.subpathsOfDirectory(atPath: folder).sorted()
+  }
+
+  /// Moves a file out of sight; `false` if it is not there.
+  ///
+  /// - Throws: What the file system throws.
+  func hide(_ name: String) throws -> Bool {
+    guard FileManager.default.fileExists(atPath: path(name)) else { return false }
+    try FileManager.default.moveItem(atPath: path(name), toPath: folder + ".hidden")
+    return true
+  }
+
+  /// Puts a file back that was moved out of sight, unless there is another in its place.
+  ///
+  /// - Throws: What the file system throws.
+  func unhideUnlessMadeAgain(_ name: String) throws {
+    guard !FileManager.default.fileExists(atPath: path(name)) else { return }
+    try FileManager.default.moveItem(atPath: folder + ".hidden", toPath: path(name))
+  }
+
   /// How a file gets another name.
   enum LinkKind: CaseIterable {
     case symbolicLink, hardLink
@@ -90,8 +158,8 @@ public final class ConformanceLocation: Sendable {
   /// - Throws: What the file system throws.
   public func remove() throws {
     objects.withLock { $0 = [:] }
-    if FileManager.default.fileExists(atPath: folder) {
-      try FileManager.default.removeItem(atPath: folder)
+    for path in [folder, folder + ".hidden"] where FileManager.default.fileExists(atPath: path) {
+      try FileManager.default.removeItem(atPath: path)
     }
   }
 }

@@ -7,7 +7,7 @@ public import Larder
 /// ```swift
 /// struct JSONFileStoreConformance {
 ///   static let suite = ConformanceSuite(named: "JSONFileStore") { location in
-///     try await JSONFileStore<SampleValue?>(path: location.path("store.json"))
+///     try await JSONFileStore<SampleValue?>(path: location.path("store.json"), access: location.access)
 ///   }
 ///
 ///   @Test(arguments: suite.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {
@@ -19,7 +19,7 @@ public import Larder
 /// Without a test framework, ``run()`` gives a report.
 ///
 /// The store is one of `SampleValue?`, so that every case meets an optional value. Called again with the same location,
-/// the closure opens the same data again. A store that cannot do something says so, and the cases that need it are
+/// the closure opens the same data again, with the access that the location states. A store that cannot do something says so, and the cases that need it are
 /// listed in ``skipped``; nothing else is ever left out.
 ///
 /// Numbers below 200 are those of a list of the cases that the test suites of well-known stores have in common; those
@@ -68,7 +68,8 @@ public struct ConformanceSuite: Sendable {
       suite: name, lacking: lacking, seed: seed, rounds: rounds,
       maximumKeyLength: maximumKeyLength, open: open)
     list.addAll()
-    let missing = lacking.contains(.persistence) ? lacking.union(.acknowledgedPersistence) : lacking
+    let missing =
+      lacking.contains(.persistence) ? lacking.union([.acknowledgedPersistence, .readOnlyAccess]) : lacking
     let all = list.cases.sorted { ($0.number, $0.variant) < ($1.number, $1.variant) }
     self.name = name
     self.lacking = lacking

@@ -38,9 +38,15 @@ public struct StoreAbilities: OptionSet, Sendable, Hashable {
   /// A store whose values tell whether an entry counts lacks it.
   public static let keysWithoutValues = StoreAbilities(rawValue: 1 << 4)
 
+  /// The store can be opened for reading only.
+  ///
+  /// Opened with ``ConformanceLocation/access`` `readOnly`, it states that access in its information. A store that knows no
+  /// access, or keeps nothing, lacks it.
+  public static let readOnlyAccess = StoreAbilities(rawValue: 1 << 5)
+
   /// Every ability.
   public static let all: StoreAbilities = [
-    .persistence, .acknowledgedPersistence, .encoding, .immediateRefusal, .keysWithoutValues,
+    .persistence, .acknowledgedPersistence, .encoding, .immediateRefusal, .keysWithoutValues, .readOnlyAccess,
   ]
 
   /// What each single ability means, for people to read.
@@ -50,5 +56,6 @@ public struct StoreAbilities: OptionSet, Sendable, Hashable {
     (.encoding, "does not encode values"),
     (.immediateRefusal, "may acknowledge a value before it is encoded"),
     (.keysWithoutValues, "decodes values to list keys"),
+    (.readOnlyAccess, "cannot be opened for reading only"),
   ]
 }

@@ -41,6 +41,7 @@ struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
     addConcurrencyCases()
     addHistoryCases()
     addMaintenanceCases()
+    addFileCases()
   }
 
   /// Adds a case.

@@ -86,7 +86,7 @@ struct StoreCall<Store: DataStore>: Sendable where Store.Value == SampleValue? {
   }
 
   /// Every operation that writes, those included that have nothing to write.
-  private static var writing: [StoreCall] {
+  static var writing: [StoreCall] {
     changing + [
       StoreCall("apply of an empty batch", .apply) { try await $0.apply([]) },
       StoreCall("update of no keys", .update) { try await $0.update([StoreKey]()) { _ in } },

@@ -83,14 +83,50 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
     return store
   }
 
+  /// Opens the store at the location for reading only; it is closed when the case ends.
+  func openForReading() async throws -> Store {
+    try await location.opening(for: .readOnly) { try await open() }
+  }
+
+  /// Opens a store elsewhere for reading only, after one for writing was closed there; `nil` if that is refused.
+  func openElsewhereForReading() async throws -> Store? {
+    let elsewhere = try anotherLocation()
+    try await opener(elsewhere).close()
+    do {
+      let store = try await elsewhere.opening(for: .readOnly) { try await opener(elsewhere) }
+      opened.withLock { $0.stores.append(store) }
+      return store
+    } catch is StoreError {
+      return nil
+    }
+  }
+
+  /// Creates a fresh location, which is removed when the case ends.
+  func anotherLocation() throws -> ConformanceLocation {
+    let another = try ConformanceLocation()
+    opened.withLock { $0.elsewhere.append(another) }
+    return another
+  }
+
+  /// Moves the files at the location to another one, as `mv` does while a store may have them open.
+  ///
+  /// - Returns: Where they are now, or `nil` if nothing is in files.
+  func moveFilesAside() throws -> ConformanceLocation? {
+    guard try !location.fileNames().isEmpty else { return nil }
+    let aside = try anotherLocation()
+    try location.moveFiles(to: aside)
+    return aside
+  }
+
   /// Opens a store over a copy of the files at the location, as they are while the first store may still be open.
   ///
+  /// - Parameter access: The access to open it with; defaults to ``StoreAccess/readWrite``.
   /// - Returns: The store, or `nil` where nothing is in files.
-  func openCopy() async throws -> Store? {
+  func openCopy(for access: StoreAccess = .readWrite) async throws -> Store? {
     let copy = try ConformanceLocation()
     opened.withLock { $0.elsewhere.append(copy) }
     guard try copy.takeFiles(of: location) > 0 else { return nil }
-    let store = try await opener(copy)
+    let store = try await copy.opening(for: access) { try await opener(copy) }
     opened.withLock { $0.stores.append(store) }
     return store
   }

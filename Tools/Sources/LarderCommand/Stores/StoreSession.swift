@@ -10,7 +10,9 @@ enum StoreSession {
   /// - Parameters:
   ///   - url: Where the store is.
   ///   - createsIfMissing: Whether a store that is not there is made.
-  ///   - expiration: When an entry expires that is written now; see ``Stores/open(_:createsIfMissing:expiration:meter:)``.
+  ///   - access: Whether the store may write to its files; defaults to ``StoreAccess/readWrite``.
+  ///   - expiration: When an entry expires that is written now; see
+  ///     ``Stores/open(_:createsIfMissing:access:expiration:meter:)``.
   ///   - meter: What measures the store; its report goes to standard error at the end, whatever happens. `nil` for none.
   ///   - body: Gets the store, without what has expired, and where to print to; what it prints is flushed behind it.
   /// - Returns: What `body` returned.
@@ -19,11 +21,14 @@ enum StoreSession {
   static func run<Result>(
     _ url: String,
     createsIfMissing: Bool,
+    access: StoreAccess = .readWrite,
     expiration: Expiration? = nil,
     meter: StoreMeter?,
     _ body: (AnyDataStore<JSONText>, ByteOutput) async throws -> Result
   ) async throws -> Result {
-    try await runOpened(url, createsIfMissing: createsIfMissing, expiration: expiration, meter: meter) {
+    try await runOpened(
+      url, createsIfMissing: createsIfMissing, access: access, expiration: expiration, meter: meter
+    ) {
       try await body($0.present, $1)
     }
   }
@@ -33,14 +38,17 @@ enum StoreSession {
   /// - Parameters:
   ///   - url: Where the store is.
   ///   - createsIfMissing: Whether a store that is not there is made.
-  ///   - expiration: When an entry expires that is written now; see ``Stores/open(_:createsIfMissing:expiration:meter:)``.
+  ///   - access: Whether the store may write to its files; defaults to ``StoreAccess/readWrite``.
+  ///   - expiration: When an entry expires that is written now; see
+  ///     ``Stores/open(_:createsIfMissing:access:expiration:meter:)``.
   ///   - meter: What measures the store; its report goes to standard error at the end, whatever happens. `nil` for none.
-  ///   - body: As that of ``run(_:createsIfMissing:expiration:meter:_:)``.
+  ///   - body: As that of ``run(_:createsIfMissing:access:expiration:meter:_:)``.
   /// - Returns: What `body` returned.
-  /// - Throws: As ``run(_:createsIfMissing:expiration:meter:_:)``.
+  /// - Throws: As ``run(_:createsIfMissing:access:expiration:meter:_:)``.
   static func runOpened<Result>(
     _ url: String,
     createsIfMissing: Bool,
+    access: StoreAccess = .readWrite,
     expiration: Expiration? = nil,
     meter: StoreMeter?,
     _ body: (OpenedStore, ByteOutput) async throws -> Result
@@ -49,7 +57,7 @@ enum StoreSession {
       if let meter { Diagnostics.writeLine("\(meter.report())") }
     }
     let opened = try await Stores.open(
-      url, createsIfMissing: createsIfMissing, expiration: expiration, meter: meter)
+      url, createsIfMissing: createsIfMissing, access: access, expiration: expiration, meter: meter)
     return try await use {
       try await body(opened, $0)
     } close: {
@@ -65,7 +73,7 @@ enum StoreSession {
   ///   - operation: As what `body` is measured.
   ///   - body: Gets the queue.
   ///   - print: Gets what `body` returned, and where to print to; what it prints is flushed behind it.
-  /// - Throws: As ``run(_:createsIfMissing:expiration:meter:_:)``.
+  /// - Throws: As ``run(_:createsIfMissing:access:expiration:meter:_:)``.
   static func runQueue<Result>(
     _ queue: QueueArgument,
     createsIfMissing: Bool = false,

@@ -25,13 +25,14 @@ enum Stores {
   /// - Parameters:
   ///   - url: Where it is.
   ///   - createsIfMissing: Whether it is made where it is missing.
+  ///   - access: Whether the store may write to its files.
   ///   - expiration: When an entry expires that is written now; `nil`, the default, where nobody has said. Else a new store
   ///     is made for values that expire, and one that was made for others is refused.
   ///   - meter: What measures the opening and all that is asked of the store; `nil` for nothing.
   /// - Throws: ``CommandFailure`` where there is no such kind of store or its values do not expire though they should; what
   ///   the store throws on opening.
   static func open(
-    _ url: String, createsIfMissing: Bool, expiration: Expiration? = nil, meter: StoreMeter?
+    _ url: String, createsIfMissing: Bool, access: StoreAccess, expiration: Expiration? = nil, meter: StoreMeter?
   ) async throws -> OpenedStore {
     let url = try StoreURL(url)
     guard registry.providers.contains(where: { $0.scheme == url.scheme }) else {
@@ -42,7 +43,8 @@ enum Stores {
     let choice = CodecChoice(from: codecs, makesExpiring: expiration != nil)
     do {
       let stored = try await measuring(meter) {
-        try await registry.open(url, options: StoreOptions(createsIfMissing: createsIfMissing), codec: choice.codec)
+        try await registry.open(
+          url, options: StoreOptions(createsIfMissing: createsIfMissing, access: access), codec: choice.codec)
       }
       return OpenedStore(stored, codec: choice.codec, isExpiring: choice.isExpiring, expiration: expiration ?? .never)
     } catch let error as StoreError

@@ -16,6 +16,7 @@ struct BackupCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var store: StoreArgument
+  @OptionGroup var access: AccessOption
   @Argument(help: "Where the copy goes.", completion: .file()) var path: String
   @Flag(name: .customLong("compact"), help: "Leave out the free space that the store keeps.") var isCompacting = false
 
@@ -29,7 +30,9 @@ struct BackupCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await StoreSession.run(store.url, createsIfMissing: false, meter: store.meter) { store, _ in
+    try await StoreSession.run(
+      store.url, createsIfMissing: false, access: access.storeAccess, meter: store.meter
+    ) { store, _ in
       guard let maintenance = store.information.maintenance else {
         throw StoreError(
           .unsupported, during: .backup, store: store.information.name,

@@ -25,6 +25,7 @@ struct CopyCommand: AsyncParsableCommand {
     name: .customLong("batch"),
     help: ArgumentHelp("How many entries are read, compared and written at once, in one commit.", valueName: "n"))
   var batchSize = 1000
+  @OptionGroup var access: AccessOption
   @OptionGroup var metrics: MetricsOption
 
   func validate() throws {
@@ -38,7 +39,9 @@ struct CopyCommand: AsyncParsableCommand {
     let start = ContinuousClock.now
     var copy = StoreCopy(pageSize: batchSize)
     // Where the values of the source expire, so must those of the destination: their deadlines go along.
-    try await StoreSession.runOpened(source, createsIfMissing: false, meter: metrics.meter(of: source)) { source, _ in
+    try await StoreSession.runOpened(
+      source, createsIfMissing: false, access: access.storeAccess, meter: metrics.meter(of: source)
+    ) { source, _ in
       do {
         let expiration: Expiration? = source.expiry == nil ? nil : .never
         try await StoreSession.runOpened(

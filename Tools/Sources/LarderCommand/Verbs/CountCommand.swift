@@ -11,12 +11,15 @@ struct CountCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var store: StoreArgument
+  @OptionGroup var access: AccessOption
   @Option(help: "Only keys that begin with this.") var prefix: String?
   @OptionGroup var keys: KeyOptions
 
   func run() async throws {
     let range = try keys.range(prefix: prefix)
-    try await StoreSession.run(store.url, createsIfMissing: false, meter: store.meter) { store, output in
+    try await StoreSession.run(
+      store.url, createsIfMissing: false, access: access.storeAccess, meter: store.meter
+    ) { store, output in
       try output.writeLine("\(try await store.count(in: range))")
     }
   }

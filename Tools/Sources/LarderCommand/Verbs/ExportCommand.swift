@@ -14,10 +14,13 @@ struct ExportCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var store: StoreArgument
+  @OptionGroup var access: AccessOption
 
   func run() async throws {
     var walk = try StoreWalk(.all)
-    try await StoreSession.run(store.url, createsIfMissing: false, meter: store.meter) { store, output in
+    try await StoreSession.run(
+      store.url, createsIfMissing: false, access: access.storeAccess, meter: store.meter
+    ) { store, output in
       try await walk.printEntries(of: store, to: output)
     }
   }

@@ -17,6 +17,7 @@ struct GetCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var store: StoreArgument
+  @OptionGroup var access: AccessOption
   @Argument(help: "The key.") var key: String
   @OptionGroup var keys: KeyOptions
   @Flag(help: "Put the deadline off: by the window of an entry that slides, by --ttl otherwise.")
@@ -26,12 +27,16 @@ struct GetCommand: AsyncParsableCommand {
 
   func validate() throws {
     guard slide || ttl == nil else { throw ValidationError("--ttl puts a deadline off only together with --slide") }
+    guard !slide || access.access == nil else {
+      throw ValidationError("--slide writes to the store, so leave out --read-only and --immutable")
+    }
   }
 
   func run() async throws {
     let key = try keys.key(key)
-    let isFound = try await StoreSession.runOpened(store.url, createsIfMissing: false, meter: store.meter) {
-      store, output in
+    let isFound = try await StoreSession.runOpened(
+      store.url, createsIfMissing: false, access: slide ? .readWrite : access.storeAccess, meter: store.meter
+    ) { store, output in
       if slide { try await store.putOffDeadline(of: key, by: ttl?.duration) }
       guard let value = try await look(at: key, in: store) else { return false }
       try output.writeLine { $0.append(contentsOf: value.bytes) }

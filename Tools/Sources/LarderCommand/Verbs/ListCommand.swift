@@ -17,6 +17,7 @@ struct ListCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var store: StoreArgument
+  @OptionGroup var access: AccessOption
   @Option(help: "Only keys that begin with this.") var prefix: String?
   @Option(help: ArgumentHelp("Only this key and those after it.", valueName: "key")) var from: String?
   @Option(help: ArgumentHelp("Only keys before this one.", valueName: "key")) var to: String?
@@ -34,7 +35,9 @@ struct ListCommand: AsyncParsableCommand {
     var walk = try StoreWalk(
       try keys.range(prefix: prefix, from: from, to: to), order: reverse ? .descending : .ascending,
       after: try after.map { try PageCursor($0) }, limit: limit)
-    try await StoreSession.run(store.url, createsIfMissing: false, meter: store.meter) { store, output in
+    try await StoreSession.run(
+      store.url, createsIfMissing: false, access: access.storeAccess, meter: store.meter
+    ) { store, output in
       if printsKeysOnly {
         try await walk.printKeys(of: store, to: output)
       } else {

@@ -15,10 +15,13 @@ struct StatCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var store: StoreArgument
+  @OptionGroup var access: AccessOption
   @Flag(name: .customLong("json"), help: "Print one JSON object in place of the table.") var printsJSON = false
 
   func run() async throws {
-    try await StoreSession.run(store.url, createsIfMissing: false, meter: store.meter) { store, output in
+    try await StoreSession.run(
+      store.url, createsIfMissing: false, access: access.storeAccess, meter: store.meter
+    ) { store, output in
       let summary = try await StoreSummary(of: store)
       if printsJSON {
         try output.writeLine { summary.appendJSON(to: &$0) }

@@ -14,12 +14,15 @@ struct VerifyCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var store: StoreArgument
+  @OptionGroup var access: AccessOption
 
   func run() async throws {
     var report = VerificationReport(entryCount: 0)
     var isOpened = true
     do {
-      try await StoreSession.run(store.url, createsIfMissing: false, meter: store.meter) { store, output in
+      try await StoreSession.run(
+        store.url, createsIfMissing: false, access: access.storeAccess, meter: store.meter
+      ) { store, output in
         if let maintenance = store.information.maintenance {
           report = try await maintenance.verify()
         } else {
