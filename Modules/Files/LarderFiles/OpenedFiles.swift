@@ -2,9 +2,16 @@
 ///
 /// A store compares them with what is at the paths before each write and when it closes. Each file must stay open as long
 /// as it is noted: only then can no other file get its inode.
-package struct OpenedFiles: Sendable {
+///
+/// ```swift
+/// var opened = OpenedFiles()
+/// opened.note(try lock.identity(), at: path + ".lock", as: .lock)
+/// …
+/// guard try opened.firstMismatch(in: fileSystem) == nil else { throw conflict }
+/// ```
+public struct OpenedFiles: Sendable {
   /// What a file is to the store.
-  package enum Role: Sendable, Hashable {
+  public enum Role: Sendable, Hashable {
     /// It holds data, or is the folder of files that do.
     case data
     /// It is a lock: another one at its path may have another owner.
@@ -12,11 +19,13 @@ package struct OpenedFiles: Sendable {
   }
 
   /// A path at which another file is than the one that was opened.
-  package struct Mismatch: Sendable, Hashable {
-    package var path: String
-    package var role: Role
+  public struct Mismatch: Sendable, Hashable {
+    /// The path.
+    public var path: String
+    /// What the file was to the store.
+    public var role: Role
     /// Whether nothing is at the path.
-    package var isMissing: Bool
+    public var isMissing: Bool
   }
 
   private struct File: Sendable {
@@ -28,7 +37,7 @@ package struct OpenedFiles: Sendable {
   private var files: [File] = []
 
   /// Creates an empty list.
-  package init() {}
+  public init() {}
 
   /// Notes a file, in place of any other at the same path.
   ///
@@ -36,7 +45,7 @@ package struct OpenedFiles: Sendable {
   ///   - identity: The device and the inode of the file that is open.
   ///   - path: Its path, without symbolic links.
   ///   - role: What it is to the store.
-  package mutating func note(_ identity: FileAttributes.Identity, at path: String, as role: Role) {
+  public mutating func note(_ identity: FileAttributes.Identity, at path: String, as role: Role) {
     forget(path)
     files.append(File(path: path, role: role, identity: identity))
   }
@@ -44,7 +53,7 @@ package struct OpenedFiles: Sendable {
   /// Forgets a file that the store itself removed.
   ///
   /// - Parameter path: Its path.
-  package mutating func forget(_ path: String) {
+  public mutating func forget(_ path: String) {
     files.removeAll { $0.path.utf8.elementsEqual(path.utf8) }
   }
 
@@ -52,7 +61,7 @@ package struct OpenedFiles: Sendable {
   ///
   /// - Parameter fileSystem: The file system.
   /// - Throws: ``FileError``.
-  package func firstMismatch(in fileSystem: some FileSystem) throws(FileError) -> Mismatch? {
+  public func firstMismatch(in fileSystem: some FileSystem) throws(FileError) -> Mismatch? {
     for file in files {
       let identity = try fileSystem.attributes(at: file.path)?.identity
       if identity != file.identity {

@@ -1,0 +1,151 @@
+import Foundation
+import LarderTesting
+import Synchronization
+import Testing
+
+@testable import LarderFiles
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Readers and writers, several users, and files that are mounted.
+@Suite struct SharingTests {
+  private let folder: TemporaryFolder
+  private let fileSystem = POSIXFileSystem()
+
+  init() throws {
+    folder = try TemporaryFolder()
+  }
+
+  @Test func readersShareALockAndKeepWritersOut() throws {
+    let path = folder.path("lock")
+    let writer = try #require(try FileLock.acquire(path, in: fileSystem))
+    #expect(try FileLock.acquire(path, .shared, in: fileSystem) == nil)
+    try writer.release()
+    let readers = try (0..<3).map { _ in try #require(try FileLock.acquire(path, .shared, in: fileSystem)) }
+    #expect(try FileLock.acquire(path, in: fileSystem) == nil)
+    for reader in readers { try reader.release() }
+    #expect(try FileLock.acquire(path, in: fileSystem) != nil)
+  }
+
+  @Test func aReaderMakesNoLock() throws {
+    let error = #expect(throws: FileError.self) { try FileLock.acquire(folder.path("lock"), .shared, in: fileSystem) }
+    #expect(error?.errorNumber == ENOENT)
+    #expect(try folder.names == [])
+  }
+
+  @Test func aLockThatWasReplacedWhileItWasTakenIsTakenAnew() throws {
+    // The file that is opened first is replaced before its lock is looked at: what counts is the one at the path.
+    let disk = SimulatedFileSystem(seed: 1)
+    let moving = MovingFileSystem(base: disk, path: "/lock")
+    let lock = try #require(try FileLock.acquire("/lock", in: moving))
+    #expect(try lock.identity() == disk.attributes(at: "/lock")?.identity)
+    #expect(moving.moves == 1)
+  }
+
+  @Test func aLockGetsTheRightsOfWhatItGuards() throws {
+    try folder.write("", to: "data")
+    try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: folder.path("data"))
+    let guarded = try fileSystem.attributes(at: folder.path("data"))
+    _ = try FileLock.acquire(folder.path("lock"), guarding: guarded, in: fileSystem)
+    #expect(try fileSystem.attributes(at: folder.path("lock"))?.permissions == 0o644)
+    _ = try FileLock.acquire(folder.path("other"), in: fileSystem)
+    #expect(try fileSystem.attributes(at: folder.path("other"))?.permissions == 0o600)
+  }
+
+  @Test func creatingAFileWhileItsPathIsResolvedFailsNothing() async throws {
+    let path = folder.path("data")
+    let end = ContinuousClock.now + .milliseconds(300)
+    try await withThrowingTaskGroup { group in
+      group.addTask {
+        while ContinuousClock.now < end {
+          try POSIXFileSystem().open(path, .createNew).close()
+          try POSIXFileSystem().removeFile(at: path)
+        }
+      }
+      group.addTask {
+        while ContinuousClock.now < end { _ = try POSIXFileSystem().canonicalPath(of: path) }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "changing the owner of a file takes root"))
+  func rootLeavesAFileWithItsOwner() throws {
+    try folder.write("old", to: "data")
+    let owner = FileAttributes.Owner(user: 4321, group: 1234)
+    let old = try fileSystem.open(folder.path("data"), .readWrite)
+    try old.setPermissions(0o640)
+    try old.setOwner(owner)
+    let existing = try old.attributes()
+    try fileSystem.replaceFile(at: folder.path("data"), like: existing) { try $0.write("new".utf8) }
+    let new = try #require(try fileSystem.attributes(at: folder.path("data")))
+    #expect(try folder.text("data") == "new")
+    #expect(new.owner == owner && new.permissions == 0o640)
+    _ = try FileLock.acquire(folder.path("lock"), guarding: existing, in: fileSystem)
+    #expect(try fileSystem.attributes(at: folder.path("lock"))?.owner == owner)
+  }
+
+  @Test func timesCanBeSet() throws {
+    let file = try fileSystem.open(folder.path("data"), .createNew)
+    try file.setModificationTime(1_700_000_000_000_000_000)
+    #expect(try fileSystem.attributes(at: folder.path("data"))?.modificationTime == 1_700_000_000_000_000_000)
+  }
+
+  #if os(Linux)
+  @Test(.enabled(if: geteuid() == 0, "mounting a file takes root"), arguments: ["data", "with space", "a\\b\tc"])
+  func aFileThatIsMountedByItselfIsFound(_ name: String) throws {
+    let path = folder.path(name)
+    try folder.write("inside", to: name)
+    try folder.write("outside", to: "source")
+    #expect(try !fileSystem.isMountPoint(at: path))
+    guard mount(folder.path("source"), path, nil, UInt(MS_BIND), nil) == 0 else {
+      print("Skipped: this system does not let root mount a file (errno \(errno))")
+      return
+    }
+    defer { umount(path) }
+    #expect(try fileSystem.isMountPoint(at: path))
+    #expect(try !fileSystem.isMountPoint(at: folder.path("source")))
+    #expect(throws: FileError.self) { try fileSystem.rename(folder.path("source"), to: path) }
+  }
+  #endif
+}
+
+/// A file system in which a file is moved away the first time it has been opened.
+private final class MovingFileSystem: FileSystem {
+  private let base: SimulatedFileSystem
+  private let path: String
+  private let state = Mutex(0)
+
+  /// How often the file was opened again after it had been moved.
+  var moves: Int { state.withLock { $0 - 1 } }
+
+  init(base: SimulatedFileSystem, path: String) {
+    self.base = base
+    self.path = path
+  }
+
+  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
+    let file = try base.open(path, mode)
+    let isFirst = state.withLock { count in
+      count += path == self.path ? 1 : 0
+      return count == 1
+    }
+    if isFirst { try base.rename(path, to: path + ".moved") }
+    return file
+  }
+
+  func rename(_ path: String, to newPath: String) throws(FileError) { try base.rename(path, to: newPath) }
+  func removeFile(at path: String) throws(FileError) { try base.removeFile(at: path) }
+  func createDirectory(at path: String) throws(FileError) { try base.createDirectory(at: path) }
+  func synchronizeDirectory(at path: String) throws(FileError) { try base.synchronizeDirectory(at: path) }
+  func contentsOfDirectory(at path: String) throws(FileError) -> [String] { try base.contentsOfDirectory(at: path) }
+  func attributes(at path: String) throws(FileError) -> FileAttributes? { try base.attributes(at: path) }
+  func isMountPoint(at path: String) -> Bool { base.isMountPoint(at: path) }
+  func canonicalPath(of path: String) throws(FileError) -> String { try base.canonicalPath(of: path) }
+}
