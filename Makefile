@@ -3,11 +3,16 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
-# How many power cuts, steps of every short history, random histories of each case and killed processes `make soak` runs.
+# How many simulated power cuts, steps of every short history, random histories of each case and killed processes `make soak`
+# runs.
 CUTS ?= 1000000
 STEPS ?= 3
 ROUNDS ?= 1000
 KILLS ?= 200
+
+# How many images of a disk that lost power between two block writes `make soak` checks for each kind of store, durability
+# and file system.
+BLOCK_CUTS ?= 200
 
 # The folder that `make demo` catalogues; empty for a large one that is there anyway.
 DATA ?=
@@ -51,12 +56,15 @@ test-thread: set-up ## Run the tests with the thread sanitizer, which finds data
 	LARDER_CUTS=500 LARDER_STEPS=1 Scripts/run-tests $(TRAITS) --sanitize=thread --scratch-path .build-tsan
 
 # Half of the cuts for each of the two durabilities. Release builds, with what `@testable` needs.
-soak: set-up ## Look for broken promises for long; LARDER_SEED=…, CUTS=…, STEPS=…, ROUNDS=…, KILLS=… to choose what is run.
+soak: ## Look for broken promises for long; LARDER_SEED=…, CUTS=…, STEPS=…, ROUNDS=…, KILLS=…, BLOCK_CUTS=… to choose.
+	@Scripts/set-up soak
 	LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
 	  Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing \
 	  --filter 'Conformance|DiskTests|WholeFileStoreTests|QueueHistoryTests|QueueProcessTests'
 	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Tools --filter KillTests
 	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Examples --filter KillTests
+	swift build --package-path Tools --product PowerCutWorker
+	Scripts/power-cuts "$$(swift build --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS)
 
 # What is found is written to Fuzzing/.build; the inputs that reached something new stay there for the next run.
 fuzz: set-up-build ## Give the CBOR decoder whatever libFuzzer thinks of; DURATION=… for how long.

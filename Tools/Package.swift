@@ -42,6 +42,20 @@ let package = Package(
       ],
       path: "Tests/QueueWorker"
     ),
+    // A program whose writes are recorded, to cut the power between them.
+    .executableTarget(
+      name: "PowerCutWorker",
+      dependencies: [
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCompression", package: "Larder"),
+        .product(name: "LarderJSON", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderQueue", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "Tests/PowerCutWorker"
+    ),
     .testTarget(
       name: "LarderCommandTests",
       dependencies: [
