@@ -13,7 +13,9 @@ actor WholeFileStore<Value: Sendable>: DataStore {
   private var path: String
   private let codec: any Codec<Value>
   private let fileSystem: any FileSystem
+  private var isOpen = true
   private var lock: FileLock?
+  private var opened = OpenedFiles()
   private var records: [StoreKey: [UInt8]] = [:]
 
   /// Whether the file may hold a change that failed, and that no reader was shown.
@@ -23,9 +25,13 @@ actor WholeFileStore<Value: Sendable>: DataStore {
   private nonisolated let executor = DispatchQueueExecutor(label: "WholeFileStore")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  init(path: String, codec: some Codec<Value>, fileSystem: some FileSystem = POSIXFileSystem()) async throws {
+  init(
+    path: String, codec: some Codec<Value>, access: StoreAccess = .readWrite,
+    fileSystem: some FileSystem = POSIXFileSystem()
+  ) async throws {
     information = StoreInformation(
-      name: "WholeFileStore", acknowledgement: .durable, sharing: .exclusive, writeExecutor: executor.taskExecutor)
+      name: "WholeFileStore", acknowledgement: .durable, sharing: .exclusive, access: access,
+      writeExecutor: executor.taskExecutor)
     self.path = path
     self.codec = codec
     self.fileSystem = fileSystem
@@ -36,13 +42,9 @@ actor WholeFileStore<Value: Sendable>: DataStore {
     try reportingFileErrors(during: .open) {
       // Whatever name the file is opened by, there is one lock.
       path = try fileSystem.canonicalPath(of: path)
-      lock = try FileLock.acquire(path + ".lock", in: fileSystem)
-      guard lock != nil else {
-        throw StoreError(.locked, during: .open, store: information.name, message: "\(path) is open already")
-      }
-      try fileSystem.removeStaleTemporaryFiles(of: path)
+      try takeLock()
       guard let attributes = try fileSystem.attributes(at: path) else { return }
-      guard attributes.linkCount == 1 else {
+      guard attributes.linkCount == 1 || information.access != .readWrite else {
         throw StoreError(.unsupported, during: .open, store: information.name, message: "\(path) has several names")
       }
       let bytes = try fileSystem.open(path, .read).readAll()
@@ -55,6 +57,26 @@ actor WholeFileStore<Value: Sendable>: DataStore {
           .corrupted, during: .open, store: information.name, message: "\(path) is damaged", underlying: error)
       }
     }
+  }
+
+  /// Takes the lock: a writer alone; readers together, who leave everything as it is.
+  private func takeLock() throws {
+    let lockPath = path + ".lock"
+    switch information.access {
+    case .readWrite:
+      lock = try FileLock.acquire(lockPath, in: fileSystem)
+    case .readOnly, .immutable:
+      guard try fileSystem.attributes(at: path) != nil else {
+        throw StoreError(.notFound, during: .open, store: information.name, message: "there is no file \(path)")
+      }
+      guard information.access == .readOnly, try fileSystem.attributes(at: lockPath) != nil else { return }
+      lock = try FileLock.acquire(lockPath, .shared, in: fileSystem)
+    }
+    guard let lock else {
+      throw StoreError(.locked, during: .open, store: information.name, message: "\(path) is open already")
+    }
+    opened.note(try lock.identity(), at: lockPath, as: .lock)
+    if information.access == .readWrite { try fileSystem.removeStaleTemporaryFiles(of: path) }
   }
 
   // MARK: Reading
@@ -142,6 +164,10 @@ actor WholeFileStore<Value: Sendable>: DataStore {
   /// Writes the file, and only then shows the change: what a reader has seen is durable.
   private func write(_ changed: [StoreKey: [UInt8]], during operation: StoreOperation) throws {
     try reportingFileErrors(during: operation) {
+      guard try opened.firstMismatch(in: fileSystem) == nil else {
+        throw StoreError(
+          .conflict, during: operation, store: information.name, message: "the lock of \(path) was moved or replaced")
+      }
       let list = changed.sorted { $0.key < $1.key }.map { Record(key: Data($0.key.bytes), value: Data($0.value)) }
       let bytes = try JSONEncoder().encode(list)
       do {
@@ -176,13 +202,13 @@ actor WholeFileStore<Value: Sendable>: DataStore {
   }
 
   func close() throws {
-    defer { lock = nil }
-    if lock != nil, isFileInDoubt { try write(records, during: .close) }
+    defer { (isOpen, lock) = (false, nil) }
+    if isOpen, isFileInDoubt { try write(records, during: .close) }
     try reportingFileErrors(during: .close) { try lock?.release() }
   }
 
   private func checkOpen(for operation: StoreOperation) throws {
-    guard lock != nil else { throw information.closedError(for: operation) }
+    guard isOpen else { throw information.closedError(for: operation) }
   }
 
   private func reportingFileErrors<Result>(

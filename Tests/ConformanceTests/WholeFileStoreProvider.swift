@@ -12,6 +12,6 @@ struct WholeFileStoreProvider: StoreProvider {
     guard try options.createsIfMissing || POSIXFileSystem().attributes(at: url.location) != nil else {
       throw StoreError(.notFound, during: .open, store: url.description, message: "there is no such file")
     }
-    return AnyDataStore(try await WholeFileStore(path: url.location, codec: codec("json")))
+    return AnyDataStore(try await WholeFileStore(path: url.location, codec: codec("json"), access: options.access))
   }
 }

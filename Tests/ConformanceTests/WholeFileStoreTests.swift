@@ -7,7 +7,8 @@ import Testing
 /// The store of the guide `Docs/WritingAStore.md`: it keeps every promise, and stands in the guide as it stands here.
 @Suite(.limitedParallelism) struct WholeFileStoreTests {
   static let suite = ConformanceSuite(named: "WholeFileStore") { location in
-    try await WholeFileStore<SampleValue?>(path: location.path("store.json"), codec: .json())
+    try await WholeFileStore<SampleValue?>(
+      path: location.path("store.json"), codec: .json(), access: location.access)
   }
 
   @Test(arguments: suite.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {
