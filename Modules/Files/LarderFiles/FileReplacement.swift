@@ -5,7 +5,9 @@
 package struct FileReplacement: Sendable {
   private let path: String
   private let temporaryPath: String
-  private let file: any OpenFile
+  /// The new file.
+  package let file: any OpenFile
+
   private let fileSystem: any FileSystem
 
   /// Writes the content.

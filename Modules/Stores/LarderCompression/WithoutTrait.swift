@@ -49,12 +49,14 @@ extension Codec {
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Compression\"])")
 public struct CompressedFileStore<Value: Sendable> {
   /// Needs the trait `Compression` of the package Larder, which is off.
-  public init(path: String, durability: Durability = .synced, createsIfMissing: Bool = true) async throws {}
+  public init(
+    path: String, durability: Durability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
+  ) async throws {}
 
   /// Needs the trait `Compression` of the package Larder, which is off.
   public init(
-    path: String, codec: some Codec<Value>, durability: Durability = .synced, createsIfMissing: Bool = true,
-    cacheSize: Int = 0
+    path: String, codec: some Codec<Value>, durability: Durability = .synced, access: StoreAccess = .readWrite,
+    createsIfMissing: Bool = true, cacheSize: Int = 0
   ) async throws {}
 }
 

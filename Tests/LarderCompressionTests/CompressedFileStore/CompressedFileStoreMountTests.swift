@@ -55,7 +55,43 @@ struct CompressedFileStoreMountTests {
     try disk.makeReadOnly()
     await expectStoreError(.notPermitted) { _ = try await CompressedFileStore<String>(path: path) }
     await expectStoreError(.notPermitted) { _ = try await CompressedFileStore<String>(path: path + "x") }
+    for access in [StoreAccess.readOnly, .immutable] {
+      let reader = try await CompressedFileStore<String>(path: path, access: access)
+      #expect(try reader.value(forKey: "k") == "v")
+      await expectStoreError(.notPermitted) { try await reader.setValue("w", forKey: "k") }
+      try await reader.close()
+    }
     #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == content)
+  }
+
+  @Test func aFileThatIsMountedByItselfIsRefused() async throws {
+    let disk = try TemporaryFileSystem(size: "256k")
+    let (path, mounted) = ("\(disk.path)/store.gz", "\(disk.path)/mounted.gz")
+    try await CompressedFileStore<String>(path: path).close()
+    try Data().write(to: URL(fileURLWithPath: mounted))
+    #expect(try CommandRun(["mount", "--bind", path, mounted]).status == 0)
+    let error = await expectStoreError(.unsupported) { _ = try await CompressedFileStore<String>(path: mounted) }
+    #expect(error?.message.contains("mount its folder") == true)
+    #expect(!FileManager.default.fileExists(atPath: mounted + ".lock"))
+    #expect(try CommandRun(["umount", mounted]).status == 0)
+  }
+
+  @Test func rootLeavesTheFilesWithTheirOwner() async throws {
+    let disk = try TemporaryFileSystem(size: "256k")
+    let path = "\(disk.path)/store.gz"
+    func owners(of path: String) throws -> [Int] {
+      let attributes = try FileManager.default.attributesOfItem(atPath: path)
+      return [FileAttributeKey.ownerAccountID, .groupOwnerAccountID].compactMap { attributes[$0] as? Int }
+    }
+    try await CompressedFileStore<String>(path: path).close()
+    try FileManager.default.removeItem(atPath: path + ".lock")
+    #expect(try CommandRun(["chown", "65534:65533", path]).status == 0)
+    let store = try await CompressedFileStore<String>(path: path)
+    #expect(try owners(of: path + ".lock") == [65534, 65533])
+    try await store.setValue("v", forKey: "k")
+    try await store.information.maintenance?.compact()
+    try await store.close()
+    #expect(try owners(of: path) == [65534, 65533])
   }
 }
 #endif

@@ -106,7 +106,9 @@ import TestSupport
     }
   }
 
-  @Test func whatACrashHasLeftIsDurableBeforeItIsShown() async throws {
+  @Test(arguments: [false, true]) func whatACrashHasLeftIsDurableOnceItWasSynchronizedOrClosed(
+    _ isClosed: Bool
+  ) async throws {
     for seed in 0..<20 as Range<UInt64> {
       let disk = SimulatedFileSystem(seed: seed)
       func open(_ durability: Durability) async throws -> CompressedFileStore<Int> {
@@ -115,7 +117,9 @@ import TestSupport
       try await open(.buffered).setValue(1, forKey: "a")
       disk.killProcess()
       disk.restart()
-      #expect(try await open(.synced).value(forKey: "a") == 1)
+      let store = try await open(.synced)
+      #expect(try store.value(forKey: "a") == 1)
+      if isClosed { try await store.close() } else { try await store.synchronize() }
       disk.losePower()
       disk.restart()
       #expect(try await open(.synced).value(forKey: "a") == 1, "seed \(seed)")

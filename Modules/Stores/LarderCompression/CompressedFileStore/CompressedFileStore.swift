@@ -49,35 +49,40 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   /// - Parameters:
   ///   - path: The file. Its folder must exist. It is created with permissions 0600, and keeps those that it has.
   ///   - codec: Turns values into bytes and back. Where what it writes is not JSON, values stand as base64.
-  ///   - durability: What happens before a write returns; ``Durability/synced`` unless said.
-  ///   - createsIfMissing: Whether a missing file is created; `true` unless said.
-  ///   - cacheSize: The most bytes that decompressed blocks may take in memory; ``defaultCacheSize`` unless said, 0 for
-  ///     none.
-  ///   - fileSystem: Where the file is; the real file system unless given.
-  /// - Throws: ``StoreError``: `locked` where another has it open; `unrecognizedFormat` where the file is no store;
-  ///   `versionMismatch` where it was written by a newer version or with another codec; `corrupted` where it is so
-  ///   damaged that nothing of it can be told; `notFound`; `unsupported` where it has several hard links;
+  ///   - durability: What happens before a write returns. Defaults to ``Durability/synced``.
+  ///   - access: Whether the store may write. Defaults to ``StoreAccess/readWrite``. Any other access changes nothing on
+  ///     the disk, and works on a read-only mount and on another user's file.
+  ///   - createsIfMissing: Whether a missing file is created. Defaults to `true`; a store that only reads never creates it.
+  ///   - cacheSize: The most bytes that decompressed blocks may take in memory, or 0 for none. Defaults to
+  ///     ``defaultCacheSize``.
+  ///   - fileSystem: The file system of the file. Defaults to the real one.
+  /// - Throws: ``StoreError``: `locked` if another store has the file open; `unrecognizedFormat` if the file is no store;
+  ///   `versionMismatch` if it was written by a newer version or with another codec; `corrupted` if it is so damaged that
+  ///   nothing of it can be told; `notFound`; `unsupported` if it has several hard links or is mounted by itself;
   ///   `notPermitted`; `full`; `ioFailed`. The file is left as it is then.
   public convenience init(
-    path: String, codec: some Codec<Value>, durability: Durability = .synced, createsIfMissing: Bool = true,
-    cacheSize: Int = defaultCacheSize, fileSystem: some FileSystem = POSIXFileSystem()
+    path: String, codec: some Codec<Value>, durability: Durability = .synced, access: StoreAccess = .readWrite,
+    createsIfMissing: Bool = true, cacheSize: Int = defaultCacheSize, fileSystem: some FileSystem = POSIXFileSystem()
   ) async throws {
     try await self.init(
-      path: path, durability: durability, createsIfMissing: createsIfMissing, cacheSize: cacheSize,
+      path: path, durability: durability, access: access, createsIfMissing: createsIfMissing, cacheSize: cacheSize,
       fileSystem: fileSystem
     ) { _ in codec }
   }
 
   /// Opens a store with a codec that is chosen by the name of the one that it was written with.
   init(
-    path: String, durability: Durability, createsIfMissing: Bool, cacheSize: Int = defaultCacheSize,
+    path: String, durability: Durability, access: StoreAccess, createsIfMissing: Bool,
+    cacheSize: Int = defaultCacheSize,
     fileSystem: some FileSystem = POSIXFileSystem(),
     choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws {
     let name = FilePaths.split(path).name
     var information = StoreInformation(name: name, acknowledgement: Acknowledgement(durability), sharing: .exclusive)
+    information.access = access
     let configuration = StoreFileConfiguration(
-      name: name, path: path, durability: durability, createsIfMissing: createsIfMissing, fileSystem: fileSystem)
+      name: name, path: path, durability: durability, access: access, createsIfMissing: createsIfMissing,
+      fileSystem: fileSystem)
     let (writer, codec) = try await CompressedFileWriter.open(
       configuration, information: information, cacheSize: cacheSize, choosing: codec)
     let coder = JSONValueCoder(codec: codec, store: name)
@@ -91,15 +96,16 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   /// Opens a store of `Codable` values, with ``JSONCodec``.
   ///
   /// - Parameters:
-  ///   - path: The file; see ``init(path:codec:durability:createsIfMissing:cacheSize:fileSystem:)``.
-  ///   - durability: What happens before a write returns; ``Durability/synced`` unless said.
-  ///   - createsIfMissing: Whether a missing file is created; `true` unless said.
-  /// - Throws: As ``init(path:codec:durability:createsIfMissing:cacheSize:fileSystem:)``.
+  ///   - path: The file; see ``init(path:codec:durability:access:createsIfMissing:cacheSize:fileSystem:)``.
+  ///   - durability: What happens before a write returns. Defaults to ``Durability/synced``.
+  ///   - access: Whether the store may write. Defaults to ``StoreAccess/readWrite``.
+  ///   - createsIfMissing: Whether a missing file is created. Defaults to `true`.
+  /// - Throws: As ``init(path:codec:durability:access:createsIfMissing:cacheSize:fileSystem:)``.
   public convenience init(
-    path: String, durability: Durability = .synced, createsIfMissing: Bool = true
+    path: String, durability: Durability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws where Value: Codable {
     try await self.init(
-      path: path, codec: JSONCodec<Value>(), durability: durability, createsIfMissing: createsIfMissing)
+      path: path, codec: JSONCodec<Value>(), durability: durability, access: access, createsIfMissing: createsIfMissing)
   }
 
   deinit {

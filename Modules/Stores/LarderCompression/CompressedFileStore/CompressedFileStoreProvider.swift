@@ -25,8 +25,8 @@ public struct CompressedFileStoreProvider: StoreProvider {
     }
     return AnyDataStore(
       try await CompressedFileStore(
-        path: url.location, durability: options.durability, createsIfMissing: options.createsIfMissing,
-        choosing: codec))
+        path: url.location, durability: options.durability, access: options.access,
+        createsIfMissing: options.createsIfMissing, choosing: codec))
   }
 }
 #endif

@@ -43,7 +43,7 @@ extension CompressionDictionaries {
   ///   - fileSystem: Where it is.
   /// - Returns: All dictionaries that the file holds now.
   /// - Throws: `StoreError`: `conflict` where another dictionary has the same identifier; `locked` where somebody else
-  ///   adds one; what ``read(fromFile:in:)`` throws; what the file system throws. Unless its outcome is `unknown` the file
+  ///   adds one; `full` if the file would have more than 64 MiB; what ``read(fromFile:in:)`` throws; what the file system throws. Unless its outcome is `unknown` the file
   ///   is as it was.
   public static func add(
     _ dictionary: CompressionDictionary, toFile path: String, in fileSystem: some FileSystem = POSIXFileSystem()
@@ -51,7 +51,8 @@ extension CompressionDictionaries {
     try await DispatchQueueExecutor(label: "larder.dictionaries").run {
       try failing(during: .addDictionary, path: path) {
         let path = try fileSystem.canonicalPath(of: path)
-        guard let lock = try FileLock.acquire(path + ".lock", in: fileSystem) else {
+        let existing = try fileSystem.attributes(at: path)
+        guard let lock = try FileLock.acquire(path + ".lock", guarding: existing, in: fileSystem) else {
           throw StoreError(
             .locked, during: .addDictionary, store: path, message: "somebody else adds a dictionary; try again",
             isRetryable: true)
@@ -59,7 +60,13 @@ extension CompressionDictionaries {
         try fileSystem.removeStaleTemporaryFiles(of: path)
         var dictionaries = try contents(ofFile: path, in: fileSystem)
         try dictionaries.add(dictionary)
-        try fileSystem.replaceFile(at: path) { try $0.write(DictionaryFile.bytes(of: dictionaries)) }
+        let bytes = DictionaryFile.bytes(of: dictionaries)
+        guard bytes.count <= DictionaryFile.maximumSize else {
+          throw StoreError(
+            .full, during: .addDictionary, store: path,
+            message: "a file of dictionaries has at most \(DictionaryFile.maximumSize) bytes; begin another file")
+        }
+        try fileSystem.replaceFile(at: path, like: existing) { try $0.write(bytes) }
         try lock.release()
         return dictionaries
       }
@@ -69,9 +76,14 @@ extension CompressionDictionaries {
   private static func contents(
     ofFile path: String, in fileSystem: some FileSystem
   ) throws -> CompressionDictionaries {
-    guard try fileSystem.attributes(at: path) != nil else { return CompressionDictionaries() }
+    guard let attributes = try fileSystem.attributes(at: path) else { return CompressionDictionaries() }
+    guard attributes.kind == .file, attributes.size <= Int64(DictionaryFile.maximumSize) else {
+      throw StoreError(
+        .unrecognizedFormat, during: .open, store: path,
+        message: "this is no file of compression dictionaries, which has at most \(DictionaryFile.maximumSize) bytes")
+    }
     let file = try fileSystem.open(path, .read)
-    return try DictionaryFile.dictionaries(in: file.readAll(), path: path)
+    return try DictionaryFile.dictionaries(in: file.readAll(from: 0, upTo: attributes.size), path: path)
   }
 
   /// Turns what the file system throws into an error that says what was done.

@@ -14,6 +14,9 @@ import Larder
 /// The oldest dictionary stands first. The checksum is the CRC-32 of its bytes in hexadecimal digits, by which damage is
 /// found; the last four of the digits are its identifier.
 enum DictionaryFile {
+  /// The most bytes that a file may have.
+  static let maximumSize = 64 << 20
+
   private static let version = 1
   private static let versionMember = "larder-dictionaries"
 

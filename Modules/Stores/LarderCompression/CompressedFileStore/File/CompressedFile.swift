@@ -35,17 +35,20 @@ struct CompressedFile: Sendable {
 
   private var file: any OpenFile
 
-  /// What may stand at the path: the file, and a new one whose taking its place has failed, and may have happened.
-  private var ownFiles: Set<FileAttributes.Identity> = []
-
   /// Appends; `nil` as long as there was nothing to append, and the mark of the end of the file stands behind the
   /// blocks.
   private var log: AppendLog?
 
-  /// Why the file must not be written to any more, beside what the log itself says.
-  private var replacementFailure: FileError?
+  /// Whether it is not known what of the file is on the disk, so that it is written anew before anything is appended.
+  ///
+  /// It is unknown after a failed synchronization, and when the file was not closed: another process may have met such a
+  /// failure, after which the system shows what is not on the disk.
+  private var isUncertain: Bool
 
-  private var failure: FileError? { replacementFailure ?? log?.failure }
+  /// How long the file was when it was opened, with what stands behind its good blocks.
+  private let sizeAtOpening: Int64
+
+  private var mustBeReplaced: Bool { isUncertain || log?.failure != nil }
 
   private var layout: Layout
 
@@ -78,7 +81,7 @@ struct CompressedFile: Sendable {
 
   // MARK: Opening
 
-  /// Opens the file, and removes what a crash has left behind its last batch.
+  /// Opens the file, and creates a missing one; an existing one is only read.
   ///
   /// - Parameters:
   ///   - configuration: How.
@@ -90,7 +93,8 @@ struct CompressedFile: Sendable {
     choosing codec: (_ name: String) throws -> any Codec<Value>
   ) throws -> (file: CompressedFile, codec: any Codec<Value>) {
     try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
-      let (path, lock, openedFiles) = try configuration.takeLock()
+      try refuseForeignFile(configuration)
+      var (path, lock, openedFiles) = try configuration.takeLock()
       let contents = CompressedFileContents(store: configuration.name, cacheSize: cacheSize)
       let fileSystem = configuration.fileSystem
       var newCodec: (any Codec<Value>)?
@@ -103,8 +107,11 @@ struct CompressedFile: Sendable {
         // Not in place: a crash halfway would leave a damaged file where there was none.
         try fileSystem.replaceFile(at: path) { try $0.write(head + FileScan.endOfFileMarker) }
       }
-      let file = try fileSystem.open(path, .readWrite)
-      try configuration.checkKind(try file.attributes(), of: path)
+      let isWritten = configuration.access == .readWrite
+      let file = try fileSystem.open(path, isWritten ? .readWrite : .read)
+      let attributes = try file.attributes()
+      try configuration.checkKind(attributes, of: path, isWritten: isWritten)
+      openedFiles.note(attributes.identity, at: path, as: .data)
       let result = try scan(file, of: path, configuration, contents.blocks.inflaters, during: .open)
       let recovery = result.recovery
       guard let codecName = recovery.codecName else {
@@ -115,16 +122,29 @@ struct CompressedFile: Sendable {
       let found = try newCodec ?? codec(codecName)
       try configuration.checkCodec(codecName, of: path, is: found.name)
       contents.replace(recovery.index, of: file)
-      let identity = try file.attributes().identity
-      var opened = CompressedFile(
+      let opened = CompressedFile(
         configuration: configuration, contents: contents, path: path, lock: lock, opened: openedFiles,
         codec: (codecName, found.format),
         file: file, result: result)
-      opened.ownFiles = [identity]
-      // What a crash has left must be durable before anybody is shown it, and a torn tail must be gone for good.
-      if !result.isClosed { _ = try opened.usableLog(during: .open) }
       return (opened, found)
     }
+  }
+
+  /// Refuses a file of another program before a lock file is made beside it.
+  ///
+  /// What does not begin as a store does is read to its end, since it may be a store whose beginning is damaged.
+  private static func refuseForeignFile(_ configuration: StoreFileConfiguration) throws {
+    let fileSystem = configuration.fileSystem
+    guard configuration.access == .readWrite, let attributes = try fileSystem.attributes(at: configuration.path)
+    else { return }
+    let path = try fileSystem.canonicalPath(of: configuration.path)
+    guard try fileSystem.attributes(at: path + ".lock") == nil else { return }
+    try configuration.checkKind(attributes, of: path)
+    let file = try fileSystem.open(path, .read)
+    let start = try file.readAll(from: 0, upTo: min(attributes.size, Int64(BlockHeader.maximumBlockSize)))
+    guard FileScan.foreignFile(beginning: start) != nil else { return }
+    let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
+    _ = try scan(file, of: path, configuration, inflaters, during: .open)
   }
 
   private init(
@@ -146,6 +166,8 @@ struct CompressedFile: Sendable {
       textSize: recovery.textSize, baseTextSize: recovery.baseTextSize, lastBatch: recovery.lastBatch,
       durableBatch: recovery.lastBatch,
       isSealed: result.isClosed, tornSize: result.tornSize, compactionSize: 0)
+    isUncertain = !result.isClosed
+    sizeAtOpening = recovery.completeEnd + (result.isClosed ? Int64(FileScan.endOfFileMarker.count) : result.tornSize)
     layout.compactionSize = compactionSize(behind: recovery.baseEnd)
   }
 
@@ -232,9 +254,7 @@ struct CompressedFile: Sendable {
 
   /// Appends bytes behind the good ones.
   private mutating func append(_ bytes: [UInt8], isDurable: Bool, during operation: StoreOperation) throws {
-    try configuration.check(opened, during: operation)
     var log = try usableLog(during: operation)
-    try checkUnchanged(during: operation)
     do {
       try log.append(bytes)
       if isDurable { try log.synchronize() }
@@ -250,25 +270,27 @@ struct CompressedFile: Sendable {
     layout.end = log.size
   }
 
-  /// Makes sure that no one else has written to the file, or taken its place.
-  private func checkUnchanged(during operation: StoreOperation) throws {
-    try configuration.reportingFileErrors(during: operation, message: "\(path) could not be looked at") {
-      let attributes = try file.attributes()
-      // The mark may be gone without a log: where removing it has failed, and was done.
-      let rest = attributes.size - layout.end
-      guard attributes.linkCount > 0, rest == 0 || (log == nil && rest == FileScan.endOfFileMarker.count) else {
-        throw configuration.error(
-          .conflict, during: operation,
-          "\(path) was changed, removed or replaced by someone else while it was open; close the store and open it again"
-        )
-      }
+  /// Makes sure that the files are where they were opened, and that no other program has written to the data file.
+  private func checkFiles(during operation: StoreOperation) throws {
+    try configuration.check(opened, during: operation)
+    // Of a log that has failed nobody knows what it has left; it is replaced.
+    guard log?.failure == nil else { return }
+    let size = try configuration.reportingFileErrors(during: operation, message: "\(path) could not be looked at") {
+      try file.attributes().size
+    }
+    // The mark of the end may be gone without a log: where removing it has failed, and was done.
+    guard size == layout.end || log == nil && size == sizeAtOpening else {
+      throw configuration.error(
+        .conflict, during: operation,
+        "\(path) was changed by another program while the store was open; close the store and open it again")
     }
   }
 
-  /// The log, made where there is none, and on a new file where the old one must not be written to.
+  /// Returns the log, made if there is none, and on a new file if the old one must not be written to.
   private mutating func usableLog(during operation: StoreOperation) throws -> AppendLog {
-    try configuration.reportingFileErrors(during: operation, message: "\(path) could not be written to") {
-      if failure != nil { try mend(during: operation) }
+    try checkFiles(during: operation)
+    return try configuration.reportingFileErrors(during: operation, message: "\(path) could not be written to") {
+      if mustBeReplaced { try mend(during: operation) }
       if let log { return log }
       // Whoever made the file may have died before its name was durable.
       try configuration.fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory)
@@ -278,7 +300,7 @@ struct CompressedFile: Sendable {
         return log
       } catch {
         guard error.operation == .synchronize else { throw error }
-        replacementFailure = error
+        isUncertain = true
         guard mendIfPossible(), let log else { throw error }
         return log
       }
@@ -290,60 +312,54 @@ struct CompressedFile: Sendable {
   /// - Throws: ``FileError``; ``StoreError``. It is not gone on then.
   private mutating func mend(during operation: StoreOperation) throws {
     guard let (index, lines) = contents.snapshot else { return }
-    try configuration.check(opened, during: operation)
-    let existing = try file.attributes()
-    let replacement = try FileReplacement(of: path, like: existing, in: configuration.fileSystem)
+    let replacement = try FileReplacement(of: path, like: file.attributes(), in: configuration.fileSystem)
     var copy = FileCompaction(
       index: index, lines: lines, composer: baseComposer, replacement: replacement, codecName: codecName,
       layout: layout)
-    let newFile: any OpenFile
     do {
       try copy.copyAll(of: file, upTo: layout.end, during: operation)
-      newFile = try commit(&copy.replacement)
     } catch {
       replacement.abandon()
       throw error
     }
-    try goOn(with: newFile, index)
-    layout.durableBatch = layout.lastBatch
+    var newLayout = layout
+    newLayout.durableBatch = layout.lastBatch
+    try putInPlace(&copy.replacement, index, newLayout, during: operation)
   }
 
-  /// Puts a new file in the place of the old one.
+  /// Gives a new file the place of the old one, and goes on with it.
   ///
-  /// - Throws: ``FileError``; ``StoreError`` with `conflict` where something else stands there.
-  private mutating func commit(_ replacement: inout FileReplacement) throws -> any OpenFile {
-    let fileSystem = configuration.fileSystem
-    guard let attributes = try fileSystem.attributes(at: path), ownFiles.contains(attributes.identity) else {
-      throw configuration.error(
-        .conflict, during: .compact, "something else stands at \(path) now; close the store, and open it again")
-    }
-    let (old, new) = (try file.attributes().identity, try replacement.identity())
+  /// - Parameters:
+  ///   - replacement: The new file.
+  ///   - index: What it holds.
+  ///   - newLayout: What is where in it.
+  ///   - operation: The operation.
+  /// - Throws: ``FileError``; ``StoreError``. The old file is gone on with then, unless the new one is in its place.
+  private mutating func putInPlace(
+    _ replacement: inout FileReplacement, _ index: CompressedFileIndex, _ newLayout: Layout,
+    during operation: StoreOperation
+  ) throws {
+    try configuration.check(opened, during: operation)
+    let identity = try replacement.identity()
+    var failure: FileError?
     do throws(FileError) {
-      let newFile = try replacement.commit()
-      ownFiles = [new]
-      return newFile
+      try replacement.commit()
     } catch {
-      if error.operation == .synchronizeDirectory || (error.operation == .rename && !isInPlace(old)) {
-        // Both files hold everything, but which one is found after power loss is not known: neither may change.
-        replacementFailure = error
-        ownFiles.insert(new)
-      }
-      throw error
+      guard [.rename, .synchronizeDirectory].contains(error.operation) else { throw error }
+      // Both files hold everything, but which one is found after power loss is not known: neither may change.
+      isUncertain = isUncertain || error.operation == .synchronizeDirectory
+      guard try configuration.fileSystem.attributes(at: path)?.identity == identity else { throw error }
+      failure = error
     }
-  }
-
-  /// Goes on with a new file that has taken the place of the old one.
-  private mutating func goOn(with newFile: any OpenFile, _ index: CompressedFileIndex) throws(FileError) {
-    contents.replace(index, of: newFile)
-    file = newFile
+    opened.note(identity, at: path, as: .data)
+    contents.replace(index, of: replacement.file)
+    file = replacement.file
+    layout = newLayout
     log = nil
-    replacementFailure = nil
-    do throws(FileError) {
-      log = try AppendLog(continuing: newFile, at: layout.end)
-    } catch {
-      replacementFailure = error
-      throw error
-    }
+    isUncertain = true
+    if let failure { throw failure }
+    log = try AppendLog(continuing: file, at: layout.end)
+    isUncertain = false
   }
 
   /// Goes on with a copy of the file; see ``mend(during:)``.
@@ -363,7 +379,9 @@ struct CompressedFile: Sendable {
   ///
   /// - Throws: ``StoreError``.
   mutating func synchronize() throws {
-    guard layout.durableBatch < layout.lastBatch else { return }
+    guard layout.durableBatch < layout.lastBatch || isUncertain else {
+      return try configuration.check(opened, during: .synchronize)
+    }
     var log = try usableLog(during: .synchronize)
     do {
       try log.synchronize()
@@ -382,7 +400,7 @@ struct CompressedFile: Sendable {
   /// - Throws: ``StoreError``; the lock is given back all the same.
   mutating func close() throws {
     try configuration.reportingFileErrors(during: .close, message: "the store could not be closed cleanly") {
-      let sealing = Result { try seal() }
+      let sealing = Result { try configuration.access == .readWrite ? seal() : () }
       contents.close()
       let closing = Result { try file.close() }
       try lock?.release()
@@ -392,7 +410,7 @@ struct CompressedFile: Sendable {
   }
 
   private mutating func seal() throws {
-    guard !layout.isSealed || log != nil else { return }
+    guard !layout.isSealed || log != nil || isUncertain else { return try configuration.check(opened, during: .close) }
     try synchronize()
     let mark = try layout.isSealed ? FileScan.endOfFileMarker : sealBlock(during: .close) + FileScan.endOfFileMarker
     try append(mark, isDurable: true, during: .close)
@@ -411,7 +429,7 @@ struct CompressedFile: Sendable {
 
   /// Whether so much was appended that it is worth to write the file anew.
   var isCompactionDue: Bool {
-    layout.end - layout.baseEnd >= layout.compactionSize && changesSinceCompaction == nil && failure == nil
+    layout.end - layout.baseEnd >= layout.compactionSize && changesSinceCompaction == nil && !mustBeReplaced
   }
 
   /// The size of what is appended from which on it is worth to write the file anew, for a base that ends at a place.
@@ -450,37 +468,27 @@ struct CompressedFile: Sendable {
   mutating func finishCompaction(_ compaction: inout FileCompaction) throws {
     let changes = changesSinceCompaction ?? []
     changesSinceCompaction = nil
-    try configuration.check(opened, during: .compact)
-    try checkUnchanged(during: .compact)
+    try checkFiles(during: .compact)
     try compaction.copy(of: file, upTo: layout.end, during: .compact)
     let seal = try sealBlock(during: .compact)
     try compaction.replacement.writer.write(seal)
-    let newFile = try commit(&compaction.replacement)
-    layout.blockCount += compaction.blockCount + 1 - compaction.oldLayout.blockCount
-    layout.textSize += compaction.textSize - compaction.oldLayout.textSize
-    layout.lastBatch += 1
-    layout.durableBatch = layout.lastBatch
-    layout.isSealed = true
-    layout.end = compaction.replacement.writer.count
-    layout.baseEnd = compaction.baseEnd
-    layout.baseTextSize = compaction.textSize
-    layout.compactionSize = compactionSize(behind: compaction.baseEnd)
-    try goOn(with: newFile, compaction.index(with: changes))
+    var newLayout = layout
+    newLayout.blockCount += compaction.blockCount + 1 - compaction.oldLayout.blockCount
+    newLayout.textSize += compaction.textSize - compaction.oldLayout.textSize
+    newLayout.lastBatch += 1
+    newLayout.durableBatch = newLayout.lastBatch
+    newLayout.isSealed = true
+    newLayout.end = compaction.replacement.writer.count
+    newLayout.baseEnd = compaction.baseEnd
+    newLayout.baseTextSize = compaction.textSize
+    newLayout.compactionSize = compactionSize(behind: compaction.baseEnd)
+    try putInPlace(&compaction.replacement, compaction.index(with: changes), newLayout, during: .compact)
   }
 
   /// Ends a compaction that has failed.
   mutating func abandonCompaction(_ compaction: FileCompaction) {
     changesSinceCompaction = nil
     compaction.replacement.abandon()
-  }
-
-  /// Whether a file still stands where it was opened; not where that cannot be found out.
-  private func isInPlace(_ identity: FileAttributes.Identity) -> Bool {
-    do throws(FileError) {
-      return try configuration.fileSystem.attributes(at: path)?.identity == identity
-    } catch {
-      return false
-    }
   }
 
   private func checkSound(_ index: CompressedFileIndex, during operation: StoreOperation) throws {

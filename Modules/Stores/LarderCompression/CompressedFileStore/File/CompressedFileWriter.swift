@@ -84,6 +84,7 @@ actor CompressedFileWriter {
 
   func synchronize() throws {
     try checkOpen(for: .synchronize)
+    guard information.access == .readWrite else { return }
     try file.synchronize()
   }
 
@@ -99,6 +100,7 @@ actor CompressedFileWriter {
 
   func compact() async throws {
     try checkOpen(for: .compact)
+    try information.checkWritable(for: .compact)
     await finishCompaction()
     try checkOpen(for: .compact)
     try await startCompaction().value

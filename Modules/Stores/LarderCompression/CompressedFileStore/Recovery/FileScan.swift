@@ -206,6 +206,13 @@ struct FileScan {
   /// What is wrong with a file in which no header stands.
   private mutating func identify() throws -> Problem {
     let start = try window.withBytes(at: 0, count: BlockHeader.maximumBlockSize) { Array($0) }
+    return FileScan.foreignFile(beginning: start) ?? .damaged(at: 0, reason: "its first block is incomplete")
+  }
+
+  /// Returns which other kind of file begins with some bytes, or `nil` if they may begin a store.
+  ///
+  /// - Parameter start: As many bytes of the file as a block may have, if there are so many.
+  static func foreignFile(beginning start: [UInt8]) -> Problem? {
     guard start.starts(with: [0x1F, 0x8B]) else {
       return start.isEmpty ? .damaged(at: 0, reason: "the file is empty") : .notGzip
     }
@@ -213,12 +220,14 @@ struct FileScan {
     guard start.count >= BlockHeader.lengthEnd, start.starts(with: [0x1F, 0x8B, 8, 4]),
       start[12...].starts(with: blockStart)
     else { return .plainGzip }
-    if start[18...].starts(with: "LD".utf8) { return .damaged(at: 0, reason: "its first block is incomplete") }
+    if start[18...].starts(with: "LD".utf8) { return nil }
     let size = Int(start.withUnsafeBytes { $0.littleEndian(at: 16, as: UInt16.self) }) + 1
     guard size <= start.count else { return .foreignBlocks(nil) }
     do {
       let text = try start.withUnsafeBytes { bytes in
-        try BlockText.text(withoutHeader: UnsafeRawBufferPointer(rebasing: bytes[..<size]), by: inflaters)
+        try BlockText.text(
+          withoutHeader: UnsafeRawBufferPointer(rebasing: bytes[..<size]),
+          by: StreamPool { () throws(ZlibError) in try Inflater() })
       }
       return .foreignBlocks(text.starts(with: "BAM\u{1}".utf8) ? "a BAM file" : nil)
     } catch {
