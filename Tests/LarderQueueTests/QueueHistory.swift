@@ -176,6 +176,8 @@ struct QueueHistory {
       try await queue.close()
       next.voidLeases()
       queue = try await bench.open(QueueHistory.configuration, durability: durability, leases: .void)
+      // That the leases have ended is written with the first change.
+      try await queue.synchronize()
     }
   }
 

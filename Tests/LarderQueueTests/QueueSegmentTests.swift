@@ -80,7 +80,8 @@ import Testing
   @Test func theFileThatWasUsedLastStaysOpen() throws {
     let disk = SimulatedFileSystem(seed: 1)
     let folder = QueueFolder(
-      name: "queue", path: "/", durability: .synced, createsIfMissing: true, segmentSize: 4096, fileSystem: disk)
+      name: "queue", path: "/", durability: .synced, access: .readWrite, createsIfMissing: true, segmentSize: 4096,
+      fileSystem: disk)
     let files = SegmentFiles(folder: folder)
     func read(_ segment: UInt32) throws {
       _ = try files.read([QueuePlace(segment: segment, offset: 0, length: 0)])
@@ -145,7 +146,7 @@ import Testing
     let bench = QueueBench(seed: seed)
     var queue = try await bench.open()
     try await queue.enqueue(1, id: "a")
-    bench.disk.schedule(.error(EIO), atOperation: bench.disk.operationCount + 2)
+    bench.disk.schedule(.error(EIO), atOperation: bench.disk.operationCount + 4)
     await expectStoreError(.ioFailed) { try await queue.enqueue(2, id: "b") }
     bench.disk.killProcess()
     queue = try await bench.open()
@@ -233,8 +234,8 @@ import Testing
     let bench = QueueBench()
     let queue = try await bench.open()
     try await queue.enqueue(1, id: "before")
-    // The lock, the write, and the synchronization.
-    bench.disk.schedule(.error(EIO), atOperation: bench.disk.operationCount + 2)
+    // Two looks at the files, the write, and the synchronization.
+    bench.disk.schedule(.error(EIO), atOperation: bench.disk.operationCount + 4)
     let error = await expectStoreError(.ioFailed) { try await queue.enqueue(2, id: "lost") }
     #expect(error?.outcome == .unknown)
     #expect(try await queue.keys(in: .all, limit: 9) == ["before"])

@@ -1,13 +1,70 @@
 import LarderFiles
 import Synchronization
 
-/// A file system that refuses to remove files as long as it is told to.
+/// A file system that refuses some operations as long as it is told to.
 final class StubbornFileSystem: FileSystem {
+  /// The operations that change a file or a folder.
+  static let changes: Set<FileError.Operation> = [
+    .rename, .removeFile, .createDirectory, .write, .truncate, .setPermissions, .setOwner, .setModificationTime,
+  ]
+
+  /// A file whose operations are refused too.
+  private final class File: OpenFile {
+    let base: any OpenFile
+    let owner: StubbornFileSystem
+
+    init(_ base: any OpenFile, owner: StubbornFileSystem) {
+      self.base = base
+      self.owner = owner
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(FileError) -> Int {
+      try base.read(into: buffer, at: offset)
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileError) -> Int {
+      try owner.check(.write)
+      return try base.write(bytes, at: offset)
+    }
+
+    func truncate(to size: Int64) throws(FileError) {
+      try owner.check(.truncate)
+      try base.truncate(to: size)
+    }
+
+    func synchronize() throws(FileError) { try base.synchronize() }
+    func attributes() throws(FileError) -> FileAttributes { try base.attributes() }
+
+    func setPermissions(_ permissions: UInt32) throws(FileError) {
+      try owner.check(.setPermissions)
+      try base.setPermissions(permissions)
+    }
+
+    func setOwner(_ owner: FileAttributes.Owner) throws(FileError) {
+      try self.owner.check(.setOwner)
+      try base.setOwner(owner)
+    }
+
+    func setModificationTime(_ time: Int64) throws(FileError) {
+      try owner.check(.setModificationTime)
+      try base.setModificationTime(time)
+    }
+
+    func lock(_ kind: FileLock.Kind) throws(FileError) -> Bool { try base.lock(kind) }
+    func close() throws(FileError) { try base.close() }
+  }
+
   let base: any FileSystem
+  private let refused: Set<FileError.Operation>
+  private let errorNumber: Int32
   private let refuses = Mutex(true)
 
-  init(_ base: any FileSystem) {
+  init(
+    _ base: any FileSystem, refusing refused: Set<FileError.Operation> = [.removeFile], errorNumber: Int32 = 1
+  ) {
     self.base = base
+    self.refused = refused
+    self.errorNumber = errorNumber
   }
 
   var isStubborn: Bool {
@@ -15,18 +72,34 @@ final class StubbornFileSystem: FileSystem {
     set { refuses.withLock { $0 = newValue } }
   }
 
+  private func check(_ operation: FileError.Operation, _ path: String = "") throws(FileError) {
+    guard isStubborn, refused.contains(operation) else { return }
+    throw FileError(operation, path: path, errorNumber: errorNumber)
+  }
+
+  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
+    if mode == .createNew { try check(.write, path) }
+    return File(try base.open(path, mode), owner: self)
+  }
+
+  func rename(_ path: String, to newPath: String) throws(FileError) {
+    try check(.rename, path)
+    try base.rename(path, to: newPath)
+  }
+
   func removeFile(at path: String) throws(FileError) {
-    if isStubborn { throw FileError(.removeFile, path: path, errorNumber: 1) }
+    try check(.removeFile, path)
     try base.removeFile(at: path)
   }
 
-  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile { try base.open(path, mode) }
-  func rename(_ path: String, to newPath: String) throws(FileError) { try base.rename(path, to: newPath) }
-  func createDirectory(at path: String) throws(FileError) { try base.createDirectory(at: path) }
+  func createDirectory(at path: String) throws(FileError) {
+    try check(.createDirectory, path)
+    try base.createDirectory(at: path)
+  }
+
   func synchronizeDirectory(at path: String) throws(FileError) { try base.synchronizeDirectory(at: path) }
   func contentsOfDirectory(at path: String) throws(FileError) -> [String] { try base.contentsOfDirectory(at: path) }
   func attributes(at path: String) throws(FileError) -> FileAttributes? { try base.attributes(at: path) }
   func isMountPoint(at path: String) throws(FileError) -> Bool { try base.isMountPoint(at: path) }
-
   func canonicalPath(of path: String) throws(FileError) -> String { try base.canonicalPath(of: path) }
 }

@@ -70,6 +70,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
   ///   - codec: Turns items into bytes and back.
   ///   - configuration: The rules of the queue; they may be others each time.
   ///   - durability: What happens before a change returns; ``Durability/synced`` unless said.
+  ///   - access: Whether the queue may write; defaults to ``StoreAccess/readWrite``.
   ///   - leases: What becomes of leases that go on; ``LeasesOnOpening/kept`` unless said.
   ///   - createsIfMissing: Whether a missing queue is created; `true` unless said.
   ///   - fileSystem: Where the files are; the real file system unless given.
@@ -81,12 +82,13 @@ public final class QueueStore<Element: Sendable>: DataStore {
   ///   `invalidArgument` where the configuration makes no sense; `notPermitted`; `full`; `ioFailed`. Nothing is lost then.
   public convenience init(
     path: String, codec: some Codec<Element>, configuration: QueueConfiguration = QueueConfiguration(),
-    durability: Durability = .synced, leases: LeasesOnOpening = .kept, createsIfMissing: Bool = true,
-    fileSystem: some FileSystem = POSIXFileSystem(), clock: any Clock<Duration> = ContinuousClock(),
+    durability: Durability = .synced, access: StoreAccess = .readWrite, leases: LeasesOnOpening = .kept,
+    createsIfMissing: Bool = true, fileSystem: some FileSystem = POSIXFileSystem(),
+    clock: any Clock<Duration> = ContinuousClock(),
     now: @escaping @Sendable () -> Date = { Date.now }
   ) async throws {
     try await self.init(
-      path: path, configuration: configuration, durability: durability, leases: leases,
+      path: path, configuration: configuration, durability: durability, access: access, leases: leases,
       createsIfMissing: createsIfMissing, fileSystem: fileSystem, clock: clock, now: now
     ) { _ in codec }
   }
@@ -94,33 +96,35 @@ public final class QueueStore<Element: Sendable>: DataStore {
   /// Opens a queue of `Codable` items, as CBOR.
   ///
   /// - Parameters:
-  ///   - path: The folder; see ``init(path:codec:configuration:durability:leases:createsIfMissing:fileSystem:clock:now:)``.
+  ///   - path: The folder; see ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:)``.
   ///   - configuration: The rules of the queue; they may be others each time.
   ///   - durability: What happens before a change returns; ``Durability/synced`` unless said.
+  ///   - access: Whether the queue may write; defaults to ``StoreAccess/readWrite``.
   ///   - leases: What becomes of leases that go on; ``LeasesOnOpening/kept`` unless said.
   ///   - createsIfMissing: Whether a missing queue is created; `true` unless said.
-  /// - Throws: As ``init(path:codec:configuration:durability:leases:createsIfMissing:fileSystem:clock:now:)``.
+  /// - Throws: As ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:)``.
   public convenience init(
     path: String, configuration: QueueConfiguration = QueueConfiguration(), durability: Durability = .synced,
-    leases: LeasesOnOpening = .kept, createsIfMissing: Bool = true
+    access: StoreAccess = .readWrite, leases: LeasesOnOpening = .kept, createsIfMissing: Bool = true
   ) async throws where Element: Codable {
     try await self.init(
-      path: path, codec: .cbor(), configuration: configuration, durability: durability, leases: leases,
+      path: path, codec: .cbor(), configuration: configuration, durability: durability, access: access, leases: leases,
       createsIfMissing: createsIfMissing)
   }
 
   /// Opens a queue with a codec that is chosen by the name of the one that it was written with.
   init(
-    path: String, configuration: QueueConfiguration, durability: Durability, leases: LeasesOnOpening,
-    createsIfMissing: Bool, fileSystem: some FileSystem = POSIXFileSystem(),
+    path: String, configuration: QueueConfiguration, durability: Durability, access: StoreAccess,
+    leases: LeasesOnOpening, createsIfMissing: Bool, fileSystem: some FileSystem = POSIXFileSystem(),
     clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date.now },
     newCodecName: String = "cbor", choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Element>
   ) async throws {
     let name = FilePaths.split(path).name
     try configuration.check(store: name)
     let folder = QueueFolder(
-      name: name, path: path, durability: durability, createsIfMissing: createsIfMissing,
-      segmentSize: Int64(configuration.segmentSize), fileSystem: fileSystem)
+      name: name, path: path, durability: durability, access: access,
+      createsIfMissing: createsIfMissing && access == .readWrite, segmentSize: Int64(configuration.segmentSize),
+      fileSystem: fileSystem)
     let microseconds: @Sendable () -> Int64 = { now().microseconds }
     let executor = DispatchQueueExecutor(label: "Larder.QueueStore.opening")
     let (opened, openedCodec) = try await executor.run {
@@ -129,7 +133,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
         choosing: codec)
     }
     var information = StoreInformation(
-      name: name, acknowledgement: Acknowledgement(durability), sharing: .exclusive,
+      name: name, acknowledgement: Acknowledgement(durability), sharing: .exclusive, access: access,
       maximumValueSize: QueueFrame.maximumBodyLength - 1024)
     engine = QueueEngine(
       opened, information: information, policy: configuration.capacity.policy, clock: clock, now: microseconds)

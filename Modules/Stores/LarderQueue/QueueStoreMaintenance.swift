@@ -48,10 +48,12 @@ struct QueueStoreMaintenance<Element: Sendable>: StoreMaintenance {
   }
 
   func compact() async throws {
+    try engine.information.checkWritable(for: .compact)
     try await engine.maintain(.compact) { try $0.log.compact(&$0.ledger) }
   }
 
   func backup(to path: String, compacting: Bool) async throws {
+    if compacting { try engine.information.checkWritable(for: .backup) }
     try await engine.maintain(.backup) { core in
       if compacting { try core.log.compact(&core.ledger) }
       try core.log.backup(to: path)

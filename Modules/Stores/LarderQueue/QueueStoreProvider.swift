@@ -47,7 +47,7 @@ public struct QueueStoreProvider: StoreProvider {
         .invalidArgument, during: .open, store: url.description, message: "the path of the queue's folder is missing")
     }
     return try await QueueStore(
-      path: url.location, configuration: configuration, durability: options.durability, leases: leases,
-      createsIfMissing: options.createsIfMissing, newCodecName: codecName, choosing: codec)
+      path: url.location, configuration: configuration, durability: options.durability, access: options.access,
+      leases: leases, createsIfMissing: options.createsIfMissing, newCodecName: codecName, choosing: codec)
   }
 }

@@ -106,6 +106,8 @@ extension QueueCore {
   ///
   /// - Throws: ``StoreError``; `FileError`.
   mutating func synchronize() throws {
-    if log.isSealed { try log.beginSegment(&ledger) } else { try log.synchronize() }
+    guard log.folder.access == .readWrite else { return }
+    if log.isSealed { try makeReady() }
+    try log.synchronize()
   }
 }

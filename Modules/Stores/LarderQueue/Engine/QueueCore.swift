@@ -12,26 +12,44 @@ struct QueueCore: Sendable {
   /// Below this size of the log its space is not reclaimed: the last time failed.
   var reclaimingSize: Int64 = 0
 
-  /// When the lock was looked at last, in microseconds since 1970.
-  private var lockCheck: Int64?
+  /// Changes that opening made to the ledger, to be written before anything else.
+  private var pending: [QueueRecord]
 
-  init(ledger: QueueLedger, log: QueueLog) {
-    self.ledger = ledger
-    self.log = log
+  init(_ opened: QueueRecovery.Opened) {
+    ledger = opened.ledger
+    log = opened.log
+    pending = opened.pending
     frames = FrameBuffer()
     log.reset(&frames)
+  }
+
+  /// Makes sure that frames can be appended, and writes what opening changed.
+  ///
+  /// - Throws: ``StoreError``; `FileError`.
+  mutating func makeReady() throws {
+    if !log.isReady { try log.makeReady(&ledger) }
+    guard !pending.isEmpty else { return }
+    var buffer = log.makeBuffer()
+    buffer.beginFrame()
+    for record in pending { buffer.append(record) }
+    buffer.endFrame()
+    try log.append(buffer)
+    pending = []
+  }
+
+  /// Closes the files.
+  ///
+  /// - Throws: ``StoreError``; `FileError`. The lock is given back all the same.
+  mutating func close() throws {
+    isClosed = true
+    let preparation = Result { if !pending.isEmpty, log.folder.access == .readWrite { try makeReady() } }
+    try log.close(&ledger)
+    try preparation.get()
   }
 
   /// Begins a group: there are no frames yet.
   mutating func beginGroup() {
     log.reset(&frames)
-  }
-
-  /// Makes sure, every millisecond at most, that no one has removed the file of the lock.
-  mutating func checkFiles() throws {
-    if let lockCheck, (lockCheck..<lockCheck.addingSaturating(1000)).contains(ledger.now) { return }
-    try log.checkFiles(during: .apply)
-    lockCheck = ledger.now
   }
 
   // MARK: Items

@@ -11,7 +11,7 @@ final class QueueEngine: Sendable {
   /// The most bytes of frames that are written at once.
   private static let groupLimit = 8 << 20
 
-  private let information: StoreInformation
+  let information: StoreInformation
   private let folder: QueueFolder
   private let policy: QueueCapacity.Policy
   private let executor = DispatchQueueExecutor(label: "Larder.QueueStore")
@@ -46,7 +46,7 @@ final class QueueEngine: Sendable {
     folder = opened.log.folder
     files = opened.log.files
     alarm = QueueAlarm(clock: clock)
-    state = Mutex(State(core: QueueCore(ledger: opened.ledger, log: opened.log)))
+    state = Mutex(State(core: QueueCore(opened)))
   }
 
   deinit {
@@ -69,6 +69,7 @@ final class QueueEngine: Sendable {
     _ operation: StoreOperation, _ weight: QueueCall.Weight, waitsForRoom: Bool = false,
     ignoresCancellation: Bool = false, _ body: @escaping @Sendable (inout QueueCore) throws -> Result?
   ) async throws -> Result {
+    if weight == .writes || weight == .blocks { try information.checkWritable(for: operation) }
     let box = ResultBox<Result>()
     let call = QueueCall(operation, weight, waitsForRoom: waitsForRoom && policy == .wait) { core in
       guard let result = try body(&core) else { return .waitsForItems }
@@ -323,7 +324,7 @@ final class QueueEngine: Sendable {
   private func prepare(_ core: inout QueueCore) -> (any Error)? {
     guard !core.isClosed, !core.log.isReady else { return nil }
     do {
-      try core.log.beginSegment(&core.ledger)
+      try core.makeReady()
       return nil
     } catch {
       // A segment that is only long can still take something.
@@ -334,7 +335,6 @@ final class QueueEngine: Sendable {
   private func append(_ core: inout QueueCore, _ obstacle: (any Error)?) -> (any Error)? {
     do {
       if let obstacle { throw obstacle }
-      try core.checkFiles()
       try core.log.append(core.frames)
       return nil
     } catch {
@@ -436,15 +436,8 @@ final class QueueEngine: Sendable {
     let folder = folder
     _ = try await perform(.close, .alone, ignoresCancellation: true) { core in
       guard !core.isClosed else { return true }
-      core.isClosed = true
       try folder.reportingFileErrors(during: .close, message: "the queue could not be closed cleanly") {
-        // One with several names would be refused at the next opening.
-        let preparation = Result {
-          if try core.log.isSealed || core.log.hasOtherNames { try core.log.beginSegment(&core.ledger) }
-        }
-        // The lock is given back whatever happens.
-        try core.log.close()
-        try preparation.get()
+        try core.close()
       }
       return true
     }

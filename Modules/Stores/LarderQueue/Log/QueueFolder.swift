@@ -19,6 +19,8 @@ struct QueueFolder: StoreFiles, Sendable {
   var name: String
   var path: String
   var durability: Durability
+  var access: StoreAccess
+  /// Whether a missing queue is created; a reader never creates one.
   var createsIfMissing: Bool
   /// From how many bytes on a new segment is begun.
   var segmentSize: Int64
@@ -44,6 +46,11 @@ struct QueueFolder: StoreFiles, Sendable {
       FilePaths.split(segmentPath(number)).name == name
     else { return nil }
     return number
+  }
+
+  /// The numbers of the segments, in order.
+  func segmentNumbers() throws(FileError) -> [UInt32] {
+    try fileSystem.contentsOfDirectory(at: path).compactMap(segmentNumber(ofName:)).sorted()
   }
 
   /// Whether a queue without segments may have a file of a name: what a crash at its making leaves, or what was kept

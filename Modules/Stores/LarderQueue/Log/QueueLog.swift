@@ -23,7 +23,11 @@ struct QueueLog: Sendable {
   private let codecName: String
 
   private var segment: SegmentFile
-  private var log: AppendLog
+  /// The end of the current segment; `nil` until the first write since the queue was opened.
+  private var log: AppendLog?
+  /// Where opening found the end of the current segment.
+  private let found: FoundEnd
+  private var hasBegunWriting = false
   private var nextFrame: UInt64
   /// Whether making the next segment has failed, but its file may be there.
   private var mayHaveNext = false
@@ -31,29 +35,53 @@ struct QueueLog: Sendable {
   private var acknowledgedSize: Int64
   /// The sizes of the segments before the current one.
   private var olderSizes: [UInt32: Int64]
+  /// The damaged places of the segments, which are kept in files of their own before a segment is removed.
+  private var damagedPlaces: [UInt32: [Range<Int64>]]
   /// Why a segment that nobody needs is still there.
-  private var removalFailure: FileError?
+  private var removalFailure: (any Error)?
   /// Whether the last frame is that of closing.
   private var isMarkedClosed: Bool
 
+  /// The end of the last segment as opening found it.
+  struct FoundEnd: Sendable {
+    /// How many bytes of the segment count.
+    var size: Int64
+    /// How many of them are known to be durable; what follows must be written anew before the first acknowledgement.
+    var durableSize: Int64
+    /// The number of the next frame.
+    var nextFrame: UInt64
+    /// Whether the last frame is that of closing.
+    var isMarkedClosed: Bool
+  }
+
+  /// Takes over files that were read; nothing is written before the first call of ``makeReady(_:)``.
+  ///
+  /// - Parameters:
+  ///   - folder: The folder.
+  ///   - lock: The lock, and the files that are held open.
+  ///   - segment: The last segment.
+  ///   - found: Where it ends.
+  ///   - olderSizes: The sizes of the segments before it.
+  ///   - damagedPlaces: The damaged places of the segments.
   init(
-    folder: QueueFolder, files: SegmentFiles, lock: FileLock?, opened: OpenedFiles, segment: SegmentFile,
-    log: AppendLog, nextFrame: UInt64,
-    olderSizes: [UInt32: Int64], isMarkedClosed: Bool
+    folder: QueueFolder, lock: (lock: FileLock?, opened: OpenedFiles), segment: SegmentFile, found: FoundEnd,
+    olderSizes: [UInt32: Int64], damagedPlaces: [UInt32: [Range<Int64>]]
   ) {
     self.folder = folder
-    self.files = files
-    self.lock = lock
-    self.opened = opened
+    files = SegmentFiles(folder: folder)
+    self.lock = lock.lock
+    opened = lock.opened
     self.segment = segment
-    self.log = log
-    acknowledgedSize = log.size
-    self.nextFrame = nextFrame
+    self.found = found
+    acknowledgedSize = found.size
+    nextFrame = found.nextFrame
     self.olderSizes = olderSizes
-    self.isMarkedClosed = isMarkedClosed
+    self.damagedPlaces = damagedPlaces
+    isMarkedClosed = found.isMarkedClosed
     identity = segment.header.identity
     codecName = segment.header.codecName
     files.insert(segment.file, forSegment: segment.header.number)
+    opened.note(segment.attributes.identity, at: segment.path, as: .data)
   }
 
   /// The segment that is written.
@@ -63,22 +91,51 @@ struct QueueLog: Sendable {
 
   /// The bytes of each segment that count, in order.
   var sizes: [(number: UInt32, size: Int64)] {
-    olderSizes.map { (number: $0, size: $1) }.sorted { $0.number < $1.number } + [(number: number, size: log.size)]
+    olderSizes.map { (number: $0, size: $1) }.sorted { $0.number < $1.number } + [(number: number, size: size)]
   }
 
-  var totalSize: Int64 { olderSizes.values.reduce(log.size, +) }
+  var totalSize: Int64 { olderSizes.values.reduce(size, +) }
+
+  /// The bytes of the current segment that count.
+  private var size: Int64 { log?.size ?? found.size }
+
+  private var durableSize: Int64 { log?.durableSize ?? found.durableSize }
 
   /// The oldest segment that there is.
   var oldest: UInt32 { olderSizes.keys.min() ?? number }
 
-  /// Whether frames can be appended as things are: otherwise a new segment must be begun first.
-  var isReady: Bool { !isSealed && log.size < folder.segmentSize }
+  /// Whether frames can be appended as things are; otherwise ``makeReady(_:)`` comes first.
+  var isReady: Bool { !isSealed && size < folder.segmentSize }
 
-  /// Whether nothing may be appended to the current segment: its state is unknown after a failure, or that of the next
-  /// one is, which says where this one ends.
-  var isSealed: Bool { log.failure != nil || mayHaveNext }
+  /// Whether nothing may be appended to the current segment: nothing was written since the queue was opened, or the state
+  /// of the segment is unknown after a failure, or that of the next one is, which says where this one ends.
+  var isSealed: Bool { log.map { $0.failure != nil } ?? true || mayHaveNext }
 
   // MARK: Writing
+
+  /// Makes sure that frames can be appended.
+  ///
+  /// The first call since the queue was opened removes what earlier owners left behind. Frames that are not known to be
+  /// durable are written anew in a segment of their own: to synchronize them where they are is not enough, since after a
+  /// failed synchronization the next one succeeds without having written anything.
+  ///
+  /// - Parameter ledger: What the queue holds.
+  /// - Throws: ``StoreError``; `FileError`.
+  mutating func makeReady(_ ledger: inout QueueLedger) throws {
+    if !hasBegunWriting {
+      try checkFiles(during: .apply)
+      // A segment is removed only if the name of the one that does not need it is durable.
+      try folder.fileSystem.synchronizeDirectory(at: folder.path)
+      let names = try folder.fileSystem.contentsOfDirectory(at: folder.path)
+      try folder.removeStaleTemporaryFiles(among: names)
+      for number in names.compactMap(folder.segmentNumber(ofName:)) where number < segment.header.firstSegment {
+        try folder.fileSystem.removeFile(at: folder.segmentPath(number))
+      }
+      hasBegunWriting = true
+      if found.durableSize == found.size { log = try AppendLog(continuing: segment.file, at: found.size) }
+    }
+    if !isReady { try beginSegment(&ledger) }
+  }
 
   /// A buffer for frames that are to be appended next.
   func makeBuffer() -> FrameBuffer {
@@ -90,23 +147,25 @@ struct QueueLog: Sendable {
   /// Empties a buffer, for frames that are to be appended next.
   func reset(_ buffer: inout FrameBuffer) {
     buffer.reset(
-      segment: number, salt: segment.header.salt, base: log.size, durable: log.durableSize, firstNumber: nextFrame)
+      segment: number, salt: segment.header.salt, base: size, durable: durableSize, firstNumber: nextFrame)
   }
 
   /// Appends frames, as durably as the folder says.
   ///
-  /// - Throws: `FileError`; nothing was changed where the log is not sealed then.
-  mutating func append(_ frames: FrameBuffer) throws(FileError) {
-    try log.append(frames.bytes)
-    if folder.durability == .synced { try log.synchronize() }
-    acknowledgedSize = log.size
+  /// - Throws: ``StoreError`` if the files were moved or replaced; `FileError`. Nothing was changed where the log is not
+  ///   sealed then.
+  mutating func append(_ frames: FrameBuffer) throws {
+    try checkFiles(during: .apply)
+    try log?.append(frames.bytes)
+    if folder.durability == .synced { try log?.synchronize() }
+    acknowledgedSize = size
     nextFrame += UInt64(frames.count)
     isMarkedClosed = false
   }
 
   /// Makes everything durable that was appended.
   mutating func synchronize() throws(FileError) {
-    try log.synchronize()
+    try log?.synchronize()
   }
 
   /// Makes sure that the files of the queue are still at their paths; see ``StoreFiles/check(_:during:)``.
@@ -124,8 +183,10 @@ struct QueueLog: Sendable {
   /// - Parameter ledger: What the queue holds.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func beginSegment(_ ledger: inout QueueLedger) throws {
-    if log.failure == nil { try log.synchronize() }
-    let unsafe = log.durableSize..<max(log.durableSize, acknowledgedSize)
+    try checkFiles(during: .apply)
+    if log?.failure == nil { try log?.synchronize() }
+    let end = durableSize
+    let unsafe = end..<max(end, acknowledgedSize)
     var frames: [UInt8] = []
     let salt = UInt32.random(in: 1 ... .max)
     if !unsafe.isEmpty { frames = try QueueLog.copyFrames(of: segment, unsafe, salt: salt, in: folder) }
@@ -133,11 +194,11 @@ struct QueueLog: Sendable {
     let header = SegmentHeader(
       number: number + 1, firstSegment: max(first, oldest), identity: identity, salt: salt,
       firstFrame: nextFrame - QueueLog.countFrames(frames), nextSequence: ledger.nextSequence,
-      previousEnd: log.durableSize, initialLength: Int64(frames.count), codecName: codecName)
+      previousEnd: end, initialLength: Int64(frames.count), codecName: codecName)
     let wasSealed = mayHaveNext
     mayHaveNext = true
     do {
-      try QueueLog.writeSegment(header, frames: frames, in: folder)
+      try QueueLog.writeSegment(header, frames: frames, like: segment.attributes, in: folder)
     } catch {
       // Before the renaming nothing has happened.
       mayHaveNext = wasSealed || [.rename, .synchronizeDirectory].contains((error as? FileError)?.operation)
@@ -149,7 +210,9 @@ struct QueueLog: Sendable {
     if !frames.isEmpty {
       ledger.moveEnd(of: number, from: unsafe.lowerBound, to: header.number, at: next.headerLength)
     }
-    olderSizes[number] = log.durableSize
+    olderSizes[number] = end
+    opened.forget(segment.path)
+    opened.note(next.attributes.identity, at: next.path, as: .data)
     segment = next
     log = nextLog
     acknowledgedSize = nextLog.size
@@ -164,19 +227,45 @@ struct QueueLog: Sendable {
     removalFailure = nil
     for number in olderSizes.keys.sorted() where number < first {
       files.remove(number)
-      do throws(FileError) {
+      do {
+        try keepDamage(of: number)
         try folder.fileSystem.removeFile(at: folder.segmentPath(number))
         olderSizes[number] = nil
       } catch {
-        // Nothing is lost but space: it is tried again with the next segment, and when the queue is opened.
+        // Nothing is lost but space: it is tried again with the next segment, and at the next opening.
         removalFailure = error
       }
     }
   }
 
+  /// Copies the damaged places of a segment into files of their own.
+  private mutating func keepDamage(of number: UInt32) throws {
+    guard let ranges = damagedPlaces[number] else { return }
+    let file = try folder.fileSystem.open(folder.segmentPath(number), .read)
+    for range in ranges {
+      let path = folder.damagePath(segment: number, offset: range.lowerBound)
+      guard try folder.fileSystem.attributes(at: path) == nil else { continue }
+      try folder.fileSystem.replaceFile(at: path, like: segment.attributes) { writer in
+        for start in stride(from: range.lowerBound, to: range.upperBound, by: 1 << 20) {
+          try writer.write(file.readAll(from: start, upTo: min(start + 1 << 20, range.upperBound)))
+        }
+      }
+    }
+    damagedPlaces[number] = nil
+  }
+
   /// Writes the file of a new segment.
-  static func writeSegment(_ header: SegmentHeader, frames: [UInt8], in folder: QueueFolder) throws {
-    try folder.fileSystem.replaceFile(at: folder.segmentPath(header.number)) { writer in
+  ///
+  /// - Parameters:
+  ///   - header: Its header.
+  ///   - frames: The frames behind it.
+  ///   - existing: The permissions and the owner that it gets.
+  ///   - folder: The folder.
+  /// - Throws: `FileError`.
+  static func writeSegment(
+    _ header: SegmentHeader, frames: [UInt8], like existing: FileAttributes?, in folder: QueueFolder
+  ) throws {
+    try folder.fileSystem.replaceFile(at: folder.segmentPath(header.number), like: existing) { writer in
       try writer.write(header.bytes)
       try writer.write(frames)
     }
@@ -293,27 +382,35 @@ struct QueueLog: Sendable {
   // MARK: Closing
 
   /// Whether the current segment has got another name since it was opened, under which it could be opened elsewhere.
-  var hasOtherNames: Bool {
+  private var hasOtherNames: Bool {
     get throws(FileError) { try segment.file.attributes().linkCount > 1 }
   }
 
-  /// Marks the log as closed, makes it durable, and gives the lock back.
+  /// Marks the log as closed if anything was written, makes it durable, and gives the lock back.
   ///
-  /// - Throws: `FileError`; the lock is given back all the same.
-  mutating func close() throws {
-    let result = Result {
-      try log.synchronize()
-      guard !isMarkedClosed else { return }
-      var buffer = makeBuffer()
-      buffer.beginFrame()
-      buffer.endFrame()
-      try log.append(buffer.bytes)
-      try log.synchronize()
-    }
+  /// - Parameter ledger: What the queue holds.
+  /// - Throws: ``StoreError``; `FileError`. The lock is given back all the same.
+  mutating func close(_ ledger: inout QueueLedger) throws {
+    let result = Result { try markClosed(&ledger) }
     files.removeAll()
-    let closing = Result { try log.close() }
+    let closing = Result { try segment.file.close() }
     try lock?.release()
     try result.get()
     try closing.get()
+  }
+
+  private mutating func markClosed(_ ledger: inout QueueLedger) throws {
+    guard folder.access == .readWrite else { return }
+    try checkFiles(during: .close)
+    guard log != nil else { return }
+    // A segment with several names would be refused at the next opening.
+    if try isSealed || hasOtherNames { try beginSegment(&ledger) }
+    try log?.synchronize()
+    guard !isMarkedClosed else { return }
+    var buffer = makeBuffer()
+    buffer.beginFrame()
+    buffer.endFrame()
+    try log?.append(buffer.bytes)
+    try log?.synchronize()
   }
 }

@@ -9,26 +9,15 @@ struct QueueRecovery {
   private var ledger: QueueLedger
   private var report = RecoveryReport()
   private var olderSizes: [UInt32: Int64] = [:]
+  private var damagedPlaces: [UInt32: [Range<Int64>]] = [:]
 
   /// What a queue is opened as.
   struct Opened: Sendable {
     var log: QueueLog
     var ledger: QueueLedger
     var report: RecoveryReport
-
-    /// Ends every lease, durably.
-    fileprivate mutating func voidLeases() throws {
-      var records: [QueueRecord] = []
-      ledger.voidLeases(into: &records)
-      guard !records.isEmpty else { return }
-      var buffer = log.makeBuffer()
-      buffer.beginFrame()
-      for record in records { buffer.append(record) }
-      buffer.endFrame()
-      try log.append(buffer)
-      try log.synchronize()
-      ledger.commit()
-    }
+    /// Changes that opening made to the ledger, to be written before anything else.
+    var pending: [QueueRecord] = []
   }
 
   /// What was found out about the last segment before its frames are replayed.
@@ -48,7 +37,7 @@ struct QueueRecovery {
     ledger = QueueLedger(rules: rules)
   }
 
-  /// Opens the files.
+  /// Opens the files; nothing is written unless a queue is created.
   ///
   /// - Parameters:
   ///   - folder: Where they are.
@@ -65,18 +54,19 @@ struct QueueRecovery {
     try folder.reportingFileErrors(during: .open, message: "the queue could not be opened") {
       var folder = folder
       folder.path = try preparedPath(folder)
-      let lock = try lock(folder)
-      let names = try folder.fileSystem.contentsOfDirectory(at: folder.path)
-      try folder.removeStaleTemporaryFiles(among: names)
-      let numbers = names.compactMap(folder.segmentNumber(ofName:)).sorted()
+      let lock = try folder.acquireLock(folder.lockPath, of: folder.path, access: folder.access)
+      var files = OpenedFiles()
+      if let lock { files.note(try lock.identity(), at: folder.lockPath, as: .lock) }
+      let numbers = try folder.segmentNumbers()
       var recovery = QueueRecovery(folder: folder, rules: rules)
       guard let last = numbers.last else {
         let codec = try codec(newCodecName)
-        var opened = try recovery.create(codecName: codec.name, lock: lock)
+        var opened = try recovery.create(codecName: codec.name, lock: (lock, files))
         opened.ledger.begin(at: now)
         return (opened, codec)
       }
-      let segment = try SegmentFile(last, in: folder, .readWrite, during: .open)
+      let segment = try SegmentFile(
+        last, in: folder, folder.access == .readWrite ? .readWrite : .read, during: .open)
       let codec = try codec(segment.header.codecName)
       guard codec.name == segment.header.codecName else {
         throw folder.error(
@@ -84,18 +74,14 @@ struct QueueRecovery {
           "\(folder.path) was written with the codec \(segment.header.codecName), not with \(codec.name); open it with that one"
         )
       }
-      var opened = try recovery.recover(upTo: segment, numbers: numbers, lock: lock)
+      var opened = try recovery.recover(upTo: segment, numbers: numbers, lock: (lock, files))
       opened.ledger.begin(at: now)
-      if leases == .void { try opened.voidLeases() }
+      if leases == .void {
+        opened.ledger.voidLeases(into: &opened.pending)
+        opened.ledger.commit()
+      }
       return (opened, codec)
     }
-  }
-
-  private static func lock(_ folder: QueueFolder) throws -> (lock: FileLock?, opened: OpenedFiles) {
-    let lock = try folder.acquireLock(folder.lockPath, of: folder.path, access: .readWrite)
-    var opened = OpenedFiles()
-    if let lock { opened.note(try lock.identity(), at: folder.lockPath, as: .lock) }
-    return (lock, opened)
   }
 
   /// Makes sure that there is a folder which is a queue's, or can become one.
@@ -105,7 +91,9 @@ struct QueueRecovery {
     guard try fileSystem.attributes(at: parent) != nil else {
       throw folder.error(.notFound, during: .open, "the folder \(parent) does not exist; make it first")
     }
-    let path = try fileSystem.canonicalPath(of: folder.path)
+    var folder = folder
+    folder.path = try fileSystem.canonicalPath(of: folder.path)
+    let path = folder.path
     guard let attributes = try fileSystem.attributes(at: path) else {
       guard folder.createsIfMissing else {
         throw folder.error(.notFound, during: .open, "there is no queue at \(path)")
@@ -118,8 +106,13 @@ struct QueueRecovery {
         .unrecognizedFormat, during: .open, "\(path) is not a folder, as a queue is; it was left as it is")
     }
     let names = try fileSystem.contentsOfDirectory(at: path)
-    if names.contains(where: { folder.segmentNumber(ofName: $0) != nil }) { return path }
-    // What is no queue must not gain a lock either.
+    // A foreign folder must not gain a lock. Where there is one, its owner may be removing segments.
+    if let last = names.compactMap(folder.segmentNumber(ofName:)).max() {
+      if !names.contains(FilePaths.split(folder.lockPath).name) {
+        _ = try SegmentFile(last, in: folder, .read, during: .open)
+      }
+      return path
+    }
     guard names.allSatisfy(folder.isOwnName) else {
       throw folder.error(
         .unrecognizedFormat, during: .open,
@@ -130,33 +123,37 @@ struct QueueRecovery {
   }
 
   private mutating func create(codecName: String, lock: (lock: FileLock?, opened: OpenedFiles)) throws -> Opened {
+    guard folder.createsIfMissing else {
+      throw folder.error(.notFound, during: .open, "there is no queue in \(folder.path)")
+    }
     // The folder may have been made by someone who died before it was durable.
     try folder.fileSystem.synchronizeDirectory(at: FilePaths.split(folder.path).directory)
     let header = SegmentHeader(
       number: 1, firstSegment: 1, identity: .random(in: 1 ... .max), salt: .random(in: 1 ... .max), firstFrame: 1,
       nextSequence: 1, previousEnd: 0, initialLength: 0, codecName: codecName)
-    try QueueLog.writeSegment(header, frames: [], in: folder)
+    var attributes = try folder.fileSystem.attributes(at: folder.path)
+    attributes?.permissions = 0o600
+    try QueueLog.writeSegment(header, frames: [], like: attributes, in: folder)
     let segment = try SegmentFile(1, in: folder, .readWrite, during: .open)
-    return try opened(segment, at: segment.size, nextFrame: 1, lock: lock, isMarkedClosed: true)
+    let end = QueueLog.FoundEnd(
+      size: segment.size, durableSize: segment.size, nextFrame: 1, isMarkedClosed: true)
+    return opened(segment, found: end, lock: lock)
   }
 
   private mutating func opened(
-    _ segment: SegmentFile, at size: Int64, nextFrame: UInt64, lock: (lock: FileLock?, opened: OpenedFiles),
-    isMarkedClosed: Bool
-  ) throws -> Opened {
+    _ segment: SegmentFile, found: QueueLog.FoundEnd, lock: (lock: FileLock?, opened: OpenedFiles)
+  ) -> Opened {
     ledger.segment = segment.header.number
     let log = QueueLog(
-      folder: folder, files: SegmentFiles(folder: folder), lock: lock.lock, opened: lock.opened, segment: segment,
-      log: try AppendLog(continuing: segment.file, at: size), nextFrame: nextFrame, olderSizes: olderSizes,
-      isMarkedClosed: isMarkedClosed)
+      folder: folder, lock: lock, segment: segment, found: found, olderSizes: olderSizes, damagedPlaces: damagedPlaces)
     return Opened(log: log, ledger: ledger, report: report)
   }
 
   // MARK: Recovering
 
-  private mutating func recover(upTo last: SegmentFile, numbers: [UInt32], lock: (lock: FileLock?, opened: OpenedFiles))
-    throws -> Opened
-  {
+  private mutating func recover(
+    upTo last: SegmentFile, numbers: [UInt32], lock: (lock: FileLock?, opened: OpenedFiles)
+  ) throws -> Opened {
     let first = last.header.firstSegment
     let needed = numbers.filter { $0 >= first }
     report.missingSegments = Int(last.header.number - first) + 1 - needed.count
@@ -176,73 +173,42 @@ struct QueueRecovery {
       try replay(segment, upTo: end)
       olderSizes[segment.header.number] = min(end, segment.size)
     }
-    let survey = try survey(last)
-    // A segment is removed below only if the name of the one that does not need it is durable.
-    try folder.fileSystem.synchronizeDirectory(at: folder.path)
-    for number in numbers where number < first {
-      try folder.fileSystem.removeFile(at: folder.segmentPath(number))
-    }
-    guard survey.hasUnsafeFrames else {
-      try replay(last, upTo: survey.cut)
-      report.tornBytes = Int(last.size - survey.cut)
-      return try opened(
-        last, at: survey.cut, nextFrame: survey.nextFrame, lock: lock, isMarkedClosed: survey.isMarkedClosed)
-    }
-    return try rewriteEnd(of: last, survey, lock: lock)
+    let found = try findEnd(of: last)
+    try replay(last, upTo: found.size)
+    report.tornBytes = Int(last.size - found.size)
+    return opened(last, found: found, lock: lock)
   }
 
   /// Finds out how much of the last segment counts.
-  private func survey(_ segment: SegmentFile) throws -> Survey {
+  private func findEnd(of segment: SegmentFile) throws -> QueueLog.FoundEnd {
     let start = segment.headerLength
-    var survey = Survey(
-      durable: min(segment.size, start + segment.header.initialLength), cut: segment.size,
-      nextFrame: segment.header.firstFrame)
+    var durable = min(segment.size, start + segment.header.initialLength)
     var frames: [(frame: QueueFrame, offset: Int64)] = []
     var damage: [Range<Int64>] = []
+    var isMarkedClosed = false
     var scanner = segment.scanner(upTo: segment.size)
     while let found = try scanner.next() {
       switch found {
       case .frame(let frame, let offset, _):
         frames.append((frame, offset))
-        survey.durable = max(survey.durable, frame.isClosing ? offset : frame.durable)
-        survey.isMarkedClosed = frame.isClosing
+        durable = max(durable, frame.isClosing ? offset : frame.durable)
+        isMarkedClosed = frame.isClosing
       case .damage(let range):
         damage.append(range)
-        survey.isMarkedClosed = false
+        isMarkedClosed = false
       }
     }
+    var cut = segment.size
     // What is not known to be durable may have holes: up to the first of them it happened, beyond it not.
-    let durable = survey.durable
-    if let hole = damage.first(where: { $0.upperBound > durable }) {
-      survey.cut = max(hole.lowerBound, durable)
-      survey.isMarkedClosed = false
+    if let hole = damage.first(where: { [durable] in $0.upperBound > durable }) {
+      cut = max(hole.lowerBound, durable)
+      isMarkedClosed = false
     }
-    let kept = frames.prefix { $0.offset < survey.cut }
-    if let last = kept.last { survey.nextFrame = last.frame.number + 1 }
-    survey.hasUnsafeFrames = kept.contains { $0.offset >= durable && !$0.frame.isClosing }
-    return survey
-  }
-
-  /// Writes anew, in a segment of its own, what is not known to be durable.
-  ///
-  /// To synchronize it where it stands would not do: after a synchronization that failed, the next one succeeds without
-  /// having written anything.
-  private mutating func rewriteEnd(of last: SegmentFile, _ survey: Survey, lock: (lock: FileLock?, opened: OpenedFiles))
-    throws -> Opened
-  {
-    try replay(last, upTo: survey.durable)
-    olderSizes[last.header.number] = survey.durable
-    report.tornBytes = Int(last.size - survey.cut)
-    let salt = UInt32.random(in: 1 ... .max)
-    let frames = try QueueLog.copyFrames(of: last, survey.durable..<survey.cut, salt: salt, in: folder)
-    let header = SegmentHeader(
-      number: last.header.number + 1, firstSegment: last.header.firstSegment, identity: last.header.identity,
-      salt: salt, firstFrame: survey.nextFrame - QueueLog.countFrames(frames), nextSequence: ledger.nextSequence,
-      previousEnd: survey.durable, initialLength: Int64(frames.count), codecName: last.header.codecName)
-    try QueueLog.writeSegment(header, frames: frames, in: folder)
-    let segment = try SegmentFile(header.number, in: folder, .readWrite, during: .open)
-    try replay(segment, upTo: segment.size)
-    return try opened(segment, at: segment.size, nextFrame: survey.nextFrame, lock: lock, isMarkedClosed: false)
+    let kept = frames.prefix { $0.offset < cut }
+    let hasUnsafeFrames = kept.contains { $0.offset >= durable && !$0.frame.isClosing }
+    return QueueLog.FoundEnd(
+      size: cut, durableSize: hasUnsafeFrames ? durable : cut,
+      nextFrame: kept.last.map { $0.frame.number + 1 } ?? segment.header.firstFrame, isMarkedClosed: isMarkedClosed)
   }
 
   /// Replays the frames of a segment up to a place, all of which should be good.
@@ -257,12 +223,12 @@ struct QueueRecovery {
           let records = QueueRecord.records(
             of: body, segment: number, offset: offset + Int64(QueueFrame.headLength))
         else {
-          try quarantine(offset..<offset + Int64(QueueFrame.headLength + body.count), of: segment)
+          note(damage: offset..<offset + Int64(QueueFrame.headLength + body.count), of: segment)
           continue
         }
         for record in records { ledger.replay(record, in: number) }
       case .damage(let range):
-        try quarantine(range, of: segment)
+        note(damage: range, of: segment)
       }
     }
     if end > segment.size {
@@ -271,18 +237,12 @@ struct QueueRecovery {
     }
   }
 
-  /// Keeps what is damaged in a file of its own, since the segment will be removed some day.
-  private mutating func quarantine(_ range: Range<Int64>, of segment: SegmentFile) throws {
+  /// Notes a damaged place, which is kept in a file of its own before the segment is removed.
+  private mutating func note(damage range: Range<Int64>, of segment: SegmentFile) {
     report.damagedPlaces += 1
     report.damagedBytes += range.count
+    damagedPlaces[segment.header.number, default: []].append(range)
     // No sequence number is given again that stood there: each took more than a byte.
     ledger.reserve(nextSequence: ledger.nextSequence + UInt64(range.count))
-    let path = folder.damagePath(segment: segment.header.number, offset: range.lowerBound)
-    guard try folder.fileSystem.attributes(at: path) == nil else { return }
-    try folder.fileSystem.replaceFile(at: path) { writer in
-      for start in stride(from: range.lowerBound, to: range.upperBound, by: 1 << 20) {
-        try writer.write(segment.file.readAll(from: start, upTo: min(start + 1 << 20, range.upperBound)))
-      }
-    }
   }
 }

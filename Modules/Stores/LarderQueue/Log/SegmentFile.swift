@@ -7,9 +7,12 @@ struct SegmentFile: Sendable {
   /// The bytes of the header.
   let headerLength: Int64
   let file: any OpenFile
-  /// The bytes of the file when it was opened.
-  let size: Int64
+  /// What the file was when it was opened.
+  let attributes: FileAttributes
   let path: String
+
+  /// The bytes of the file when it was opened.
+  var size: Int64 { attributes.size }
 
   /// Opens a segment and checks its header.
   ///
@@ -17,10 +20,9 @@ struct SegmentFile: Sendable {
   init(_ number: UInt32, in folder: QueueFolder, _ mode: FileOpenMode, during operation: StoreOperation) throws {
     path = folder.segmentPath(number)
     file = try folder.fileSystem.open(path, mode)
-    let attributes = try file.attributes()
+    attributes = try file.attributes()
     try folder.checkKind(attributes, of: path, isWritten: mode != .read)
-    size = attributes.size
-    let start = try file.readAll(from: 0, upTo: min(size, Int64(SegmentHeader.maximumLength)))
+    let start = try file.readAll(from: 0, upTo: min(attributes.size, Int64(SegmentHeader.maximumLength)))
     do {
       header = try SegmentHeader(start)
     } catch .foreign {
