@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderFiles
 import LarderTesting
 import Testing
 
@@ -16,27 +17,40 @@ import Testing
 
   private func written(_ document: JSONDocument) throws -> String {
     var bytes: [UInt8] = []
-    try document.write { bytes += $0 }
+    var stamp = JSONStamp(of: JSONDocumentTests.attributes, expectedSize: 0)
+    try document.write(stamping: &stamp) { bytes += $0 }
     return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static let attributes = FileAttributes(
+    kind: .file, size: 0, modificationTime: 7_500_000_000, permissions: 0o600,
+    owner: FileAttributes.Owner(user: 0, group: 0), linkCount: 1,
+    identity: FileAttributes.Identity(device: 1, inode: 5))
+
+  /// What stands behind the entries: the checksum is that of what stands before.
+  private func written(_ bytes: Int, _ checksum: String) -> String {
+    "\"written\":{\"bytes\":\(bytes),\"blockBytes\":4096,\"crc32c\":[\"\(checksum)\"],\"inode\":5,\"time\":8}"
   }
 
   @Test func isWrittenOneEntryOnALineKeysInOrder() throws {
     var document = JSONDocument(codecName: "json")
-    #expect(try written(document) == "{\"larder\":1,\"entries\":{}}\n")
+    let checksum = JSONStamp.text(of: CRC32C.checksum(of: "{\"larder\":2,\"entries\":{}".utf8))
+    #expect(try written(document) == "{\"larder\":2,\"entries\":{},\(written(24, checksum))}\n")
     for (key, text) in [("b", "2"), ("a", "[1]"), ("\"\n", "null")] as [(StoreKey, String)] {
       _ = document.entries.setValue(Array(text.utf8)[...], forKey: key)
     }
     #expect(
-      try written(document) == """
-        {"larder":1,"entries":{
+      try written(document).hasPrefix(
+        """
+        {"larder":2,"entries":{
         "\\"\\n":null,
         "a":[1],
         "b":2
-        }}
-
-        """)
+        },"written":{
+        """))
     document.codecName = "raw"
-    #expect(try written(document).hasPrefix("{\"larder\":1,\"codec\":\"raw\",\"entries\":{\n"))
+    document.generation = 17
+    #expect(try written(document).hasPrefix("{\"larder\":2,\"generation\":17,\"codec\":\"raw\",\"entries\":{\n"))
   }
 
   @Test func isReadHoweverAPersonLaysItOut() throws {
@@ -83,7 +97,7 @@ import Testing
     } catch JSONDocument.Problem.foreign {}
   }
 
-  @Test(arguments: ["{\"larder\":2,\"entries\":{}}", "{\"larder\":2,\"pages\":[]}", "{\"pages\":[],\"larder\":17}"])
+  @Test(arguments: ["{\"larder\":3,\"entries\":{}}", "{\"larder\":3,\"pages\":[]}", "{\"pages\":[],\"larder\":17}"])
   func newerVersionsAreKnownAsSuch(_ text: String) throws {
     do {
       _ = try document(text)

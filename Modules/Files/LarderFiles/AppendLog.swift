@@ -83,6 +83,21 @@ public struct AppendLog: Sendable {
     durableSize = size
   }
 
+  /// Writes bytes behind the records without making them one: the next append overwrites them, and they may be lost.
+  ///
+  /// The bytes must be such that no reader takes them, or a part of them, for a record, and shorter than every record.
+  ///
+  /// - Parameter bytes: The bytes.
+  /// - Throws: ``FileError``. The records are untouched, and the log goes on.
+  public func writeBehind(_ bytes: [UInt8]) throws(FileError) {
+    try checkUsable()
+    var failure: FileError?
+    bytes.withUnsafeBytes { bytes in
+      do throws(FileError) { try file.writeAll(bytes, at: size) } catch { failure = error }
+    }
+    if let failure { throw failure }
+  }
+
   /// Forgets the records behind a place, durably.
   ///
   /// - Parameter newSize: Where the log is to end.

@@ -45,6 +45,15 @@ package struct FileReplacement: Sendable {
     try file.synchronizeThroughInterruptions()
   }
 
+  /// Sets the modification time of the new file, as the last thing before ``commit(closing:)``.
+  ///
+  /// - Parameter time: The time, in nanoseconds since 1 January 1970, UTC.
+  /// - Throws: ``FileError``.
+  package mutating func setModificationTime(_ time: Int64) throws(FileError) {
+    try writer.flush()
+    try file.setModificationTime(time)
+  }
+
   /// Makes the new file durable and gives it the name of the old one, durably.
   ///
   /// - Parameter close: Gets the new file, once it is durable and before it takes the name; it may close it.
@@ -74,10 +83,17 @@ package struct FileReplacement: Sendable {
     try? fileSystem.removeFile(at: temporaryPath)
   }
 
+  /// Returns what the new file is so far.
+  ///
+  /// - Throws: ``FileError``.
+  package func attributes() throws(FileError) -> FileAttributes {
+    try file.attributes()
+  }
+
   /// Tells the new file from every other.
   ///
   /// - Throws: ``FileError``.
   package func identity() throws(FileError) -> FileAttributes.Identity {
-    try file.attributes().identity
+    try attributes().identity
   }
 }

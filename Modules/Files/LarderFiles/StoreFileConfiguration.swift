@@ -41,11 +41,15 @@ package struct StoreFileConfiguration: StoreFiles, Sendable {
   ///
   /// A reader takes a shared lock on a lock file that exists, and neither creates nor removes anything.
   ///
+  /// - Parameter check: Looks at a file that exists, by its path, before its lock file is created: a file that is no store
+  ///   must not gain one. Another process may be writing to it. Defaults to no check.
   /// - Returns: The path of the file, with symbolic links resolved; the lock, if there is one; and the files that are open
   ///   now, which is the lock file.
   /// - Throws: ``StoreError``: `notFound`; `unrecognizedFormat`; `unsupported` for several hard links, or for a file that is
-  ///   mounted by itself; `locked`; `notPermitted`. ``FileError``.
-  package func takeLock() throws -> (path: String, lock: FileLock?, opened: OpenedFiles) {
+  ///   mounted by itself; `locked`; `notPermitted`. ``FileError``. What `check` throws.
+  package func takeLock(
+    checking check: (_ path: String) throws -> Void = { _ in }
+  ) throws -> (path: String, lock: FileLock?, opened: OpenedFiles) {
     let folder = FilePaths.split(path).directory
     if createsFolder { try fileSystem.createDirectories(at: folder) }
     guard try fileSystem.attributes(at: folder) != nil else {
@@ -65,6 +69,7 @@ package struct StoreFileConfiguration: StoreFiles, Sendable {
       )
     }
     let lockPath = path + ".lock"
+    if access == .readWrite, attributes != nil, try fileSystem.attributes(at: lockPath) == nil { try check(path) }
     let lock = try acquireLock(lockPath, of: path, access: access)
     var opened = OpenedFiles()
     if let lock { opened.note(try lock.identity(), at: lockPath, as: .lock) }

@@ -198,6 +198,15 @@ package struct SortedMap<Value> {
     }
   }
 
+  /// Returns a map with the same keys and other values.
+  ///
+  /// - Parameter transform: Gets the values in key order.
+  package func mapValues(_ transform: (Value) throws -> Value) rethrows -> SortedMap {
+    var result = self
+    for index in chunks.indices { result.chunks[index].values = try chunks[index].values.map(transform) }
+    return result
+  }
+
   // MARK: Scanning
 
   /// Counts the entries of a range.

@@ -10,19 +10,25 @@ public import LarderFiles
 /// try await store.close()
 /// ```
 ///
-/// At rest the file is `{"larder":1,"entries":{…}}`, one entry on a line, keys in order. A write does not rewrite it: it
-/// appends a line to a journal beside it, `users.json.journal`, which is folded into the document on ``close()``, when it
-/// has grown large, and on opening after a crash. `Docs/JSONFileStore.md` has the format in full.
+/// At rest the file is `{"larder":2,"generation":1,"entries":{…},"written":{…}}`, one entry on a line, keys in order. A
+/// write does not rewrite it: it appends a line to a journal beside it, `users.json.journal`, which is folded into the
+/// document on ``close()`` and when it has grown large. `Docs/JSONFileStore.md` has the format in full.
 ///
 /// Everything is held in memory, as text; a value is decoded each time it is read. Reads are plain synchronous methods and never
 /// wait for the disk. Writes run one after another on a thread of the store's own.
 ///
 /// ## Editing by hand
 ///
-/// Edit the document only while no one has the store open and no journal lies beside it (a crash leaves one; opening and
-/// closing the store once folds it). Where both an edited document and a journal are found, the journal wins for the keys
-/// that it names: its changes were acknowledged. A document that is not JSON, or has a key twice, is refused with line
-/// and column, and left as it is.
+/// Edit the document only while the store is closed and no journal lies beside it (a crash leaves one; opening and closing
+/// the store once folds it). If both an edited document and a journal are found, the journal wins for the keys that it
+/// names: its changes were acknowledged. A document that is not JSON, or has a key twice, is refused with line and column,
+/// and left as it is. So is one whose bytes changed without an edit: Larder keeps checksums in the member `written`, which
+/// you may leave as it is or delete.
+///
+/// ## Reading only
+///
+/// With ``StoreAccess/readOnly`` the store leaves every file as it is, works on a read-only mount, and opens a damaged
+/// document too: entries that can be read are returned, and what damage hides throws `corrupted`.
 ///
 /// ## Keys
 ///
@@ -47,34 +53,37 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// - Parameters:
   ///   - path: The document. Its folder must exist. The file is created with permissions 0600, and keeps those that it has.
   ///   - codec: Turns values into bytes and back. Where what it writes is not JSON, values stand as strings in base64.
-  ///   - durability: What happens before a write returns; ``Durability/synced`` unless said.
-  ///   - createsIfMissing: Whether a missing document is created; `true` unless said.
-  ///   - fileSystem: Where the files are; the real file system unless given.
-  /// - Throws: ``StoreError``: `locked` where another has it open; `corrupted` with line and column where the document or
-  ///   its journal is damaged; `unrecognizedFormat` where the file is no store; `versionMismatch` where it was written by
-  ///   a newer version or with another codec; `notFound`; `unsupported` where it has several hard links; `notPermitted`;
-  ///   `full`; `ioFailed`. The files are left as they are then.
+  ///   - durability: What happens before a write returns; defaults to ``Durability/synced``.
+  ///   - access: Whether the store may write; defaults to ``StoreAccess/readWrite``.
+  ///   - createsIfMissing: Whether a missing document is created; defaults to `true`. A store that only reads never does.
+  ///   - fileSystem: Where the files are; defaults to the real file system.
+  /// - Throws: ``StoreError``: `locked` if another has it open; `corrupted` with line and column if the document or
+  ///   its journal is damaged, or if they do not belong together; `unrecognizedFormat` if the file is no store;
+  ///   `versionMismatch` if it was written by a newer version or with another codec; `notFound`; `unsupported` if it has
+  ///   several hard links, is mounted by itself, or is larger than 4 GiB; `notPermitted`; `full`; `ioFailed`. The files
+  ///   are left as they are then.
   public convenience init(
-    path: String, codec: some Codec<Value>, durability: Durability = .synced, createsIfMissing: Bool = true,
-    fileSystem: some FileSystem = POSIXFileSystem()
+    path: String, codec: some Codec<Value>, durability: Durability = .synced, access: StoreAccess = .readWrite,
+    createsIfMissing: Bool = true, fileSystem: some FileSystem = POSIXFileSystem()
   ) async throws {
     try await self.init(
-      path: path, durability: durability, createsIfMissing: createsIfMissing, fileSystem: fileSystem
+      path: path, durability: durability, access: access, createsIfMissing: createsIfMissing, fileSystem: fileSystem
     ) { _ in codec }
   }
 
   /// Opens a store with a codec that is chosen by the name of the one that it was written with.
   init(
-    path: String, durability: Durability, createsIfMissing: Bool, createsFolder: Bool = false,
-    fileSystem: some FileSystem = POSIXFileSystem(),
+    path: String, durability: Durability, access: StoreAccess, createsIfMissing: Bool, createsFolder: Bool = false,
+    sizeLimit: Int64 = JSONFile.maximumSize, fileSystem: some FileSystem = POSIXFileSystem(),
     choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws {
     let name = FilePaths.split(path).name
-    var information = StoreInformation(name: name, acknowledgement: Acknowledgement(durability), sharing: .exclusive)
+    var information = StoreInformation(name: name, acknowledgement: Acknowledgement(durability), sharing: .exclusive, access: access)
     let configuration = StoreFileConfiguration(
-      name: name, path: path, durability: durability, createsIfMissing: createsIfMissing, createsFolder: createsFolder,
-      fileSystem: fileSystem)
-    let (writer, codec) = try await JSONFileWriter.open(configuration, information: information, choosing: codec)
+      name: name, path: path, durability: durability, access: access, createsIfMissing: createsIfMissing,
+      createsFolder: createsFolder, fileSystem: fileSystem)
+    let (writer, codec) = try await JSONFileWriter.open(
+      configuration, information: information, sizeLimit: sizeLimit, choosing: codec)
     let coder = JSONValueCoder(codec: codec, store: name)
     self.writer = writer
     information.writeExecutor = writer.taskExecutor
@@ -86,15 +95,16 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// Opens a store of `Codable` values, with ``JSONCodec``.
   ///
   /// - Parameters:
-  ///   - path: The document; see ``init(path:codec:durability:createsIfMissing:fileSystem:)``.
-  ///   - durability: What happens before a write returns; ``Durability/synced`` unless said.
-  ///   - createsIfMissing: Whether a missing document is created; `true` unless said.
-  /// - Throws: As ``init(path:codec:durability:createsIfMissing:fileSystem:)``.
+  ///   - path: The document; see ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
+  ///   - durability: What happens before a write returns; defaults to ``Durability/synced``.
+  ///   - access: Whether the store may write; defaults to ``StoreAccess/readWrite``.
+  ///   - createsIfMissing: Whether a missing document is created; defaults to `true`. A store that only reads never does.
+  /// - Throws: As ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
   public convenience init(
-    path: String, durability: Durability = .synced, createsIfMissing: Bool = true
+    path: String, durability: Durability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws where Value: Codable {
     try await self.init(
-      path: path, codec: JSONCodec<Value>(), durability: durability, createsIfMissing: createsIfMissing)
+      path: path, codec: JSONCodec<Value>(), durability: durability, access: access, createsIfMissing: createsIfMissing)
   }
 
   /// Opens a store in the folder where the platform wants an application to keep its data.
@@ -104,10 +114,13 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   ///
   /// - Parameters:
   ///   - name: The name of the document, without `.json`.
-  ///   - durability: What happens before a write returns; ``Durability/synced`` unless said.
-  /// - Throws: ``StoreError``: `invalidArgument` where the name is empty, begins with a dot, or has a slash or a NUL;
-  ///   else as ``init(path:codec:durability:createsIfMissing:fileSystem:)``.
-  public convenience init(name: String, durability: Durability = .synced) async throws where Value: Codable {
+  ///   - durability: What happens before a write returns; defaults to ``Durability/synced``.
+  ///   - access: Whether the store may write; defaults to ``StoreAccess/readWrite``.
+  /// - Throws: ``StoreError``: `invalidArgument` if the name is empty, begins with a dot, or has a slash or a NUL;
+  ///   otherwise as ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
+  public convenience init(
+    name: String, durability: Durability = .synced, access: StoreAccess = .readWrite
+  ) async throws where Value: Codable {
     guard !name.isEmpty, !name.hasPrefix("."), !name.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 == 0 }) else {
       throw StoreError(
         .invalidArgument, during: .open, store: name,
@@ -115,7 +128,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     }
     try await self.init(
       path: FilePaths.join(ApplicationDataFolder.current, "\(name).json"), durability: durability,
-      createsIfMissing: true, createsFolder: true
+      access: access, createsIfMissing: true, createsFolder: true
     ) { _ in JSONCodec<Value>() }
   }
 
@@ -123,38 +136,42 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
 
   /// Reads the value of one key.
   ///
-  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where the value cannot be decoded; `closed`.
+  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` if the value cannot be decoded, or damage hides it; `closed`.
   public func value(forKey key: StoreKey) throws -> Value? {
     try information.check(key, for: .value)
-    return try read(for: .value) {
-      $0[key]
-    } then: { text in
-      try text.map { try coder.value(of: $0, forKey: key, during: .value) }
+    return try reporting(for: .value, key) {
+      try contents.read {
+        try $0.value(forKey: key)
+      } then: { text in
+        try text.map { try coder.value(of: $0, forKey: key, during: .value) }
+      }
     }
   }
 
   /// Reads the values of several keys as they are at one moment.
   ///
-  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where a value cannot be decoded; `closed`.
+  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` if a value cannot be decoded, or damage hides it; `closed`.
   public func values(forKeys keys: [StoreKey]) throws -> [Value?] {
     try information.check(keys, for: .values)
     return try read(for: .values) { entries in
-      keys.map { entries[$0] }
-    } then: { texts in
-      try zip(keys, texts).map { key, text in try text.map { try coder.value(of: $0, forKey: key, during: .values) } }
+      try keys.map { key in
+        let text = try reporting(for: .values, key) { .some(try entries.value(forKey: key)) }
+        return try text.map { try coder.value(of: $0, forKey: key, during: .values) }
+      }
     }
   }
 
   /// Reads the first entries of a range as they are at one moment.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `corrupted` where a value cannot be decoded;
-  ///   `closed`.
+  /// - Throws: ``StoreError``: `invalidArgument` if the limit is negative; `corrupted` if a value cannot be decoded, or
+  ///   damage hides a part of the range; `closed`.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
-    return try read(for: .entries) {
-      $0.entries(in: range, limit: limit, order: order)
-    } then: { texts in
-      try texts.map { entry in
+    return try read(for: .entries) { entries in
+      let texts = entries.map.entries(in: range, limit: limit, order: order)
+      try entries.checkScan(
+        of: range, limit: limit, found: texts.count, upTo: texts.last?.key, order: order)
+      return try texts.map { entry in
         StoreEntry(key: entry.key, value: try coder.value(of: entry.value, forKey: entry.key, during: .entries))
       }
     }
@@ -162,33 +179,44 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
 
   /// Reads the first keys of a range as they are at one moment.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `closed`.
+  /// - Throws: ``StoreError``: `invalidArgument` if the limit is negative; `corrupted` if damage hides a part of the range;
+  ///   `closed`.
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
     try information.check(limit: limit, for: .keys)
-    return try read(for: .keys) {
-      $0.keys(in: range, limit: limit, order: order)
-    } then: {
-      $0
+    return try read(for: .keys) { entries in
+      let keys = entries.map.keys(in: range, limit: limit, order: order)
+      try entries.checkScan(of: range, limit: limit, found: keys.count, upTo: keys.last, order: order)
+      return keys
     }
   }
 
   /// Counts the entries of a range.
   ///
-  /// - Throws: ``StoreError``: `closed`.
+  /// - Throws: ``StoreError``: `corrupted` if damage hides a part of the range; `closed`.
   public func count(in range: KeyRange) throws -> Int {
-    try read(for: .count) {
-      $0.count(in: range)
-    } then: {
-      $0
+    try read(for: .count) { entries in
+      try entries.checkScan(of: range, limit: .max, found: 0, upTo: nil, order: .ascending)
+      return entries.map.count(in: range)
     }
   }
 
-  private func read<Texts: Sendable, Result>(
-    for operation: StoreOperation, _ body: (SortedMap<ArraySlice<UInt8>>) -> Texts,
-    then use: (Texts) throws -> Result
+  /// Reads from a snapshot, so that a long scan holds up no one.
+  private func read<Result>(for operation: StoreOperation, _ body: (JSONEntries) throws -> Result) throws -> Result {
+    try reporting(for: operation) { try contents.readSnapshot(body) }
+  }
+
+  /// Makes errors of the store of what a read meets: `nil` says that the store is closed.
+  private func reporting<Result>(
+    for operation: StoreOperation, _ key: StoreKey? = nil, _ body: () throws -> Result?
   ) throws -> Result {
-    guard let result = try contents.read(body, then: use) else { throw information.closedError(for: operation) }
-    return result
+    do {
+      guard let result = try body() else { throw information.closedError(for: operation) }
+      return result
+    } catch is JSONEntries.Hidden {
+      throw StoreError(
+        .corrupted, during: operation, store: information.name, key: key,
+        message: "a damaged part of the files hides what was asked for; verify says where they are damaged")
+    }
   }
 
   // MARK: Writing
@@ -201,7 +229,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
 
   /// Reads, changes and writes back the values of some keys as one step; see ``DataStore/update(_:_:)``.
   ///
-  /// `body` runs on the thread of the store's writer. Where it leaves every value as it was, nothing is written.
+  /// `body` runs on the thread of the store's writer. If it leaves every value as it was, nothing is written.
   public func update<Result: Sendable>(
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result

@@ -24,7 +24,7 @@ public struct JSONFileStoreProvider: StoreProvider {
     }
     return AnyDataStore(
       try await JSONFileStore(
-        path: url.location, durability: options.durability, createsIfMissing: options.createsIfMissing,
-        choosing: codec))
+        path: url.location, durability: options.durability, access: options.access,
+        createsIfMissing: options.createsIfMissing, choosing: codec))
   }
 }

@@ -1,10 +1,15 @@
 import Larder
+import LarderFiles
 
-/// The document of a `JSONFileStore`: `{"larder":1,"entries":{…}}`, with `"codec"` between where it is not `json`.
+/// The document of a `JSONFileStore`: `{"larder":2,"generation":17,"entries":{…},"written":{…}}`, with `"codec"` before
+/// the entries if it is not `json`.
+///
+/// The generation counts how often the document was folded; see ``JSONFile``. ``JSONStamp`` is what `written` holds. A
+/// document that someone wrote by hand, or in version 1 of the format, needs neither.
 ///
 /// Values are kept as the text that stands in the document; they are decoded when they are read.
 struct JSONDocument {
-  static let version = 1
+  static let version: Int64 = 2
 
   private static let versionName = Array("larder".utf8)
 
@@ -21,23 +26,39 @@ struct JSONDocument {
   var codecName: String
   var entries: SortedMap<ArraySlice<UInt8>>
 
-  /// Makes a document.
-  init(codecName: String, entries: SortedMap<ArraySlice<UInt8>> = SortedMap()) {
+  /// How often the document was folded, or `nil` if it does not say so.
+  var generation: Int64?
+
+  /// What the document says of how it was written.
+  private(set) var stamp: JSONStamp?
+
+  /// Creates a document.
+  init(codecName: String, entries: SortedMap<ArraySlice<UInt8>> = SortedMap(), generation: Int64? = nil) {
     self.codecName = codecName
     self.entries = entries
+    self.generation = generation
   }
 
   // MARK: Reading
 
   /// Reads a document.
   ///
-  /// - Parameter text: All of the file.
+  /// - Parameters:
+  ///   - text: All of the file.
+  ///   - attributes: Those of the file: if they are the ones that the document was stamped with, its checksums must be right.
+  ///     Defaults to `nil`, for no checksums.
   /// - Throws: ``Problem``.
-  init(_ text: [UInt8]) throws {
+  init(_ text: [UInt8], of attributes: FileAttributes? = nil) throws {
     do {
       try self.init(parsing: text)
     } catch let error as JSONSyntaxError {
       throw Problem.damaged(error, key: nil)
+    }
+    guard let stamp, let attributes, stamp.isStamp(of: attributes) else { return }
+    if let damaged = stamp.damagedRanges(of: text).first {
+      let message =
+        "the checksum of the \(damaged.count) bytes from here on is wrong; if you know the document to be right, remove its member \"written\""
+      throw Problem.damaged(JSONSyntaxError(message, at: damaged.lowerBound, of: text), key: nil)
     }
   }
 
@@ -66,6 +87,13 @@ struct JSONDocument {
         try JSONDocument.checkVersion(String(decoding: try scanner.value(), as: UTF8.self))
       case "codec":
         codecName = String(decoding: try scanner.string(), as: UTF8.self)
+      case "generation":
+        guard let number = Int64(String(decoding: try scanner.value(), as: UTF8.self)), number >= 0 else {
+          throw scanner.error("a generation is a whole number", at: place)
+        }
+        generation = number
+      case "written":
+        stamp = try JSONStamp(from: &scanner)
       case "entries" where names.contains(JSONDocument.versionName):
         entriesPosition = scanner.position
         try readEntries(of: &scanner)
@@ -91,9 +119,8 @@ struct JSONDocument {
   }
 
   private static func checkVersion(_ text: String) throws {
-    guard text != String(version) else { return }
-    guard let number = Int(text), number > version else { throw Problem.foreign }
-    throw Problem.newerVersion(text)
+    guard let number = Int64(text), number > 0 else { throw Problem.foreign }
+    if number > version { throw Problem.newerVersion(text) }
   }
 
   private mutating func readEntries(of scanner: inout JSONScanner) throws {
@@ -118,9 +145,13 @@ struct JSONDocument {
 
   /// Writes a document piece by piece: the keys in order, each entry on a line.
   ///
-  /// - Parameter write: Takes the next piece.
-  func write(_ write: ([UInt8]) throws -> Void) throws {
+  /// - Parameters:
+  ///   - stamp: The stamp of the file that is written to, in which it gets the checksums.
+  ///   - write: Takes the next piece.
+  func write(stamping stamp: inout JSONStamp, _ write: ([UInt8]) throws -> Void) throws {
+    var block = JSONStamp.Block()
     var line: [UInt8] = Array("{\"larder\":\(JSONDocument.version),".utf8)
+    if let generation { line.append(contentsOf: "\"generation\":\(generation),".utf8) }
     if codecName != "json" {
       line.append(contentsOf: "\"codec\":".utf8)
       JSONWriting.append(string: codecName.utf8, to: &line)
@@ -132,12 +163,21 @@ struct JSONDocument {
       line.append(contentsOf: separator.utf8)
       JSONKey.append(key, to: &line)
       line.append(UInt8(ascii: ":"))
-      line.append(contentsOf: value)
+      if value.contains(UInt8(ascii: "\n")) {
+        // Laid out by hand: ``JSONRemains`` needs each entry in one line.
+        JSONWriting.append(compacted: value, to: &line)
+      } else {
+        line.append(contentsOf: value)
+      }
+      block.add(line, to: &stamp)
       try write(line)
       line.removeAll(keepingCapacity: true)
       separator = ",\n"
     }
-    line.append(contentsOf: entries.count == 0 ? "}}\n".utf8 : "\n}}\n".utf8)
+    line.append(contentsOf: entries.count == 0 ? "}".utf8 : "\n}".utf8)
+    block.add(line, to: &stamp)
+    block.finish(&stamp)
     try write(line)
+    try write(Array(",\"written\":".utf8) + stamp.text + Array("}\n".utf8))
   }
 }

@@ -1,106 +1,176 @@
 import Larder
 import LarderFiles
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// The files of a `JSONFileStore` on disk, for the one object that has them open.
 ///
 /// - The document, `NAME`: everything, as it was when it was last folded.
 /// - The journal, `NAME.journal`: what was changed since. It is there only while there is something in it, and after a crash.
 /// - The lock, `NAME.lock`: empty.
 ///
-/// **Folding** writes the document anew and then empties the journal. A crash between the two applies the journal to a
-/// document that holds its changes already. That changes nothing, as long as the journal is complete: every key that it
-/// names ends as its last change says. So the document is replaced only once all of the journal is durable.
+/// **Folding** writes the document anew, with the next generation, and then removes the journal. The journal names the
+/// generation of the document that it continues, so that a crash between the two leaves a journal which is known to be
+/// folded in already. Neither file is ever made shorter: after a power cut the old length could stand before zeros.
+///
+/// **Opening writes nothing** but a document that is missing. A journal that an unclean end has left is applied in memory.
+/// What it says may be only in the caches of the system, after a failed synchronization of which no one knows any more. So
+/// the first write puts its lines into a new file, before that write is acknowledged.
 ///
 /// Everything here blocks.
 struct JSONFile: Sendable {
   let configuration: StoreFileConfiguration
 
   /// The name of the codec that the values are written with, once the document has been read.
-  private var codecName = ""
+  private(set) var codecName = ""
 
   private var name: String { configuration.name }
-  private var fileSystem: any FileSystem { configuration.fileSystem }
-  private let path: String
+  var fileSystem: any FileSystem { configuration.fileSystem }
+  var isWritable: Bool { configuration.access == .readWrite }
+  let path: String
   private let lock: FileLock?
 
   /// The files that must be at their paths whenever the store writes.
-  private var opened: OpenedFiles
+  var opened: OpenedFiles
 
   /// What the files hold; whoever writes a batch here shows it there.
   let contents: JSONFileContents
 
-  private var journal: AppendLog?
-  private var journalHead: [UInt8] = []
+  /// The most bytes that the document and the journal may each have, for reading and for writing.
+  let sizeLimit: Int64
 
-  /// The most bytes that the document and the journal may each have: what cannot be a store must not fill the memory.
-  private static let maximumSize: Int64 = 1 << 32
+  /// See ``sizeLimit``: what cannot be a store must not fill the memory.
+  static let maximumSize: Int64 = 1 << 32
 
-  /// The size of the document when it was last read or written.
-  private var documentSize: Int64
+  /// The document, once it was read or written.
+  var document: Document?
 
-  /// What the document looked like then, or `nil` where nobody knows.
-  private var documentState: DocumentState?
-
-  /// What tells a document from another that has taken its place.
-  private struct DocumentState: Equatable {
-    var identity: FileAttributes.Identity
-    var size: Int64
-    var modificationTime: Int64
-
-    init(_ attributes: FileAttributes) {
-      identity = attributes.identity
-      size = attributes.size
-      modificationTime = attributes.modificationTime
-    }
+  /// What is known of the document on disk.
+  struct Document: Sendable {
+    /// Held open, so that no other file gets its inode.
+    let file: any OpenFile
+    var attributes: FileAttributes
+    /// The generation, or `nil` if the document states none.
+    var generation: Int64?
+    /// What the document says of how it was written.
+    var stamp: JSONStamp?
+    /// The document as it was when it was opened, or `nil` once the store has written it itself.
+    var text: [UInt8]?
   }
 
-  /// The size of the journal from which on a write folds it.
-  private var foldSize: Int64
+  /// The generation of the document, or of the journal that is applied to it if the document has none.
+  var generation: Int64 = 0
 
-  private var journalPath: String { path + ".journal" }
+  /// The changes since the document was written.
+  var journal = Journal.none
+
+  /// How long the first line of the journal is that the store has created.
+  var journalHeadSize = 0
+
+  enum Journal: Sendable {
+    case none
+    /// An unclean end has left it.
+    case found(FoundJournal)
+    case open(AppendLog)
+  }
+
+  /// A journal that was applied in memory, and whose bytes are not trusted to be on the disk.
+  struct FoundJournal: Sendable {
+    /// Held open, so that no other file gets its inode.
+    let file: any OpenFile
+    /// The good lines, without the first.
+    let lines: ArraySlice<UInt8>
+  }
+
+  /// Whether a journal that is folded in already is still at its path.
+  var isJournalLeft = false
+
+  /// Whether the document must be folded before anything else is written: a fold failed so that no one knows which document
+  /// is in place.
+  var mustFold = false
+
+  /// The document that is then possibly in place.
+  var unsettledReplacement: FileReplacement?
+
+  /// How many folds have failed.
+  var failedFolds: Int64 = 0
+
+  /// Whether the store has written anything.
+  var hasWritten = false
+
+  /// The most bytes that the document would have if it was folded now.
+  var documentBound: Int64 = 0
+
+  /// The size of the journal from which on a write folds it.
+  var foldSize = FoldThreshold.write
+
+  /// How many bytes the texts have that values are parts of, which stay in memory for them.
+  var sharedTextSize = 0
+
+  /// What is damaged, of a store that was opened only for reading.
+  private(set) var damages: [VerificationReport.Finding] = []
+
+  var journalPath: String { path + ".journal" }
 
   /// From how many bytes on a journal is worth folding, when a write or a synchronization finds it so.
-  private enum FoldThreshold {
+  enum FoldThreshold {
     static let write: Int64 = 1 << 20
     static let synchronize: Int64 = 64 << 10
   }
 
   // MARK: Opening
 
-  /// Opens the files, and folds a journal that a crash has left.
+  /// Opens the files.
   ///
   /// - Parameters:
   ///   - configuration: How.
+  ///   - sizeLimit: The most bytes that the document and the journal may each have.
   ///   - codec: Gives the codec, by the name of the one that the document states or that suits a new one.
   /// - Throws: ``StoreError``; what `codec` throws.
   static func open<Value>(
-    _ configuration: StoreFileConfiguration, choosing codec: (_ name: String) throws -> any Codec<Value>
+    _ configuration: StoreFileConfiguration, sizeLimit: Int64,
+    choosing codec: (_ name: String) throws -> any Codec<Value>
   ) throws -> (file: JSONFile, codec: any Codec<Value>) {
     try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
-      let (path, lock, opened) = try configuration.takeLock()
-      try configuration.fileSystem.removeStaleTemporaryFiles(of: path + ".journal")
-
-      var file = JSONFile(configuration: configuration, path: path, lock: lock, opened: opened)
-      let codec = try file.readDocument(choosing: codec)
-      if try file.replayJournal() {
-        try file.fold(during: .open)
-        try file.removeJournal()
+      let (path, lock, opened) = try configuration.takeLock { path in
+        try JSONFile(configuration, path: path, sizeLimit: sizeLimit).refuseForeignDocument()
       }
+      var file = JSONFile(configuration, path: path, lock: lock, opened: opened, sizeLimit: sizeLimit)
+      if file.isWritable { try configuration.fileSystem.removeStaleTemporaryFiles(of: file.journalPath) }
+      let codec = try file.readDocument(choosing: codec)
+      try file.replayJournal()
       return (file, codec)
     }
   }
 
-  private init(configuration: StoreFileConfiguration, path: String, lock: FileLock?, opened: OpenedFiles) {
+  private init(
+    _ configuration: StoreFileConfiguration, path: String, lock: FileLock? = nil, opened: OpenedFiles = OpenedFiles(),
+    sizeLimit: Int64
+  ) {
     self.configuration = configuration
     self.path = path
     self.lock = lock
     self.opened = opened
+    self.sizeLimit = sizeLimit
     contents = JSONFileContents()
-    documentSize = 0
-    foldSize = FoldThreshold.write
   }
 
-  /// Reads the document, or makes it where it is missing.
+  /// Refuses a file that is no document, before it gains a lock file.
+  private func refuseForeignDocument() throws {
+    let file = try fileSystem.open(path, .read)
+    let beginning = try file.readAll(from: 0, upTo: 64)
+    // What Larder wrote needs no second look, and a large document would take long.
+    guard !beginning.starts(with: "{\"larder\":".utf8) else { return }
+    _ = try load(file, during: .open)
+  }
+
+  /// Reads the document, or creates it if it is missing.
   private mutating func readDocument<Value>(
     choosing codec: (_ name: String) throws -> any Codec<Value>
   ) throws -> any Codec<Value> {
@@ -111,50 +181,83 @@ struct JSONFile: Sendable {
           "\(path) is gone, but its journal \(journalPath) holds changes to it; put the document back, or remove the journal"
         )
       }
-      let codec = try use(codec("json"))
-      var size: Int64 = 0
+      let codec = try codec("json")
+      codecName = codec.name
+      generation = 1
       // Not in place: a crash halfway would leave a damaged document where there was none.
-      try fileSystem.replaceFile(at: path) { writer in
-        try JSONDocument(codecName: codecName).write { try writer.write($0) }
-        size = writer.count
-      }
-      documentSize = size
-      documentState = try fileSystem.attributes(at: path).map(DocumentState.init)
+      var replacement = try FileReplacement(of: path, like: nil, in: fileSystem)
+      adopt(try writeDocument(to: &replacement, generation: generation, during: .open))
       return codec
     }
-    try configuration.checkKind(attributes, of: path)
-    let text = try read(path, .readWrite, during: .open)
-    documentState = try fileSystem.attributes(at: path).map(DocumentState.init)
-    documentSize = Int64(text.count)
-    foldSize = max(FoldThreshold.write, documentSize)
-    let document = try parse(text, during: .open)
-    let codec = try use(codec(document.codecName))
-    try configuration.checkCodec(document.codecName, of: path, is: codec.name)
-    contents.replace(document.entries)
-    return codec
-  }
-
-  private mutating func use<Value>(_ codec: any Codec<Value>) -> any Codec<Value> {
+    try configuration.checkKind(attributes, of: path, isWritten: isWritable)
+    let file = try fileSystem.open(path, isWritable ? .readWrite : .read)
+    let loaded = try load(file, during: .open)
+    let codec = try codec(loaded.document.codecName)
+    try configuration.checkCodec(loaded.document.codecName, of: path, is: codec.name)
     codecName = codec.name
-    journalHead = JSONJournalLine.bytes(of: .head(codecName: codecName))
+    generation = loaded.document.generation ?? 0
+    adopt(
+      Document(
+        file: file, attributes: loaded.attributes, generation: loaded.document.generation, stamp: loaded.document.stamp,
+        text: isWritable ? loaded.text : nil))
+    sharedTextSize = loaded.text.count
+    damages = loaded.damages
+    contents.replace(JSONEntries(map: loaded.document.entries, holes: loaded.holes))
     return codec
   }
 
-  /// Reads a file that can be held in memory.
-  private func read(_ path: String, _ mode: FileOpenMode, during operation: StoreOperation) throws -> [UInt8] {
-    let file = try fileSystem.open(path, mode)
-    let size = try file.attributes().size
-    guard size <= JSONFile.maximumSize else {
+  /// Takes note of the document that is in place now.
+  mutating func adopt(_ document: Document) {
+    self.document = document
+    documentBound = document.attributes.size
+    foldSize = max(FoldThreshold.write, document.attributes.size)
+    opened.note(document.attributes.identity, at: path, as: .data)
+  }
+
+  /// A document as it was read.
+  struct Loaded {
+    var document: JSONDocument
+    var attributes: FileAttributes
+    var text: [UInt8]
+    var holes: [KeyRange] = []
+    var damages: [VerificationReport.Finding] = []
+  }
+
+  /// Reads a document; if it is damaged and the store is not going to write, what can be read of it.
+  private func load(_ file: any OpenFile, during operation: StoreOperation) throws -> Loaded {
+    let attributes = try file.attributes()
+    try checkSize(attributes.size, of: path, during: operation)
+    do {
+      let text = try file.readText(size: attributes.size)
+      return Loaded(document: try parse(text, attributes, during: operation), attributes: attributes, text: text)
+    } catch where JSONFile.isDamage(error) && (!isWritable || operation == .verify) {
+      let text = try file.readDamagedText(size: attributes.size)
+      guard let remains = JSONRemains(of: text, attributes) else { throw error }
+      let damages = remains.damages.map {
+        VerificationReport.Finding(key: nil, place: "\(path), line \($0.line)", message: $0.message)
+      }
+      return Loaded(
+        document: remains.document, attributes: attributes, text: text, holes: remains.holes, damages: damages)
+    }
+  }
+
+  private static func isDamage(_ error: any Error) -> Bool {
+    (error as? StoreError)?.code == .corrupted || (error as? FileError)?.errorNumber == EIO
+  }
+
+  private func checkSize(_ size: Int64, of path: String, during operation: StoreOperation) throws {
+    guard size <= sizeLimit else {
       throw configuration.error(
         .unsupported, during: operation,
-        "\(path) has \(size) bytes, more than the \(JSONFile.maximumSize) that a store in memory can have")
+        "\(path) has \(size) bytes, more than the \(sizeLimit) that a store in memory can have")
     }
-    return try file.readAll()
   }
 
-  private func parse(_ text: [UInt8], during operation: StoreOperation) throws -> JSONDocument {
+  private func parse(
+    _ text: [UInt8], _ attributes: FileAttributes, during operation: StoreOperation
+  ) throws -> JSONDocument {
     do {
-      return try JSONDocument(text)
+      return try JSONDocument(text, of: attributes)
     } catch JSONDocument.Problem.damaged(let error, let key) {
       throw configuration.error(
         .corrupted, during: operation, key: key, "\(path) is damaged at \(error); it was left as it is",
@@ -171,22 +274,61 @@ struct JSONFile: Sendable {
     }
   }
 
+  // MARK: The journal that was found
+
   /// Applies what the journal holds.
-  ///
-  /// - Returns: Whether there is a journal.
-  private mutating func replayJournal() throws -> Bool {
-    guard try fileSystem.attributes(at: journalPath) != nil else { return false }
-    let handle = try fileSystem.open(journalPath, .readWrite)
-    let content = try parseJournal(try read(journalPath, .readWrite, during: .open), during: .open)
-    try configuration.checkCodec(content.codecName, of: journalPath, is: codecName)
-    journal = try AppendLog(continuing: handle, at: Int64(content.size))
+  private mutating func replayJournal() throws {
+    guard try fileSystem.attributes(at: journalPath) != nil else { return }
+    let file = try fileSystem.open(journalPath, .read)
+    let (content, text): (JSONJournal, [UInt8])
+    do {
+      (content, text) = try readJournal(file, during: .open)
+    } catch where JSONFile.isDamage(error) && !isWritable {
+      // What the damaged lines changed is not known, so neither is what any key holds now.
+      contents.replace(JSONEntries(holes: [.all]))
+      let message = (error as? StoreError)?.message ?? "the journal cannot be read"
+      damages.append(VerificationReport.Finding(key: nil, place: journalPath, message: message))
+      return
+    }
+    try configuration.checkCodec(content.head.codecName, of: journalPath, is: codecName)
+    guard try continuesDocument(content.head) else {
+      isJournalLeft = true
+      return
+    }
+    generation = content.head.generation
+    journal = .found(FoundJournal(file: file, lines: text[content.headSize..<content.size]))
+    opened.note(try file.attributes().identity, at: journalPath, as: .data)
+    documentBound += Int64(content.size)
+    sharedTextSize += text.count
     contents.apply(Array(content.batches.joined()))
-    return true
   }
 
-  private func parseJournal(_ text: [UInt8], during operation: StoreOperation) throws -> JSONJournal {
+  /// Whether a journal is to be applied to the document, or is folded in already.
+  ///
+  /// - Throws: ``StoreError`` with `corrupted` if it belongs to another document.
+  private func continuesDocument(_ head: JSONJournalLine.Head) throws -> Bool {
+    // A document without a generation was written by hand: the changes of the journal were acknowledged, and win.
+    guard document?.generation != nil else { return true }
+    switch generation - head.generation {
+    case 0:
+      guard let digest = document?.stamp?.digest, let expected = head.document, digest != expected else { return true }
+    case 1: return false
+    default: break
+    }
+    throw configuration.error(
+      .corrupted, during: .open,
+      "\(journalPath) continues generation \(head.generation) of the document, and \(path) is another document (generation \(generation)); put the right document back, or remove the journal to give up its changes"
+    )
+  }
+
+  private func readJournal(
+    _ file: any OpenFile, during operation: StoreOperation
+  ) throws -> (content: JSONJournal, text: [UInt8]) {
+    let size = try file.attributes().size
+    try checkSize(size, of: journalPath, during: operation)
+    let text = try file.readText(size: size)
     do {
-      return try JSONJournal(text)
+      return (try JSONJournal(text), text)
     } catch JSONJournal.Problem.damaged(let line, let reason) {
       throw configuration.error(
         .corrupted, during: operation, "\(journalPath) is damaged at line \(line): \(reason); it was left as it is")
@@ -198,121 +340,6 @@ struct JSONFile: Sendable {
     }
   }
 
-  // MARK: Writing
-
-  /// Writes a batch, as durably as the configuration says.
-  ///
-  /// - Parameters:
-  ///   - changes: The batch.
-  ///   - operation: What was asked for.
-  /// - Throws: ``StoreError``.
-  mutating func append(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
-    try configuration.check(opened, during: operation)
-    var log = try configuration.reportingFileErrors(during: operation, message: "the journal could not be made") {
-      try usableJournal()
-    }
-    defer { journal = log }
-    do {
-      try log.append(JSONJournalLine.bytes(of: .batch(changes: changes, durable: log.durableSize)))
-      if configuration.durability == .synced { try log.synchronize() }
-    } catch {
-      throw StoreError(
-        error, during: operation, store: name, message: "the change could not be written to \(journalPath)",
-        outcome: log.failure == nil ? .nothingChanged : .unknown)
-    }
-  }
-
-  /// The journal, made where there is none, and made anew where it must not be written any more.
-  private mutating func usableJournal() throws -> AppendLog {
-    if let journal, journal.failure == nil { return journal }
-    var lines = journalHead
-    if journal != nil {
-      // Nobody knows what of the old journal has reached the disk. The new one must be complete from its first moment,
-      // so it says everything again, in one batch.
-      var changes: [Change<ArraySlice<UInt8>>] = [.removeAll(.all)]
-      contents.snapshot.forEach { changes.append(.set($0, $1)) }
-      lines += JSONJournalLine.bytes(of: .batch(changes: changes, durable: Int64(journalHead.count)))
-    }
-    try fileSystem.replaceFile(at: journalPath) { try $0.write(lines) }
-    let log = try AppendLog(continuing: fileSystem.open(journalPath, .readWrite), at: Int64(lines.count))
-    journal = log
-    return log
-  }
-
-  /// Makes every batch so far durable, and folds the journal where it has grown large.
-  ///
-  /// - Throws: ``StoreError``.
-  mutating func synchronize() throws {
-    guard journal != nil else { return }
-    try configuration.reportingFileErrors(
-      during: .synchronize, message: "\(journalPath) could not be made durable", outcome: .unknown
-    ) {
-      var log = try usableJournal()
-      defer { journal = log }
-      try log.synchronize()
-    }
-    if journalSize >= max(FoldThreshold.synchronize, documentSize / 4) {
-      try fold(during: .synchronize)
-    }
-  }
-
-  /// Folds the journal where a write has made it as large as the document.
-  ///
-  /// A failure is not reported: the write is safe in the journal. It is tried again when the journal has doubled, and
-  /// `synchronize` and `close` report what they meet.
-  mutating func foldIfDue() {
-    guard journalSize >= foldSize else { return }
-    do {
-      try fold(during: .apply)
-    } catch {
-      foldSize = 2 * journalSize
-    }
-  }
-
-  /// The bytes of the journal behind its head.
-  private var journalSize: Int64 {
-    journal.map { $0.size - Int64(journalHead.count) } ?? 0
-  }
-
-  /// Writes the document anew and empties the journal.
-  ///
-  /// - Throws: ``StoreError``.
-  mutating func fold(during operation: StoreOperation) throws {
-    try configuration.reportingFileErrors(during: operation, message: "the document \(path) could not be written") {
-      guard journal != nil else { return }
-      try configuration.check(opened, during: operation)
-      var log = try usableJournal()
-      defer { journal = log }
-      try log.synchronize()
-
-      let attributes = try fileSystem.attributes(at: path)
-      if let documentState, attributes.map(DocumentState.init) != documentState {
-        throw configuration.error(
-          .conflict, during: operation,
-          "\(path) was changed by someone else while it was open, and is left so; the changes of this store are in \(journalPath), and opening it again brings both together"
-        )
-      }
-      documentState = nil
-      var size: Int64 = 0
-      try fileSystem.replaceFile(at: path, like: attributes) { writer in
-        try JSONDocument(codecName: codecName, entries: contents.snapshot).write { try writer.write($0) }
-        size = writer.count
-      }
-      documentState = try fileSystem.attributes(at: path).map(DocumentState.init)
-      documentSize = size
-      foldSize = max(FoldThreshold.write, documentSize)
-      try log.truncate(to: Int64(journalHead.count))
-    }
-  }
-
-  private mutating func removeJournal() throws {
-    guard let log = journal else { return }
-    journal = nil
-    try log.close()
-    try fileSystem.removeFile(at: journalPath)
-    try fileSystem.synchronizeDirectory(at: FilePaths.split(journalPath).directory)
-  }
-
   // MARK: Closing and maintenance
 
   /// Folds the journal, so that the document alone holds everything, and gives the lock back.
@@ -320,11 +347,7 @@ struct JSONFile: Sendable {
   /// - Throws: ``StoreError``; the lock is given back all the same, and what could not be folded stays in the journal.
   mutating func close() throws {
     try configuration.reportingFileErrors(during: .close, message: "the store could not be closed cleanly") {
-      let folding = Result {
-        if journalSize > 0 || journal?.failure != nil { try fold(during: .close) }
-        if journal != nil { try configuration.check(opened, during: .close) }
-        try removeJournal()
-      }
+      let folding = Result { if isWritable { try settle() } }
       contents.close()
       try lock?.release()
       try folding.get()
@@ -332,8 +355,12 @@ struct JSONFile: Sendable {
   }
 
   /// The bytes of the document and of the journal.
-  func sizes() -> (document: Int64, journal: Int64) {
-    (documentSize, journal?.size ?? 0)
+  var sizes: (document: Int64, journal: Int64) {
+    switch journal {
+    case .none: (document?.attributes.size ?? 0, 0)
+    case .found(let found): (document?.attributes.size ?? 0, Int64(found.lines.endIndex))
+    case .open(let log): (document?.attributes.size ?? 0, log.size)
+    }
   }
 
   /// Writes a copy of the document as it would be after folding.
@@ -348,29 +375,38 @@ struct JSONFile: Sendable {
       guard ![journalPath, path + ".lock"].contains(where: { $0.utf8.elementsEqual(destination.utf8) }) else {
         throw configuration.error(.invalidArgument, during: .backup, "\(destination) belongs to the store itself")
       }
-      try fileSystem.replaceFile(at: destination) { writer in
-        try JSONDocument(codecName: codecName, entries: contents.snapshot).write { try writer.write($0) }
+      guard contents.snapshot.holes.isEmpty else {
+        throw configuration.error(
+          .corrupted, during: .backup, "\(path) is damaged, so a copy would lack entries; copy those that can be read")
+      }
+      var replacement = try FileReplacement(of: destination, like: nil, in: fileSystem)
+      do {
+        // Its own generation would not be known to a journal that stays beside the copy's place.
+        _ = try writeDocument(to: &replacement, generation: generation, during: .backup)
+      } catch let error as FileError where error.leavesReplacementInDoubt {
+        throw StoreError(
+          error, during: .backup, store: name,
+          message: "the copy \(destination) may be in place, but is not known to be durable; remove it and try again",
+          outcome: .unknown)
       }
     }
   }
 
   /// Reads everything anew from the disk.
   ///
-  /// - Returns: What the document holds, and that with the journal applied.
-  /// - Throws: ``StoreError``: `corrupted` and the like where it cannot be read as a store.
-  func reread() throws -> (document: JSONDocument, text: [UInt8], entries: SortedMap<ArraySlice<UInt8>>) {
+  /// - Returns: The document, and the entries with the journal applied.
+  /// - Throws: ``StoreError``: `corrupted` and the like if it cannot be read as a store.
+  func reread() throws -> (loaded: Loaded, entries: JSONEntries) {
     try configuration.reportingFileErrors(during: .verify, message: "the store could not be read") {
-      let text = try read(path, .read, during: .verify)
-      let document = try parse(text, during: .verify)
-      var entries = document.entries
-      if journal != nil {
-        let content = try parseJournal(try read(journalPath, .read, during: .verify), during: .verify)
-        var displaced: [ArraySlice<UInt8>] = []
-        for change in content.batches.joined() {
-          entries.apply(change, displacing: &displaced)
-        }
+      let loaded = try load(try fileSystem.open(path, .read), during: .verify)
+      var entries = JSONEntries(map: loaded.document.entries, holes: loaded.holes)
+      if case .none = journal { return (loaded, entries) }
+      let content = try readJournal(try fileSystem.open(journalPath, .read), during: .verify).content
+      var displaced: [ArraySlice<UInt8>] = []
+      for change in content.batches.joined() {
+        entries.map.apply(change, displacing: &displaced)
       }
-      return (document, text, entries)
+      return (loaded, entries)
     }
   }
 
@@ -382,4 +418,9 @@ struct JSONFile: Sendable {
 
   /// Where something stands that is not in the document yet, for people to read.
   var journalPlace: String { journalPath }
+}
+
+extension FileError {
+  /// Whether a file that was to be replaced may have been, or may be after power loss.
+  var leavesReplacementInDoubt: Bool { operation == .rename || operation == .synchronizeDirectory }
 }

@@ -6,7 +6,7 @@ import Synchronization
 /// Only the store's ``JSONFileWriter`` changes it.
 final class JSONFileContents: Sendable {
   private struct State {
-    var entries = SortedMap<ArraySlice<UInt8>>()
+    var entries = JSONEntries()
     var isClosed = false
   }
 
@@ -16,14 +16,16 @@ final class JSONFileContents: Sendable {
   private let reads = RunningOperations()
 
   /// Shows other entries than before.
-  func replace(_ entries: SortedMap<ArraySlice<UInt8>>) {
-    state.withLock { $0.entries = entries }
+  func replace(_ entries: JSONEntries) {
+    // Released outside: the last reference to millions of entries takes its time.
+    var entries = entries
+    state.withLock { swap(&$0.entries, &entries) }
   }
 
   /// What there is, as a copy that stays as it is.
   ///
   /// While the copy lives, the next change has to copy a part of it.
-  var snapshot: SortedMap<ArraySlice<UInt8>> {
+  var snapshot: JSONEntries {
     state.withLock { $0.entries }
   }
 
@@ -35,13 +37,24 @@ final class JSONFileContents: Sendable {
   /// Whether closing has begun, so that everything else is refused.
   var isClosing: Bool { reads.isClosing }
 
-  /// Reads, and does something with what was read, for which closing waits; `nil` once closing has begun.
-  func read<Texts: Sendable, Result>(
-    _ body: (SortedMap<ArraySlice<UInt8>>) -> Texts, then use: (Texts) throws -> Result
+  /// Reads something small, and does something with what was read, for which closing waits; `nil` once closing has begun.
+  ///
+  /// - Parameters:
+  ///   - body: Reads, while every other reader and the writer wait.
+  ///   - use: Gets what was read.
+  func read<Text: Sendable, Result>(
+    _ body: (JSONEntries) throws -> Text, then use: (Text) throws -> Result
   ) rethrows -> Result? {
     guard reads.begin() else { return nil }
     defer { reads.end() }
-    return try use(state.withLock { body($0.entries) })
+    return try use(state.withLock { try body($0.entries) })
+  }
+
+  /// Reads from a ``snapshot``, so that no one waits, and closing does; `nil` once closing has begun.
+  func readSnapshot<Result>(_ body: (JSONEntries) throws -> Result) rethrows -> Result? {
+    guard reads.begin() else { return nil }
+    defer { reads.end() }
+    return try body(snapshot)
   }
 
   /// Lets nobody read any more, and waits for those who are still decoding.
@@ -51,7 +64,7 @@ final class JSONFileContents: Sendable {
 
   /// The text of each of some values, as they are at one moment.
   func values(forKeys keys: [StoreKey]) -> [ArraySlice<UInt8>?] {
-    state.withLock { state in keys.map { state.entries[$0] } }
+    state.withLock { state in keys.map { state.entries.map[$0] } }
   }
 
   /// Shows a batch to the readers.
@@ -59,7 +72,7 @@ final class JSONFileContents: Sendable {
     var displaced: [ArraySlice<UInt8>] = []
     state.withLock { state in
       for change in changes {
-        state.entries.apply(change, displacing: &displaced)
+        state.entries.map.apply(change, displacing: &displaced)
       }
     }
   }
@@ -68,7 +81,7 @@ final class JSONFileContents: Sendable {
   func close() {
     state.withLock { state in
       state.isClosed = true
-      state.entries = SortedMap()
+      state.entries = JSONEntries()
     }
   }
 }

@@ -24,11 +24,11 @@ actor JSONFileWriter {
   ///
   /// - Throws: ``StoreError``; what `codec` throws.
   static func open<Value: Sendable>(
-    _ configuration: StoreFileConfiguration, information: StoreInformation,
+    _ configuration: StoreFileConfiguration, information: StoreInformation, sizeLimit: Int64,
     choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws -> (writer: JSONFileWriter, codec: any Codec<Value>) {
     let executor = DispatchQueueExecutor(label: "Larder.JSONFileStore")
-    let (file, codec) = try await executor.run { try JSONFile.open(configuration, choosing: codec) }
+    let (file, codec) = try await executor.run { try JSONFile.open(configuration, sizeLimit: sizeLimit, choosing: codec) }
     return (JSONFileWriter(executor: executor, information: information, file: file), codec)
   }
 
@@ -76,17 +76,20 @@ actor JSONFileWriter {
 
   func statistics() throws -> StoreStatistics {
     try checkOpen(for: .statistics)
-    let sizes = file.sizes()
+    let sizes = file.sizes
     return StoreStatistics(
-      entryCount: contents.snapshot.count, bytesOnDisk: sizes.document + sizes.journal,
+      entryCount: contents.snapshot.map.count, bytesOnDisk: sizes.document + sizes.journal,
       details: [
         StoreStatistics.Detail(name: "documentBytes", value: sizes.document),
         StoreStatistics.Detail(name: "journalBytes", value: sizes.journal),
+        StoreStatistics.Detail(name: "failedFolds", value: file.failedFolds),
+        StoreStatistics.Detail(name: "damagedPlaces", value: Int64(file.damages.count)),
       ])
   }
 
   func compact() throws {
     try checkOpen(for: .compact)
+    try information.checkWritable(for: .compact)
     try file.fold(during: .compact)
   }
 
@@ -101,17 +104,20 @@ actor JSONFileWriter {
   func verify(_ check: @Sendable (ArraySlice<UInt8>) -> String?) throws -> VerificationReport {
     try checkOpen(for: .verify)
     let entries = contents.snapshot
-    var report = VerificationReport(entryCount: entries.count)
+    var report = VerificationReport(entryCount: entries.map.count)
     do {
-      let (document, text, stored) = try file.reread()
-      let lines = TextLines(text)
-      stored.forEach { key, value in
+      let (loaded, stored) = try file.reread()
+      report.findings = loaded.damages
+      let lines = TextLines(loaded.text)
+      stored.map.forEach { key, value in
         guard let message = check(value) else { return }
-        let isInDocument = document.entries[key].map { $0.startIndex == value.startIndex && $0 == value } ?? false
+        let isInDocument =
+          loaded.document.entries[key].map { $0.startIndex == value.startIndex && $0 == value } ?? false
         let place = isInDocument ? file.place(ofOffset: value.startIndex, in: lines) : file.journalPlace
         report.findings.append(VerificationReport.Finding(key: key, place: place, message: message))
       }
-      for key in JSONFileWriter.differences(entries, stored) {
+      for key in JSONFileWriter.differences(entries.map, stored.map)
+      where !stored.holes.contains(where: { $0.contains(key) }) {
         report.findings.append(
           VerificationReport.Finding(
             key: key, place: file.configuration.path, message: "the entry on disk is not the one that was written"))

@@ -2,8 +2,8 @@ import Larder
 
 /// What a journal holds, as it is found when a store is opened: see ``JSONJournalLine`` for its lines.
 ///
-/// A line that cannot be read is the torn tail of a batch that never happened, unless it lies before what a later line
-/// says was durable: then the file was damaged afterwards, and that is reported.
+/// A line that cannot be read is the torn tail of a batch that never happened, unless it lies before what a later batch or
+/// a mark says was durable: then the file was damaged afterwards, and that is reported.
 struct JSONJournal {
   /// Why a journal cannot be used.
   enum Problem: Error, Equatable {
@@ -13,8 +13,11 @@ struct JSONJournal {
     case newerVersion(String)
   }
 
-  /// The codec of the values.
-  let codecName: String
+  /// What the first line says.
+  let head: JSONJournalLine.Head
+
+  /// Where the first line ends.
+  let headSize: Int
 
   /// The batches, in the order in which they were written.
   private(set) var batches: [[Change<ArraySlice<UInt8>>]] = []
@@ -29,13 +32,14 @@ struct JSONJournal {
   init(_ text: [UInt8]) throws {
     var lines = Lines(text: text)
     // The file comes into being whole and with its head, so no crash explains a missing or damaged one.
-    guard let head = lines.next(), let content = try JSONJournal.content(of: head, number: 1),
-      case .head(let codecName) = content
+    guard let first = lines.next(), let content = try JSONJournal.content(of: first, number: 1),
+      case .head(let head) = content
     else {
       throw Problem.damaged(line: 1, reason: "it is not the first line of a journal")
     }
-    self.codecName = codecName
-    size = head.endIndex + 1
+    self.head = head
+    headSize = first.endIndex + 1
+    size = headSize
 
     var number = 1
     var firstBadLine: Int?
@@ -43,21 +47,23 @@ struct JSONJournal {
       number += 1
       guard let content = try JSONJournal.content(of: line, number: number) else {
         firstBadLine = firstBadLine ?? number
-        // Where it is the line end that was damaged, the next line is a part of this one, and what it says counts.
-        for part in JSONJournalLine.parts(of: line) {
-          guard case .batch(_, let durable)? = try JSONJournal.content(of: part, number: number) else { continue }
-          guard durable <= size else { throw Problem.damaged(line: number, reason: "its line end is damaged") }
+        // If it is the line end that was damaged, the next line is a part of this one, and what it says counts.
+        for content in JSONJournalLine.linesSwallowed(by: line) {
+          guard content.durable <= size else { throw Problem.damaged(line: number, reason: "its line end is damaged") }
         }
         continue
       }
-      guard case .batch(let changes, let durable) = content else {
-        throw Problem.damaged(line: number, reason: "it is a first line where none belongs")
-      }
-      if let firstBadLine {
-        guard durable <= size else { throw Problem.damaged(line: firstBadLine, reason: "its checksum is wrong") }
-      } else {
+      switch content {
+      case .head: throw Problem.damaged(line: number, reason: "it is a first line where none belongs")
+      case .batch(let changes, _) where firstBadLine == nil:
         batches.append(changes)
         size = line.endIndex + 1
+      case .batch, .mark:
+        guard content.durable <= size else {
+          throw Problem.damaged(line: firstBadLine ?? number, reason: "its checksum is wrong, or lines before it are gone")
+        }
+        // What stands behind a mark stands behind what was complete when the mark was written.
+        firstBadLine = firstBadLine ?? number
       }
     }
   }
@@ -85,6 +91,16 @@ struct JSONJournal {
       guard let end = text[position...].firstIndex(of: UInt8(ascii: "\n")) else { return nil }
       defer { position = end + 1 }
       return text[position..<end]
+    }
+  }
+}
+
+extension JSONJournalLine.Content {
+  /// How many bytes of the journal were known to be durable when the line was written.
+  fileprivate var durable: Int64 {
+    switch self {
+    case .head: 0
+    case .batch(_, let durable), .mark(let durable): durable
     }
   }
 }

@@ -1,16 +1,30 @@
 import Larder
 
-/// One line of the journal beside a document: the head, or a batch of changes.
+/// One line of the journal beside a document: the head, a batch of changes, or the mark behind the last batch.
 ///
 /// ```
-/// {"crc32c":"28a40537","journal":1,"codec":"json"}
-/// {"crc32c":"0eee2f8f","durable":49,"changes":[{"set":"a","value":1},{"remove":"b"},{"removeAll":{"from":"c","upTo":"d"}}]}
+/// {"crc32c":"5b0d3c5e","journal":2,"codec":"json","generation":17,"document":"9ae0daaf"}
+/// {"crc32c":"0eee2f8f","durable":87,"changes":[{"set":"a","value":1},{"remove":"b"},{"removeAll":{"from":"c","upTo":"d"}}]}
+/// {"crc32c":"28a40537","durable":209}
 /// ```
 ///
 /// The checksum, CRC-32C in eight hexadecimal digits, is that of the bytes behind its comma up to the end of the line,
 /// the line end left out. `durable` is how many bytes of the journal were known to be durable when the line was written.
+///
+/// A **mark** says that of the last batch, for which no later line can. It is not synchronized, so power loss may take it,
+/// and the next batch overwrites it: every batch that is written where a mark stands is longer than the mark.
 enum JSONJournalLine {
-  static let version = 1
+  static let version = 2
+
+  /// What the first line says of the document that the journal continues.
+  struct Head: Equatable {
+    /// The codec of the values.
+    var codecName: String
+    /// The generation of the document; 0 if it has none, and in version 1 of the format.
+    var generation: Int64 = 0
+    /// The digest of the stamp of the document, or `nil` if it has none.
+    var document: String?
+  }
 
   /// Why a line cannot be read.
   enum Problem: Error {
@@ -24,10 +38,12 @@ enum JSONJournalLine {
 
   /// What a line says.
   enum Content: Equatable {
-    /// The first line: the codec of the values.
-    case head(codecName: String)
+    /// The first line.
+    case head(Head)
     /// A batch, and how many bytes of the journal were known to be durable when it was written.
     case batch(changes: [Change<ArraySlice<UInt8>>], durable: Int64)
+    /// How many bytes of the journal are durable.
+    case mark(durable: Int64)
   }
 
   private static let mark = Array("{\"crc32c\":\"".utf8)
@@ -39,9 +55,13 @@ enum JSONJournalLine {
   static func bytes(of content: Content) -> [UInt8] {
     var rest: [UInt8] = []
     switch content {
-    case .head(let codecName):
+    case .head(let head):
       rest.append(contentsOf: "\"journal\":\(version),\"codec\":".utf8)
-      JSONWriting.append(string: codecName.utf8, to: &rest)
+      JSONWriting.append(string: head.codecName.utf8, to: &rest)
+      rest.append(contentsOf: ",\"generation\":\(head.generation)".utf8)
+      if let document = head.document { rest.append(contentsOf: ",\"document\":\"\(document)\"".utf8) }
+    case .mark(let durable):
+      rest.append(contentsOf: "\"durable\":\(durable)".utf8)
     case .batch(let changes, let durable):
       rest.append(contentsOf: "\"durable\":\(durable),\"changes\":[".utf8)
       for (index, change) in changes.enumerated() {
@@ -73,7 +93,7 @@ enum JSONJournalLine {
   }
 
   private static func digits(of rest: some Sequence<UInt8>) -> [UInt8] {
-    Hexadecimal.digits(of: withUnsafeBytes(of: CRC32C.checksum(of: rest).bigEndian, Array.init))
+    Array(JSONStamp.text(of: CRC32C.checksum(of: rest)).utf8)
   }
 
   // MARK: Reading
@@ -96,15 +116,17 @@ enum JSONJournalLine {
         case "crc32c": _ = try scanner.string()
         case "journal":
           let version = String(decoding: try scanner.value(), as: UTF8.self)
-          guard version == String(Self.version) else { throw Problem.newerVersion(version) }
-          content = .head(codecName: "")
-        case "codec": content = .head(codecName: String(decoding: try scanner.string(), as: UTF8.self))
-        case "durable":
-          let text = String(decoding: try scanner.value(), as: UTF8.self)
-          guard let durable = Int64(text) else { throw Problem.malformed("\"durable\" is not a number of bytes") }
-          content = .batch(changes: [], durable: durable)
+          guard let number = Int(version), (1...Self.version).contains(number) else {
+            throw Problem.newerVersion(version)
+          }
+          content = .head(Head(codecName: ""))
+        case "codec", "generation", "document":
+          guard case .head(var head) = content else { throw Problem.malformed("\"journal\" is missing") }
+          try readMember(name, of: &head, &scanner)
+          content = .head(head)
+        case "durable": content = .mark(durable: try number(&scanner))
         case "changes":
-          guard case .batch(_, let durable) = content else { throw Problem.malformed("\"durable\" is missing") }
+          guard case .mark(let durable) = content else { throw Problem.malformed("\"durable\" is missing") }
           content = .batch(changes: try changes(&scanner), durable: durable)
         default: throw Problem.malformed("a member is unknown")
         }
@@ -117,9 +139,39 @@ enum JSONJournalLine {
     }
   }
 
-  /// What could be lines of their own within a line that cannot be read.
-  static func parts(of line: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
-    line.indices.dropFirst().filter { line[$0] == mark[0] && line[$0...].starts(with: mark) }.map { line[$0...] }
+  private static func readMember(_ name: [UInt8], of head: inout Head, _ scanner: inout JSONScanner) throws {
+    switch name.first {
+    case UInt8(ascii: "c"): head.codecName = String(decoding: try scanner.string(), as: UTF8.self)
+    case UInt8(ascii: "g"): head.generation = try number(&scanner)
+    default: head.document = String(decoding: try scanner.string(), as: UTF8.self)
+    }
+  }
+
+  private static func number(_ scanner: inout JSONScanner) throws -> Int64 {
+    guard let number = Int64(String(decoding: try scanner.value(), as: UTF8.self)), number >= 0 else {
+      throw Problem.malformed("a number is no whole one")
+    }
+    return number
+  }
+
+  /// The lines with a right checksum that a line which cannot be read ends in: if its line end was damaged, a line has
+  /// swallowed the next one.
+  static func linesSwallowed(by line: ArraySlice<UInt8>) -> [Content] {
+    let starts = Set(line.indices.dropFirst().filter { line[$0] == mark[0] && line[$0...].starts(with: mark) })
+    guard let first = starts.min() else { return [] }
+    var contents: [Content] = []
+    // One pass for all of them: values may hold what looks like the beginning of a line, thousands of times.
+    CRC32C.forEachSuffix(of: line[first...]) { index, checksum in
+      let start = index - mark.count - digitCount - 2
+      guard starts.contains(start), line[(start + mark.count)...].starts(with: JSONStamp.text(of: checksum).utf8)
+      else { return }
+      do {
+        contents.append(try content(of: line[start...]))
+      } catch {
+        // It has a right checksum by chance, or by someone's intent.
+      }
+    }
+    return contents
   }
 
   private static func changes(_ scanner: inout JSONScanner) throws -> [Change<ArraySlice<UInt8>>] {

@@ -1,0 +1,311 @@
+import Larder
+import LarderFiles
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+extension JSONFile {
+  // MARK: Appending to the journal
+
+  /// Writes a batch, as durably as the configuration says.
+  ///
+  /// - Parameters:
+  ///   - changes: The batch.
+  ///   - operation: What was asked for.
+  /// - Throws: ``StoreError``.
+  mutating func append(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
+    try configuration.check(opened, during: operation)
+    let growth = try makeRoom(for: changes, during: operation)
+    var log = try configuration.reportingFileErrors(during: operation, message: "the journal could not be made") {
+      try usableJournal(during: operation)
+    }
+    defer { journal = .open(log) }
+    hasWritten = true
+    do {
+      try log.append(JSONJournalLine.bytes(of: .batch(changes: changes, durable: log.durableSize)))
+      if configuration.durability == .synced { try log.synchronize() }
+    } catch {
+      throw StoreError(
+        error, during: operation, store: configuration.name,
+        message: "the change could not be written to \(journalPath)",
+        outcome: log.failure == nil ? .nothingChanged : .unknown)
+    }
+    documentBound += growth
+    markEnd(of: log)
+  }
+
+  /// Says behind the last batch that it is durable, so that damage to it is not taken for a torn tail.
+  private func markEnd(of log: AppendLog) {
+    guard log.durableSize == log.size else { return }
+    do {
+      try log.writeBehind(JSONJournalLine.bytes(of: .mark(durable: log.size)))
+    } catch {
+      // The batch is durable all the same. Without its mark, damage to this one line would go unnoticed after a crash.
+    }
+  }
+
+  /// Makes sure that the document and the journal can be read again with a batch in them.
+  ///
+  /// - Returns: How many bytes the document grows by, at most.
+  /// - Throws: ``StoreError`` with `full`; what ``fold(during:)`` throws.
+  private mutating func makeRoom(
+    for changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation
+  ) throws -> Int64 {
+    var documentGrowth: Int64 = 0
+    var journalGrowth: Int64 = 64
+    for change in changes {
+      // A byte of a key takes up to six in JSON.
+      switch change {
+      case .set(let key, let value):
+        documentGrowth += Int64(6 * key.count + value.count + 32)
+        journalGrowth += Int64(6 * key.count + value.count + 32)
+      case .remove(let key): journalGrowth += Int64(6 * key.count + 32)
+      case .removeAll(let range):
+        journalGrowth += Int64(6 * (range.lowerBound.count + (range.upperBound?.count ?? 0)) + 64)
+      }
+    }
+    // The stamp of the document takes up to eleven bytes for each block.
+    let documentLimit = sizeLimit - sizeLimit / 256 - 1_024
+    func fits() -> Bool {
+      (documentGrowth == 0 || documentBound + documentGrowth <= documentLimit) && sizes.journal + journalGrowth <= sizeLimit
+    }
+    if !fits() { try fold(during: operation) }
+    guard fits() else {
+      throw configuration.error(
+        .full, during: operation,
+        "the store would have more than the \(sizeLimit) bytes that it can be opened with; remove entries first")
+    }
+    return documentGrowth
+  }
+
+  /// The journal, created if there is none, and anew if the old one must not be written any more.
+  private mutating func usableJournal(during operation: StoreOperation) throws -> AppendLog {
+    if !mustFold, case .open(let log) = journal, log.failure == nil { return log }
+    if mustFold || journal.hasFailed {
+      // No one knows what of the old journal has reached the disk, or which document it would be applied to.
+      try fold(during: operation)
+    }
+    let head = JSONJournalLine.Head(codecName: codecName, generation: generation, document: document?.stamp?.digest)
+    var replacement = try FileReplacement(of: journalPath, like: document?.file.attributes(), in: fileSystem)
+    do {
+      let line = JSONJournalLine.bytes(of: .head(head))
+      try replacement.writer.write(line)
+      journalHeadSize = line.count
+      if case .found(let found) = journal { try replacement.writer.write(found.lines) }
+    } catch {
+      replacement.abandon()
+      throw error
+    }
+    // If the next call fails, either file may be in place. They say the same.
+    opened.forget(journalPath)
+    isJournalLeft = true
+    let file = try replacement.commit()
+    isJournalLeft = false
+    opened.note(try replacement.identity(), at: journalPath, as: .data)
+    let log = try AppendLog(continuing: file, at: replacement.writer.count)
+    journal = .open(log)
+    return log
+  }
+
+  /// The bytes of the journal behind its first line.
+  private var journalSize: Int64 {
+    switch journal {
+    case .none: 0
+    case .found(let found): Int64(found.lines.count)
+    case .open(let log): log.size - Int64(journalHeadSize)
+    }
+  }
+
+  /// Makes every batch so far durable, and folds the journal if it has grown large.
+  ///
+  /// - Throws: ``StoreError``.
+  mutating func synchronize() throws {
+    if case .none = journal, !mustFold { return }
+    guard isWritable else { return }
+    try configuration.check(opened, during: .synchronize)
+    try configuration.reportingFileErrors(
+      during: .synchronize, message: "\(journalPath) could not be made durable", outcome: .unknown
+    ) {
+      var log = try usableJournal(during: .synchronize)
+      defer { journal = .open(log) }
+      guard log.durableSize < log.size else { return }
+      try log.synchronize()
+      markEnd(of: log)
+    }
+    if journalSize >= max(FoldThreshold.synchronize, sizes.document / 4) {
+      try fold(during: .synchronize)
+    }
+  }
+
+  // MARK: Folding
+
+  /// Folds the journal if a write has made it as large as the document.
+  ///
+  /// A failure is not thrown: the write is safe in the journal. Statistics count it, `synchronize` and `close` throw what they
+  /// meet, and a write tries again when the journal has doubled.
+  mutating func foldIfDue() {
+    guard journalSize >= foldSize else { return }
+    do {
+      try fold(during: .apply)
+    } catch {
+      foldSize = max(foldSize, 2 * journalSize)
+    }
+  }
+
+  /// Writes the document anew and removes the journal, if anything was changed since the document was written.
+  ///
+  /// - Throws: ``StoreError``.
+  mutating func fold(during operation: StoreOperation) throws {
+    guard isWritable, hasChanges else { return }
+    do {
+      try configuration.reportingFileErrors(during: operation, message: "the document \(path) could not be written") {
+        try configuration.check(opened, during: operation)
+        let existing = try checkDocumentUnchanged(during: operation)
+        try replaceDocument(like: existing, during: operation)
+        // The journal is folded in, and known to be from the generation.
+        journal = .none
+        isJournalLeft = true
+        opened.forget(journalPath)
+        compactTexts()
+        try removeJournal()
+      }
+    } catch {
+      failedFolds += 1
+      throw error
+    }
+  }
+
+  private var hasChanges: Bool {
+    journalSize > 0 || journal.hasFailed || mustFold
+  }
+
+  private mutating func replaceDocument(like existing: FileAttributes, during operation: StoreOperation) throws {
+    let (next, overflow) = generation.addingReportingOverflow(1)
+    guard !overflow else {
+      throw configuration.error(.unsupported, during: operation, "\(path) has the last generation that there can be")
+    }
+    var replacement = try FileReplacement(of: path, like: existing, in: fileSystem)
+    do {
+      let document = try writeDocument(to: &replacement, generation: next, during: operation)
+      generation = next
+      adopt(document)
+      unsettledReplacement = nil
+      mustFold = false
+    } catch let error as FileError where error.leavesReplacementInDoubt {
+      // Either document may be in place, and the journal continues only one of them.
+      mustFold = true
+      unsettledReplacement = replacement
+      opened.forget(path)
+      throw error
+    }
+  }
+
+  /// Makes sure that the document is the one that was read or written last.
+  ///
+  /// - Returns: Its attributes.
+  /// - Throws: ``StoreError`` with `conflict`.
+  private mutating func checkDocumentUnchanged(during operation: StoreOperation) throws -> FileAttributes {
+    if let attributes = try fileSystem.attributes(at: path) {
+      if let unsettledReplacement, attributes.identity == (try unsettledReplacement.identity()) { return attributes }
+      if let document, attributes.identity == document.attributes.identity {
+        let isUntouched =
+          attributes.size == document.attributes.size
+          && attributes.modificationTime == document.attributes.modificationTime
+        if try isUntouched || hasSameContent(document, size: attributes.size) {
+          self.document?.attributes = attributes
+          return attributes
+        }
+      }
+    }
+    throw configuration.error(
+      .conflict, during: operation,
+      "\(path) was changed by someone else while it was open, and is left so; the changes of this store are in \(journalPath), and opening it again brings both together"
+    )
+  }
+
+  /// Whether the document still holds the bytes that were read or written: `touch` changes only its time.
+  private func hasSameContent(_ document: Document, size: Int64) throws -> Bool {
+    guard size == document.attributes.size else { return false }
+    let text = try document.file.readText(size: size)
+    if let known = document.text { return known == text }
+    return document.stamp.map { Int64(text.count) == size && $0.damagedRanges(of: text).isEmpty } ?? false
+  }
+
+  /// Writes a document to a new file and puts it in place.
+  ///
+  /// - Throws: ``StoreError``; ``FileError``, see ``FileReplacement/commit(closing:)``.
+  func writeDocument(
+    to replacement: inout FileReplacement, generation: Int64, during operation: StoreOperation
+  ) throws -> Document {
+    var stamp: JSONStamp
+    do {
+      stamp = JSONStamp(of: try replacement.attributes(), expectedSize: documentBound)
+      let document = JSONDocument(codecName: codecName, entries: contents.snapshot.map, generation: generation)
+      try document.write(stamping: &stamp) { try replacement.writer.write($0) }
+      guard replacement.writer.count <= sizeLimit else {
+        throw configuration.error(
+          .full, during: operation, "the document would have more than the \(sizeLimit) bytes that it can be opened with")
+      }
+      try setModificationTime(stamp.modificationTime, of: &replacement)
+    } catch {
+      replacement.abandon()
+      throw error
+    }
+    var attributes: FileAttributes?
+    let file = try replacement.commit { file throws(FileError) in attributes = try file.attributes() }
+    return Document(file: file, attributes: try attributes ?? file.attributes(), generation: generation, stamp: stamp)
+  }
+
+  private func setModificationTime(_ time: Int64, of replacement: inout FileReplacement) throws {
+    do throws(FileError) {
+      try replacement.setModificationTime(time)
+    } catch {
+      // Some file systems do not let times be set. The document is then read as a copy, without its checksums.
+      guard [EPERM, ENOSYS, EOPNOTSUPP].contains(error.errorNumber) else { throw error }
+    }
+  }
+
+  /// Gives the values texts of their own if most of the texts that they are parts of is not used any more.
+  private mutating func compactTexts() {
+    let size = Int(sizes.document)
+    guard sharedTextSize > 2 * size + 1 << 20 else { return }
+    contents.replace(JSONEntries(map: contents.snapshot.compacted()))
+    sharedTextSize = size
+  }
+
+  /// Removes a journal that is folded in. It may come back after power loss, and is known then.
+  private mutating func removeJournal() throws {
+    guard isJournalLeft else { return }
+    do {
+      try fileSystem.removeFile(at: journalPath)
+    } catch {
+      // It was never in place.
+      guard error.errorNumber == ENOENT else { throw error }
+    }
+    isJournalLeft = false
+  }
+
+  /// Leaves the document alone, with everything in it, before the store is closed.
+  mutating func settle() throws {
+    if hasWritten || hasChanges { try configuration.check(opened, during: .close) }
+    try fold(during: .close)
+    // What is left of a journal holds no batch.
+    if case .none = journal {} else { isJournalLeft = true }
+    journal = .none
+    opened.forget(journalPath)
+    try removeJournal()
+    if hasWritten { try fileSystem.synchronizeDirectory(at: FilePaths.split(journalPath).directory) }
+  }
+}
+
+extension JSONFile.Journal {
+  /// Whether it must not be written any more.
+  fileprivate var hasFailed: Bool {
+    if case .open(let log) = self { log.failure != nil } else { false }
+  }
+}
