@@ -1,6 +1,7 @@
 import Larder
 import LarderFiles
 import LarderTesting
+import TestSupport
 import Testing
 
 @testable import LarderLMDB
@@ -116,6 +117,17 @@ import Testing
         concurrently: batch, check: { if refused.contains($0) { throw Refused(key: $0) } }, encode: { _, _, _ in })
     }
     #expect(error == Refused(key: StoreKey(integer: 7)))
+  }
+
+  @Test func noMemoryIsReservedForValuesThatMayCome() async throws {
+    await #expect(processExitsWith: .success) {
+      try AddressSpaceLimit.set(toFurther: 1 << 30)
+      // Were the others as large as the first, they would have 6 GB.
+      let batch = ChangeBatch<[UInt8]>(
+        (0..<100_000).map { .set(StoreKey(integer: $0), [UInt8](repeating: 7, count: $0 < 64 ? 65_536 : 8)) })
+      let encoded = try EncodedChanges(batch, check: { _ in }, encode: { value, _, bytes in bytes += value })
+      #expect(encoded.steps.count == 1)
+    }
   }
 
   @Test func anyBatchIsTheSameAsInSequence() async throws {

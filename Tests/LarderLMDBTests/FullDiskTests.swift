@@ -66,6 +66,43 @@ struct FullDiskTests {
     try await store.close()
   }
 
+  /// `ulimit -f`, set before the environment is opened or while it is open.
+  @Test(arguments: [true, false]) func aLimitOfTheFileSizeLosesNothingAndTheStoreGoesOn(isSetBefore: Bool) async throws
+  {
+    let folder = try TemporaryFolder()
+    await #expect(processExitsWith: .success) {
+      [path = folder.path("environment") as String, isSetBefore = isSetBefore as Bool] in
+      func setLimit() {
+        var limit = rlimit(rlim_cur: 410 << 10, rlim_max: 410 << 10)
+        #if canImport(Glibc)
+        #expect(setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0)
+        #else
+        #expect(setrlimit(RLIMIT_FSIZE, &limit) == 0)
+        #endif
+      }
+      if isSetBefore { setLimit() }
+      let store = try await LMDBStore<[UInt8]>(path: path, codec: .raw)
+      if !isSetBefore { setLimit() }
+      var written = 0
+      var failure: StoreError?
+      while failure == nil && written < 1000 {
+        do {
+          try await store.setValue([UInt8](repeating: 1, count: 30_000), forKey: StoreKey(integer: written))
+          written += 1
+        } catch let error as StoreError {
+          failure = error
+        }
+      }
+      #expect(written > 2 && written < 1000)
+      #expect(failure?.code == .full && failure?.outcome == .nothingChanged && failure?.isRetryable == true)
+      #expect(try store.count(in: .all) == written)
+      try await store.removeAll()
+      try await store.setValue([1], forKey: "small")
+      #expect(try store.value(forKey: "small") == [1])
+      try await store.close()
+    }
+  }
+
   @Test func aReadOnlyDiskIsNotPermitted() async throws {
     let disk = try TemporaryFileSystem(size: "4m")
     let path = "\(disk.path)/environment"

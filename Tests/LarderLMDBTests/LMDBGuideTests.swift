@@ -37,6 +37,10 @@ import Testing
     let user = try users.value(forKey: "user:1")
     try await users.close()
     #expect(user == User(name: "Ada"))
+
+    let archive = try await LMDBStore<User>(path: folder + "/users", access: .readOnly)
+    #expect(try archive.value(forKey: "user:1") == user)
+    try await archive.close()
     try location.remove()
   }
 

@@ -18,6 +18,25 @@ import Testing
     try location.remove()
   }
 
+  @Test func anUpdateThatChangesNoByteCommitsNothing() async throws {
+    let location = try ConformanceLocation()
+    let environment = try await LMDBEnvironment(path: location.path("environment"))
+    let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
+    try await store.apply([.set("a", [1, 2]), .set("empty", [])])
+    let before = try await environment.statistics().lastTransaction
+    #expect(try await store.update("a") { $0 } == [1, 2])
+    try await store.update(["a", "empty", "missing"]) { $0 = [[1, 2], [], nil] }
+    #expect(try await environment.statistics().lastTransaction == before)
+    let changes: [[[UInt8]?]] = [[[1, 3], [], nil], [[1, 3], [0], nil], [[1, 3], [0], []], [nil, [0], []]]
+    for (count, slots) in changes.enumerated() {
+      try await store.update(["a", "empty", "missing"]) { $0 = slots }
+      #expect(try await environment.statistics().lastTransaction == before + count + 1)
+      #expect(try store.values(forKeys: ["a", "empty", "missing"]) == slots)
+    }
+    try await environment.close()
+    try location.remove()
+  }
+
   @Test func storesOfAnEnvironmentChangeTogether() async throws {
     let location = try ConformanceLocation()
     let environment = try await LMDBEnvironment(path: location.path("environment"))

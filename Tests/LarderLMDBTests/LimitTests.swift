@@ -44,6 +44,29 @@ import Testing
     try await store.close()
   }
 
+  /// Linux writes at most 2 GiB less a page by one call.
+  @Test(arguments: [4096, 8192, 16_384, 32_768, 65_536]) func theLargestValueFitsIntoOneWrite(pageSize: Int)
+    async throws
+  {
+    let folder = try TemporaryFolder()
+    let store = try await LMDBStore<[UInt8]>(path: folder.path("environment"), codec: .raw)
+    let size = try #require(store.information.maximumValueSize)
+    let pageCount = (DataFileHeader.pageHeaderSize + size + pageSize - 1) / pageSize
+    #expect(pageCount * pageSize <= 0x7FFF_FFFF & ~(pageSize - 1))
+    try await store.close()
+  }
+
+  @Test func aValueAboveTheLimitIsRefusedBeforeAnythingIsWritten() throws {
+    let coder = LMDBValueCoder<[UInt8]>(codec: .raw, store: "store", maximumSize: 10)
+    var bytes: [UInt8] = [1, 2, 3]
+    try coder.append([UInt8](repeating: 0, count: 10), forKey: "k", to: &bytes, during: .apply)
+    #expect(bytes.count == 13)
+    let error = expectStoreError(.valueTooLarge) {
+      try coder.append([UInt8](repeating: 0, count: 11), forKey: "k", to: &bytes, during: .apply)
+    }
+    #expect(error?.key == "k" && error?.outcome == .nothingChanged)
+  }
+
   @Test func anyRangeIsWhatTheModelSays() async throws {
     var random = SeededGenerator(test: #function)
     let folder = try TemporaryFolder()

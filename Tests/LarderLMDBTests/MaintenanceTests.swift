@@ -1,6 +1,7 @@
 import CLMDB
 import Foundation
 import Larder
+import LarderFiles
 import LarderTesting
 import TestSupport
 import Testing
@@ -110,6 +111,22 @@ import Testing
     let copy = try await LMDBEnvironment(path: folder.path("backup"), createsIfMissing: false)
     #expect(try await copy.storeNames() == ["default", "other"])
     try await copy.close()
+    try await environment.close()
+  }
+
+  /// As during a backup, which may take minutes.
+  @Test func closingAStoreAndMeasuringWaitForNoOtherMaintenance() async throws {
+    let folder = try TemporaryFolder()
+    let environment = try await environment(folder.path("environment"), isFolder: true)
+    let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
+    let held = HeldRead()
+    let shared = environment.lease.environment
+    let maintaining = Task { await shared.maintenanceQueue.run { held.hold() } }
+    await held.isHeld()
+    _ = try await environment.statistics()
+    try await store.close()
+    held.release()
+    await maintaining.value
     try await environment.close()
   }
 

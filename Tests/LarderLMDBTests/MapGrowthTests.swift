@@ -127,6 +127,26 @@ import Testing
     }
   }
 
+  @Test func readsGoOnWhileTheMapWaitsForABackup() async throws {
+    try await withGrowingStore { environment, store in
+      try await store.setValue([1], forKey: "k")
+      let backup = HeldRead()
+      let backingUp = Task {
+        try await backup.run { try environment.lease.read(for: .backup) { _ in backup.hold() } }
+      }
+      await backup.isHeld()
+      let growing = Task { try await store.setValue([UInt8](repeating: 1, count: 300_000), forKey: "large") }
+      for _ in 0..<20_000 {
+        #expect(try store.value(forKey: "k") == [1])
+        await Task.yield()
+      }
+      backup.release()
+      try await backingUp.value
+      try await growing.value
+      #expect(try store.value(forKey: "large")?.count == 300_000)
+    }
+  }
+
   @Test func closingWhileTheMapGrowsEndsWell() async throws {
     let folder = try TemporaryFolder()
     for _ in 0..<10 {

@@ -1,8 +1,9 @@
 import Foundation
 import Larder
-import LarderLMDB
 import TestSupport
 import Testing
+
+@testable import LarderLMDB
 
 /// What is no environment, or a damaged one, is refused with a clear error and left as it is.
 @Suite struct OpeningTests {
@@ -57,34 +58,25 @@ import Testing
     try await expectRefused(other.bytes, .corrupted, saying: "contradict")
   }
 
-  @Test func aTruncatedFileIsRefusedOrWhole() async throws {
+  @Test func aFileWithoutTheRootsOfItsTreesIsRefused() async throws {
     let image = try await DataFileImage.filled()
+    let header = try DataFileHeader(image.bytes)
     let folder = try TemporaryFolder()
     let path = folder.path("file.mdb")
-    let size = image.bytes.count
+    let size = (Int(header.roots.max() ?? 0) + 1) * DataFileImage.pageSize
     let aroundPages = stride(from: 0, through: size, by: DataFileImage.pageSize).flatMap { $0 - 1...$0 + 1 }
     let lengths = Set(Array(stride(from: 1, to: size, by: 512)) + aroundPages).filter { $0 > 0 && $0 < size }
-    var refusals = 0
     for length in lengths.sorted() {
       let bytes = Data(image.bytes.prefix(length))
       try bytes.write(to: URL(filePath: path))
-      do {
-        let environment = try await LMDBEnvironment(path: path, durability: .buffered, createsIfMissing: false)
-        for name in ["default", "other"] {
-          let store = try await LMDBStore<[UInt8]>(in: environment, name: name, codec: .raw, createsIfMissing: false)
-          let entries = try store.entries(in: .all, limit: .max, order: .ascending)
-          #expect(entries.map(\.key) == DataFileImage.entries.map(\.key))
-          #expect(entries.map(\.value) == DataFileImage.entries.map(\.value))
-        }
-        try await environment.close()
-      } catch let error as StoreError {
-        #expect(error.code == .corrupted || (length < 20 && error.code == .unrecognizedFormat), "\(length): \(error)")
-        #expect(error.description.contains("truncated") || length < 20, "\(length): \(error)")
-        refusals += 1
+      let error = await #expect(throws: StoreError.self, "\(length) bytes") {
+        try await LMDBEnvironment(path: path, durability: .buffered, createsIfMissing: false)
       }
+      #expect(error?.code == .corrupted || (length < 20 && error?.code == .unrecognizedFormat), "\(length) bytes")
+      #expect(error?.description.contains("truncated") == true || length < 20, "\(length) bytes")
       #expect(try Data(contentsOf: URL(filePath: path)) == bytes, "\(length) bytes")
     }
-    #expect(refusals > lengths.count / 2)
+    #expect(try folder.names == ["file.mdb"])
   }
 
   @Test func aFileMayEndBeforePagesThatNothingLeadsTo() async throws {
@@ -108,6 +100,34 @@ import Testing
     let again = try await LMDBStore<[UInt8]>(path: folder.path("environment"), codec: .raw)
     #expect(try again.keys(in: .all, limit: 10, order: .ascending) == ["kept"])
     try await again.close()
+  }
+
+  @Test func anEmptiedDataFileIsRefused() async throws {
+    let folder = try TemporaryFolder()
+    try Data().write(to: URL(filePath: folder.path("file.mdb")))
+    for (path, file) in [("file.mdb", "file.mdb"), ("folder", "folder/data.mdb")] {
+      let store = try await LMDBStore<Int>(path: folder.path(path), codec: .json())
+      try await store.setValue(1, forKey: "k")
+      try await store.close()
+      #expect(truncate(folder.path(file), 0) == 0)
+      for access in StoreAccess.allCases {
+        let error = await expectStoreError(.corrupted) {
+          try await LMDBEnvironment(path: folder.path(path), access: access)
+        }
+        #expect(error?.description.contains("empty") == true)
+      }
+      #expect(try Data(contentsOf: URL(filePath: folder.path(file))).isEmpty)
+    }
+  }
+
+  /// What a process that was killed while it created an environment leaves behind.
+  @Test func aCreationThatWasInterruptedIsCompleted() async throws {
+    let folder = try TemporaryFolder()
+    try FileManager.default.createDirectory(atPath: folder.path("folder"), withIntermediateDirectories: false)
+    try Data().write(to: URL(filePath: folder.path("folder/data.mdb")))
+    let store = try await LMDBStore<Int>(path: folder.path("folder"), codec: .json())
+    try await store.setValue(1, forKey: "k")
+    try await store.close()
   }
 
   @Test func anEmptyFileIsAsGoodAsNone() async throws {

@@ -96,6 +96,97 @@ import Testing
     try await store.close()
   }
 
+  @Test func afterManyReadsAtOnceOthersFindSlots() async throws {
+    let folder = try TemporaryFolder()
+    let store = try await ProcessTests.open(folder.path)
+    try await store.setValue([1], forKey: "k")
+    func nest(_ depth: Int) throws {
+      guard depth > 0 else { return }
+      try store.lease.read(for: .read) { _ in try nest(depth - 1) }
+    }
+    try nest(1000)
+    let statistics = try await #require(store.information.maintenance).statistics()
+    #expect(try #require(statistics.details.first { $0.name == "readers" }).value > 990)
+    await #expect(processExitsWith: .success) { [path = folder.path as String] in
+      let store = try await ProcessTests.open(path)
+      func nest(_ depth: Int) throws {
+        guard depth > 0 else { return #expect(try store.value(forKey: "k") == [1]) }
+        try store.lease.read(for: .read) { _ in try nest(depth - 1) }
+      }
+      try nest(900)
+      try await store.close()
+    }
+    try await store.close()
+  }
+
+  @Test func whatAnEarlierSessionLeftIsMadeDurable() async throws {
+    let folder = try TemporaryFolder()
+    for makesDurable in [0, 1] {
+      await #expect(processExitsWith: .signal(SIGKILL)) { [path = folder.path as String] in
+        try await ProcessTests.open(path).setValue([1], forKey: "k")
+        ProcessTests.die()
+      }
+      let store = try await LMDBStore<[UInt8]>(path: folder.path("environment"), codec: .raw)
+      let environment = store.lease.environment
+      let latest = environment.lastTransaction
+      #expect(await environment.writer.durableTransaction < latest)
+      // An update that changes nothing acknowledges what it has seen.
+      if makesDurable == 0 { try await store.synchronize() } else { try await store.update("k") { $0 = [1] } }
+      #expect(environment.lastTransaction == latest)
+      #expect(await environment.writer.durableTransaction == latest)
+      try await store.setValue([2], forKey: "k")
+      #expect(await environment.writer.durableTransaction == latest + 1)
+      try await store.close()
+    }
+  }
+
+  @Test func environmentsThatProcessesCreateAtOnceAreOne() async throws {
+    for _ in 0..<3 {
+      let folder = try TemporaryFolder()
+      await withTaskGroup(of: Void.self) { group in
+        for number in 0..<4 {
+          group.addTask {
+            await #expect(processExitsWith: .success) { [path = folder.path as String, number = number as Int] in
+              let store = try await ProcessTests.open(path)
+              try await store.setValue([1], forKey: "\(number)")
+              try await store.close()
+            }
+          }
+        }
+      }
+      let store = try await ProcessTests.open(folder.path)
+      #expect(try store.count(in: .all) == 4)
+      try await store.close()
+    }
+  }
+
+  /// In another container a process may have the same number; LMDB tells processes apart by locks that have it.
+  @Test(.enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"))
+  func aProcessOfTheSameNumberIsNamed() async throws {
+    let folder = try TemporaryFolder()
+    try await ProcessTests.open(folder.path).close()
+    let program = """
+      import fcntl, os, sys
+      lock = open(sys.argv[1] + "/environment/lock.mdb", "r+b")
+      fcntl.lockf(lock, fcntl.LOCK_EX, 1, int(sys.argv[2]))
+      open(sys.argv[1] + "/ready", "w").close()
+      sys.stdin.read()
+      """
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = ["python3", "-c", program, folder.path, "\(getpid())"]
+    let input = Pipe()
+    process.standardInput = input
+    try process.run()
+    try await ProcessTests.wait(for: folder.path("ready"))
+    let error = await expectStoreError(.locked) { try await ProcessTests.open(folder.path) }
+    #expect(error?.description.contains("PID namespace") == true)
+    #expect(error?.isRetryable == true)
+    try input.fileHandleForWriting.close()
+    process.waitUntilExit()
+    try await ProcessTests.open(folder.path).close()
+  }
+
   @Test func theSlotOfAProcessKilledWhileItReadsIsCleared() async throws {
     let folder = try TemporaryFolder()
     let store = try await ProcessTests.open(folder.path)
@@ -210,7 +301,7 @@ import Testing
     let store = try await LMDBStore<[UInt8]>(path: folder.path("environment"), codec: .raw, durability: .buffered)
     try await store.setValue([UInt8](repeating: 1, count: 5_000_000), forKey: "k")
     await #expect(processExitsWith: .success) { [path = folder.path as String] in
-      try AddressSpace.limit(toFurther: 256 << 20)
+      try AddressSpaceLimit.set(toFurther: 256 << 20)
       let environment = try await LMDBEnvironment(path: "\(path)/environment", durability: .buffered)
       let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
       #expect(try store.value(forKey: "k")?.count == 5_000_000)

@@ -27,10 +27,9 @@ import Testing
     expectRenewed(nil, state.admit(read))
     expectRenewed(nil, state.admit(read))
     #expect(state.active == [read, read])
-    let isWatched1 = state.end(read, returning: try transaction(first))
-    #expect(!isWatched1)
-    let isWatched2 = state.end(read, returning: try transaction(second))
-    #expect(!isWatched2)
+    let firstEnding = state.end(read, returning: try transaction(first))
+    let secondEnding = state.end(read, returning: try transaction(second))
+    #expect(firstEnding == .ended(isWatched: false) && secondEnding == .ended(isWatched: false))
     #expect(state.active.isEmpty)
     expectRenewed(second, state.admit(read))
     expectRenewed(first, state.admit(read))
@@ -58,12 +57,25 @@ import Testing
     var state = ReaderShardState()
     state.watcherCount = 2
     _ = state.admit(read)
-    let isWatched3 = state.end(read, returning: nil)
-    #expect(isWatched3)
+    let watched = state.end(read, returning: nil)
+    #expect(watched == .ended(isWatched: true))
     state.watcherCount = 0
     _ = state.admit(read)
-    let isWatched4 = state.end(read, returning: nil)
-    #expect(!isWatched4)
+    let unwatched = state.end(read, returning: nil)
+    #expect(unwatched == .ended(isWatched: false))
+  }
+
+  @Test func noMoreTransactionsThanTheCapacityAreKept() throws {
+    var state = ReaderShardState()
+    for _ in 0...ReaderShardState.idleCapacity { _ = state.admit(read) }
+    for _ in 0..<ReaderShardState.idleCapacity { _ = state.end(read, returning: try transaction(first)) }
+    let surplus = state.end(read, returning: try transaction(second))
+    #expect(surplus == .isSurplus)
+    // It goes on until its transaction has ended.
+    #expect(state.active == [read])
+    #expect(state.idle.map(\.pointer) == [first, first])
+    let ending = state.end(read, returning: nil)
+    #expect(ending == .ended(isWatched: false) && state.active.isEmpty)
   }
 
   @Test func takingGivesUpEveryTransactionOnce() throws {

@@ -276,6 +276,22 @@ import Testing
     #expect(try ages.value(forKey: "count") == 100)
   }
 
+  @Test func aTaskThatIsCancelledWhileItWaitsForItsTurnChangesNothing() async throws {
+    let (environment, ages) = (environment, ages)
+    let writer = HeldRead()
+    let shared = environment.lease.environment
+    // As another process would that has LMDB's lock.
+    let holding = Task { try await writer.run { shared.withWriteLock { writer.hold() } } }
+    await writer.isHeld()
+    let task = Task { try await environment.write { try $0.setValue(1, forKey: "cancelled", in: ages) } }
+    for _ in 0..<10_000 { await Task.yield() }
+    task.cancel()
+    writer.release()
+    try await holding.value
+    await #expect(throws: CancellationError.self) { try await task.value }
+    #expect(try ages.value(forKey: "cancelled") == nil)
+  }
+
   @Test func aCancelledTaskDoesNotBegin() async throws {
     let (environment, ages) = (environment, ages)
     let task = Task {

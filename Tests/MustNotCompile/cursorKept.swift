@@ -1,10 +1,11 @@
 import Larder
 import LarderLMDB
 
-// error: escaping closure captures 'inout' parameter 'cursor'
+// error: 'cursor' cannot be captured by an escaping closure since it is a borrowed parameter
 func attempt(_ environment: LMDBEnvironment, _ store: LMDBStore<[UInt8]>) throws -> StoreKey? {
   try environment.read { transaction in
-    let kept = try transaction.withCursor(of: store) { cursor in { cursor.key } }
+    // With its type: without, Swift 6.3.1 crashes instead of saying this.
+    let kept = try transaction.withCursor(of: store) { (cursor: borrowing LMDBCursor) in { cursor.key } }
     return kept()
   }
 }

@@ -16,7 +16,7 @@ internal import LarderFiles
 /// }
 /// ```
 ///
-/// A store alone needs no environment of its own making: see ``LMDBStore/init(path:name:codec:durability:createsIfMissing:)``.
+/// A store alone needs no environment of its own making: see ``LMDBStore/init(path:name:codec:durability:access:createsIfMissing:)``.
 ///
 /// ## Files
 ///
@@ -46,26 +46,32 @@ public final class LMDBEnvironment: Sendable {
   ///   - path: A folder or a data file. Where nothing is there a folder is made; the folder above it must exist.
   ///   - durability: What happens before a write returns; ``Durability/synced`` unless said. With ``Durability/buffered``
   ///     power loss may take the latest transaction, and never corrupts the file (`MDB_NOMETASYNC`).
+  ///   - access: Whether stores may be written; defaults to ``StoreAccess/readWrite``. With ``StoreAccess/readOnly`` nothing
+  ///     is created or changed but the slot of a reader in the lock file, which must exist and be writable unless the file
+  ///     system is mounted read-only. ``StoreAccess/immutable`` takes no lock: you promise that no one writes.
   ///   - createsIfMissing: Whether a missing environment is created; `true` unless said.
-  /// - Throws: ``StoreError``: `notFound`; `locked` where this process has it open with another durability;
-  ///   `unrecognizedFormat`, `versionMismatch`, `corrupted` or `unsupported` where the data file is none that LMDB can
-  ///   read, which is left as it is; `unsupported` where it has several hard links; `notPermitted`; `full`; `ioFailed`.
+  /// - Throws: ``StoreError``: `notFound`; `locked` if this process has it open with another durability or access, or if a
+  ///   process of the same number in another container has it open; `unrecognizedFormat`, `versionMismatch`, `corrupted`
+  ///   or `unsupported` if the data file is none that LMDB can read, which is left as it is; `unsupported` if it has
+  ///   several hard links; `conflict` if the files were replaced while they were opened; `notPermitted`; `full`;
+  ///   `ioFailed`.
   public convenience init(
-    path: String, durability: Durability = .synced, createsIfMissing: Bool = true
+    path: String, durability: Durability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws {
     try await self.init(
-      path: path, durability: durability, createsIfMissing: createsIfMissing,
+      path: path, durability: durability, access: access, createsIfMissing: createsIfMissing,
       initialMapSize: EnvironmentConfiguration.defaultMapSize)
   }
 
   /// Opens an environment with a memory map of another size, in bytes.
   package init(
-    path: String, durability: Durability = .synced, createsIfMissing: Bool = true, initialMapSize: Int
+    path: String, durability: Durability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true,
+    initialMapSize: Int
   ) async throws {
     lease = try await EnvironmentLease.take(
       EnvironmentConfiguration(
-        name: FilePaths.split(path).name, path: path, durability: durability, createsIfMissing: createsIfMissing,
-        initialMapSize: initialMapSize))
+        name: FilePaths.split(path).name, path: path, durability: durability, access: access,
+        createsIfMissing: createsIfMissing, initialMapSize: initialMapSize))
   }
 
   // MARK: Transactions
@@ -92,8 +98,9 @@ public final class LMDBEnvironment: Sendable {
   ///   memory map had to be enlarged; only its last run counts. Where it throws nothing is changed. It must not write by
   ///   other means than its transaction.
   /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws, unchanged. ``StoreError``: `closed`; `full`; `ioFailed`, also where `body` has caught
-  ///   one of a change. `CancellationError` where the task was cancelled before the transaction began.
+  /// - Throws: What `body` throws, unchanged. ``StoreError``: `closed`; `notPermitted` if the environment is only read;
+  ///   `conflict` if its files were moved, removed or replaced; `full`; `ioFailed`, also where `body` has caught one of a
+  ///   change. `CancellationError` if the task was cancelled before the transaction began.
   public func write<Result: Sendable>(
     _ body: @escaping @Sendable (inout LMDBTransaction) throws -> Result
   ) async throws -> Result {
@@ -164,16 +171,18 @@ public final class LMDBEnvironment: Sendable {
   /// - Parameters:
   ///   - path: Where it goes; nothing may be there yet. It becomes a folder where the environment is one, else a file.
   ///   - compacting: Whether free pages are left out, which takes longer; `false` unless said.
-  /// - Throws: ``StoreError``: `invalidArgument` where something is at `path` already; `closed`; `full`; `ioFailed`.
+  /// - Throws: ``StoreError``: `invalidArgument` where something is at `path` already; `closed`; `full`; `ioFailed`, with the
+  ///   outcome `unknown` if the copy is complete but may be lost at power loss.
   public func backup(to path: String, compacting: Bool = false) async throws {
     try await lease.backup(to: path, compacting: compacting)
   }
 
   /// Makes everything written before durable against power loss.
   ///
-  /// It ignores cancellation. With ``Durability/synced`` there is nothing to do.
+  /// It ignores cancellation. With ``Durability/synced`` there is something to do only if others have written with
+  /// ``Durability/buffered``, now or in an earlier session.
   ///
-  /// - Throws: ``StoreError``: `closed`; `ioFailed`.
+  /// - Throws: ``StoreError``: `closed`; `conflict` if the files were moved, removed or replaced; `ioFailed`.
   public func synchronize() async throws {
     try await lease.environment.writer.synchronize(lease)
   }
@@ -182,7 +191,8 @@ public final class LMDBEnvironment: Sendable {
   ///
   /// Others that have opened the same path keep theirs. Closing again does nothing. It ignores cancellation.
   ///
-  /// - Throws: ``StoreError``: `ioFailed` where what was written could not be made durable. It is closed all the same.
+  /// - Throws: ``StoreError``: `conflict` if the files were moved, removed or replaced; `ioFailed` if what was written could
+  ///   not be made durable. It is closed all the same.
   public func close() async throws {
     try await lease.close()
   }

@@ -22,13 +22,16 @@ extension LMDBStore where Value: Codable {
   ///   - path: The environment: a folder or a data file.
   ///   - name: The name of the store; `default` unless given.
   ///   - durability: What happens before a write returns; ``Durability/synced`` unless said.
+  ///   - access: Whether the store may write; defaults to ``StoreAccess/readWrite``.
   ///   - createsIfMissing: Whether a missing environment or store is created; `true` unless said.
-  /// - Throws: As ``init(path:name:codec:durability:createsIfMissing:)``.
+  /// - Throws: As ``init(path:name:codec:durability:access:createsIfMissing:)``.
   public convenience init(
-    path: String, name: String = LMDBStore.defaultName, durability: Durability = .synced, createsIfMissing: Bool = true
+    path: String, name: String = LMDBStore.defaultName, durability: Durability = .synced,
+    access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws {
     try await self.init(
-      path: path, name: name, codec: CBORCodec(), durability: durability, createsIfMissing: createsIfMissing)
+      path: path, name: name, codec: CBORCodec(), durability: durability, access: access,
+      createsIfMissing: createsIfMissing)
   }
 }
 #endif

@@ -60,29 +60,32 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   /// Opens a store, and the environment that it is in.
   ///
   /// - Parameters:
-  ///   - path: The environment: a folder or a data file; see ``LMDBEnvironment/init(path:durability:createsIfMissing:)``.
+  ///   - path: The environment: a folder or a data file; see
+  ///     ``LMDBEnvironment/init(path:durability:access:createsIfMissing:)``.
   ///   - name: The name of the store; `default` unless given.
   ///   - codec: Turns values into bytes and back.
   ///   - durability: What happens before a write returns; ``Durability/synced`` unless said.
+  ///   - access: Whether the store may write; defaults to ``StoreAccess/readWrite``. With any other access nothing is
+  ///     created.
   ///   - createsIfMissing: Whether a missing environment or store is created; `true` unless said.
   /// - Throws: As opening the environment, and the store in it.
   public convenience init(
     path: String, name: String = LMDBStore.defaultName, codec: some Codec<Value>, durability: Durability = .synced,
-    createsIfMissing: Bool = true
+    access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws {
-    try await self.init(path: path, name: name, durability: durability, createsIfMissing: createsIfMissing) { _ in
-      codec
-    }
+    try await self.init(
+      path: path, name: name, durability: durability, access: access, createsIfMissing: createsIfMissing
+    ) { _ in codec }
   }
 
   /// Opens a store, and the environment that it is in, with a codec that is chosen by the name of the one that the store
   /// was written with.
   convenience init(
-    path: String, name: String, durability: Durability, createsIfMissing: Bool,
+    path: String, name: String, durability: Durability, access: StoreAccess, createsIfMissing: Bool,
     choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws {
     let environment = try await LMDBEnvironment(
-      path: path, durability: durability, createsIfMissing: createsIfMissing)
+      path: path, durability: durability, access: access, createsIfMissing: createsIfMissing)
     try await self.init(
       in: environment, isOwned: true, name: name, createsIfMissing: createsIfMissing, choosing: codec)
   }
@@ -111,7 +114,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     ownEnvironment = isOwned ? environment : nil
     information = StoreInformation(
       name: fullName, acknowledgement: Acknowledgement(lease.environment.durability), sharing: .betweenProcesses,
-      maximumValueSize: LMDBValueCoder<Value>.maximumSize,
+      access: lease.environment.access, maximumValueSize: LMDBValueCoder<Value>.maximumSize,
       maintenance: LMDBStoreMaintenance(lease: lease, coder: coder, identifier: identifier),
       writeExecutor: lease.environment.writer.taskExecutor)
   }
@@ -177,6 +180,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   /// Where another program has removed the named database it throws `conflict`, as `update` does.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try lease.checkOpen(for: .apply)
+    try lease.checkWritable(for: .apply)
     guard !changes.isEmpty else { return }
     let encoded =
       if EncodedChanges.areWorthThreads(changes.count) {
@@ -218,21 +222,23 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       } encode: { value, key, bytes in
         try coder.append(value, forKey: key, to: &bytes, during: .update)
       }
-      try encoded.write(to: database)
+      // LMDB commits a transaction without changes without writing anything.
+      if try !encoded.changesNothing(in: database) { try encoded.write(to: database) }
       return result
     }
   }
 
-  /// Makes everything written before durable against power loss; with ``Durability/synced`` there is nothing to do.
+  /// Makes everything written before durable against power loss; see ``LMDBEnvironment/synchronize()``.
   ///
-  /// - Throws: ``StoreError``: `closed`; `ioFailed`.
+  /// - Throws: ``StoreError``: `closed`; `conflict`; `ioFailed`.
   public func synchronize() async throws {
     try await lease.environment.writer.synchronize(lease)
   }
 
   /// Waits for running operations and closes the store; an environment that it opened itself as well.
   ///
-  /// - Throws: ``StoreError``: `ioFailed` where what was written could not be made durable. It is closed all the same.
+  /// - Throws: ``StoreError``: `conflict` if the files were moved, removed or replaced; `ioFailed` if what was written could
+  ///   not be made durable. It is closed all the same.
   public func close() async throws {
     do {
       try await lease.close()

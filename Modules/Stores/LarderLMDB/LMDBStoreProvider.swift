@@ -22,8 +22,8 @@ public struct LMDBStoreProvider: StoreProvider {
     let (path, name) = try LMDBStoreProvider.place(of: url)
     return AnyDataStore(
       try await LMDBStore(
-        path: path, name: name, durability: options.durability, createsIfMissing: options.createsIfMissing,
-        choosing: codec))
+        path: path, name: name, durability: options.durability, access: options.access,
+        createsIfMissing: options.createsIfMissing, choosing: codec))
   }
 
   /// The path and the name that a URL stands for.

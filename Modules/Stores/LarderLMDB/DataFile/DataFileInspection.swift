@@ -37,16 +37,16 @@ enum DataFileInspection {
         throw StoreError(refusal: error, store: store)
       }
       let size = try file.attributes().size
-      let pages = DataFilePages(header: header, fileSize: size) { offset, count in
+      let roots = DataFileRoots(header: header, fileSize: size) { offset, count in
         try file.readAll(from: offset, upTo: offset + Int64(count))
       }
-      if pages.isComplete { return }
-      guard let missing = try pages.firstMissingPage() else { return }
+      guard let missing = try roots.firstMissing() else { return }
       if header == previous || remaining == 0 {
         throw StoreError(
           .corrupted, during: .open, store: store,
-          message: "the data file is truncated or damaged: it has \(size) bytes, and page \(missing) of "
-            + "\(header.lastPage), of \(header.pageSize) bytes each, is not in it")
+          message:
+            "the data file is truncated or damaged: it has \(size) bytes, and the root of a tree, page \(missing) "
+            + "of \(header.lastPage), of \(header.pageSize) bytes each, is not in it")
       }
       previous = header
     }

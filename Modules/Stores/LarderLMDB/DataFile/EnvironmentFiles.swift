@@ -29,16 +29,17 @@ struct EnvironmentFiles: Equatable {
   let linkCount: Int
   /// Whether something is in the data file.
   let hasData: Bool
+  /// Which file the lock file is; `nil` if it was not there before the data file was looked at.
+  let lockIdentity: FileAttributes.Identity?
+
+  /// Whether someone has emptied the data file: the lock file is made after its first pages.
+  var isEmptied: Bool { identity != nil && !hasData && lockIdentity != nil }
 
   /// The path of the data file.
-  var dataFile: String {
-    layout == .folder ? FilePaths.join(path, "data.mdb") : path
-  }
+  var dataFile: String { EnvironmentFiles.paths(path, layout).data }
 
   /// The path of the lock file.
-  var lockFile: String {
-    layout == .folder ? FilePaths.join(path, "lock.mdb") : path + "-lock"
-  }
+  var lockFile: String { EnvironmentFiles.paths(path, layout).lock }
 
   /// The folder that holds the data file.
   var folder: String {
@@ -71,15 +72,15 @@ struct EnvironmentFiles: Equatable {
     let status = try EnvironmentFiles.status(resolvedPath, store: store)
     switch status?.kind {
     case .folder?:
-      try self.init(folder: resolvedPath, store: store)
+      try self.init(path: resolvedPath, layout: .folder, store: store)
     case .file?:
       // The data file of a folder, named itself: the processes that open the folder have another lock.
       let (folder, name) = FilePaths.split(resolvedPath)
       let hasOwnLock = try EnvironmentFiles.status(resolvedPath + "-lock", store: store) != nil
       if name == "data.mdb" && !hasOwnLock {
-        try self.init(folder: folder, store: store)
+        try self.init(path: folder, layout: .folder, store: store)
       } else {
-        self.init(path: resolvedPath, layout: .singleFile, status)
+        try self.init(path: resolvedPath, layout: .singleFile, store: store)
       }
     default:
       throw StoreError(
@@ -88,23 +89,26 @@ struct EnvironmentFiles: Equatable {
     }
   }
 
-  private init(folder: String, store: String) throws {
-    let data = FilePaths.join(folder, "data.mdb")
+  private init(path: String, layout: Layout, store: String) throws {
+    let (data, lock) = EnvironmentFiles.paths(path, layout)
+    // The lock file first; see `isEmptied`.
+    lockIdentity = try EnvironmentFiles.status(lock, store: store)?.identity
     let status = try EnvironmentFiles.status(data, store: store)
     guard status == nil || status?.kind == .file else {
       throw StoreError(
         .unsupported, during: .open, store: store,
         message: "the data file data.mdb is a symbolic link or no file; name the place where it really is")
     }
-    self.init(path: folder, layout: .folder, status)
-  }
-
-  private init(path: String, layout: Layout, _ status: Status?) {
     self.path = path
     self.layout = layout
     identity = status?.identity
     linkCount = status?.linkCount ?? 0
     hasData = status?.hasData ?? false
+  }
+
+  private static func paths(_ path: String, _ layout: Layout) -> (data: String, lock: String) {
+    layout == .folder
+      ? (FilePaths.join(path, "data.mdb"), FilePaths.join(path, "lock.mdb")) : (path, path + "-lock")
   }
 
   /// Makes the names of new files durable, which LMDB leaves to others.
@@ -150,11 +154,7 @@ struct EnvironmentFiles: Equatable {
       case S_IFDIR: .folder
       default: .other
       }
-    return (
-      kind,
-      FileAttributes.Identity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino)),
-      Int(status.st_nlink), status.st_size > 0
-    )
+    return (kind, FileAttributes.Identity(status), Int(status.st_nlink), status.st_size > 0)
   }
 
   /// The error of a failed call to the operating system.

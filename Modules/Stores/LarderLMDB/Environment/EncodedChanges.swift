@@ -39,9 +39,6 @@ struct EncodedChanges: Sendable {
   private(set) var steps: [Step] = []
   private let chunks: [[UInt8]]
 
-  /// After how many values it is estimated how many bytes there will be.
-  private static let sampleCount = 64
-
   /// How many changes are worth a task of their own.
   private static let concurrentCount = 4096
 
@@ -107,10 +104,6 @@ struct EncodedChanges: Sendable {
           let start = part.bytes.count
           try encode(value, key, &part.bytes)
           part.items.append(Item(key: key, value: Place(chunk: chunk, range: start..<part.bytes.count)))
-          if part.items.count == sampleCount {
-            // An eighth more, so that a little above the estimate moves nothing.
-            part.bytes.reserveCapacity(part.bytes.count / sampleCount * changes.count / 8 * 9)
-          }
         case .remove(let key):
           try check(key)
           part.items.append(Item(key: key, value: nil))
@@ -169,6 +162,24 @@ struct EncodedChanges: Sendable {
   ) rethrows {
     guard pointers.count < chunks.count else { return try body(pointers) }
     try chunks[pointers.count].withUnsafeBytes { try withChunks(after: pointers + [$0], body) }
+  }
+
+  /// Returns whether a database already holds what the changes would write, byte for byte.
+  ///
+  /// Batches that remove ranges are not compared; for them it returns `false`.
+  func changesNothing(in database: RawDatabase) throws -> Bool {
+    var changesNothing = true
+    try withChunks { chunks in
+      changesNothing = try steps.allSatisfy { step in
+        guard case .items(let items) = step else { return false }
+        return try items.allSatisfy { item in
+          let stored = try database.value(forKey: item.key)
+          guard let value = item.value else { return stored == nil }
+          return stored?.hasSameBytes(as: UnsafeRawBufferPointer(rebasing: chunks[value.chunk][value.range])) ?? false
+        }
+      }
+    }
+    return changesNothing
   }
 
   /// Makes the changes.

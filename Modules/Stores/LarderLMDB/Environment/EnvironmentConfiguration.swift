@@ -8,6 +8,7 @@ struct EnvironmentConfiguration: Sendable {
   /// Where it is.
   var path: String
   var durability: Durability
+  var access: StoreAccess
   var createsIfMissing: Bool
   /// How large the memory map is at first, in bytes, where the system accepts that much.
   var initialMapSize: Int

@@ -46,10 +46,7 @@ extension EnvironmentLease {
       } else {
         try writeCopy(to: temporary, compacting: compacting)
       }
-      // The name was free; what came there meanwhile is replaced only where it is an empty folder.
-      guard (isFolder ? rename(temporary, path) : link(temporary, path)) == 0 else { throw LMDBError(code: errno) }
-      if !isFolder { guard unlink(temporary) == 0 else { throw LMDBError(code: errno) } }
-      try EnvironmentFiles.synchronizeFolder(folder, during: .backup, store: name)
+      try EnvironmentLease.place(temporary, at: path, isFolder: isFolder)
     } catch {
       // What is left of the copy is of no use; why it failed matters more than whether it can be removed.
       if isFolder { unlink(FilePaths.join(temporary, "data.mdb")) }
@@ -57,6 +54,30 @@ extension EnvironmentLease {
       guard let error = error as? LMDBError else { throw error }
       throw StoreError(error, during: .backup, store: name, message: "the copy could not be written")
     }
+    do {
+      try POSIXFileSystem().synchronizeDirectory(at: folder)
+    } catch {
+      throw StoreError(
+        error, during: .backup, store: name,
+        message: "the copy is complete and in place, but its folder could not be synced, so power loss may remove it",
+        outcome: .unknown)
+    }
+  }
+
+  /// Gives a copy its name, unless something has come there meanwhile.
+  private static func place(_ temporary: String, at path: String, isFolder: Bool) throws(LMDBError) {
+    #if canImport(Darwin)
+    if renamex_np(temporary, path, UInt32(RENAME_EXCL)) == 0 { return }
+    guard [EINVAL, ENOTSUP].contains(errno) else { throw LMDBError(code: errno) }
+    #elseif canImport(Glibc)
+    if renameat2(AT_FDCWD, temporary, AT_FDCWD, path, UInt32(RENAME_NOREPLACE)) == 0 { return }
+    guard [EINVAL, ENOSYS].contains(errno) else { throw LMDBError(code: errno) }
+    #endif
+    // A file system that cannot do that: an empty folder is replaced, and a file keeps two names if the process dies here.
+    guard (isFolder ? rename(temporary, path) : link(temporary, path)) == 0 else {
+      throw LMDBError(code: errno)
+    }
+    if !isFolder { guard unlink(temporary) == 0 else { throw LMDBError(code: errno) } }
   }
 
   private func writeCopy(to path: String, compacting: Bool) throws(LMDBError) {

@@ -1,4 +1,5 @@
 #if LMDB
+import CLMDB
 import Larder
 import LarderFiles
 import Synchronization
@@ -17,7 +18,7 @@ final class EnvironmentLease: Sendable {
   private let root: EnvironmentLease?
   private let identity: ReaderIdentity
   private let closed = Atomic<Bool>(false)
-  private let isReleased = Mutex(false)
+  private let state = Mutex((isReleased: false, database: nil as StoreKey?))
 
   /// Takes over a lease that the table of environments has counted.
   init(of environment: SharedEnvironment, name: String) {
@@ -60,6 +61,21 @@ final class EnvironmentLease: Sendable {
     }
   }
 
+  /// Refuses what writes, if the environment is only read.
+  func checkWritable(for operation: StoreOperation) throws {
+    guard environment.access != .readWrite else { return }
+    try StoreInformation(
+      name: name, acknowledgement: Acknowledgement(environment.durability), sharing: .betweenProcesses,
+      access: environment.access
+    ).checkWritable(for: operation)
+  }
+
+  /// Counts the handle of the named database that its owner, a store, has open, until the lease ends.
+  func retainHandle(_ identifier: MDB_dbi, of name: StoreKey) {
+    environment.handles.retain(name, identifier)
+    state.withLock { $0.database = name }
+  }
+
   /// Reads a snapshot.
   ///
   /// - Throws: What `body` throws; ``StoreError`` where the snapshot cannot be had, or `body` meets an `LMDBError`.
@@ -77,6 +93,8 @@ final class EnvironmentLease: Sendable {
   private func beginRead(for operation: StoreOperation) throws -> ReaderPool.Reader {
     let reader: ReaderPool.Reader
     do {
+      var identity = identity
+      identity.isBackup = operation == .backup
       reader = try environment.beginRead(for: identity)
     } catch {
       try checkOpen(for: operation)
@@ -109,12 +127,13 @@ final class EnvironmentLease: Sendable {
 
   /// Ends the lease; the last one of an environment closes it.
   private func release() {
-    guard root == nil else { return }
-    let isFirst = isReleased.withLock { isReleased in
-      defer { isReleased = true }
-      return !isReleased
+    let (wasReleased, database) = state.withLock { state in
+      defer { state.isReleased = true }
+      return state
     }
-    if isFirst { EnvironmentTable.release(environment.identity) }
+    guard !wasReleased else { return }
+    if let database { environment.handles.release(database) }
+    if root == nil { EnvironmentTable.release(environment.identity) }
   }
 }
 #endif

@@ -23,17 +23,33 @@ enum EnvironmentTable {
     try entries.withLock { entries in
       let files = try configuration.findFiles()
       if let identity = files?.identity, let entry = entries[identity] {
-        guard entry.environment.durability == configuration.durability else {
-          throw StoreError(
-            .locked, during: .open, store: configuration.name,
-            message: "this process has the environment open with another durability, \(entry.environment.durability)")
-        }
+        try check(entry.environment, suits: configuration)
         entries[identity]?.leaseCount += 1
         return entry.environment
+      }
+      // To open and close the lock file of an open environment would give up the process's locks on it.
+      if let lock = files?.lockIdentity, entries.values.contains(where: { $0.environment.lockIdentity == lock }) {
+        throw StoreError(
+          .locked, during: .open, store: configuration.name,
+          message: "this process still has the data file open that was here before; close every store of it first",
+          isRetryable: true)
       }
       let environment = try SharedEnvironment(configuration, files: files, besides: entries.count)
       entries[environment.identity] = Entry(environment: environment, leaseCount: 1)
       return environment
+    }
+  }
+
+  private static func check(_ environment: SharedEnvironment, suits configuration: EnvironmentConfiguration) throws {
+    guard environment.access == configuration.access else {
+      throw StoreError(
+        .locked, during: .open, store: configuration.name,
+        message: "this process has the environment open with another access, \(environment.access)")
+    }
+    guard environment.durability == configuration.durability || configuration.access != .readWrite else {
+      throw StoreError(
+        .locked, during: .open, store: configuration.name,
+        message: "this process has the environment open with another durability, \(environment.durability)")
     }
   }
 

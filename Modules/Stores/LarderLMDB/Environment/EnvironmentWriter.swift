@@ -13,8 +13,18 @@ actor EnvironmentWriter {
   private nonisolated let executor = DispatchQueueExecutor(label: "Larder.LMDBEnvironment.writer")
   private var transactionCount = 0
 
-  /// Why nothing is written any more: after a failed sync nobody knows what is on the disk.
-  private var failure: LMDBError?
+  /// Why nothing is written any more.
+  private enum Obstacle {
+    /// A commit failed, so what is on the disk is not known.
+    case disk(LMDBError)
+    /// A file was moved, removed or replaced.
+    case files(OpenedFiles.Mismatch)
+  }
+
+  private var obstacle: Obstacle?
+
+  /// The latest transaction that is known to be durable.
+  private(set) var durableTransaction = 0
 
   /// Where tasks run that write time and again.
   nonisolated var taskExecutor: any TaskExecutor { executor.taskExecutor }
@@ -23,15 +33,23 @@ actor EnvironmentWriter {
 
   /// Runs a closure in a write transaction, and commits it.
   ///
-  /// - Parameter body: It runs again where the memory map had to be enlarged.
-  /// - Throws: What `body` throws, with nothing changed; ``StoreError``.
+  /// - Parameter body: It runs again if the memory map had to be enlarged.
+  /// - Throws: What `body` throws, with nothing changed; ``StoreError``; `CancellationError`, with nothing changed, if the
+  ///   task is cancelled before `body` begins.
   func write<Result: Sendable>(
     for lease: EnvironmentLease, during operation: StoreOperation,
     _ body: @Sendable (_ transaction: OpaquePointer) throws -> Result
   ) throws -> Result {
     try lease.checkOpen(for: operation)
+    try lease.checkWritable(for: operation)
     try Task.checkCancellation()
-    return try writeIgnoringCancellation(for: lease, during: operation, body)
+    var hasBegun = false
+    return try writeIgnoringCancellation(for: lease, during: operation) { transaction in
+      // Another process may have let this one wait for its turn.
+      if !hasBegun { try Task.checkCancellation() }
+      hasBegun = true
+      return try body(transaction)
+    }
   }
 
   private func writeIgnoringCancellation<Result: Sendable>(
@@ -42,34 +60,62 @@ actor EnvironmentWriter {
     try checkHealth(of: lease, for: operation)
     do {
       try clearStaleSlotsIfDue(in: environment)
-      return try environment.withWriteLock { () throws in try environment.write(body) }
+      let (result, identifier) = try environment.withWriteLock { () throws in try environment.write(body) }
+      try confirm(identifier, for: lease, during: operation)
+      return result
     } catch let error as ErrorOfBody {
       throw error.error
     } catch let error as LMDBError {
       throw StoreError(error, during: operation, store: lease.name, message: "the changes could not be written")
     } catch let error as FailedCommit {
-      let code = error.error.storeErrorCode(during: operation)
-      if code != .full { failure = error.error }
+      // Without room or memory nothing was written that matters; after other errors nobody knows what is on the disk.
+      let isHarmless = error.error.storeErrorCode(during: operation) == .full || error.error.isTransient
+      if !isHarmless { obstacle = .disk(error.error) }
       throw StoreError(
         error.error, during: operation, store: lease.name, message: "the changes could not be committed",
         outcome: error.outcome)
+    } catch {
+      throw fileError(error, of: lease, for: operation)
+    }
+  }
+
+  /// Notes that a transaction was committed, or makes durable what one saw that changed nothing.
+  ///
+  /// LMDB does not write such a transaction; and what it saw may be the commit of a process that had the environment open
+  /// with `buffered`.
+  private func confirm(_ identifier: Int, for lease: EnvironmentLease, during operation: StoreOperation) throws {
+    guard lease.environment.durability == .synced else { return }
+    if lease.environment.lastTransaction >= identifier {
+      durableTransaction = identifier
+    } else if durableTransaction < identifier - 1 {
+      try makeDurable(lease, during: operation)
     }
   }
 
   /// Makes everything written before durable.
   func synchronize(_ lease: EnvironmentLease) throws {
     try lease.checkOpen(for: .synchronize)
-    try synchronize(lease, during: .synchronize)
+    guard lease.environment.access == .readWrite else { return }
+    try checkHealth(of: lease, for: .synchronize)
+    // What a synced environment has committed is durable; an earlier session of another kind may have left more.
+    let isDurable =
+      lease.environment.durability == .synced && lease.environment.lastTransaction <= durableTransaction
+    if isDurable {
+      try checkFiles(of: lease, for: .synchronize)
+    } else {
+      try makeDurable(lease, during: .synchronize)
+    }
   }
 
-  private func synchronize(_ lease: EnvironmentLease, during operation: StoreOperation) throws {
-    // What a synced environment has committed is durable.
-    guard lease.environment.durability == .buffered else { return }
+  private func makeDurable(_ lease: EnvironmentLease, during operation: StoreOperation) throws {
     try checkHealth(of: lease, for: operation)
+    try checkFiles(of: lease, for: operation)
     do {
+      let latest = lease.environment.lastTransaction
       try LMDBError.check(mdb_env_sync(lease.environment.pointer.pointer, 1))
+      durableTransaction = latest
     } catch {
-      failure = error
+      obstacle = .disk(error)
       throw StoreError(
         error, during: operation, store: lease.name, message: "the changes could not be made durable", outcome: .unknown
       )
@@ -82,20 +128,64 @@ actor EnvironmentWriter {
   func close(_ lease: EnvironmentLease) -> (any Error)? {
     guard !lease.isClosed else { return nil }
     defer { lease.markClosed() }
+    guard lease.environment.access == .readWrite else { return nil }
     do {
-      try synchronize(lease, during: .close)
+      if lease.environment.durability == .buffered {
+        try makeDurable(lease, during: .close)
+      } else {
+        try checkFiles(of: lease, for: .close)
+      }
       return nil
     } catch {
       return error
     }
   }
 
+  private func checkFiles(of lease: EnvironmentLease, for operation: StoreOperation) throws {
+    do {
+      try lease.environment.checkFiles()
+    } catch {
+      throw fileError(error, of: lease, for: operation)
+    }
+  }
+
+  /// The error of the store for one of its files, or any other as it is.
+  private func fileError(
+    _ error: any Error, of lease: EnvironmentLease, for operation: StoreOperation
+  ) -> any Error {
+    switch error {
+    case let error as MovedFiles:
+      obstacle = .files(error.mismatch)
+      return movedError(error.mismatch, of: lease, for: operation)
+    case let error as FileError:
+      return StoreError(
+        error, during: operation, store: lease.name, message: "the files of the environment could not be checked")
+    default:
+      return error
+    }
+  }
+
+  private func movedError(
+    _ mismatch: OpenedFiles.Mismatch, of lease: EnvironmentLease, for operation: StoreOperation
+  ) -> StoreError {
+    StoreError(
+      .conflict, during: operation, store: lease.name,
+      message: "\(mismatch.path) was \(mismatch.isMissing ? "moved or removed" : "replaced") while the environment was "
+        + "open, so nothing more is written through it; close every store of the environment and open it again")
+  }
+
   private func checkHealth(of lease: EnvironmentLease, for operation: StoreOperation) throws {
-    guard let failure else { return }
-    throw StoreError(
-      .ioFailed, during: operation, store: lease.name,
-      message: "an earlier write to the disk failed; close every store of the environment and open it again",
-      underlying: failure)
+    switch obstacle {
+    case nil: return
+    case .files(let mismatch)?: throw movedError(mismatch, of: lease, for: operation)
+    case .disk(let error)?:
+      throw StoreError(
+        .ioFailed, during: operation, store: lease.name,
+        message:
+          "an earlier write to the disk failed, so nothing more is written; back the environment up to a new path, "
+          + "on a disk that works, and go on with the copy",
+        underlying: error)
+    }
   }
 
   private func clearStaleSlotsIfDue(in environment: SharedEnvironment) throws(LMDBError) {
@@ -107,7 +197,7 @@ actor EnvironmentWriter {
 
   // MARK: Stores
 
-  /// Opens the named database of a store.
+  /// Opens the named database of a store, and counts its handle for the lease of the store.
   ///
   /// - Parameter codec: Gives the codec, by the name of the one in the store's record, or of that which suits a new one.
   /// - Throws: ``StoreError``; what `codec` throws.
@@ -117,23 +207,31 @@ actor EnvironmentWriter {
   ) throws -> (identifier: MDB_dbi, codec: any Codec<Value>) {
     try lease.checkOpen(for: .open)
     let catalog = StoreCatalog(store: lease.name)
+    let environment = lease.environment
+    let mayCreate = createsIfMissing && environment.access == .readWrite
     do {
-      let found = try lease.environment.withWriteLock { () throws in
-        try lease.environment.readOnce { try catalog.find(name, in: $0) }
+      let found = try environment.withWriteLock { () throws in
+        try environment.readOnce(keepingHandles: false) { try catalog.find(name, in: $0) }
       }
-      guard found != nil || createsIfMissing else {
+      guard found != nil || mayCreate else {
         throw StoreError(
           .notFound, during: .open, store: lease.name, message: "the environment has no store of this name")
       }
       let codec = try codec(found?.record?.codec ?? "cbor")
-      if let found {
-        try catalog.check(found.record, codecName: codec.name)
-        // An environment that someone else made has no record; one that is only read gets none.
-        if found.record != nil || !createsIfMissing { return (found.identifier, codec) }
-      }
-      let identifier = try writeIgnoringCancellation(for: lease, during: .open) {
-        try catalog.create(name, codecName: codec.name, in: $0)
-      }
+      if found != nil { try catalog.check(found?.record, codecName: codec.name) }
+      try environment.withWriteLock { () throws in try environment.makeRoomForHandle(of: StoreKey(name)) }
+      // An environment that someone else made has no record; one that is only read gets none.
+      let identifier =
+        if found?.record == nil && mayCreate {
+          try writeIgnoringCancellation(for: lease, during: .open) {
+            try catalog.create(name, codecName: codec.name, in: $0)
+          }
+        } else {
+          try environment.withWriteLock { () throws in
+            try environment.readOnce { try catalog.identifier(of: name, in: $0) }
+          }
+        }
+      lease.retainHandle(identifier, of: StoreKey(name))
       return (identifier, codec)
     } catch let error as LMDBError {
       throw StoreError(error, during: .open, store: lease.name, message: "the named database cannot be opened")
@@ -146,7 +244,7 @@ actor EnvironmentWriter {
     let catalog = StoreCatalog(store: lease.name)
     do {
       return try lease.environment.withWriteLock { () throws in
-        try lease.environment.readOnce { try catalog.find(name, in: $0)?.record?.codec }
+        try lease.environment.readOnce(keepingHandles: false) { try catalog.find(name, in: $0)?.record?.codec }
       }
     } catch let error as LMDBError {
       throw StoreError(error, during: .open, store: lease.name, message: "the record of the store cannot be read")

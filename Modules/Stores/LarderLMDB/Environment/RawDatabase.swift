@@ -102,6 +102,13 @@ extension UnsafeRawBufferPointer {
     self.init(start: value.mv_data, count: value.mv_size)
   }
 
+  /// Returns whether these bytes are the same as others.
+  func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
+    guard count == other.count else { return false }
+    guard let left = baseAddress, let right = other.baseAddress else { return true }
+    return memcmp(left, right, count) == 0
+  }
+
   /// Whether these bytes come before others in the order of keys: byte by byte, unsigned, a prefix first.
   @inline(__always)
   func precedes(_ other: UnsafeRawBufferPointer) -> Bool {

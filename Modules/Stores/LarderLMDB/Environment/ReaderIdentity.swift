@@ -5,5 +5,10 @@ struct ReaderIdentity: Hashable {
   let lease: Int
   /// The number of the lease that it depends on, or its own.
   let root: Int
+  /// Whether it is a backup, which may last and uses no named database.
+  var isBackup = false
+
+  /// Whether it may use any store of the environment.
+  var usesAnyStore: Bool { lease == root && !isBackup }
 }
 #endif

@@ -6,6 +6,9 @@ import Synchronization
 /// The read transactions of an environment: kept for reuse, spread over shards so that threads do not meet, and kept out
 /// while the memory map is replaced.
 ///
+/// A transaction that is kept has a slot in the table of readers, which all processes share. A shard keeps two, and the
+/// number of shards is bounded by the processors and by the size of the table: a process keeps an eighth of it at most.
+///
 /// A read costs two uncontended locks beside what LMDB does. Whoever needs reads to be over waits on one condition, which
 /// reads touch only while someone waits.
 final class ReaderPool: Sendable {
@@ -25,17 +28,32 @@ final class ReaderPool: Sendable {
     case shut(LMDBError)
   }
 
-  private static let shardBits: UInt = 5
+  /// Asked for once, because on Linux files are read for it.
+  private static let processorCount = ProcessInfo.processInfo.activeProcessorCount
 
   private let environment: LMDBEnvironmentPointer
+  /// The logarithm of the number of shards.
+  private let shardBits: UInt
   private let shards: [ReaderShard]
   private let gate = Mutex(Gate.open)
   /// Signalled when the gate changes, and when a read ends that someone waits for.
   private let condition = NSCondition()
 
-  init(environment: LMDBEnvironmentPointer) {
+  /// Creates a pool that keeps nothing yet.
+  ///
+  /// - Parameters:
+  ///   - environment: The environment.
+  ///   - slotCount: The size of its table of readers.
+  init(environment: LMDBEnvironmentPointer, slotCount: Int) {
     self.environment = environment
-    shards = (0..<(1 << ReaderPool.shardBits)).map { _ in ReaderShard() }
+    shardBits = ReaderPool.shardBits(slotCount: slotCount, processorCount: ReaderPool.processorCount)
+    shards = (0..<(1 << shardBits)).map { _ in ReaderShard() }
+  }
+
+  /// Returns the logarithm of the number of shards.
+  static func shardBits(slotCount: Int, processorCount: Int) -> UInt {
+    let most = max(1, min(32, 8 * processorCount, slotCount / 16))
+    return UInt(Int.bitWidth - 1 - most.leadingZeroBitCount)
   }
 
   // MARK: Reads
@@ -47,7 +65,7 @@ final class ReaderPool: Sendable {
   func begin(for reader: ReaderIdentity) throws(LMDBError) -> Reader {
     let thread = ThreadIdentity.current
     let read = ReaderShardState.ActiveRead(reader: reader, thread: thread)
-    let shard = shards[thread.hash(bitCount: ReaderPool.shardBits)]
+    let shard = shards[thread.hash(bitCount: shardBits)]
     var admission = shard.state.withLock { $0.isGated ? nil : $0.admit(read) }
     while admission == nil {
       // A read within a read passes the gate: it is never open before the outer read has ended.
@@ -80,11 +98,22 @@ final class ReaderPool: Sendable {
     shards.contains { $0.state.withLock { $0.active.contains { $0.thread == thread } } }
   }
 
+  /// Returns whether a read goes on that a closure picks.
+  func isReading(where isPicked: (ReaderIdentity) -> Bool) -> Bool {
+    shards.contains { $0.state.withLock { $0.active.contains { isPicked($0.reader) } } }
+  }
+
   private func note(
     end read: ReaderShardState.ActiveRead, in shard: ReaderShard, returning transaction: ReadTransaction?
   ) {
-    let isWatched = shard.state.withLock { $0.end(read, returning: transaction) }
-    if isWatched { broadcast() }
+    switch shard.state.withLock({ $0.end(read, returning: transaction) }) {
+    case .ended(let isWatched):
+      if isWatched { broadcast() }
+    case .isSurplus:
+      // Before the read has ended: whoever waits for that may close the environment.
+      if let transaction { mdb_txn_abort(transaction.pointer) }
+      note(end: read, in: shard, returning: nil)
+    }
   }
 
   private func renew(_ transaction: ReadTransaction) throws(LMDBError) {
@@ -100,13 +129,20 @@ final class ReaderPool: Sendable {
     var pointer: OpaquePointer?
     var code = mdb_txn_begin(environment.pointer, nil, UInt32(MDB_RDONLY), &pointer)
     if code == MDB_READERS_FULL {
-      // Processes that were killed while they read may still have slots.
+      // Slots of this process that no read needs, and those of processes that were killed while they read.
+      abortIdleTransactions()
       try clearStaleSlots()
       code = mdb_txn_begin(environment.pointer, nil, UInt32(MDB_RDONLY), &pointer)
     }
     try LMDBError.check(code)
     guard let pointer else { throw LMDBError(code: MDB_PANIC) }
     return ReadTransaction(pointer: pointer)
+  }
+
+  private func abortIdleTransactions() {
+    for transaction in shards.flatMap({ $0.state.withLock { $0.takeIdle() } }) {
+      mdb_txn_abort(transaction.pointer)
+    }
   }
 
   /// Frees the slots that killed processes have left in the table of readers.
@@ -131,6 +167,8 @@ final class ReaderPool: Sendable {
   ///
   /// - Throws: What `body` throws.
   func exclusively<Failure: Error>(_ body: () throws(Failure) -> Void) throws(Failure) {
+    // Backups are awaited while reads go on: they may last, and reads would have to wait for them too.
+    waitForReads { $0.isBackup }
     shutGate(.replacing)
     waitForActiveReads { _ in true }
     defer { openGate() }
@@ -153,9 +191,7 @@ final class ReaderPool: Sendable {
   func close() {
     shutGate(.shut(LMDBError(code: MDB_BAD_TXN)))
     waitForActiveReads { _ in true }
-    for transaction in shards.flatMap({ $0.state.withLock { $0.takeIdle() } }) {
-      mdb_txn_abort(transaction.pointer)
-    }
+    abortIdleTransactions()
   }
 
   private func waitForActiveReads(_ isAwaited: (ReaderShardState.ActiveRead) -> Bool) {

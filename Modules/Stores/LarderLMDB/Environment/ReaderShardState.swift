@@ -13,6 +13,17 @@ struct ReaderShardState: Sendable {
     case begin
   }
 
+  /// What becomes of a read that ends.
+  enum Ending: Sendable, Equatable {
+    /// It has ended; `isWatched` if someone waits for reads to end.
+    case ended(isWatched: Bool)
+    /// It goes on until its transaction is aborted: enough are kept.
+    case isSurplus
+  }
+
+  /// How many transactions wait at most: a read, and one that it makes inside itself.
+  static let idleCapacity = 2
+
   private(set) var idle: [ReadTransaction] = []
   private(set) var active: [ActiveRead] = []
 
@@ -30,12 +41,14 @@ struct ReaderShardState: Sendable {
 
   /// Notes the end of a read.
   ///
-  /// - Parameter transaction: What it used, reset; `nil` where that has ended with it.
-  /// - Returns: Whether someone waits for it.
-  mutating func end(_ read: ActiveRead, returning transaction: ReadTransaction?) -> Bool {
+  /// - Parameter transaction: Its transaction, reset; `nil` if that has been aborted.
+  mutating func end(_ read: ActiveRead, returning transaction: ReadTransaction?) -> Ending {
+    if let transaction {
+      guard idle.count < ReaderShardState.idleCapacity else { return .isSurplus }
+      idle.append(transaction)
+    }
     if let index = active.lastIndex(of: read) { active.remove(at: index) }
-    if let transaction { idle.append(transaction) }
-    return watcherCount > 0
+    return .ended(isWatched: watcherCount > 0)
   }
 
   /// Gives up the transactions that wait.

@@ -20,144 +20,75 @@ final class SharedEnvironment: Sendable {
   static let maximumStoreCount = 1024
 
   /// How many reads can go on in all processes together, at 64 bytes in the lock file each.
-  private static let maximumReaderCount = 1022
+  static let maximumReaderCount = 1022
 
   let name: String
   let files: EnvironmentFiles
   let identity: FileAttributes.Identity
+  let lockIdentity: FileAttributes.Identity?
   let durability: Durability
+  let access: StoreAccess
   let pointer: LMDBEnvironmentPointer
   let readers: ReaderPool
   let writer: EnvironmentWriter
+  let handles = DatabaseHandles()
 
-  /// For work that blocks and is no write, so that writes need not wait for it.
-  let maintenanceQueue = DispatchQueueExecutor(label: "Larder.LMDBEnvironment.maintenance")
+  /// The files that must be at their paths whenever something is written.
+  private let openedFiles: OpenedFiles
 
-  /// Held while a write transaction is open, or the memory map is replaced.
+  /// Held while a write transaction is open, the memory map is replaced, or the environment is closed.
   private let writeLock = Mutex(())
+
+  /// A thread for work that blocks and is no write; one for each call, since none may wait for a backup of another.
+  var maintenanceQueue: DispatchQueueExecutor { DispatchQueueExecutor(label: "Larder.LMDBEnvironment.maintenance") }
 
   /// Opens the files.
   ///
   /// - Parameters:
-  ///   - found: The files, where there are some already.
+  ///   - found: The files, if anything is at the path.
   ///   - openCount: How many other environments the process has open.
   /// - Throws: ``StoreError``.
   init(_ configuration: EnvironmentConfiguration, files found: EnvironmentFiles?, besides openCount: Int) throws {
+    let opened = try EnvironmentOpening(configuration, besides: openCount).open(found)
     name = configuration.name
     durability = configuration.durability
-    let isNew = found?.hasData != true
-    if isNew && !configuration.createsIfMissing {
-      throw StoreError(.notFound, during: .open, store: name, message: "there is no LMDB environment here")
-    }
-    if let found, found.linkCount > 1 {
-      throw StoreError(
-        .unsupported, during: .open, store: name,
-        message: "the data file has \(found.linkCount) names (hard links), and each of them another lock")
-    }
-    let files = try found ?? SharedEnvironment.makeFolder(configuration)
-    if !isNew { try DataFileInspection.check(files.dataFile, store: name) }
-    try LockFile.allocate(files.lockFile, store: name)
-    let pointer = try SharedEnvironment.open(files, configuration, besides: openCount)
-    do {
-      if isNew { try files.synchronizeFolders(store: name) }
-      let opened = try configuration.findFiles()
-      guard let opened, let identity = opened.identity else {
-        throw StoreError(
-          .conflict, during: .open, store: name, message: "the data file was removed while it was opened")
-      }
-      self.files = opened
-      self.identity = identity
-    } catch {
-      mdb_env_close(pointer)
-      throw error
-    }
-    self.pointer = LMDBEnvironmentPointer(pointer: pointer)
-    readers = ReaderPool(environment: self.pointer)
+    access = configuration.access
+    files = opened.files
+    identity = opened.identity
+    lockIdentity = opened.lockIdentity
+    var openedFiles = OpenedFiles()
+    openedFiles.note(opened.identity, at: opened.files.dataFile, as: .data)
+    if let lock = opened.lockIdentity { openedFiles.note(lock, at: opened.files.lockFile, as: .lock) }
+    self.openedFiles = openedFiles
+    pointer = LMDBEnvironmentPointer(pointer: opened.pointer)
+    var slotCount: UInt32 = 0
+    mdb_env_get_maxreaders(opened.pointer, &slotCount)
+    readers = ReaderPool(environment: pointer, slotCount: Int(slotCount))
     writer = EnvironmentWriter()
-    do {
-      try readers.clearStaleSlots()
-    } catch {
-      mdb_env_close(pointer)
-      throw StoreError(error, during: .open, store: name, message: "the table of readers cannot be checked")
-    }
-  }
-
-  private static func makeFolder(_ configuration: EnvironmentConfiguration) throws -> EnvironmentFiles {
-    guard mkdir(configuration.path, 0o700) == 0 || errno == EEXIST else {
-      throw EnvironmentFiles.error(errno, "the folder cannot be made", store: configuration.name)
-    }
-    guard let files = try configuration.findFiles() else {
-      throw StoreError(
-        .conflict, during: .open, store: configuration.name, message: "the folder was removed while it was opened")
-    }
-    return files
-  }
-
-  /// Opens the environment with the largest map, up to what is asked for, that the system accepts.
-  private static func open(
-    _ files: EnvironmentFiles, _ configuration: EnvironmentConfiguration, besides openCount: Int
-  ) throws -> OpaquePointer {
-    var mapSize = InitialMapSize.size(preferring: configuration.initialMapSize, besides: openCount)
-    // Where there is little, as under a sanitizer, most of it is left to the program.
-    while !isAddressSpaceFree(InitialMapSize.reserve(for: mapSize)),
-      let smaller = InitialMapSize.size(afterRefusalOf: mapSize)
-    {
-      mapSize = smaller
-    }
-    while true {
-      do {
-        return try open(files, configuration.durability, mapSize: mapSize)
-      } catch {
-        if [ENOMEM, EINVAL, EFBIG, EOVERFLOW].contains(error.code),
-          let smaller = InitialMapSize.size(afterRefusalOf: mapSize)
-        {
-          mapSize = smaller
-          continue
-        }
-        throw EnvironmentFiles.error(error.code, "the environment cannot be opened", store: configuration.name)
-      }
-    }
-  }
-
-  /// Whether the process could map so many bytes in one piece.
-  private static func isAddressSpaceFree(_ size: Int) -> Bool {
-    let place = mmap(nil, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-    guard let place, place != MAP_FAILED else { return false }
-    munmap(place, size)
-    return true
-  }
-
-  private static func open(
-    _ files: EnvironmentFiles, _ durability: Durability, mapSize: Int
-  ) throws(LMDBError) -> OpaquePointer {
-    var created: OpaquePointer?
-    try LMDBError.check(mdb_env_create(&created))
-    guard let pointer = created else { throw LMDBError(code: MDB_PANIC) }
     do throws(LMDBError) {
-      try LMDBError.check(mdb_env_set_mapsize(pointer, mapSize))
-      try LMDBError.check(mdb_env_set_maxreaders(pointer, UInt32(maximumReaderCount)))
-      // One more for the records of Larder's own.
-      try LMDBError.check(mdb_env_set_maxdbs(pointer, MDB_dbi(maximumStoreCount + 1)))
-      var flags = UInt32(MDB_NOTLS)
-      if files.layout == .singleFile { flags |= UInt32(MDB_NOSUBDIR) }
-      // Not MDB_NOSYNC: power loss could corrupt the file. This loses the latest transaction at most.
-      if durability == .buffered { flags |= UInt32(MDB_NOMETASYNC) }
-      try LMDBError.check(mdb_env_open(pointer, files.path, flags, 0o600))
-      // LMDB lets programs that this one starts inherit the data file.
-      var descriptor: Int32 = -1
-      try LMDBError.check(mdb_env_get_fd(pointer, &descriptor))
-      guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 else { throw LMDBError(code: errno) }
-      return pointer
+      try readers.clearStaleSlots()
+      // The first read takes a lock that has the number of the process: here, so that opening tells if it cannot.
+      readers.end(try beginRead(for: ReaderIdentity(lease: 0, root: 0)))
     } catch {
-      mdb_env_close(pointer)
-      throw error
+      close()
+      guard error.code == EAGAIN else {
+        throw StoreError(error, during: .open, store: name, message: "the table of readers cannot be used")
+      }
+      throw StoreError(
+        .locked, during: .open, store: name,
+        message: "another process with the process id \(getpid()), in another PID namespace, has the environment open; "
+          + "let the containers share a PID namespace, or open the environment in only one of them",
+        underlying: error, isRetryable: true)
     }
   }
 
   /// Ends everything; nobody uses the environment any more.
   func close() {
-    readers.close()
-    mdb_env_close(pointer.pointer)
+    // Under the lock: a read that has not begun yet may be about to replace the memory map.
+    withWriteLock {
+      readers.close()
+      mdb_env_close(pointer.pointer)
+    }
   }
 
   // MARK: Reading
@@ -170,7 +101,11 @@ final class SharedEnvironment: Sendable {
       // Inside a read the map cannot be replaced: it would wait for itself.
       guard !readers.isReading(.current) else { throw error }
     }
-    try withWriteLock { () throws(LMDBError) in try adoptMapSize() }
+    try withWriteLock { () throws(LMDBError) in
+      // It may have been closed meanwhile.
+      try readers.checkGate()
+      try adoptMapSize()
+    }
     return try readers.begin(for: reader)
   }
 
@@ -207,30 +142,58 @@ final class SharedEnvironment: Sendable {
 
   /// Runs a closure in a write transaction and commits it; blocks.
   ///
-  /// The write lock is held. Where the memory map is too small it is enlarged, and the closure runs again.
+  /// The write lock is held. If the memory map is too small it is enlarged, and the closure runs again.
   ///
-  /// - Throws: What `body` throws; `LMDBError`, with nothing changed; `FailedCommit`.
-  func write<Result: Sendable>(_ body: (OpaquePointer) throws -> Result) throws -> Result {
+  /// - Returns: What `body` returns, and the number of the transaction, which LMDB uses again if nothing was changed.
+  /// - Throws: What `body` throws; `LMDBError`, `FileError` and `MovedFiles`, with nothing changed; `FailedCommit`.
+  func write<Result: Sendable>(_ body: (OpaquePointer) throws -> Result) throws -> (result: Result, identifier: Int) {
     while true {
       let transaction = try begin(0)
       let identifier = mdb_txn_id(transaction)
       do {
         let result: Result
         do {
+          // Before the body, because a large transaction writes pages before it is committed.
+          try checkFiles()
           result = try body(transaction)
+          try checkFiles()
         } catch {
           mdb_txn_abort(transaction)
           throw error
         }
         // Whether it succeeds or fails, the transaction is over.
         let code = mdb_txn_commit(transaction)
-        if code == MDB_SUCCESS { return result }
+        if code == MDB_SUCCESS { return (result, identifier) }
         guard code == MDB_MAP_FULL else { throw failure(ofCommit: LMDBError(code: code), identifier: identifier) }
       } catch let error as LMDBError {
         guard error.code == MDB_MAP_FULL else { throw named(error) }
       }
       try enlargeMap()
     }
+  }
+
+  /// Makes sure that the files which are open are still at their paths.
+  ///
+  /// It only looks at them: to open and close one would give up the process's locks on it.
+  ///
+  /// - Throws: `MovedFiles`; `FileError`.
+  func checkFiles() throws {
+    if let mismatch = try openedFiles.firstMismatch(in: POSIXFileSystem()) { throw MovedFiles(mismatch: mismatch) }
+  }
+
+  /// The number of the latest transaction of any process.
+  var lastTransaction: Int {
+    var information = MDB_envinfo()
+    mdb_env_info(pointer.pointer, &information)
+    return information.me_last_txnid
+  }
+
+  /// Makes room for the handle of a named database, while the write lock is held.
+  func makeRoomForHandle(of name: StoreKey) throws(LMDBError) {
+    // A transaction that began while a handle was another's would find that one's entries.
+    if !readers.isReading(where: { $0.usesAnyStore }) { handles.closeUnused(in: pointer) }
+    if handles.areFull(for: name) { readers.exclusively { handles.closeUnused(in: pointer) } }
+    if handles.areFull(for: name) { throw LMDBError(code: MDB_DBS_FULL) }
   }
 
   /// Begins a transaction that is not kept, while the write lock is held.
@@ -258,13 +221,29 @@ final class SharedEnvironment: Sendable {
     return FailedCommit(error: named(error), outcome: isVisible ? .unknown : .nothingChanged)
   }
 
-  /// An error under its right name: LMDB reports a write that the disk had room for only in part as EIO.
+  /// Returns an error under its right name: LMDB reports EIO for a write that was cut short, as a full disk, a quota or a
+  /// limit does.
   private func named(_ error: LMDBError) -> LMDBError {
     guard error.code == EIO else { return error }
-    var status = statvfs()
-    guard statvfs(files.dataFile, &status) == 0 else { return error }
-    // Less than the pages of a small transaction.
-    let isFull = UInt64(status.f_bavail) * UInt64(status.f_frsize) < 1 << 20
+    var descriptor: Int32 = -1
+    var status = stat()
+    guard mdb_env_get_fd(pointer.pointer, &descriptor) == MDB_SUCCESS, fstat(descriptor, &status) == 0 else {
+      return error
+    }
+    // A write is cut short at the limit, and leaves the file as large as that.
+    if let limit = InitialMapSize.fileSizeLimit, Int(status.st_size) + Int(status.st_blksize) > limit {
+      return LMDBError(code: EFBIG)
+    }
+    #if os(Linux)
+    // Reserving space behind the end changes no content; only this tells of a quota.
+    if fallocate(descriptor, FALLOC_FL_KEEP_SIZE, status.st_size, 1 << 20) != 0, [ENOSPC, EDQUOT].contains(errno) {
+      return LMDBError(code: errno)
+    }
+    #endif
+    var space = statvfs()
+    guard fstatvfs(descriptor, &space) == 0 else { return error }
+    // What was written of the transaction has taken the rest.
+    let isFull = UInt64(space.f_bavail) * UInt64(space.f_frsize) < 1 << 20
     return isFull ? LMDBError(code: ENOSPC) : error
   }
 
@@ -276,7 +255,8 @@ final class SharedEnvironment: Sendable {
   private func adoptMapSize() throws(LMDBError) {
     let information = environmentInformation()
     try readers.exclusively { () throws(LMDBError) in
-      try setMapSize(preferring: max(2 * information.usedSize, information.mapSize), atLeast: information.usedSize)
+      let preferred = InitialMapSize.withinFileSizeLimit(max(2 * information.usedSize, information.mapSize))
+      try setMapSize(preferring: max(preferred, information.usedSize), atLeast: information.usedSize)
     }
   }
 
@@ -286,8 +266,10 @@ final class SharedEnvironment: Sendable {
   private func enlargeMap() throws(LMDBError) {
     let size = environmentInformation().mapSize
     let (doubled, overflow) = size.multipliedReportingOverflow(by: 2)
+    let preferred = InitialMapSize.withinFileSizeLimit(overflow ? size : doubled)
+    guard preferred > size else { throw LMDBError(code: MDB_MAP_FULL) }
     try readers.exclusively { () throws(LMDBError) in
-      try setMapSize(preferring: overflow ? size : doubled, atLeast: size + size / 8)
+      try setMapSize(preferring: preferred, atLeast: min(preferred, size + size / 8))
     }
   }
 
@@ -299,7 +281,7 @@ final class SharedEnvironment: Sendable {
   /// - Throws: `LMDBError` with `MDB_MAP_FULL`, and the map is as it was.
   private func setMapSize(preferring preferred: Int, atLeast minimum: Int) throws(LMDBError) {
     var size = preferred
-    while !SharedEnvironment.isAddressSpaceFree(size) {
+    while !AddressSpace.isFree(size) {
       guard size > minimum else { throw LMDBError(code: MDB_MAP_FULL) }
       size = max(minimum, size / 2)
     }

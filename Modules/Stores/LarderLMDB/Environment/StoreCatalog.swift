@@ -40,6 +40,16 @@ struct StoreCatalog {
     return (identifier, record)
   }
 
+  /// The handle of the named database of a store that was found.
+  ///
+  /// - Throws: ``StoreError``, with `conflict` if another program has removed it meanwhile; `LMDBError`.
+  func identifier(of name: String, in transaction: OpaquePointer) throws -> MDB_dbi {
+    if let identifier = try open(name, in: transaction) { return identifier }
+    throw StoreError(
+      .conflict, during: .open, store: store, message: "another program has removed the named database",
+      isRetryable: true)
+  }
+
   /// Makes the named database of a store, and its record, where they are not there.
   ///
   /// - Throws: ``StoreError``, with `versionMismatch` as `check(_:codecName:)`; `LMDBError`.

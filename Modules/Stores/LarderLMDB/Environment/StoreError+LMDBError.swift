@@ -39,8 +39,9 @@ extension LMDBError {
 
   /// Whether the same call can go well later, when the machine has more to give or others let go.
   var isTransient: Bool {
-    [MDB_MAP_FULL, MDB_MAP_RESIZED, MDB_READERS_FULL, EAGAIN, EINTR, EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT].contains(
-      code)
+    [MDB_MAP_FULL, MDB_MAP_RESIZED, MDB_READERS_FULL, EAGAIN, EINTR, EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT, EFBIG]
+      .contains(
+        code)
   }
 }
 #endif

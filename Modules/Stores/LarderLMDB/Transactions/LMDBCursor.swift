@@ -16,17 +16,25 @@ public import Larder
 /// }
 /// ```
 public struct LMDBCursor: ~Copyable {
+  /// Where a cursor stands: beside it, since a closure that could change the cursor itself could exchange it for another,
+  /// which lives longer.
+  @usableFromInline
+  struct Place {
+    /// Whether the cursor stands on an entry, and its bytes in the memory map.
+    @usableFromInline var isOnEntry = false
+    @usableFromInline var keyBytes = UnsafeRawBufferPointer(start: nil, count: 0)
+    @usableFromInline var valueBytes = UnsafeRawBufferPointer(start: nil, count: 0)
+  }
+
   private let cursor: RawCursor
   private let store: String
+  @usableFromInline let place: UnsafeMutablePointer<Place>
 
-  /// Whether the cursor stands on an entry, and its bytes in the memory map.
-  @usableFromInline var isPlaced = false
-  @usableFromInline var keyBytes = UnsafeRawBufferPointer(start: nil, count: 0)
-  @usableFromInline var valueBytes = UnsafeRawBufferPointer(start: nil, count: 0)
-
-  init(cursor: RawCursor, store: String) {
+  /// - Parameter place: It outlives the cursor.
+  init(cursor: RawCursor, store: String, place: UnsafeMutablePointer<Place>) {
     self.cursor = cursor
     self.store = store
+    self.place = place
   }
 
   // MARK: Moving
@@ -35,7 +43,7 @@ public struct LMDBCursor: ~Copyable {
   ///
   /// - Returns: Whether there is one.
   /// - Throws: ``StoreError`` with `ioFailed`.
-  public mutating func moveToFirst() throws -> Bool {
+  public borrowing func moveToFirst() throws -> Bool {
     try move(MDB_FIRST)
   }
 
@@ -43,7 +51,7 @@ public struct LMDBCursor: ~Copyable {
   ///
   /// - Returns: Whether there is one.
   /// - Throws: ``StoreError`` with `ioFailed`.
-  public mutating func moveToLast() throws -> Bool {
+  public borrowing func moveToLast() throws -> Bool {
     try move(MDB_LAST)
   }
 
@@ -51,7 +59,7 @@ public struct LMDBCursor: ~Copyable {
   ///
   /// - Returns: Whether there is one.
   /// - Throws: ``StoreError`` with `ioFailed`.
-  public mutating func moveToNext() throws -> Bool {
+  public borrowing func moveToNext() throws -> Bool {
     try move(MDB_NEXT)
   }
 
@@ -59,7 +67,7 @@ public struct LMDBCursor: ~Copyable {
   ///
   /// - Returns: Whether there is one.
   /// - Throws: ``StoreError`` with `ioFailed`.
-  public mutating func moveToPrevious() throws -> Bool {
+  public borrowing func moveToPrevious() throws -> Bool {
     try move(MDB_PREV)
   }
 
@@ -68,9 +76,9 @@ public struct LMDBCursor: ~Copyable {
   /// - Parameter bound: The bound; a key or the beginning of one.
   /// - Returns: Whether there is one.
   /// - Throws: ``StoreError`` with `ioFailed`.
-  public mutating func move(upTo bound: StoreKey) throws -> Bool {
+  public borrowing func move(upTo bound: StoreKey) throws -> Bool {
     do throws(LMDBError) {
-      return place(on: try bound.withUnsafeBytes { bytes throws(LMDBError) in try cursor.moveUp(to: bytes) })
+      return stand(on: try bound.withUnsafeBytes { bytes throws(LMDBError) in try cursor.moveUp(to: bytes) })
     } catch {
       throw failure(error)
     }
@@ -81,35 +89,35 @@ public struct LMDBCursor: ~Copyable {
   /// - Parameter bound: The bound; a key or the beginning of one.
   /// - Returns: Whether there is one.
   /// - Throws: ``StoreError`` with `ioFailed`.
-  public mutating func move(below bound: StoreKey) throws -> Bool {
+  public borrowing func move(below bound: StoreKey) throws -> Bool {
     do throws(LMDBError) {
-      return place(on: try bound.withUnsafeBytes { bytes throws(LMDBError) in try cursor.moveDown(to: bytes) })
+      return stand(on: try bound.withUnsafeBytes { bytes throws(LMDBError) in try cursor.moveDown(to: bytes) })
     } catch {
       throw failure(error)
     }
   }
 
   @inline(__always)
-  private mutating func move(_ operation: MDB_cursor_op) throws -> Bool {
+  private borrowing func move(_ operation: MDB_cursor_op) throws -> Bool {
     do throws(LMDBError) {
-      return place(on: try cursor.move(operation))
+      return stand(on: try cursor.move(operation))
     } catch {
       throw failure(error)
     }
   }
 
   @inline(__always)
-  private mutating func place(on entry: (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)?) -> Bool {
+  private borrowing func stand(on entry: (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)?) -> Bool {
     guard let entry else {
-      isPlaced = false
+      place.pointee.isOnEntry = false
       return false
     }
-    (isPlaced, keyBytes, valueBytes) = (true, entry.key, entry.value)
+    place.pointee = Place(isOnEntry: true, keyBytes: entry.key, valueBytes: entry.value)
     return true
   }
 
-  private mutating func failure(_ error: LMDBError) -> StoreError {
-    isPlaced = false
+  private borrowing func failure(_ error: LMDBError) -> StoreError {
+    place.pointee.isOnEntry = false
     return StoreError(error, during: .entries, store: store, message: "the cursor could not be moved")
   }
 
@@ -117,7 +125,7 @@ public struct LMDBCursor: ~Copyable {
 
   /// The key that the cursor stands on, or `nil` where it stands nowhere.
   public var key: StoreKey? {
-    isPlaced ? StoreKey(copying: keyBytes) : nil
+    place.pointee.isOnEntry ? StoreKey(copying: place.pointee.keyBytes) : nil
   }
 
   /// Shows the bytes of the entry that the cursor stands on where they are, without copying them.
@@ -129,8 +137,8 @@ public struct LMDBCursor: ~Copyable {
   public borrowing func withEntryBytes<Result, Failure: Error>(
     _ body: (_ key: RawSpan, _ value: RawSpan) throws(Failure) -> Result
   ) throws(Failure) -> Result? {
-    guard isPlaced else { return nil }
-    return try body(keyBytes.bytes, valueBytes.bytes)
+    guard place.pointee.isOnEntry else { return nil }
+    return try body(place.pointee.keyBytes.bytes, place.pointee.valueBytes.bytes)
   }
 }
 #endif

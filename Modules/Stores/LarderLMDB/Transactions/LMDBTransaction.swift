@@ -163,13 +163,15 @@ public struct LMDBTransaction: ~Copyable {
   /// - Returns: What `body` returns.
   /// - Throws: What `body` throws. ``StoreError``: `invalidArgument`; `closed`; `ioFailed`.
   public borrowing func withCursor<Value, Result>(
-    of store: LMDBStore<Value>, _ body: (inout LMDBCursor) throws -> Result
+    of store: LMDBStore<Value>, _ body: (borrowing LMDBCursor) throws -> Result
   ) throws -> Result {
     try check(store, for: .entries)
     let cursor = try naming(store, .entries) { try RawCursor(store.database(in: pointer)) }
     defer { cursor.close() }
-    var place = LMDBCursor(cursor: cursor, store: store.information.name)
-    return try body(&place)
+    var place = LMDBCursor.Place()
+    return try withUnsafeMutablePointer(to: &place) { place in
+      try body(LMDBCursor(cursor: cursor, store: store.information.name, place: place))
+    }
   }
 }
 #endif

@@ -1,11 +1,11 @@
 import Foundation
 
 /// The address space of this process.
-enum AddressSpace {
+enum AddressSpaceLimit {
   struct Unknown: Error {}
 
   /// Lets the process have some bytes more than it has now.
-  static func limit(toFurther size: Int) throws {
+  static func set(toFurther size: Int) throws {
     #if os(Linux)
     let pages = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(separator: " ").first
     guard let pages, let pages = Int(pages) else { throw Unknown() }

@@ -1,0 +1,71 @@
+import LarderTesting
+import Testing
+
+@testable import LarderLMDB
+
+@Suite struct DataFileRootsTests {
+  private func roots(of bytes: [UInt8]) throws -> DataFileRoots {
+    DataFileRoots(header: try DataFileHeader(bytes), fileSize: Int64(bytes.count)) { offset, count in
+      Array(bytes[min(Int(offset), bytes.count)..<min(Int(offset) + count, bytes.count)])
+    }
+  }
+
+  @Test func aWholeFileMissesNothing() async throws {
+    #expect(try roots(of: try await DataFileImage.filled().bytes).firstMissing() == nil)
+  }
+
+  @Test func aRootThatIsCutOffIsNamed() async throws {
+    let image = try await DataFileImage.filled()
+    let header = try DataFileHeader(image.bytes)
+    for root in header.roots {
+      let bytes = Array(image.bytes.prefix(Int(root) * DataFileImage.pageSize + 17))
+      #expect(try #require(try roots(of: bytes).firstMissing()) >= root)
+    }
+  }
+
+  /// The roots of the named databases are in no meta page.
+  @Test func aRootOfANamedDatabaseThatIsCutOffIsNamed() async throws {
+    var image = try await DataFileImage.filled()
+    let header = try DataFileHeader(image.bytes)
+    // As if the last page in use had come behind the file, so that the roots are looked at.
+    image.setInBothMetas(UInt64(image.bytes.count / DataFileImage.pageSize) + 5, at: 136)
+    #expect(try roots(of: image.bytes).firstMissing() == nil)
+    let main = Int(header.roots[1]) * DataFileImage.pageSize
+    let place: UInt16 = image.integer(at: main + 16)
+    let keySize: UInt16 = image.integer(at: main + Int(place) + 6)
+    let root = main + Int(place) + 8 + Int(keySize) + 40
+    image.set(UInt64(image.bytes.count / DataFileImage.pageSize) + 1, at: root)
+    #expect(try roots(of: image.bytes).firstMissing() == UInt64(image.bytes.count / DataFileImage.pageSize) + 1)
+  }
+
+  @Test func anotherPageInThePlaceOfARootIsDamage() async throws {
+    var image = try await DataFileImage.filled()
+    let header = try DataFileHeader(image.bytes)
+    image.setInBothMetas(UInt64(image.bytes.count / DataFileImage.pageSize) + 5, at: 136)
+    image.set(header.roots[1] + 1, at: Int(header.roots[1]) * DataFileImage.pageSize)
+    #expect(try roots(of: image.bytes).firstMissing() == header.roots[1])
+  }
+
+  @Test func anyDamageIsFoundOrPassed() async throws {
+    var random = SeededGenerator(test: #function)
+    let image = try await DataFileImage.filled()
+    for _ in 0..<400 {
+      var damaged = image.bytes
+      for _ in 0..<Int.random(in: 1...60, using: &random) {
+        // Headers of pages and the places of their nodes matter most.
+        let page = Int.random(in: 0..<damaged.count / DataFileImage.pageSize, using: &random)
+        let place =
+          page * DataFileImage.pageSize + Int.random(in: 0..<(Bool.random(using: &random) ? 160 : 4096), using: &random)
+        damaged[place] =
+          [0x00, 0x01, 0x02, 0x7F, 0xFF, UInt8(truncatingIfNeeded: random.next())][
+            Int.random(in: 0..<6, using: &random)]
+      }
+      damaged.removeLast(Int.random(in: 0...damaged.count / 2, using: &random))
+      do {
+        _ = try roots(of: damaged).firstMissing()
+      } catch is DataFileHeader.Refusal {
+        continue
+      }
+    }
+  }
+}

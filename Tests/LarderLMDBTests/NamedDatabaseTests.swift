@@ -1,0 +1,89 @@
+import Larder
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import LarderLMDB
+
+/// The handles of named databases, of which an environment has a fixed number.
+@Suite struct NamedDatabaseTests {
+  @Test func moreStoresThanThereAreHandlesAreOpenedOneAfterAnother() async throws {
+    let folder = try TemporaryFolder()
+    let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
+    for number in 0..<1100 {
+      let store = try await LMDBStore<Int>(in: environment, name: "\(number)", codec: .json())
+      // What is dropped is closed as well.
+      if !number.isMultiple(of: 3) { try await store.close() }
+    }
+    #expect(try await environment.storeNames().count == 1100)
+    #expect(try await environment.codecName(ofStore: "7") == "json")
+    try await environment.close()
+  }
+
+  @Test func asManyStoresAsThereAreHandlesAreOpenAtATime() async throws {
+    let folder = try TemporaryFolder()
+    let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
+    var stores: [LMDBStore<Int>] = []
+    for number in 0..<SharedEnvironment.maximumStoreCount {
+      stores.append(try await LMDBStore(in: environment, name: "\(number)", codec: .json()))
+    }
+    await expectStoreError(.full) { try await LMDBStore<Int>(in: environment, name: "more", codec: .json()) }
+    #expect(try await environment.storeNames().count == SharedEnvironment.maximumStoreCount)
+    stores.append(try await LMDBStore(in: environment, name: "0", codec: .json()))
+    try await stores[1].close()
+    let store = try await LMDBStore<Int>(in: environment, name: "more", codec: .json())
+    try await store.setValue(1, forKey: "k")
+    #expect(try stores[2].value(forKey: "k") == nil)
+    try await environment.close()
+  }
+
+  @Test func storesOfOneNameShareAHandle() async throws {
+    let folder = try TemporaryFolder()
+    let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
+    let first = try await LMDBStore<Int>(in: environment, name: "a", codec: .json())
+    let second = try await LMDBStore<Int>(in: environment, name: "a", codec: .json())
+    #expect(first.identifier == second.identifier)
+    try await first.close()
+    try await first.close()
+    let other = try await LMDBStore<Int>(in: environment, name: "b", codec: .json())
+    #expect(other.identifier != second.identifier)
+    try await other.setValue(2, forKey: "k")
+    try await second.setValue(1, forKey: "k")
+    #expect(try second.value(forKey: "k") == 1)
+    try await second.close()
+    let third = try await LMDBStore<Int>(in: environment, name: "c", codec: .json())
+    #expect(third.identifier == second.identifier)
+    #expect(try third.value(forKey: "k") == nil)
+    try await environment.close()
+  }
+
+  /// LMDB would show such a transaction the entries of the store whose handle it was.
+  @Test func aHandleIsNotUsedAgainWhileATransactionMayKnowIt() async throws {
+    let folder = try TemporaryFolder()
+    let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
+    let first = try await LMDBStore<Int>(in: environment, name: "a", codec: .json())
+    try await first.setValue(1, forKey: "k")
+    let reader = HeldRead()
+    let later = Mutex<LMDBStore<Int>?>(nil)
+    let reading = Task {
+      try await reader.run {
+        try environment.read { transaction in
+          #expect(try transaction.value(forKey: "k", in: first) == 1)
+          reader.hold()
+          let second = try #require(later.withLock { $0 })
+          #expect((try? transaction.value(forKey: "k", in: second)) == nil)
+        }
+      }
+    }
+    await reader.isHeld()
+    try await first.close()
+    let opened = try await LMDBStore<Int>(in: environment, name: "b", codec: .json())
+    later.withLock { $0 = opened }
+    #expect(opened.identifier != first.identifier)
+    reader.release()
+    try await reading.value
+    let third = try await LMDBStore<Int>(in: environment, name: "c", codec: .json())
+    #expect(third.identifier == first.identifier)
+    try await environment.close()
+  }
+}
