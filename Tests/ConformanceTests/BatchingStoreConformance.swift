@@ -14,11 +14,12 @@ import Testing
   }
 
   static let json = ConformanceSuite(named: "BatchingStore over JSONFileStore") { location in
-    try await JSONFileStore<SampleValue?>(path: location.path("store.json")).batched()
+    try await JSONFileStore<SampleValue?>(path: location.path("store.json"), access: location.access).batched()
   }
 
   static let lmdb = ConformanceSuite(named: "BatchingStore over LMDBStore, behind AnyDataStore") { location in
-    AnyDataStore(try await LMDBStore<SampleValue?>(path: location.path("environment")).batched())
+    AnyDataStore(
+      try await LMDBStore<SampleValue?>(path: location.path("environment"), access: location.access).batched())
   }
 
   static let shuffled = ConformanceSuite(

@@ -35,15 +35,20 @@ import Testing
   }
 
   static let json = ConformanceSuite(named: "CachedStore of JSONFileStore") { location in
-    try await JSONFileStore<SampleValue?>(path: location.path("store.json"), durability: .buffered).cached()
+    try await JSONFileStore<SampleValue?>(
+      path: location.path("store.json"), durability: .buffered, access: location.access
+    ).cached()
   }
 
   static let lmdb = ConformanceSuite(named: "CachedStore of LMDBStore") { location in
-    try await LMDBStore<SampleValue?>(path: location.path("environment"), durability: .buffered).cached()
+    try await LMDBStore<SampleValue?>(
+      path: location.path("environment"), durability: .buffered, access: location.access
+    ).cached()
   }
 
   static let stacked = ConformanceSuite(named: "a stack of caches of LMDBStore") { location in
-    let bytes = try await LMDBStore(path: location.path("environment"), codec: .raw, durability: .buffered)
+    let bytes = try await LMDBStore(
+      path: location.path("environment"), codec: .raw, durability: .buffered, access: location.access)
     return AnyDataStore(
       AnyDataStore(bytes.cached().typed(SampleValue?.self, codec: .json()).cached(eager)).cached(Options(entryLimit: 2))
     )

@@ -8,12 +8,14 @@ import Testing
 @Suite(.limitedParallelism) struct ChecksummedCodecConformance {
   static let lmdb = ConformanceSuite(named: "LMDBStore with checksums") { location in
     try await LMDBStore<SampleValue?>(
-      path: location.path("environment"), codec: .json(SampleValue?.self).checksummed(), durability: .buffered)
+      path: location.path("environment"), codec: .json(SampleValue?.self).checksummed(), durability: .buffered,
+      access: location.access)
   }
 
   static let json = ConformanceSuite(named: "JSONFileStore with checksums") { location in
     try await JSONFileStore<SampleValue?>(
-      path: location.path("store.json"), codec: .json(SampleValue?.self).checksummed(), durability: .buffered)
+      path: location.path("store.json"), codec: .json(SampleValue?.self).checksummed(), durability: .buffered,
+      access: location.access)
   }
 
   @Test(arguments: lmdb.cases) func conformsInLMDB(_ conformanceCase: ConformanceCase) async throws {

@@ -26,12 +26,13 @@ import Testing
   static let lmdb = ConformanceSuite(named: "LMDBStore with compression") { location in
     try await LMDBStore<SampleValue?>(
       path: location.path("environment"), codec: try compressed(.json(SampleValue?.self).checksummed()),
-      durability: .buffered)
+      durability: .buffered, access: location.access)
   }
 
   static let json = ConformanceSuite(named: "JSONFileStore with compression") { location in
     try await JSONFileStore<SampleValue?>(
-      path: location.path("store.json"), codec: try compressed(.json(SampleValue?.self)), durability: .buffered)
+      path: location.path("store.json"), codec: try compressed(.json(SampleValue?.self)), durability: .buffered,
+      access: location.access)
   }
 
   @Test(arguments: memory.cases) func conformsInAView(_ conformanceCase: ConformanceCase) async throws {

@@ -6,18 +6,19 @@ import Testing
 
 @Suite struct CompressedFileStoreConformance {
   static let synced = ConformanceSuite(named: "CompressedFileStore, synced") { location in
-    try await CompressedFileStore<SampleValue?>(path: location.path("store.gz"))
+    try await CompressedFileStore<SampleValue?>(path: location.path("store.gz"), access: location.access)
   }
 
   static let erased = ConformanceSuite(named: "AnyDataStore over CompressedFileStore, without a cache") { location in
     AnyDataStore(
       try await CompressedFileStore<SampleValue?>(
-        path: location.path("store.gz"), codec: .json(), durability: .buffered, cacheSize: 0))
+        path: location.path("store.gz"), codec: .json(), durability: .buffered, access: location.access, cacheSize: 0))
   }
 
   static let simulated = ConformanceSuite(named: "CompressedFileStore on a simulated disk") { location in
     let disk = location.object { SimulatedFileSystem(seed: SeededGenerator.seedOfProcess) }
-    return try await CompressedFileStore<SampleValue?>(path: "/store.gz", codec: .json(), fileSystem: disk)
+    return try await CompressedFileStore<SampleValue?>(
+      path: "/store.gz", codec: .json(), access: location.access, fileSystem: disk)
   }
 
   @Test(arguments: synced.cases) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {

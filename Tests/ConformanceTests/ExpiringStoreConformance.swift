@@ -47,14 +47,16 @@ import Testing
 
   static let lmdb = ConformanceSuite(named: "ExpiringStore over LMDBStore", lacking: .keysWithoutValues) { location in
     try await LMDBStore(
-      path: location.path("environment"), codec: .cbor(SampleValue?.self).expiring(), durability: .buffered
+      path: location.path("environment"), codec: .cbor(SampleValue?.self).expiring(), durability: .buffered,
+      access: location.access
     ).expiring(.after(.seconds(86_400)))
   }
 
   static let json = ConformanceSuite(named: "ExpiringStore over JSONFileStore", lacking: .keysWithoutValues) {
     location in
     try await JSONFileStore(
-      path: location.path("store.json"), codec: .json(SampleValue?.self).expiring(), durability: .buffered
+      path: location.path("store.json"), codec: .json(SampleValue?.self).expiring(), durability: .buffered,
+      access: location.access
     ).expiring(.sliding(.seconds(86_400)), purgingUpTo: .max)
   }
 

@@ -6,25 +6,28 @@ import Testing
 
 @Suite(.limitedParallelism) struct JSONFileStoreConformance {
   static let synced = ConformanceSuite(named: "JSONFileStore, synced") { location in
-    try await JSONFileStore<SampleValue?>(path: location.path("store.json"))
+    try await JSONFileStore<SampleValue?>(path: location.path("store.json"), access: location.access)
   }
 
   static let buffered = ConformanceSuite(named: "JSONFileStore, buffered") { location in
-    try await JSONFileStore<SampleValue?>(path: location.path("store.json"), durability: .buffered)
+    try await JSONFileStore<SampleValue?>(
+      path: location.path("store.json"), durability: .buffered, access: location.access)
   }
 
   static let erased = ConformanceSuite(named: "AnyDataStore over JSONFileStore, synced") { location in
-    AnyDataStore(try await JSONFileStore<SampleValue?>(path: location.path("store.json")))
+    AnyDataStore(try await JSONFileStore<SampleValue?>(path: location.path("store.json"), access: location.access))
   }
 
   static let erasedBuffered = ConformanceSuite(named: "AnyDataStore over JSONFileStore, buffered") { location in
     AnyDataStore(
-      try await JSONFileStore<SampleValue?>(path: location.path("store.json"), durability: .buffered))
+      try await JSONFileStore<SampleValue?>(
+        path: location.path("store.json"), durability: .buffered, access: location.access))
   }
 
   static let simulated = ConformanceSuite(named: "JSONFileStore on a simulated disk") { location in
     let disk = location.object { SimulatedFileSystem(seed: SeededGenerator.seedOfProcess) }
-    return try await JSONFileStore<SampleValue?>(path: "/store.json", codec: .json(), fileSystem: disk)
+    return try await JSONFileStore<SampleValue?>(
+      path: "/store.json", codec: .json(), access: location.access, fileSystem: disk)
   }
 
   @Test(arguments: synced.cases) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {

@@ -7,16 +7,17 @@ import Testing
 
 @Suite(.limitedParallelism) struct LMDBStoreConformance {
   static let synced = ConformanceSuite(named: "LMDBStore, synced") { location in
-    try await LMDBStore<SampleValue?>(path: location.path("environment"))
+    try await LMDBStore<SampleValue?>(path: location.path("environment"), access: location.access)
   }
 
   static let buffered = ConformanceSuite(named: "LMDBStore, buffered") { location in
-    try await LMDBStore<SampleValue?>(path: location.path("environment"), codec: .json(), durability: .buffered)
+    try await LMDBStore<SampleValue?>(
+      path: location.path("environment"), codec: .json(), durability: .buffered, access: location.access)
   }
 
   static let neighbours = ConformanceSuite(named: "LMDBStore beside others in an environment") { location in
-    let environment = try await LMDBEnvironment(path: location.path("environment"))
-    for name in ["a", "z"] {
+    let environment = try await LMDBEnvironment(path: location.path("environment"), access: location.access)
+    for name in ["a", "z"] where location.access == .readWrite {
       let store = try await LMDBStore<[UInt8]>(in: environment, name: name, codec: .raw)
       try await store.setValue([1, 2, 3], forKey: "neighbour")
     }
@@ -24,15 +25,18 @@ import Testing
   }
 
   static let growing = ConformanceSuite(named: "LMDBStore in a memory map that grows") { location in
-    let environment = try await LMDBEnvironment(path: location.path("environment"), initialMapSize: 1 << 17)
+    let environment = try await LMDBEnvironment(
+      path: location.path("environment"), access: location.access, initialMapSize: 1 << 17)
     return try await LMDBStore<SampleValue?>(in: environment, codec: .json())
   }
 
   static let singleFile = ConformanceSuite(named: "LMDBStore in a single file, behind AnyDataStore") { location in
     let path = location.path("environment.mdb")
     // An empty file becomes a data file; where nothing is, a folder is made.
-    if !FileManager.default.fileExists(atPath: path) { try Data().write(to: URL(filePath: path)) }
-    return AnyDataStore(try await LMDBStore<SampleValue?>(path: path, durability: .buffered))
+    if location.access == .readWrite, !FileManager.default.fileExists(atPath: path) {
+      try Data().write(to: URL(filePath: path))
+    }
+    return AnyDataStore(try await LMDBStore<SampleValue?>(path: path, durability: .buffered, access: location.access))
   }
 
   @Test(arguments: synced.cases) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {

@@ -6,19 +6,21 @@ import Testing
 
 @Suite(.limitedParallelism) struct QueueStoreConformance {
   static let synced = ConformanceSuite(named: "QueueStore, synced", rounds: 5) { location in
-    try await QueueStore<SampleValue?>(path: location.path("queue"))
+    try await QueueStore<SampleValue?>(path: location.path("queue"), access: location.access)
   }
 
   static let buffered = ConformanceSuite(named: "QueueStore, buffered, behind AnyDataStore", rounds: 5) { location in
     AnyDataStore(
-      try await QueueStore<SampleValue?>(path: location.path("queue"), codec: .json(), durability: .buffered))
+      try await QueueStore<SampleValue?>(
+        path: location.path("queue"), codec: .json(), durability: .buffered, access: location.access))
   }
 
   /// Segments so small that they are begun and removed all the time.
   static let simulated = ConformanceSuite(named: "QueueStore on a simulated disk", rounds: 5) { location in
     let disk = location.object { SimulatedFileSystem(seed: SeededGenerator.seedOfProcess) }
     return try await QueueStore<SampleValue?>(
-      path: "/queue", codec: .json(), configuration: QueueConfiguration(segmentSize: 4096), fileSystem: disk)
+      path: "/queue", codec: .json(), configuration: QueueConfiguration(segmentSize: 4096), access: location.access,
+      fileSystem: disk)
   }
 
   @Test(arguments: synced.cases) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {

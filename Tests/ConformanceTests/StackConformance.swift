@@ -49,7 +49,8 @@ import Testing
   ) { location in
     stack(
       try await JSONFileStore(
-        path: location.path("store.json"), codec: .json(SampleValue?.self).expiring(), durability: .buffered))
+        path: location.path("store.json"), codec: .json(SampleValue?.self).expiring(), durability: .buffered,
+        access: location.access))
   }
 
   static let compressed = ConformanceSuite(
@@ -57,7 +58,8 @@ import Testing
   ) { location in
     stack(
       try await CompressedFileStore(
-        path: location.path("store.gz"), codec: .json(SampleValue?.self).expiring(), durability: .buffered))
+        path: location.path("store.gz"), codec: .json(SampleValue?.self).expiring(), durability: .buffered,
+        access: location.access))
   }
 
   static let lmdb = ConformanceSuite(
@@ -66,7 +68,8 @@ import Testing
     AnyDataStore(
       stack(
         try await LMDBStore(
-          path: location.path("environment"), codec: .cbor(SampleValue?.self).expiring(), durability: .buffered)))
+          path: location.path("environment"), codec: .cbor(SampleValue?.self).expiring(), durability: .buffered,
+          access: location.access)))
   }
 
   static let queue = ConformanceSuite(
@@ -74,7 +77,8 @@ import Testing
   ) { location in
     stack(
       try await QueueStore(
-        path: location.path("queue"), codec: .cbor(SampleValue?.self).expiring(), durability: .buffered))
+        path: location.path("queue"), codec: .cbor(SampleValue?.self).expiring(), durability: .buffered,
+        access: location.access))
   }
 
   static let memory = ConformanceSuite(

@@ -11,7 +11,8 @@ import Testing
   static let besideAnother = ConformanceSuite(
     named: "TypedView of LMDBStore, beside another", maximumKeyLength: 511 - 2
   ) { location in
-    let bytes = try await LMDBStore(path: location.path("environment"), codec: .raw)
+    let bytes = try await LMDBStore(path: location.path("environment"), codec: .raw, access: location.access)
+    guard location.access == .readWrite else { return bytes.typed(SampleValue?.self, prefix: "m/") }
     try await bytes.apply([.set("m", [1]), .set("m.", [2]), .set("m/", [3]), .set("m0", [4])])
     let numbers = bytes.typed(Int.self, prefix: "n/")
     try await numbers.setValue(7, forKey: "a")
@@ -19,7 +20,7 @@ import Testing
   }
 
   static let json = ConformanceSuite(named: "TypedView of JSONFileStore", maximumKeyLength: 511 - 3) { location in
-    try await JSONFileStore(path: location.path("bytes.json"), codec: .raw)
+    try await JSONFileStore(path: location.path("bytes.json"), codec: .raw, access: location.access)
       .typed(SampleValue?.self, prefix: StoreKey(bytes: [0xFF, 0xFF, 0xFF]), codec: .json())
   }
 

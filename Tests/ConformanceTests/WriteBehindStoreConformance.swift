@@ -16,14 +16,16 @@ import Testing
   }
 
   static let json = ConformanceSuite(named: "WriteBehindStore over JSONFileStore", lacking: lacking) { location in
-    try await JSONFileStore<SampleValue?>(path: location.path("store.json")).writeBehind(maximumAge: .milliseconds(2))
+    try await JSONFileStore<SampleValue?>(path: location.path("store.json"), access: location.access).writeBehind(
+      maximumAge: .milliseconds(2))
   }
 
   static let lmdb = ConformanceSuite(
     named: "WriteBehindStore over LMDBStore, behind AnyDataStore", lacking: lacking
   ) { location in
     AnyDataStore(
-      try await LMDBStore<SampleValue?>(path: location.path("environment")).writeBehind(maximumAge: .milliseconds(2)))
+      try await LMDBStore<SampleValue?>(path: location.path("environment"), access: location.access).writeBehind(
+        maximumAge: .milliseconds(2)))
   }
 
   static let shuffled = ConformanceSuite(
