@@ -132,7 +132,7 @@ import Testing
       try await store.setValue([1], forKey: "k")
       let backup = HeldRead()
       let backingUp = Task {
-        try await backup.run { try environment.lease.read(for: .backup) { _ in backup.hold() } }
+        try await backup.run { try environment.lease.read(for: .backup, isBackup: true) { _ in backup.hold() } }
       }
       await backup.isHeld()
       let growing = Task { try await store.setValue([UInt8](repeating: 1, count: 300_000), forKey: "large") }

@@ -22,7 +22,7 @@ extension EnvironmentLease {
   func backup(to path: String, compacting: Bool) async throws {
     try await environment.maintenanceQueue.run {
       // Within a read, so that the environment is not closed meanwhile, and its map not replaced.
-      try self.read(for: .backup) { _ in try self.copy(to: path, compacting: compacting) }
+      try self.read(for: .backup, isBackup: true) { _ in try self.copy(to: path, compacting: compacting) }
     }
   }
 

@@ -78,10 +78,13 @@ final class EnvironmentLease: Sendable {
 
   /// Reads a snapshot.
   ///
+  /// - Parameter isBackup: Whether it may last and uses no named database.
   /// - Throws: What `body` throws; ``StoreError`` where the snapshot cannot be had, or `body` meets an `LMDBError`.
   @inline(__always)
-  func read<Result>(for operation: StoreOperation, _ body: (OpaquePointer) throws -> Result) throws -> Result {
-    let reader = try beginRead(for: operation)
+  func read<Result>(
+    for operation: StoreOperation, isBackup: Bool = false, _ body: (OpaquePointer) throws -> Result
+  ) throws -> Result {
+    let reader = try beginRead(for: operation, isBackup: isBackup)
     defer { environment.readers.end(reader) }
     do {
       return try body(reader.transaction.pointer)
@@ -90,11 +93,11 @@ final class EnvironmentLease: Sendable {
     }
   }
 
-  private func beginRead(for operation: StoreOperation) throws -> ReaderPool.Reader {
+  private func beginRead(for operation: StoreOperation, isBackup: Bool) throws -> ReaderPool.Reader {
     let reader: ReaderPool.Reader
     do {
       var identity = identity
-      identity.isBackup = operation == .backup
+      identity.isBackup = isBackup
       reader = try environment.beginRead(for: identity)
     } catch {
       try checkOpen(for: operation)
