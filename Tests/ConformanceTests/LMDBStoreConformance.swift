@@ -5,6 +5,22 @@ import LarderTesting
 import TestSupport
 import Testing
 
+/// A store that closes its environment, too.
+private struct EnvironmentOwner<Value: Sendable>: ForwardingDecorator {
+  let base: LMDBStore<Value>
+  let environment: LMDBEnvironment
+
+  func close() async throws {
+    do {
+      try await base.close()
+    } catch {
+      try await environment.close()
+      throw error
+    }
+    try await environment.close()
+  }
+}
+
 @Suite(.limitedParallelism) struct LMDBStoreConformance {
   static let synced = ConformanceSuite(named: "LMDBStore, synced") { location in
     try await LMDBStore<SampleValue?>(path: location.path("environment"), access: location.access)
@@ -21,13 +37,15 @@ import Testing
       let store = try await LMDBStore<[UInt8]>(in: environment, name: name, codec: .raw)
       try await store.setValue([1, 2, 3], forKey: "neighbour")
     }
-    return try await LMDBStore<SampleValue?>(in: environment, name: "m", codec: .json())
+    return EnvironmentOwner(
+      base: try await LMDBStore<SampleValue?>(in: environment, name: "m", codec: .json()), environment: environment)
   }
 
   static let growing = ConformanceSuite(named: "LMDBStore in a memory map that grows") { location in
     let environment = try await LMDBEnvironment(
       path: location.path("environment"), access: location.access, initialMapSize: 1 << 17)
-    return try await LMDBStore<SampleValue?>(in: environment, codec: .json())
+    return EnvironmentOwner(
+      base: try await LMDBStore<SampleValue?>(in: environment, codec: .json()), environment: environment)
   }
 
   static let singleFile = ConformanceSuite(named: "LMDBStore in a single file, behind AnyDataStore") { location in
