@@ -102,7 +102,8 @@ import Testing
     #expect(journal.batches == [Self.batches[0]])
     #expect(journal.size == size)
     let later = JSONJournalLine.bytes(of: .batch(changes: Self.batches[4], durable: Int64(size + lost.count)))
-    #expect(throws: JSONJournal.Problem.damaged(line: 3, reason: "its checksum is wrong, or lines before it are gone")) {
+    #expect(throws: JSONJournal.Problem.damaged(line: 3, reason: "its checksum is wrong, or lines before it are gone"))
+    {
       try JSONJournal(text + [UInt8](repeating: 0, count: lost.count - 1) + [UInt8(ascii: "\n")] + later)
     }
   }

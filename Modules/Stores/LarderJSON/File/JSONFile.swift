@@ -113,8 +113,11 @@ struct JSONFile: Sendable {
   /// How many bytes the texts have that values are parts of, which stay in memory for them.
   var sharedTextSize = 0
 
-  /// What is damaged, of a store that was opened only for reading.
-  private(set) var damages: [VerificationReport.Finding] = []
+  /// In how many places the document is damaged, of a store that was opened only for reading.
+  private var damagedPlaces = 0
+
+  /// Why the journal cannot be used, of a store that was opened only for reading.
+  private var journalDamage: VerificationReport.Finding?
 
   var journalPath: String { path + ".journal" }
 
@@ -166,9 +169,12 @@ struct JSONFile: Sendable {
     let file = try fileSystem.open(path, .read)
     let beginning = try file.readAll(from: 0, upTo: 64)
     // What Larder wrote needs no second look, and a large document would take long.
-    guard !beginning.starts(with: "{\"larder\":".utf8) else { return }
+    guard !beginning.starts(with: JSONFile.beginning) else { return }
     _ = try load(file, during: .open)
   }
+
+  /// How each document begins that Larder wrote.
+  private static let beginning = Array("{\"larder\":".utf8)
 
   /// Reads the document, or creates it if it is missing.
   private mutating func readDocument<Value>(
@@ -201,7 +207,7 @@ struct JSONFile: Sendable {
         file: file, attributes: loaded.attributes, generation: loaded.document.generation, stamp: loaded.document.stamp,
         text: isWritable ? loaded.text : nil))
     sharedTextSize = loaded.text.count
-    damages = loaded.damages
+    damagedPlaces = loaded.damages.count
     contents.replace(JSONEntries(map: loaded.document.entries, holes: loaded.holes))
     return codec
   }
@@ -230,7 +236,8 @@ struct JSONFile: Sendable {
     do {
       let text = try file.readText(size: attributes.size)
       return Loaded(document: try parse(text, attributes, during: operation), attributes: attributes, text: text)
-    } catch where JSONFile.isDamage(error) && (!isWritable || operation == .verify) {
+    } catch  where JSONFile.isDamage(error) && (!isWritable || operation == .verify) {
+      guard try file.readAll(from: 0, upTo: 64).starts(with: JSONFile.beginning) else { throw error }
       let text = try file.readDamagedText(size: attributes.size)
       guard let remains = JSONRemains(of: text, attributes) else { throw error }
       let damages = remains.damages.map {
@@ -283,11 +290,11 @@ struct JSONFile: Sendable {
     let (content, text): (JSONJournal, [UInt8])
     do {
       (content, text) = try readJournal(file, during: .open)
-    } catch where JSONFile.isDamage(error) && !isWritable {
+    } catch  where JSONFile.isDamage(error) && !isWritable {
       // What the damaged lines changed is not known, so neither is what any key holds now.
       contents.replace(JSONEntries(holes: [.all]))
       let message = (error as? StoreError)?.message ?? "the journal cannot be read"
-      damages.append(VerificationReport.Finding(key: nil, place: journalPath, message: message))
+      journalDamage = VerificationReport.Finding(key: nil, place: journalPath, message: message)
       return
     }
     try configuration.checkCodec(content.head.codecName, of: journalPath, is: codecName)
@@ -349,9 +356,24 @@ struct JSONFile: Sendable {
     try configuration.reportingFileErrors(during: .close, message: "the store could not be closed cleanly") {
       let folding = Result { if isWritable { try settle() } }
       contents.close()
+      // The last references to the files close them; nothing is written to them any more.
+      document = nil
+      journal = .none
+      unsettledReplacement = nil
       try lock?.release()
       try folding.get()
     }
+  }
+
+  /// What statistics tell beside the number of entries.
+  var details: [StoreStatistics.Detail] {
+    let damagedPlaces = damagedPlaces + (journalDamage == nil ? 0 : 1)
+    return [
+      StoreStatistics.Detail(name: "documentBytes", value: sizes.document),
+      StoreStatistics.Detail(name: "journalBytes", value: sizes.journal),
+      StoreStatistics.Detail(name: "failedFolds", value: failedFolds),
+      StoreStatistics.Detail(name: "damagedPlaces", value: Int64(damagedPlaces)),
+    ]
   }
 
   /// The bytes of the document and of the journal.
@@ -398,7 +420,8 @@ struct JSONFile: Sendable {
   /// - Throws: ``StoreError``: `corrupted` and the like if it cannot be read as a store.
   func reread() throws -> (loaded: Loaded, entries: JSONEntries) {
     try configuration.reportingFileErrors(during: .verify, message: "the store could not be read") {
-      let loaded = try load(try fileSystem.open(path, .read), during: .verify)
+      var loaded = try load(try fileSystem.open(path, .read), during: .verify)
+      if let journalDamage { loaded.damages.append(journalDamage) }
       var entries = JSONEntries(map: loaded.document.entries, holes: loaded.holes)
       if case .none = journal { return (loaded, entries) }
       let content = try readJournal(try fileSystem.open(journalPath, .read), during: .verify).content
