@@ -280,7 +280,9 @@ extension JSONFile {
     sharedTextSize = size
   }
 
-  /// Removes a journal that is folded in. It may come back after power loss, and is known then.
+  /// Removes a journal that is folded in.
+  ///
+  /// It may come back after power loss, and is known then.
   private mutating func removeJournal() throws {
     guard isJournalLeft else { return }
     do {
