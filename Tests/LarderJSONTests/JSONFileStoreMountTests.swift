@@ -49,9 +49,75 @@ struct JSONFileStoreMountTests {
     try await store.setValue("v", forKey: "k")
     try await store.close()
     let document = try Data(contentsOf: URL(fileURLWithPath: path))
+    do {
+      // Dropped without closing it, as a crash does.
+      let store = try await JSONFileStore<String>(path: path)
+      try await store.setValue("w", forKey: "k")
+    }
     try disk.makeReadOnly()
+    let names = try FileManager.default.contentsOfDirectory(atPath: disk.path).sorted()
+    for access in [.readOnly, .immutable] as [StoreAccess] {
+      let reader = try await JSONFileStore<String>(path: path, access: access)
+      #expect(try reader.value(forKey: "k") == "w")
+      try await reader.close()
+    }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path).sorted() == names)
     #expect(try await code { _ = try await JSONFileStore<String>(path: path) } == .notPermitted)
     #expect(try await code { _ = try await JSONFileStore<String>(path: path + "x") } == .notPermitted)
     #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == document)
+  }
+
+  @Test func aDocumentThatIsMountedByItselfIsRefused() async throws {
+    let disk = try TemporaryFileSystem(size: "256k")
+    for name in ["inner", "outer"] {
+      try FileManager.default.createDirectory(atPath: "\(disk.path)/\(name)", withIntermediateDirectories: false)
+    }
+    let (inner, outer) = ("\(disk.path)/inner/s.json", "\(disk.path)/outer/s.json")
+    try await JSONFileStore<String>(path: inner).close()
+    try Data().write(to: URL(fileURLWithPath: outer))
+    try run("mount", "--bind", inner, outer)
+    defer { #expect(throws: Never.self) { try run("umount", outer) } }
+    #expect(try await code { _ = try await JSONFileStore<String>(path: outer) } == .unsupported)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: "\(disk.path)/outer") == ["s.json"])
+    let reader = try await JSONFileStore<String>(path: outer, access: .readOnly)
+    #expect(try reader.count(in: .all) == 0)
+    try await reader.close()
+  }
+
+  @Test func rootLeavesTheFilesOfAnotherUserToThatUser() async throws {
+    let disk = try TemporaryFileSystem(size: "256k")
+    let path = "\(disk.path)/s.json"
+    try await JSONFileStore<String>(path: path).close()
+    try FileManager.default.removeItem(atPath: path + ".lock")
+    try run("chown", "65534:65533", path)
+    try run("chmod", "640", path)
+    func owners() throws -> [String: [Int]] {
+      var owners: [String: [Int]] = [:]
+      for name in try FileManager.default.contentsOfDirectory(atPath: disk.path) {
+        let attributes = try FileManager.default.attributesOfItem(atPath: "\(disk.path)/\(name)")
+        owners[name] = [.ownerAccountID, .groupOwnerAccountID, .posixPermissions].compactMap {
+          (attributes[$0] as? NSNumber)?.intValue
+        }
+      }
+      return owners
+    }
+    let store = try await JSONFileStore<String>(path: path)
+    try await store.setValue("v", forKey: "k")
+    #expect(
+      try owners() == [
+        "s.json": [65_534, 65_533, 0o640], "s.json.journal": [65_534, 65_533, 0o640],
+        "s.json.lock": [65_534, 65_533, 0o640],
+      ])
+    try await store.close()
+    #expect(try owners() == ["s.json": [65_534, 65_533, 0o640], "s.json.lock": [65_534, 65_533, 0o640]])
+  }
+
+  private func run(_ command: String...) throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = command
+    try process.run()
+    process.waitUntilExit()
+    try #require(process.terminationStatus == 0, "\(command)")
   }
 }

@@ -295,7 +295,7 @@ import Testing
   @Test func afterAFailedSynchronizationTheStoreGoesOnWithANewJournal() async throws {
     let store = try await store()
     try await store.setValue(JSONText("1"), forKey: "a")
-    disk.schedule(.error(EIO), atOperation: disk.operationCount + 3)
+    disk.schedule(.error(EIO), atOperation: disk.operationCount + 5)
     let error = try await error { try await store.setValue(JSONText("2"), forKey: "a") }
     #expect(error.code == .ioFailed && error.outcome == .unknown)
     #expect(try store.value(forKey: "a") == JSONText("1"))
@@ -423,7 +423,7 @@ import Testing
     try await store.setValue(["a": 1, "b": 2], forKey: "k")
     let maintenance = try #require(store.information.maintenance)
     #expect(try await maintenance.verify().findings == [])
-    disk.schedule(.error(EIO), atOperation: disk.operationCount + 3)
+    disk.schedule(.error(EIO), atOperation: disk.operationCount + 5)
     do { try await store.setValue(["c": 3], forKey: "l") } catch let error as StoreError {
       #expect(error.outcome == .unknown)
     }

@@ -78,7 +78,8 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws {
     let name = FilePaths.split(path).name
-    var information = StoreInformation(name: name, acknowledgement: Acknowledgement(durability), sharing: .exclusive, access: access)
+    var information = StoreInformation(
+      name: name, acknowledgement: Acknowledgement(durability), sharing: .exclusive, access: access)
     let configuration = StoreFileConfiguration(
       name: name, path: path, durability: durability, access: access, createsIfMissing: createsIfMissing,
       createsFolder: createsFolder, fileSystem: fileSystem)

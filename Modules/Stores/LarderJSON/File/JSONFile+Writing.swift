@@ -72,7 +72,8 @@ extension JSONFile {
     // The stamp of the document takes up to eleven bytes for each block.
     let documentLimit = sizeLimit - sizeLimit / 256 - 1_024
     func fits() -> Bool {
-      (documentGrowth == 0 || documentBound + documentGrowth <= documentLimit) && sizes.journal + journalGrowth <= sizeLimit
+      (documentGrowth == 0 || documentBound + documentGrowth <= documentLimit)
+        && sizes.journal + journalGrowth <= sizeLimit
     }
     if !fits() { try fold(during: operation) }
     guard fits() else {
@@ -249,7 +250,8 @@ extension JSONFile {
       try document.write(stamping: &stamp) { try replacement.writer.write($0) }
       guard replacement.writer.count <= sizeLimit else {
         throw configuration.error(
-          .full, during: operation, "the document would have more than the \(sizeLimit) bytes that it can be opened with")
+          .full, during: operation,
+          "the document would have more than the \(sizeLimit) bytes that it can be opened with")
       }
       try setModificationTime(stamp.modificationTime, of: &replacement)
     } catch {
@@ -278,7 +280,9 @@ extension JSONFile {
     sharedTextSize = size
   }
 
-  /// Removes a journal that is folded in. It may come back after power loss, and is known then.
+  /// Removes a journal that is folded in.
+  ///
+  /// It may come back after power loss, and is known then.
   private mutating func removeJournal() throws {
     guard isJournalLeft else { return }
     do {

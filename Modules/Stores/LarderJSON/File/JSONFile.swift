@@ -1,14 +1,6 @@
 import Larder
 import LarderFiles
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The files of a `JSONFileStore` on disk, for the one object that has them open.
 ///
 /// - The document, `NAME`: everything, as it was when it was last folded.
@@ -113,8 +105,11 @@ struct JSONFile: Sendable {
   /// How many bytes the texts have that values are parts of, which stay in memory for them.
   var sharedTextSize = 0
 
-  /// What is damaged, of a store that was opened only for reading.
-  private(set) var damages: [VerificationReport.Finding] = []
+  /// In how many places the document is damaged, of a store that was opened only for reading.
+  private var damagedPlaces = 0
+
+  /// Why the journal cannot be used, of a store that was opened only for reading.
+  private var journalDamage: VerificationReport.Finding?
 
   var journalPath: String { path + ".journal" }
 
@@ -166,7 +161,7 @@ struct JSONFile: Sendable {
     let file = try fileSystem.open(path, .read)
     let beginning = try file.readAll(from: 0, upTo: 64)
     // What Larder wrote needs no second look, and a large document would take long.
-    guard !beginning.starts(with: "{\"larder\":".utf8) else { return }
+    guard !beginning.starts(with: JSONFile.beginning) else { return }
     _ = try load(file, during: .open)
   }
 
@@ -201,7 +196,7 @@ struct JSONFile: Sendable {
         file: file, attributes: loaded.attributes, generation: loaded.document.generation, stamp: loaded.document.stamp,
         text: isWritable ? loaded.text : nil))
     sharedTextSize = loaded.text.count
-    damages = loaded.damages
+    damagedPlaces = loaded.damages.count
     contents.replace(JSONEntries(map: loaded.document.entries, holes: loaded.holes))
     return codec
   }
@@ -214,66 +209,6 @@ struct JSONFile: Sendable {
     opened.note(document.attributes.identity, at: path, as: .data)
   }
 
-  /// A document as it was read.
-  struct Loaded {
-    var document: JSONDocument
-    var attributes: FileAttributes
-    var text: [UInt8]
-    var holes: [KeyRange] = []
-    var damages: [VerificationReport.Finding] = []
-  }
-
-  /// Reads a document; if it is damaged and the store is not going to write, what can be read of it.
-  private func load(_ file: any OpenFile, during operation: StoreOperation) throws -> Loaded {
-    let attributes = try file.attributes()
-    try checkSize(attributes.size, of: path, during: operation)
-    do {
-      let text = try file.readText(size: attributes.size)
-      return Loaded(document: try parse(text, attributes, during: operation), attributes: attributes, text: text)
-    } catch where JSONFile.isDamage(error) && (!isWritable || operation == .verify) {
-      let text = try file.readDamagedText(size: attributes.size)
-      guard let remains = JSONRemains(of: text, attributes) else { throw error }
-      let damages = remains.damages.map {
-        VerificationReport.Finding(key: nil, place: "\(path), line \($0.line)", message: $0.message)
-      }
-      return Loaded(
-        document: remains.document, attributes: attributes, text: text, holes: remains.holes, damages: damages)
-    }
-  }
-
-  private static func isDamage(_ error: any Error) -> Bool {
-    (error as? StoreError)?.code == .corrupted || (error as? FileError)?.errorNumber == EIO
-  }
-
-  private func checkSize(_ size: Int64, of path: String, during operation: StoreOperation) throws {
-    guard size <= sizeLimit else {
-      throw configuration.error(
-        .unsupported, during: operation,
-        "\(path) has \(size) bytes, more than the \(sizeLimit) that a store in memory can have")
-    }
-  }
-
-  private func parse(
-    _ text: [UInt8], _ attributes: FileAttributes, during operation: StoreOperation
-  ) throws -> JSONDocument {
-    do {
-      return try JSONDocument(text, of: attributes)
-    } catch JSONDocument.Problem.damaged(let error, let key) {
-      throw configuration.error(
-        .corrupted, during: operation, key: key, "\(path) is damaged at \(error); it was left as it is",
-        underlying: error)
-    } catch JSONDocument.Problem.foreign {
-      throw configuration.error(
-        .unrecognizedFormat, during: operation,
-        "\(path) is JSON, but no store: that is an object with the members \"larder\" and \"entries\"")
-    } catch JSONDocument.Problem.newerVersion(let version) {
-      throw configuration.error(
-        .versionMismatch, during: operation,
-        "\(path) is in version \(version) of the format, and this program knows up to \(JSONDocument.version); use a newer one"
-      )
-    }
-  }
-
   // MARK: The journal that was found
 
   /// Applies what the journal holds.
@@ -283,11 +218,11 @@ struct JSONFile: Sendable {
     let (content, text): (JSONJournal, [UInt8])
     do {
       (content, text) = try readJournal(file, during: .open)
-    } catch where JSONFile.isDamage(error) && !isWritable {
+    } catch  where JSONFile.isDamage(error) && !isWritable {
       // What the damaged lines changed is not known, so neither is what any key holds now.
       contents.replace(JSONEntries(holes: [.all]))
       let message = (error as? StoreError)?.message ?? "the journal cannot be read"
-      damages.append(VerificationReport.Finding(key: nil, place: journalPath, message: message))
+      journalDamage = VerificationReport.Finding(key: nil, place: journalPath, message: message)
       return
     }
     try configuration.checkCodec(content.head.codecName, of: journalPath, is: codecName)
@@ -321,25 +256,6 @@ struct JSONFile: Sendable {
     )
   }
 
-  private func readJournal(
-    _ file: any OpenFile, during operation: StoreOperation
-  ) throws -> (content: JSONJournal, text: [UInt8]) {
-    let size = try file.attributes().size
-    try checkSize(size, of: journalPath, during: operation)
-    let text = try file.readText(size: size)
-    do {
-      return (try JSONJournal(text), text)
-    } catch JSONJournal.Problem.damaged(let line, let reason) {
-      throw configuration.error(
-        .corrupted, during: operation, "\(journalPath) is damaged at line \(line): \(reason); it was left as it is")
-    } catch JSONJournal.Problem.newerVersion(let version) {
-      throw configuration.error(
-        .versionMismatch, during: operation,
-        "\(journalPath) is in version \(version) of the format, and this program knows up to \(JSONJournalLine.version)"
-      )
-    }
-  }
-
   // MARK: Closing and maintenance
 
   /// Folds the journal, so that the document alone holds everything, and gives the lock back.
@@ -349,9 +265,24 @@ struct JSONFile: Sendable {
     try configuration.reportingFileErrors(during: .close, message: "the store could not be closed cleanly") {
       let folding = Result { if isWritable { try settle() } }
       contents.close()
+      // The last references to the files close them; nothing is written to them any more.
+      document = nil
+      journal = .none
+      unsettledReplacement = nil
       try lock?.release()
       try folding.get()
     }
+  }
+
+  /// What statistics tell beside the number of entries.
+  var details: [StoreStatistics.Detail] {
+    let damagedPlaces = damagedPlaces + (journalDamage == nil ? 0 : 1)
+    return [
+      StoreStatistics.Detail(name: "documentBytes", value: sizes.document),
+      StoreStatistics.Detail(name: "journalBytes", value: sizes.journal),
+      StoreStatistics.Detail(name: "failedFolds", value: failedFolds),
+      StoreStatistics.Detail(name: "damagedPlaces", value: Int64(damagedPlaces)),
+    ]
   }
 
   /// The bytes of the document and of the journal.
@@ -398,7 +329,8 @@ struct JSONFile: Sendable {
   /// - Throws: ``StoreError``: `corrupted` and the like if it cannot be read as a store.
   func reread() throws -> (loaded: Loaded, entries: JSONEntries) {
     try configuration.reportingFileErrors(during: .verify, message: "the store could not be read") {
-      let loaded = try load(try fileSystem.open(path, .read), during: .verify)
+      var loaded = try load(try fileSystem.open(path, .read), during: .verify)
+      if let journalDamage { loaded.damages.append(journalDamage) }
       var entries = JSONEntries(map: loaded.document.entries, holes: loaded.holes)
       if case .none = journal { return (loaded, entries) }
       let content = try readJournal(try fileSystem.open(journalPath, .read), during: .verify).content

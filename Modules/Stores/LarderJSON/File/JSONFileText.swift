@@ -27,16 +27,21 @@ extension OpenFile {
 
   /// Reads the text of a file of which some parts cannot be read: NUL stands for these.
   ///
+  /// It ends where the file has nothing but NUL for 16 MiB, as a sparse one has.
+  ///
   /// - Parameter size: The size of the file, which the caller has bounded.
   /// - Throws: ``FileError`` for any other failure than that the disk cannot read.
   func readDamagedText(size: Int64) throws(FileError) -> [UInt8] {
     guard size > 0 else { return [] }
+    var emptyPages = 0
     return try JSONFileText.bytes(size: size) { (place, buffer) throws(FileError) in
       // Page by page, since one that is unreadable makes a longer read fail.
       let page = UnsafeMutableRawBufferPointer(
         rebasing: buffer.prefix(JSONFileText.pageSize - Int(place % Int64(JSONFileText.pageSize))))
       do throws(FileError) {
-        return (try read(into: page, at: place), false)
+        let count = try read(into: page, at: place)
+        emptyPages = page[..<count].contains { $0 != 0 } ? 0 : emptyPages + 1
+        return (count, emptyPages == JSONFileText.mostEmptyPages)
       } catch {
         guard error.errorNumber == EIO else { throw error }
         page.initializeMemory(as: UInt8.self, repeating: 0)
@@ -49,6 +54,7 @@ extension OpenFile {
 private enum JSONFileText {
   static let pieceSize: Int64 = 1 << 20
   static let pageSize = 4 << 10
+  static let mostEmptyPages = 4 << 10
 
   /// The bytes that a closure reads piece by piece, until it reads nothing or says that it is done.
   ///

@@ -28,7 +28,9 @@ actor JSONFileWriter {
     choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws -> (writer: JSONFileWriter, codec: any Codec<Value>) {
     let executor = DispatchQueueExecutor(label: "Larder.JSONFileStore")
-    let (file, codec) = try await executor.run { try JSONFile.open(configuration, sizeLimit: sizeLimit, choosing: codec) }
+    let (file, codec) = try await executor.run {
+      try JSONFile.open(configuration, sizeLimit: sizeLimit, choosing: codec)
+    }
     return (JSONFileWriter(executor: executor, information: information, file: file), codec)
   }
 
@@ -78,13 +80,7 @@ actor JSONFileWriter {
     try checkOpen(for: .statistics)
     let sizes = file.sizes
     return StoreStatistics(
-      entryCount: contents.snapshot.map.count, bytesOnDisk: sizes.document + sizes.journal,
-      details: [
-        StoreStatistics.Detail(name: "documentBytes", value: sizes.document),
-        StoreStatistics.Detail(name: "journalBytes", value: sizes.journal),
-        StoreStatistics.Detail(name: "failedFolds", value: file.failedFolds),
-        StoreStatistics.Detail(name: "damagedPlaces", value: Int64(file.damages.count)),
-      ])
+      entryCount: contents.snapshot.map.count, bytesOnDisk: sizes.document + sizes.journal, details: file.details)
   }
 
   func compact() throws {
@@ -116,8 +112,9 @@ actor JSONFileWriter {
         let place = isInDocument ? file.place(ofOffset: value.startIndex, in: lines) : file.journalPlace
         report.findings.append(VerificationReport.Finding(key: key, place: place, message: message))
       }
-      for key in JSONFileWriter.differences(entries.map, stored.map)
-      where !stored.holes.contains(where: { $0.contains(key) }) {
+      let holes = stored.holes + entries.holes
+      for key in JSONFileWriter.differences(entries.map, stored.map) where !holes.contains(where: { $0.contains(key) })
+      {
         report.findings.append(
           VerificationReport.Finding(
             key: key, place: file.configuration.path, message: "the entry on disk is not the one that was written"))

@@ -60,7 +60,8 @@ struct JSONJournal {
         size = line.endIndex + 1
       case .batch, .mark:
         guard content.durable <= size else {
-          throw Problem.damaged(line: firstBadLine ?? number, reason: "its checksum is wrong, or lines before it are gone")
+          throw Problem.damaged(
+            line: firstBadLine ?? number, reason: "its checksum is wrong, or lines before it are gone")
         }
         // What stands behind a mark stands behind what was complete when the mark was written.
         firstBadLine = firstBadLine ?? number

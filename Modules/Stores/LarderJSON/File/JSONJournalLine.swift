@@ -3,9 +3,9 @@ import Larder
 /// One line of the journal beside a document: the head, a batch of changes, or the mark behind the last batch.
 ///
 /// ```
-/// {"crc32c":"5b0d3c5e","journal":2,"codec":"json","generation":17,"document":"9ae0daaf"}
-/// {"crc32c":"0eee2f8f","durable":87,"changes":[{"set":"a","value":1},{"remove":"b"},{"removeAll":{"from":"c","upTo":"d"}}]}
-/// {"crc32c":"28a40537","durable":209}
+/// {"crc32c":"8929ff22","journal":2,"codec":"json","generation":17,"document":"31afc9d2"}
+/// {"crc32c":"330ee77c","durable":87,"changes":[{"set":"a","value":1},{"remove":"b"},{"removeAll":{"from":"c","upTo":"d"}}]}
+/// {"crc32c":"19f9e28b","durable":209}
 /// ```
 ///
 /// The checksum, CRC-32C in eight hexadecimal digits, is that of the bytes behind its comma up to the end of the line,

@@ -30,7 +30,9 @@ struct JSONRemains {
   /// - Returns: `nil` if the text is not laid out as Larder does it, or its first line is damaged: then nothing can be told.
   init?(of text: [UInt8], _ attributes: FileAttributes) {
     let lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-    guard let head = lines.first, let document = JSONRemains.document(Array(head) + Array("}}".utf8)) else { return nil }
+    guard let head = lines.first, let document = JSONRemains.document(Array(head) + Array("}}".utf8)) else {
+      return nil
+    }
     self.document = document
     let lastLine = lines.lastIndex { !$0.isEmpty } ?? 0
     let isComplete = lastLine > 0 && lines[lastLine].first == UInt8(ascii: "}")
@@ -40,9 +42,12 @@ struct JSONRemains {
 
     var previous: StoreKey = ""
     var nextDamage = 0
-    for index in lines.indices.dropFirst().prefix(isComplete ? lastLine - 1 : lines.count - 1) {
+    // A line without its end may be a part of one: of a number, the first digits.
+    for index in lines.indices.dropFirst().prefix(isComplete ? lastLine - 1 : max(0, lines.count - 2)) {
       let line = lines[index]
-      while nextDamage < damagedRanges.count, damagedRanges[nextDamage].upperBound <= line.startIndex { nextDamage += 1 }
+      while nextDamage < damagedRanges.count, damagedRanges[nextDamage].upperBound <= line.startIndex {
+        nextDamage += 1
+      }
       let isDoubtful = nextDamage < damagedRanges.count && damagedRanges[nextDamage].lowerBound <= line.endIndex
       guard !isDoubtful, let (key, value) = JSONRemains.entry(in: line) else {
         if openHole == nil {

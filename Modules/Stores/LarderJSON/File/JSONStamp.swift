@@ -111,7 +111,8 @@ struct JSONStamp: Sendable, Hashable {
   var text: [UInt8] {
     let checksums = checksums.map { "\"\(JSONStamp.text(of: $0))\"" }.joined(separator: ",")
     return Array(
-      "{\"bytes\":\(size),\"blockBytes\":\(blockSize),\"crc32c\":[\(checksums)],\"inode\":\(inode),\"time\":\(time)}".utf8)
+      "{\"bytes\":\(size),\"blockBytes\":\(blockSize),\"crc32c\":[\(checksums)],\"inode\":\(inode),\"time\":\(time)}"
+        .utf8)
   }
 
   /// Reads the value of the member.
@@ -139,7 +140,8 @@ struct JSONStamp: Sendable, Hashable {
       }
     }
     guard let size = numbers["bytes"], let blockSize = numbers["blockBytes"], let time = numbers["time"], let inode,
-      size >= 0, (512...1 << 30).contains(blockSize), checksums.count == (size / blockSize) + (size % blockSize > 0 ? 1 : 0)
+      size >= 0, (512...1 << 30).contains(blockSize),
+      checksums.count == (size / blockSize) + (size % blockSize > 0 ? 1 : 0)
     else { throw scanner.error("the member \"written\" makes no sense; remove it if you changed it", at: place) }
     self.size = size
     self.blockSize = Int(blockSize)

@@ -1,0 +1,273 @@
+import Larder
+import LarderFiles
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import LarderJSON
+
+/// What is damaged is reported, never shown as something else, and kept apart from the rest.
+@Suite struct JSONFileDamageTests {
+  let disk = SimulatedFileSystem(seed: 1)
+
+  private func store(_ access: StoreAccess = .readWrite) async throws -> JSONFileStore<Int> {
+    try await JSONFileStore(path: "/s.json", codec: .json(), access: access, fileSystem: disk)
+  }
+
+  /// Changes the bytes of a file behind the back of the file system: its times stay.
+  private func damage(_ path: String = "/s.json", _ body: (inout [UInt8]) -> Void) throws {
+    let time = try #require(try disk.attributes(at: path)?.modificationTime)
+    var content = try #require(disk.content(at: path))
+    body(&content)
+    try disk.place(content, at: path)
+    try disk.open(path, .readWrite).setModificationTime(time)
+  }
+
+  private func fill(_ count: Int) async throws -> [StoreKey: Int] {
+    let store = try await store()
+    let entries = (0..<count).map { (StoreKey("key-\($0 + 1_000)"), $0) }
+    try await store.apply(ChangeBatch(entries.map { .set($0.0, $0.1) }))
+    try await store.close()
+    return Dictionary(uniqueKeysWithValues: entries)
+  }
+
+  /// Opens the store for reading, and makes sure that each answer is right or says that something is damaged.
+  private func expectHonesty(_ entries: [StoreKey: Int], _ what: String) async throws {
+    let store: JSONFileStore<Int>
+    do {
+      store = try await self.store(.readOnly)
+    } catch let error as StoreError {
+      #expect([.corrupted, .versionMismatch, .unrecognizedFormat].contains(error.code), "\(what): \(error)")
+      return
+    }
+    for (key, value) in entries {
+      do { #expect(try store.value(forKey: key) == value, "\(what)") } catch StoreError.Code.corrupted {}
+    }
+    do { #expect(try store.count(in: .all) == entries.count, "\(what)") } catch StoreError.Code.corrupted {}
+    try await store.close()
+  }
+
+  @Test func noFlippedBitOfADocumentIsShown() async throws {
+    let entries = try await fill(12)
+    let sound = try #require(disk.content(at: "/s.json"))
+    for index in sound.indices {
+      let bit = UInt8(1) << UInt8(index * 5 % 8)
+      try damage { $0[index] ^= bit }
+      try await expectHonesty(entries, "bit \(bit) of byte \(index)")
+      do {
+        // A flip in what the stamp says of the file makes it a copy; its entries are right all the same.
+        let opened = try await store()
+        for (key, value) in entries { #expect(try opened.value(forKey: key) == value, "byte \(index)") }
+        #expect(try opened.count(in: .all) == entries.count)
+        try await opened.close()
+      } catch let error as StoreError {
+        #expect([.corrupted, .versionMismatch, .unrecognizedFormat].contains(error.code), "byte \(index): \(error)")
+      }
+      try damage { $0 = sound }
+    }
+  }
+
+  @Test(arguments: [false, true]) func noTruncationOfADocumentGoesUnnoticed(_ isCopy: Bool) async throws {
+    let entries = try await fill(12)
+    let sound = try #require(disk.content(at: "/s.json"))
+    for count in 0..<sound.count - 1 {
+      if isCopy {
+        try disk.place(Array(sound.prefix(count)), at: "/s.json")
+      } else {
+        try damage { $0 = Array(sound.prefix(count)) }
+      }
+      await expectStoreError(.corrupted) { try await self.store() }
+      try await expectHonesty(entries, "\(count) bytes")
+    }
+  }
+
+  @Test func theRestOfADamagedDocumentStaysReadable() async throws {
+    _ = try await fill(2_000)
+    try damage { text in
+      let place = text.firstRange(of: Array("\"key-2000\":1000".utf8)).map(\.upperBound) ?? 0
+      text[place - 1] = UInt8(ascii: "7")
+    }
+    await expectStoreError(.corrupted) { try await self.store() }
+    let store = try await store(.readOnly)
+    let maintenance = try #require(store.information.maintenance)
+    let findings = try await maintenance.verify().findings
+    #expect(findings.count == 1 && findings.first?.place.hasPrefix("/s.json, line ") == true)
+    #expect(try await maintenance.statistics().details.first { $0.name == "damagedPlaces" }?.value == 1)
+    #expect(expectStoreError(.corrupted) { try store.value(forKey: "key-2000") }?.key == "key-2000")
+    expectStoreError(.corrupted) { try store.value(forKey: "key-2000x") }
+    #expect(try store.value(forKey: "key-1000x") == nil)
+    #expect(try store.values(forKeys: ["key-1000", "key-2999"]) == [0, 1_999])
+    expectStoreError(.corrupted) { try store.values(forKeys: ["key-1000", "key-2000"]) }
+    expectStoreError(.corrupted) { try store.count(in: .all) }
+    #expect(try store.count(in: ..<"key-1100") == 100)
+    #expect(try store.entries(in: .all, limit: 300, order: .ascending).count == 300)
+    #expect(try store.keys(in: .all, limit: 300, order: .descending).last == "key-2700")
+    #expect(try store.keys(in: .all, limit: 0, order: .descending) == [])
+    for order in ScanOrder.allCases {
+      expectStoreError(.corrupted) { try store.keys(in: .all, limit: 1_200, order: order) }
+      expectStoreError(.corrupted) { try store.entries(in: .all, limit: 1_200, order: order) }
+    }
+    await expectStoreError(.corrupted) { try await maintenance.backup(to: "/copy.json") }
+  }
+
+  @Test func anUnreadablePageHidesOnlyItsEntries() async throws {
+    _ = try await fill(2_000)
+    let size = try #require(disk.content(at: "/s.json")).count
+    let damaged = UnreadablePages(base: disk, path: "/s.json", pages: 2..<3)
+    await expectStoreError(.ioFailed) {
+      try await JSONFileStore<Int>(path: "/s.json", codec: .json(), fileSystem: damaged)
+    }
+    let store = try await JSONFileStore<Int>(path: "/s.json", codec: .json(), access: .readOnly, fileSystem: damaged)
+    var readable = 0
+    for number in 0..<2_000 {
+      do {
+        #expect(try store.value(forKey: StoreKey("key-\(number + 1_000)")) == number)
+        readable += 1
+      } catch StoreError.Code.corrupted {}
+    }
+    #expect(readable > 2_000 - 2 * 4_096 * 2_000 / size && readable < 2_000)
+  }
+
+  @Test func aPersonsEditIsNoDamage() async throws {
+    _ = try await fill(3)
+    let text = String(decoding: try #require(disk.content(at: "/s.json")), as: UTF8.self)
+    try disk.place(Array(text.replacing("\"key-1001\":1", with: "\"key-1001\":100").utf8), at: "/s.json")
+    let edited = try await store()
+    #expect(try edited.value(forKey: "key-1001") == 100)
+    try await edited.close()
+    try disk.place(Array(text.replacing(/,"written":.*/, with: "}").utf8), at: "/s.json")
+    #expect(try await store().value(forKey: "key-1001") == 1)
+  }
+
+  // MARK: The journal
+
+  @Test func damageToTheLastAcknowledgedBatchIsFound() async throws {
+    let store = try await store()
+    for number in 0..<3 { try await store.setValue(number, forKey: "k\(number)") }
+    disk.killProcess()
+    let sound = try #require(disk.content(at: "/s.json.journal"))
+    let ends = sound.indices.filter { sound[$0] == UInt8(ascii: "\n") }
+    // The batch and its line end; behind it stands the mark.
+    for index in ends[2]...ends[3] {
+      var damaged = sound
+      damaged[index] ^= 4
+      try disk.place(damaged, at: "/s.json.journal")
+      await expectStoreError(.corrupted) { try await self.store() }
+    }
+    let reader = try await self.store(.readOnly)
+    expectStoreError(.corrupted) { try reader.value(forKey: "k0") }
+    expectStoreError(.corrupted) { try reader.count(in: .all) }
+    #expect(try await reader.information.maintenance?.verify().findings.isEmpty == false)
+    try await reader.close()
+    // Without the mark it could be the torn tail of a write that never returned.
+    try disk.place(Array(sound[...(ends[3] - 3)]), at: "/s.json.journal")
+    #expect(try await self.store().count(in: .all) == 2)
+  }
+
+  @Test func aJournalBesideAnotherDocumentIsReported() async throws {
+    func document(_ value: Int) async throws -> [UInt8] {
+      let store = try await self.store()
+      try await store.setValue(value, forKey: "a")
+      try await store.close()
+      return try #require(disk.content(at: "/s.json"))
+    }
+    let second = try await document(2)
+    let third = try await document(3)
+    let fourthStore = try await self.store()
+    try await fourthStore.setValue(4, forKey: "b")
+    disk.killProcess()
+    let journal = try #require(disk.content(at: "/s.json.journal"))
+    // An older one beside a newer journal.
+    try disk.place(second, at: "/s.json")
+    let error = await expectStoreError(.corrupted) { try await self.store() }
+    #expect(error?.message.contains("put the right document back") == true)
+    // The one after it: a crash came between the document and the removal of the journal.
+    try disk.removeFile(at: "/s.json.journal")
+    try disk.place(third, at: "/s.json")
+    let fourth = try await document(40)
+    try disk.place(journal, at: "/s.json.journal")
+    let after = try await self.store()
+    #expect(try after.values(forKeys: ["a", "b"]) == [40, nil])
+    try await after.close()
+    #expect(disk.content(at: "/s.json.journal") == nil)
+    // One that is further on, and one of the same generation with another content.
+    _ = try await document(50)
+    try disk.place(journal, at: "/s.json.journal")
+    await expectStoreError(.corrupted) { try await self.store() }
+    let other = String(decoding: fourth, as: UTF8.self).replacing("\"generation\":4", with: "\"generation\":3")
+    try disk.place(Array(other.utf8), at: "/s.json")
+    await expectStoreError(.corrupted) { try await self.store() }
+  }
+
+  @Test func filesOfVersion1AreReadAndWrittenAnew() async throws {
+    let journal = """
+      {"crc32c":"28a40537","journal":1,"codec":"json"}
+      {"crc32c":"58eb9455","durable":49,"changes":[{"set":"a","value":1},{"remove":"b"}]}
+
+      """
+    try disk.place(Array("{\"larder\":1,\"entries\":{\n\"b\":2,\n\"c\":3\n}}\n".utf8), at: "/s.json")
+    try disk.place(Array(journal.utf8), at: "/s.json.journal")
+    let first = try await store()
+    #expect(try first.values(forKeys: ["a", "b", "c"]) == [1, nil, 3])
+    try await first.setValue(4, forKey: "d")
+    disk.killProcess()
+    let second = try await store()
+    #expect(try second.values(forKeys: ["a", "b", "c", "d"]) == [1, nil, 3, 4])
+    try await second.close()
+    // The old journal beside the new document: a crash came before it was removed.
+    try disk.place(Array(journal.utf8), at: "/s.json.journal")
+    let third = try await store()
+    try await third.removeValue(forKey: "a")
+    try await third.close()
+    #expect(try await store().values(forKeys: ["a", "b", "c", "d"]) == [nil, nil, 3, 4])
+  }
+}
+
+/// A file system on which some pages of a file cannot be read.
+private struct UnreadablePages: FileSystem {
+  let base: SimulatedFileSystem
+  let path: String
+  let pages: Range<Int>
+
+  func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
+    let file = try base.open(path, mode)
+    return path == self.path ? File(base: file, pages: pages) : file
+  }
+  func rename(_ path: String, to newPath: String) throws(FileError) { try base.rename(path, to: newPath) }
+  func removeFile(at path: String) throws(FileError) { try base.removeFile(at: path) }
+  func createDirectory(at path: String) throws(FileError) { try base.createDirectory(at: path) }
+  func synchronizeDirectory(at path: String) throws(FileError) { try base.synchronizeDirectory(at: path) }
+  func contentsOfDirectory(at path: String) throws(FileError) -> [String] { try base.contentsOfDirectory(at: path) }
+  func attributes(at path: String) throws(FileError) -> FileAttributes? { try base.attributes(at: path) }
+  func isMountPoint(at path: String) -> Bool { false }
+  func canonicalPath(of path: String) throws(FileError) -> String { try base.canonicalPath(of: path) }
+
+  private final class File: OpenFile {
+    let base: any OpenFile
+    let pages: Range<Int>
+
+    init(base: any OpenFile, pages: Range<Int>) {
+      self.base = base
+      self.pages = pages
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(FileError) -> Int {
+      let bytes = Int64(pages.lowerBound * 4_096)..<Int64(pages.upperBound * 4_096)
+      guard !bytes.overlaps(offset..<offset + Int64(buffer.count)) else {
+        throw FileError(.read, path: "", errorNumber: 5)
+      }
+      return try base.read(into: buffer, at: offset)
+    }
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileError) -> Int {
+      try base.write(bytes, at: offset)
+    }
+    func truncate(to size: Int64) throws(FileError) { try base.truncate(to: size) }
+    func synchronize() throws(FileError) { try base.synchronize() }
+    func attributes() throws(FileError) -> FileAttributes { try base.attributes() }
+    func setPermissions(_ permissions: UInt32) throws(FileError) { try base.setPermissions(permissions) }
+    func setOwner(_ owner: FileAttributes.Owner) throws(FileError) { try base.setOwner(owner) }
+    func setModificationTime(_ time: Int64) throws(FileError) { try base.setModificationTime(time) }
+    func lock(_ kind: FileLock.Kind) throws(FileError) -> Bool { try base.lock(kind) }
+    func close() throws(FileError) { try base.close() }
+  }
+}

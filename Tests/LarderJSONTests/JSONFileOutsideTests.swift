@@ -1,0 +1,277 @@
+import Foundation
+import Larder
+import LarderFiles
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import LarderJSON
+
+/// What other programs, full disks and failing ones do to the files of a store.
+@Suite struct JSONFileOutsideTests {
+  let disk = SimulatedFileSystem(seed: 1)
+
+  private func store(
+    _ durability: Durability = .synced, access: StoreAccess = .readWrite, sizeLimit: Int64 = JSONFile.maximumSize
+  ) async throws -> JSONFileStore<String> {
+    try await JSONFileStore(
+      path: "/s.json", durability: durability, access: access, createsIfMissing: true, sizeLimit: sizeLimit,
+      fileSystem: disk
+    ) { _ in JSONCodec<String>() }
+  }
+
+  private func maintenance(_ store: JSONFileStore<String>) throws -> any StoreMaintenance {
+    try #require(store.information.maintenance)
+  }
+
+  private func detail(_ name: String, of store: JSONFileStore<String>) async throws -> Int64? {
+    try await maintenance(store).statistics().details.first { $0.name == name }?.value
+  }
+
+  // MARK: Files that are replaced or touched
+
+  @Test(arguments: ["/s.json", "/s.json.journal"]) func aReplacedFileStopsTheStore(_ path: String) async throws {
+    let store = try await store()
+    try await store.setValue("1", forKey: "a")
+    try disk.rename(path, to: "/moved")
+    await expectStoreError(.conflict) { try await store.setValue("2", forKey: "b") }
+    try disk.place(try #require(disk.content(at: "/moved")), at: path)
+    await expectStoreError(.conflict) { try await store.setValue("2", forKey: "b") }
+    await expectStoreError(.conflict) { try await store.update("b") { $0 = "2" } }
+    await expectStoreError(.conflict) { try await self.maintenance(store).compact() }
+    await expectStoreError(.conflict) { try await store.close() }
+    let again = try await self.store()
+    #expect(try again.values(forKeys: ["a", "b"]) == ["1", nil])
+  }
+
+  @Test func aSwappedFolderKeepsItsOwnData() async throws {
+    func open() async throws -> JSONFileStore<String> {
+      try await JSONFileStore(path: "/data/s.json", codec: .json(), fileSystem: disk)
+    }
+    try disk.createDirectory(at: "/data")
+    let first = try await open()
+    try disk.rename("/data", to: "/old")
+    try disk.createDirectory(at: "/data")
+    let second = try await open()
+    try await second.setValue("second", forKey: "a")
+    await expectStoreError(.locked) { try await first.setValue("first", forKey: "a") }
+    disk.killProcess()
+    #expect(try await open().value(forKey: "a") == "second")
+  }
+
+  @Test func aTouchedDocumentIsNoConflict() async throws {
+    let store = try await store()
+    try await store.setValue("1", forKey: "a")
+    try await maintenance(store).compact()
+    for time in [5, 7] as [Int64] {
+      try disk.open("/s.json", .readWrite).setModificationTime(time * 1_000_000_000)
+      try await store.setValue("\(time)", forKey: "a")
+      try await maintenance(store).compact()
+    }
+    // The same for a document that someone wrote by hand.
+    try await store.close()
+    try disk.place(Array("{\"larder\":1,\"entries\":{\"a\":\"8\"}}".utf8), at: "/s.json")
+    let again = try await self.store()
+    try await again.setValue("9", forKey: "b")
+    try disk.open("/s.json", .readWrite).setModificationTime(9)
+    try await again.close()
+    #expect(try await self.store().values(forKeys: ["a", "b"]) == ["8", "9"])
+  }
+
+  @Test func anEditAfterAFailedFoldIsFound() async throws {
+    let store = try await store()
+    let large = String(repeating: "x", count: 3_000)
+    try await store.setValue(large, forKey: "a")
+    try await maintenance(store).compact()
+    try await store.setValue("1", forKey: "b")
+    disk.capacity = 5_000
+    await expectStoreError(.full) { try await self.maintenance(store).compact() }
+    disk.capacity = nil
+    #expect(try await detail("failedFolds", of: store) == 1)
+    let edited = Array("{\"larder\":1,\"entries\":{\"hand\":\"edited\"}}".utf8)
+    try disk.place(edited, at: "/s.json")
+    await expectStoreError(.conflict) { try await self.maintenance(store).compact() }
+    #expect(disk.content(at: "/s.json") == edited)
+  }
+
+  // MARK: Full and failing disks
+
+  @Test func afterACrashAFullDiskLeavesTheStoreReadable() async throws {
+    let first = try await store()
+    let large = String(repeating: "x", count: 3_000)
+    try await first.setValue(large, forKey: "a")
+    try await first.close()
+    let second = try await store()
+    try await second.setValue("2", forKey: "b")
+    disk.killProcess()
+    let size = (disk.content(at: "/s.json")?.count ?? 0) + (disk.content(at: "/s.json.journal")?.count ?? 0)
+    disk.capacity = size
+    let third = try await store()
+    #expect(try third.values(forKeys: ["a", "b"]) == [large, "2"])
+    await expectStoreError(.full) { try await third.setValue("3", forKey: "c") }
+    await expectStoreError(.full) { try await third.close() }
+    disk.capacity = nil
+    let fourth = try await store()
+    try await fourth.setValue("3", forKey: "c")
+    #expect(try fourth.values(forKeys: ["a", "b", "c"]) == [large, "2", "3"])
+  }
+
+  @Test func openingWritesNothing() async throws {
+    let first = try await store()
+    try await first.setValue("1", forKey: "a")
+    disk.killProcess()
+    let files = try ["/s.json", "/s.json.journal"].map { try disk.attributes(at: $0) }
+    let second = try await store()
+    #expect(try second.value(forKey: "a") == "1")
+    #expect(try ["/s.json", "/s.json.journal"].map { try disk.attributes(at: $0) } == files)
+    #expect(try await detail("journalBytes", of: second) ?? 0 > 80)
+  }
+
+  @Test(arguments: Durability.allCases) func noOneTrustsTheCachesAfterAnUncleanEnd(_ durability: Durability)
+    async throws
+  {
+    for seed in 0..<20 as Range<UInt64> {
+      let disk = SimulatedFileSystem(seed: seed)
+      func open() async throws -> JSONFileStore<String> {
+        try await JSONFileStore(path: "/s.json", codec: .json(), durability: durability, fileSystem: disk)
+      }
+      let first = try await open()
+      try await first.setValue("1", forKey: "a")
+      // Its synchronization fails: the system drops what was written, and goes on showing it.
+      disk.schedule(.error(5), atOperation: disk.operationCount + 5)
+      _ = await expectStoreError(.ioFailed) {
+        try await first.setValue("2", forKey: "b")
+        try await first.synchronize()
+      }
+      disk.killProcess()
+      let second = try await open()
+      let shown = try second.keys(in: .all, limit: 9, order: .ascending)
+      try await second.setValue("3", forKey: "c")
+      if durability == .buffered { try await second.synchronize() }
+      disk.losePower()
+      #expect(try await open().keys(in: .all, limit: 9, order: .ascending) == shown + ["c"])
+    }
+  }
+
+  @Test func aFoldOfWhichNoOneKnowsWhetherItHappenedIsDoneAgain() async throws {
+    let failures: [SimulatedFault] = [.error(5), .errorAfterwards(5)]
+    for failure in failures {
+      for operation in 1...40 {
+        let disk = SimulatedFileSystem(seed: UInt64(operation))
+        func open() async throws -> JSONFileStore<String> {
+          try await JSONFileStore(path: "/s.json", codec: .json(), fileSystem: disk)
+        }
+        let store = try await open()
+        try await store.setValue("1", forKey: "a")
+        disk.schedule(failure, atOperation: disk.operationCount + operation)
+        do { try await store.information.maintenance?.compact() } catch StoreError.Code.ioFailed {}
+        disk.clearFaults()
+        try await store.setValue("2", forKey: "b")
+        if operation.isMultiple(of: 2) { disk.losePower() } else { disk.killProcess() }
+        #expect(try await open().values(forKeys: ["a", "b"]) == ["1", "2"], "operation \(operation)")
+      }
+    }
+  }
+
+  // MARK: Limits
+
+  @Test func whatCouldNotBeOpenedAgainIsRefusedBeforeItIsWritten() async throws {
+    let store = try await store(.buffered, sizeLimit: 100_000)
+    let value = String(repeating: "x", count: 10_000)
+    var written = 0
+    while written < 20 {
+      do {
+        try await store.setValue(value, forKey: "\(written)")
+        written += 1
+      } catch StoreError.Code.full { break }
+    }
+    #expect(written == 9)
+    await expectStoreError(.full) { try await store.setValue(value, forKey: "more") }
+    try await store.setValue("small", forKey: "small")
+    try await store.removeValue(forKey: "0")
+    for number in 0..<50 { try await store.setValue(value, forKey: "\(1 + number % 8)") }
+    try await store.close()
+    let again = try await self.store(sizeLimit: 100_000)
+    #expect(try again.count(in: .all) == 9)
+    try await again.close()
+    await expectStoreError(.unsupported) { try await self.store(sizeLimit: 80_000) }
+  }
+
+  @Test func aDamagedJournalLineThatLooksLikeManyIsReadInOnePass() throws {
+    let values = String(repeating: "{\"crc32c\":\"00000000\",\"x\":1},", count: 3_000)
+    var line = JSONJournalLine.bytes(
+      of: .batch(changes: [.set("a", Array("[\(values)0]".utf8)[...])], durable: 0))
+    line[30] ^= 1
+    let text = JSONJournalLine.bytes(of: .head(.init(codecName: "json"))) + line
+    let start = ContinuousClock.now
+    #expect(try JSONJournal(text).batches == [])
+    // With a checksum for each of them it took minutes in a debug build.
+    #expect(ContinuousClock.now - start < .seconds(20))
+  }
+
+  @Test func checksumsOfEndsAreThoseOfTheEnds() {
+    let bytes = Array("123456789, and more bytes than a table has rows".utf8)[3...]
+    var count = 0
+    CRC32C.forEachSuffix(of: bytes) { index, checksum in
+      #expect(checksum == CRC32C.checksum(of: bytes[index...]))
+      count += 1
+    }
+    #expect(count == bytes.count)
+  }
+
+  @Test func compactedEntriesAreTheSame() async throws {
+    let text = Array("\"one\" \"two\" \"\"".utf8)
+    var entries = JSONEntries()
+    for (key, range) in [("a", 0..<5), ("b", 6..<11), ("c", 12..<14)] as [(StoreKey, Range<Int>)] {
+      _ = entries.map.setValue(text[range], forKey: key)
+    }
+    let compacted = entries.compacted()
+    #expect(
+      ["a", "b", "c"].map { compacted[$0].map(Array.init) } == ["a", "b", "c"].map { entries.map[$0].map(Array.init) })
+    #expect(compacted["c"]?.startIndex == 10)
+  }
+
+  // MARK: Reading only
+
+  @Test func aReaderLeavesEveryFileAsItIs() async throws {
+    await expectStoreError(.notFound) { try await self.store(access: .readOnly) }
+    #expect(try disk.contentsOfDirectory(at: "/") == [])
+    try disk.place(Array("{\"larder\":1,\"entries\":{\"a\":\"1\"}}".utf8), at: "/s.json")
+    for access in [.readOnly, .immutable] as [StoreAccess] {
+      let reader = try await store(access: access)
+      #expect(reader.information.access == access)
+      #expect(try reader.value(forKey: "a") == "1")
+      try await reader.close()
+    }
+    #expect(try disk.contentsOfDirectory(at: "/") == ["s.json"])
+    let writer = try await store()
+    try await writer.setValue("2", forKey: "b")
+    await expectStoreError(.locked) { try await self.store(access: .readOnly) }
+    disk.killProcess()
+    try disk.place([], at: "/s.json.larder-tmp-0123456789abcdef")
+    func state() throws -> [FileAttributes?] {
+      try disk.contentsOfDirectory(at: "/").map { try disk.attributes(at: "/" + $0) }
+    }
+    let before = try state()
+    let first = try await store(access: .readOnly)
+    let second = try await store(access: .readOnly)
+    await expectStoreError(.locked) { try await self.store() }
+    #expect(try first.values(forKeys: ["a", "b"]) == ["1", "2"])
+    await expectStoreError(.notPermitted) { try await first.setValue("3", forKey: "c") }
+    await expectStoreError(.notPermitted) { try await first.update("c") { $0 = "3" } }
+    await expectStoreError(.notPermitted) { try await self.maintenance(first).compact() }
+    try await first.synchronize()
+    #expect(try await maintenance(first).verify().findings == [])
+    try await first.close()
+    try await second.close()
+    #expect(try state() == before)
+  }
+
+  @Test(arguments: [
+    "{\"name\":\"x\"}", "", "not JSON", "{\"larder\":\"1\"}", "{\"entries\":{}}", "[\"larder\"]",
+  ]) func aForeignFileGainsNoLock(_ text: String) async throws {
+    try disk.place(Array(text.utf8), at: "/s.json")
+    await #expect(throws: StoreError.self) { try await self.store() }
+    if text != "{\"larder\":\"1\"}" { #expect(try disk.contentsOfDirectory(at: "/") == ["s.json"]) }
+  }
+}
