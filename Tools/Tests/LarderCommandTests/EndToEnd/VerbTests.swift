@@ -281,13 +281,16 @@ import Testing
           bytes on disk    \(size)
           document bytes   \(size)
           journal bytes    0
+          failed folds     0
+          damaged places   0
 
           """))
     #expect(
       try await Tool.larder("stat", store, "--json")
         == .done(
           #"{"name":"store.json","acknowledgement":"durable","sharing":"exclusive","entryCount":2,"#
-            + "\"bytesOnDisk\":\(size),\"details\":{\"documentBytes\":\(size),\"journalBytes\":0}}\n"))
+            + "\"bytesOnDisk\":\(size),\"details\":{\"documentBytes\":\(size),\"journalBytes\":0,"
+            + "\"failedFolds\":0,\"damagedPlaces\":0}}\n"))
   }
 
   @Test func compactLeavesEveryEntry() async throws {
