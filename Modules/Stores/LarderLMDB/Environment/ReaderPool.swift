@@ -139,7 +139,8 @@ final class ReaderPool: Sendable {
     return ReadTransaction(pointer: pointer)
   }
 
-  private func abortIdleTransactions() {
+  /// Gives back the slots that no read of this process needs now.
+  func abortIdleTransactions() {
     for transaction in shards.flatMap({ $0.state.withLock { $0.takeIdle() } }) {
       mdb_txn_abort(transaction.pointer)
     }

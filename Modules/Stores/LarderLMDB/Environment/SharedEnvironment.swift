@@ -69,6 +69,8 @@ final class SharedEnvironment: Sendable {
       try readers.clearStaleSlots()
       // The first read takes a lock that has the number of the process: here, so that opening tells if it cannot.
       readers.end(try beginRead(for: ReaderIdentity(lease: 0, root: 0)))
+      // Its slot is of no use: other threads read.
+      readers.abortIdleTransactions()
     } catch {
       close()
       guard error.code == EAGAIN else {

@@ -10,7 +10,7 @@ struct AccessOption: ParsableArguments {
 
     static func help(for value: Access) -> ArgumentHelp? {
       switch value {
-      case .readOnly: "Leave every file of the store as it is, and share its lock. This is the default."
+      case .readOnly: "Leave every file of the store as it is, and share its lock with other readers."
       case .immutable: "Take no lock: you promise that no one writes to the files meanwhile."
       }
     }
@@ -18,8 +18,12 @@ struct AccessOption: ParsableArguments {
 
   @Flag(exclusivity: .exclusive) var access: Access?
 
-  /// What the store may do with its files.
+  /// What the store may do with its files; without a flag it may write, so that it can create a lock file, say.
   var storeAccess: StoreAccess {
-    access == .immutable ? .immutable : .readOnly
+    switch access {
+    case nil: .readWrite
+    case .readOnly: .readOnly
+    case .immutable: .immutable
+    }
   }
 }

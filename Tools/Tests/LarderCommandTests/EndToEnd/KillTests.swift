@@ -56,7 +56,7 @@ import Testing
         #expect(last == .done("[\(count - 1),\"\(padding)\"]\n"), context)
       }
       if !round.isMultiple(of: 2) { try await verify(store, hasToBeThere: true, context) }
-      // What reading verbs leave, any program can read, with or without a journal beside it.
+      // The reading verbs closed the store: now any program can read it.
       let reader =
         switch kind {
         case .json: "command -v python3 >/dev/null || exit 0; python3 -m json.tool \"$1\" >/dev/null"
