@@ -30,7 +30,7 @@ public struct FileLock: Sendable {
   /// - Parameters:
   ///   - path: The file of the lock. An exclusive lock creates it if it is missing; a shared one never does.
   ///   - kind: Who else may hold it; defaults to ``Kind/exclusive``.
-  ///   - guarded: The file that the lock guards, whose permissions to read and whose owner a new lock file gets;
+  ///   - guarded: The file that the lock guards, whose permissions to read and write and whose owner a new lock file gets;
   ///     defaults to `nil`, for 0600 and the owner of the process.
   ///   - fileSystem: The file system.
   /// - Returns: The lock, or `nil` if another holds one that excludes it.
@@ -41,7 +41,7 @@ public struct FileLock: Sendable {
     while true {
       let file = try open(path, kind, guarding: guarded, in: fileSystem)
       guard try file.lock(kind) else { return nil }
-      // Whoever removed or replaced the file since it was opened holds another lock.
+      // If the file was removed or replaced since it was opened, another lock is at the path.
       if try fileSystem.attributes(at: path)?.identity == file.attributes().identity { return FileLock(file: file) }
       try file.close()
     }

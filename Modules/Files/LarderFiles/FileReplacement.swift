@@ -1,6 +1,6 @@
 /// A file that is written beside another, to take its name once all of it is durable.
 ///
-/// ``FileSystem/replaceFile(at:like:_:)`` does all of it in one call; this is for whoever has to do something
+/// ``FileSystem/replaceFile(at:like:_:)`` does all of it in one call; this is for callers that have to do something
 /// else meanwhile, or goes on with the new file.
 package struct FileReplacement: Sendable {
   private let path: String

@@ -23,7 +23,7 @@ enum LockFile {
   ///
   /// - Parameters:
   ///   - path: The lock file. Its size and content stay, as others may be using it.
-  ///   - dataFile: The data file, if a missing lock file is created: whoever may open the one may open the other.
+  ///   - dataFile: The data file, if a missing lock file is created: it gets the same owner and permissions.
   /// - Returns: Which file it is.
   /// - Throws: `LMDBError`.
   static func prepare(_ path: String, for dataFile: String?) throws(LMDBError) -> FileAttributes.Identity {

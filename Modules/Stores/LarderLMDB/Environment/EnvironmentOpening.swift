@@ -106,7 +106,7 @@ struct EnvironmentOpening {
 
   /// Finds the lock file for a reader.
   ///
-  /// - Returns: Which file it is, or `nil` if nobody can write to the environment.
+  /// - Returns: Which file it is, or `nil` if the environment cannot be written to.
   private func lockForReading(_ files: EnvironmentFiles) throws -> FileAttributes.Identity? {
     if configuration.access == .immutable { return nil }
     do {
@@ -179,7 +179,7 @@ struct EnvironmentOpening {
       try LMDBError.check(mdb_env_get_fd(pointer, &descriptor))
       guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 else { throw LMDBError(code: errno) }
       let identity = try FileAttributes.Identity(ofDescriptor: descriptor)
-      // Whoever replaces a file while it is opened has another data file, or another lock, than those who come next.
+      // A process that replaces a file during opening would leave this one with another data file or another lock.
       guard
         let now = try configuration.findFiles(), now.path == files.path, now.identity == identity,
         lock == nil || now.lockIdentity == lock

@@ -68,7 +68,7 @@ actor EnvironmentWriter {
     } catch let error as LMDBError {
       throw StoreError(error, during: operation, store: lease.name, message: "the changes could not be written")
     } catch let error as FailedCommit {
-      // Without room or memory nothing was written that matters; after other errors nobody knows what is on the disk.
+      // Without room or memory nothing was written that matters; after other errors the disk is in an unknown state.
       let isHarmless = error.error.storeErrorCode(during: operation) == .full || error.error.isTransient
       if !isHarmless { obstacle = .disk(error.error) }
       throw StoreError(

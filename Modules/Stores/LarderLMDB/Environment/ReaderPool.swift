@@ -110,7 +110,7 @@ final class ReaderPool: Sendable {
     case .ended(let isWatched):
       if isWatched { broadcast() }
     case .isSurplus:
-      // Before the read has ended: whoever waits for that may close the environment.
+      // Before the read has ended: a caller that waits for that may close the environment.
       if let transaction { mdb_txn_abort(transaction.pointer) }
       note(end: read, in: shard, returning: nil)
     }

@@ -273,7 +273,7 @@ struct CompressedFile: Sendable {
   /// Makes sure that the files are where they were opened, and that no other program has written to the data file.
   private func checkFiles(during operation: StoreOperation) throws {
     try configuration.check(opened, during: operation)
-    // Of a log that has failed nobody knows what it has left; it is replaced.
+    // What a failed log has left on the disk is unknown, so it is replaced.
     guard log?.failure == nil else { return }
     let size = try configuration.reportingFileErrors(during: operation, message: "\(path) could not be looked at") {
       try file.attributes().size
