@@ -21,8 +21,6 @@ import Testing
     #expect(log.size == 8 && log.durableSize == 5)
     try log.synchronize()
     #expect(log.durableSize == 8)
-    try log.truncate(to: 5)
-    #expect(content == "good " && log.size == 5 && log.durableSize == 5)
   }
 
   @Test func whatWasRemovedAtTheStartNeverReturns() throws {
@@ -70,7 +68,6 @@ import Testing
     let operationCount = disk.operationCount
     #expect(throws: failure) { try log.synchronize() }
     #expect(throws: failure) { try log.append([1]) }
-    #expect(throws: failure) { try log.truncate(to: 0) }
     #expect(disk.operationCount == operationCount)
     #expect(log.durableSize == 0)
   }

@@ -68,6 +68,35 @@ import Testing
     #expect(try folder.names.filter { !$0.hasSuffix("-lock") } == expected)
   }
 
+  @Test(arguments: [true, false]) func aBackupIsReadWithoutCreatingAFile(isFolder: Bool) async throws {
+    let folder = try TemporaryFolder()
+    let environment = try await environment(folder.path("environment"), isFolder: isFolder)
+    let path = folder.path("backup")
+    let lock = isFolder ? "\(path)/lock.mdb" : "\(path)-lock"
+    try await environment.backup(to: path)
+    try await environment.close()
+    #expect(try permissions(lock) == 0o600)
+    let before = try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted()
+    let copy = try await LMDBStore<[UInt8]>(path: path, codec: .raw, access: .readOnly)
+    #expect(try copy.count(in: .all) == 300)
+    try await copy.close()
+    #expect(try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted() == before)
+  }
+
+  @Test func theLockFileOfABackupThatIsThereAlreadyStays() async throws {
+    let folder = try TemporaryFolder()
+    let environment = try await environment(folder.path("environment"), isFolder: false)
+    try Data().write(to: URL(filePath: folder.path("backup-lock")))
+    var status = stat()
+    #expect(stat(folder.path("backup-lock"), &status) == 0)
+    let inode = status.st_ino
+    try await environment.backup(to: folder.path("backup"))
+    #expect(stat(folder.path("backup-lock"), &status) == 0)
+    #expect(status.st_ino == inode)
+    try await environment.close()
+    #expect(try folder.names == ["backup", "backup-lock", "environment", "environment-lock"])
+  }
+
   @Test func aCompactingBackupIsSmaller() async throws {
     let folder = try TemporaryFolder()
     let environment = try await environment(folder.path("environment"), isFolder: false)

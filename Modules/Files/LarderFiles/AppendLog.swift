@@ -98,23 +98,6 @@ public struct AppendLog: Sendable {
     if let failure { throw failure }
   }
 
-  /// Forgets the records behind a place, durably.
-  ///
-  /// - Parameter newSize: Where the log is to end.
-  /// - Throws: ``FileError``; the log is unusable then.
-  public mutating func truncate(to newSize: Int64) throws(FileError) {
-    try checkUsable()
-    do throws(FileError) {
-      try file.truncate(to: newSize)
-      try file.synchronizeThroughInterruptions()
-    } catch {
-      failure = error
-      throw error
-    }
-    size = newSize
-    durableSize = newSize
-  }
-
   /// Closes the file.
   ///
   /// - Throws: ``FileError``.

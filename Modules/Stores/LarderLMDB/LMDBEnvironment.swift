@@ -166,7 +166,7 @@ public final class LMDBEnvironment: Sendable {
 
   /// Writes a complete copy of the environment, as it is at one moment, while it is in use.
   ///
-  /// The copy appears at its place when it is complete and durable.
+  /// The copy appears at its place when it is complete and durable, with a lock file, so that it can be opened to read only.
   ///
   /// - Parameters:
   ///   - path: Where it goes; nothing may be there yet. It becomes a folder where the environment is one, else a file.

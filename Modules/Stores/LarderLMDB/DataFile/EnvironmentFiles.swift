@@ -106,7 +106,8 @@ struct EnvironmentFiles: Equatable {
     hasData = status?.hasData ?? false
   }
 
-  private static func paths(_ path: String, _ layout: Layout) -> (data: String, lock: String) {
+  /// The paths of the data file and of the lock file of an environment.
+  static func paths(_ path: String, _ layout: Layout) -> (data: String, lock: String) {
     layout == .folder
       ? (FilePaths.join(path, "data.mdb"), FilePaths.join(path, "lock.mdb")) : (path, path + "-lock")
   }

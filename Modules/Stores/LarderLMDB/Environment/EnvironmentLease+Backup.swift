@@ -37,20 +37,20 @@ extension EnvironmentLease {
       throw StoreError(.invalidArgument, during: .backup, store: name, message: "something is there already")
     }
     let temporary = "\(path).larder-\(UUID().uuidString)"
-    let isFolder = environment.files.layout == .folder
+    let layout = environment.files.layout
+    let (data, lock) = EnvironmentFiles.paths(temporary, layout)
     do {
-      if isFolder {
-        guard mkdir(temporary, 0o700) == 0 else { throw LMDBError(code: errno) }
-        try writeCopy(to: FilePaths.join(temporary, "data.mdb"), compacting: compacting)
-        try EnvironmentFiles.synchronizeFolder(temporary, during: .backup, store: name)
-      } else {
-        try writeCopy(to: temporary, compacting: compacting)
-      }
-      try EnvironmentLease.place(temporary, at: path, isFolder: isFolder)
+      if layout == .folder { guard mkdir(temporary, 0o700) == 0 else { throw LMDBError(code: errno) } }
+      try writeCopy(to: data, compacting: compacting)
+      // Readers that may not create files need it.
+      _ = try LockFile.prepare(lock, for: data)
+      if layout == .folder { try EnvironmentFiles.synchronizeFolder(temporary, during: .backup, store: name) }
+      try EnvironmentLease.place(temporary, at: path, isFolder: layout == .folder)
+      if layout == .singleFile { try EnvironmentLease.placeLockFile(lock, at: EnvironmentFiles.paths(path, layout).lock) }
     } catch {
       // What is left of the copy is of no use; why it failed matters more than whether it can be removed.
-      if isFolder { unlink(FilePaths.join(temporary, "data.mdb")) }
-      if isFolder { rmdir(temporary) } else { unlink(temporary) }
+      for file in [data, lock] { unlink(file) }
+      if layout == .folder { rmdir(temporary) }
       guard let error = error as? LMDBError else { throw error }
       throw StoreError(error, during: .backup, store: name, message: "the copy could not be written")
     }
@@ -78,6 +78,16 @@ extension EnvironmentLease {
       throw LMDBError(code: errno)
     }
     if !isFolder { guard unlink(temporary) == 0 else { throw LMDBError(code: errno) } }
+  }
+
+  /// Gives the lock file of a copy its name; one that is there already stays, as it may be in use.
+  private static func placeLockFile(_ temporary: String, at path: String) throws(LMDBError) {
+    do {
+      try place(temporary, at: path, isFolder: false)
+    } catch {
+      guard error.code == EEXIST else { throw error }
+      guard unlink(temporary) == 0 else { throw LMDBError(code: errno) }
+    }
   }
 
   private func writeCopy(to path: String, compacting: Bool) throws(LMDBError) {

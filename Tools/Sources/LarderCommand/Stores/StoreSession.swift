@@ -69,7 +69,8 @@ enum StoreSession {
   ///
   /// - Parameters:
   ///   - queue: Where the queue is, and how long to wait for it.
-  ///   - createsIfMissing: Whether a queue that is not there is made; not unless said.
+  ///   - createsIfMissing: Whether a queue that is not there is made; defaults to `false`.
+  ///   - access: Whether the queue may write to its files; defaults to ``StoreAccess/readWrite``.
   ///   - operation: As what `body` is measured.
   ///   - body: Gets the queue.
   ///   - print: Gets what `body` returned, and where to print to; what it prints is flushed behind it.
@@ -77,6 +78,7 @@ enum StoreSession {
   static func runQueue<Result>(
     _ queue: QueueArgument,
     createsIfMissing: Bool = false,
+    access: StoreAccess = .readWrite,
     operation: StoreOperation,
     _ body: (QueueStore<Expiring<JSONText>>) async throws -> Result,
     print: (Result, ByteOutput) throws -> Void
@@ -86,7 +88,7 @@ enum StoreSession {
       if let meter { Diagnostics.writeLine("\(meter.report())") }
     }
     let opened = try await Stores.openQueue(
-      queue.url, createsIfMissing: createsIfMissing, patience: queue.wait.duration, meter: meter)
+      queue.url, createsIfMissing: createsIfMissing, access: access, patience: queue.wait.duration, meter: meter)
     try await use { output in
       try print(try await Stores.measure(operation, by: meter) { try await body(opened) }, output)
     } close: {

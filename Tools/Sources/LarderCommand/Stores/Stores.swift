@@ -64,7 +64,7 @@ enum Stores {
   ///   - meter: What measures the opening, waiting included; `nil` for nothing.
   /// - Throws: ``CommandFailure`` where the URL is that of another kind of store; what the queue throws on opening.
   static func openQueue(
-    _ url: String, createsIfMissing: Bool, patience: Duration, meter: StoreMeter?
+    _ url: String, createsIfMissing: Bool, access: StoreAccess, patience: Duration, meter: StoreMeter?
   ) async throws -> QueueStore<Expiring<JSONText>> {
     let url = try StoreURL(url)
     guard url.scheme == queueProvider.scheme else {
@@ -73,7 +73,7 @@ enum Stores {
     }
     let choice = CodecChoice(
       from: ValueCodecs(dictionaries: await dictionaries(besideStoreAt: url)), makesExpiring: false)
-    let options = StoreOptions(createsIfMissing: createsIfMissing)
+    let options = StoreOptions(createsIfMissing: createsIfMissing, access: access)
     return try await measure(.open, by: meter) {
       try await LockWait(upTo: patience).run {
         try await queueProvider.openQueue(url, options: options, codec: choice.codec)
@@ -99,16 +99,28 @@ enum Stores {
 
   /// The dictionaries that lie beside a store, where there are any, or why they cannot be read.
   private static func dictionaries(besideStoreAt url: StoreURL) async -> Result<CompressionDictionaries, any Error> {
-    var path = url.location
-    // Behind the path of an LMDB environment stands the name of a store in it.
-    if url.scheme == LMDBStoreProvider().scheme, let mark = path.utf8.lastIndex(of: UInt8(ascii: "#")) {
-      path = String(path[..<mark])
-    }
     do {
-      return .success(try await .read(fromFile: CompressionDictionaries.path(besideStoreAt: path)))
+      return .success(try await .read(fromFile: CompressionDictionaries.path(besideStoreAt: path(of: url))))
     } catch {
       return .failure(error)
     }
+  }
+
+  /// The path of a store's file or folder.
+  private static func path(of url: StoreURL) -> String {
+    // Behind the path of an LMDB environment stands the name of a store in it.
+    guard url.scheme == LMDBStoreProvider().scheme, let mark = url.location.utf8.lastIndex(of: UInt8(ascii: "#")) else {
+      return url.location
+    }
+    return String(url.location[..<mark])
+  }
+
+  /// Whether two stores are in one LMDB environment, which a process has open with one access only.
+  static func shareEnvironment(_ one: String, _ other: String) throws -> Bool {
+    let urls = [try StoreURL(one), try StoreURL(other)]
+    guard urls.allSatisfy({ $0.scheme == LMDBStoreProvider().scheme }) else { return false }
+    let paths = urls.map { URL(filePath: path(of: $0)).resolvingSymlinksInPath().path }
+    return paths[0] == paths[1]
   }
 
   /// The kinds of store for the help, one per line.

@@ -40,7 +40,7 @@ struct CopyCommand: AsyncParsableCommand {
     var copy = StoreCopy(pageSize: batchSize)
     // Where the values of the source expire, so must those of the destination: their deadlines go along.
     try await StoreSession.runOpened(
-      source, createsIfMissing: false, access: access.storeAccess, meter: metrics.meter(of: source)
+      source, createsIfMissing: false, access: try sourceAccess(), meter: metrics.meter(of: source)
     ) { source, _ in
       do {
         let expiration: Expiration? = source.expiry == nil ? nil : .never
@@ -63,5 +63,10 @@ struct CopyCommand: AsyncParsableCommand {
       }
     }
     Diagnostics.writeLine(copy.summary(elapsed: ContinuousClock.now - start))
+  }
+
+  /// Where both stores are in one environment, the source is opened as the destination is.
+  private func sourceAccess() throws -> StoreAccess {
+    try access.access == nil && Stores.shareEnvironment(source, destination) ? .readWrite : access.storeAccess
   }
 }

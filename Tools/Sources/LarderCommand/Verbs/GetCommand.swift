@@ -27,7 +27,7 @@ struct GetCommand: AsyncParsableCommand {
 
   func validate() throws {
     guard slide || ttl == nil else { throw ValidationError("--ttl puts a deadline off only together with --slide") }
-    guard !slide || access.access == nil else {
+    guard !slide || access.access == nil || access.access == .readWrite else {
       throw ValidationError("--slide writes to the store, so leave out --read-only and --immutable")
     }
   }

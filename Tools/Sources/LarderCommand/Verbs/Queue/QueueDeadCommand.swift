@@ -15,9 +15,10 @@ struct QueueDeadCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var queue: QueueArgument
+  @OptionGroup var access: AccessOption
 
   func run() async throws {
-    try await StoreSession.runQueue(queue, operation: .deadLetters) { queue in
+    try await StoreSession.runQueue(queue, access: access.storeAccess, operation: .deadLetters) { queue in
       try await queue.deadLetters()
     } print: { letters, output in
       for letter in letters {

@@ -15,9 +15,10 @@ struct QueueStatCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var queue: QueueArgument
+  @OptionGroup var access: AccessOption
 
   func run() async throws {
-    try await StoreSession.runQueue(queue, operation: .statistics) { queue in
+    try await StoreSession.runQueue(queue, access: access.storeAccess, operation: .statistics) { queue in
       (counts: try await queue.counts(), age: try await queue.oldestAge())
     } print: { state, output in
       try output.writeLine { QueueLine.append(state.counts, oldestAge: state.age, to: &$0) }
