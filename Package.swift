@@ -41,7 +41,8 @@ let package = Package(
   ],
   targets: [
     .target(name: "Larder", path: "Modules/Larder"),
-    .target(name: "LarderFiles", dependencies: ["Larder"], path: "Modules/Files/LarderFiles"),
+    .systemLibrary(name: "CFileIdentity", path: "Modules/SystemLibraries/CFileIdentity"),
+    .target(name: "LarderFiles", dependencies: ["Larder", "CFileIdentity"], path: "Modules/Files/LarderFiles"),
     .target(name: "LarderJSON", dependencies: ["Larder", "LarderFiles"], path: "Modules/Stores/LarderJSON"),
     .systemLibrary(
       name: "CLMDB", path: "Modules/SystemLibraries/CLMDB", pkgConfig: "lmdb",

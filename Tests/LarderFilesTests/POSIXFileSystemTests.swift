@@ -146,6 +146,23 @@ import Testing
     }
   }
 
+  @Test func theIdentityIsThatOfTheAttributes() throws {
+    let path = folder.path("file")
+    try fileSystem.open(path, .createNew).close()
+    try FileManager.default.createSymbolicLink(atPath: folder.path("symbolic"), withDestinationPath: "file")
+    for path in [path, folder.path("symbolic"), folder.path, "/dev/null", "/"] {
+      let identity = try #require(try fileSystem.identity(at: path))
+      #expect(try fileSystem.attributes(at: path)?.identity == identity)
+    }
+    let file = try fileSystem.open(path, .read)
+    #expect(try fileSystem.identity(at: path) == file.attributes().identity)
+    try file.close()
+    #expect(try fileSystem.identity(at: folder.path("missing")) == nil)
+    for path in ["\(path)/below", "a\0b"] {
+      #expect(throws: FileError.self) { try fileSystem.identity(at: path) }
+    }
+  }
+
   @Test func attributesTellWhatAFileIs() throws {
     try folder.write("12345", to: "file")
     let path = folder.path("file")

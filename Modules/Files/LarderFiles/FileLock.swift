@@ -42,7 +42,7 @@ public struct FileLock: Sendable {
       let file = try open(path, kind, guarding: guarded, in: fileSystem)
       guard try file.lock(kind) else { return nil }
       // If the file was removed or replaced since it was opened, another lock is at the path.
-      if try fileSystem.attributes(at: path)?.identity == file.attributes().identity { return FileLock(file: file) }
+      if try fileSystem.identity(at: path) == file.attributes().identity { return FileLock(file: file) }
       try file.close()
     }
   }

@@ -57,13 +57,13 @@ public struct OpenedFiles: Sendable {
     files.removeAll { $0.path.utf8.elementsEqual(path.utf8) }
   }
 
-  /// Returns the first file that is not at its path any more, or `nil` if all are; one call of `stat` for each.
+  /// Returns the first file that is not at its path any more, or `nil` if all are; one call of the system for each.
   ///
   /// - Parameter fileSystem: The file system.
   /// - Throws: ``FileError``.
   public func firstMismatch(in fileSystem: some FileSystem) throws(FileError) -> Mismatch? {
     for file in files {
-      let identity = try fileSystem.attributes(at: file.path)?.identity
+      let identity = try fileSystem.identity(at: file.path)
       if identity != file.identity {
         return Mismatch(path: file.path, role: file.role, isMissing: identity == nil)
       }

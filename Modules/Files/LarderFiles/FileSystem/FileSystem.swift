@@ -36,6 +36,11 @@ public protocol FileSystem: Sendable {
   /// What stands at a path, symbolic links followed; `nil` where nothing does.
   func attributes(at path: String) throws(FileError) -> FileAttributes?
 
+  /// Which file is at a path, symbolic links followed; `nil` where nothing is.
+  ///
+  /// The same as the identity in ``attributes(at:)``, which it is unless the file system has a faster way to find it.
+  func identity(at path: String) throws(FileError) -> FileAttributes.Identity?
+
   /// Returns whether a file system is mounted on a file, as containers do with single files: it cannot be replaced then.
   ///
   /// Returns `false` where the operating system cannot tell.
@@ -45,4 +50,10 @@ public protocol FileSystem: Sendable {
   ///
   /// The last component need not exist; where it is a symbolic link to nothing, the result is where that link leads.
   func canonicalPath(of path: String) throws(FileError) -> String
+}
+
+extension FileSystem {
+  public func identity(at path: String) throws(FileError) -> FileAttributes.Identity? {
+    try attributes(at: path)?.identity
+  }
 }

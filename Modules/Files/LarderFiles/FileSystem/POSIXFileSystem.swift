@@ -1,3 +1,5 @@
+import CFileIdentity
+
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Musl)
@@ -90,6 +92,17 @@ public struct POSIXFileSystem: FileSystem {
       throw FileError(.attributes, path: path, errorNumber: errno)
     }
     return FileAttributes(status)
+  }
+
+  /// Looks at a path by `statx`, where there is one: `stat` would make the next synchronization of the file slower.
+  public func identity(at path: String) throws(FileError) -> FileAttributes.Identity? {
+    try check(path, for: .attributes)
+    var identity = FileAttributes.Identity(device: 0, inode: 0)
+    guard larder_file_identity(path, &identity.device, &identity.inode) == 0 else {
+      if errno == ENOENT { return nil }
+      throw FileError(.attributes, path: path, errorNumber: errno)
+    }
+    return identity
   }
 
   /// Looks for the path in `/proc/self/mountinfo` on Linux; elsewhere nothing can be mounted on a file.

@@ -1,10 +1,12 @@
 import Larder
 
 extension CaseList {
-  /// Cases of stores whose data are in files: opening for reading only, files that are replaced while open, large values.
+  /// Cases of stores whose data are in files: opening for reading only, files that are replaced while open, large values,
+  /// creation by several at once.
   mutating func addFileCases() {
     addReadOnlyCases()
     addReplacementCases()
+    addCreationCase()
     add(
       247, "", "a large value is kept, or refused before anything changes", in: .values, checks: .badInput,
       needs: .persistence
@@ -22,6 +24,45 @@ extension CaseList {
           got: "\(limit)")
       }
       try await expect("everything", trial.settled(store), holds: entries)
+    }
+  }
+
+  private mutating func addCreationCase() {
+    add(
+      248, "", "several that create a store at once end with one store, and are told nothing but that it is locked",
+      in: .lifecycle, checks: .lifecycle, needs: .persistence
+    ) { trial in
+      for _ in 0..<4 {
+        let location = try trial.anotherLocation()
+        let stores = try await withThrowingTaskGroup(of: Store?.self) { group in
+          for _ in 0..<4 {
+            group.addTask {
+              do {
+                return try await trial.open(at: location)
+              } catch StoreError.Code.locked {
+                return nil
+              }
+            }
+          }
+          return try await group.reduce(into: [Store]()) { stores, store in
+            if let store { stores.append(store) }
+          }
+        }
+        guard let first = stores.first else {
+          throw Mismatch(
+            subject: "creating a store four times at once", expected: "a store", got: "four errors with the code locked",
+            place: "\(#fileID):\(#line)")
+        }
+        let most = first.information.sharing == .exclusive ? 1 : 4
+        try expect("how many have it open", stores.count <= most, expected: "at most \(most)", got: "\(stores.count)")
+        for (number, store) in stores.enumerated() {
+          try await store.setValue(SampleValue("\(number)"), forKey: StoreKey(integer: number))
+        }
+        for store in stores { try await store.close() }
+        try await expect(
+          "everything that was written", trial.open(at: location),
+          holds: stores.indices.map { (StoreKey(integer: $0), SampleValue("\($0)")) })
+      }
     }
   }
 
