@@ -48,7 +48,7 @@ import Testing
     let json = #"{"b":1.50,"a":[1e999,123456789012345678901234567890.10,"\u00e9",-0.0,{}],"b ":null}"#
     #expect(
       try await larder("enqueue", json) == .done("{\"key\":\"0000000000000001\",\"isDuplicate\":false}\n"))
-    let run = try await larder("receive")
+    let run = try await larder("receive", "--lease", "1h")
     let receipt = try #require(try lines(of: run).first?.receipt)
     #expect(
       run.output
