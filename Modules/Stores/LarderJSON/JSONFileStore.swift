@@ -213,10 +213,11 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     do {
       guard let result = try body() else { throw information.closedError(for: operation) }
       return result
-    } catch is JSONEntries.Hidden {
+    } catch let error as JSONEntries.Hidden {
       throw StoreError(
         .corrupted, during: operation, store: information.name, key: key,
-        message: "a damaged part of the files hides what was asked for; verify says where they are damaged")
+        message: "a damaged part of the files hides what was asked for; verify says where they are damaged",
+        underlying: error)
     }
   }
 

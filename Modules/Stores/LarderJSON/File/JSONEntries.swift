@@ -6,7 +6,10 @@ import Larder
 /// reported as missing, and no scan passes over a hole.
 struct JSONEntries: Sendable {
   /// Says that damage hides what was asked for.
-  struct Hidden: Error {}
+  struct Hidden: UnreadableKeysError, CustomStringConvertible {
+    let keys: KeyRange
+    var description: String { "damage hides entries" }
+  }
 
   var map = SortedMap<ArraySlice<UInt8>>()
 
@@ -18,7 +21,7 @@ struct JSONEntries: Sendable {
   /// - Throws: ``Hidden``.
   func value(forKey key: StoreKey) throws -> ArraySlice<UInt8>? {
     if let value = map[key] { return value }
-    if !holes.isEmpty, holes.contains(where: { $0.contains(key) }) { throw Hidden() }
+    if let hole = holes.first(where: { $0.contains(key) }) { throw Hidden(keys: hole) }
     return nil
   }
 
@@ -37,12 +40,12 @@ struct JSONEntries: Sendable {
     guard !holes.isEmpty, limit > 0 else { return }
     var scanned = range
     if count == limit, let last { scanned = order == .ascending ? range.before(last) : range.after(last) }
-    let isHidden = holes.contains { hole in
+    let hidden = holes.first { hole in
       let lower = max(hole.lowerBound, scanned.lowerBound)
       let upper = [hole.upperBound, scanned.upperBound].compactMap(\.self).min()
       return !KeyRange(from: lower, upTo: upper).isEmpty
     }
-    if isHidden { throw Hidden() }
+    if let hidden { throw Hidden(keys: hidden) }
   }
 
   /// The entries with all values in one text of their own, so that no older text stays in memory for them.

@@ -46,7 +46,9 @@ extension EnvironmentLease {
       _ = try LockFile.prepare(lock, for: data)
       if layout == .folder { try EnvironmentFiles.synchronizeFolder(temporary, during: .backup, store: name) }
       try EnvironmentLease.place(temporary, at: path, isFolder: layout == .folder)
-      if layout == .singleFile { try EnvironmentLease.placeLockFile(lock, at: EnvironmentFiles.paths(path, layout).lock) }
+      if layout == .singleFile {
+        try EnvironmentLease.placeLockFile(lock, at: EnvironmentFiles.paths(path, layout).lock)
+      }
     } catch {
       // What is left of the copy is of no use; why it failed matters more than whether it can be removed.
       for file in [data, lock] { unlink(file) }

@@ -50,7 +50,8 @@ extension CaseList {
         }
         guard let first = stores.first else {
           throw Mismatch(
-            subject: "creating a store four times at once", expected: "a store", got: "four errors with the code locked",
+            subject: "creating a store four times at once", expected: "a store",
+            got: "four errors with the code locked",
             place: "\(#fileID):\(#line)")
         }
         let most = first.information.sharing == .exclusive ? 1 : 4

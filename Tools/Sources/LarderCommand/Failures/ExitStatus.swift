@@ -6,7 +6,7 @@ enum ExitStatus: Int32, Error, CaseIterable {
   case done = 0
   /// `get` found nothing; nothing else ends with it.
   case missing = 1
-  /// `verify` found damage; nothing else ends with it.
+  /// `verify` found damage, or `salvage` could not read everything; nothing else ends with it.
   case damaged = 2
   /// A receipt of `queue acknowledge`, `queue release` or `queue extend` is stale; nothing else ends with it.
   case staleReceipt = 3
@@ -30,7 +30,7 @@ enum ExitStatus: Int32, Error, CaseIterable {
     switch self {
     case .done: "done"
     case .missing: "get: there is no such key"
-    case .damaged: "verify: there is damage"
+    case .damaged: "verify, salvage: there is damage"
     case .staleReceipt: "queue: a receipt is stale"
     case .usage: "the command line makes no sense"
     case .badData: "data makes no sense: a line of input, or what a store holds"
