@@ -282,7 +282,10 @@ struct CompressedFile: Sendable {
   }
 
   private mutating func end() throws {
-    guard log != nil || isUncertain else { return try configuration.check(opened, during: .close) }
+    // A file of version 1 that nothing was written to stays as it is.
+    guard log != nil || isUncertain && format != .version1 else {
+      return try configuration.check(opened, during: .close)
+    }
     try synchronize()
     var log = try usableLog(during: .close)
     guard case .version2(let head, _) = format, let unnoted else { return }
@@ -290,7 +293,9 @@ struct CompressedFile: Sendable {
     let ending = try configuration.reportingZlibErrors(during: .close) {
       try FileEnding.bytes(at: end, batch: layout.lastBatch, unnoted: unnoted, of: head, by: batchComposer)
     }
-    try log.append(ending)
+    let appending = Result { try log.append(ending) }
+    // Notes are not worth a file that is not closed, and on a full disk there is no room for them.
+    if log.failure != nil { try appending.get() }
     layout.end = log.size
     // All that it speaks of is durable, so it may reach the disk before the ending.
     try write(.closed(end: end, batch: layout.lastBatch, size: log.size))

@@ -119,8 +119,12 @@ struct FileScan {
   }
 
   private mutating func take(_ found: EndMark) {
+    if case .closed(let end, let batch, _) = found {
+      // No store ends before its beginning.
+      guard end >= start else { return }
+      if known == nil { known = (end, batch) }
+    }
     mark = found
-    if known == nil, case .closed(let end, let batch, _) = found { known = (end, batch) }
   }
 
   // MARK: The end
