@@ -129,7 +129,10 @@ struct UnnotedBlocks: Sendable {
     var line = Array("{\"notes\":{\"from\":\(start),\"upTo\":\(end),\"blocks\":[".utf8)
     line.reserveCapacity(size + 256)
     for (index, block) in blocks[..<count].enumerated() {
-      line.append(contentsOf: "\(index > 0 ? "," : ""){\"at\":\(block.offset),\"changes\":[".utf8)
+      if index > 0 { line.append(UInt8(ascii: ",")) }
+      line.append(contentsOf: "{\"at\":".utf8)
+      line.append(decimal: block.offset)
+      line.append(contentsOf: ",\"changes\":[".utf8)
       line.append(contentsOf: block.changes)
       line.append(contentsOf: "]}".utf8)
     }

@@ -45,9 +45,16 @@ struct BlockStart: Equatable {
     case .ending: return Array("{\"durable\":\(batch)}\n".utf8)
     case .base, .batch:
       var line = Array((part == .base ? "{\"base\":" : "{\"batch\":").utf8)
-      line.append(contentsOf: "\(batch)".utf8)
-      if number > 0 { line.append(contentsOf: ",\"block\":\(number)".utf8) }
-      if part == .batch { line.append(contentsOf: ",\"durable\":\(durableBatch)".utf8) }
+      line.reserveCapacity(BlockStart.maximumSize)
+      line.append(decimal: batch)
+      if number > 0 {
+        line.append(contentsOf: ",\"block\":".utf8)
+        line.append(decimal: number)
+      }
+      if part == .batch {
+        line.append(contentsOf: ",\"durable\":".utf8)
+        line.append(decimal: durableBatch)
+      }
       if !isLast { line.append(contentsOf: ",\"more\":true".utf8) }
       line.append(contentsOf: "}\n".utf8)
       return line
@@ -109,7 +116,11 @@ struct FixedReader {
     let count = expected.utf8CodeUnitCount
     guard text.count - position >= count else { return false }
     let isThere = expected.withUTF8Buffer { expected in
-      text.withUnsafeBufferPointer { $0[position..<position + count].elementsEqual(expected) }
+      text.withUnsafeBufferPointer { text in
+        var index = 0
+        while index < count, text[position + index] == expected[index] { index += 1 }
+        return index == count
+      }
     }
     if isThere { position += count }
     return isThere

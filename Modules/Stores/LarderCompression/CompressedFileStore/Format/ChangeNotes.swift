@@ -49,16 +49,27 @@ struct ChangeNotes: Equatable, Sendable {
       group = newGroup
       lastKey = ""
     }
-    let shared = key.withUnsafeBytes { key in
-      lastKey.withUnsafeBytes { last in zip(key, last).prefix { $0 == $1 }.count }
-    }
+    let shared = ChangeNotes.sharedCount(of: key, lastKey)
     if shared >= ChangeNotes.shortestBeginning {
-      text.append(contentsOf: "\(shared),".utf8)
-      JSONKey.append(StoreKey(bytes: key.bytes[shared...]), to: &text)
+      text.append(decimal: shared)
+      text.append(UInt8(ascii: ","))
+      let rest = key.withUnsafeBytes { StoreKey(copying: UnsafeRawBufferPointer(rebasing: $0[shared...])) }
+      JSONKey.append(rest, to: &text)
     } else {
       JSONKey.append(key, to: &text)
     }
     lastKey = key
+  }
+
+  /// How many bytes two keys have in common at their beginning.
+  private static func sharedCount(of key: StoreKey, _ other: StoreKey) -> Int {
+    key.withUnsafeBytes { key in
+      other.withUnsafeBytes { other in
+        var count = 0
+        while count < key.count, count < other.count, key[count] == other[count] { count += 1 }
+        return count
+      }
+    }
   }
 
   private mutating func end() {

@@ -85,8 +85,8 @@ struct FileScan {
   private mutating func walk() throws {
     while offset < min(known?.end ?? size, size) {
       if let block = try finder.block(at: offset) {
-        if !block.isContinuation, let found = EndMark(reading: block.text) {
-          if mark == nil { take(found) }
+        if mark == nil, !block.isContinuation, let found = EndMark(reading: block.text) {
+          take(found)
         } else {
           do {
             try recovery.add(block)
