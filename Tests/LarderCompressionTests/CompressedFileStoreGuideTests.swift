@@ -23,6 +23,36 @@ import Testing
       ])
   }
 
+  @Test func damageIsReadAround() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("words.gz")
+    let store = try await CompressedFileStore<[String]>(path: path)
+    for number in 100..<160 { try await store.setValue(["\(number)"], forKey: "word \(number)") }
+    try await store.close()
+    var content = try Data(contentsOf: URL(filePath: path))
+    let place = try #require(content.range(of: Data("{\"set\":\"word 130\"".utf8)))
+    content[place.lowerBound + 2] ^= 1
+    try content.write(to: URL(filePath: path))
+    let words = try await CompressedFileStore<[String]>(path: path, access: .readOnly)
+    var found: [StoreEntry<[String]>] = []
+    var ranges: [KeyRange] = [.all]
+    while let range = ranges.popLast() {
+      do {
+        let page = try words.entries(in: range, limit: 100, order: .ascending)
+        found += page
+        if let last = page.last { ranges.append(range.after(last.key)) }
+      } catch let error as StoreError {
+        guard let lost = (error.underlying as? DamagedBlockError)?.keys else { throw error }
+        print("\(lost) cannot be read")
+        // First what stands before, then what stands behind.
+        if let end = lost.upperBound { ranges.append(KeyRange(from: end, upTo: range.upperBound)) }
+        ranges.append(range.before(lost.lowerBound))
+      }
+    }
+    #expect(found.map(\.key) == (100..<160).filter { $0 != 130 }.map { "word \($0)" })
+    try await words.close()
+  }
+
   @Test func thePiecesOfTheGuideStandHere() throws {
     #expect(try Guide("Docs/CompressedFileStore.md").piecesMissing() == [])
   }

@@ -10,10 +10,10 @@ import Testing
   private let disk = SimulatedFileSystem(seed: 1)
 
   private func source(_ text: String, generation: Int) throws -> BlockReader.Source {
-    let header = BlockHeader(kind: .batch, flags: .isLast, batch: 1, durableBatch: 0, number: 0, notes: [])
-    let piece = BlockCutter.Piece(text: Array(text.utf8))
-    try disk.place(BlockComposer(level: 6).block(header, piece: piece, isCompressed: false), at: "/\(text)")
-    return BlockReader.Source(file: try disk.open("/\(text)", .read), generation: generation)
+    let head = FileHead(codecName: "json", salt: 5)
+    try disk.place(BlockComposer.storedBlock(Array(text.utf8), salt: head.salt, at: 0), at: "/\(text)")
+    return BlockReader.Source(
+      file: try disk.open("/\(text)", .read), generation: generation, format: .version2(head: head, isWhole: true))
   }
 
   /// Who has begun to read before a compaction ended reads the old file, while others read the new one.

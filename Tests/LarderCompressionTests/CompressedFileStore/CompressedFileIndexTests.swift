@@ -11,7 +11,6 @@ import Testing
     #expect(MemoryLayout<EntryPlace>.stride == 12)
     let place = EntryPlace(block: 1 << 47 + 123, offset: 65_535, length: Int(UInt32.max))
     #expect(place.block == 1 << 47 + 123 && place.textOffset == 65_535 && place.length == .max && !place.isLost)
-    #expect(place.moved(by: -123).block == 1 << 47 && place.moved(by: -123).textOffset == 65_535)
     #expect(EntryPlace.lost(in: 5).isLost && EntryPlace.lost(in: 5).block == 5)
   }
 
@@ -66,6 +65,31 @@ import Testing
     #expect(IndexPage(of: index, in: "n"..., limit: 10, order: order).gap == nil)
     #expect(IndexPage(of: index, in: .all, limit: 0, order: order).gap == nil)
     #expect(IndexPage(of: index, in: .all, limit: 10, order: order).findings.count == 4)
+  }
+
+  @Test func whereNobodyKnowsWhatWasWrittenAllBeforeIsLost() {
+    var index = CompressedFileIndex()
+    for key: StoreKey in ["a", "b", "c"] { index.apply(.set(key, place(1))) }
+    index.loseAll(before: 5)
+    #expect(index.find("a") == .lost(block: 5) && index.find("x") == .lost(block: 5) && index.lostCount == 3)
+    #expect(index.entries.count == 3 && index.firstLost?.key == "a")
+    index.apply(.set("b", place(7)))
+    index.apply(.remove("c"))
+    #expect(index.find("b") == .found(place(7)) && index.find("c") == .missing && index.lostCount == 1)
+    #expect(index.gap(in: .all)?.range == ""..<"b" && index.gap(in: "b"..<"c")?.range != nil)
+    #expect(index.gap(in: .only("b")) == nil && index.gap(in: .all, order: .descending)?.range.upperBound == nil)
+    index.loseAll(before: 9)
+    #expect(index.find("b") == .lost(block: 9) && index.lostCount == 2 && index.allGaps.map(\.range) == [.all])
+    index.apply(.removeAll(.all))
+    #expect(!index.isDamaged && index.find("a") == .missing)
+  }
+
+  @Test func manyGapsTakeNoLongerThanOne() {
+    var index = CompressedFileIndex()
+    index.loseAll(before: 5)
+    // Visiting every gap for every key would take minutes.
+    for number in 0..<60_000 { index.apply(.set(StoreKey(integer: number), place(7))) }
+    #expect(index.allGaps.count == 60_001 && index.lostCount == 0)
   }
 }
 #endif

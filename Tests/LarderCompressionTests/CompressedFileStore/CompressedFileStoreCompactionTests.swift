@@ -157,7 +157,7 @@ import Testing
         await Task.yield()
       }
       // It cannot have been closed: that would have written to the file.
-      #expect(disk.content(at: "/s.gz")?.suffix(28) != FileScan.endOfFileMarker[...])
+      #expect(disk.content(at: "/s.gz")?.suffix(28) != BlockFrame.endOfFileMarker[...])
     }
     try await closing?.value
     let again = try await open("/s.gz", in: disk)

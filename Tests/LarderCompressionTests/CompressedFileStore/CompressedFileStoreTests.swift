@@ -36,7 +36,7 @@ import TestSupport
   @Test func closingWithoutAWriteChangesNothing() async throws {
     try await store().close()
     let content = disk.content(at: "/s.gz")
-    #expect(content?.suffix(28) == FileScan.endOfFileMarker[...])
+    #expect(content?.suffix(28) == BlockFrame.endOfFileMarker[...])
     let again = try await store()
     #expect(try again.count(in: .all) == 0)
     try await again.close()
@@ -51,53 +51,39 @@ import TestSupport
   }
 
   @Test func aNewerVersionIsRefused() async throws {
-    try await store().close()
-    var content = try #require(disk.content(at: "/s.gz"))
-    let header = try content.withUnsafeBytes { try BlockHeader.parse($0) }
-    content[22] = BlockHeader.version + 1
-    let checksum = CRC32C.checksum(of: content[..<(header.size - 4)])
-    withUnsafeBytes(of: checksum.littleEndian) { content.replaceSubrange((header.size - 4)..<header.size, with: $0) }
+    var line = String(decoding: FileHead(codecName: "json", salt: 9).line, as: UTF8.self)
+    line.replace("{\"larder\":2", with: "{\"larder\":3,\"new\":[true]")
+    let content = BlockComposer.storedBlock(Array(line.utf8), salt: 9, at: 0) + BlockFrame.endOfFileMarker
     try disk.place(content, at: "/s.gz")
     let error = await expectStoreError(.versionMismatch) { try await store() }
-    #expect(error?.message.contains("version 2") == true)
+    #expect(error?.message.contains("version 3") == true)
     #expect(disk.content(at: "/s.gz") == content)
   }
 
   @Test func aDeclaredSizeDoesNotMakeMemory() async throws {
+    let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
     // A block that says it has 64 KiB of text and has not, and one that says it has far more.
     for size: UInt32 in [65_536, .max] {
-      let composer = BlockComposer(level: 6)
-      let header = BlockHeader(kind: .batch, flags: .isLast, batch: 1, durableBatch: 0, number: 0, notes: [])
-      var block = try composer.block(
-        header, piece: BlockCutter.Piece(text: Array("{\"remove\":\"a\"}\n".utf8)), isCompressed: true)
-      let parsed = try block.withUnsafeBytes { try BlockHeader.parse($0) }
-      var body = Array(block[parsed.size...])
-      withUnsafeBytes(of: size.littleEndian) { body.replaceSubrange(body.count - 4..<body.count, with: $0) }
-      block = header.block(with: body)
-      let damaged = try block.withUnsafeBytes { try BlockHeader.parse($0) }
-      #expect(throws: BlockText.Damage.self) {
-        try block.withUnsafeBytes {
-          try BlockText.text(damaged, of: $0, by: StreamPool { () throws(ZlibError) in try Inflater() })
+      for isCompressed in [false, true] {
+        let text = Array("{\"remove\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}\n".utf8)
+        var block = try BlockComposer(level: 6).block(text, isCompressed: isCompressed, salt: 1, at: 0)
+        withUnsafeBytes(of: size.littleEndian) { block.replaceSubrange(block.count - 4..<block.count, with: $0) }
+        #expect(throws: BlockText.Damage.self) {
+          try block.withUnsafeBytes { try BlockText.text(of: $0, by: inflaters) }
         }
-      }
-      #expect(throws: BlockText.Damage.self) {
-        try block.withUnsafeBytes {
-          try BlockText.text(withoutHeader: $0, by: StreamPool { () throws(ZlibError) in try Inflater() })
+        #expect(throws: BlockText.Damage.self) {
+          try block.withUnsafeBytes { try BlockText.checkedText(of: $0, by: inflaters) }
         }
       }
     }
   }
 
   @Test func aBlockOfMoreThanABlockMayHaveIsDamage() throws {
-    let header = BlockHeader(kind: .batch, flags: .isLast, batch: 1, durableBatch: 0, number: 0, notes: [])
+    let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
     for (size, isAllowed) in [(65_536, true), (65_537, false), (1 << 20, false)] {
       let block = try BlockComposer(level: 6).block(
-        header, piece: BlockCutter.Piece(text: [UInt8](repeating: 0x61, count: size)), isCompressed: true)
-      let text = Result {
-        try block.withUnsafeBytes {
-          try BlockText.text(BlockHeader.parse($0), of: $0, by: StreamPool { () throws(ZlibError) in try Inflater() })
-        }
-      }
+        [UInt8](repeating: 0x61, count: size), isCompressed: true, salt: 1, at: 0)
+      let text = Result { try block.withUnsafeBytes { try BlockText.text(of: $0, by: inflaters) } }
       if isAllowed {
         #expect(try text.get().count == size)
       } else {
@@ -217,8 +203,7 @@ import TestSupport
     #expect(before["liveTextBytes"]! < before["textBytes"]! / 3)
     try await store.information.maintenance?.compact()
     let after = try await details(store)
-    // All that is left beside the entries is the head.
-    #expect(after["deadTextBytes"] == 50 && after["liveTextBytes"] == before["liveTextBytes"], "\(after)")
+    #expect(after["deadTextBytes"] == 0 && after["liveTextBytes"] == before["liveTextBytes"], "\(after)")
     #expect(after["uncompactedBytes"]! < 200 && after["percentOfText"]! < 50)
     #expect(try store.entries(in: .all, limit: .max, order: .ascending) == expected)
     let content = disk.content(at: "/s.gz")

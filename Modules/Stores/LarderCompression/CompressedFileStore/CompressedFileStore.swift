@@ -24,9 +24,10 @@ public import LarderFiles
 ///
 /// ## Damage
 ///
-/// Every block has checksums. Where one is damaged the store opens all the same: what is lost throws `corrupted` with
-/// its key, everything else is readable, and `verify` lists the damage. Compaction is refused until what is lost was
-/// set anew or removed, so that nothing disappears unseen. A batch that a crash has torn never happened.
+/// Every block has a checksum that only this file has. If one is damaged the store opens all the same: what is lost
+/// throws `corrupted` with its key and a ``DamagedBlockError``, everything else is readable, and `verify` lists the
+/// damage. No older value stands in for a lost one. Compaction is refused until what is lost was set anew or removed, so
+/// that nothing disappears unseen. A batch that a crash has torn never happened.
 ///
 /// ## Sharing
 ///
@@ -142,6 +143,8 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
 
   /// Reads the first entries of a range as they are at one moment.
   ///
+  /// If an entry is lost, the ``DamagedBlockError`` of the error says behind which key to go on.
+  ///
   /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `corrupted` where a value is lost or
   ///   cannot be decoded; `ioFailed`; `closed`.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
@@ -150,14 +153,14 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
       IndexPage(of: $0, in: range, limit: limit, order: order)
     } then: { page, reader in
       let values = try values(page.findings, reader, during: .entries, isKept: false)
-      if let gap = page.gap { throw gapError(gap, reader, during: .entries) }
+      if let gap = page.gap { throw reader.gapError(gap, during: .entries) }
       return zip(page.findings, values).compactMap { finding, value in
         value.map { StoreEntry(key: finding.key, value: $0) }
       }
     }
   }
 
-  /// Reads the first keys of a range as they are at one moment.
+  /// Reads the first keys of a range as they are at one moment, those of lost entries included.
   ///
   /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `corrupted` where it is not known which
   ///   keys there are; `closed`.
@@ -166,19 +169,21 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     return try read(for: .keys) {
       IndexPage(of: $0, in: range, limit: limit, order: order)
     } then: { page, reader in
-      if let gap = page.gap { throw gapError(gap, reader, during: .keys) }
+      if let gap = page.gap { throw reader.gapError(gap, during: .keys) }
       return page.findings.map(\.key)
     }
   }
 
   /// Counts the entries of a range.
   ///
-  /// - Throws: ``StoreError``: `corrupted` where it is not known which keys there are; `closed`.
+  /// Lost entries count, as far as their keys are known.
+  ///
+  /// - Throws: ``StoreError``: `corrupted` if it is not known which keys there are; `closed`.
   public func count(in range: KeyRange) throws -> Int {
     try read(for: .count) { index in
       (index.entries.count(in: range), index.gap(in: range))
     } then: { found, reader in
-      if let gap = found.1 { throw gapError(gap, reader, during: .count) }
+      if let gap = found.1 { throw reader.gapError(gap, during: .count) }
       return found.0
     }
   }
@@ -199,12 +204,6 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
       let text = try coder.text(ofLine: line, forKey: key, during: operation)
       return try coder.value(of: text, forKey: key, during: operation)
     }
-  }
-
-  private func gapError(
-    _ gap: CompressedFileIndex.Gap, _ reader: LineReader, during operation: StoreOperation
-  ) -> StoreError {
-    reader.damageError(gap.range.lowerBound, BlockReader.Damage(block: gap.block), during: operation)
   }
 
   // MARK: Writing
@@ -240,6 +239,8 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   }
 
   /// Waits for running operations and a compaction that goes on, gives the file its end, and lets others open it.
+  ///
+  /// A small store most of whose file is useless is compacted before.
   ///
   /// - Throws: ``StoreError``: `ioFailed`; `full`. The store is closed all the same, and everything that was
   ///   acknowledged is in the file.

@@ -7,6 +7,12 @@ public import Larder
 public struct DamagedBlockError: ValueFreeError, Hashable {
   /// Where in the file the block begins, in bytes.
   public let block: Int64
+
+  /// The keys that cannot be read because of it: one key, or a range of which it is not known which keys there are.
+  ///
+  /// Keys and entries before ``KeyRange/lowerBound`` and from ``KeyRange/upperBound`` on can be read, as far as nothing
+  /// else is damaged.
+  public let keys: KeyRange
 }
 
 extension DamagedBlockError: CustomStringConvertible {

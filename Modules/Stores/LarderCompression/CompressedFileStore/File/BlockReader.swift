@@ -9,6 +9,8 @@ final class BlockReader: Sendable {
     let file: any OpenFile
     /// Tells the file from those that compaction has put in its place or that it took the place of.
     let generation: Int
+    /// What its blocks are.
+    let format: FileFormat
   }
 
   /// A block, or what it should be, is damaged.
@@ -62,7 +64,7 @@ final class BlockReader: Sendable {
       kept.generation == source.generation ? kept.cache.block(at: offset) : nil
     }
     if let found { return found }
-    let block = try read(at: offset, of: source.file)
+    let block = try readBlock(at: offset, of: source)
     if isKept {
       let removed = kept.withLock { kept in
         kept.generation == source.generation ? kept.cache.insert(block, at: offset) : []
@@ -72,23 +74,47 @@ final class BlockReader: Sendable {
     return block
   }
 
-  private func read(at offset: Int64, of file: any OpenFile) throws -> BlockCache.Block {
+  /// Reads a block from the file, whatever was kept.
+  ///
+  /// - Parameters:
+  ///   - offset: Where it begins.
+  ///   - source: The file.
+  /// - Throws: ``Damage``; ``FileError``.
+  func readBlock(at offset: Int64, of source: Source) throws -> BlockCache.Block {
+    let file = source.file
     var bytes = try file.readAll(from: offset, upTo: offset + BlockReader.firstReadSize)
-    let size = bytes.withUnsafeBytes { BlockHeader.size(at: $0) }
+    func readMore(upTo size: Int) throws {
+      guard size > bytes.count else { return }
+      bytes += try file.readAll(from: offset + Int64(bytes.count), upTo: offset + Int64(size))
+    }
     do {
-      guard let size else { throw BlockText.Damage() }
-      if size > bytes.count { bytes += try file.readAll(from: offset + Int64(bytes.count), upTo: offset + Int64(size)) }
-      let parsed = try bytes.withUnsafeBytes { bytes throws(BlockHeader.Problem) in try BlockHeader.parse(bytes) }
-      let end = offset + Int64(parsed.blockSize)
-      if parsed.blockSize > bytes.count {
-        bytes += try file.readAll(from: offset + Int64(bytes.count), upTo: end)
+      switch source.format {
+      case .version1:
+        guard let size = bytes.withUnsafeBytes({ Version1Header.size(at: $0) }) else { throw BlockText.Damage() }
+        try readMore(upTo: size)
+        let parsed = try bytes.withUnsafeBytes { try Version1Header.parse($0) }
+        try readMore(upTo: parsed.blockSize)
+        let text = try bytes.withUnsafeBytes { bytes in
+          try Version1Header.text(
+            parsed, of: UnsafeRawBufferPointer(rebasing: bytes.prefix(parsed.blockSize)), by: inflaters)
+        }
+        return BlockCache.Block(
+          text: text, end: offset + Int64(parsed.blockSize),
+          isContinuation: parsed.header.flags.contains(.beginsWithinLine))
+      case .version2(let head, _):
+        guard let size = bytes.withUnsafeBytes({ BlockFrame.size(at: $0) }) else { throw BlockText.Damage() }
+        try readMore(upTo: size)
+        return try bytes.withUnsafeBytes { bytes in
+          let block = UnsafeRawBufferPointer(rebasing: bytes.prefix(size))
+          guard block.count == size, BlockFrame.isSealed(block, salt: head.salt, at: offset) else {
+            throw BlockText.Damage()
+          }
+          return BlockCache.Block(
+            text: try BlockText.text(of: block, by: inflaters), end: offset + Int64(size),
+            isContinuation: BlockFrame.isContinuation(block))
+        }
       }
-      let text = try bytes.withUnsafeBytes { bytes throws(BlockText.Damage) in
-        try BlockText.text(
-          parsed, of: UnsafeRawBufferPointer(rebasing: bytes.prefix(parsed.blockSize)), by: inflaters)
-      }
-      return BlockCache.Block(text: text, end: end)
-    } catch let error where error is BlockText.Damage || error is BlockHeader.Problem {
+    } catch let error where error is BlockText.Damage || error is Version1Header.Problem {
       throw Damage(block: offset)
     }
   }

@@ -2,52 +2,80 @@
 import Larder
 
 /// The blocks of one batch, or of a base, as they are made of lines.
+///
+/// A block gets about as many lines as compress to 4 KiB; how well they compress is learnt from the blocks before. A line
+/// that does not fit into one block begins one, and goes on in blocks that have nothing else.
 struct BlockSequence {
   /// A change whose block is not made yet.
   private struct Unplaced {
     var change: Change<Void>
-    var place: BlockCutter.Place
+    /// Where its line begins among the lines of the block.
+    var offset: Int
     var length: Int
   }
 
   private let composer: BlockComposer
   private let isCompressed: Bool
-  private var header: BlockHeader
-  private var cutter = BlockCutter()
+  private let head: FileHead
+  private var start: BlockStart
 
-  /// The piece that was cut last: only once another has come is it known not to be the last of all.
-  private var waiting: BlockCutter.Piece?
+  /// The line of notes that the block begins with.
+  private var notesLine: [UInt8]
+  private var lines: [UInt8] = []
+  private var notes = ChangeNotes()
   private var unplaced: [Unplaced] = []
+
+  /// How many bytes of text are expected to become one.
+  private var ratio = 4.0
+
+  /// The blocks of the file that no notes are about yet, those of this sequence included.
+  private(set) var unnoted: UnnotedBlocks
 
   /// How many blocks there are.
   private(set) var blockCount = 0
-
   /// The bytes of their texts.
   private(set) var textSize: Int64 = 0
-
+  /// The bytes of the lines that are changes.
+  private(set) var changeSize: Int64 = 0
   /// Where the next block begins in the file.
   private(set) var end: Int64
 
   private var bytes: [UInt8] = []
   private var placed: [Change<EntryPlace>] = []
 
+  /// About how many bytes a block is to have when it is compressed.
+  private static let targetSize = 4096.0
+  /// The most bytes of notes about one block, so that a later block has room for them.
+  private static let maximumNotesSize = 24_000
+  /// The least line of notes for which a block is compressed that would not be otherwise.
+  private static let leastCompressedNotesSize = 512
+
   /// Begins a sequence.
   ///
   /// - Parameters:
-  ///   - kind: What the blocks are.
-  ///   - batch: The number of the batch.
-  ///   - durableBatch: The last batch that is known to be durable.
-  ///   - start: Where the first block begins in the file.
-  ///   - composer: Makes them.
+  ///   - start: What the blocks are.
+  ///   - offset: Where the first block begins in the file.
+  ///   - head: The head of the file.
+  ///   - unnoted: The blocks before that no notes are about yet.
+  ///   - composer: Makes the blocks.
   ///   - isCompressed: Whether they are compressed.
   init(
-    _ kind: BlockHeader.Kind, batch: UInt64, durableBatch: UInt64, at start: Int64, by composer: BlockComposer,
+    _ start: BlockStart, at offset: Int64, of head: FileHead, after unnoted: UnnotedBlocks, by composer: BlockComposer,
     isCompressed: Bool
   ) {
-    header = BlockHeader(kind: kind, flags: [], batch: batch, durableBatch: durableBatch, number: 0, notes: [])
+    self.start = start
+    self.head = head
     self.composer = composer
     self.isCompressed = isCompressed
-    end = start
+    self.unnoted = unnoted
+    end = offset
+    notesLine = self.unnoted.takeLine(forBlockAt: offset, of: head)
+  }
+
+  private var room: Int { BlockFrame.maximumTextSize - BlockStart.maximumSize - notesLine.count - lines.count }
+
+  private var isFull: Bool {
+    Double(lines.count) >= BlockSequence.targetSize * ratio || notes.count >= BlockSequence.maximumNotesSize
   }
 
   /// Takes a line.
@@ -55,54 +83,58 @@ struct BlockSequence {
   /// - Parameters:
   ///   - line: The line, with its line end.
   ///   - change: What it says.
-  /// - Throws: ``ZlibError`` where there is no memory.
+  /// - Throws: ``ZlibError`` if there is no memory.
   mutating func add(_ line: ArraySlice<UInt8>, _ change: Change<Void>) throws(ZlibError) {
-    let note: BlockNote =
-      switch change {
-      case .set(let key, _): header.kind == .base ? .entries(first: key, last: key) : .set(key)
-      case .remove(let key): .remove(key)
-      case .removeAll(let range): .removeAll(range)
-      }
-    let (place, complete) = cutter.add(line, note: note)
-    unplaced.append(Unplaced(change: change, place: place, length: line.count))
-    for piece in complete {
-      if let waiting { try compose(waiting, isLast: false) }
-      waiting = piece
+    if !lines.isEmpty, isFull || line.count > room { try endBlock(isLast: false) }
+    unplaced.append(Unplaced(change: change, offset: lines.count, length: line.count))
+    notes.add(change)
+    changeSize += Int64(line.count)
+    let first = line.prefix(room)
+    lines.append(contentsOf: first)
+    guard first.count < line.count else { return }
+    try endBlock(isLast: false)
+    var rest = line.dropFirst(first.count)
+    while !rest.isEmpty {
+      try append(Array(rest.prefix(BlockFrame.maximumTextSize)), isContinuation: true, isCompressed: isCompressed)
+      rest = rest.dropFirst(BlockFrame.maximumTextSize)
     }
+    notesLine = unnoted.takeLine(forBlockAt: end, of: head)
   }
 
-  /// Makes the last block; an empty one where there was no line.
+  /// Makes the last block; an empty one if there was no line behind the block before.
   ///
-  /// - Throws: ``ZlibError`` where there is no memory.
+  /// - Throws: ``ZlibError`` if there is no memory.
   mutating func finish() throws(ZlibError) {
-    if let piece = cutter.finish() {
-      if let waiting { try compose(waiting, isLast: false) }
-      waiting = piece
-    }
-    try compose(waiting ?? BlockCutter.Piece(), isLast: true)
-    waiting = nil
+    try endBlock(isLast: true)
   }
 
-  private mutating func compose(_ piece: BlockCutter.Piece, isLast: Bool) throws(ZlibError) {
-    header.flags = isLast ? .isLast : []
-    let block = try composer.block(header, piece: piece, isCompressed: isCompressed)
-    cutter.learn(textSize: piece.text.count, compressedSize: block.count)
-    // A line that goes on in the next block is placed where it begins; so all of this block and none of another.
-    let count = unplaced.firstIndex { $0.place.piece > blockCount } ?? unplaced.count
-    for entry in unplaced[..<count] {
-      let place = EntryPlace(block: end, offset: entry.place.offset, length: entry.length)
-      switch entry.change {
-      case .set(let key, _): placed.append(.set(key, place))
-      case .remove(let key): placed.append(.remove(key))
-      case .removeAll(let range): placed.append(.removeAll(range))
-      }
+  private mutating func endBlock(isLast: Bool) throws(ZlibError) {
+    start.isLast = isLast
+    let prefix = start.line + notesLine
+    let offset = end
+    // Notes repeat much, and come once for each page.
+    let isCompressed = isCompressed || notesLine.count >= BlockSequence.leastCompressedNotesSize
+    try append(prefix + lines, isContinuation: false, isCompressed: isCompressed)
+    for entry in unplaced {
+      let place = EntryPlace(block: offset, offset: prefix.count + entry.offset, length: entry.length)
+      placed.append(entry.change.mapValue { _, _ in place })
     }
-    unplaced.removeSubrange(..<count)
-    bytes += block
+    unnoted.append(offset..<end, notes)
+    start.number += 1
+    lines.removeAll(keepingCapacity: true)
+    unplaced.removeAll(keepingCapacity: true)
+    notes = ChangeNotes()
+    notesLine = isLast ? [] : unnoted.takeLine(forBlockAt: end, of: head)
+  }
+
+  private mutating func append(_ text: [UInt8], isContinuation: Bool, isCompressed: Bool) throws(ZlibError) {
+    let block = try composer.block(
+      text, isContinuation: isContinuation, isCompressed: isCompressed, salt: head.salt, at: end)
+    if isCompressed == self.isCompressed { ratio = (ratio + Double(text.count) / Double(block.count)) / 2 }
+    if bytes.isEmpty { bytes = block } else { bytes += block }
     end += Int64(block.count)
     blockCount += 1
-    textSize += Int64(piece.text.count)
-    header.number += 1
+    textSize += Int64(text.count)
   }
 
   /// The bytes of the blocks since this was called last.
@@ -115,6 +147,41 @@ struct BlockSequence {
   mutating func takePlaced() -> [Change<EntryPlace>] {
     defer { placed = [] }
     return placed
+  }
+}
+
+/// The blocks that end a file that is closed: notes about the last blocks, in a page that has none of them.
+enum FileEnding {
+  /// Returns the blocks, with the mark of BGZF for the end of a file behind them.
+  ///
+  /// - Parameters:
+  ///   - offset: Where they begin.
+  ///   - batch: The last batch of the file.
+  ///   - unnoted: The blocks that no notes are about yet.
+  ///   - head: The head of the file.
+  ///   - composer: Makes them.
+  /// - Throws: ``ZlibError`` if there is no memory.
+  static func bytes(
+    at offset: Int64, batch: UInt64, unnoted: UnnotedBlocks, of head: FileHead, by composer: BlockComposer
+  ) throws(ZlibError) -> [UInt8] {
+    guard !unnoted.isEmpty else { return BlockFrame.endOfFileMarker }
+    let start = BlockStart(part: .ending, batch: batch).line
+    let overhead = BlockComposer.storedOverhead + start.count
+    var unnoted = unnoted
+    var bytes: [UInt8] = []
+    var missing = Int((UnnotedBlocks.pageSize - offset % UnnotedBlocks.pageSize) % UnnotedBlocks.pageSize)
+    if missing > 0 {
+      // At least a line end.
+      if missing <= overhead { missing += Int(UnnotedBlocks.pageSize) }
+      let spaces = [UInt8](repeating: UInt8(ascii: " "), count: missing - overhead - 1)
+      bytes = BlockComposer.storedBlock(start + spaces + [UInt8(ascii: "\n")], salt: head.salt, at: offset)
+    }
+    while !unnoted.isEmpty {
+      let place = offset + Int64(bytes.count)
+      let line = unnoted.takeLine(forBlockAt: place, of: head)
+      bytes += try composer.block(start + line, isCompressed: true, salt: head.salt, at: place)
+    }
+    return bytes + BlockFrame.endOfFileMarker
   }
 }
 #endif

@@ -34,11 +34,11 @@ final class CompressedFileContents: Sendable {
   }
 
   /// Shows a file, in place of any other.
-  func replace(_ index: CompressedFileIndex, of file: any OpenFile) {
+  func replace(_ index: CompressedFileIndex, of file: any OpenFile, in format: FileFormat) {
     let old = state.withLock { state in
       let old = state
       state.index = index
-      state.source = BlockReader.Source(file: file, generation: (old.source?.generation ?? 0) + 1)
+      state.source = BlockReader.Source(file: file, generation: (old.source?.generation ?? 0) + 1, format: format)
       return old
     }
     // Released here, outside the lock.
@@ -52,6 +52,9 @@ final class CompressedFileContents: Sendable {
       state.source.map { (state.index, LineReader(blocks: blocks, source: $0, store: store)) }
     }
   }
+
+  /// The bytes of the lines of all entries.
+  var liveTextSize: Int64 { state.withLock { $0.index.liveTextSize } }
 
   /// Whether the store was closed.
   var isClosed: Bool {

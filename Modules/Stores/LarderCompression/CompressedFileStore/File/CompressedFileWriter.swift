@@ -91,6 +91,8 @@ actor CompressedFileWriter {
   func close() async throws {
     await contents.stopReading()
     await finishCompaction()
+    // What goes wrong with it costs room only.
+    if !contents.isClosed, file.isCompactionCheap { _ = await startCompaction().result }
     // Another call may have closed it while this one waited.
     guard !contents.isClosed else { return }
     try file.close()
@@ -135,7 +137,7 @@ actor CompressedFileWriter {
       running = try await inBackground(running) { try $0.writeBase(during: .compact) { contents.isAbandoned } }
       for _ in 0..<CompressedFileWriter.maximumRounds {
         let (source, end) = file.uncopied
-        guard end - running.copiedEnd > CompressedFileWriter.smallRest else { break }
+        guard let source, end - running.copiedEnd > CompressedFileWriter.smallRest else { break }
         running = try await inBackground(running) { try $0.copy(of: source, upTo: end, during: .compact) }
       }
       try file.configuration.reportingFileErrors(during: .compact, message: "the file could not be replaced") {

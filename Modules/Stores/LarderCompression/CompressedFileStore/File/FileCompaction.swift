@@ -9,59 +9,85 @@ struct FileCompaction: Sendable {
   /// About how many bytes of lines are put into key order at a time: what they come to in memory.
   private static let sliceSize = 32 << 20
 
+  /// A batch is compressed if its blocks have this much text, as when it was written.
+  private static let leastCompressedSize = 4096
+
   /// The end of what was appended that has been copied, in the old file.
   private(set) var copiedEnd: Int64
 
-  /// What the old file had when this began.
-  let oldLayout: CompressedFile.Layout
-
-  /// The blocks and the bytes of text of the head and the base.
-  private(set) var blockCount = 1
-  private(set) var textSize: Int64 = 0
-
-  private(set) var baseEnd: Int64 = 0
+  /// What the new file is so far.
+  private(set) var made: CompressedFile.NewFile
 
   /// The new file.
   var replacement: FileReplacement
 
+  private let head: FileHead
   private let oldIndex: CompressedFileIndex
   private let lines: LineReader
-  private let composer: BlockComposer
-  private let codecName: String
+  private let baseComposer: BlockComposer
+  private let batchComposer: BlockComposer
 
-  private var newIndex = CompressedFileIndex()
+  /// The batch that is being copied, and the line of it that has not ended.
+  private var batch: (start: BlockStart, sequence: BlockSequence)?
+  private var openLine: [UInt8] = []
 
+  /// Begins with what the old file has.
+  ///
+  /// - Parameters:
+  ///   - index: What the old file holds.
+  ///   - lines: Reads it.
+  ///   - composers: Make the blocks of the base, and of batches.
+  ///   - replacement: The new file.
+  ///   - codecName: The name of the codec of the values.
+  ///   - layout: What is where in the old file.
   init(
-    index: CompressedFileIndex, lines: LineReader, composer: BlockComposer, replacement: FileReplacement,
-    codecName: String, layout: CompressedFile.Layout
+    index: CompressedFileIndex, lines: LineReader, composers: (base: BlockComposer, batch: BlockComposer),
+    replacement: FileReplacement, codecName: String, layout: CompressedFile.Layout
   ) {
     oldIndex = index
     self.lines = lines
-    self.composer = composer
+    (baseComposer, batchComposer) = composers
     self.replacement = replacement
-    self.codecName = codecName
-    oldLayout = layout
+    head = FileHead(codecName: codecName, batch: layout.lastBatch, hasBase: index.entries.count > 0)
     copiedEnd = layout.end
+    let newLayout = CompressedFile.Layout(
+      end: head.end, appendStart: head.end, baseEnd: head.end, blockCount: 2,
+      textSize: Int64(head.line.count + head.line(of: .open).count), baseTextSize: 0, changeSize: 0,
+      lastBatch: layout.lastBatch,
+      durableBatch: layout.lastBatch)
+    made = CompressedFile.NewFile(
+      index: CompressedFileIndex(), layout: newLayout, format: .version2(head: head, isWhole: true),
+      unnoted: UnnotedBlocks(from: 0))
   }
+
+  // MARK: The base
 
   /// Writes the head and the base.
   ///
   /// - Parameters:
   ///   - operation: What was asked for.
   ///   - isAbandoned: Whether to give up.
-  /// - Throws: ``StoreError``; ``FileError``; `CancellationError` where it was given up.
+  /// - Throws: ``StoreError``; ``FileError``; `CancellationError` if it was given up.
   mutating func writeBase(during operation: StoreOperation, unless isAbandoned: () -> Bool) throws {
-    try reportingZlibErrors(during: operation) {
-      let head = try composer.head(
-        codecName: codecName, batch: oldLayout.lastBatch, hasBase: oldIndex.entries.count > 0)
-      try replacement.writer.write(head)
+    try replacement.writer.write(head.block + head.block(of: .open))
+    if head.hasBase {
+      var sequence = BlockSequence(
+        BlockStart(part: .base, batch: head.batch), at: head.end, of: head, after: UnnotedBlocks(from: 0),
+        by: baseComposer, isCompressed: true)
+      try writeEntries(to: &sequence, during: operation, unless: isAbandoned)
+      try reportingZlibErrors(during: operation) { try sequence.finish() }
+      try flush(&sequence)
+      take(sequence)
     }
-    textSize = Int64(StoreLine.head(codecName: codecName).count)
-    baseEnd = replacement.writer.count
-    guard oldIndex.entries.count > 0 else { return }
-    var sequence = BlockSequence(
-      .base, batch: oldLayout.lastBatch, durableBatch: oldLayout.lastBatch, at: baseEnd, by: composer,
-      isCompressed: true)
+    made.layout.baseEnd = replacement.writer.count
+    made.layout.baseTextSize = made.layout.textSize
+    made.layout.compactionSize = CompressedFile.compactionSize(behind: made.layout.baseEnd)
+    setEnd()
+  }
+
+  private mutating func writeEntries(
+    to sequence: inout BlockSequence, during operation: StoreOperation, unless isAbandoned: () -> Bool
+  ) throws {
     var slice: [(key: StoreKey, place: EntryPlace)] = []
     var size = 0
     var start: StoreKey = ""
@@ -80,11 +106,6 @@ struct FileCompaction: Sendable {
       }
     }
     try write(slice, to: &sequence, during: operation, unless: isAbandoned)
-    try reportingZlibErrors(during: operation) { try sequence.finish() }
-    try flush(&sequence)
-    blockCount += sequence.blockCount
-    textSize += sequence.textSize
-    baseEnd = replacement.writer.count
   }
 
   private mutating func write(
@@ -107,10 +128,97 @@ struct FileCompaction: Sendable {
     }
   }
 
+  // MARK: What is appended meanwhile
+
+  /// Copies batches that were appended.
+  ///
+  /// Their blocks are made anew, since a block stands at its own place of its own file only.
+  ///
+  /// - Parameters:
+  ///   - source: The old file.
+  ///   - end: Up to where, which is the end of a batch.
+  ///   - operation: What was asked for.
+  /// - Throws: ``StoreError``, with `corrupted` if a block is damaged; ``FileError``.
+  mutating func copy(of source: BlockReader.Source, upTo end: Int64, during operation: StoreOperation) throws {
+    while copiedEnd < end {
+      do {
+        let block = try lines.blocks.readBlock(at: copiedEnd, of: source)
+        if block.isContinuation { try copyContinuation(block) } else { try copyStart(block) }
+        copiedEnd = block.end
+      } catch let error as ZlibError {
+        throw StoreError(error, during: operation, store: lines.store)
+      } catch let error where error is BlockReader.Damage || error is StoreLine.Problem {
+        throw lines.damageError("", BlockReader.Damage(block: copiedEnd), during: operation)
+      }
+    }
+    setEnd()
+  }
+
+  private mutating func copyStart(_ block: BlockCache.Block) throws {
+    guard let (start, startEnd) = BlockStart.read(block.text), start.part == .batch, openLine.isEmpty else {
+      throw BlockReader.Damage(block: copiedEnd)
+    }
+    var batch =
+      batch
+      ?? (
+        start,
+        BlockSequence(
+          BlockStart(part: .batch, batch: start.batch, durableBatch: start.batch - 1), at: replacement.writer.count,
+          of: head, after: made.unnoted ?? UnnotedBlocks(from: replacement.writer.count), by: batchComposer,
+          isCompressed: block.text.count >= FileCompaction.leastCompressedSize)
+      )
+    // No second copy of what it holds.
+    self.batch = nil
+    batch.start = start
+    let text = block.text
+    var open: [UInt8] = []
+    try StoreText.forEachChange(in: text, from: StoreText.changesStart(in: text, after: startEnd)) {
+      change, range, isWhole in
+      if isWhole { try batch.sequence.add(text[range], change) } else { open = Array(text[range]) }
+    }
+    openLine = open
+    try continueBatch(batch)
+  }
+
+  private mutating func copyContinuation(_ block: BlockCache.Block) throws {
+    guard var batch, !openLine.isEmpty else { throw BlockReader.Damage(block: copiedEnd) }
+    openLine += block.text
+    guard openLine.last == UInt8(ascii: "\n") else { return }
+    self.batch = nil
+    try batch.sequence.add(openLine[...], StoreLine.change(openLine[...]))
+    openLine = []
+    try continueBatch(batch)
+  }
+
+  private mutating func continueBatch(_ batch: (start: BlockStart, sequence: BlockSequence)) throws {
+    var batch = batch
+    let isComplete = batch.start.isLast && openLine.isEmpty
+    if isComplete { try batch.sequence.finish() }
+    try flush(&batch.sequence)
+    self.batch = isComplete ? nil : batch
+    guard isComplete else { return }
+    take(batch.sequence)
+    made.layout.lastBatch = batch.start.batch
+    made.layout.durableBatch = batch.start.batch
+  }
+
+  // MARK: The new file
+
   private mutating func flush(_ sequence: inout BlockSequence) throws(FileError) {
-    for change in sequence.takePlaced() { newIndex.apply(change) }
-    let bytes = sequence.takeBytes()
-    if !bytes.isEmpty { try replacement.writer.write(bytes) }
+    for change in sequence.takePlaced() { made.index.apply(change) }
+    try replacement.writer.write(sequence.takeBytes())
+  }
+
+  private mutating func take(_ sequence: BlockSequence) {
+    made.unnoted = sequence.unnoted
+    made.layout.blockCount += sequence.blockCount
+    made.layout.textSize += sequence.textSize
+    made.layout.changeSize += sequence.changeSize
+  }
+
+  private mutating func setEnd() {
+    made.layout.end = replacement.writer.count
+    made.layout.appendStart = made.layout.end
   }
 
   private func reportingZlibErrors(during operation: StoreOperation, _ body: () throws -> Void) throws {
@@ -119,52 +227,6 @@ struct FileCompaction: Sendable {
     } catch let error as ZlibError {
       throw StoreError(error, during: operation, store: lines.store)
     }
-  }
-
-  /// Copies what was appended to the old file, block by block as it is.
-  ///
-  /// - Parameters:
-  ///   - file: The old file, or a copy of it.
-  ///   - end: Up to where.
-  ///   - operation: What was asked for.
-  /// - Throws: ``FileError``; ``StoreError`` with `corrupted` where the file is shorter.
-  mutating func copy(of file: any OpenFile, upTo end: Int64, during operation: StoreOperation) throws {
-    while copiedEnd < end {
-      let bytes = try file.readAll(from: copiedEnd, upTo: min(end, copiedEnd + 1 << 20))
-      guard !bytes.isEmpty else {
-        throw lines.damageError(nil, BlockReader.Damage(block: copiedEnd), during: operation)
-      }
-      try replacement.writer.write(bytes)
-      copiedEnd += Int64(bytes.count)
-    }
-  }
-
-  /// Copies all of the old file, byte for byte.
-  ///
-  /// - Parameters:
-  ///   - file: The old file, or a copy of it.
-  ///   - end: Up to where.
-  ///   - operation: What was asked for.
-  /// - Throws: As ``copy(of:upTo:during:)``.
-  mutating func copyAll(of file: any OpenFile, upTo end: Int64, during operation: StoreOperation) throws {
-    copiedEnd = 0
-    try copy(of: file, upTo: end, during: operation)
-  }
-
-  /// The index of the new file.
-  ///
-  /// - Parameter changes: What was appended meanwhile, with the places in the old file.
-  func index(with changes: [Change<EntryPlace>]) -> CompressedFileIndex {
-    var index = newIndex
-    let distance = baseEnd - oldLayout.end
-    for change in changes {
-      if case .set(let key, let place) = change {
-        index.apply(.set(key, place.moved(by: distance)))
-      } else {
-        index.apply(change)
-      }
-    }
-    return index
   }
 }
 #endif

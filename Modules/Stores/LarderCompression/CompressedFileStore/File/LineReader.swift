@@ -82,20 +82,29 @@ struct LineReader: Sendable {
     while line.count < length {
       let offset = block.end
       block = try blocks.block(at: offset, of: source, isKept: false)
-      guard !block.text.isEmpty else { throw BlockReader.Damage(block: offset) }
+      guard block.isContinuation, !block.text.isEmpty else { throw BlockReader.Damage(block: offset) }
       line.append(contentsOf: block.text.prefix(length - line.count))
     }
     return line[...]
   }
 
   /// The error of an entry that stands, or stood, in a damaged block.
-  func damageError(
-    _ key: StoreKey?, _ damage: BlockReader.Damage, during operation: StoreOperation
+  func damageError(_ key: StoreKey, _ damage: BlockReader.Damage, during operation: StoreOperation) -> StoreError {
+    damageError(key, .only(key), damage, during: operation)
+  }
+
+  /// The error of keys of which it is not known which are there.
+  func gapError(_ gap: CompressedFileIndex.Gap, during operation: StoreOperation) -> StoreError {
+    damageError(gap.range.lowerBound, gap.range, BlockReader.Damage(block: gap.block), during: operation)
+  }
+
+  private func damageError(
+    _ key: StoreKey, _ keys: KeyRange, _ damage: BlockReader.Damage, during operation: StoreOperation
   ) -> StoreError {
     StoreError(
       .corrupted, during: operation, store: store, key: key,
       message: "the file of the store is damaged at byte \(damage.block); set the entry anew, or take it from a copy",
-      underlying: DamagedBlockError(block: damage.block))
+      underlying: DamagedBlockError(block: damage.block, keys: keys))
   }
 }
 #endif

@@ -11,44 +11,47 @@ final class BlockComposer: Sendable {
     streams = StreamPool(count: 1) { () throws(ZlibError) in try Deflater(level: level) }
   }
 
-  /// The data of a block as one stored deflate block (RFC 1951, section 3.2.4), or as an empty one.
-  private static func stored(_ text: [UInt8]) -> [UInt8] {
-    guard !text.isEmpty else { return [3, 0] }
-    var bytes: [UInt8] = [1]
-    bytes.append(littleEndian: UInt16(truncatingIfNeeded: text.count))
-    bytes.append(littleEndian: ~UInt16(truncatingIfNeeded: text.count))
-    return bytes + text
-  }
-
   /// Makes a block.
   ///
   /// - Parameters:
-  ///   - header: What its header says; the notes are added.
-  ///   - piece: Its text and notes, no more than ``BlockCutter/maximumContent``.
-  ///   - isCompressed: Whether the text is compressed, where it shrinks; else it is stored, which costs no time.
-  /// - Throws: ``ZlibError`` where there is no memory.
-  func block(_ header: BlockHeader, piece: BlockCutter.Piece, isCompressed: Bool) throws(ZlibError) -> [UInt8] {
-    var header = header
-    for note in piece.notes { note.append(to: &header.notes) }
-    if piece.beginsWithinLine { header.flags.insert(.beginsWithinLine) }
-    var body = isCompressed && !piece.text.isEmpty ? try compressed(piece.text) : BlockComposer.stored(piece.text)
-    body.append(littleEndian: piece.text.withUnsafeBytes { CRC32.checksum(of: $0) })
-    body.append(littleEndian: UInt32(truncatingIfNeeded: piece.text.count))
-    return header.block(with: body)
+  ///   - text: Its text; at most ``BlockFrame/maximumTextSize`` bytes.
+  ///   - isContinuation: Whether the text goes on with a line that the block before has begun.
+  ///   - isCompressed: Whether the text is compressed, if that makes it smaller; else it is stored, which costs no time.
+  ///   - salt: The salt of the file.
+  ///   - offset: Where in the file the block begins.
+  /// - Throws: ``ZlibError`` if there is no memory.
+  func block(
+    _ text: [UInt8], isContinuation: Bool = false, isCompressed: Bool, salt: UInt64, at offset: Int64
+  ) throws(ZlibError) -> [UInt8] {
+    let data = isCompressed && !text.isEmpty ? try compressed(text) : BlockComposer.stored(text)
+    return BlockComposer.block(of: data, text: text, isContinuation: isContinuation, salt: salt, at: offset)
   }
 
-  /// Makes the first block of a file.
-  ///
-  /// - Parameters:
-  ///   - codecName: The name of the codec of the values.
-  ///   - batch: The last batch that the base holds.
-  ///   - hasBase: Whether a base follows.
-  /// - Throws: ``ZlibError`` where there is no memory.
-  func head(codecName: String, batch: UInt64, hasBase: Bool) throws(ZlibError) -> [UInt8] {
-    let header = BlockHeader(
-      kind: .head, flags: hasBase ? [] : .isLast, batch: batch, durableBatch: batch, number: 0, notes: [])
-    let piece = BlockCutter.Piece(text: StoreLine.head(codecName: codecName), notes: [.codec(name: codecName)])
-    return try block(header, piece: piece, isCompressed: false)
+  /// Makes a block whose text is stored.
+  static func storedBlock(_ text: [UInt8], salt: UInt64, at offset: Int64) -> [UInt8] {
+    block(of: stored(text), text: text, isContinuation: false, salt: salt, at: offset)
+  }
+
+  private static func block(
+    of data: [UInt8], text: [UInt8], isContinuation: Bool, salt: UInt64, at offset: Int64
+  ) -> [UInt8] {
+    var body = data
+    body.append(littleEndian: text.withUnsafeBytes { CRC32.checksum(of: $0) })
+    body.append(littleEndian: UInt32(truncatingIfNeeded: text.count))
+    return BlockFrame.block(with: body, isContinuation: isContinuation, salt: salt, at: offset)
+  }
+
+  /// How many bytes a stored block has beside its text.
+  static let storedOverhead = BlockFrame.headerSize + 5 + BlockFrame.trailerSize
+
+  /// The data of a block as one stored deflate block (RFC 1951, section 3.2.4).
+  private static func stored(_ text: [UInt8]) -> [UInt8] {
+    var bytes: [UInt8] = [1]
+    bytes.reserveCapacity(text.count + 16)
+    bytes.append(littleEndian: UInt16(truncatingIfNeeded: text.count))
+    bytes.append(littleEndian: ~UInt16(truncatingIfNeeded: text.count))
+    bytes += text
+    return bytes
   }
 
   private func compressed(_ text: [UInt8]) throws(ZlibError) -> [UInt8] {

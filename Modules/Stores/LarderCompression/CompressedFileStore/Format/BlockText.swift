@@ -1,71 +1,59 @@
 #if Compression
 import Larder
 
-/// The text of a block, checked.
+/// The text of a block.
 enum BlockText {
   /// The most bytes that the text of a block may have, as BGZF has it.
   static let maximumSize = 1 << 16
 
-  /// What cannot be told from the header and its checksums, or does not fit them.
+  /// What a deflate stream begins with that is one stored block (RFC 1951, section 3.2.4), and how long that is.
+  private static let storedMark: UInt8 = 1
+  private static let storedHeaderSize = 5
+
+  /// What is no text of a block, though the block is framed as one.
   struct Damage: Error {}
 
-  /// The text of a block whose header was read.
+  /// Returns the text of a block whose bytes are known to be those that were written.
   ///
   /// - Parameters:
-  ///   - parsed: The header.
-  ///   - bytes: All of the block.
+  ///   - block: All of the block.
+  ///   - headerSize: The bytes before its body; defaults to those of the present format.
   ///   - inflaters: Decompress it.
   /// - Throws: ``Damage``.
   static func text(
-    _ parsed: BlockHeader.Parsed, of bytes: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>
+    of block: UnsafeRawBufferPointer, headerSize: Int = BlockFrame.headerSize, by inflaters: StreamPool<Inflater>
   ) throws(Damage) -> [UInt8] {
-    guard bytes.count == parsed.blockSize else { throw Damage() }
-    let body = UnsafeRawBufferPointer(rebasing: bytes[parsed.size...])
-    // This covers the compressed bytes, and with them the text: that need not be looked at, too.
-    guard CRC32C.checksum(of: body) == parsed.bodyChecksum else { throw Damage() }
-    return try inflate(body, by: inflaters)
-  }
-
-  /// The text of a block whose header is damaged, by the checksum of gzip alone.
-  ///
-  /// - Parameters:
-  ///   - bytes: All that could be the block.
-  ///   - inflaters: Decompress it.
-  /// - Throws: ``Damage``.
-  static func text(withoutHeader bytes: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>) throws(Damage)
-    -> [UInt8]
-  {
-    guard bytes.count <= BlockHeader.maximumBlockSize, bytes.count >= BlockHeader.lengthEnd else { throw Damage() }
-    // The length of the header stands there twice.
-    let lengths = [
-      12 + Int(bytes.littleEndian(at: 10, as: UInt16.self)),
-      BlockHeader.lengthEnd + Int(bytes.littleEndian(at: 20, as: UInt16.self)),
-    ]
-    for length in lengths where length + BlockHeader.trailerSize <= bytes.count {
-      let body = UnsafeRawBufferPointer(rebasing: bytes[length...])
-      do {
-        let text = try inflate(body, by: inflaters)
-        let checksum = body.littleEndian(at: body.count - BlockHeader.trailerSize, as: UInt32.self)
-        if text.withUnsafeBytes({ CRC32.checksum(of: $0) }) == checksum { return text }
-      } catch {
-        // The other length may be the right one.
-        continue
-      }
-    }
-    throw Damage()
-  }
-
-  private static func inflate(
-    _ body: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>
-  ) throws(Damage) -> [UInt8] {
-    let size = Int(body.littleEndian(at: body.count - 4, as: UInt32.self))
+    guard block.count >= headerSize + BlockFrame.trailerSize else { throw Damage() }
+    let size = Int(block.littleEndian(at: block.count - 4, as: UInt32.self))
     guard size <= maximumSize else { throw Damage() }
-    let data = UnsafeRawBufferPointer(rebasing: body.dropLast(BlockHeader.trailerSize))
+    let data = UnsafeRawBufferPointer(rebasing: block[headerSize..<(block.count - BlockFrame.trailerSize)])
+    if data.count == storedHeaderSize + size, data[0] == storedMark,
+      Int(data.littleEndian(at: 1, as: UInt16.self)) == size,
+      Int(~data.littleEndian(at: 3, as: UInt16.self)) == size
+    {
+      return Array(data[storedHeaderSize...])
+    }
     do {
       return try inflaters.withStream { inflater throws(ZlibError) in try inflater.inflate(data, size: size) }
     } catch {
       throw Damage()
     }
+  }
+
+  /// Returns the text of a block of which nothing is known, by the checksum of gzip.
+  ///
+  /// - Parameters:
+  ///   - block: All that could be the block.
+  ///   - headerSize: The bytes before its body; defaults to those of the present format.
+  ///   - inflaters: Decompress it.
+  /// - Throws: ``Damage``.
+  static func checkedText(
+    of block: UnsafeRawBufferPointer, headerSize: Int = BlockFrame.headerSize, by inflaters: StreamPool<Inflater>
+  ) throws(Damage) -> [UInt8] {
+    let text = try text(of: block, headerSize: headerSize, by: inflaters)
+    let checksum = block.littleEndian(at: block.count - BlockFrame.trailerSize, as: UInt32.self)
+    guard text.withUnsafeBytes({ CRC32.checksum(of: $0) }) == checksum else { throw Damage() }
+    return text
   }
 }
 #endif

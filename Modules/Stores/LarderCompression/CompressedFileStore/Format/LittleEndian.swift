@@ -7,6 +7,11 @@ extension UnsafeRawBufferPointer {
 }
 
 extension [UInt8] {
+  /// Appends the digits of a number.
+  mutating func append(decimal number: some FixedWidthInteger) {
+    append(contentsOf: String(number).utf8)
+  }
+
   /// Appends the bytes of a number.
   mutating func append(littleEndian number: some FixedWidthInteger) {
     Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }

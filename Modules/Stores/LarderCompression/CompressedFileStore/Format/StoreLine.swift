@@ -1,17 +1,17 @@
 #if Compression
 import Larder
 
-/// A line of the text of a compressed file: what the file is, or one change.
+/// A line of the text of a compressed file that is a change.
 ///
 /// ```
-/// {"larder":1,"format":"compressed","codec":"json"}
 /// {"set":"user:1","value":{"name":"Ada"}}
 /// {"set":"picture","base64":"iVBORw0KGgo="}
 /// {"remove":"user:2"}
 /// {"removeAll":{"from":"a","upTo":"b"}}
 /// ```
 enum StoreLine {
-  static let version = 1
+  /// The version of the format that is written.
+  static let version = 2
 
   /// Why a line cannot be read, though its bytes are those that were written.
   struct Problem: ValueFreeError, CustomStringConvertible {
@@ -20,14 +20,6 @@ enum StoreLine {
   }
 
   // MARK: Writing
-
-  /// The first line of a file.
-  static func head(codecName: String) -> [UInt8] {
-    var line = Array("{\"larder\":\(version),\"format\":\"compressed\",\"codec\":".utf8)
-    JSONWriting.append(string: codecName.utf8, to: &line)
-    line.append(contentsOf: "}\n".utf8)
-    return line
-  }
 
   /// The line of a change.
   ///
@@ -56,7 +48,10 @@ enum StoreLine {
 
   // MARK: Reading
 
-  /// The codec that the first line of a file names.
+  /// How nearly every line begins.
+  private static let setStart = Array("{\"set\":".utf8)
+
+  /// The codec that the first line of a file of version 1 names.
   ///
   /// - Throws: ``Problem`` where it is no such line.
   static func codecName(ofHead line: ArraySlice<UInt8>) throws -> String {
@@ -83,6 +78,10 @@ enum StoreLine {
   /// - Throws: ``Problem`` where it is no change.
   static func change(_ line: ArraySlice<UInt8>) throws -> Change<Void> {
     try reading {
+      if line.starts(with: setStart) {
+        var scanner = JSONScanner(line, from: line.startIndex + setStart.count)
+        return .set(try JSONKey.key(from: &scanner), ())
+      }
       var scanner = JSONScanner(line)
       try scanner.expect(UInt8(ascii: "{"))
       let name = try scanner.string()

@@ -6,6 +6,8 @@ struct BlockCache {
   struct Block: Equatable, Sendable {
     var text: [UInt8]
     var end: Int64
+    /// Whether the text goes on with a line that the block before has begun.
+    var isContinuation = false
   }
 
   private struct Slot {

@@ -40,10 +40,5 @@ struct EntryPlace: Equatable, Sendable {
 
   /// Whether the line was lost.
   var isLost: Bool { length == 0 }
-
-  /// The same line in a file in which all that is behind some place was moved.
-  func moved(by distance: Int64) -> EntryPlace {
-    EntryPlace(block: block + distance, offset: textOffset, length: Int(length))
-  }
 }
 #endif

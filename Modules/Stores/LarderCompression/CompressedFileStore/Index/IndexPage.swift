@@ -19,19 +19,19 @@ struct IndexPage: Sendable {
   ///   - order: The direction.
   init(of index: CompressedFileIndex, in range: KeyRange, limit: Int, order: ScanOrder) {
     findings = index.entries.entries(in: range, limit: limit, order: order).map { entry in
-      (entry.key, entry.value.isLost ? .lost(block: entry.value.block) : .found(entry.value))
+      (entry.key, index.finding(of: entry.value))
     }
-    guard limit > 0, !index.gaps.isEmpty else {
+    guard limit > 0 else {
       gap = nil
       return
     }
     guard findings.count == limit, let last = findings.last?.key else {
-      gap = index.gap(in: range)
+      gap = index.gap(in: range, order: order)
       return
     }
     switch order {
     case .ascending: gap = index.gap(in: KeyRange(from: range.lowerBound, upTo: last))
-    case .descending: gap = index.gap(in: range.after(last))
+    case .descending: gap = index.gap(in: range.after(last), order: order)
     }
   }
 }

@@ -3,29 +3,17 @@ import Larder
 
 /// Builds the index of a compressed file from its blocks, one after another, as they are found when it is opened.
 ///
-/// It knows nothing of files or of compression: it is told what stands where, and what is damaged.
+/// It knows nothing of files or of compression: it gets the blocks, and the holes between them, in the order in which
+/// they stand in the file.
 ///
-/// A batch takes effect once its last block has been seen. What a damaged block did is taken from its notes, or else
-/// from its text, whichever is still sound: removals are made, and of what was set it is known that it is lost. Where
-/// both are damaged it is known between which keys the loss lies, as long as it is in the base, where keys are in
-/// order; elsewhere every entry that is not written again afterwards may have been changed by it, and counts as lost.
+/// A batch takes effect once its last block was seen. What the blocks of a hole have changed is known from notes in
+/// later blocks: keys that were set there are lost, and removals are made. Without such notes it is known between which
+/// keys a hole in the base lies, since they are in order there; a hole elsewhere may have changed any entry, so all
+/// entries that were last written before it are lost.
 struct FileRecovery {
-  /// What makes a file unusable.
-  enum Problem: Error, Equatable {
-    /// A block stands where it does not belong.
-    case misplaced
-    /// A block is sound, and what it says makes no sense.
-    case malformed(String)
-  }
-
-  /// What is known of a block that is damaged.
-  enum Evidence {
-    /// Its header is sound.
-    case header(BlockHeader)
-    /// Its text is sound.
-    case text([UInt8])
-    /// Nothing is.
-    case nothing
+  /// A block has the seal of the file, and what it says makes no sense.
+  struct Malformed: Error {
+    var reason: String
   }
 
   /// A line that goes on in the next block.
@@ -34,361 +22,312 @@ struct FileRecovery {
     var place: EntryPlace
   }
 
-  private(set) var index = CompressedFileIndex()
+  /// Where blocks are missing, until the next block tells which.
+  private struct Hole {
+    var range: Range<Int64>
+    /// What its blocks have changed, if that is known.
+    var notes: [BlockNotes.Block]?
+    /// The keys of lines that go on in it.
+    var cutKeys: [StoreKey] = []
+  }
 
-  /// Where blocks are damaged.
-  private(set) var damage: [Int64] = []
+  private(set) var found: FoundFile
 
-  /// The number of the last batch that is complete.
-  private(set) var lastBatch: UInt64 = 0
-
-  /// Up to where the file is good: behind the last block of a complete batch.
+  /// Where the last complete batch ends, and what stands behind it that is as it should be.
   private(set) var completeEnd: Int64 = 0
+  private(set) var soundEnd: Int64 = 0
 
-  /// The end of the base, or of the head where there is no base.
-  private(set) var baseEnd: Int64 = 0
+  /// The last batch that any block has said to be durable.
+  private(set) var durableBatch: UInt64 = 0
 
-  /// The bytes of text up to there.
-  private(set) var baseTextSize: Int64 = 0
-
-  /// What the complete part of the file has.
-  private(set) var blockCount = 0
-  private(set) var textSize: Int64 = 0
-
-  private(set) var codecName: String?
-
-  /// Whether a base is being read.
-  ///
-  /// It was written at once and durably, so no crash explains what is missing of it.
+  /// Whether a base is being read, which came into being whole: no crash explains what is missing of it.
   private(set) var isInBase = false
 
+  /// Whether a hole has been met whose end is not known.
+  var isInHole: Bool { hole != nil }
+
+  /// The batch that the next block belongs to.
+  var expectedBatch: UInt64 { found.lastBatch + 1 }
+
+  private var isHeadKnown = false
   private var pending: [Change<EntryPlace>] = []
   private var pendingBlockCount = 0
   private var pendingTextSize: Int64 = 0
+  private var pendingChangeSize: Int64 = 0
   private var nextNumber: UInt32 = 0
   private var openLine: OpenLine?
-
-  /// Whether nothing is known of the head but the codec, if that.
-  private var isHeadLost = false
-
-  /// Whether blocks may be missing, since some were damaged beyond recognition.
-  private var isLoose = false
-
-  /// Where damage in the base has begun whose end is not known yet, and behind which key.
-  private var openGap: (block: Int64, lowerBound: StoreKey)?
+  private var hole: Hole?
 
   /// The key behind all that the base has had so far.
   private var baseBound: StoreKey = ""
 
-  /// The batch that the next block belongs to.
-  var expectedBatch: UInt64 { lastBatch + 1 }
-
-  // MARK: Sound blocks
-
-  /// Takes a block that is sound.
+  /// Begins with what is known of the head.
   ///
   /// - Parameters:
-  ///   - header: Its header.
-  ///   - text: Its text.
-  ///   - block: Where it begins.
-  ///   - end: Where it ends.
-  /// - Throws: ``Problem``.
-  mutating func add(_ header: BlockHeader, text: [UInt8], at block: Int64, end: Int64) throws {
-    switch header.kind {
-    case .head:
-      guard block == 0 else { throw Problem.misplaced }
-      do {
-        codecName = try StoreLine.codecName(ofHead: text[...])
-      } catch let problem as StoreLine.Problem {
-        throw Problem.malformed(problem.message)
-      }
-      blockCount += 1
-      textSize += Int64(text.count)
-      endHead(header, end: end)
-    case .base, .batch:
-      guard block > 0 else { throw Problem.misplaced }
-      try place(header)
-      do {
-        if header.flags.contains(.beginsWithinLine), openLine == nil { try loseBeginning(of: header, in: block) }
-        if header.kind == .base, let gap = openGap, let first = try firstKey(of: header, text: text) {
-          lose(KeyRange(from: gap.lowerBound, upTo: first), in: gap.block)
-          openGap = nil
-        }
-        try read(text, beginsWithinLine: header.flags.contains(.beginsWithinLine), at: block)
-      } catch let problem as StoreLine.Problem {
-        throw Problem.malformed(problem.message)
-      }
-      isLoose = false
-      finishBlock(header, textSize: text.count, end: end)
-    }
-  }
-
-  private mutating func endHead(_ header: BlockHeader, end: Int64) {
-    lastBatch = header.batch
-    isInBase = !header.flags.contains(.isLast)
+  ///   - head: The head.
+  ///   - source: Where it was found.
+  init(_ head: FileHead, _ source: FileIdentity.Source) {
+    found = FoundFile(format: .version2(head: head, isWhole: source != .notes))
+    found.codecName = head.codecName
+    guard source != .notes else { return }
+    if source == .mark { found.damage.append(0) }
+    let end = head.end
+    isHeadKnown = true
+    isInBase = head.hasBase
+    found.lastBatch = head.batch
+    found.blockCount = 2
+    found.textSize = Int64(head.line.count + head.line(of: .open).count)
+    found.baseTextSize = found.textSize
+    found.baseEnd = end
     completeEnd = end
-    baseEnd = end
-    baseTextSize = textSize
+    soundEnd = end
   }
 
-  /// Makes sure that a block follows those before it.
-  private mutating func place(_ header: BlockHeader) throws {
-    if isHeadLost {
-      // What the head would have said, the first block behind it says, too.
-      isHeadLost = false
-      isInBase = header.kind == .base
-      lastBatch = isInBase ? header.batch : max(header.batch, 1) - 1
+  // MARK: Blocks
+
+  /// Takes a block.
+  ///
+  /// - Throws: ``Malformed``.
+  mutating func add(_ block: BlockFinder.Block) throws {
+    guard !block.isContinuation else { return try addContinuation(block) }
+    guard let (start, startEnd) = BlockStart.read(block.text) else { throw Malformed(reason: "it has no start") }
+    guard openLine == nil else { throw Malformed(reason: "the line before it does not end") }
+    durableBatch = max(durableBatch, start.durableBatch)
+    if let range = BlockNotes.range(in: block.text, at: startEnd) {
+      found.notesEnd = max(found.notesEnd, range.upperBound)
+      let notesEnd = found.notesEnd
+      found.unnoted.removeAll { $0.offset < notesEnd }
     }
-    if isInBase {
-      if header.kind == .base {
-        guard header.batch == lastBatch, header.number == nextNumber || isLoose && header.number > nextNumber else {
-          throw Problem.misplaced
-        }
+    pendingBlockCount += 1
+    pendingTextSize += Int64(block.text.count)
+    guard start.part != .ending else {
+      if !isInBase, !isInHole, nextNumber == 0 { soundEnd = block.end }
+      return
+    }
+    do {
+      let changesStart = StoreText.changesStart(in: block.text, after: startEnd)
+      try place(start, of: block, changesStart: changesStart)
+      try read(block, from: changesStart)
+    } catch let problem as StoreLine.Problem {
+      throw Malformed(reason: problem.message)
+    }
+    found.unnoted.append(.init(offset: block.offset))
+    finishBlock(start, end: block.end)
+  }
+
+  /// Makes sure that a block follows those before it, and finds out what was lost between.
+  private mutating func place(_ start: BlockStart, of block: BlockFinder.Block, changesStart: Int) throws {
+    let isExpected = isExpected(start)
+    if !isHeadKnown {
+      isHeadKnown = true
+      isInBase = start.part == .base
+      found.lastBatch = isInBase ? start.batch : start.batch - min(start.batch, 1)
+    }
+    defer { hole = nil }
+    if isExpected {
+      guard let hole else { return }
+      loseCutLines(of: hole)
+      // A hole before the first block is where the head or the mark stands.
+      if hole.cutKeys.isEmpty, hole.range.lowerBound >= found.baseEnd, found.baseEnd > 0 {
+        found.foreignSize += hole.range.upperBound - hole.range.lowerBound
+      }
+      return
+    }
+    try checkOrder(of: start)
+    if hole == nil { found.damage.append(block.offset) }
+    let firstKey = changesStart < block.text.count ? try StoreLine.change(block.text[changesStart...]).key : nil
+    // The base ended in the hole, and nothing stood behind it that is missing.
+    let isAfterBase = start.part == .batch && start.batch == expectedBatch && start.number == 0
+    if let notes = hole?.notes {
+      if let hole { loseCutLines(of: hole) }
+      lose(notes, in: hole?.range.lowerBound ?? block.offset)
+    } else if isInBase, start.part == .base || isAfterBase {
+      loseInBase(upTo: start.part == .base ? firstKey : nil, in: hole?.range.lowerBound ?? block.offset)
+    } else {
+      loseAll(in: hole?.range.lowerBound ?? block.offset)
+    }
+    if start.part == .batch {
+      if isInBase { endBase(at: hole?.range.lowerBound ?? block.offset) }
+      if start.batch > expectedBatch { completeBatch(start.batch - 1) }
+    }
+    nextNumber = start.number
+  }
+
+  /// Whether a block with a start follows the one before directly.
+  func isExpected(_ start: BlockStart) -> Bool {
+    guard isHeadKnown else { return start.number == 0 && (start.part == .base || start.batch == 1) }
+    let part: BlockStart.Part = isInBase ? .base : .batch
+    let batch = isInBase ? found.lastBatch : expectedBatch
+    return start.part == part && start.batch == batch && start.number == nextNumber
+  }
+
+  private func checkOrder(of start: BlockStart) throws {
+    let isLater =
+      switch start.part {
+      case .base: isInBase && start.batch == found.lastBatch && start.number >= nextNumber
+      case .batch where isInBase: start.batch >= expectedBatch
+      default: start.batch > expectedBatch || start.batch == expectedBatch && start.number >= nextNumber
+      }
+    guard isLater else { throw Malformed(reason: "blocks are out of order") }
+  }
+
+  private mutating func addContinuation(_ block: BlockFinder.Block) throws {
+    pendingBlockCount += 1
+    pendingTextSize += Int64(block.text.count)
+    // Its line has begun in the hole, or before it.
+    guard !isInHole else { return }
+    guard let line = openLine else { throw Malformed(reason: "it goes on with a line that no block has begun") }
+    let place = EntryPlace(
+      block: line.place.block, offset: line.place.textOffset, length: Int(line.place.length) + block.text.count)
+    pendingChangeSize += Int64(block.text.count)
+    openLine = OpenLine(key: line.key, place: place)
+    guard block.text.last == UInt8(ascii: "\n") else { return }
+    openLine = nil
+    pending.append(.set(line.key, place))
+  }
+
+  private mutating func read(_ block: BlockFinder.Block, from start: Int) throws {
+    try StoreText.forEachChange(in: block.text, from: start) { change, range, isWhole in
+      pendingChangeSize += Int64(range.count)
+      let place = EntryPlace(block: block.offset, offset: range.lowerBound, length: range.count)
+      guard isWhole else {
+        guard case .set(let key, _) = change else { throw StoreLine.Problem(message: "a line does not end") }
+        openLine = OpenLine(key: key, place: place)
+        if isInBase { baseBound = key.successor }
         return
       }
-      // The end of the base was destroyed.
-      guard isLoose else { throw Problem.misplaced }
-      endBase()
-      nextNumber = 0
-    }
-    guard header.kind == .batch else { throw Problem.misplaced }
-    if header.batch == expectedBatch, header.number == nextNumber { return }
-    guard isLoose, header.batch >= expectedBatch else { throw Problem.misplaced }
-    if header.batch > expectedBatch {
-      // What came before was complete, or it would not have been followed by another.
-      completeBatch(header.batch - 1)
-    } else {
-      guard header.number >= nextNumber else { throw Problem.misplaced }
+      if isInBase, let key = change.key { baseBound = key.successor }
+      pending.append(change.mapValue { _, _ in place })
     }
   }
 
-  /// Takes note that the line is lost in which a block begins: what stands before is.
-  private mutating func loseBeginning(of header: BlockHeader, in block: Int64) throws {
-    switch BlockNote.notes(of: header.notes)?.first {
-    case .set(let key), .entries(let key, _): pending.append(.set(key, .lost(in: block)))
-    default: throw Problem.malformed("it begins within a line that its notes do not name")
-    }
-  }
-
-  private func firstKey(of header: BlockHeader, text: [UInt8]) throws -> StoreKey? {
-    if case .entries(let first, _)? = BlockNote.notes(of: header.notes)?.first { return first }
-    guard !header.flags.contains(.beginsWithinLine) else { return nil }
-    return try StoreLine.change(text[...]).key
-  }
-
-  /// Takes the lines of a text.
-  private mutating func read(_ text: [UInt8], beginsWithinLine: Bool, at block: Int64) throws {
-    var start = text.startIndex
-    if beginsWithinLine {
-      let end = StoreText.lineEnd(in: text, from: start)
-      let length = (end ?? text.endIndex) - start
-      if let line = openLine {
-        let place = EntryPlace(
-          block: line.place.block, offset: line.place.textOffset, length: Int(line.place.length) + length)
-        openLine = end == nil ? OpenLine(key: line.key, place: place) : nil
-        if end != nil { pending.append(.set(line.key, place)) }
-      }
-      start += length
-    } else if let line = openLine {
-      guard isLoose else { throw Problem.misplaced }
-      openLine = nil
-      pending.append(.set(line.key, .lost(in: line.place.block)))
-    }
-    while start < text.endIndex {
-      let end = StoreText.lineEnd(in: text, from: start)
-      let line = text[start..<(end ?? text.endIndex)]
-      let place = EntryPlace(block: block, offset: start, length: line.count)
-      switch try StoreLine.change(line) {
-      case .set(let key, _):
-        baseBound = key.successor
-        if end == nil { openLine = OpenLine(key: key, place: place) } else { pending.append(.set(key, place)) }
-      case .remove(let key): pending.append(.remove(key))
-      case .removeAll(let range): pending.append(.removeAll(range))
-      }
-      start += line.count
-    }
-  }
-
-  private mutating func finishBlock(_ header: BlockHeader, textSize: Int, end: Int64) {
-    pendingBlockCount += 1
-    pendingTextSize += Int64(textSize)
-    nextNumber = header.number &+ 1
+  private mutating func finishBlock(_ start: BlockStart, end: Int64) {
+    nextNumber = start.number &+ 1
     // A base happens whatever becomes of it, so nothing of it has to wait in memory for its last block.
-    if header.kind == .base { applyPending() }
-    guard header.flags.contains(.isLast) else { return }
-    if header.kind == .base {
-      endBase()
-      baseEnd = end
-      baseTextSize = self.textSize
-    } else {
-      completeBatch(header.batch)
-    }
+    if start.part == .base { applyPending() }
+    guard start.isLast, openLine == nil else { return }
+    if start.part == .base { endBase(at: end) } else { completeBatch(start.batch) }
     completeEnd = end
+    soundEnd = end
   }
 
-  private mutating func endBase() {
-    if let gap = openGap { lose(KeyRange(from: gap.lowerBound, upTo: nil), in: gap.block) }
-    openGap = nil
+  private mutating func endBase(at end: Int64) {
     isInBase = false
-    completeBatch(lastBatch)
+    completeBatch(found.lastBatch)
+    found.baseEnd = end
+    found.baseTextSize = found.textSize
+    completeEnd = end
+    soundEnd = end
   }
 
   /// Makes what the blocks of a batch say take effect.
   private mutating func completeBatch(_ batch: UInt64) {
-    if let line = openLine { pending.append(.set(line.key, .lost(in: line.place.block))) }
-    openLine = nil
     applyPending()
-    blockCount += pendingBlockCount
-    textSize += pendingTextSize
-    pendingBlockCount = 0
-    pendingTextSize = 0
+    found.blockCount += pendingBlockCount
+    found.textSize += pendingTextSize
+    found.changeSize += pendingChangeSize
+    (pendingBlockCount, pendingTextSize, pendingChangeSize) = (0, 0, 0)
     nextNumber = 0
-    lastBatch = batch
+    found.lastBatch = batch
   }
 
   private mutating func applyPending() {
-    for change in pending { index.apply(change) }
+    for change in pending { found.index.apply(change) }
     pending.removeAll(keepingCapacity: true)
   }
 
-  // MARK: Damaged blocks
+  // MARK: Holes
 
-  /// Takes a block that is damaged, though it was durable once.
+  /// Takes a part of the file that has no block, though it had.
   ///
   /// - Parameters:
-  ///   - evidence: What is still sound of it.
-  ///   - block: Where it begins.
-  ///   - end: Where it ends, or where the next block begins that is sound.
-  /// - Throws: ``Problem``.
-  mutating func addDamaged(_ evidence: Evidence, at block: Int64, end: Int64) throws {
-    damage.append(block)
-    if block == 0 {
-      try addDamagedHead(evidence, end: end)
-      return
+  ///   - range: The part.
+  ///   - notes: What its blocks have changed, if that is known.
+  mutating func addHole(_ range: Range<Int64>, notes: [BlockNotes.Block]?) {
+    found.damage.append(range.lowerBound)
+    var newHole = Hole(range: range, notes: notes)
+    if let hole {
+      newHole.range = hole.range.lowerBound..<range.upperBound
+      newHole.cutKeys = hole.cutKeys
+      if let first = hole.notes, let second = notes { newHole.notes = first + second } else { newHole.notes = nil }
     }
-    switch evidence {
-    case .header(let header):
-      try place(header)
-      guard let notes = BlockNote.notes(of: header.notes) else { throw Problem.malformed("its notes make no sense") }
-      // What had begun before is among the notes, too.
+    if let line = openLine {
+      newHole.cutKeys.append(line.key)
       openLine = nil
-      for note in notes { lose(note, in: block) }
-      finishBlock(header, textSize: 0, end: end)
-    case .text(let text):
-      do {
-        try lose(text, in: block)
-      } catch is StoreLine.Problem {
-        // It begins within a line: then it is that line which is lost, and those behind it.
-        loseUnknown(in: block)
-      }
-      isLoose = true
-    case .nothing:
-      loseUnknown(in: block)
-      isLoose = true
     }
-    // Whatever becomes of it, what stands behind is good.
-    if !isInBase, pending.isEmpty, openLine == nil { completeEnd = end }
-  }
-
-  private mutating func addDamagedHead(_ evidence: Evidence, end: Int64) throws {
-    switch evidence {
-    case .header(let header):
-      guard header.kind == .head, case .codec(let name)? = BlockNote.notes(of: header.notes)?.first else {
-        throw Problem.misplaced
+    hole = newHole
+    if let notes {
+      for block in notes where block.offset >= found.notesEnd {
+        found.unnoted.append(.init(offset: block.offset, lost: (range.upperBound, block.changes)))
       }
-      codecName = name
-      endHead(header, end: end)
-    case .text(let text):
-      do {
-        codecName = try StoreLine.codecName(ofHead: text[...])
-      } catch let problem as StoreLine.Problem {
-        throw Problem.malformed(problem.message)
-      }
-      fallthrough
-    case .nothing:
-      isHeadLost = true
-      isInBase = true
-      completeEnd = end
-      baseEnd = end
-    }
-  }
-
-  private mutating func lose(_ note: BlockNote, in block: Int64) {
-    switch note {
-    case .set(let key): pending.append(.set(key, .lost(in: block)))
-    case .remove(let key): pending.append(.remove(key))
-    case .removeAll(let range): pending.append(.removeAll(range))
-    case .entries(let first, let last):
-      if let gap = openGap {
-        lose(KeyRange(from: gap.lowerBound, upTo: first), in: gap.block)
-        openGap = nil
-      }
-      // A line that began in the block before and was taken for good ends here.
-      lose(first...last, in: block)
-      baseBound = last.successor
-    case .codec: break
-    }
-  }
-
-  private mutating func lose(_ text: [UInt8], in block: Int64) throws {
-    var start = text.startIndex
-    var changes: [Change<EntryPlace>] = []
-    while start < text.endIndex {
-      let end = StoreText.lineEnd(in: text, from: start) ?? text.endIndex
-      switch try StoreLine.change(text[start..<end]) {
-      case .set(let key, _): changes.append(.set(key, .lost(in: block)))
-      case .remove(let key): changes.append(.remove(key))
-      case .removeAll(let range): changes.append(.removeAll(range))
-      }
-      start = end
-    }
-    if isInBase, let gap = openGap, let first = changes.first?.key {
-      lose(KeyRange(from: gap.lowerBound, upTo: first), in: gap.block)
-      openGap = nil
-    }
-    if isInBase, let last = changes.last?.key { baseBound = last.successor }
-    openLine = nil
-    pending += changes
-  }
-
-  private mutating func loseUnknown(in block: Int64) {
-    if let line = openLine { pending.append(.set(line.key, .lost(in: line.place.block))) }
-    openLine = nil
-    if isInBase {
-      openGap = openGap ?? (block, baseBound)
     } else {
-      // Of the batch that was interrupted, too.
-      applyPending()
-      index.lose(.all, in: block)
+      // What is lost no later block can note.
+      found.notesEnd = max(found.notesEnd, range.upperBound)
+      found.unnoted.removeAll()
     }
   }
 
-  private mutating func lose(_ range: KeyRange, in block: Int64) {
-    // What is pending of a base stands before this in key order, so the two do not meet.
-    index.lose(range, in: block)
+  private mutating func loseCutLines(of hole: Hole) {
+    for key in hole.cutKeys { pending.append(.set(key, .lost(in: hole.range.lowerBound))) }
+  }
+
+  private mutating func lose(_ notes: [BlockNotes.Block], in offset: Int64) {
+    for block in notes {
+      for change in block.changes {
+        if isInBase, let key = change.key { baseBound = max(baseBound, key.successor) }
+        pending.append(change.mapValue { _, _ in .lost(in: offset) })
+      }
+    }
+  }
+
+  private mutating func loseInBase(upTo bound: StoreKey?, in offset: Int64) {
+    applyPending()
+    found.index.lose(KeyRange(from: baseBound, upTo: bound), in: offset)
+  }
+
+  private mutating func loseAll(in offset: Int64) {
+    applyPending()
+    found.index.loseAll(before: offset)
   }
 
   // MARK: The end
 
-  /// Takes note that the file ends.
+  /// Takes note that there is no further block.
   ///
   /// - Parameters:
-  ///   - end: Where its good part ends.
-  ///   - durableBatch: The last batch that is known to have been durable.
-  mutating func finish(at end: Int64, durableBatch: UInt64) {
-    guard isInBase else {
-      if durableBatch >= expectedBatch {
-        completeBatch(durableBatch)
-        completeEnd = end
+  ///   - end: Where the blocks end.
+  ///   - known: The last batch of the file, if that is known; else what was durable happened, and no more.
+  mutating func finish(at end: Int64, lastBatch known: UInt64?) {
+    let lastBatch = known ?? durableBatch
+    let isMissing = lastBatch > found.lastBatch
+    let offset = hole?.range.lowerBound ?? end
+    if isInBase || isMissing {
+      if hole == nil { found.damage.append(end) }
+      if let line = openLine { pending.append(.set(line.key, .lost(in: offset))) }
+      openLine = nil
+      if let hole, let notes = hole.notes {
+        loseCutLines(of: hole)
+        lose(notes, in: offset)
+      } else if isInBase, !isMissing {
+        loseInBase(upTo: nil, in: offset)
+      } else {
+        loseAll(in: offset)
       }
-      return
+      if isInBase { endBase(at: end) }
+      if isMissing { completeBatch(lastBatch) }
+      completeEnd = end
+    } else if known != nil, let hole, hole.range.lowerBound >= found.baseEnd {
+      // No batch is missing, so the hole never had one.
+      found.foreignSize += hole.range.upperBound - hole.range.lowerBound
     }
-    // The end of the base is missing.
-    if openGap == nil { openGap = (end, baseBound) }
-    if damage.last != end { damage.append(end) }
-    endBase()
-    completeEnd = end
-    baseEnd = end
+    hole = nil
+    soundEnd = max(soundEnd, completeEnd)
+  }
+
+  /// Sets what only the whole file tells.
+  mutating func complete(_ body: (inout FoundFile) -> Void) -> FoundFile {
+    body(&found)
+    return found
   }
 }
 #endif

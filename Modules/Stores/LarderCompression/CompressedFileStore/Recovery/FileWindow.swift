@@ -30,7 +30,7 @@ struct FileWindow {
   mutating func withBytes<Result>(
     at offset: Int64, count: Int, _ body: (UnsafeRawBufferPointer) throws -> Result
   ) throws -> Result {
-    let end = min(offset + Int64(count), size)
+    let end = min(max(offset, 0) + Int64(count), size)
     if offset < start || end > start + Int64(bytes.count) {
       let newEnd = min(max(end, offset + Int64(FileWindow.capacity)), size)
       bytes = try read(offset..<max(offset, newEnd))
@@ -39,6 +39,26 @@ struct FileWindow {
     let first = min(Int(offset - start), bytes.count)
     let range = first..<max(first, min(Int(end - start), bytes.count))
     return try bytes.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[range])) }
+  }
+
+  /// Finds the places in a part of the file at which some bytes stand.
+  ///
+  /// - Parameters:
+  ///   - pattern: The bytes; one at least.
+  ///   - start: Where the part begins.
+  /// - Returns: The places, and where the next part begins.
+  mutating func places(of pattern: [UInt8], from start: Int64) throws -> (places: [Int64], end: Int64) {
+    let step = 1 << 16
+    let places = try withBytes(at: start, count: step + pattern.count - 1) { bytes in
+      var places: [Int64] = []
+      var place = 0
+      while let next = bytes[place...].firstIndex(of: pattern[0]), next < step {
+        if bytes[next...].starts(with: pattern) { places.append(start + Int64(next)) }
+        place = next + 1
+      }
+      return places
+    }
+    return (places, start + Int64(step))
   }
 }
 #endif

@@ -1,7 +1,7 @@
 #if Compression
 import Larder
 
-/// What stands before the data of a block, as the header of a gzip member (RFC 1952) with two extra subfields.
+/// What stands before the data of a block of version 1 of the format, as the header of a gzip member (RFC 1952) with two extra subfields.
 ///
 /// | Bytes | What stands there |
 /// | --- | --- |
@@ -21,7 +21,7 @@ import Larder
 ///
 /// All numbers are little-endian, as everywhere in gzip. The checksum of gzip itself, at the end of the block, covers
 /// the data only; with these two no bit of a block can change unnoticed.
-struct BlockHeader: Equatable {
+struct Version1Header: Equatable {
   /// What a block is there for.
   enum Kind: UInt8 {
     /// The first one of a file: says what the file is.
@@ -58,7 +58,7 @@ struct BlockHeader: Equatable {
   private static let checksumSize = 4
 
   /// The bytes of gzip's own checksum and size behind the data.
-  static let trailerSize = 8
+  private static let trailerSize = 8
 
   var kind: Kind
   var flags: Flags
@@ -77,7 +77,7 @@ struct BlockHeader: Equatable {
 
   /// A header and what it says of its block.
   struct Parsed: Equatable {
-    var header: BlockHeader
+    var header: Version1Header
     /// The bytes of the block, header and trailer included.
     var blockSize: Int
     /// The bytes of the header.
@@ -101,6 +101,12 @@ struct BlockHeader: Equatable {
     return size
   }
 
+  /// Returns whether bytes may begin a file of version 1.
+  static func isBeginning(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    bytes.count >= lengthEnd && bytes.starts(with: fixedStart) && bytes[12...].starts(with: sizeSubfield)
+      && bytes[18...].starts(with: ownSubfield)
+  }
+
   /// Reads a header.
   ///
   /// - Parameter bytes: The beginning of a block; what stands behind the header is not looked at.
@@ -114,8 +120,11 @@ struct BlockHeader: Equatable {
       throw .damaged
     }
     guard bytes[22] == version else { throw .newerVersion(bytes[22]) }
-    guard let kind = Kind(rawValue: bytes[23]) else { throw .damaged }
-    let header = BlockHeader(
+    let numbers = [25, 33].map { bytes.littleEndian(at: $0, as: UInt64.self) }
+    guard let kind = Kind(rawValue: bytes[23]), numbers.allSatisfy({ $0 <= BlockStart.maximumBatch }) else {
+      throw .damaged
+    }
+    let header = Version1Header(
       kind: kind, flags: Flags(rawValue: bytes[24]), batch: bytes.littleEndian(at: 25, as: UInt64.self),
       durableBatch: bytes.littleEndian(at: 33, as: UInt64.self), number: bytes.littleEndian(at: 41, as: UInt32.self),
       notes: Array(bytes[notesStart..<(size - checksumSize)]))
@@ -123,35 +132,43 @@ struct BlockHeader: Equatable {
       header: header, blockSize: blockSize, size: size, bodyChecksum: bytes.littleEndian(at: 45, as: UInt32.self))
   }
 
-  // MARK: Writing
-
-  /// How many bytes of a block remain for its body where its notes have some.
-  static func bodyCapacity(notesCount: Int) -> Int {
-    maximumBlockSize - notesStart - checksumSize - notesCount
+  /// Returns the text of a block.
+  ///
+  /// - Parameters:
+  ///   - parsed: Its header.
+  ///   - bytes: All of the block.
+  ///   - inflaters: Decompress it.
+  /// - Throws: ``BlockText/Damage``.
+  static func text(
+    _ parsed: Parsed, of bytes: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>
+  ) throws(BlockText.Damage) -> [UInt8] {
+    guard bytes.count == parsed.blockSize else { throw BlockText.Damage() }
+    let body = UnsafeRawBufferPointer(rebasing: bytes[parsed.size...])
+    // This covers the compressed bytes, and with them the text: that need not be looked at, too.
+    guard CRC32C.checksum(of: body) == parsed.bodyChecksum else { throw BlockText.Damage() }
+    return try BlockText.text(of: bytes, headerSize: parsed.size, by: inflaters)
   }
 
-  /// The bytes of a whole block.
+  /// Returns the text of a block whose header is damaged, by the checksum of gzip alone.
   ///
-  /// - Parameter body: The compressed data and the trailer of gzip; at most ``bodyCapacity(notesCount:)`` bytes.
-  func block(with body: [UInt8]) -> [UInt8] {
-    let size = BlockHeader.notesStart + notes.count + BlockHeader.checksumSize
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(size + body.count)
-    bytes += BlockHeader.fixedStart
-    bytes.append(littleEndian: UInt16(truncatingIfNeeded: size - 12))
-    bytes += BlockHeader.sizeSubfield
-    bytes.append(littleEndian: UInt16(truncatingIfNeeded: size + body.count - 1))
-    bytes += BlockHeader.ownSubfield
-    bytes.append(littleEndian: UInt16(truncatingIfNeeded: size - BlockHeader.lengthEnd))
-    bytes += [BlockHeader.version, kind.rawValue, flags.rawValue]
-    bytes.append(littleEndian: batch)
-    bytes.append(littleEndian: durableBatch)
-    bytes.append(littleEndian: number)
-    bytes.append(littleEndian: CRC32C.checksum(of: body))
-    bytes += notes
-    bytes.append(littleEndian: CRC32C.checksum(of: bytes))
-    bytes += body
-    return bytes
+  /// - Parameters:
+  ///   - bytes: All that could be the block.
+  ///   - inflaters: Decompress it.
+  /// - Throws: ``BlockText/Damage``.
+  static func text(
+    withoutHeader bytes: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>
+  ) throws(BlockText.Damage) -> [UInt8] {
+    guard bytes.count <= maximumBlockSize, bytes.count >= lengthEnd else { throw BlockText.Damage() }
+    // The length of the header stands there twice.
+    let lengths = [
+      12 + Int(bytes.littleEndian(at: 10, as: UInt16.self)),
+      lengthEnd + Int(bytes.littleEndian(at: 20, as: UInt16.self)),
+    ]
+    for length in lengths {
+      // The other length may be the right one.
+      if let text = try? BlockText.checkedText(of: bytes, headerSize: length, by: inflaters) { return text }
+    }
+    throw BlockText.Damage()
   }
 }
 #endif

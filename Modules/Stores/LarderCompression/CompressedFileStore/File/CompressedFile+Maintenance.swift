@@ -1,0 +1,149 @@
+#if Compression
+import Larder
+import LarderFiles
+
+extension CompressedFile {
+  /// Measures the file.
+  func statistics() -> StoreStatistics {
+    let index = contents.snapshot?.index
+    let live = index?.liveTextSize ?? 0
+    let size = log == nil ? sizeAtOpening : layout.end
+    let details: [(String, Int64)] = [
+      ("blocks", Int64(layout.blockCount)), ("textBytes", layout.textSize), ("liveTextBytes", live),
+      ("deadTextBytes", max(0, layout.changeSize - live)), ("percentOfText", size * 100 / max(1, layout.textSize)),
+      ("uncompactedBytes", max(0, layout.end - layout.baseEnd)), ("cachedBytes", Int64(contents.blocks.cachedSize)),
+      ("tornBytes", layout.tornSize), ("foreignBytes", layout.foreignSize),
+    ]
+    return StoreStatistics(
+      entryCount: index?.entries.count ?? 0, bytesOnDisk: size,
+      details: details.map { StoreStatistics.Detail(name: $0.0, value: $0.1) })
+  }
+
+  /// Reads everything anew from the disk.
+  ///
+  /// - Throws: ``StoreError``: `corrupted` and the like if it cannot be read as a store.
+  func rescan() throws -> FoundFile {
+    try configuration.reportingFileErrors(during: .verify, message: "the store could not be read") {
+      try CompressedFile.scan(
+        file, of: path, size: log == nil ? file.attributes().size : layout.end,
+        upTo: log == nil ? nil : (layout.end, layout.lastBatch), configuration, contents.blocks.inflaters,
+        during: .verify)
+    }
+  }
+
+  /// Writes a copy that can be opened as a store.
+  ///
+  /// - Parameters:
+  ///   - destination: Where it goes.
+  ///   - isCompacted: Whether it is written as by a compaction; else it is a copy byte for byte, damage included.
+  /// - Throws: ``StoreError``.
+  mutating func backup(to destination: String, compacting isCompacted: Bool) throws {
+    try configuration.reportingFileErrors(during: .backup, message: "the copy \(destination) could not be written") {
+      let fileSystem = configuration.fileSystem
+      let destination = try fileSystem.canonicalPath(of: destination)
+      guard try fileSystem.attributes(at: destination) == nil else {
+        throw configuration.error(.invalidArgument, during: .backup, "something is at \(destination) already")
+      }
+      guard !(path + ".lock").utf8.elementsEqual(destination.utf8), let (index, lines) = contents.snapshot else {
+        throw configuration.error(.invalidArgument, during: .backup, "\(destination) belongs to the store itself")
+      }
+      if isCompacted { try checkSound(index, during: .backup) }
+      let replacement = try FileReplacement(of: destination, like: nil, in: fileSystem)
+      var copy = FileCompaction(
+        index: index, lines: lines, composers: (baseComposer, batchComposer), replacement: replacement,
+        codecName: codecName, layout: layout)
+      do {
+        if isCompacted {
+          try copy.writeBase(during: .backup, unless: { false })
+          try end(&copy.replacement, as: copy.made)
+        } else {
+          try copyBytes(to: &copy.replacement.writer)
+          try readUnnoted(during: .backup)
+          try end(&copy.replacement, as: NewFile(index: index, layout: layout, format: format, unnoted: unnoted))
+        }
+      } catch {
+        copy.replacement.abandon()
+        throw error
+      }
+      try copy.replacement.commit { file throws(FileError) in try file.close() }
+    }
+  }
+
+  /// Gives a copy its end, and marks it as closed.
+  private func end(_ replacement: inout FileReplacement, as new: NewFile) throws {
+    let end = replacement.writer.count
+    guard case .version2(let head, let isWhole) = new.format else {
+      try replacement.writer.write(BlockFrame.endOfFileMarker)
+      return
+    }
+    let batch = new.layout.lastBatch
+    let unnoted = new.unnoted ?? UnnotedBlocks(from: end)
+    let ending = try configuration.reportingZlibErrors(during: .backup) {
+      try FileEnding.bytes(at: end, batch: batch, unnoted: unnoted, of: head, by: batchComposer)
+    }
+    try replacement.writer.write(ending)
+    guard isWhole else { return }
+    let mark = head.block(of: .closed(end: end, batch: batch, size: replacement.writer.count))
+    // What the writer holds back would overwrite the mark.
+    try replacement.synchronize()
+    try mark.withUnsafeBytes { try replacement.file.writeAll($0, at: head.markOffset) }
+  }
+
+  // MARK: Verification
+
+  /// What verification has to report.
+  ///
+  /// - Parameters:
+  ///   - found: What was found on the disk.
+  ///   - index: What the store shows.
+  ///   - reader: Reads the lines of the index.
+  ///   - check: Says what is wrong with the line of a key, or `nil`.
+  func findings(
+    of found: FoundFile, comparedWith index: CompressedFileIndex, _ reader: LineReader,
+    _ check: (StoreKey, ArraySlice<UInt8>) -> String?
+  ) -> [VerificationReport.Finding] {
+    var findings: [VerificationReport.Finding] = []
+    func report(_ key: StoreKey?, _ block: Int64?, _ message: String) {
+      let place = block.map { "\(path), byte \($0)" } ?? path
+      findings.append(VerificationReport.Finding(key: key, place: place, message: message))
+    }
+    var named: Set<Int64> = []
+    var last: (offset: Int64, block: BlockCache.Block)?
+    found.index.entries.forEach { key, place in
+      if case .lost(let block) = found.index.finding(of: place) {
+        named.insert(block)
+        report(key, block, "the block of the entry is damaged")
+        return
+      }
+      do {
+        let line = try reader.line(at: place, &last, isKept: false)
+        if let message = check(key, line) { report(key, place.block, message) }
+      } catch {
+        report(key, place.block, "the entry cannot be read")
+      }
+      if index.entries[key] != place { report(key, place.block, "the entry on disk is not the one that was written") }
+    }
+    index.entries.forEach { key, _ in
+      if !found.index.entries.contains(key) { report(key, nil, "the entry is not on the disk") }
+    }
+    for gap in found.index.allGaps {
+      named.insert(gap.block)
+      report(gap.range.lowerBound, gap.block, CompressedFile.message(of: gap))
+    }
+    for block in found.damage where !named.contains(block) {
+      report(nil, block, "a part of the file is damaged that holds no entry any more")
+    }
+    for remark in found.remarks { report(nil, remark.offset, remark.message) }
+    if found.foreignSize > 0, found.remarks.isEmpty {
+      report(nil, nil, "\(found.foreignSize) bytes stand in the file that no store has written")
+    }
+    return findings.sorted { ($0.key ?? "") < ($1.key ?? "") }
+  }
+
+  private static func message(of gap: CompressedFileIndex.Gap) -> String {
+    gap.range.upperBound == nil
+      ? "a part of the file is damaged, and with it an unknown number of entries from this key on"
+      : "a part of the file is damaged, and with it an unknown number of entries between this key and the next one"
+  }
+}
+#endif

@@ -1,0 +1,147 @@
+#if Compression
+import Larder
+import LarderFiles
+
+extension CompressedFile {
+  /// Opens the file, and creates a missing one; an existing one is only read.
+  ///
+  /// - Parameters:
+  ///   - configuration: How.
+  ///   - cacheSize: The most bytes that the texts of blocks may take in memory.
+  ///   - codec: Gives the codec, by the name of the one that the file states or that suits a new one.
+  /// - Throws: ``StoreError``; what `codec` throws.
+  static func open<Value>(
+    _ configuration: StoreFileConfiguration, cacheSize: Int,
+    choosing codec: (_ name: String) throws -> any Codec<Value>
+  ) throws -> (file: CompressedFile, codec: any Codec<Value>) {
+    try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
+      try refuseForeignFile(configuration)
+      var (path, lock, openedFiles) = try configuration.takeLock()
+      let contents = CompressedFileContents(store: configuration.name, cacheSize: cacheSize)
+      let fileSystem = configuration.fileSystem
+      var newCodec: (any Codec<Value>)?
+      if try fileSystem.attributes(at: path) == nil {
+        let codec = try codec("json")
+        newCodec = codec
+        // Not in place: a crash halfway would leave a damaged file where there was none.
+        try fileSystem.replaceFile(at: path) { try $0.write(newFile(codecName: codec.name)) }
+      }
+      let isWritten = configuration.access == .readWrite
+      let file = try fileSystem.open(path, isWritten ? .readWrite : .read)
+      let attributes = try file.attributes()
+      try configuration.checkKind(attributes, of: path, isWritten: isWritten)
+      openedFiles.note(attributes.identity, at: path, as: .data)
+      let found = try scan(
+        file, of: path, size: attributes.size, configuration, contents.blocks.inflaters, during: .open)
+      guard let codecName = found.codecName else {
+        throw configuration.error(
+          .corrupted, during: .open,
+          "\(path) is damaged at byte 0, so that the codec of its values is not known; it was left as it is")
+      }
+      let chosen = try newCodec ?? codec(codecName)
+      try configuration.checkCodec(codecName, of: path, is: chosen.name)
+      contents.replace(found.index, of: file, in: found.format)
+      let opened = CompressedFile(
+        configuration: configuration, contents: contents, path: path, lock: lock, opened: openedFiles,
+        codec: (codecName, chosen.format), file: file, size: attributes.size, found: found)
+      return (opened, chosen)
+    }
+  }
+
+  /// The bytes of a store without entries.
+  private static func newFile(codecName: String) -> [UInt8] {
+    let head = FileHead(codecName: codecName)
+    let size = head.end + Int64(BlockFrame.endOfFileMarker.count)
+    return head.block + head.block(of: .closed(end: head.end, batch: 0, size: size)) + BlockFrame.endOfFileMarker
+  }
+
+  /// Refuses a file of another program before a lock file is made beside it.
+  ///
+  /// What does not begin as a store does is read to its end, since it may be a store whose beginning is damaged.
+  private static func refuseForeignFile(_ configuration: StoreFileConfiguration) throws {
+    let fileSystem = configuration.fileSystem
+    guard configuration.access == .readWrite, let attributes = try fileSystem.attributes(at: configuration.path)
+    else { return }
+    let path = try fileSystem.canonicalPath(of: configuration.path)
+    guard try fileSystem.attributes(at: path + ".lock") == nil else { return }
+    try configuration.checkKind(attributes, of: path)
+    let file = try fileSystem.open(path, .read)
+    let start = try file.readAll(from: 0, upTo: min(attributes.size, Int64(BlockFrame.maximumSize)))
+    guard FileIdentity.foreignFile(beginning: start) != nil else { return }
+    let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
+    _ = try scan(file, of: path, size: attributes.size, configuration, inflaters, during: .open)
+  }
+
+  private init(
+    configuration: StoreFileConfiguration, contents: CompressedFileContents, path: String, lock: FileLock?,
+    opened: OpenedFiles, codec: (name: String, format: CodecFormat), file: any OpenFile, size: Int64, found: FoundFile
+  ) {
+    self.configuration = configuration
+    self.contents = contents
+    self.path = path
+    self.lock = lock
+    self.opened = opened
+    codecName = codec.name
+    codecFormat = codec.format
+    self.file = file
+    format = found.format
+    layout = Layout(
+      end: found.end, appendStart: found.end, baseEnd: found.baseEnd, blockCount: found.blockCount,
+      textSize: found.textSize, baseTextSize: found.baseTextSize, changeSize: found.changeSize,
+      lastBatch: found.lastBatch, durableBatch: found.lastBatch, tornSize: found.tornSize,
+      foreignSize: found.foreignSize, notesEnd: found.notesEnd, unnoted: found.unnoted)
+    isUncertain = !found.isClosed
+    sizeAtOpening = size
+    layout.compactionSize = CompressedFile.compactionSize(behind: found.baseEnd)
+  }
+
+  /// Reads all of a file.
+  ///
+  /// - Parameters:
+  ///   - file: The file.
+  ///   - path: Its path.
+  ///   - size: How many bytes it has.
+  ///   - known: Where its blocks end and the last of their batches, if that is known.
+  ///   - configuration: How it is opened.
+  ///   - inflaters: Decompress it.
+  ///   - operation: What was asked for.
+  /// - Throws: ``StoreError``; ``FileError``.
+  static func scan(
+    _ file: any OpenFile, of path: String, size: Int64, upTo known: (end: Int64, batch: UInt64)? = nil,
+    _ configuration: StoreFileConfiguration, _ inflaters: StreamPool<Inflater>, during operation: StoreOperation
+  ) throws -> FoundFile {
+    do {
+      return try FileScan.scan(size: size, upTo: known, inflaters: inflaters) { range in
+        try file.readAll(from: range.lowerBound, upTo: range.upperBound)
+      }
+    } catch let problem as FileProblem {
+      throw error(of: problem, path, configuration, during: operation)
+    }
+  }
+
+  private static func error(
+    of problem: FileProblem, _ path: String, _ configuration: StoreFileConfiguration, during operation: StoreOperation
+  ) -> StoreError {
+    switch problem {
+    case .notGzip:
+      return configuration.error(.unrecognizedFormat, during: operation, "\(path) is no gzip file, so it is no store")
+    case .plainGzip:
+      return configuration.error(
+        .unrecognizedFormat, during: operation,
+        "\(path) is a gzip file of another program; what it holds can be imported into a new store")
+    case .foreignBlocks(let name):
+      return configuration.error(
+        .unrecognizedFormat, during: operation,
+        "\(path) is \(name ?? "a gzip file in blocks (BGZF)") of another program, and no store")
+    case .newerVersion(let version):
+      return configuration.error(
+        .versionMismatch, during: operation,
+        "\(path) is in version \(version) of the format; this program knows up to \(StoreLine.version), so use a newer one"
+      )
+    case .damaged(let offset, let reason):
+      return configuration.error(
+        .corrupted, during: operation, "\(path) is damaged at byte \(offset): \(reason); it was left as it is")
+    }
+  }
+}
+#endif

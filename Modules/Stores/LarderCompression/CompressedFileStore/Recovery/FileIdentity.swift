@@ -1,0 +1,96 @@
+#if Compression
+import Larder
+
+/// Tells what a file is by its beginning.
+enum FileIdentity {
+  /// Where a head was found.
+  enum Source {
+    /// It stands where it belongs.
+    case head
+    /// It is damaged, and the mark of the end behind it repeats it.
+    case mark
+    /// Both are damaged, and notes repeat it.
+    case notes
+  }
+
+  /// Finds the head of a file in the present version of the format.
+  ///
+  /// - Parameters:
+  ///   - window: The file.
+  ///   - inflaters: Decompress it.
+  /// - Returns: The head, and where it was found; `nil` if the file is in version 1, or in no version at all.
+  /// - Throws: ``FileProblem/newerVersion(_:)``; what reading throws.
+  static func identify(
+    _ window: FileWindow, inflaters: StreamPool<Inflater>
+  ) throws -> (head: FileHead, source: Source)? {
+    var window = window
+    let start = try window.withBytes(at: 0, count: BlockFrame.maximumSize) { Array($0) }
+    if let found = try start.withUnsafeBytes({ try head(of: $0, at: 0, inflaters: inflaters) }) {
+      return found
+    }
+    guard !start.withUnsafeBytes({ Version1Header.isBeginning($0) }) else { return nil }
+    // The first page may be lost: what the head says stands with the notes, too.
+    var place: Int64 = 0
+    while place < window.size {
+      let (places, end) = try window.places(of: BlockFrame.magic, from: place)
+      for candidate in places where candidate > 0 {
+        let found = try window.withBytes(at: candidate, count: BlockFrame.maximumSize) {
+          try head(of: $0, at: candidate, inflaters: inflaters)
+        }
+        if let found { return found }
+      }
+      place = end
+    }
+    return nil
+  }
+
+  /// The head that a block has as its first line, or repeats with its notes; `nil` if no block is there, or it has none.
+  private static func head(
+    of bytes: UnsafeRawBufferPointer, at offset: Int64, inflaters: StreamPool<Inflater>
+  ) throws -> (head: FileHead, source: Source)? {
+    // Other programs leave the place of the seal empty.
+    guard let size = BlockFrame.size(at: bytes), size <= bytes.count, bytes.littleEndian(at: 4, as: UInt32.self) != 0
+    else { return nil }
+    let block = UnsafeRawBufferPointer(rebasing: bytes[..<size])
+    guard let text = try? BlockText.checkedText(of: block, by: inflaters) else { return nil }
+    let notesStart = BlockStart.read(text)?.end
+    if let notesStart, BlockNotes.range(in: text, at: notesStart) == nil { return nil }
+    let lineStart = notesStart ?? 0
+    let line = text[lineStart..<(StoreText.lineEnd(in: text, from: lineStart) ?? text.count)]
+    do {
+      let head = try FileHead(readingLine: line)
+      guard BlockFrame.isSealed(block, salt: head.salt, at: offset) else { return nil }
+      guard notesStart == nil else { return (head, .notes) }
+      if offset == 0 { return (head, .head) }
+      return offset == head.markOffset ? (head, .mark) : nil
+    } catch .newerVersion(let version) where offset == 0 {
+      throw FileProblem.newerVersion(version)
+    } catch {
+      return nil
+    }
+  }
+
+  /// Returns which other kind of file begins with some bytes, or `nil` if they may begin a store.
+  ///
+  /// - Parameter start: As many bytes of the file as a block may have, if there are so many.
+  static func foreignFile(beginning start: [UInt8]) -> FileProblem? {
+    guard start.starts(with: [0x1F, 0x8B]) else {
+      return start.isEmpty ? .damaged(at: 0, reason: "the file is empty") : .notGzip
+    }
+    return start.withUnsafeBytes { bytes in
+      guard !Version1Header.isBeginning(bytes) else { return nil }
+      let blockStart: [UInt8] = [UInt8(ascii: "B"), UInt8(ascii: "C"), 2, 0]
+      guard bytes.count >= BlockFrame.headerSize, bytes.starts(with: BlockFrame.magic),
+        bytes[12...].starts(with: blockStart)
+      else { return .plainGzip }
+      // A store has its seal there.
+      guard bytes.littleEndian(at: 4, as: UInt32.self) == 0 else { return nil }
+      let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
+      guard let size = BlockFrame.size(at: bytes), size <= bytes.count,
+        let text = try? BlockText.checkedText(of: UnsafeRawBufferPointer(rebasing: bytes[..<size]), by: inflaters)
+      else { return .foreignBlocks(nil) }
+      return .foreignBlocks(text.starts(with: "BAM\u{1}".utf8) ? "a BAM file" : nil)
+    }
+  }
+}
+#endif
