@@ -107,7 +107,8 @@ let package = Package(
       name: "LarderQueueTests",
       dependencies: [
         "LarderQueue", "LarderCBOR", "LarderFiles", "LarderTesting", "TestSupport", "ThreadSanitizerMutex",
-      ]),
+      ],
+      exclude: ["Fixtures"]),
     .testTarget(
       name: "LarderMetricsTests",
       dependencies: [
