@@ -75,7 +75,7 @@ import Testing
             try await send(delivery.value)
             try await outbox.acknowledge(delivery.receipt)
           } catch is SendingFailed {
-            try await outbox.release(delivery.receipt, delay: .seconds(1 << min(delivery.attempt, 10)))
+            try await outbox.release(delivery.receipt)
           }
         case .failure(let error):
           print("an item is a dead letter now:", error)
@@ -111,13 +111,13 @@ import Testing
     try await outbox.enqueue(Event(name: "paid"), id: "payment:17")
     for _ in 0..<5 {
       let delivery = try #require(try await outbox.receive(lease: .seconds(5)).first)
-      try await outbox.release(delivery.receipt)
+      try await outbox.release(delivery.receipt, after: .zero)
     }
     try await outbox.requeue(["payment:17"])
     try await outbox.purgeDeadLetters()
     for _ in 0..<5 {
       let delivery = try #require(try await outbox.receive(lease: .seconds(5)).first)
-      try await outbox.release(delivery.receipt)
+      try await outbox.release(delivery.receipt, after: .zero)
     }
     try await outbox.setValue(Event(name: "paid"), forKey: "payment:17")
     try await outbox.requeue(["payment:17"])
