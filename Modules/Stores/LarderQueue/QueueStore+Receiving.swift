@@ -45,19 +45,17 @@ extension QueueStore {
           try core.lease(wanted, length: length)
         }
         guard !leased.isEmpty else { break }
-        var mustStop = false
         for reading in try await read(leased) {
           switch reading {
           case .good(let delivery): deliveries.append(delivery)
           case .bad(let receipt, .undecodable, let error):
             failures.append((receipt, error))
-            mustStop = decodingRecord.noteFailure() || mustStop
           case .bad(let receipt, let failure, let error):
             if failure == .unreadable { unreadable = unreadable ?? error }
             try await reject([receipt], failure, delay: length)
           }
         }
-        if mustStop, deliveries.isEmpty { break }
+        if failures.count >= DecodingRecord.failureLimit, !decodingRecord.hasDecoded { break }
         // Only failures can leave something to be wanted.
         if leased.count < wanted, failures.isEmpty { break }
       }

@@ -42,7 +42,7 @@ struct QueueStoreMaintenance<Element: Sendable>: StoreMaintenance {
     let snapshot = try await engine.maintain(operation) { core in
       core.log.pinCount += 1
       return LogSnapshot(
-        folder: core.log.folder, segments: core.log.sizes, missing: core.log.missing,
+        folder: core.log.folder, segments: core.log.sizes, notes: core.log.notes,
         attributes: core.log.segment.attributes)
     }
     let executor = DispatchQueueExecutor(label: "Larder.QueueStore.maintenance")

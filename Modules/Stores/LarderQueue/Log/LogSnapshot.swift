@@ -6,8 +6,8 @@ struct LogSnapshot: Sendable {
   let folder: QueueFolder
   /// In order.
   let segments: [SegmentEnd]
-  /// Segments that should be there.
-  let missing: [UInt32]
+  /// Files that are to say by their names what is missing, and may not be there yet.
+  let notes: [String]
   /// The permissions and the owner of the files.
   let attributes: FileAttributes
 
@@ -31,11 +31,9 @@ struct LogSnapshot: Sendable {
       }
     }
     let names = try folder.fileSystem.contentsOfDirectory(at: folder.path)
-    for number in missing where !names.contains(FilePaths.split(folder.missingPath(number)).name) {
-      places.append(("\(folder.segmentPath(number)), which is missing", nil, 0..<0))
-    }
-    for name in names.sorted() where folder.isNoteOfDamage(name) {
-      places.append(("\(FilePaths.join(folder.path, name)), which tells of damage found before", nil, 0..<0))
+    let found = names.filter(folder.isNoteOfDamage).map { FilePaths.join(folder.path, $0) }
+    for note in Set(found + notes).sorted() {
+      places.append(("\(note), which tells of what was found when the queue was opened", nil, 0..<0))
     }
     return places
   }

@@ -35,8 +35,8 @@ struct QueueLog: Sendable {
   var pinCount = 0
   /// The damaged places of the segments, which are kept in files of their own before a segment is removed.
   var damagedPlaces: [UInt32: [Range<Int64>]]
-  /// Segments that should be there.
-  private(set) var missing: [UInt32]
+  /// Empty files that are to say by their names what is missing: segments, or the end of one.
+  private(set) var notes: [String]
   /// What the name of a file says of the end of the log.
   var mark: SegmentEnd?
   /// Whether the last frame is that of closing.
@@ -61,7 +61,7 @@ struct QueueLog: Sendable {
   struct FoundFiles: Sendable {
     var olderSizes: [UInt32: Int64] = [:]
     var damagedPlaces: [UInt32: [Range<Int64>]] = [:]
-    var missing: [UInt32] = []
+    var notes: [String] = []
     var mark: SegmentEnd?
   }
 
@@ -88,7 +88,7 @@ struct QueueLog: Sendable {
     nextFrame = found.nextFrame
     olderSizes = others.olderSizes
     damagedPlaces = others.damagedPlaces
-    missing = others.missing
+    notes = others.notes
     mark = others.mark
     isMarkedClosed = found.isMarkedClosed
     identity = segment.header.identity
@@ -173,9 +173,7 @@ struct QueueLog: Sendable {
     for end in names.compactMap(folder.end(ofName:)) where end != mark {
       try folder.fileSystem.removeFile(at: folder.endPath(end))
     }
-    for number in missing where !names.contains(FilePaths.split(folder.missingPath(number)).name) {
-      try makeEmptyFile(folder.missingPath(number))
-    }
+    for note in notes where !names.contains(FilePaths.split(note).name) { try makeEmptyFile(note) }
   }
 
   func makeEmptyFile(_ path: String) throws {

@@ -219,7 +219,8 @@ struct QueueRecovery {
 
   private mutating func noteMissing(_ numbers: ClosedRange<UInt32>) {
     report.missingSegments += numbers.count
-    others.missing += numbers.prefix(max(QueueRecovery.noteLimit - others.missing.count, 0))
+    let folder = folder
+    others.notes += numbers.prefix(max(QueueRecovery.noteLimit - others.notes.count, 0)).map(folder.missingPath)
   }
 
   /// Notes what the end of the log has lost, where it has been further for certain.
@@ -233,7 +234,8 @@ struct QueueRecovery {
     } else if mark.number == last.header.number, mark.size > last.size {
       report.damagedPlaces += 1
       report.damagedBytes += Int(clamping: mark.size - last.size)
-      others.damagedPlaces[last.header.number, default: []].append(last.size..<mark.size)
+      // What is appended takes the place of what is missing.
+      others.notes.append(folder.damagePath(segment: mark.number, offset: last.size))
       reserve(mark.size - last.size)
     }
   }
