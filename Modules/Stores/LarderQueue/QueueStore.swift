@@ -11,7 +11,8 @@ public import Foundation
 /// A durable queue: items in the order of arrival, leased to consumers until these acknowledge them; and a store.
 ///
 /// ```swift
-/// let queue = try await QueueStore<Event>(path: "outbox")
+/// let queue = try await QueueStore<Event>(
+///   path: "outbox", configuration: QueueConfiguration(maximumDeliveries: nil))
 /// try await queue.enqueue(event)
 /// try await queue.withNext(lease: .seconds(30)) { delivery in
 ///   try await send(delivery.value)

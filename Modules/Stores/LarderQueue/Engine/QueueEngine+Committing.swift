@@ -77,7 +77,9 @@ extension QueueEngine {
   ///
   /// - Returns: Why they cannot.
   private func prepare(_ core: inout QueueCore, for calls: [QueueCall]) -> (any Error)? {
-    guard !core.isClosed, !core.log.isReady, calls.contains(where: { $0.weight != .looks }) else { return nil }
+    guard !core.isClosed, !core.log.isReady, folder.access == .readWrite,
+      calls.contains(where: { $0.weight != .looks })
+    else { return nil }
     do {
       try core.makeReady(time, mayUseReserve: calls.contains { $0.weight != .looks && !$0.needsRoom })
       return nil

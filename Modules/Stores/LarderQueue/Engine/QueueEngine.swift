@@ -212,7 +212,7 @@ final class QueueEngine: Sendable {
     }
     var endings: [Ending] = []
     settle([call], &core, &endings)
-    let needsReclaiming = isReclaimingDue(core)
+    let needsReclaiming = isReclaimingDue(&core)
     followUp(&core)
     taken = consume core
     // What must wait for the disk is done elsewhere, and so is whatever has come meanwhile.
@@ -259,7 +259,7 @@ final class QueueEngine: Sendable {
       settle(group, &core, &endings)
       retryProducers(&core, &endings)
       reclaim(&core)
-      if isReclaimingDue(core) {
+      if isReclaimingDue(&core) {
         let nothing = nothingToDo
         _ = state.withLock { $0.line.enter(nothing) }
       }
@@ -285,13 +285,13 @@ final class QueueEngine: Sendable {
 
   // MARK: Space
 
-  private func isReclaimingDue(_ core: QueueCore) -> Bool {
-    !core.isClosed && core.log.needsReclaiming(core.ledger) && core.log.neededSize >= core.reclaimingSize
+  private func isReclaimingDue(_ core: inout QueueCore) -> Bool {
+    !core.isClosed && core.log.needsReclaiming(&core.ledger) && core.log.neededSize >= core.reclaimingSize
   }
 
   /// Does a piece of what gives space back: others are waiting.
   private func reclaim(_ core: inout QueueCore) {
-    guard isReclaimingDue(core) else { return }
+    guard isReclaimingDue(&core) else { return }
     do {
       let isOfUse = try core.log.reclaim(&core.ledger, clockOffset: time.offset)
       core.reclaimingSize = isOfUse ? 0 : core.log.neededSize + folder.segmentSize / 4

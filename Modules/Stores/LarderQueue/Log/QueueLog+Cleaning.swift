@@ -8,14 +8,16 @@ extension QueueLog {
   private static let stepLooks = 16_384
 
   /// Whether ``reclaim(_:clockOffset:)`` has something to do.
-  func needsReclaiming(_ ledger: QueueLedger) -> Bool {
+  func needsReclaiming(_ ledger: inout QueueLedger) -> Bool {
     guard !isSealed else { return false }
     if let cleaning { return !cleaning.isAskedFor }
-    return !olderSizes.isEmpty && (hasUnneededSegments(ledger) || !targets(ledger).isEmpty)
+    return !olderSizes.isEmpty && (hasUnneededSegments(&ledger) || !targets(ledger).isEmpty)
   }
 
-  private func hasUnneededSegments(_ ledger: QueueLedger) -> Bool {
-    ledger.uses.mayHaveUnneeded && !ledger.uses.unneeded(among: olderSizes.keys.sorted()).isEmpty
+  private func hasUnneededSegments(_ ledger: inout QueueLedger) -> Bool {
+    guard ledger.uses.mayHaveUnneeded else { return false }
+    ledger.uses.mayHaveUnneeded = !ledger.uses.unneeded(among: olderSizes.keys.sorted()).isEmpty
+    return ledger.uses.mayHaveUnneeded
   }
 
   /// Does a piece of what gives back the space of segments that nobody needs, or that hold little.
@@ -27,11 +29,10 @@ extension QueueLog {
   /// - Throws: ``StoreError``; `FileError`.
   mutating func reclaim(_ ledger: inout QueueLedger, clockOffset: Int64) throws -> Bool {
     if cleaning == nil {
-      if hasUnneededSegments(ledger) {
+      if hasUnneededSegments(&ledger) {
         try beginSegment(&ledger, mayUseReserve: reserve.isSpent)
         return true
       }
-      ledger.uses.mayHaveUnneeded = false
       cleaning = Cleaning(targets: targets(ledger))
     }
     return try clean(&ledger, clockOffset: clockOffset)
@@ -59,7 +60,7 @@ extension QueueLog {
       guard next.isOver else { return true }
       cleaning = nil
       ledger.uses.mayHaveUnneeded = true
-      guard hasUnneededSegments(ledger) else { return false }
+      guard hasUnneededSegments(&ledger) else { return false }
       try beginSegment(&ledger, mayUseReserve: reserve.isSpent)
       return true
     } catch {

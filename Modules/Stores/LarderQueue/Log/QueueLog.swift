@@ -165,8 +165,12 @@ struct QueueLog: Sendable {
   private mutating func tidyUp() throws {
     let names = try folder.fileSystem.contentsOfDirectory(at: folder.path)
     try folder.removeStaleTemporaryFiles(among: names)
+    let noted = Set(names.filter(folder.isNoteOfDamage) + notes.map { FilePaths.split($0).name })
     for number in names.compactMap(folder.segmentNumber(ofName:))
-    where number < segment.header.number && olderSizes[number] == nil {
+    where number < segment.header.number && olderSizes[number] == nil
+      // One that was missing, and that somebody has put back too late, is his.
+      && !noted.contains(FilePaths.split(folder.missingPath(number)).name)
+    {
       try keepDamage(of: number)
       try folder.fileSystem.removeFile(at: folder.segmentPath(number))
     }
