@@ -99,13 +99,16 @@ struct QueueStoreMaintenance<Element: Sendable>: StoreMaintenance {
     var goesOn = true
     while goesOn {
       goesOn = try await engine.maintain(.compact, .alone) { core in
+        guard core.log.cleaning != nil else {
+          core.log.removeLeftovers()
+          return core.log.hasRemovableLeftovers
+        }
         do {
           try core.log.clean(&core.ledger, clockOffset: core.clockOffset)
         } catch let error as FileError where error.isOutOfRoom {
           // What there is no room to move stays where it is.
-          return false
         }
-        return core.log.cleaning != nil
+        return core.log.cleaning != nil || core.log.hasRemovableLeftovers
       }
     }
   }

@@ -6,9 +6,12 @@ extension QueueLog {
   /// How much is written anew at a time, while others wait.
   private static let stepBytes = 256 << 10
   private static let stepLooks = 16_384
+  /// How much of it is made durable at a time.
+  private static let synchronizedBytes: Int64 = 2 << 20
 
   /// Whether ``reclaim(_:clockOffset:)`` has something to do.
   func needsReclaiming(_ ledger: inout QueueLedger) -> Bool {
+    if hasRemovableLeftovers { return true }
     guard !isSealed else { return false }
     if let cleaning { return !cleaning.isAskedFor }
     return !olderSizes.isEmpty && (hasUnneededSegments(&ledger) || !targets(ledger).isEmpty)
@@ -28,6 +31,10 @@ extension QueueLog {
   /// - Returns: Whether it was of use.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func reclaim(_ ledger: inout QueueLedger, clockOffset: Int64) throws -> Bool {
+    if hasRemovableLeftovers {
+      removeLeftovers()
+      return true
+    }
     if cleaning == nil {
       if hasUnneededSegments(&ledger) {
         try beginSegment(&ledger, mayUseReserve: reserve.isSpent)
@@ -81,6 +88,8 @@ extension QueueLog {
     }
     buffer.finish()
     try append(buffer, mayUseReserve: false, isDurable: false)
+    // Not all of it when the segment is full, while others wait.
+    if size - durableSize >= QueueLog.synchronizedBytes { try synchronize() }
     for record in written { ledger.apply(record, from: .decision) }
     ledger.commit()
   }

@@ -188,22 +188,31 @@ extension QueueLog {
       leftovers[number] = size
     }
     ledger.uses.remove(unneeded)
+    hasFailedToRemove = false
     removeLeftovers()
   }
 
-  /// Removes segments that nobody needs, unless somebody reads them.
+  /// How many bytes of segments are removed at a time: file systems take some milliseconds for that.
+  private static let removalLimit: Int64 = 32 << 20
+
+  /// Whether ``removeLeftovers()`` has something to do.
+  var hasRemovableLeftovers: Bool { pinCount == 0 && !leftovers.isEmpty && !hasFailedToRemove }
+
+  /// Removes segments that nobody needs, unless somebody reads them: not more at a time than others can wait for.
   mutating func removeLeftovers() {
     guard pinCount == 0 else { return }
-    for (number, size) in leftovers.sorted(by: { $0.key < $1.key }) {
+    var removed: Int64 = 0
+    for (number, size) in leftovers.sorted(by: { $0.key < $1.key }) where removed < QueueLog.removalLimit {
       files.remove(number)
       do {
         try keepDamage(of: number)
         try folder.fileSystem.removeFile(at: folder.segmentPath(number))
         leftovers[number] = nil
         reserve.gain(size)
+        removed += size
       } catch {
         // Nothing is lost but space: it is tried again with the next segment, and at the next opening.
-        continue
+        hasFailedToRemove = true
       }
     }
   }

@@ -31,6 +31,8 @@ struct QueueLog: Sendable {
   var olderSizes: [UInt32: Int64]
   /// The sizes of segments that nobody needs, and that are still there.
   var leftovers: [UInt32: Int64] = [:]
+  /// Whether one of them could not be removed since the current segment was begun.
+  var hasFailedToRemove = false
   /// Whether segments stay while somebody reads them.
   var pinCount = 0
   /// The damaged places of the segments, which are kept in files of their own before a segment is removed.

@@ -185,7 +185,10 @@ struct QueueRecovery {
     }
     // Where the list is damaged, what is there is taken to be needed.
     let needed = list ?? numbers.filter { $0 < last.header.number }.map { SegmentEnd(number: $0, size: .max) }
-    for end in needed where !present.contains(end.number) { noteMissing(end.number...end.number) }
+    // Where the newest is missing, the list is an old one: what is not there may have gone since for good reasons.
+    if (others.mark?.number ?? 0) <= last.header.number {
+      for end in needed where !present.contains(end.number) { noteMissing(end.number...end.number) }
+    }
     return try needed.filter { present.contains($0.number) }.map { end in
       guard end.size == .max else { return end }
       return SegmentEnd(
