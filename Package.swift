@@ -108,7 +108,8 @@ let package = Package(
       name: "LarderQueueTests",
       dependencies: [
         "LarderQueue", "LarderCBOR", "LarderFiles", "LarderTesting", "TestSupport", "ThreadSanitizerMutex",
-      ]),
+      ],
+      exclude: ["Fixtures"]),
     .testTarget(
       name: "LarderMetricsTests",
       dependencies: [

@@ -33,9 +33,13 @@ struct Client<Target: Endpoint> {
     while true {
       do {
         // What an earlier client had leased is sent again at once: whoever had the lease has died. However often that
-        // happens, no event is given up for it.
+        // happens, no event is given up for it. Batches wait for the server by themselves: what comes back is what cannot
+        // be decoded, which need not wait long.
         return try await QueueStore(
-          path: path, configuration: QueueConfiguration(maximumDeliveries: nil), leases: .void)
+          path: path,
+          configuration: QueueConfiguration(
+            maximumDeliveries: nil, retryPolicy: RetryPolicy(base: .milliseconds(50), ceiling: .seconds(1))),
+          leases: .void)
       } catch let error as StoreError {
         guard error.code == .locked, .now < deadline else { throw error }
         try await Task.sleep(for: .milliseconds(20))

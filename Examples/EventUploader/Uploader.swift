@@ -31,8 +31,8 @@ struct Uploader<Target: Endpoint> {
         let batch = [first] + (batchSize > 1 ? try await outbox.receive(max: batchSize - 1, lease: Self.lease) : [])
         try await upload(batch)
       case .failure(let error):
-        // What makes no sense is a dead letter now, kept for whoever looks into it, as is what came along with a batch.
-        // What the disk refuses to give is delivered again.
+        // What makes no sense comes back a few times, and is a dead letter then, kept for whoever looks into it, as is what
+        // came along with a batch. What the disk refuses to give is delivered again.
         FileHandle.standardError.write(Data("an event cannot be read: \(error)\n".utf8))
       }
       try await settled()

@@ -15,7 +15,8 @@ struct LedgerRun {
   private var nextValue: UInt32 = 1
 
   init() {
-    ledger.begin(at: 0)
+    ledger.segment = 1
+    _ = ledger.begin(at: 0)
   }
 
   /// What differs after a step, or `nil`.
@@ -27,10 +28,12 @@ struct LedgerRun {
     return difference ?? compare()
   }
 
-  /// Puts the clock back, and gives what differs then, or `nil`.
+  /// Opens the queue again with the clock put back, and gives what differs then, or `nil`.
   mutating func putBack(_ seconds: Int) -> String? {
-    ledger.advance(to: ledger.now - Int64(seconds) * 1_000_000)
-    model.advance(to: ledger.now)
+    let now = ledger.now - Int64(seconds) * 1_000_000
+    ledger = replayed(log.count, at: now)
+    model.now = now
+    model.reopen()
     return compare()
   }
 
@@ -104,7 +107,7 @@ struct LedgerRun {
     var received: [(DeliveryReceipt, QueueItem)] = []
     while received.count < max, let item = ledger.firstWaiting(1).first {
       if ledger.isExhausted(item) {
-        ledger.kill(item.sequence, .tooManyDeliveries, into: &records)
+        ledger.kill(item, .tooManyDeliveries, into: &records)
       } else {
         // The model numbers its leases as well.
         let epoch = UInt64(model.nextLease)
@@ -129,13 +132,13 @@ struct LedgerRun {
     return isGood == isExpectedGood ? nil : "the receipt \(receipt) was \(isGood), in the model \(isExpectedGood)"
   }
 
-  /// A ledger that has replayed so many frames, at the time that it is now.
-  func replayed(_ count: Int) -> QueueLedger {
+  /// A ledger that has replayed so many frames, at the time that it is now unless another is given.
+  func replayed(_ count: Int, at now: Int64? = nil) -> QueueLedger {
     var replayed = QueueLedger(rules: LedgerRun.rules)
     for (records, _) in log.prefix(count) {
       for record in records { replayed.replay(record, in: 1) }
     }
-    replayed.begin(at: ledger.now)
+    _ = replayed.begin(at: now ?? ledger.now)
     return replayed
   }
 

@@ -15,7 +15,7 @@ struct LedgerView: Equatable {
       .sorted { $0.item.sequence < $1.item.sequence }
     dead = ledger.deadLetters(.max)
     nextSequence = ledger.nextSequence
-    remembered = ledger.remembered.mapValues(\.deadline)
+    remembered = ledger.remembered.entries.mapValues(\.deadline)
   }
 
   /// What is left when the time goes on.

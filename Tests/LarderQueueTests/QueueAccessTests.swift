@@ -173,7 +173,7 @@ import Glibc
     try file.setOwner(owner)
     try file.setPermissions(0o640)
     let queue = try await bench.open(QueueConfiguration(segmentSize: 4096))
-    for number in 0..<100 { try await queue.enqueue(number) }
+    for number in 0..<200 { try await queue.enqueue(number) }
     try await queue.close()
     let names = try bench.names.filter { $0.hasPrefix("segment-") }
     #expect(names.count > 1)

@@ -147,7 +147,7 @@ struct QueueHistory {
       try await useReceipt(back) {
         next.release($0, delay: Int64(delay) * 1_000_000)
       } in: { [queue] in
-        try await queue.release($0, delay: .seconds(delay))
+        try await queue.release($0, after: .seconds(delay))
       }
     case .extend(let back, let lease):
       try await useReceipt(back) {

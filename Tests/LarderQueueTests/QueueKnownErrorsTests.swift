@@ -147,12 +147,12 @@ import Testing
   @Test func theLastRecordIsScrambled() async throws {
     var content = try await QueueKnownErrorsTests.file(acknowledging: 0, isClosed: false)
     let frames = try QueueRecoveryTests.frames(of: content)
-    let header = try SegmentHeader(content)
+    let (header, _) = try SegmentHeader.read(content)
     let start = content.count
     QueueFrame.begin(in: &content)
     content += [UInt8](repeating: 200, count: 50)
     QueueFrame.end(
-      in: &content, at: start, number: 7, durable: Int64(frames[5].lowerBound), salt: header.salt)
+      in: &content, at: start, number: 8, durable: Int64(frames[5].lowerBound), salt: header.salt)
     let opened = try await QueueKnownErrorsTests.open(content)
     #expect(opened.values == [1, 2, 3, 4, 5, 6])
     #expect(opened.report.damagedPlaces == 1)
@@ -167,8 +167,9 @@ import Testing
     let frames = try QueueRecoveryTests.frames(of: content)
     let file = try bench.disk.open(QueueRecoveryTests.first, .readWrite)
     // What stands there then is a number too, but not the one that was written.
-    var byte = content[frames[1].upperBound - 1] ^ 1
-    _ = try withUnsafeBytes(of: &byte) { bytes in try file.write(bytes, at: Int64(frames[1].upperBound - 1)) }
+    let place = frames[1].lowerBound + QueueFrame.headLength + QueueRecord.payloadOffset + 4
+    var byte = content[place] ^ 1
+    _ = try withUnsafeBytes(of: &byte) { bytes in try file.write(bytes, at: Int64(place)) }
     await expectStoreError(.corrupted) { try await queue.peek(max: 9) }
     // Writing it anew does not make it good.
     try await queue.information.maintenance?.compact()
@@ -189,8 +190,8 @@ import Testing
     let bench = QueueBench()
     let queue = try await bench.open()
     try await queue.enqueue([QueueInput(1), QueueInput(2)])
-    // Once for both together, and once for the first alone.
-    for operation in 1...2 { bench.disk.schedule(.error(5), atOperation: bench.disk.operationCount + operation) }
+    // Behind the four operations of the lease: once for both together, and once for the first alone.
+    for operation in 5...6 { bench.disk.schedule(.error(5), atOperation: bench.disk.operationCount + operation) }
     #expect(try await queue.receive(max: 2, lease: .seconds(5)).map(\.value) == [2])
     #expect(try await queue.counts() == QueueCounts(delayed: 1, leased: 1))
     bench.clock.advance(by: .seconds(5))
@@ -198,7 +199,7 @@ import Testing
     #expect(again.map(\.value) == [1, 2] && again.map(\.attempt) == [2, 2])
     // Where there is nothing else the error is told.
     bench.clock.advance(by: .seconds(5))
-    for operation in 1...3 { bench.disk.schedule(.error(5), atOperation: bench.disk.operationCount + operation) }
+    for operation in 5...7 { bench.disk.schedule(.error(5), atOperation: bench.disk.operationCount + operation) }
     await expectStoreError(.ioFailed) { try await queue.receive(max: 2, lease: .seconds(5)) }
   }
 

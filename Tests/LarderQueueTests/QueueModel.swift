@@ -14,6 +14,8 @@ struct QueueModel: Equatable {
     var hasCallersKey: Bool
     /// What its delay or lease was when it was made: what is found again at an opening.
     var made: Timer?
+    /// When it became a dead letter.
+    var died: Int64?
   }
 
   struct Timer: Equatable {
@@ -54,9 +56,7 @@ struct QueueModel: Equatable {
   }
 
   mutating func advance(to now: Int64) {
-    let goesBack = now < self.now
-    self.now = now
-    if goesBack { bound() }
+    self.now = max(self.now, now)
     expire()
   }
 
@@ -90,7 +90,9 @@ struct QueueModel: Equatable {
   /// Gives the sequence number, or `nil` for a duplicate.
   mutating func enqueue(_ value: Int, key: StoreKey?, delay: Int64) -> UInt64? {
     if let key {
-      guard !(items + dead).contains(where: { $0.key == key }), remembered[key] == nil else { return nil }
+      guard !items.contains(where: { $0.key == key }), remembered[key] == nil else { return nil }
+      let death = dead.last { $0.key == key }?.died
+      guard death.map({ $0 + window <= now }) ?? true else { return nil }
     }
     append(value, key: key, timer: delay > 0 ? Timer(until: now + delay, length: delay) : nil)
     return nextSequence - 1
@@ -136,8 +138,7 @@ struct QueueModel: Equatable {
         continue
       }
       if let maximumDeliveries, items[index].attempts >= maximumDeliveries {
-        dead.append(items.remove(at: index))
-        dead.sort { $0.sequence < $1.sequence }
+        die(at: index)
         continue
       }
       items[index].attempts += 1
@@ -180,10 +181,16 @@ struct QueueModel: Equatable {
     if let maximumDeliveries, items[index].attempts >= maximumDeliveries {
       items[index].until = nil
       items[index].made = nil
-      dead.append(items.remove(at: index))
-      dead.sort { $0.sequence < $1.sequence }
+      die(at: index)
     }
     return true
+  }
+
+  private mutating func die(at index: Int) {
+    var item = items.remove(at: index)
+    item.died = now
+    dead.append(item)
+    dead.sort { $0.sequence < $1.sequence }
   }
 
   mutating func extend(_ receipt: Receipt, lease: Int64) -> Bool {
@@ -201,6 +208,7 @@ struct QueueModel: Equatable {
     item.sequence = nextSequence
     item.attempts = 0
     item.made = nil
+    item.died = nil
     items.append(item)
     nextSequence += 1
     return true

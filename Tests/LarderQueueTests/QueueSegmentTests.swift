@@ -104,7 +104,7 @@ import Testing
     let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 1), durability: .buffered)
     try await queue.enqueue(1, id: "k")
     let delivery = try #require(try await queue.receive(lease: .seconds(5)).first)
-    try await queue.release(delivery.receipt)
+    try await queue.release(delivery.receipt, after: .zero)
     try await queue.synchronize()
     // A dead letter comes back under a key that another had meanwhile.
     try await queue.setValue(2, forKey: "k")
@@ -116,7 +116,7 @@ import Testing
     let deliveries = try await queue.receive(max: 9, lease: .seconds(60))
     #expect(deliveries.map(\.value) == [1, 3, 4, 6])
     try await queue.acknowledge(deliveries[2].receipt)
-    try await queue.release(deliveries[3].receipt)
+    try await queue.release(deliveries[3].receipt, after: .zero)
     bench.disk.schedule(.error(EIO), atOperation: bench.disk.operationCount + 1)
     let error = await expectStoreError(.ioFailed) { try await queue.synchronize() }
     #expect(error?.underlying != nil)

@@ -1,4 +1,5 @@
 import Larder
+import LarderFiles
 
 /// Turns items into the payloads that stand for them, and back.
 struct QueueCoder<Element: Sendable>: Sendable {
@@ -63,6 +64,30 @@ struct QueueCoder<Element: Sendable>: Sendable {
       return .success(try value(of: payload, forKey: key, during: operation))
     } catch {
       return .failure(error)
+    }
+  }
+
+  /// What an item that was leased is, and what is wrong with it.
+  ///
+  /// - Parameters:
+  ///   - leased: The item.
+  ///   - payload: Its payload, `nil` where it is damaged; or the error with which the disk refuses it.
+  func reading(
+    of leased: LeasedItem, _ payload: Result<ArraySlice<UInt8>?, FileError>
+  ) -> QueueStore<Element>.Reading {
+    let (key, receipt) = (leased.item.key, leased.receipt)
+    switch payload {
+    case .failure(let error):
+      let error = StoreError(
+        .ioFailed, during: .receive, store: store, key: key,
+        message: "the item could not be read; it is delivered later",
+        underlying: error, isRetryable: true)
+      return .bad(receipt, .unreadable, error)
+    case .success(let payload):
+      switch result(of: payload, forKey: key, during: .receive) {
+      case .success(let value): return .good(Delivery(key: key, value: value, receipt: receipt))
+      case .failure(let error): return .bad(receipt, payload == nil ? .damaged : .undecodable, error)
+      }
     }
   }
 }

@@ -11,7 +11,8 @@ public import Foundation
 /// A durable queue: items in the order of arrival, leased to consumers until these acknowledge them; and a store.
 ///
 /// ```swift
-/// let queue = try await QueueStore<Event>(path: "outbox")
+/// let queue = try await QueueStore<Event>(
+///   path: "outbox", configuration: QueueConfiguration(maximumDeliveries: nil))
 /// try await queue.enqueue(event)
 /// try await queue.withNext(lease: .seconds(30)) { delivery in
 ///   try await send(delivery.value)
@@ -26,14 +27,13 @@ public import Foundation
 ///
 /// ``receive(max:lease:)`` hands out the items that came first of those that wait, each with a ``DeliveryReceipt``. Until
 /// the lease ends nobody else gets them. ``acknowledge(_:)-(DeliveryReceipt)`` lets an item go for good;
-/// ``release(_:delay:)-(DeliveryReceipt,_)`` gives it back, at its old place in the order;
+/// ``release(_:after:countsAsAttempt:)-(DeliveryReceipt,_,_)`` gives it back, at its old place in the order;
 /// ``extend(_:lease:)-(DeliveryReceipt,_)`` keeps it longer. When a lease ends the item waits again, and the receipt is stale:
-/// it is refused with ``StoreError/Code/staleReceipt``. Leases go by the clock on the wall and live on when the queue is
-/// closed, so that one process may receive and another acknowledge; but however that clock is set, none lasts longer than
-/// was said.
+/// it is refused with ``StoreError/Code/staleReceipt``. Leases live on when the queue is closed, so that one process may
+/// receive and another acknowledge; however the clock on the wall is set meanwhile, none lasts longer than was said.
 ///
-/// An item that was delivered ``QueueConfiguration/maximumDeliveries`` times becomes a dead letter, and so does one that
-/// cannot be decoded: neither keeps the others from being delivered.
+/// An item that was delivered ``QueueConfiguration/maximumDeliveries`` times becomes a dead letter, also where it could not
+/// be decoded: it does not keep the others from being delivered.
 ///
 /// ## The queue as a store
 ///
@@ -62,6 +62,8 @@ public final class QueueStore<Element: Sendable>: DataStore {
 
   let engine: QueueEngine
   let coder: QueueCoder<Element>
+  let retrying: Retrying
+  let decodingRecord = DecodingRecord()
 
   /// Opens a queue.
   ///
@@ -74,8 +76,12 @@ public final class QueueStore<Element: Sendable>: DataStore {
   ///   - leases: What becomes of leases that go on; ``LeasesOnOpening/kept`` unless said.
   ///   - createsIfMissing: Whether a missing queue is created; `true` unless said.
   ///   - fileSystem: Where the files are; the real file system unless given.
-  ///   - clock: What sleeps until the next delay or lease ends, while a consumer waits; a `ContinuousClock` unless given.
-  ///   - now: Tells the time by the clock on the wall; that of the system unless given.
+  ///   - clock: By what leases and delays go in this process, and what sleeps until the next of them ends; a
+  ///     `ContinuousClock` unless given.
+  ///   - now: Tells the time by the clock on the wall, which stands in the files; that of the system unless given.
+  ///   - randomness: Gives the random part of ``QueueConfiguration/retryPolicy``; that of the system unless given.
+  ///   - onDeath: Is told of each item that becomes a dead letter, once that is written, on a thread of the queue's: it must
+  ///     not wait. Nobody is told unless given.
   /// - Throws: ``StoreError``: `locked` where another has it open; `corrupted` where the header of one of its files is
   ///   damaged; `unrecognizedFormat` where the folder holds something else; `versionMismatch` where it was written by a
   ///   newer version or with another codec; `notFound`; `unsupported` where a file has several hard links;
@@ -85,31 +91,36 @@ public final class QueueStore<Element: Sendable>: DataStore {
     durability: Durability = .synced, access: StoreAccess = .readWrite, leases: LeasesOnOpening = .kept,
     createsIfMissing: Bool = true, fileSystem: some FileSystem = POSIXFileSystem(),
     clock: any Clock<Duration> = ContinuousClock(),
-    now: @escaping @Sendable () -> Date = { Date.now }
+    now: @escaping @Sendable () -> Date = { Date.now },
+    randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
+    onDeath: (@Sendable (QueueDeath) -> Void)? = nil
   ) async throws {
     try await self.init(
       path: path, configuration: configuration, durability: durability, access: access, leases: leases,
-      createsIfMissing: createsIfMissing, fileSystem: fileSystem, clock: clock, now: now
+      createsIfMissing: createsIfMissing, fileSystem: fileSystem, clock: clock, now: now, randomness: randomness,
+      onDeath: onDeath
     ) { _ in codec }
   }
 
   /// Opens a queue of `Codable` items, as CBOR.
   ///
   /// - Parameters:
-  ///   - path: The folder; see ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:)``.
+  ///   - path: The folder; see ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:randomness:onDeath:)``.
   ///   - configuration: The rules of the queue; they may be others each time.
   ///   - durability: What happens before a change returns; ``Durability/synced`` unless said.
   ///   - access: Whether the queue may write; defaults to ``StoreAccess/readWrite``.
   ///   - leases: What becomes of leases that go on; ``LeasesOnOpening/kept`` unless said.
   ///   - createsIfMissing: Whether a missing queue is created; `true` unless said.
-  /// - Throws: As ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:)``.
+  ///   - onDeath: Is told of each item that becomes a dead letter; nobody unless given.
+  /// - Throws: As ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:randomness:onDeath:)``.
   public convenience init(
     path: String, configuration: QueueConfiguration = QueueConfiguration(), durability: Durability = .synced,
-    access: StoreAccess = .readWrite, leases: LeasesOnOpening = .kept, createsIfMissing: Bool = true
+    access: StoreAccess = .readWrite, leases: LeasesOnOpening = .kept, createsIfMissing: Bool = true,
+    onDeath: (@Sendable (QueueDeath) -> Void)? = nil
   ) async throws where Element: Codable {
     try await self.init(
       path: path, codec: .cbor(), configuration: configuration, durability: durability, access: access, leases: leases,
-      createsIfMissing: createsIfMissing)
+      createsIfMissing: createsIfMissing, onDeath: onDeath)
   }
 
   /// Opens a queue with a codec that is chosen by the name of the one that it was written with.
@@ -117,7 +128,9 @@ public final class QueueStore<Element: Sendable>: DataStore {
     path: String, configuration: QueueConfiguration, durability: Durability, access: StoreAccess,
     leases: LeasesOnOpening, createsIfMissing: Bool, fileSystem: some FileSystem = POSIXFileSystem(),
     clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date.now },
-    newCodecName: String = "cbor", choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Element>
+    randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
+    onDeath: (@Sendable (QueueDeath) -> Void)? = nil, newCodecName: String = "cbor",
+    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Element>
   ) async throws {
     let name = FilePaths.split(path).name
     try configuration.check(store: name)
@@ -125,18 +138,20 @@ public final class QueueStore<Element: Sendable>: DataStore {
       name: name, path: path, durability: durability, access: access,
       createsIfMissing: createsIfMissing && access == .readWrite, segmentSize: Int64(configuration.segmentSize),
       fileSystem: fileSystem)
-    let microseconds: @Sendable () -> Int64 = { now().microseconds }
+    let time = QueueTime(clock: clock) { now().microseconds }
     let executor = DispatchQueueExecutor(label: "Larder.QueueStore.opening")
     let (opened, openedCodec) = try await executor.run {
       try QueueRecovery.open(
-        folder, rules: QueueRules(configuration), leases: leases, at: microseconds(), newCodecName: newCodecName,
+        folder, rules: QueueRules(configuration), leases: leases, at: time.steady(), newCodecName: newCodecName,
         choosing: codec)
     }
     var information = StoreInformation(
       name: name, acknowledgement: Acknowledgement(durability), sharing: .exclusive, access: access,
       maximumValueSize: QueueFrame.maximumBodyLength - 1024)
     engine = QueueEngine(
-      opened, information: information, policy: configuration.capacity.policy, clock: clock, now: microseconds)
+      opened, information: information, policy: configuration.capacity.policy, clock: clock, time: time,
+      onDeath: onDeath)
+    retrying = Retrying(policy: configuration.retryPolicy, clock: clock, generator: randomness)
     coder = QueueCoder(codec: openedCodec, store: name)
     recovery = opened.report
     information.maintenance = QueueStoreMaintenance(engine: engine, coder: coder, recovery: opened.report)
@@ -238,7 +253,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
       let encoded = try changes.changes.map { change in
         try change.mapValue { try coder.payload(of: $1, forKey: $0, during: .apply) }
       }
-      _ = try await engine.perform(.apply, .writes, waitsForRoom: true) { core in
+      _ = try await engine.perform(.apply, .writes, needsRoom: encoded.contains(where: \.needsRoom)) { core in
         for change in encoded {
           switch change {
           case .set(let key, let payload): try core.setValue(payload, forKey: key)
@@ -262,7 +277,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
     try information.check(updateOf: keys)
     let (coder, information) = (coder, information)
     return try await running(.update) {
-      try await engine.perform(.update, .blocks, waitsForRoom: true) { core in
+      try await engine.perform(.update, .blocks, needsRoom: true) { core in
         let items = keys.map { core.ledger.item(forKey: $0) }
         let payloads = try core.payloads(of: items.compactMap { $0 })
         var rest = payloads[...]
@@ -299,9 +314,10 @@ public final class QueueStore<Element: Sendable>: DataStore {
   ///
   /// - Throws: ``StoreError``: `closed`; `ioFailed`; `full`.
   public func synchronize() async throws {
+    let time = engine.time
     try await running(.synchronize) {
       _ = try await engine.perform(.synchronize, .alone, ignoresCancellation: true) { core in
-        try core.synchronize()
+        try core.synchronize(time)
         return true
       }
     }
@@ -314,6 +330,13 @@ public final class QueueStore<Element: Sendable>: DataStore {
   /// - Throws: ``StoreError``: `ioFailed`; `full`. The queue is closed all the same.
   public func close() async throws {
     try await engine.close()
+  }
+}
+
+extension Change {
+  /// Whether it may make a store larger.
+  fileprivate var needsRoom: Bool {
+    if case .set = self { true } else { false }
   }
 }
 

@@ -1,47 +1,89 @@
 import Larder
 import LarderFiles
 
-/// Statistics, verification, compaction and backup of a ``QueueStore``.
+/// Statistics, verification, compaction and backup of a ``QueueStore``, in pieces between which other calls are served.
 struct QueueStoreMaintenance<Element: Sendable>: StoreMaintenance {
   let engine: QueueEngine
   let coder: QueueCoder<Element>
   let recovery: RecoveryReport
 
+  private func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
+    guard engine.running.begin() else { throw engine.information.closedError(for: operation) }
+    defer { engine.running.end() }
+    return try await body()
+  }
+
   func statistics() async throws -> StoreStatistics {
     let recovery = recovery
-    return try await engine.maintain(.statistics) { core in
-      let (counts, tallies) = (core.ledger.counts, core.ledger.tallies)
-      let details: [(String, Int)] = [
-        ("waiting", counts.waiting), ("delayed", counts.delayed), ("leased", counts.leased), ("dead", counts.dead),
-        ("itemBytes", core.ledger.liveBytes), ("segments", core.log.segmentCount),
-        ("enqueued", tallies.enqueued), ("delivered", tallies.delivered), ("redelivered", tallies.redelivered),
-        ("acknowledged", tallies.acknowledged), ("released", tallies.released),
-        ("deadLettered", tallies.deadLettered), ("dropped", tallies.dropped),
-        ("tornBytes", recovery.tornBytes), ("damagedPlaces", recovery.damagedPlaces),
-        ("damagedBytes", recovery.damagedBytes), ("missingSegments", recovery.missingSegments),
-      ]
-      return StoreStatistics(
-        entryCount: counts.live, bytesOnDisk: core.log.totalSize,
-        details: details.map { StoreStatistics.Detail(name: $0, value: Int64($1)) })
+    return try await running(.statistics) {
+      try await engine.maintain(.statistics) { core in
+        let (counts, tallies) = (core.ledger.counts, core.ledger.tallies)
+        let details: [(String, Int)] = [
+          ("waiting", counts.waiting), ("delayed", counts.delayed), ("leased", counts.leased), ("dead", counts.dead),
+          ("itemBytes", core.ledger.liveBytes), ("segments", core.log.segmentCount),
+          ("enqueued", tallies.enqueued), ("delivered", tallies.delivered), ("redelivered", tallies.redelivered),
+          ("acknowledged", tallies.acknowledged), ("released", tallies.released),
+          ("deadLettered", tallies.deadLettered), ("deadExpired", tallies.deadExpired), ("dropped", tallies.dropped),
+          ("isDiskFull", core.log.reserve.isSpent ? 1 : 0), ("tornBytes", recovery.tornBytes),
+          ("damagedPlaces", recovery.damagedPlaces), ("damagedBytes", recovery.damagedBytes),
+          ("missingSegments", recovery.missingSegments),
+        ]
+        return StoreStatistics(
+          entryCount: counts.live, bytesOnDisk: core.log.totalSize,
+          details: details.map { StoreStatistics.Detail(name: $0, value: Int64($1)) })
+      }
     }
   }
 
+  /// Does something with the files as they are now, on a thread of its own, while others write.
+  private func withSnapshot<Result: Sendable>(
+    _ operation: StoreOperation, message: String, _ body: @escaping @Sendable (LogSnapshot) throws -> Result
+  ) async throws -> Result {
+    let snapshot = try await engine.maintain(operation) { core in
+      core.log.pinCount += 1
+      return LogSnapshot(
+        folder: core.log.folder, segments: core.log.sizes, notes: core.log.notes,
+        attributes: core.log.segment.attributes)
+    }
+    let executor = DispatchQueueExecutor(label: "Larder.QueueStore.maintenance")
+    let result: Swift.Result<Result, any Error> = await executor.run {
+      Swift.Result {
+        try snapshot.folder.reportingFileErrors(during: operation, message: message) { try body(snapshot) }
+      }
+    }
+    try await engine.maintain(operation, .alone) { core in
+      core.log.pinCount -= 1
+      core.log.removeLeftovers()
+    }
+    return try result.get()
+  }
+
   func verify() async throws -> VerificationReport {
-    let coder = coder
-    return try await engine.maintain(.verify) { core in
-      let items = core.ledger.items(in: .all, limit: .max, order: .ascending)
-      var report = VerificationReport(entryCount: items.count)
-      for slice in stride(from: 0, to: items.count, by: 1024) {
-        let part = Array(items[slice..<min(slice + 1024, items.count)])
-        for (item, payload) in zip(part, try core.payloads(of: part)) {
+    try await running(.verify) {
+      var report = VerificationReport(entryCount: 0)
+      var range = KeyRange.all
+      while true {
+        let part = range
+        let items = try await engine.payloads(.verify, of: { $0 }) { core in
+          core.ledger.items(in: part, limit: 256, order: .ascending)
+        }
+        guard let last = items.last else { break }
+        report.entryCount += items.count
+        for (item, payload) in items {
           guard case .failure = coder.result(of: payload, forKey: item.key, during: .verify) else { continue }
           report.findings.append(
             VerificationReport.Finding(
-              key: item.key, place: core.log.place(of: item.place), message: "the value cannot be decoded"))
+              key: item.key, place: "\(engine.folder.segmentPath(item.place.segment)), byte \(item.place.offset)",
+              message: "the value cannot be decoded"))
         }
+        range = range.after(last.found.key)
       }
-      report.findings += try core.log.damage().map {
-        VerificationReport.Finding(key: nil, place: $0, message: "what stands there is no record of the queue")
+      let damage = try await withSnapshot(.verify, message: "the queue could not be read") { try $0.damage() }
+      try await engine.maintain(.verify) { core in
+        for (_, segment, range) in damage { if let segment { core.log.note(damage: range, of: segment) } }
+      }
+      report.findings += damage.map {
+        VerificationReport.Finding(key: nil, place: $0.place, message: "what stands there is no record of the queue")
       }
       return report
     }
@@ -49,14 +91,33 @@ struct QueueStoreMaintenance<Element: Sendable>: StoreMaintenance {
 
   func compact() async throws {
     try engine.information.checkWritable(for: .compact)
-    try await engine.maintain(.compact) { try $0.log.compact(&$0.ledger) }
+    try await running(.compact) { try await compactInPieces() }
+  }
+
+  private func compactInPieces() async throws {
+    try await engine.maintain(.compact, .alone) { core in try core.log.beginCompacting(&core.ledger) }
+    var goesOn = true
+    while goesOn {
+      goesOn = try await engine.maintain(.compact, .alone) { core in
+        guard core.log.cleaning != nil else {
+          core.log.removeLeftovers()
+          return core.log.hasRemovableLeftovers
+        }
+        do {
+          try core.log.clean(&core.ledger, clockOffset: core.clockOffset)
+        } catch let error as FileError where error.isOutOfRoom {
+          // What there is no room to move stays where it is.
+        }
+        return core.log.cleaning != nil || core.log.hasRemovableLeftovers
+      }
+    }
   }
 
   func backup(to path: String, compacting: Bool) async throws {
     if compacting { try engine.information.checkWritable(for: .backup) }
-    try await engine.maintain(.backup) { core in
-      if compacting { try core.log.compact(&core.ledger) }
-      try core.log.backup(to: path)
+    try await running(.backup) {
+      if compacting { try await compactInPieces() }
+      try await withSnapshot(.backup, message: "the backup could not be written") { try $0.copy(to: path) }
     }
   }
 }

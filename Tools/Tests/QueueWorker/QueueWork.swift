@@ -76,7 +76,7 @@ struct QueueWork {
       let delivery = try result.get()
       switch Int.random(in: 0..<4, using: &random) {
       case 0:
-        try await queue.release(delivery.receipt, delay: .milliseconds(2))
+        try await queue.release(delivery.receipt, after: .milliseconds(2))
         continue
       case 1:
         try await queue.extend(delivery.receipt, lease: .seconds(60))

@@ -19,7 +19,7 @@ public protocol FileSystem: Sendable {
   /// ``synchronizeDirectory(at:)`` has returned.
   func rename(_ path: String, to newPath: String) throws(FileError)
 
-  /// Removes a file.
+  /// Removes a file, or a directory in which nothing is.
   ///
   /// It is durable once ``synchronizeDirectory(at:)`` has returned.
   func removeFile(at path: String) throws(FileError)

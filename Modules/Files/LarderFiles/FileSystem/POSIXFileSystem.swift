@@ -36,10 +36,15 @@ public struct POSIXFileSystem: FileSystem {
     guard posixRename(path, newPath) == 0 else { throw FileError(.rename, path: newPath, errorNumber: errno) }
   }
 
-  /// Removes a file by `unlink`.
+  /// Removes a file by `unlink`, or an empty directory by `rmdir`.
   public func removeFile(at path: String) throws(FileError) {
     try check(path, for: .removeFile)
-    guard unlink(path) == 0 else { throw FileError(.removeFile, path: path, errorNumber: errno) }
+    guard unlink(path) != 0 else { return }
+    // The second is what other systems than Linux say of a directory, and what they all say of much else.
+    let errorNumber = errno
+    guard errorNumber == EISDIR || errorNumber == EPERM, rmdir(path) == 0 else {
+      throw FileError(.removeFile, path: path, errorNumber: errno == ENOTDIR ? errorNumber : errno)
+    }
   }
 
   /// Makes a directory by `mkdir`.

@@ -30,20 +30,25 @@ final class QueueCall: Sendable {
 
   let operation: StoreOperation
   let weight: Weight
+  /// When it came, in microseconds: whether a lease has ended is judged by that, not by when there is time for the call.
+  let arrival: Int64
+  /// Whether it may take room.
+  let needsRoom: Bool
   /// Whether it waits where there is no room.
   let waitsForRoom: Bool
   /// Does it; what it throws has changed nothing.
   let body: @Sendable (inout QueueCore) throws -> Verdict
 
   private let state = Mutex(State.queued(nil))
-  private let waitedForRoom = Mutex(false)
 
   init(
-    _ operation: StoreOperation, _ weight: Weight, waitsForRoom: Bool = false,
-    body: @escaping @Sendable (inout QueueCore) throws -> Verdict
+    _ operation: StoreOperation, _ weight: Weight, at arrival: Int64, needsRoom: Bool = false,
+    waitsForRoom: Bool = false, body: @escaping @Sendable (inout QueueCore) throws -> Verdict
   ) {
     self.operation = operation
     self.weight = weight
+    self.arrival = arrival
+    self.needsRoom = needsRoom
     self.waitsForRoom = waitsForRoom
     self.body = body
   }
@@ -57,9 +62,6 @@ final class QueueCall: Sendable {
       if case .over(let result) = state { result } else { nil }
     }
   }
-
-  /// Whether there was no room for it when it ran.
-  var hasWaitedForRoom: Bool { waitedForRoom.withLock { $0 } }
 
   /// Waits until the call is over.
   func wait() async throws {
@@ -96,10 +98,7 @@ final class QueueCall: Sendable {
   }
 
   /// Notes that the call has to wait, and runs again some time.
-  ///
-  /// - Parameter forRoom: Whether it waits for room, not for items.
-  func park(forRoom: Bool) {
-    if forRoom { waitedForRoom.withLock { $0 = true } }
+  func park() {
     let isCancelled = state.withLock { state in
       guard case .running(let continuation, let isCancelled) = state else { return false }
       state = .queued(continuation)

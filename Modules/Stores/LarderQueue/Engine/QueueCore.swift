@@ -9,7 +9,12 @@ struct QueueCore: Sendable {
   var frames: FrameBuffer
   var isClosed = false
 
-  /// Below this size of the log its space is not reclaimed: the last time failed.
+  /// The time of the group, in microseconds: what is handed out now is leased from now on.
+  private(set) var present: Int64 = 0
+  /// What is added to times as they are written, in microseconds.
+  private(set) var clockOffset: Int64 = 0
+
+  /// Below this size of the log its space is not reclaimed: the last time was in vain.
   var reclaimingSize: Int64 = 0
 
   /// Changes that opening made to the ledger, to be written before anything else.
@@ -20,47 +25,66 @@ struct QueueCore: Sendable {
     log = opened.log
     pending = opened.pending
     frames = FrameBuffer()
-    log.reset(&frames)
+    log.reset(&frames, clockOffset: 0)
   }
 
   /// Makes sure that frames can be appended, and writes what opening changed.
   ///
+  /// - Parameters:
+  ///   - time: Tells the time.
+  ///   - mayUseReserve: Whether the reserve may be given back for it.
   /// - Throws: ``StoreError``; `FileError`.
-  mutating func makeReady() throws {
-    if !log.isReady { try log.makeReady(&ledger) }
+  mutating func makeReady(_ time: QueueTime, mayUseReserve: Bool) throws {
+    if !log.isReady { try log.makeReady(&ledger, at: time.steady(), mayUseReserve: mayUseReserve) }
     guard !pending.isEmpty else { return }
-    var buffer = log.makeBuffer()
-    buffer.beginFrame()
+    var buffer = FrameBuffer()
+    log.reset(&buffer, clockOffset: time.offset)
+    buffer.beginCall()
     for record in pending { buffer.append(record) }
-    buffer.endFrame()
-    try log.append(buffer)
+    buffer.finish()
+    try log.append(buffer, mayUseReserve: true)
+    // Once more, for the segment in which they stand.
+    for record in pending { ledger.apply(record, from: .decision) }
+    ledger.commit()
     pending = []
+  }
+
+  /// Makes everything durable that was written before.
+  ///
+  /// - Parameter time: Tells the time.
+  /// - Throws: ``StoreError``; `FileError`.
+  mutating func synchronize(_ time: QueueTime) throws {
+    guard log.folder.access == .readWrite else { return }
+    if log.isSealed { try makeReady(time, mayUseReserve: true) }
+    try log.synchronize()
   }
 
   /// Closes the files.
   ///
+  /// - Parameter time: Tells the time.
   /// - Throws: ``StoreError``; `FileError`. The lock is given back all the same.
-  mutating func close() throws {
+  mutating func close(_ time: QueueTime) throws {
     isClosed = true
-    let preparation = Result { if !pending.isEmpty, log.folder.access == .readWrite { try makeReady() } }
+    let preparation = Result {
+      if !pending.isEmpty, log.folder.access == .readWrite { try makeReady(time, mayUseReserve: true) }
+    }
     try log.close(&ledger)
     try preparation.get()
   }
 
   /// Begins a group: there are no frames yet.
-  mutating func beginGroup() {
-    log.reset(&frames)
+  mutating func beginGroup(_ time: QueueTime) {
+    present = time.steady()
+    clockOffset = time.offset
+    log.reset(&frames, clockOffset: clockOffset)
   }
 
   // MARK: Items
 
   /// Enqueues an item; see ``QueueLedger/enqueue(_:into:)``.
   mutating func enqueue(_ payload: [UInt8], key: StoreKey?, delay: Int64) throws(QueueRefusal) -> EnqueuedItem {
-    let place = frames.place(
-      keyLength: key?.count ?? QueueLedger.generatedKeyLength, phase: delay > 0 ? .delayed : .waiting,
-      payloadLength: payload.count)
     var records: [QueueRecord] = []
-    let new = QueueLedger.NewItem(key: key, place: place, delay: delay)
+    let new = QueueLedger.NewItem(key: key, place: frames.place(payloadLength: payload.count), delay: delay)
     let enqueued = try ledger.enqueue(new, into: &records)
     write(records, payload)
     return enqueued
@@ -68,10 +92,8 @@ struct QueueCore: Sendable {
 
   /// Puts a value under a key; see ``QueueLedger/setValue(at:forKey:into:)``.
   mutating func setValue(_ payload: [UInt8], forKey key: StoreKey) throws(QueueRefusal) {
-    let phase: QueueItem.Phase = ledger.item(forKey: key)?.phase == .delayed ? .delayed : .waiting
-    let place = frames.place(keyLength: key.count, phase: phase, payloadLength: payload.count)
     var records: [QueueRecord] = []
-    try ledger.setValue(at: place, forKey: key, into: &records)
+    try ledger.setValue(at: frames.place(payloadLength: payload.count), forKey: key, into: &records)
     write(records, payload)
   }
 
@@ -101,5 +123,61 @@ struct QueueCore: Sendable {
       payloads[index] = payload
     }
     return payloads
+  }
+
+  // MARK: Receipts
+
+  /// Leases the items that wait and came first; those that were delivered too often become dead letters.
+  ///
+  /// - Parameters:
+  ///   - max: The most deliveries.
+  ///   - length: How long the leases are, in microseconds.
+  /// - Throws: ``QueueRefusal/diskFull`` where the disk is so full that what is left is for what is leased already.
+  mutating func lease(_ max: Int, length: Int64) throws(QueueRefusal) -> [LeasedItem] {
+    let epoch = UInt64.random(in: 1 ... .max)
+    var max = max
+    if log.reserve.isLow {
+      // One at a time goes on: it gives space back, in the end.
+      guard ledger.counts.leased == 0 || ledger.counts.waiting == 0 else { throw .diskFull }
+      max = 1
+    } else if log.reserve.isSpent {
+      max = min(max, Int(log.reserve.size / 1024))
+    }
+    var leased: [LeasedItem] = []
+    while leased.count < max {
+      let items = ledger.firstWaiting(min(max - leased.count, 1024))
+      guard !items.isEmpty else { break }
+      for item in items {
+        if ledger.isExhausted(item) {
+          try change { $0.kill(item, .tooManyDeliveries, into: &$1) }
+        } else {
+          let present = present
+          let receipt = try change {
+            $0.lease(item, length: length, from: present, epoch: epoch, into: &$1)
+          }
+          leased.append(LeasedItem(item: item, receipt: receipt))
+        }
+      }
+    }
+    return leased
+  }
+
+  /// Does something with each of some receipts.
+  ///
+  /// - Returns: Those that are stale.
+  mutating func staleReceipts(
+    of receipts: [DeliveryReceipt],
+    _ body: (DeliveryReceipt, inout QueueLedger, inout [QueueRecord]) throws(QueueRefusal) -> Void
+  ) -> [DeliveryReceipt] {
+    var stale: [DeliveryReceipt] = []
+    for receipt in receipts {
+      do throws(QueueRefusal) {
+        try change { ledger, records throws(QueueRefusal) in try body(receipt, &ledger, &records) }
+      } catch {
+        // With a receipt nothing else can be wrong.
+        stale.append(receipt)
+      }
+    }
+    return stale
   }
 }

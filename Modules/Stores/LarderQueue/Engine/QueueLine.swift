@@ -1,7 +1,8 @@
 /// Who waits for what in a queue's engine: plain state.
 ///
-/// One at a time commits: all calls that wait then are a group. Those of them that have nothing to receive, or no room,
-/// are parked, and come back into the line, before everyone else, when there may be.
+/// One at a time commits: all calls that wait then are a group. Those of them that have nothing to receive are parked, and
+/// come back into the line, before everyone else, when there may be. Those for which there is no room are parked too; the
+/// first of them is tried again after each group.
 struct QueueLine<Call: Sendable>: Sendable {
   /// What is to be done when a call has come.
   enum Arrival: Equatable, Sendable {
@@ -16,14 +17,13 @@ struct QueueLine<Call: Sendable>: Sendable {
   private var receivers: [Call] = []
   private var producers: [Call] = []
   private var pruningCount = 64
-  private var mustReconsider = false
 
   private(set) var isBusy = false
   private(set) var isClosing = false
 
   /// Whether calls wait for items to receive.
   var hasReceivers: Bool { !receivers.isEmpty }
-  /// Whether calls wait for room.
+  /// Whether calls wait for room; some of them may have given up.
   var hasProducers: Bool { !producers.isEmpty }
 
   /// A call comes.
@@ -62,8 +62,6 @@ struct QueueLine<Call: Sendable>: Sendable {
 
   /// Takes everyone in the line; where nobody is, nothing is done from now on.
   mutating func takeGroup() -> [Call] {
-    if mustReconsider { returnProducers() }
-    mustReconsider = false
     let group = returning + coming
     returning = []
     coming = []
@@ -85,13 +83,23 @@ struct QueueLine<Call: Sendable>: Sendable {
   }
 
   /// Lets a call wait for room; see ``parkReceiver(_:isOver:)``.
-  mutating func parkProducer(_ call: Call, isOver: (Call) -> Bool) -> Bool {
+  ///
+  /// - Parameter isFirst: Whether it was the first of those who wait, and stays it.
+  mutating func parkProducer(_ call: Call, isFirst: Bool, isOver: (Call) -> Bool) -> Bool {
     guard !isClosing else { return false }
-    // Whoever has given up lets those in whom it finds here: it must not come after that.
-    guard !isOver(call) else { return true }
-    producers.append(call)
+    producers.insert(call, at: isFirst ? 0 : producers.count)
     prune(isOver)
     return true
+  }
+
+  /// Takes the first call that waits for room; those that have given up go.
+  mutating func takeProducer(isOver: (Call) -> Bool) -> Call? {
+    guard let index = producers.firstIndex(where: { !isOver($0) }) else {
+      producers = []
+      return nil
+    }
+    defer { producers.removeSubrange(...index) }
+    return producers[index]
   }
 
   private mutating func prune(_ isOver: (Call) -> Bool) {
@@ -108,17 +116,6 @@ struct QueueLine<Call: Sendable>: Sendable {
     let count = min(count, receivers.count)
     returning.append(contentsOf: receivers.prefix(count))
     receivers.removeFirst(count)
-  }
-
-  /// Lets all calls come back that wait for room: they came before everyone else.
-  mutating func returnProducers() {
-    returning.insert(contentsOf: producers, at: 0)
-    producers = []
-  }
-
-  /// Lets all calls that wait for room come back with the next group: not before, so that nobody passes them.
-  mutating func reconsiderProducers() {
-    mustReconsider = true
   }
 
   /// Lets nobody wait any more.

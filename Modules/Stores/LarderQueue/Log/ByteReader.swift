@@ -27,6 +27,30 @@ struct ByteReader {
     return rest.prefix(count)
   }
 
+  /// Reads a number of seven bits a byte, the lowest first; `nil` too where it has more than 64 bits.
+  mutating func readVariable() -> UInt64? {
+    var number: UInt64 = 0
+    for shift in stride(from: UInt64(0), to: 64, by: 7) {
+      guard let byte = rest.popFirst() else { return nil }
+      let bits = UInt64(byte & 0x7F)
+      guard shift < 63 || bits <= 1 else { return nil }
+      number |= bits << shift
+      if byte & 0x80 == 0 { return number }
+    }
+    return nil
+  }
+
+  /// Reads a number of seven bits a byte that fits into a type.
+  mutating func readVariable<Number: FixedWidthInteger>(as _: Number.Type) -> Number? {
+    readVariable().flatMap { Number(exactly: $0) }
+  }
+
+  /// Reads a length of seven bits a byte, and so many bytes.
+  mutating func readBytes(upTo limit: Int) -> ArraySlice<UInt8>? {
+    guard let length = readVariable(as: Int.self), length <= limit else { return nil }
+    return read(count: length)
+  }
+
   /// Reads the length of a key in two bytes, and the key.
   mutating func readKey() -> StoreKey? {
     guard let length = read(UInt16.self), length > 0, length <= StoreKey.maximumLength,
@@ -47,9 +71,19 @@ extension [UInt8] {
     Swift.withUnsafeBytes(of: number.littleEndian) { replaceSubrange(offset..<offset + $0.count, with: $0) }
   }
 
-  /// Appends the length of a key in two bytes, and the key.
+  /// Appends a number in seven bits a byte, the lowest first.
+  mutating func append(variable number: UInt64) {
+    var rest = number
+    while rest > 0x7F {
+      append(UInt8(truncatingIfNeeded: rest) | 0x80)
+      rest >>= 7
+    }
+    append(UInt8(truncatingIfNeeded: rest))
+  }
+
+  /// Appends the length of a key, and the key.
   mutating func append(key: StoreKey) {
-    append(littleEndian: UInt16(key.count))
+    append(variable: UInt64(key.count))
     key.withUnsafeBytes { append(contentsOf: $0) }
   }
 }

@@ -13,6 +13,9 @@ import Glibc
 struct QueueFolder: StoreFiles, Sendable {
   private static let segmentPrefix = "segment-"
   private static let damagePrefix = "damaged-"
+  private static let missingPrefix = "missing-"
+  private static let endPrefix = "end-"
+  private static let reserveName = "reserve"
   private static let lockName = "lock"
 
   /// The name of the queue, in errors.
@@ -28,10 +31,41 @@ struct QueueFolder: StoreFiles, Sendable {
 
   var lockPath: String { FilePaths.join(path, QueueFolder.lockName) }
 
+  /// Where the space is that is kept for what takes items out.
+  var reservePath: String { FilePaths.join(path, QueueFolder.reserveName) }
+
   func segmentPath(_ number: UInt32) -> String {
+    FilePaths.join(path, QueueFolder.segmentPrefix + QueueFolder.digits(number))
+  }
+
+  private static func digits(_ number: UInt32) -> String {
     let digits = String(number, radix: 16)
-    return FilePaths.join(
-      path, QueueFolder.segmentPrefix + String(repeating: "0", count: max(0, 8 - digits.count)) + digits)
+    return String(repeating: "0", count: max(0, 8 - digits.count)) + digits
+  }
+
+  /// Where an empty file says by its name how far the log has come for certain.
+  func endPath(_ end: SegmentEnd) -> String {
+    FilePaths.join(path, QueueFolder.endPrefix + QueueFolder.digits(end.number) + "-" + String(end.size, radix: 16))
+  }
+
+  /// What the name of a file says of the end of the log; `nil` for any other name.
+  func end(ofName name: String) -> SegmentEnd? {
+    let parts = name.split(separator: "-", omittingEmptySubsequences: false)
+    guard parts.count == 3, let number = UInt32(parts[1], radix: 16), let size = Int64(parts[2], radix: 16), size >= 0
+    else { return nil }
+    let end = SegmentEnd(number: number, size: size)
+    return FilePaths.split(endPath(end)).name == name ? end : nil
+  }
+
+  /// Where an empty file says that a segment was missing.
+  func missingPath(_ number: UInt32) -> String {
+    FilePaths.join(path, QueueFolder.missingPrefix + QueueFolder.digits(number))
+  }
+
+  /// Whether the name of a file says that something was damaged, or missing, in a segment that may be gone since.
+  func isNoteOfDamage(_ name: String) -> Bool {
+    name.hasPrefix(QueueFolder.damagePrefix) && ownerOfTemporaryFile(name) == nil
+      || name.hasPrefix(QueueFolder.missingPrefix)
   }
 
   /// Where a damaged place of a segment is kept.
@@ -48,15 +82,11 @@ struct QueueFolder: StoreFiles, Sendable {
     return number
   }
 
-  /// The numbers of the segments, in order.
-  func segmentNumbers() throws(FileError) -> [UInt32] {
-    try fileSystem.contentsOfDirectory(at: path).compactMap(segmentNumber(ofName:)).sorted()
-  }
-
   /// Whether a queue without segments may have a file of a name: what a crash at its making leaves, or what was kept
   /// aside before someone moved the segments elsewhere.
   func isOwnName(_ name: String) -> Bool {
-    name == QueueFolder.lockName || name.hasPrefix(QueueFolder.damagePrefix) || ownerOfTemporaryFile(name) != nil
+    name == QueueFolder.lockName || name == QueueFolder.reserveName || isNoteOfDamage(name) || end(ofName: name) != nil
+      || ownerOfTemporaryFile(name) != nil
   }
 
   /// Removes what replacing a file has left half done.
@@ -71,6 +101,11 @@ struct QueueFolder: StoreFiles, Sendable {
     let owner = String(name[..<mark.lowerBound])
     let isOwn = owner.hasPrefix(QueueFolder.segmentPrefix) || owner.hasPrefix(QueueFolder.damagePrefix)
     return isOwn ? owner : nil
+  }
+
+  /// Whether an error says nothing about other places in the files: one of the disk is bad, or a segment was removed.
+  func isAboutOnePlace(_ error: FileError) -> Bool {
+    error.errorNumber == EIO || hasLost(error)
   }
 
   /// Whether a call failed since a segment is not there any more.

@@ -1,46 +1,51 @@
 import Larder
 import LarderFiles
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The files of a queue, for the one object that has them open: segments to which frames are appended, and the lock.
 ///
 /// Everything here blocks.
 struct QueueLog: Sendable {
   let folder: QueueFolder
   let files: SegmentFiles
-  private let lock: FileLock?
+  let lock: FileLock?
 
   /// The files that must be at their paths whenever the queue writes.
-  private var opened: OpenedFiles
-  private let identity: UInt64
-  private let codecName: String
+  var opened: OpenedFiles
+  let identity: UInt64
+  let codecName: String
 
-  private var segment: SegmentFile
+  var segment: SegmentFile
   /// The end of the current segment; `nil` until the first write since the queue was opened.
-  private var log: AppendLog?
+  var log: AppendLog?
   /// Where opening found the end of the current segment.
-  private let found: FoundEnd
+  let found: FoundEnd
   private var hasBegunWriting = false
-  private var nextFrame: UInt64
+  var nextFrame: UInt64
   /// Whether making the next segment has failed, but its file may be there.
-  private var mayHaveNext = false
+  var mayHaveNext = false
   /// Behind it stands at most what failed.
-  private var acknowledgedSize: Int64
-  /// The sizes of the segments before the current one.
-  private var olderSizes: [UInt32: Int64]
+  var acknowledgedSize: Int64
+  /// How many bytes of the current segment were there from its beginning, the header included.
+  var initialSize: Int64
+  /// The sizes of the segments before the current one that are needed.
+  var olderSizes: [UInt32: Int64]
+  /// The sizes of segments that nobody needs, and that are still there.
+  var leftovers: [UInt32: Int64] = [:]
+  /// Whether one of them could not be removed since the current segment was begun.
+  var hasFailedToRemove = false
+  /// Whether segments stay while somebody reads them.
+  var pinCount = 0
   /// The damaged places of the segments, which are kept in files of their own before a segment is removed.
-  private var damagedPlaces: [UInt32: [Range<Int64>]]
-  /// Why a segment that nobody needs is still there.
-  private var removalFailure: (any Error)?
+  var damagedPlaces: [UInt32: [Range<Int64>]]
+  /// Empty files that are to say by their names what is missing: segments, or the end of one.
+  private(set) var notes: [String]
+  /// What the name of a file says of the end of the log.
+  var mark: SegmentEnd?
   /// Whether the last frame is that of closing.
-  private var isMarkedClosed: Bool
+  var isMarkedClosed: Bool
+  var reserve: SpaceReserve
+  /// What is being written anew.
+  var cleaning: Cleaning?
 
   /// The end of the last segment as opening found it.
   struct FoundEnd: Sendable {
@@ -54,18 +59,25 @@ struct QueueLog: Sendable {
     var isMarkedClosed: Bool
   }
 
-  /// Takes over files that were read; nothing is written before the first call of ``makeReady(_:)``.
+  /// What opening found of the other files.
+  struct FoundFiles: Sendable {
+    var olderSizes: [UInt32: Int64] = [:]
+    var damagedPlaces: [UInt32: [Range<Int64>]] = [:]
+    var notes: [String] = []
+    var mark: SegmentEnd?
+  }
+
+  /// Takes over files that were read; nothing is written before the first call of ``makeReady(_:at:mayUseReserve:)``.
   ///
   /// - Parameters:
   ///   - folder: The folder.
   ///   - lock: The lock, and the files that are held open.
   ///   - segment: The last segment.
   ///   - found: Where it ends.
-  ///   - olderSizes: The sizes of the segments before it.
-  ///   - damagedPlaces: The damaged places of the segments.
+  ///   - others: The other files.
   init(
     folder: QueueFolder, lock: (lock: FileLock?, opened: OpenedFiles), segment: SegmentFile, found: FoundEnd,
-    olderSizes: [UInt32: Int64], damagedPlaces: [UInt32: [Range<Int64>]]
+    others: FoundFiles
   ) {
     self.folder = folder
     files = SegmentFiles(folder: folder)
@@ -74,12 +86,16 @@ struct QueueLog: Sendable {
     self.segment = segment
     self.found = found
     acknowledgedSize = found.size
+    initialSize = segment.headerLength + segment.header.initialLength
     nextFrame = found.nextFrame
-    self.olderSizes = olderSizes
-    self.damagedPlaces = damagedPlaces
+    olderSizes = others.olderSizes
+    damagedPlaces = others.damagedPlaces
+    notes = others.notes
+    mark = others.mark
     isMarkedClosed = found.isMarkedClosed
     identity = segment.header.identity
     codecName = segment.header.codecName
+    reserve = SpaceReserve(in: folder)
     files.insert(segment.file, forSegment: segment.header.number)
     opened.note(segment.attributes.identity, at: segment.path, as: .data)
   }
@@ -90,22 +106,29 @@ struct QueueLog: Sendable {
   var segmentCount: Int { olderSizes.count + 1 }
 
   /// The bytes of each segment that count, in order.
-  var sizes: [(number: UInt32, size: Int64)] {
-    olderSizes.map { (number: $0, size: $1) }.sorted { $0.number < $1.number } + [(number: number, size: size)]
+  var sizes: [SegmentEnd] {
+    olderSizes.map { SegmentEnd(number: $0, size: $1) }.sorted { $0.number < $1.number }
+      + [SegmentEnd(number: number, size: acknowledgedSize)]
   }
 
-  var totalSize: Int64 { olderSizes.values.reduce(size, +) }
+  /// The bytes of the segments that are needed.
+  var neededSize: Int64 { olderSizes.values.reduce(size, +) }
+
+  /// The bytes of all segments.
+  var totalSize: Int64 { leftovers.values.reduce(neededSize, +) }
 
   /// The bytes of the current segment that count.
-  private var size: Int64 { log?.size ?? found.size }
+  var size: Int64 { log?.size ?? found.size }
 
-  private var durableSize: Int64 { log?.durableSize ?? found.durableSize }
+  var durableSize: Int64 { log?.durableSize ?? found.durableSize }
 
-  /// The oldest segment that there is.
-  var oldest: UInt32 { olderSizes.keys.min() ?? number }
+  /// Whether frames can be appended as things are; otherwise ``makeReady(_:at:mayUseReserve:)`` comes first.
+  var isReady: Bool { !isSealed && size - initialSize < segmentLimit }
 
-  /// Whether frames can be appended as things are; otherwise ``makeReady(_:)`` comes first.
-  var isReady: Bool { !isSealed && size < folder.segmentSize }
+  /// From how many bytes on a new segment is begun.
+  private var segmentLimit: Int64 {
+    reserve.isSpent ? min(folder.segmentSize, reserve.segmentLimit) : folder.segmentSize
+  }
 
   /// Whether nothing may be appended to the current segment: nothing was written since the queue was opened, or the state
   /// of the segment is unknown after a failure, or that of the next one is, which says where this one ends.
@@ -115,52 +138,93 @@ struct QueueLog: Sendable {
 
   /// Makes sure that frames can be appended.
   ///
-  /// The first call since the queue was opened removes what earlier owners left behind. Frames that are not known to be
-  /// durable are written anew in a segment of their own: to synchronize them where they are is not enough, since after a
-  /// failed synchronization the next one succeeds without having written anything.
+  /// The first call since the queue was opened removes what earlier owners left behind, and notes what is damaged. Frames
+  /// that are not known to be durable are written anew in a segment of their own: to synchronize them where they are is
+  /// not enough, since after a failed synchronization the next one succeeds without having written anything.
   ///
-  /// - Parameter ledger: What the queue holds.
+  /// - Parameters:
+  ///   - ledger: What the queue holds.
+  ///   - now: The time, in microseconds.
+  ///   - mayUseReserve: Whether the reserve may be given back for it.
   /// - Throws: ``StoreError``; `FileError`.
-  mutating func makeReady(_ ledger: inout QueueLedger) throws {
+  mutating func makeReady(_ ledger: inout QueueLedger, at now: Int64, mayUseReserve: Bool) throws {
     if !hasBegunWriting {
       try checkFiles(during: .apply)
       // A segment is removed only if the name of the one that does not need it is durable.
       try folder.fileSystem.synchronizeDirectory(at: folder.path)
-      let names = try folder.fileSystem.contentsOfDirectory(at: folder.path)
-      try folder.removeStaleTemporaryFiles(among: names)
-      for number in names.compactMap(folder.segmentNumber(ofName:)) where number < segment.header.firstSegment {
-        try folder.fileSystem.removeFile(at: folder.segmentPath(number))
-      }
+      try tidyUp()
       hasBegunWriting = true
-      if found.durableSize == found.size { log = try AppendLog(continuing: segment.file, at: found.size) }
+      try reserve.make(like: segment.attributes, at: now)
+      let isPresent = segment.header.version == SegmentHeader.version && (mark?.number ?? 0) <= number
+      if found.durableSize == found.size, isPresent {
+        log = try AppendLog(continuing: segment.file, at: found.size)
+      }
     }
-    if !isReady { try beginSegment(&ledger) }
+    if !isReady { try beginSegment(&ledger, mayUseReserve: mayUseReserve) }
   }
 
-  /// A buffer for frames that are to be appended next.
-  func makeBuffer() -> FrameBuffer {
-    var buffer = FrameBuffer()
-    reset(&buffer)
-    return buffer
+  /// Removes what earlier owners left behind, and notes what is missing in files that stay.
+  private mutating func tidyUp() throws {
+    let names = try folder.fileSystem.contentsOfDirectory(at: folder.path)
+    try folder.removeStaleTemporaryFiles(among: names)
+    let noted = Set(names.filter(folder.isNoteOfDamage) + notes.map { FilePaths.split($0).name })
+    for number in names.compactMap(folder.segmentNumber(ofName:))
+    where number < segment.header.number && olderSizes[number] == nil
+      // One that was missing, and that somebody has put back too late, is his.
+      && !noted.contains(FilePaths.split(folder.missingPath(number)).name)
+    {
+      try keepDamage(of: number)
+      try folder.fileSystem.removeFile(at: folder.segmentPath(number))
+    }
+    for end in names.compactMap(folder.end(ofName:)) where end != mark {
+      try folder.fileSystem.removeFile(at: folder.endPath(end))
+    }
+    for note in notes where !names.contains(FilePaths.split(note).name) { try makeEmptyFile(note) }
+  }
+
+  func makeEmptyFile(_ path: String) throws {
+    let file = try folder.fileSystem.open(path, .createIfMissing)
+    try file.adopt(segment.attributes)
+    try file.close()
   }
 
   /// Empties a buffer, for frames that are to be appended next.
-  func reset(_ buffer: inout FrameBuffer) {
+  ///
+  /// - Parameters:
+  ///   - buffer: The buffer.
+  ///   - clockOffset: What is added to times as they are written, in microseconds.
+  func reset(_ buffer: inout FrameBuffer, clockOffset: Int64) {
     buffer.reset(
-      segment: number, salt: segment.header.salt, base: size, durable: durableSize, firstNumber: nextFrame)
+      segment: number, salt: segment.header.salt, base: size, durable: durableSize, firstNumber: nextFrame,
+      clockOffset: clockOffset)
   }
 
   /// Appends frames, as durably as the folder says.
   ///
+  /// - Parameters:
+  ///   - frames: The frames; the last is ended.
+  ///   - mayUseReserve: Whether the reserve may be given back for it.
+  ///   - isDurable: Whether they are to be durable at once where the folder says so; `true` unless said.
   /// - Throws: ``StoreError`` if the files were moved or replaced; `FileError`. Nothing was changed where the log is not
   ///   sealed then.
-  mutating func append(_ frames: FrameBuffer) throws {
+  mutating func append(_ frames: FrameBuffer, mayUseReserve: Bool, isDurable: Bool = true) throws {
     try checkFiles(during: .apply)
-    try log?.append(frames.bytes)
-    if folder.durability == .synced { try log?.synchronize() }
+    try usingReserve(mayUseReserve) { log in try log.log?.append(frames.bytes) }
+    reserve.spend(Int64(frames.bytes.count))
+    if folder.durability == .synced, isDurable { try log?.synchronize() }
     acknowledgedSize = size
     nextFrame += UInt64(frames.count)
     isMarkedClosed = false
+  }
+
+  /// Does something, and once more with the space of the reserve where there was no room.
+  mutating func usingReserve(_ mayUseReserve: Bool, _ body: (inout QueueLog) throws -> Void) throws {
+    do {
+      try body(&self)
+    } catch let error as FileError where error.isOutOfRoom && mayUseReserve && reserve.isThere {
+      try reserve.give()
+      try body(&self)
+    }
   }
 
   /// Makes everything durable that was appended.
@@ -171,212 +235,6 @@ struct QueueLog: Sendable {
   /// Makes sure that the files of the queue are still at their paths; see ``StoreFiles/check(_:during:)``.
   func checkFiles(during operation: StoreOperation) throws {
     try folder.check(opened, during: operation)
-  }
-
-  // MARK: Segments
-
-  /// Begins a new segment, behind everything that is in order in the current one.
-  ///
-  /// What was written to the current one, and is not durable since a synchronization failed, is written anew. What nobody
-  /// needs any more is removed afterwards.
-  ///
-  /// - Parameter ledger: What the queue holds.
-  /// - Throws: ``StoreError``; `FileError`.
-  mutating func beginSegment(_ ledger: inout QueueLedger) throws {
-    try checkFiles(during: .apply)
-    if log?.failure == nil { try log?.synchronize() }
-    let end = durableSize
-    let unsafe = end..<max(end, acknowledgedSize)
-    var frames: [UInt8] = []
-    let salt = UInt32.random(in: 1 ... .max)
-    if !unsafe.isEmpty { frames = try QueueLog.copyFrames(of: segment, unsafe, salt: salt, in: folder) }
-    let first = ledger.usage.keys.min() ?? number + 1
-    let header = SegmentHeader(
-      number: number + 1, firstSegment: max(first, oldest), identity: identity, salt: salt,
-      firstFrame: nextFrame - QueueLog.countFrames(frames), nextSequence: ledger.nextSequence,
-      previousEnd: end, initialLength: Int64(frames.count), codecName: codecName)
-    let wasSealed = mayHaveNext
-    mayHaveNext = true
-    do {
-      try QueueLog.writeSegment(header, frames: frames, like: segment.attributes, in: folder)
-    } catch {
-      // Before the renaming nothing has happened.
-      mayHaveNext = wasSealed || [.rename, .synchronizeDirectory].contains((error as? FileError)?.operation)
-      throw error
-    }
-    let next = try SegmentFile(header.number, in: folder, .readWrite, during: .apply)
-    let nextLog = try AppendLog(continuing: next.file, at: next.size)
-    mayHaveNext = false
-    if !frames.isEmpty {
-      ledger.moveEnd(of: number, from: unsafe.lowerBound, to: header.number, at: next.headerLength)
-    }
-    olderSizes[number] = end
-    opened.forget(segment.path)
-    opened.note(next.attributes.identity, at: next.path, as: .data)
-    segment = next
-    log = nextLog
-    acknowledgedSize = nextLog.size
-    isMarkedClosed = false
-    files.insert(next.file, forSegment: number)
-    ledger.segment = number
-    removeSegments(before: header.firstSegment)
-  }
-
-  /// Removes segments that the current one, which is durable, does not need.
-  private mutating func removeSegments(before first: UInt32) {
-    removalFailure = nil
-    for number in olderSizes.keys.sorted() where number < first {
-      files.remove(number)
-      do {
-        try keepDamage(of: number)
-        try folder.fileSystem.removeFile(at: folder.segmentPath(number))
-        olderSizes[number] = nil
-      } catch {
-        // Nothing is lost but space: it is tried again with the next segment, and at the next opening.
-        removalFailure = error
-      }
-    }
-  }
-
-  /// Copies the damaged places of a segment into files of their own.
-  private mutating func keepDamage(of number: UInt32) throws {
-    guard let ranges = damagedPlaces[number] else { return }
-    let file = try folder.fileSystem.open(folder.segmentPath(number), .read)
-    for range in ranges {
-      let path = folder.damagePath(segment: number, offset: range.lowerBound)
-      guard try folder.fileSystem.attributes(at: path) == nil else { continue }
-      try folder.fileSystem.replaceFile(at: path, like: segment.attributes) { writer in
-        for start in stride(from: range.lowerBound, to: range.upperBound, by: 1 << 20) {
-          try writer.write(file.readAll(from: start, upTo: min(start + 1 << 20, range.upperBound)))
-        }
-      }
-    }
-    damagedPlaces[number] = nil
-  }
-
-  /// Writes the file of a new segment.
-  ///
-  /// - Parameters:
-  ///   - header: Its header.
-  ///   - frames: The frames behind it.
-  ///   - existing: The permissions and the owner that it gets.
-  ///   - folder: The folder.
-  /// - Throws: `FileError`.
-  static func writeSegment(
-    _ header: SegmentHeader, frames: [UInt8], like existing: FileAttributes?, in folder: QueueFolder
-  ) throws {
-    try folder.fileSystem.replaceFile(at: folder.segmentPath(header.number), like: existing) { writer in
-      try writer.write(header.bytes)
-      try writer.write(frames)
-    }
-  }
-
-  /// The good frames of a part of a segment, as they are to stand in another.
-  static func copyFrames(
-    of segment: SegmentFile, _ range: Range<Int64>, salt: UInt32, in folder: QueueFolder
-  ) throws -> [UInt8] {
-    var scanner = segment.scanner(upTo: range.upperBound)
-    var frames: [UInt8] = []
-    while let found = try scanner.next() {
-      guard case .frame(let frame, let offset, let body) = found, offset >= range.lowerBound else {
-        guard case .damage(let damage) = found, damage.upperBound > range.lowerBound else { continue }
-        throw FileError(.read, path: segment.path, errorNumber: EIO)
-      }
-      let start = frames.count
-      QueueFrame.begin(in: &frames)
-      frames.append(contentsOf: body)
-      QueueFrame.end(in: &frames, at: start, number: frame.number, durable: 0, salt: salt)
-    }
-    return frames
-  }
-
-  static func countFrames(_ frames: [UInt8]) -> UInt64 {
-    var count: UInt64 = 0
-    var offset = 0
-    while let head = QueueFrame(head: frames[offset...]) {
-      offset += QueueFrame.headLength + head.bodyLength
-      count += 1
-    }
-    return count
-  }
-
-  /// Gives back the space of segments that nobody needs, where there is enough of it to be worth while.
-  ///
-  /// - Parameter ledger: What the queue holds.
-  /// - Throws: ``StoreError``; `FileError`.
-  mutating func reclaim(_ ledger: inout QueueLedger) throws {
-    if !hasUnneededSegments(ledger) {
-      // Small ones several at once: as one goes another one comes.
-      var size: Int64 = 0
-      for (old, length) in olderSizes.sorted(by: { $0.key < $1.key }) {
-        guard size == 0 || size + length <= folder.segmentSize else { break }
-        try moveItems(from: old, &ledger)
-        size += length
-      }
-    }
-    try beginSegment(&ledger)
-    if let removalFailure { throw removalFailure }
-  }
-
-  /// Writes anew everything that is needed, and removes the rest.
-  ///
-  /// - Parameter ledger: What the queue holds.
-  /// - Throws: ``StoreError``; `FileError`.
-  mutating func compact(_ ledger: inout QueueLedger) throws {
-    let last = number
-    try beginSegment(&ledger)
-    for old in olderSizes.keys.sorted() where old <= last { try moveItems(from: old, &ledger) }
-    if oldest != number { try beginSegment(&ledger) }
-  }
-
-  /// Whether ``reclaim(_:)`` has something to do.
-  func needsReclaiming(_ ledger: QueueLedger) -> Bool {
-    !olderSizes.isEmpty && !isSealed && (hasUnneededSegments(ledger) || needsCleaning(ledger))
-  }
-
-  private func hasUnneededSegments(_ ledger: QueueLedger) -> Bool {
-    oldest < min(ledger.usage.keys.min() ?? number, number)
-  }
-
-  /// Whether more than half of the log is dead weight behind an old item, or there are many small segments.
-  private func needsCleaning(_ ledger: QueueLedger) -> Bool {
-    guard !olderSizes.isEmpty else { return false }
-    let used = ledger.usage.values.reduce(0) { $0 + $1.bytes + 64 * $1.count }
-    let size = totalSize
-    return size > 2 * Int64(used) + 2 * folder.segmentSize || segmentCount > 2 * Int(size / folder.segmentSize) + 16
-  }
-
-  /// Writes anew what a segment holds that is needed, so that it can be removed.
-  private mutating func moveItems(from old: UInt32, _ ledger: inout QueueLedger) throws {
-    if !isReady { try beginSegment(&ledger) }
-    var records = ledger.survivors(in: old)[...]
-    while !records.isEmpty {
-      var buffer = makeBuffer()
-      var moved: [QueueRecord] = []
-      buffer.beginFrame()
-      while let record = records.first, buffer.bodyLength < 1 << 20 {
-        records = records.dropFirst()
-        moved.append(try rewrite(record, into: &buffer))
-      }
-      buffer.endFrame()
-      try append(buffer)
-      for record in moved { ledger.apply(record) }
-      ledger.commit()
-    }
-  }
-
-  /// Writes a record anew, with its payload where it has one.
-  private func rewrite(_ record: QueueRecord, into buffer: inout FrameBuffer) throws -> QueueRecord {
-    guard case .put(var state) = record else {
-      buffer.append(record)
-      return record
-    }
-    let item = state.item
-    // With the checksum that stands there: what is damaged is still to be found out.
-    let (checksum, payload) = try files.readStored(item.place)
-    state.item.place = buffer.place(keyLength: item.key.count, phase: item.phase, payloadLength: payload.count)
-    buffer.append(.put(state), payload: payload, checksum: checksum)
-    return .put(state)
   }
 
   // MARK: Closing
@@ -404,13 +262,15 @@ struct QueueLog: Sendable {
     try checkFiles(during: .close)
     guard log != nil else { return }
     // A segment with several names would be refused at the next opening.
-    if try isSealed || hasOtherNames { try beginSegment(&ledger) }
+    if try isSealed || hasOtherNames { try beginSegment(&ledger, mayUseReserve: true) }
     try log?.synchronize()
     guard !isMarkedClosed else { return }
-    var buffer = makeBuffer()
-    buffer.beginFrame()
-    buffer.endFrame()
-    try log?.append(buffer.bytes)
+    var buffer = FrameBuffer()
+    reset(&buffer, clockOffset: 0)
+    buffer.appendClosingFrame()
+    try usingReserve(true) { log in try log.log?.append(buffer.bytes) }
     try log?.synchronize()
+    try setMark(SegmentEnd(number: number, size: size))
+    try folder.fileSystem.synchronizeDirectory(at: folder.path)
   }
 }

@@ -1,34 +1,24 @@
 import Larder
 
-/// Records as bytes; `Docs/QueueStore.md` describes them byte by byte.
+/// Records as bytes, in version 2 of the format; `Docs/QueueStore.md` describes them byte by byte.
 extension QueueRecord {
   private enum Kind: UInt8 {
     case put = 1
-    case lease, wait, remove, acknowledge, die, revive, remember
+    case state, remove, acknowledge, revive, remember, segments
   }
 
-  /// No sequence number beyond it is believed: a queue would have to count for centuries.
-  private static let greatestSequence = UInt64.max >> 1
+  /// No sequence number beyond it is believed or given out: a queue would have to count for centuries.
+  static let greatestSequence = UInt64.max >> 2
+
+  /// The most bytes of the name of a group.
+  static let maximumGroupLength = 255
+
+  /// The bytes between the beginning of a record of an item and the checksum of its payload: its kind and a length.
+  static let payloadOffset = 1 + 4
 
   /// What the flags of an item say beside its phase.
   private static let callersKeyFlag: UInt8 = 1 << 2
-
-  /// The bytes between the beginning of a record of an item and the checksum of its payload.
-  ///
-  /// - Parameters:
-  ///   - keyLength: The bytes of its key.
-  ///   - phase: Its phase.
-  static func payloadOffset(keyLength: Int, phase: QueueItem.Phase) -> Int {
-    // Kind, flags, attempts, sequence, arrival; what the phase adds; the key and its length; the length of the payload.
-    let phaseLength: Int =
-      switch phase {
-      case .waiting: 0
-      case .delayed: 16
-      case .leased: 24
-      case .dead: 9
-      }
-    return 1 + 1 + 4 + 8 + 8 + phaseLength + 2 + keyLength + 4
-  }
+  private static let generatedKeyFlag: UInt8 = 1 << 3
 
   /// Appends the record.
   ///
@@ -36,66 +26,76 @@ extension QueueRecord {
   ///   - bytes: Gets it.
   ///   - payload: The payload, where the record is an item.
   ///   - checksum: The checksum of the payload, where it is known, and stays as it is.
-  func append(to bytes: inout [UInt8], payload: some Collection<UInt8> = [UInt8](), checksum: UInt32? = nil) {
+  ///   - clockOffset: What is added to times; nothing unless given.
+  func append(
+    to bytes: inout [UInt8], payload: some Collection<UInt8> = [UInt8](), checksum: UInt32? = nil,
+    clockOffset: Int64 = 0
+  ) {
+    func append(time: Int64) { bytes.append(littleEndian: time.addingSaturating(clockOffset)) }
+    func append(_ standing: Standing) {
+      switch standing {
+      case .waiting: break
+      case .delayed(let timer), .leased(let timer):
+        append(time: timer.deadline)
+        bytes.append(variable: UInt64(max(timer.length, 0)))
+        if case .leased = standing { bytes.append(littleEndian: timer.epoch) }
+      case .dead(let death):
+        bytes.append(death.reason.rawValue)
+        append(time: death.time)
+      }
+    }
     switch self {
     case .put(let state):
       let item = state.item
       bytes.append(Kind.put.rawValue)
-      bytes.append(item.phase.rawValue | (item.hasCallersKey ? QueueRecord.callersKeyFlag : 0))
-      bytes.append(littleEndian: item.attempts)
-      bytes.append(littleEndian: item.sequence)
-      bytes.append(littleEndian: item.arrival)
-      switch item.phase {
-      case .waiting: break
-      case .delayed, .leased:
-        let timer = state.timer ?? ItemTimer(deadline: 0, length: 0)
-        bytes.append(littleEndian: timer.deadline)
-        bytes.append(littleEndian: timer.length)
-        if item.phase == .leased { bytes.append(littleEndian: timer.epoch) }
-      case .dead:
-        let death = state.death ?? Death(reason: .undecodable, time: 0)
-        bytes.append(death.reason.rawValue)
-        bytes.append(littleEndian: death.time)
-      }
-      bytes.append(key: item.key)
-      bytes.append(littleEndian: UInt32(payload.count))
+      bytes.append(littleEndian: UInt32(clamping: payload.count))
       bytes.append(littleEndian: checksum ?? CRC32C.checksum(of: payload))
       bytes.append(contentsOf: payload)
-    case .lease(let sequence, let attempts, let timer):
-      bytes.append(Kind.lease.rawValue)
-      bytes.append(littleEndian: sequence)
-      bytes.append(littleEndian: attempts)
-      bytes.append(littleEndian: timer.deadline)
-      bytes.append(littleEndian: timer.length)
-      bytes.append(littleEndian: timer.epoch)
-    case .wait(let sequence, let timer):
-      bytes.append(Kind.wait.rawValue)
-      bytes.append(littleEndian: sequence)
-      bytes.append(littleEndian: timer?.deadline ?? 0)
-      bytes.append(littleEndian: timer?.length ?? 0)
-    case .remove(let sequence):
+      let omitsKey = item.key == QueueLedger.generatedKey(of: item.sequence)
+      bytes.append(
+        item.phase.rawValue | (item.hasCallersKey ? QueueRecord.callersKeyFlag : 0)
+          | (omitsKey ? QueueRecord.generatedKeyFlag : 0))
+      bytes.append(item.priority)
+      bytes.append(variable: UInt64(state.group.count))
+      bytes.append(contentsOf: state.group)
+      bytes.append(variable: item.sequence)
+      bytes.append(variable: UInt64(item.attempts))
+      append(time: item.arrival)
+      append(state.standing)
+      if !omitsKey { bytes.append(key: item.key) }
+    case .state(let sequence, let attempts, let standing):
+      bytes.append(Kind.state.rawValue)
+      bytes.append(standing.phase.rawValue)
+      bytes.append(variable: sequence)
+      // One more, so that there is a number for those that stay as they are.
+      bytes.append(variable: attempts.map { UInt64($0) + 1 } ?? 0)
+      append(standing)
+    case .remove(let sequences):
       bytes.append(Kind.remove.rawValue)
-      bytes.append(littleEndian: sequence)
+      bytes.append(variable: sequences.lowerBound)
+      bytes.append(variable: sequences.upperBound - sequences.lowerBound)
     case .acknowledge(let sequence, let key, let deadline):
       bytes.append(Kind.acknowledge.rawValue)
-      bytes.append(littleEndian: sequence)
-      bytes.append(littleEndian: deadline)
+      bytes.append(variable: sequence)
+      append(time: deadline)
       bytes.append(key: key)
-    case .die(let sequence, let death):
-      bytes.append(Kind.die.rawValue)
-      bytes.append(littleEndian: sequence)
-      bytes.append(death.reason.rawValue)
-      bytes.append(littleEndian: death.time)
     case .revive(let sequence, let newSequence, let arrival):
       bytes.append(Kind.revive.rawValue)
-      bytes.append(littleEndian: sequence)
-      bytes.append(littleEndian: newSequence)
-      bytes.append(littleEndian: arrival)
+      bytes.append(variable: sequence)
+      bytes.append(variable: newSequence)
+      append(time: arrival)
     case .remember(let key, let sequence, let deadline):
       bytes.append(Kind.remember.rawValue)
-      bytes.append(littleEndian: sequence)
-      bytes.append(littleEndian: deadline)
+      bytes.append(variable: sequence)
+      append(time: deadline)
       bytes.append(key: key)
+    case .segments(let segments):
+      bytes.append(Kind.segments.rawValue)
+      bytes.append(variable: UInt64(segments.count))
+      for segment in segments {
+        bytes.append(variable: UInt64(segment.number))
+        bytes.append(variable: UInt64(max(segment.size, 0)))
+      }
     }
   }
 
@@ -105,51 +105,57 @@ extension QueueRecord {
   ///   - body: The frame without its head.
   ///   - segment: The segment in which it stands.
   ///   - offset: Where in that file the body begins.
+  ///   - version: The version of the segment's format.
   /// - Returns: The records, or `nil` where the bytes are no records.
-  static func records(of body: ArraySlice<UInt8>, segment: UInt32, offset: Int64) -> [QueueRecord]? {
+  static func records(
+    of body: ArraySlice<UInt8>, segment: UInt32, offset: Int64, version: UInt32
+  ) -> [QueueRecord]? {
     var reader = ByteReader(body)
     var records: [QueueRecord] = []
     while !reader.isAtEnd {
-      guard let kind = reader.read(UInt8.self).flatMap(Kind.init(rawValue:)) else { return nil }
       let fileOffset = { (position: Int) in UInt32(exactly: offset + Int64(position - body.startIndex)) }
-      guard let record = record(kind, from: &reader, segment: segment, fileOffset: fileOffset) else { return nil }
+      let record =
+        version == 1
+        ? version1(from: &reader, segment: segment, fileOffset: fileOffset)
+        : record(from: &reader, segment: segment, fileOffset: fileOffset)
+      guard let record else { return nil }
       records.append(record)
     }
     return records
   }
 
   private static func record(
-    _ kind: Kind, from reader: inout ByteReader, segment: UInt32, fileOffset: (Int) -> UInt32?
+    from reader: inout ByteReader, segment: UInt32, fileOffset: (Int) -> UInt32?
   ) -> QueueRecord? {
-    if kind == .put { return item(from: &reader, segment: segment, fileOffset: fileOffset).map { .put($0) } }
-    guard let sequence = readSequence(&reader) else { return nil }
+    guard let kind = reader.read(UInt8.self).flatMap(Kind.init(rawValue:)) else { return nil }
     switch kind {
     case .put:
-      return nil
-    case .lease:
-      guard let attempts = reader.read(UInt32.self), let deadline = reader.read(Int64.self),
-        let length = reader.read(Int64.self), let epoch = reader.read(UInt64.self), length >= 0
+      return item(from: &reader, segment: segment, fileOffset: fileOffset).map { .put($0) }
+    case .segments:
+      return segments(from: &reader).map { .segments($0) }
+    case .state:
+      guard let phase = reader.read(UInt8.self).flatMap(QueueItem.Phase.init(rawValue:)),
+        let sequence = readSequence(&reader), let attempts = reader.readVariable(), attempts <= 1 << 32,
+        let standing = readStanding(phase, &reader)
       else { return nil }
-      return .lease(
-        sequence: sequence, attempts: attempts, ItemTimer(deadline: deadline, length: length, epoch: epoch))
-    case .wait:
-      guard let deadline = reader.read(Int64.self), let length = reader.read(Int64.self), length >= 0 else {
-        return nil
-      }
-      return .wait(sequence: sequence, length > 0 ? ItemTimer(deadline: deadline, length: length) : nil)
+      return .state(sequence: sequence, attempts: attempts > 0 ? UInt32(clamping: attempts - 1) : nil, standing)
     case .remove:
-      return .remove(sequence: sequence)
+      guard let first = readSequence(&reader), let distance = reader.readVariable(),
+        distance <= greatestSequence - first
+      else { return nil }
+      return .remove(first...first + distance)
     case .acknowledge:
-      guard let deadline = reader.read(Int64.self), let key = reader.readKey() else { return nil }
+      guard let sequence = readSequence(&reader), let deadline = reader.read(Int64.self), let key = readKey(&reader)
+      else { return nil }
       return .acknowledge(sequence: sequence, key: key, deadline: deadline)
-    case .die:
-      guard let death = readDeath(&reader) else { return nil }
-      return .die(sequence: sequence, death)
     case .revive:
-      guard let newSequence = readSequence(&reader), let arrival = reader.read(Int64.self) else { return nil }
+      guard let sequence = readSequence(&reader), let newSequence = readSequence(&reader),
+        let arrival = reader.read(Int64.self)
+      else { return nil }
       return .revive(sequence: sequence, newSequence: newSequence, arrival: arrival)
     case .remember:
-      guard let deadline = reader.read(Int64.self), let key = reader.readKey() else { return nil }
+      guard let sequence = readSequence(&reader), let deadline = reader.read(Int64.self), let key = readKey(&reader)
+      else { return nil }
       return .remember(key: key, sequence: sequence, deadline: deadline)
     }
   }
@@ -157,42 +163,65 @@ extension QueueRecord {
   private static func item(
     from reader: inout ByteReader, segment: UInt32, fileOffset: (Int) -> UInt32?
   ) -> ItemState? {
-    guard let flags = reader.read(UInt8.self), let phase = QueueItem.Phase(rawValue: flags & 3),
-      flags & ~3 & ~callersKeyFlag == 0, let attempts = reader.read(UInt32.self),
-      let sequence = readSequence(&reader), let arrival = reader.read(Int64.self)
+    guard let length = reader.read(UInt32.self), let offset = fileOffset(reader.position),
+      reader.read(UInt32.self) != nil, reader.read(count: Int(length)) != nil,
+      let flags = reader.read(UInt8.self), let phase = QueueItem.Phase(rawValue: flags & 3),
+      flags & ~3 & ~callersKeyFlag & ~generatedKeyFlag == 0, let priority = reader.read(UInt8.self),
+      let group = reader.readBytes(upTo: maximumGroupLength), let sequence = readSequence(&reader),
+      let attempts = reader.readVariable(as: UInt32.self), let arrival = reader.read(Int64.self),
+      let standing = readStanding(phase, &reader)
     else { return nil }
-    var timer: ItemTimer?
-    var death: Death?
-    switch phase {
-    case .waiting: break
-    case .delayed, .leased:
-      guard let deadline = reader.read(Int64.self), let length = reader.read(Int64.self), length >= 0 else {
-        return nil
-      }
-      guard let epoch = phase == .leased ? reader.read(UInt64.self) : 0 else { return nil }
-      timer = ItemTimer(deadline: deadline, length: length, epoch: epoch)
-    case .dead:
-      death = readDeath(&reader)
-      guard death != nil else { return nil }
-    }
-    guard let key = reader.readKey(), let length = reader.read(UInt32.self), let offset = fileOffset(reader.position),
-      reader.read(UInt32.self) != nil, reader.read(count: Int(length)) != nil
-    else { return nil }
-    var item = QueueItem(
+    let isKeyGenerated = flags & generatedKeyFlag != 0
+    guard let key = isKeyGenerated ? QueueLedger.generatedKey(of: sequence) : readKey(&reader) else { return nil }
+    let item = QueueItem(
       sequence: sequence, key: key, arrival: arrival,
-      place: QueuePlace(segment: segment, offset: offset, length: length),
-      hasCallersKey: flags & callersKeyFlag != 0)
-    item.attempts = attempts
-    item.phase = phase
-    return ItemState(item: item, timer: timer, death: death)
+      place: QueuePlace(segment: segment, offset: offset, length: length), attempts: attempts, stateSegment: segment,
+      hasCallersKey: flags & callersKeyFlag != 0, priority: priority)
+    var state = ItemState(item: item, group: Array(group))
+    state.standing = standing
+    return state
+  }
+
+  private static func segments(from reader: inout ByteReader) -> [SegmentEnd]? {
+    guard let count = reader.readVariable() else { return nil }
+    var segments: [SegmentEnd] = []
+    // Each takes two bytes at least, so there are no more of them than there is to read.
+    for _ in 0..<count {
+      guard let number = reader.readVariable(as: UInt32.self), number > segments.last?.number ?? 0,
+        let size = reader.readVariable(as: UInt32.self)
+      else { return nil }
+      segments.append(SegmentEnd(number: number, size: Int64(size)))
+    }
+    return segments
+  }
+
+  private static func readStanding(_ phase: QueueItem.Phase, _ reader: inout ByteReader) -> Standing? {
+    switch phase {
+    case .waiting: return .waiting
+    case .delayed, .leased:
+      guard let deadline = reader.read(Int64.self), let length = reader.readVariable(as: Int64.self) else { return nil }
+      if phase == .delayed { return .delayed(ItemTimer(deadline: deadline, length: length)) }
+      return reader.read(UInt64.self).map { .leased(ItemTimer(deadline: deadline, length: length, epoch: $0)) }
+    case .dead:
+      return readDeath(&reader).map { .dead($0) }
+    }
+  }
+
+  private static func readKey(_ reader: inout ByteReader) -> StoreKey? {
+    guard let bytes = reader.readBytes(upTo: StoreKey.maximumLength), !bytes.isEmpty else { return nil }
+    return StoreKey(bytes: bytes)
   }
 
   private static func readSequence(_ reader: inout ByteReader) -> UInt64? {
-    guard let sequence = reader.read(UInt64.self), sequence > 0, sequence <= greatestSequence else { return nil }
-    return sequence
+    reader.readVariable().flatMap(believed)
   }
 
-  private static func readDeath(_ reader: inout ByteReader) -> Death? {
+  /// A sequence number, unless no queue can have given it.
+  static func believed(_ sequence: UInt64) -> UInt64? {
+    sequence > 0 && sequence <= greatestSequence ? sequence : nil
+  }
+
+  static func readDeath(_ reader: inout ByteReader) -> Death? {
     guard let reason = reader.read(UInt8.self), let time = reader.read(Int64.self) else { return nil }
     return Death(reason: DeathReason(rawValue: reason), time: time)
   }

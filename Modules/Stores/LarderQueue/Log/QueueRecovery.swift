@@ -8,8 +8,7 @@ struct QueueRecovery {
   private let folder: QueueFolder
   private var ledger: QueueLedger
   private var report = RecoveryReport()
-  private var olderSizes: [UInt32: Int64] = [:]
-  private var damagedPlaces: [UInt32: [Range<Int64>]] = [:]
+  private var others = QueueLog.FoundFiles()
 
   /// What a queue is opened as.
   struct Opened: Sendable {
@@ -18,18 +17,6 @@ struct QueueRecovery {
     var report: RecoveryReport
     /// Changes that opening made to the ledger, to be written before anything else.
     var pending: [QueueRecord] = []
-  }
-
-  /// What was found out about the last segment before its frames are replayed.
-  private struct Survey {
-    /// How many bytes are known to be durable.
-    var durable: Int64
-    /// Where the part ends that counts.
-    var cut: Int64
-    var nextFrame: UInt64
-    var isMarkedClosed = false
-    /// Whether there are frames that are not known to be durable.
-    var hasUnsafeFrames = false
   }
 
   private init(folder: QueueFolder, rules: QueueRules) {
@@ -57,12 +44,14 @@ struct QueueRecovery {
       let lock = try folder.acquireLock(folder.lockPath, of: folder.path, access: folder.access)
       var files = OpenedFiles()
       if let lock { files.note(try lock.identity(), at: folder.lockPath, as: .lock) }
-      let numbers = try folder.segmentNumbers()
+      let names = try folder.fileSystem.contentsOfDirectory(at: folder.path)
+      let numbers = names.compactMap(folder.segmentNumber(ofName:)).sorted()
       var recovery = QueueRecovery(folder: folder, rules: rules)
+      recovery.others.mark = names.compactMap(folder.end(ofName:)).max { ($0.number, $0.size) < ($1.number, $1.size) }
       guard let last = numbers.last else {
         let codec = try codec(newCodecName)
         var opened = try recovery.create(codecName: codec.name, lock: (lock, files))
-        opened.ledger.begin(at: now)
+        opened.pending = opened.ledger.begin(at: now)
         return (opened, codec)
       }
       let segment = try SegmentFile(
@@ -75,7 +64,7 @@ struct QueueRecovery {
         )
       }
       var opened = try recovery.recover(upTo: segment, numbers: numbers, lock: (lock, files))
-      opened.ledger.begin(at: now)
+      opened.pending = opened.ledger.begin(at: now)
       if leases == .void {
         opened.ledger.voidLeases(into: &opened.pending)
         opened.ledger.commit()
@@ -128,15 +117,30 @@ struct QueueRecovery {
     }
     // The folder may have been made by someone who died before it was durable.
     try folder.fileSystem.synchronizeDirectory(at: FilePaths.split(folder.path).directory)
-    let header = SegmentHeader(
-      number: 1, firstSegment: 1, identity: .random(in: 1 ... .max), salt: .random(in: 1 ... .max), firstFrame: 1,
-      nextSequence: 1, previousEnd: 0, initialLength: 0, codecName: codecName)
+    // Where all segments were taken away, what is made now is not one of them.
+    let number = (others.mark?.number ?? 0) + 1
+    guard number < .max >> 1 else {
+      throw folder.error(
+        .corrupted, during: .open, "the queue in \(folder.path) has used up the numbers of its segments")
+    }
+    if let mark = others.mark {
+      noteMissing(mark.number...mark.number)
+      reserve(QueueRecovery.longestSegment)
+    }
+    var frames = FrameBuffer()
+    var header = SegmentHeader(
+      number: number, identity: .random(in: 1 ... .max), salt: .random(in: 1 ... .max),
+      nextSequence: ledger.nextSequence,
+      initialLength: 0, codecName: codecName)
+    frames.reset(segment: number, salt: header.salt, base: Int64(header.bytes.count), durable: 0, firstNumber: 1)
+    frames.append(.segments([]))
+    frames.finish()
+    header.initialLength = Int64(frames.bytes.count)
     var attributes = try folder.fileSystem.attributes(at: folder.path)
     attributes?.permissions = 0o600
-    try QueueLog.writeSegment(header, frames: [], like: attributes, in: folder)
-    let segment = try SegmentFile(1, in: folder, .readWrite, during: .open)
-    let end = QueueLog.FoundEnd(
-      size: segment.size, durableSize: segment.size, nextFrame: 1, isMarkedClosed: true)
+    try QueueLog.writeSegment(header, frames: frames.bytes, like: attributes, in: folder)
+    let segment = try SegmentFile(number, in: folder, .readWrite, during: .open)
+    let end = QueueLog.FoundEnd(size: segment.size, durableSize: segment.size, nextFrame: 2, isMarkedClosed: true)
     return opened(segment, found: end, lock: lock)
   }
 
@@ -144,8 +148,7 @@ struct QueueRecovery {
     _ segment: SegmentFile, found: QueueLog.FoundEnd, lock: (lock: FileLock?, opened: OpenedFiles)
   ) -> Opened {
     ledger.segment = segment.header.number
-    let log = QueueLog(
-      folder: folder, lock: lock, segment: segment, found: found, olderSizes: olderSizes, damagedPlaces: damagedPlaces)
+    let log = QueueLog(folder: folder, lock: lock, segment: segment, found: found, others: others)
     return Opened(log: log, ledger: ledger, report: report)
   }
 
@@ -154,42 +157,122 @@ struct QueueRecovery {
   private mutating func recover(
     upTo last: SegmentFile, numbers: [UInt32], lock: (lock: FileLock?, opened: OpenedFiles)
   ) throws -> Opened {
-    let first = last.header.firstSegment
-    let needed = numbers.filter { $0 >= first }
-    report.missingSegments = Int(last.header.number - first) + 1 - needed.count
-    // One at a time is open: there may be more of them than files may be open.
-    let headers = try needed.map { number in
-      number == last.header.number ? last.header : try SegmentFile(number, in: folder, .read, during: .open).header
+    let (found, list) = try findEnd(of: last)
+    let older = try olderSegments(than: last, list: list, numbers: numbers)
+    for end in older {
+      let segment = try SegmentFile(end.number, in: folder, .read, during: .open)
+      guard segment.header.identity == last.header.identity else {
+        throw folder.error(
+          .corrupted, during: .open,
+          "\(segment.path) belongs to another queue; it was left as it is. Move it elsewhere")
+      }
+      try replay(segment, upTo: end.size)
+      others.olderSizes[end.number] = min(end.size, segment.size)
     }
-    for header in headers where header.identity != last.header.identity {
-      throw folder.error(
-        .corrupted, during: .open,
-        "\(folder.segmentPath(header.number)) belongs to another queue; it was left as it is. Move it elsewhere")
-    }
-    for (header, next) in zip(headers, headers.dropFirst()) {
-      let segment = try SegmentFile(header.number, in: folder, .read, during: .open)
-      // Where the next one is missing, nobody knows where this one ends.
-      let end = next.number == segment.header.number + 1 ? next.previousEnd : segment.size
-      try replay(segment, upTo: end)
-      olderSizes[segment.header.number] = min(end, segment.size)
-    }
-    let found = try findEnd(of: last)
     try replay(last, upTo: found.size)
     report.tornBytes = Int(last.size - found.size)
+    noteCutEnd(of: last)
     return opened(last, found: found, lock: lock)
   }
 
-  /// Finds out how much of the last segment counts.
-  private func findEnd(of segment: SegmentFile) throws -> QueueLog.FoundEnd {
+  /// The segments before the last one that are needed and there, and where each ends; those that are missing are noted.
+  private mutating func olderSegments(
+    than last: SegmentFile, list: [SegmentEnd]?, numbers: [UInt32]
+  ) throws -> [SegmentEnd] {
+    let present = Set(numbers)
+    if let version1 = last.header.version1 {
+      return try olderSegmentsInVersion1(than: last.header, from: version1.firstSegment, numbers: numbers)
+    }
+    // Where the list is damaged, what is there is taken to be needed.
+    let needed = list ?? numbers.filter { $0 < last.header.number }.map { SegmentEnd(number: $0, size: .max) }
+    // Where the newest is missing, the list is an old one: what is not there may have gone since for good reasons.
+    if (others.mark?.number ?? 0) <= last.header.number {
+      for end in needed where !present.contains(end.number) { noteMissing(end.number...end.number) }
+    }
+    return try needed.filter { present.contains($0.number) }.map { end in
+      guard end.size == .max else { return end }
+      return SegmentEnd(
+        number: end.number, size: try SegmentFile(end.number, in: folder, .read, during: .open).size)
+    }
+  }
+
+  private mutating func olderSegmentsInVersion1(
+    than last: SegmentHeader, from first: UInt32, numbers: [UInt32]
+  ) throws -> [SegmentEnd] {
+    let needed = numbers.filter { $0 >= first }
+    for (number, next) in zip(needed, needed.dropFirst()) where next - number > 1 {
+      noteMissing((number + 1)...(next - 1))
+    }
+    if let oldest = needed.first, oldest > first { noteMissing(first...(oldest - 1)) }
+    // One at a time is open: there may be more of them than files may be open.
+    return try zip(needed, needed.dropFirst()).map { number, next in
+      let header =
+        next == last.number ? last : try SegmentFile(next, in: folder, .read, during: .open).header
+      // Where the next one is missing, nobody knows where this one ends.
+      if next == number + 1, let end = header.version1?.previousEnd { return SegmentEnd(number: number, size: end) }
+      return SegmentEnd(number: number, size: try SegmentFile(number, in: folder, .read, during: .open).size)
+    }
+  }
+
+  /// The most missing segments that are noted one by one.
+  private static let noteLimit = 1024
+
+  /// No segment has more bytes.
+  private static let longestSegment: Int64 = 1 << 32
+
+  private mutating func noteMissing(_ numbers: ClosedRange<UInt32>) {
+    report.missingSegments += numbers.count
+    let folder = folder
+    others.notes += numbers.prefix(max(QueueRecovery.noteLimit - others.notes.count, 0)).map(folder.missingPath)
+  }
+
+  /// Notes what the end of the log has lost, where it has been further for certain.
+  private mutating func noteCutEnd(of last: SegmentFile) {
+    guard let mark = others.mark else { return }
+    if mark.number > last.header.number {
+      let numbers = (last.header.number + 1)...mark.number
+      noteMissing(numbers)
+      // What they held is not known.
+      reserve(QueueRecovery.longestSegment * Int64(min(numbers.count, QueueRecovery.noteLimit)))
+    } else if mark.number == last.header.number, mark.size > last.size {
+      report.damagedPlaces += 1
+      report.damagedBytes += Int(clamping: mark.size - last.size)
+      // What is appended takes the place of what is missing.
+      others.notes.append(folder.damagePath(segment: mark.number, offset: last.size))
+      reserve(mark.size - last.size)
+    }
+  }
+
+  /// Lets no sequence number be given again that may have stood in lost bytes: each took more than one.
+  private mutating func reserve(_ bytes: Int64) {
+    let next = ledger.nextSequence.addingReportingOverflow(UInt64(max(bytes, 0)))
+    ledger.reserve(
+      nextSequence: next.overflow
+        ? QueueRecord.greatestSequence + 1 : min(next.partialValue, QueueRecord.greatestSequence + 1))
+  }
+
+  /// Finds out how much of the last segment counts, and which others it needs, where it says so.
+  private func findEnd(of segment: SegmentFile) throws -> (QueueLog.FoundEnd, list: [SegmentEnd]?) {
     let start = segment.headerLength
-    var durable = min(segment.size, start + segment.header.initialLength)
+    // The lengths come from the file.
+    var durable = start.addingSaturating(segment.header.initialLength)
+    if let mark = others.mark, mark.number == segment.header.number { durable = max(durable, mark.size) }
+    durable = min(segment.size, durable)
+    var list: [SegmentEnd]?
     var frames: [(frame: QueueFrame, offset: Int64)] = []
     var damage: [Range<Int64>] = []
     var isMarkedClosed = false
     var scanner = segment.scanner(upTo: segment.size)
     while let found = try scanner.next() {
       switch found {
-      case .frame(let frame, let offset, _):
+      case .frame(let frame, let offset, let body):
+        if offset == start, segment.header.version1 == nil {
+          let records = QueueRecord.records(
+            of: body, segment: segment.header.number, offset: offset, version: segment.header.version)
+          if case .segments(let segments)? = records?.first {
+            list = segments.filter { $0.number < segment.header.number }
+          }
+        }
         frames.append((frame, offset))
         durable = max(durable, frame.isClosing ? offset : frame.durable)
         isMarkedClosed = frame.isClosing
@@ -204,16 +287,23 @@ struct QueueRecovery {
       cut = max(hole.lowerBound, durable)
       isMarkedClosed = false
     }
-    let kept = frames.prefix { $0.offset < cut }
+    var kept = frames.prefix { $0.offset < cut }
+    // A call of which the last frame is missing did not happen.
+    while let last = kept.last, last.frame.isContinued, last.offset >= durable {
+      cut = last.offset
+      kept.removeLast()
+    }
     let hasUnsafeFrames = kept.contains { $0.offset >= durable && !$0.frame.isClosing }
-    return QueueLog.FoundEnd(
+    let end = QueueLog.FoundEnd(
       size: cut, durableSize: hasUnsafeFrames ? durable : cut,
       nextFrame: kept.last.map { $0.frame.number + 1 } ?? segment.header.firstFrame, isMarkedClosed: isMarkedClosed)
+    return (end, list)
   }
 
   /// Replays the frames of a segment up to a place, all of which should be good.
   private mutating func replay(_ segment: SegmentFile, upTo end: Int64) throws {
-    let number = segment.header.number
+    let (number, version) = (segment.header.number, segment.header.version)
+    let headLength = QueueFrame.headLength(inVersion: version)
     ledger.reserve(nextSequence: segment.header.nextSequence)
     var scanner = segment.scanner(upTo: min(end, segment.size))
     while let found = try scanner.next() {
@@ -221,9 +311,9 @@ struct QueueRecovery {
       case .frame(_, let offset, let body):
         guard
           let records = QueueRecord.records(
-            of: body, segment: number, offset: offset + Int64(QueueFrame.headLength))
+            of: body, segment: number, offset: offset + Int64(headLength), version: version)
         else {
-          note(damage: offset..<offset + Int64(QueueFrame.headLength + body.count), of: segment)
+          note(damage: offset..<offset + Int64(headLength + body.count), of: segment)
           continue
         }
         for record in records { ledger.replay(record, in: number) }
@@ -234,6 +324,7 @@ struct QueueRecovery {
     if end > segment.size {
       report.damagedPlaces += 1
       report.damagedBytes += Int(clamping: end - segment.size)
+      others.damagedPlaces[number, default: []].append(segment.size..<end)
     }
   }
 
@@ -241,8 +332,7 @@ struct QueueRecovery {
   private mutating func note(damage range: Range<Int64>, of segment: SegmentFile) {
     report.damagedPlaces += 1
     report.damagedBytes += range.count
-    damagedPlaces[segment.header.number, default: []].append(range)
-    // No sequence number is given again that stood there: each took more than a byte.
-    ledger.reserve(nextSequence: ledger.nextSequence + UInt64(range.count))
+    others.damagedPlaces[segment.header.number, default: []].append(range)
+    reserve(Int64(range.count))
   }
 }

@@ -24,7 +24,8 @@ struct SegmentFile: Sendable {
     try folder.checkKind(attributes, of: path, isWritten: mode != .read)
     let start = try file.readAll(from: 0, upTo: min(attributes.size, Int64(SegmentHeader.maximumLength)))
     do {
-      header = try SegmentHeader(start)
+      let (header, length) = try SegmentHeader.read(start)
+      (self.header, headerLength) = (header, Int64(length))
     } catch .foreign {
       throw folder.error(.unrecognizedFormat, during: operation, "\(path) is no file of a queue; it was left as it is")
     } catch .newerVersion(let version) {
@@ -42,14 +43,13 @@ struct SegmentFile: Sendable {
       throw folder.error(
         .corrupted, during: operation, "\(path) is segment \(header.number) under another name; it was left as it is")
     }
-    headerLength = Int64(header.bytes.count)
   }
 
   /// A scanner of the frames up to a place.
   func scanner(upTo end: Int64) -> SegmentScanner {
     let file = file
-    return SegmentScanner(headerLength..<max(headerLength, end), firstNumber: header.firstFrame, salt: header.salt) {
-      range throws(FileError) in try file.readAll(from: range.lowerBound, upTo: range.upperBound)
-    }
+    return SegmentScanner(
+      headerLength..<max(headerLength, end), firstNumber: header.firstFrame, salt: header.salt, version: header.version
+    ) { range throws(FileError) in try file.readAll(from: range.lowerBound, upTo: range.upperBound) }
   }
 }

@@ -13,6 +13,8 @@ struct SegmentScanner {
   private static let windowLength: Int64 = 1 << 20
 
   private let salt: UInt32
+  private let version: UInt32
+  private let headLength: Int
   private let end: Int64
   private let read: (Range<Int64>) throws(FileError) -> [UInt8]
 
@@ -33,12 +35,15 @@ struct SegmentScanner {
   ///   - range: Where the frames begin and end.
   ///   - firstNumber: The number of the first.
   ///   - salt: The salt of the segment.
+  ///   - version: The version of its format; the present one unless given.
   ///   - read: Gives bytes of the file: all that are asked for, or as many as there are.
   init(
-    _ range: Range<Int64>, firstNumber: UInt64, salt: UInt32,
+    _ range: Range<Int64>, firstNumber: UInt64, salt: UInt32, version: UInt32 = SegmentHeader.version,
     read: @escaping (Range<Int64>) throws(FileError) -> [UInt8]
   ) {
     self.salt = salt
+    self.version = version
+    headLength = QueueFrame.headLength(inVersion: version)
     self.read = read
     offset = range.lowerBound
     end = range.upperBound
@@ -52,7 +57,7 @@ struct SegmentScanner {
     if let (frame, bytes) = try frame(at: offset, within: 0) {
       defer { offset += Int64(bytes.count) }
       lastNumber = frame.number
-      return .frame(frame, offset: offset, body: bytes.dropFirst(QueueFrame.headLength))
+      return .frame(frame, offset: offset, body: bytes.dropFirst(headLength))
     }
     let start = offset
     offset += 1
@@ -75,14 +80,13 @@ struct SegmentScanner {
   private mutating func frame(
     at offset: Int64, within distance: Int64
   ) throws(FileError) -> (QueueFrame, ArraySlice<UInt8>)? {
-    guard let head = try bytes(at: offset, count: QueueFrame.headLength), let frame = QueueFrame(head: head) else {
-      return nil
-    }
+    guard let head = try bytes(at: offset, count: headLength), let frame = QueueFrame(head: head, version: version)
+    else { return nil }
     // Frames are numbered one after the other, and none is shorter than its head.
     let step = frame.number &- lastNumber
-    guard frame.number > lastNumber, step <= 1 + UInt64(distance) / UInt64(QueueFrame.headLength),
+    guard frame.number > lastNumber, step <= 1 + UInt64(distance) / UInt64(headLength),
       frame.durable <= offset,
-      let bytes = try bytes(at: offset, count: QueueFrame.headLength + frame.bodyLength)
+      let bytes = try bytes(at: offset, count: headLength + frame.bodyLength)
     else { return nil }
     if distance > 0 { searchBudget -= Int64(bytes.count) }
     return frame.matches(bytes, salt: salt) ? (frame, bytes) : nil

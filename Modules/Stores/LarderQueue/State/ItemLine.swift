@@ -179,6 +179,15 @@ struct ItemLine: Sendable {
     return found
   }
 
+  /// Calls a closure with the items from a sequence number on, in order, until it returns `false`.
+  func forEach(from sequence: UInt64, _ body: (QueueItem) -> Bool) {
+    for chunk in chunks[max(chunkIndex(for: sequence), 0)...] {
+      for item in chunk.items[chunk.lowerBound(of: sequence)...] {
+        guard body(item) else { return }
+      }
+    }
+  }
+
   /// Calls a closure with every item, in order.
   func forEach(_ body: (QueueItem) throws -> Void) rethrows {
     for chunk in chunks {

@@ -5,4 +5,27 @@ struct ItemState: Sendable, Hashable {
   var timer: ItemTimer?
   /// There is one exactly where the item is dead.
   var death: Death?
+  /// Reserved: the name of the group that the item belongs to; it is kept, and not looked at.
+  var group: [UInt8] = []
+
+  /// What the item waits for.
+  var standing: Standing {
+    get {
+      switch item.phase {
+      case .waiting: .waiting
+      case .delayed: .delayed(timer ?? ItemTimer(deadline: 0, length: 0))
+      case .leased: .leased(timer ?? ItemTimer(deadline: 0, length: 0))
+      case .dead: .dead(death ?? Death(reason: .undecodable, time: 0))
+      }
+    }
+    set {
+      (timer, death) = (nil, nil)
+      switch newValue {
+      case .waiting: item.phase = .waiting
+      case .delayed(let new): (item.phase, timer) = (.delayed, new)
+      case .leased(let new): (item.phase, timer) = (.leased, new)
+      case .dead(let new): (item.phase, death) = (.dead, new)
+      }
+    }
+  }
 }

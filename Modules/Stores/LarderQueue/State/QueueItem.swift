@@ -18,9 +18,13 @@ struct QueueItem: Sendable, Hashable {
   var place: QueuePlace
   /// How often it was handed out.
   var attempts: UInt32 = 0
+  /// The segment with the last record about it; that of its payload where no other says anything.
+  var stateSegment: UInt32 = 0
   var phase: Phase = .waiting
   /// Whether the caller gave the key, so that it is remembered after acknowledgement.
   var hasCallersKey: Bool
+  /// Reserved: it is kept, and not looked at.
+  var priority: UInt8 = 0
 
   /// What it counts against a capacity in bytes.
   var size: Int { key.count + Int(place.length) }

@@ -6,18 +6,24 @@ import Larder
 enum QueueRecord: Sendable, Hashable {
   /// An item comes, or is written anew, with everything that is known of it.
   case put(ItemState)
-  /// An item is handed out, or its lease extended.
-  case lease(sequence: UInt64, attempts: UInt32, ItemTimer)
-  /// An item waits again, at once or with a delay.
-  case wait(sequence: UInt64, ItemTimer?)
-  /// An item goes.
-  case remove(sequence: UInt64)
+  /// An item waits for something else: it was handed out, given back, or became a dead letter.
+  ///
+  /// `attempts` is `nil` where they stay as they are, which only version 1 of the format says.
+  case state(sequence: UInt64, attempts: UInt32?, Standing)
+  /// Items go, with all sequence numbers from one to another.
+  case remove(ClosedRange<UInt64>)
   /// An item goes, and its key is remembered.
   case acknowledge(sequence: UInt64, key: StoreKey, deadline: Int64)
-  /// An item becomes a dead letter.
-  case die(sequence: UInt64, Death)
   /// A dead letter becomes an item again, the last in the line.
   case revive(sequence: UInt64, newSequence: UInt64, arrival: Int64)
   /// A key is remembered: written anew before the segment that said so is removed.
   case remember(key: StoreKey, sequence: UInt64, deadline: Int64)
+  /// The older segments that are still needed, and where each ends: what a segment begins with. It changes no ledger.
+  case segments([SegmentEnd])
+}
+
+/// A segment, and how many of its bytes count.
+struct SegmentEnd: Sendable, Hashable {
+  var number: UInt32
+  var size: Int64
 }

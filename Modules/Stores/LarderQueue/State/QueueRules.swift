@@ -3,11 +3,14 @@ struct QueueRules: Sendable {
   var maximumDeliveries: UInt32?
   /// In microseconds.
   var duplicateWindow: Int64
+  /// In microseconds.
+  var deadLetterLifetime: Int64?
   var capacity: QueueCapacity
 
   init(_ configuration: QueueConfiguration) {
     maximumDeliveries = configuration.maximumDeliveries.map { UInt32(clamping: $0) }
     duplicateWindow = configuration.duplicateWindow.microseconds
+    deadLetterLifetime = configuration.deadLetterLifetime?.microseconds
     capacity = configuration.capacity
   }
 

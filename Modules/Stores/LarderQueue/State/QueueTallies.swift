@@ -7,5 +7,7 @@ struct QueueTallies: Sendable, Hashable {
   var acknowledged = 0
   var released = 0
   var deadLettered = 0
+  /// Dead letters that were removed since their time was over.
+  var deadExpired = 0
   var dropped = 0
 }

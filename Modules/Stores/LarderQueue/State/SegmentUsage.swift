@@ -1,7 +1,20 @@
 /// What a segment still holds that is needed.
 struct SegmentUsage: Sendable, Hashable {
-  /// Items and remembered keys.
+  /// Items, dead ones too; remembered keys; and dead letters that came back by a record here.
   var count = 0
   /// The bytes of the items' keys and payloads.
   var bytes = 0
+  /// Items whose payload lies elsewhere, and of which the last record is here.
+  var states = 0
+  /// The items lie between these sequence numbers that a record here took out or replaced, and of which an older segment
+  /// may hold a record still.
+  var gone: ClosedRange<UInt64>?
+  /// The older segments that hold those records: this one must not go before them.
+  var references: Set<UInt32> = []
+
+  /// Whether what is here is needed, whatever other segments there are.
+  var isLive: Bool { count > 0 || states > 0 }
+
+  /// About how many bytes it takes to write anew what is needed, what is gone aside.
+  var cost: Int { bytes + 64 * count + 40 * states }
 }

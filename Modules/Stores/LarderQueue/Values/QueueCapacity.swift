@@ -1,6 +1,6 @@
 /// How much a queue may hold, and what happens to a write that does not fit.
 ///
-/// Waiting, delayed and leased items count; dead letters do not. Replacing an item by a larger value needs room too.
+/// Waiting, delayed and leased items count, and dead letters too. Replacing an item by a larger value needs room as well.
 public struct QueueCapacity: Sendable, Hashable {
   /// What happens to a write for which there is no room.
   public enum Policy: Sendable, Hashable, CaseIterable {
@@ -10,7 +10,8 @@ public struct QueueCapacity: Sendable, Hashable {
     ///
     /// Who came first is served first. What takes no room, like a removal, waits for nobody.
     case wait
-    /// The oldest items are dropped for it, but never a leased one; where that is not enough it throws `full`.
+    /// Dead letters and then the oldest items are dropped for it, but never a leased one; where that is not enough it throws
+    /// `full`.
     ///
     /// ``EnqueuedItem/droppedCount`` and the statistics tell how many.
     case dropOldest

@@ -2,20 +2,28 @@
 public struct QueueConfiguration: Sendable, Hashable {
   /// How often an item is delivered before it becomes a dead letter; `nil` for any number of times.
   ///
-  /// With 1, an item is dead when its first consumer dies.
+  /// With 1, an item is dead when its first consumer dies. Without a limit, an item that cannot be decoded is dead all the
+  /// same after five deliveries.
   public var maximumDeliveries: Int?
 
-  /// How long a key is remembered after its item was acknowledged, so that it is not enqueued again.
+  /// How long items are kept back that come back without another time being given.
+  public var retryPolicy: RetryPolicy
+
+  /// How long a key is remembered after its item was acknowledged, or became a dead letter, so that it is not enqueued again.
   ///
   /// Each key takes some memory until then. Generated keys are not remembered.
   public var duplicateWindow: Duration
+
+  /// How long dead letters are kept; `nil` for ever.
+  public var deadLetterLifetime: Duration?
 
   /// How much the queue may hold, and what happens to a write that does not fit.
   public var capacity: QueueCapacity
 
   /// From how many bytes on a new file of the log is begun.
   ///
-  /// Space is given back a file at a time, and a queue that is empty takes up to two of them.
+  /// Space is given back a file at a time, and a queue that is empty takes up to two of them, and what is kept for a full
+  /// disk: a quarter of a segment, but 64 KiB at least and 1 MiB at most.
   public var segmentSize: Int
 
   /// Makes rules.
@@ -23,15 +31,19 @@ public struct QueueConfiguration: Sendable, Hashable {
   /// - Parameters:
   ///   - maximumDeliveries: How often an item is delivered before it becomes a dead letter; 5 unless given, `nil` for any
   ///     number of times.
-  ///   - duplicateWindow: How long a key is remembered after acknowledgement; 5 minutes unless given.
+  ///   - retryPolicy: How long items are kept back that come back; from 1 second to 5 minutes unless given.
+  ///   - duplicateWindow: How long a key is remembered after acknowledgement or death; 5 minutes unless given.
+  ///   - deadLetterLifetime: How long dead letters are kept; for ever unless given.
   ///   - capacity: How much the queue may hold; ``QueueCapacity/unlimited`` unless given.
   ///   - segmentSize: From how many bytes on a new file of the log is begun; 32 MiB unless given.
   public init(
-    maximumDeliveries: Int? = 5, duplicateWindow: Duration = .seconds(300), capacity: QueueCapacity = .unlimited,
-    segmentSize: Int = 32 << 20
+    maximumDeliveries: Int? = 5, retryPolicy: RetryPolicy = RetryPolicy(), duplicateWindow: Duration = .seconds(300),
+    deadLetterLifetime: Duration? = nil, capacity: QueueCapacity = .unlimited, segmentSize: Int = 32 << 20
   ) {
     self.maximumDeliveries = maximumDeliveries
+    self.retryPolicy = retryPolicy
     self.duplicateWindow = duplicateWindow
+    self.deadLetterLifetime = deadLetterLifetime
     self.capacity = capacity
     self.segmentSize = segmentSize
   }

@@ -263,7 +263,9 @@ struct SimulatedDisk {
     let course = try begin(.removeFile, path)
     let place = try place(of: path, for: .removeFile)
     guard let node = node(at: place) else { throw FileError(.removeFile, path: path, errorNumber: ENOENT) }
-    guard nodes[node]?.isDirectory == false else { throw FileError(.removeFile, path: path, errorNumber: EISDIR) }
+    guard nodes[node]?.names.isEmpty != false else {
+      throw FileError(.removeFile, path: path, errorNumber: ENOTEMPTY)
+    }
     change(.remove(place))
     try end(course, .removeFile, path)
   }

@@ -21,7 +21,7 @@ struct QueueReleaseCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await receipts.use(with: queue, operation: .release) { queue, receipts in
-      try await queue.release(receipts, delay: delay.duration)
+      try await queue.release(receipts, after: delay.duration)
     }
   }
 }

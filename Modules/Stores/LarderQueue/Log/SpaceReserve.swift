@@ -1,0 +1,141 @@
+import LarderFiles
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Space that a queue keeps for a full disk: a file that is given back when something must be written that takes items out.
+///
+/// While it is spent, nothing may be enqueued: what is left is for leases, acknowledgements and the like, until enough
+/// segments could be removed.
+struct SpaceReserve: Sendable {
+  private enum State: Sendable {
+    /// Nobody has looked yet.
+    case unknown
+    case there
+    case spent
+    /// It cannot be had, for reasons that have nothing to do with room.
+    case absent
+  }
+
+  /// The bytes of the file.
+  let size: Int64
+  private let path: String
+  private let fileSystem: any FileSystem
+  private var state = State.unknown
+
+  /// While it is spent: about how many bytes can still be written.
+  private(set) var budget: Int64 = 0
+  /// When it was last tried in vain to make it anew, in microseconds.
+  private var lastTry: Int64?
+
+  /// How long it takes, at least, until it is tried again to make it anew where the queue itself has given back nothing.
+  private static let pause: Int64 = 1_000_000
+
+  /// Bytes that no file system compresses.
+  private static let filling: [UInt8] = (0..<8192).flatMap { _ in
+    withUnsafeBytes(of: UInt64.random(in: .min ... .max)) { Array($0) }
+  }
+
+  /// - Parameter folder: The queue's. A quarter of a segment is kept for it, but 64 KiB at least and 1 MiB at most.
+  init(in folder: QueueFolder) {
+    size = min(max(folder.segmentSize / 4, 64 << 10), 1 << 20)
+    path = folder.reservePath
+    fileSystem = folder.fileSystem
+  }
+
+  /// Whether it was given back.
+  var isSpent: Bool { state == .spent }
+
+  /// Whether it can be given back.
+  var isThere: Bool { state == .there }
+
+  /// Whether so much of it is spent that what is left is for what was handed out already.
+  var isLow: Bool { isSpent && budget < size / 2 }
+
+  /// From how many bytes on a new segment is begun while it is spent.
+  var segmentLimit: Int64 { size / 4 }
+
+  /// Makes the file where it is missing.
+  ///
+  /// - Parameters:
+  ///   - existing: The permissions and the owner that it gets.
+  ///   - now: The time, in microseconds.
+  /// - Throws: `FileError`, but not where there is no room: then it counts as spent.
+  mutating func make(like existing: FileAttributes, at now: Int64) throws(FileError) {
+    guard state != .there, state != .absent else { return }
+    if state == .spent, budget < 2 * size, let lastTry, now < lastTry.addingSaturating(SpaceReserve.pause) { return }
+    lastTry = now
+    if let found = try fileSystem.attributes(at: path), found.kind == .file, found.size >= size {
+      state = .there
+      return
+    }
+    var written: Int64 = 0
+    do throws(FileError) {
+      try write(like: existing, &written)
+      state = .there
+    } catch {
+      try? fileSystem.removeFile(at: path)
+      guard error.isOutOfRoom else {
+        // A limit to the size of files, say, is no lack of room.
+        guard error.errorNumber == EFBIG else { throw error }
+        state = .absent
+        return
+      }
+      state = .spent
+      budget = written
+    }
+  }
+
+  private func write(like existing: FileAttributes, _ written: inout Int64) throws(FileError) {
+    let file = try fileSystem.open(path, .createIfMissing)
+    defer { withExtendedLifetime(file) {} }
+    try file.adopt(existing)
+    while written < size {
+      let count = Int(min(size - written, Int64(SpaceReserve.filling.count)))
+      var failure: FileError?
+      SpaceReserve.filling.withUnsafeBytes { bytes in
+        do throws(FileError) {
+          try file.writeAll(UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: written)
+        } catch {
+          failure = error
+        }
+      }
+      if let failure { throw failure }
+      written += Int64(count)
+    }
+    try file.close()
+  }
+
+  /// Gives the space back to the file system.
+  ///
+  /// - Throws: `FileError`.
+  mutating func give() throws(FileError) {
+    guard state == .there else { return }
+    try fileSystem.removeFile(at: path)
+    state = .spent
+    budget = size
+    lastTry = nil
+    // Some file systems give space back when the removal is durable.
+    try fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory)
+  }
+
+  /// Notes that bytes were written.
+  mutating func spend(_ bytes: Int64) {
+    if isSpent { budget -= min(bytes, max(budget, 0)) }
+  }
+
+  /// Notes that bytes were given back.
+  mutating func gain(_ bytes: Int64) {
+    if isSpent { budget = budget.addingSaturating(bytes) }
+  }
+}
+
+extension FileError {
+  /// Whether there was no room for it.
+  var isOutOfRoom: Bool { errorNumber == ENOSPC || errorNumber == EDQUOT }
+}

@@ -1,0 +1,248 @@
+import Larder
+import LarderFiles
+
+/// How items are handed out.
+extension QueueStore {
+  /// What became of an item that was leased and read.
+  enum Reading: Sendable {
+    case good(Delivery<Element>)
+    case bad(DeliveryReceipt, DeliveryFailure, StoreError)
+  }
+
+  /// More items that cannot be decoded than this are not met in one call.
+  private static var failureLimit: Int { 100 }
+
+  /// Hands out the items that came first of those that wait, and leases them.
+  ///
+  /// It does not wait for items: ``deliveries(lease:)`` and ``withNext(lease:extending:_:)`` do. The lease is written before
+  /// an item is decoded, so one that takes the process with it counts as delivered. One that cannot be decoded is given
+  /// back as ``QueueConfiguration/retryPolicy`` says, and becomes a dead letter when it has used up its deliveries.
+  ///
+  /// As long as no item was decoded since the queue was opened, that one cannot be says more about the program: then three
+  /// that cannot are given back as if they had not been delivered, and the error is thrown.
+  ///
+  /// - Parameters:
+  ///   - max: The most items, at least 1; 1 unless given.
+  ///   - lease: How long nobody else gets them; more than nothing.
+  /// - Returns: The items, in order of arrival; none where none is due.
+  /// - Throws: ``StoreError``: `invalidArgument`; `closed`; `corrupted` where no item can be decoded; `full` or `ioFailed`
+  ///   where the leases could not be written, or where no item could be read. `CancellationError` where the task was
+  ///   cancelled before it began.
+  public func receive(max: Int = 1, lease: Duration) async throws -> [Delivery<Element>] {
+    let length = try microseconds(ofLease: lease, for: .receive)
+    guard max > 0 else {
+      throw StoreError(
+        .invalidArgument, during: .receive, store: information.name, message: "there is nothing to receive \(max) of")
+    }
+    return try await running(.receive) {
+      var deliveries: [Delivery<Element>] = []
+      var failures: [(receipt: DeliveryReceipt, error: StoreError)] = []
+      var unreadable: StoreError?
+      while deliveries.count < max, failures.count < QueueStore.failureLimit {
+        let wanted = max - deliveries.count
+        // What was handed out already is not forgotten where the task is cancelled meanwhile.
+        let leased = try await engine.perform(.receive, .writes, ignoresCancellation: !failures.isEmpty) { core in
+          try core.lease(wanted, length: length)
+        }
+        guard !leased.isEmpty else { break }
+        for reading in try await read(leased) {
+          switch reading {
+          case .good(let delivery): deliveries.append(delivery)
+          case .bad(let receipt, .undecodable, let error):
+            failures.append((receipt, error))
+          case .bad(let receipt, let failure, let error):
+            if failure == .unreadable { unreadable = unreadable ?? error }
+            try await reject([receipt], failure, delay: length)
+          }
+        }
+        if failures.count >= DecodingRecord.failureLimit, !decodingRecord.hasDecoded { break }
+        // Only failures can leave something to be wanted.
+        if leased.count < wanted, failures.isEmpty { break }
+      }
+      if !failures.isEmpty {
+        if decodingRecord.hasDecoded {
+          try await reject(failures.map(\.receipt), .undecodable, delay: nil)
+        } else {
+          try await giveBack(failures.map(\.receipt))
+          throw failures[0].error
+        }
+      }
+      if let unreadable, deliveries.isEmpty { throw unreadable }
+      return deliveries
+    }
+  }
+
+  /// Reads and decodes items that were leased.
+  ///
+  /// - Throws: ``StoreError`` where no item can be read for reasons that have nothing to do with it; they are given back.
+  private func read(_ leased: [LeasedItem]) async throws -> [Reading] {
+    let (coder, decodingRecord) = (coder, decodingRecord)
+    do throws(FileError) {
+      return try await engine.readings(of: leased) { one, payload in
+        let reading = coder.reading(of: one, payload)
+        if case .good = reading { decodingRecord.noteSuccess() }
+        return reading
+      }
+    } catch {
+      try await giveBack(leased.map(\.receipt))
+      throw StoreError(
+        error, during: .receive, store: information.name, message: "the files of the queue could not be read")
+    }
+  }
+
+  /// Gives leases back as if there had been none.
+  private func giveBack(_ receipts: [DeliveryReceipt]) async throws {
+    // A receipt that is stale is no lease any more.
+    _ = try await change(.receive) { core in
+      core.staleReceipts(of: receipts) { receipt, ledger, records throws(QueueRefusal) in
+        try ledger.release(receipt, delay: 0, counts: false, into: &records)
+      }
+    }
+  }
+
+  /// Ends the leases of items that cannot be handed out.
+  ///
+  /// - Parameters:
+  ///   - receipts: Those of the leases.
+  ///   - failure: What is wrong with the items.
+  ///   - delay: How long they are kept back, in microseconds; each as the retry policy says where it is `nil`.
+  private func reject(_ receipts: [DeliveryReceipt], _ failure: DeliveryFailure, delay: Int64?) async throws {
+    let retrying = retrying
+    _ = try await change(.receive) { core in
+      core.staleReceipts(of: receipts) { receipt, ledger, records throws(QueueRefusal) in
+        let delay = delay ?? retrying.delay(afterAttempt: receipt.attempt)
+        try ledger.reject(receipt, failure, delay: delay, into: &records)
+      }
+    }
+  }
+
+  /// Waits for an item, and leases it.
+  ///
+  /// - Returns: The item, or the error of one that cannot be read or decoded.
+  /// - Throws: ``StoreError``, also where no item could be decoded since the queue was opened; `CancellationError`.
+  func next(lease: Duration) async throws -> Result<Delivery<Element>, StoreError> {
+    let length = try microseconds(ofLease: lease, for: .receive)
+    return try await running(.receive) {
+      while true {
+        let leased = try await engine.perform(.receive, .writes) { core in
+          let leased = try core.lease(1, length: length)
+          return leased.isEmpty ? nil : leased
+        }
+        guard let reading = try await read(leased).first else { continue }
+        switch reading {
+        case .good(let delivery): return .success(delivery)
+        case .bad(let receipt, .undecodable, let error):
+          if decodingRecord.noteFailure() {
+            try await giveBack([receipt])
+            throw error
+          }
+          if decodingRecord.hasDecoded {
+            try await reject([receipt], .undecodable, delay: nil)
+          } else {
+            let delay = retrying.delay(afterAttempt: receipt.attempt)
+            _ = try await change(.receive) { core in
+              core.staleReceipts(of: [receipt]) { receipt, ledger, records throws(QueueRefusal) in
+                try ledger.release(receipt, delay: delay, counts: false, into: &records)
+              }
+            }
+          }
+          return .failure(error)
+        case .bad(let receipt, let failure, let error):
+          try await reject([receipt], failure, delay: length)
+          return .failure(error)
+        }
+      }
+    }
+  }
+
+  /// Waits for an item, and does something with it, which acknowledges it.
+  ///
+  /// When `body` returns, the item is acknowledged; when it throws, as it should where its task is cancelled, the item is
+  /// released, and kept back as ``QueueConfiguration/retryPolicy`` says; where even that fails, it waits until the lease
+  /// ends.
+  ///
+  /// - Parameters:
+  ///   - lease: How long nobody else gets the item; more than nothing.
+  ///   - extending: Whether the lease is extended again and again while `body` runs and its task is not cancelled; not
+  ///     unless said. Otherwise a `body` that takes longer has to do that itself.
+  ///   - body: Gets the item with its key and receipt.
+  /// - Returns: What `body` returns.
+  /// - Throws: What `body` throws. ``StoreError``: `staleReceipt` where the lease ended before `body` returned, so that the
+  ///   item will be delivered again; as ``receive(max:lease:)`` and ``acknowledge(_:)-(DeliveryReceipt)``.
+  ///   `CancellationError` where the task was cancelled while it waited for an item.
+  public func withNext<Result>(
+    lease: Duration, extending: Bool = false, _ body: (Delivery<Element>) async throws -> Result
+  ) async throws -> Result {
+    let delivery = try await nextGood(lease: lease)
+    let result: Result
+    do {
+      if extending {
+        result = try await renewing(delivery.receipt, lease: lease) { try await body(delivery) }
+      } else {
+        result = try await body(delivery)
+      }
+    } catch {
+      do {
+        try await release(delivery.receipt)
+      } catch {
+        // Either way the item is delivered again, at the latest when its lease ends; what `body` threw says more.
+      }
+      throw error
+    }
+    try await acknowledge(delivery.receipt)
+    return result
+  }
+
+  private func nextGood(lease: Duration) async throws -> Delivery<Element> {
+    while true {
+      if case .success(let delivery) = try await next(lease: lease) { return delivery }
+    }
+  }
+
+  /// Runs a closure, and extends a lease until it ends or its task is cancelled.
+  private func renewing<Result>(
+    _ receipt: DeliveryReceipt, lease: Duration, _ body: () async throws -> Result
+  ) async throws -> Result {
+    let renewal = Task { await renew(receipt, lease: lease) }
+    defer { renewal.cancel() }
+    return try await withTaskCancellationHandler(operation: body) { renewal.cancel() }
+  }
+
+  private func renew(_ receipt: DeliveryReceipt, lease: Duration) async {
+    while !Task.isCancelled {
+      do {
+        try await retrying.clock.sleep(for: lease / 3)
+        try await extend(receipt, lease: lease)
+      } catch let error as StoreError where error.code == .ioFailed || error.code == .full {
+        // There are two thirds of the lease left to try again.
+        continue
+      } catch {
+        // It is over, or the lease has ended, which acknowledging will tell.
+        return
+      }
+    }
+  }
+
+  /// The items as they become due, one after another, each leased when it is asked for.
+  ///
+  /// ```swift
+  /// for try await result in queue.deliveries(lease: .seconds(30)) {
+  ///   switch result {
+  ///   case .success(let delivery):
+  ///     try await handle(delivery.value)
+  ///     try await queue.acknowledge(delivery.receipt)
+  ///   case .failure(let error):
+  ///     log(error)
+  ///   }
+  /// }
+  /// ```
+  ///
+  /// An item that cannot be decoded is an element too, with its error; it comes back as ``QueueConfiguration/retryPolicy``
+  /// says until it has used up its deliveries. The sequence ends when the queue is closed. Where no item is due it waits,
+  /// without polling; several consumers share the items.
+  ///
+  /// - Parameter lease: How long nobody else gets an item; more than nothing.
+  public func deliveries(lease: Duration) -> Deliveries<Element> {
+    Deliveries(queue: self, lease: lease)
+  }
+}

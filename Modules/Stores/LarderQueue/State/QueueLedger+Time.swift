@@ -1,0 +1,79 @@
+/// What time does to a queue.
+extension QueueLedger {
+  /// Ends the replaying.
+  ///
+  /// Nothing is kept back longer than was said, from now on: when a lease was taken the clock may have been ahead.
+  ///
+  /// - Parameter now: The time, in microseconds since 1970.
+  /// - Returns: What is to be written for it, so that the next opening knows it too.
+  mutating func begin(at now: Int64) -> [QueueRecord] {
+    self.now = now
+    var changes: [QueueRecord] = []
+    for sequence in timers.keys.sorted() {
+      guard var timer = timers[sequence], let item = items[sequence] else { continue }
+      let latest = now.addingSaturating(timer.length)
+      guard timer.deadline > latest else { continue }
+      timer.deadline = latest
+      timers[sequence] = timer
+      let standing: Standing = item.phase == .leased ? .leased(timer) : .delayed(timer)
+      changes.append(.state(sequence: sequence, attempts: item.attempts, standing))
+    }
+    deadlines = DeadlineHeap(timers.map { DeadlineHeap.Entry(deadline: $1.deadline, sequence: $0) })
+    remembered.bound(to: now.addingSaturating(rules.duplicateWindow))
+    if rules.deadLetterLifetime != nil {
+      deathTimes = DeadlineHeap(deaths.map { DeadlineHeap.Entry(deadline: min($1.time, now), sequence: $0) })
+    }
+    expire()
+    commit()
+    return changes
+  }
+
+  /// Lets the time go on, never back: delays and leases end whose deadlines have come.
+  mutating func advance(to now: Int64) {
+    self.now = max(self.now, now)
+    expire()
+  }
+
+  private mutating func expire() {
+    while let first = deadlines.first, first.deadline <= now {
+      deadlines.removeFirst()
+      guard timers[first.sequence]?.deadline == first.deadline, var state = state(of: first.sequence) else { continue }
+      state.standing = .waiting
+      // What the group has changed so far may be undone to a time before this.
+      setState(state, of: first.sequence, isUndoable: hasChanges)
+    }
+    while let key = remembered.nextExpired(at: now) { setRemembered(nil, for: key, isUndoable: hasChanges) }
+  }
+
+  /// When the next delay or lease ends, in microseconds.
+  var nextDeadline: Int64? {
+    mutating get {
+      while let first = deadlines.first {
+        if timers[first.sequence]?.deadline == first.deadline { return first.deadline }
+        deadlines.removeFirst()
+      }
+      return nil
+    }
+  }
+
+  /// Whether dead letters are there whose time is over.
+  var hasExpiredDeadLetters: Bool {
+    guard let lifetime = rules.deadLetterLifetime, let first = deathTimes.first else { return false }
+    return first.deadline.addingSaturating(lifetime) <= now
+  }
+
+  /// Removes dead letters whose time is over.
+  ///
+  /// - Parameters:
+  ///   - limit: The most to look at.
+  ///   - records: Gets what is to be written.
+  mutating func expireDeadLetters(_ limit: Int, into records: inout [QueueRecord]) {
+    for _ in 0..<limit where hasExpiredDeadLetters {
+      guard let first = deathTimes.removeFirst() else { return }
+      // One that came back and died again has another time.
+      guard let death = deaths[first.sequence], min(death.time, now) <= first.deadline else { continue }
+      change(.remove(first.sequence...first.sequence), &records)
+      tallies.deadExpired += 1
+    }
+  }
+}

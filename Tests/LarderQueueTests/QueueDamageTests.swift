@@ -1,0 +1,177 @@
+import Larder
+import LarderCBOR
+import LarderFiles
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import LarderQueue
+
+/// Damage costs little, and is told for good.
+@Suite struct QueueDamageTests {
+  private static let configuration = QueueConfiguration(segmentSize: 4096)
+
+  private static func open(_ bench: QueueBench) async throws -> QueueStore<Int> {
+    try await bench.open(configuration)
+  }
+
+  private static func findings(_ queue: QueueStore<Int>) async throws -> Int {
+    try await queue.information.maintenance?.verify().findings.count ?? -1
+  }
+
+  /// Of items that came in one batch, and were written anew by compaction.
+  @Test(arguments: [false, true]) func aFlippedBitCostsOneItem(isCompacted: Bool) async throws {
+    let original = QueueBench()
+    var queue = try await original.open()
+    try await queue.enqueue((0..<40).map { QueueInput($0) })
+    if isCompacted { try await queue.information.maintenance?.compact() }
+    try await queue.close()
+    var files: [String: [UInt8]] = [:]
+    for name in try original.names where name.hasPrefix("segment") {
+      files["/queue/\(name)"] = original.disk.content(at: "/queue/\(name)")
+    }
+    let (path, content) = try #require(files.max { $0.value.count < $1.value.count })
+    let (_, length) = try SegmentHeader.read(content)
+    for index in stride(from: length, to: content.count, by: 7) {
+      var damaged = content
+      damaged[index] ^= 4
+      files[path] = damaged
+      let bench = try QueueRecoveryTests.bench(files)
+      queue = try await bench.open()
+      #expect(try await queue.count() >= 39, "byte \(index)")
+      #expect(queue.recovery.hasDamage || queue.recovery.tornBytes > 0)
+      try await queue.close()
+    }
+  }
+
+  /// The segment with the damage goes, and what was found is told by every verification from then on.
+  @Test func damageIsToldWhenItsSegmentIsGone() async throws {
+    let bench = QueueBench()
+    var queue = try await QueueDamageTests.open(bench)
+    for number in 0..<300 { try await queue.enqueue(number) }
+    try await queue.close()
+    var content = try #require(bench.disk.content(at: QueueRecoveryTests.first))
+    content[1000] ^= 1
+    try bench.disk.place(content, at: QueueRecoveryTests.first)
+    queue = try await QueueDamageTests.open(bench)
+    #expect(try await queue.count() == 299)
+    let received = try await queue.receive(max: 999, lease: .seconds(5))
+    #expect(try await queue.acknowledge(received.map(\.receipt)).isEmpty)
+    for _ in 0..<2 {
+      try await queue.enqueue(1)
+      try await queue.information.maintenance?.compact()
+      #expect(try await QueueDamageTests.findings(queue) == 1)
+      try await queue.close()
+      #expect(bench.disk.content(at: QueueRecoveryTests.first) == nil)
+      queue = try await QueueDamageTests.open(bench)
+      #expect(!queue.recovery.hasDamage)
+    }
+  }
+
+  @Test(arguments: [true, false]) func theNewestSegmentIsMissing(isClosed: Bool) async throws {
+    let bench = QueueBench()
+    var queue = try await QueueDamageTests.open(bench)
+    for number in 0..<300 { try await queue.enqueue(number) }
+    if isClosed { try await queue.close() } else { bench.disk.killProcess() }
+    let segments = try bench.names.filter { $0.hasPrefix("segment") }
+    #expect(segments.count > 2)
+    try bench.disk.removeFile(at: "/queue/\(try #require(segments.last))")
+    queue = try await QueueDamageTests.open(bench)
+    #expect(queue.recovery.missingSegments == 1)
+    #expect(try await QueueDamageTests.findings(queue) == 1)
+    let left = try await queue.count()
+    #expect(left < 300 && left > 100)
+    // No number is given again, and nothing is mistaken for the segment that is missing.
+    #expect(try await queue.enqueue(1).sequence > 300)
+    #expect(try await QueueDamageTests.findings(queue) == 1)
+    try await queue.close()
+    queue = try await QueueDamageTests.open(bench)
+    #expect(!queue.recovery.hasDamage)
+    #expect(try await queue.count() == left + 1)
+    #expect(try await QueueDamageTests.findings(queue) == 1)
+  }
+
+  /// Whatever is cut off the end of a queue that was closed, if only a byte.
+  @Test func aCutEndIsReported() async throws {
+    let bench = QueueBench()
+    var queue = try await bench.open()
+    for number in 0..<20 { try await queue.enqueue(number) }
+    try await queue.close()
+    let content = try #require(bench.disk.content(at: QueueRecoveryTests.first))
+    let (_, length) = try SegmentHeader.read(content)
+    let end = try #require(try bench.names.first { $0.hasPrefix("end") })
+    for count in (length + 20)..<content.count {
+      let copy = try QueueRecoveryTests.bench([
+        QueueRecoveryTests.first: Array(content[..<count]), "/queue/\(end)": [],
+      ])
+      queue = try await copy.open()
+      #expect(queue.recovery.hasDamage, "\(count) bytes")
+      #expect(try await queue.enqueue(99).sequence > 20)
+      #expect(try await QueueDamageTests.findings(queue) > 0)
+      try await queue.close()
+      queue = try await copy.open()
+      #expect(try await queue.value(forKey: queue.keys(in: .all, limit: 99).last ?? "") == 99)
+    }
+  }
+
+  /// A backup that fails leaves nothing, and can be made once more.
+  @Test func aFailedBackupCanBeRepeated() async throws {
+    for operation in 1... {
+      let bench = QueueBench(seed: UInt64(operation))
+      let queue = try await QueueDamageTests.open(bench)
+      for part in 0..<4 { try await queue.enqueue((0..<70).map { QueueInput(part * 70 + $0) }) }
+      let due = bench.disk.operationCount + operation
+      bench.disk.schedule(.error(28), atOperation: due)
+      do {
+        try await queue.information.maintenance?.backup(to: "/copy", compacting: false)
+        if bench.disk.operationCount < due { break }
+      } catch let error as StoreError {
+        #expect(error.code == .full)
+        guard error.outcome == .nothingChanged else { continue }
+        #expect(try bench.disk.contentsOfDirectory(at: "/") == ["queue"], "at operation \(operation)")
+        try await queue.information.maintenance?.backup(to: "/copy", compacting: false)
+      }
+      let copy = try await QueueStore<Int>(path: "/copy", codec: .cbor(), fileSystem: bench.disk)
+      #expect(!copy.recovery.hasDamage)
+      #expect(try await copy.count() == 280)
+      try await copy.close()
+      try await queue.close()
+    }
+  }
+
+  /// Numbers that no queue can have given: later items are not lost behind them.
+  @Test func madeUpSequenceNumbers() async throws {
+    for sequence in [QueueRecord.greatestSequence - 1, QueueRecord.greatestSequence, .max >> 1, .max] {
+      let bench = QueueBench(seed: 1)
+      var queue = try await bench.open()
+      try await queue.enqueue(1, id: "a")
+      try await queue.close()
+      let content = try #require(bench.disk.content(at: QueueRecoveryTests.first))
+      let (header, length) = try SegmentHeader.read(content)
+      var frames = FrameBuffer()
+      frames.reset(
+        segment: 1, salt: header.salt, base: Int64(content.count), durable: Int64(content.count), firstNumber: 4)
+      let item = QueueItem(
+        sequence: sequence, key: "b", arrival: 0, place: frames.place(payloadLength: 1), hasCallersKey: true)
+      frames.append(.put(ItemState(item: item)), payload: [2])
+      frames.finish()
+      #expect(length < content.count)
+      let crafted = try QueueRecoveryTests.bench([QueueRecoveryTests.first: content + frames.bytes])
+      queue = try await crafted.open()
+      var added: [StoreKey] = []
+      for number in 0..<3 {
+        do {
+          added.append(try await queue.enqueue(number).key)
+        } catch let error as StoreError {
+          #expect(error.code == .full)
+        }
+      }
+      let keys = try await queue.keys(in: .all, limit: 99)
+      #expect(Set(keys).isSuperset(of: added + ["a"]))
+      try await queue.close()
+      queue = try await crafted.open()
+      #expect(try await queue.keys(in: .all, limit: 99) == keys)
+      try await queue.close()
+    }
+  }
+}

@@ -1,0 +1,190 @@
+import Foundation
+import Larder
+import LarderCBOR
+import LarderQueue
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+/// Items that cannot be decoded, programs that can decode none, and servers that are down.
+@Suite(.timeLimit(.minutes(60))) struct QueuePoisonTests {
+  /// An item that kills whoever decodes it, where it is 0.
+  struct Trap: Codable, Sendable {
+    var number: Int
+
+    init(_ number: Int) { self.number = number }
+
+    init(from decoder: any Decoder) throws {
+      number = try decoder.singleValueContainer().decode(Int.self)
+      if number == 0 { kill(getpid(), SIGKILL) }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      try container.encode(number)
+    }
+  }
+
+  @Test func anItemThatKillsItsDecoderUsesUpItsDeliveries() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("queue")
+    do {
+      let queue = try await QueueStore<Trap>(path: path)
+      for number in 0..<4 { try await queue.enqueue(Trap(number)) }
+      try await queue.close()
+    }
+    for _ in 0..<5 {
+      await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
+        let queue = try await QueueStore<Trap>(path: path, leases: .void)
+        _ = try await queue.receive(lease: .seconds(60))
+      }
+    }
+    let queue = try await QueueStore<Trap>(path: path, leases: .void)
+    #expect(try await queue.receive(max: 9, lease: .seconds(60)).map(\.value.number) == [1, 2, 3])
+    #expect(try await queue.counts() == QueueCounts(leased: 3, dead: 1))
+    try await queue.close()
+    let numbers = try await QueueStore<Int>(path: path)
+    let letter = try #require(try await numbers.deadLetters().first)
+    #expect(try letter.reason == .tooManyDeliveries && letter.attempts == 5 && letter.value.get() == 0)
+    try await numbers.close()
+  }
+
+  /// A queue of bytes, of which those with the highest bit are no numbers.
+  private static func fill(_ bench: QueueBench, _ items: [UInt8]) async throws {
+    let raw = try await QueueStore<[UInt8]>(
+      path: "/queue", codec: RenamedCodec(), fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date })
+    try await raw.enqueue(items.map { QueueInput([$0]) })
+    try await raw.close()
+  }
+
+  @Test func aProgramThatCanDecodeNothingBuriesNothing() async throws {
+    let bench = QueueBench()
+    try await QueuePoisonTests.fill(bench, [UInt8](repeating: 0xFF, count: 200))
+    for _ in 0..<8 {
+      let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 2))
+      await expectStoreError(.corrupted) { try await queue.receive(lease: .seconds(30)) }
+      await expectStoreError(.corrupted) { try await queue.receive(max: 100, lease: .seconds(30)) }
+      #expect(try await queue.counts() == QueueCounts(waiting: 200))
+      // Those who wait get two errors, and then it is over for them too.
+      var deliveries = queue.deliveries(lease: .seconds(30)).makeAsyncIterator()
+      for _ in 0..<2 {
+        let result = try await deliveries.next()
+        expectStoreError(.corrupted) { try result?.get() }
+      }
+      await expectStoreError(.corrupted) { _ = try await deliveries.next() }
+      bench.clock.advance(by: .seconds(5))
+      #expect(try await queue.counts() == QueueCounts(waiting: 200))
+      try await queue.close()
+    }
+    let raw = try await QueueStore<[UInt8]>(path: "/queue", codec: RenamedCodec(), fileSystem: bench.disk)
+    let received = try await raw.receive(max: 999, lease: .seconds(5))
+    #expect(received.count == 200 && received.allSatisfy { $0.attempt == 1 })
+  }
+
+  @Test(arguments: [3, nil]) func oneBadItemBecomesADeadLetterAndCanComeBack(_ maximum: Int?) async throws {
+    let bench = QueueBench()
+    try await QueuePoisonTests.fill(bench, [0xFF, 1, 2, 3])
+    let deaths = Mutex<[QueueDeath]>([])
+    let queue = try await QueueStore<Int>(
+      path: "/queue", codec: .cbor(), configuration: QueueConfiguration(maximumDeliveries: maximum),
+      fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date }
+    ) { death in deaths.withLock { $0.append(death) } }
+    // Those behind it are delivered meanwhile.
+    #expect(try await queue.receive(max: 3, lease: .seconds(900)).map(\.value) == [1, 2, 3])
+    var rounds = 1
+    while try await queue.counts().dead == 0, rounds < 20 {
+      bench.clock.advance(by: .seconds(60))
+      #expect(try await queue.receive(lease: .seconds(900)).isEmpty)
+      rounds += 1
+    }
+    #expect(rounds == maximum ?? 5)
+    #expect(deaths.withLock { $0.map(\.sequence) } == [1] && deaths.withLock { $0.map(\.reason) } == [.undecodable])
+    let statistics = try await queue.information.maintenance?.statistics()
+    #expect(statistics?.details.first { $0.name == "deadLettered" }?.value == 1)
+    #expect(try await queue.requeueDeadLetters() == 1)
+    try await queue.close()
+    let raw = try await QueueStore<[UInt8]>(
+      path: "/queue", codec: RenamedCodec(), leases: .void, fileSystem: bench.disk, now: { bench.clock.date })
+    #expect(try await raw.receive(max: 9, lease: .seconds(5)).map(\.value) == [[1], [2], [3], [0xFF]])
+  }
+
+  @Test func theRetryPolicy() {
+    var generator = SeededGenerator(seed: 1)
+    let policy = RetryPolicy(base: .seconds(1), ceiling: .seconds(60), jitter: 0.5)
+    for attempt in 1...200 {
+      let delay = policy.delay(afterAttempt: attempt, using: &generator)
+      let most = Duration.seconds(attempt > 6 ? 60 : 1 << (attempt - 1))
+      #expect(delay <= most && delay >= most / 2, "attempt \(attempt)")
+    }
+    #expect(RetryPolicy.immediate.delay(afterAttempt: 9, using: &generator) == .zero)
+    let exact = RetryPolicy(base: .seconds(2), ceiling: .seconds(5), jitter: 0)
+    #expect((1...4).map { exact.delay(afterAttempt: $0, using: &generator) } == [2, 4, 5, 5].map { .seconds($0) })
+  }
+
+  /// The consumer of the README with a server that is down for ten minutes.
+  @Test func anOutageKillsNothing() async throws {
+    struct IsDown: Error {}
+    let bench = QueueBench()
+    let queue = try await bench.open(QueueConfiguration(maximumDeliveries: nil), durability: .buffered)
+    for number in 0..<100 { try await queue.enqueue(number) }
+    let end = bench.clock.date.addingTimeInterval(600)
+    let arrived = Mutex<Set<Int>>([])
+    let attempts = Mutex(0)
+    let consumer = Task {
+      while !Task.isCancelled {
+        do {
+          try await queue.withNext(lease: .seconds(30)) { delivery in
+            attempts.withLock { $0 += 1 }
+            guard bench.clock.date >= end else { throw IsDown() }
+            arrived.withLock { _ = $0.insert(delivery.value) }
+          }
+        } catch is IsDown {}
+      }
+    }
+    for _ in 0..<2000 where arrived.withLock({ $0.count }) < 100 {
+      // Until the consumer waits for the next item that comes back.
+      while bench.clock.sleeperCount == 0, arrived.withLock({ $0.count }) < 100 { await Task.yield() }
+      bench.clock.advance(by: .milliseconds(500))
+    }
+    #expect(arrived.withLock { $0.count } == 100)
+    #expect(try await queue.counts() == QueueCounts())
+    // About a dozen times each, not as often as the machine can.
+    #expect(attempts.withLock { $0 } < 2500)
+    consumer.cancel()
+    await #expect(throws: CancellationError.self) { try await consumer.value }
+  }
+
+  @Test func aReleaseThatDoesNotCount() async throws {
+    let bench = QueueBench()
+    let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 1))
+    try await queue.enqueue(7)
+    for _ in 0..<3 {
+      let delivery = try #require(try await queue.receive(lease: .seconds(5)).first)
+      #expect(delivery.attempt == 1)
+      try await queue.release(delivery.receipt, after: .seconds(1), countsAsAttempt: false)
+      await expectStoreError(.staleReceipt) { try await queue.acknowledge(delivery.receipt) }
+      #expect(try await queue.counts() == QueueCounts(delayed: 1))
+      bench.clock.advance(by: .seconds(1))
+    }
+    let delivery = try #require(try await queue.receive(lease: .seconds(5)).first)
+    try await queue.release(delivery.receipt)
+    #expect(try await queue.counts() == QueueCounts(dead: 1))
+  }
+
+  @Test func longWorkKeepsItsLease() async throws {
+    let bench = QueueBench()
+    let queue = try await bench.open(QueueConfiguration(maximumDeliveries: nil))
+    try await queue.enqueue(7)
+    try await queue.withNext(lease: .seconds(30), extending: true) { delivery in
+      for _ in 0..<20 {
+        try await bench.clock.waitForSleepers(1)
+        bench.clock.advance(by: .seconds(10))
+        while try await queue.receive(lease: .seconds(1)).count > 0 { Issue.record("somebody else got it") }
+      }
+    }
+    #expect(try await queue.counts() == QueueCounts())
+    // It stops when the work does.
+    while bench.clock.sleeperCount > 0 { await Task.yield() }
+  }
+}

@@ -1,0 +1,148 @@
+import Dispatch
+import Foundation
+import Larder
+import LarderCBOR
+import LarderQueue
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+/// Clocks that are set, calls that have to wait, and producers that wait for room.
+@Suite(.timeLimit(.minutes(60))) struct QueueTimeTests {
+  /// A clock on the wall that is set while the other goes on.
+  private final class Wall: Sendable {
+    private let shift = Mutex<TimeInterval>(0)
+    let bench: QueueBench
+
+    init(_ bench: QueueBench) { self.bench = bench }
+
+    func set(_ seconds: TimeInterval) { shift.withLock { $0 = seconds } }
+
+    func open() async throws -> QueueStore<Int> {
+      try await QueueStore<Int>(
+        path: "/queue", codec: .cbor(), fileSystem: bench.disk, clock: bench.clock,
+        now: { self.bench.clock.date.addingTimeInterval(self.shift.withLock { $0 }) })
+    }
+  }
+
+  @Test(arguments: [-3600, 3600] as [TimeInterval])
+  func aClockThatIsSetChangesNothing(_ shift: TimeInterval) async throws {
+    let bench = QueueBench()
+    let wall = Wall(bench)
+    let queue = try await wall.open()
+    try await queue.enqueue([QueueInput(1, delay: .seconds(4)), QueueInput(2)])
+    let leased = try #require(try await queue.receive(lease: .seconds(600)).first)
+    wall.set(shift)
+    #expect(try await queue.counts() == QueueCounts(delayed: 1, leased: 1))
+    bench.clock.advance(by: .seconds(3))
+    #expect(try await queue.receive(lease: .seconds(600)).isEmpty)
+    bench.clock.advance(by: .seconds(1))
+    #expect(try await queue.receive(lease: .seconds(600)).map(\.value) == [1])
+    bench.clock.advance(by: .seconds(595))
+    try await queue.acknowledge(leased.receipt)
+  }
+
+  /// What is written while the clock on the wall is wrong is right by that clock.
+  @Test func leasesAreWrittenByTheClockOnTheWall() async throws {
+    let bench = QueueBench()
+    let wall = Wall(bench)
+    var queue = try await wall.open()
+    try await queue.enqueue(1)
+    wall.set(3600)
+    let leased = try #require(try await queue.receive(lease: .seconds(60)).first)
+    try await queue.close()
+    queue = try await wall.open()
+    #expect(try await queue.counts() == QueueCounts(leased: 1))
+    bench.clock.advance(by: .seconds(59))
+    try await queue.acknowledge(leased.receipt)
+    try await queue.close()
+  }
+
+  /// Processes that live shortly, after one whose clock was a day ahead: the lease ends when it was to.
+  @Test func aLeaseOfAClockThatWasAheadEndsThoughTheQueueIsOpenedAgainAndAgain() async throws {
+    let bench = QueueBench()
+    let wall = Wall(bench)
+    var queue = try await wall.open()
+    try await queue.enqueue(1)
+    try await queue.close()
+    wall.set(86_400)
+    queue = try await wall.open()
+    #expect(try await queue.receive(lease: .seconds(2)).count == 1)
+    try await queue.close()
+    wall.set(0)
+    for _ in 0..<2 {
+      queue = try await wall.open()
+      #expect(try await queue.receive(lease: .seconds(1)).isEmpty)
+      try await queue.close()
+      bench.clock.advance(by: .seconds(1))
+    }
+    queue = try await wall.open()
+    #expect(try await queue.receive(lease: .seconds(1)).map(\.attempt) == [2])
+    try await queue.close()
+  }
+
+  /// A call that came while the lease went on is in time, however long it has to wait for others.
+  @Test func aCallIsJudgedByWhenItCame() async throws {
+    let bench = QueueBench()
+    let queue = try await bench.open()
+    try await queue.enqueue([QueueInput(1), QueueInput(2)])
+    let deliveries = try await queue.receive(max: 2, lease: .seconds(10))
+    let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+    let gate = DispatchSemaphore(value: 0)
+    let busy = Task {
+      try await queue.update("other") { _ in
+        beginning.finish()
+        gate.wait()
+      }
+    }
+    for await _ in begun {}
+    let timely = Task { try await queue.acknowledge(deliveries[0].receipt) }
+    for _ in 0..<200 { await Task.yield() }
+    bench.clock.advance(by: .seconds(20))
+    let late = Task { try await queue.acknowledge(deliveries[1].receipt) }
+    for _ in 0..<200 { await Task.yield() }
+    gate.signal()
+    try await busy.value
+    try await timely.value
+    await expectStoreError(.staleReceipt) { try await late.value }
+    #expect(try await queue.counts() == QueueCounts(waiting: 1))
+  }
+
+  /// A producer that gives up while it runs, with another behind it in the same group.
+  @Test func whoGivesUpWhileItRunsLetsOthersIn() async throws {
+    let queue = try await QueueStore<[UInt8]>(
+      path: "/queue", codec: .raw,
+      configuration: QueueConfiguration(capacity: QueueCapacity(bytes: 1000, policy: .wait)),
+      fileSystem: SimulatedFileSystem(seed: 1))
+    try await queue.setValue([UInt8](repeating: 0, count: 600), forKey: "x")
+    let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+    let (first, second) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let busy = Task {
+      try await queue.update("z") { _ in
+        beginning.finish()
+        first.wait()
+      }
+    }
+    for await _ in begun {}
+    let (runs, running) = AsyncStream.makeStream(of: Void.self)
+    let large = Task {
+      try await queue.update("a") { value in
+        running.finish()
+        second.wait()
+        value = [UInt8](repeating: 1, count: 900)
+      }
+    }
+    for _ in 0..<200 { await Task.yield() }
+    let small = Task { try await queue.enqueue([UInt8](repeating: 2, count: 100)) }
+    for _ in 0..<200 { await Task.yield() }
+    first.signal()
+    for await _ in runs {}
+    large.cancel()
+    for _ in 0..<20 { second.signal() }
+    await #expect(throws: CancellationError.self) { try await large.value }
+    #expect(try await !small.value.isDuplicate)
+    try await busy.value
+    try await queue.close()
+  }
+}
