@@ -8,7 +8,7 @@ struct JSONEntries: Sendable {
   /// Says that damage hides what was asked for.
   struct Hidden: UnreadableKeysError, CustomStringConvertible {
     let keys: KeyRange
-    var description: String { "damage hides entries" }
+    var description: String { "a damaged part of the files hides what was asked for" }
   }
 
   var map = SortedMap<ArraySlice<UInt8>>()

@@ -25,6 +25,7 @@ import Testing
     ("import", ["-"], ["apply 1"]), ("stat", ["--json"], ["statistics 1"]), ("verify", [], ["verify 1"]),
     ("compact", [], ["compact 1"]), ("backup", ["copy.json"], ["backup 1"]),
     ("bench", ["--entries", "1", "--json"], []), ("purge", [], []), ("copy", ["json:copy.json"], ["entries 1"]),
+    ("salvage", ["json:rescued.json"], ["entries 1"]),
   ]
 
   @Test func everyVerbIsTried() {
