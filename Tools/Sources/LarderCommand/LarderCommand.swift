@@ -33,7 +33,8 @@ struct LarderCommand: AsyncParsableCommand {
     subcommands: [
       GetCommand.self, SetCommand.self, RemoveCommand.self, ClearCommand.self, ListCommand.self, CountCommand.self,
       ImportCommand.self, ExportCommand.self, CopyCommand.self, StatCommand.self, VerifyCommand.self,
-      SalvageCommand.self, CompactCommand.self, BackupCommand.self, PurgeCommand.self, BenchCommand.self, QueueCommand.self,
+      SalvageCommand.self, CompactCommand.self, BackupCommand.self, PurgeCommand.self, BenchCommand.self,
+      QueueCommand.self,
     ])
 
   private static var statusListing: String {

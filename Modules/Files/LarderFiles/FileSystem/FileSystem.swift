@@ -53,6 +53,7 @@ public protocol FileSystem: Sendable {
 }
 
 extension FileSystem {
+  /// The identity in ``attributes(at:)``.
   public func identity(at path: String) throws(FileError) -> FileAttributes.Identity? {
     try attributes(at: path)?.identity
   }

@@ -77,8 +77,10 @@ import Testing
       for words in commands {
         let help = try await ToolRun.run(Tool.path, words + ["--help"]).output
         for option in Set(help.matches(of: /--[a-z]+(-[a-z]+)*/).map { String($0.output.0) }) {
-          let isCommon = ["--help", "--version", "--key-hex", "--metrics", "--read-only", "--read-write", "--immutable"]
-            .contains(option)
+          let isCommon = [
+            "--help", "--version", "--key-hex", "--metrics", "--read-only", "--read-write", "--immutable",
+          ]
+          .contains(option)
           #expect(isCommon || text.contains(option), "\(words) \(option)")
         }
       }
