@@ -89,12 +89,15 @@ import Testing
     expect(ENOTDIR, .synchronizeDirectory) { try disk.synchronizeDirectory(at: "/d/e/f") }
     expect(EISDIR, .open) { _ = try disk.open("/d", .readWrite) }
     expect(EISDIR, .open) { _ = try disk.open("/", .read) }
-    expect(EISDIR, .removeFile) { try disk.removeFile(at: "/d") }
+    expect(ENOTEMPTY, .removeFile) { try disk.removeFile(at: "/d") }
     expect(ENOENT, .removeFile) { try disk.removeFile(at: "/x") }
     expect(ENAMETOOLONG, .open) { _ = try disk.open("/" + String(repeating: "x", count: 256), .createNew) }
     expect(EISDIR, .write) { try disk.place([1], at: "/d") }
     #expect(disk.content(at: "/d/e/f") == [1])
     #expect(disk.content(at: "/d") == nil && disk.content(at: "/x/y") == nil)
+    try disk.removeFile(at: "/d/e/f")
+    try disk.removeFile(at: "/d/e")
+    #expect(try disk.contentsOfDirectory(at: "/d") == [])
   }
 
   @Test func renamesFilesAndDirectories() throws {
