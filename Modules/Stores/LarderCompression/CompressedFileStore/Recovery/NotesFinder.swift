@@ -54,10 +54,10 @@ struct NotesFinder {
         continue
       }
       guard count < NotesFinder.patience, let offset = try readBlock() else { return nil }
-      // A line may go on behind the hole, and has its notes in a page behind its end.
+      // A line may go on behind the hole, and has its notes in a page behind its end and the block after it.
       let page = UnnotedBlocks.pageSize
       if offset >= nextPage ?? .max { count += 1 }
-      nextPage = nextPage ?? (offset + page - 1) / page * page
+      nextPage = nextPage ?? (place + page - 1) / page * page
     }
     return blocks
   }
