@@ -92,13 +92,7 @@ struct BlockSequence {
     let first = line.prefix(room)
     lines.append(contentsOf: first)
     guard first.count < line.count else { return }
-    try endBlock(isLast: false)
-    var rest = line.dropFirst(first.count)
-    while !rest.isEmpty {
-      try append(Array(rest.prefix(BlockFrame.maximumTextSize)), isContinuation: true, isCompressed: isCompressed)
-      rest = rest.dropFirst(BlockFrame.maximumTextSize)
-    }
-    notesLine = unnoted.takeLine(forBlockAt: end, of: head)
+    try endBlock(isLast: false, goingOnWith: line.dropFirst(first.count))
   }
 
   /// Makes the last block; an empty one if there was no line behind the block before.
@@ -108,7 +102,8 @@ struct BlockSequence {
     try endBlock(isLast: true)
   }
 
-  private mutating func endBlock(isLast: Bool) throws(ZlibError) {
+  /// Makes a block of the lines so far, and blocks of the rest of its last line.
+  private mutating func endBlock(isLast: Bool, goingOnWith rest: ArraySlice<UInt8> = []) throws(ZlibError) {
     start.isLast = isLast
     let prefix = start.line + notesLine
     let offset = end
@@ -120,6 +115,15 @@ struct BlockSequence {
       placed.append(entry.change.mapValue { _, _ in place })
     }
     unnoted.append(offset..<end, notes)
+    let restOffset = end
+    var rest = rest
+    while !rest.isEmpty {
+      try append(
+        Array(rest.prefix(BlockFrame.maximumTextSize)), isContinuation: true, isCompressed: self.isCompressed)
+      rest = rest.dropFirst(BlockFrame.maximumTextSize)
+    }
+    // The next block may stand in the page in which they end, so its notes must not reach over them.
+    if end > restOffset { unnoted.append(restOffset..<end, ChangeNotes()) }
     start.number += 1
     lines.removeAll(keepingCapacity: true)
     unplaced.removeAll(keepingCapacity: true)

@@ -85,6 +85,15 @@ extension CompressedFile {
 
   /// Makes sure that nothing would be lost for good if the file were written anew.
   func checkSound(_ index: CompressedFileIndex, during operation: StoreOperation) throws {
+    if format == .version1, index.isDamaged || layout.foreignSize > 0 {
+      let lost = index.firstLost
+      let problem =
+        lost.map { "is damaged at byte \($0.block)" } ?? "has \(layout.foreignSize) bytes that no store has written"
+      throw configuration.error(
+        .corrupted, during: operation, key: lost?.key,
+        "\(path) \(problem), and such a file of version 1 of the format is only read; salvage the rest into a new store (larder salvage)"
+      )
+    }
     if index.isDamaged {
       let lost = index.firstLost
       throw configuration.error(

@@ -81,7 +81,7 @@ struct CompressedFile: Sendable {
     var foreignSize: Int64 = 0
     /// From where on no notes are about the blocks, and the blocks with changes there, when the file was opened.
     var notesEnd: Int64 = 0
-    var unnoted: [FoundFile.UnnotedBlock] = []
+    var unnoted: ArraySlice<FoundFile.UnnotedBlock> = []
     /// The bytes behind the base, and of useless lines, from which on a write begins a compaction.
     var compactionSize: Int64 = 0
     var deadSize = CompressedFile.leastDeadSize
@@ -195,6 +195,8 @@ struct CompressedFile: Sendable {
       try configuration.fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory)
       do throws(FileError) {
         try write(.open)
+        // A power cut must not leave a file without the ending that its mark speaks of.
+        try file.synchronizeThroughInterruptions()
         let log = try AppendLog(continuing: file, at: layout.end)
         self.log = log
         return log
@@ -222,7 +224,8 @@ struct CompressedFile: Sendable {
   mutating func readUnnoted(during operation: StoreOperation) throws {
     guard unnoted == nil, let lines = contents.snapshot?.lines else { return }
     var blocks = UnnotedBlocks(from: layout.notesEnd)
-    for found in layout.unnoted where found.offset < layout.end {
+    let unnotedBlocks = layout.unnoted.filter { $0.offset < layout.end }
+    for (index, found) in unnotedBlocks.enumerated() {
       let offset = found.offset
       var notes = ChangeNotes()
       if let (end, changes) = found.lost {
@@ -237,6 +240,9 @@ struct CompressedFile: Sendable {
           try StoreText.forEachChange(in: block.text, from: start) { change, _, _ in notes.add(change) }
         }
         blocks.append(offset..<block.end, notes)
+        // Up to the next one stand the blocks that its last line goes on in.
+        let next = index + 1 < unnotedBlocks.count ? unnotedBlocks[index + 1].offset : layout.end
+        if next > block.end { blocks.append(block.end..<next, ChangeNotes()) }
       } catch  where !(error is FileError) {
         // It was damaged since the file was opened. What cannot be read cannot be noted, and counts as unknown.
         blocks = UnnotedBlocks(from: min(layout.end, offset + 1))
@@ -297,9 +303,10 @@ struct CompressedFile: Sendable {
     // Notes are not worth a file that is not closed, and on a full disk there is no room for them.
     if log.failure != nil { try appending.get() }
     layout.end = log.size
-    // All that it speaks of is durable, so it may reach the disk before the ending.
-    try write(.closed(end: end, batch: layout.lastBatch, size: log.size))
+    // Before the mark that says how long the file is: after a power cut it would look as if it had been cut.
     try log.synchronize()
+    try write(.closed(end: end, batch: layout.lastBatch, size: log.size))
+    try file.synchronizeThroughInterruptions()
   }
 }
 #endif

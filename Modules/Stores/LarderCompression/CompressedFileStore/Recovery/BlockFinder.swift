@@ -31,9 +31,16 @@ struct BlockFinder {
     self.window = window
     self.salt = salt
     self.inflaters = inflaters
-    // Only a file that was made for it has so many false blocks; without a bound it would take hours.
-    let (product, isTooMuch) = window.size.multipliedReportingOverflow(by: 16)
-    patience = isTooMuch ? .max : max(product, 64 << 20)
+    patience = BlockFinder.patience(withFileOf: window.size)
+  }
+
+  /// How many bytes may be read of what only looks like blocks: only a file that was made for it has more of them, and
+  /// without a bound it would take hours.
+  ///
+  /// - Parameter size: The bytes of the file.
+  static func patience(withFileOf size: Int64) -> Int64 {
+    let (product, isTooMuch) = size.multipliedReportingOverflow(by: 16)
+    return isTooMuch ? .max : max(product, 64 << 20)
   }
 
   /// The bytes of the file.
@@ -86,13 +93,6 @@ struct BlockFinder {
   /// Whether the mark of BGZF for the end of a file stands at a place.
   mutating func hasMarker(at offset: Int64) throws -> Bool {
     try window.withBytes(at: offset, count: BlockFrame.endOfFileMarker.count) { bytes in
-      bytes.elementsEqual(BlockFrame.endOfFileMarker)
-    }
-  }
-
-  /// Whether the file ends at a place with the mark of BGZF for the end of a file.
-  mutating func isEndOfFile(at offset: Int64) throws -> Bool {
-    try window.withBytes(at: offset, count: BlockFrame.endOfFileMarker.count + 1) { bytes in
       bytes.elementsEqual(BlockFrame.endOfFileMarker)
     }
   }

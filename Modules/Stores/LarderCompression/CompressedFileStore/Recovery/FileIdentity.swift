@@ -31,26 +31,36 @@ enum FileIdentity {
     guard !start.withUnsafeBytes({ Version1Header.isBeginning($0) }) else { return nil }
     // The first page may be lost: what the head says stands with the notes, too.
     var place: Int64 = 0
+    var patience = BlockFinder.patience(withFileOf: window.size)
     while place < window.size {
       let (places, end) = try window.places(of: BlockFrame.magic, from: place)
       for candidate in places where candidate > 0 {
-        let found = try window.withBytes(at: candidate, count: BlockFrame.maximumSize) {
-          try head(of: $0, at: candidate, inflaters: inflaters)
+        let found = try window.withBytes(at: candidate, count: BlockFrame.maximumSize) { bytes in
+          if isCandidate(bytes) { patience -= Int64(BlockText.maximumSize) }
+          return try head(of: bytes, at: candidate, inflaters: inflaters)
         }
         if let found { return found }
+        guard patience > 0 else {
+          throw FileProblem.damaged(at: 0, reason: "too many places behind it only look like blocks")
+        }
       }
       place = end
     }
     return nil
   }
 
+  /// Whether bytes look like a block of a store, so that they are inflated.
+  private static func isCandidate(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard let size = BlockFrame.size(at: bytes), size <= bytes.count else { return false }
+    // Other programs leave the place of the seal empty.
+    return bytes.littleEndian(at: 4, as: UInt32.self) != 0
+  }
+
   /// The head that a block has as its first line, or repeats with its notes; `nil` if no block is there, or it has none.
   private static func head(
     of bytes: UnsafeRawBufferPointer, at offset: Int64, inflaters: StreamPool<Inflater>
   ) throws -> (head: FileHead, source: Source)? {
-    // Other programs leave the place of the seal empty.
-    guard let size = BlockFrame.size(at: bytes), size <= bytes.count, bytes.littleEndian(at: 4, as: UInt32.self) != 0
-    else { return nil }
+    guard isCandidate(bytes), let size = BlockFrame.size(at: bytes) else { return nil }
     let block = UnsafeRawBufferPointer(rebasing: bytes[..<size])
     guard let text = try? BlockText.checkedText(of: block, by: inflaters) else { return nil }
     let notesStart = BlockStart.read(text)?.end

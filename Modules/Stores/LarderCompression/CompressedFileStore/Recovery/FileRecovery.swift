@@ -54,6 +54,8 @@ struct FileRecovery {
   private var pendingBlockCount = 0
   private var pendingTextSize: Int64 = 0
   private var pendingChangeSize: Int64 = 0
+  /// Up to where the notes of the blocks so far are about blocks; of a batch that never happens they will be removed.
+  private var pendingNotesEnd: Int64 = 0
   private var nextNumber: UInt32 = 0
   private var openLine: OpenLine?
   private var hole: Hole?
@@ -93,11 +95,6 @@ struct FileRecovery {
     guard let (start, startEnd) = BlockStart.read(block.text) else { throw Malformed(reason: "it has no start") }
     guard openLine == nil else { throw Malformed(reason: "the line before it does not end") }
     durableBatch = max(durableBatch, start.durableBatch)
-    if let range = BlockNotes.range(in: block.text, at: startEnd) {
-      found.notesEnd = max(found.notesEnd, range.upperBound)
-      let notesEnd = found.notesEnd
-      found.unnoted.removeAll { $0.offset < notesEnd }
-    }
     pendingBlockCount += 1
     pendingTextSize += Int64(block.text.count)
     guard start.part != .ending else {
@@ -110,6 +107,9 @@ struct FileRecovery {
       try read(block, from: changesStart)
     } catch let problem as StoreLine.Problem {
       throw Malformed(reason: problem.message)
+    }
+    if let range = BlockNotes.range(in: block.text, at: startEnd) {
+      pendingNotesEnd = max(pendingNotesEnd, range.upperBound)
     }
     found.unnoted.append(.init(offset: block.offset))
     finishBlock(start, end: block.end)
@@ -142,6 +142,7 @@ struct FileRecovery {
       if let hole { loseCutLines(of: hole) }
       lose(notes, in: hole?.range.lowerBound ?? block.offset)
     } else if isInBase, start.part == .base || isAfterBase {
+      if let hole { loseCutLines(of: hole) }
       loseInBase(upTo: start.part == .base ? firstKey : nil, in: hole?.range.lowerBound ?? block.offset)
     } else {
       loseAll(in: hole?.range.lowerBound ?? block.offset)
@@ -204,7 +205,10 @@ struct FileRecovery {
   private mutating func finishBlock(_ start: BlockStart, end: Int64) {
     nextNumber = start.number &+ 1
     // A base happens whatever becomes of it, so nothing of it has to wait in memory for its last block.
-    if start.part == .base { applyPending() }
+    if start.part == .base {
+      applyPending()
+      takeNotes()
+    }
     guard start.isLast, openLine == nil else { return }
     if start.part == .base { endBase(at: end) } else { completeBatch(start.batch) }
     completeEnd = end
@@ -223,6 +227,7 @@ struct FileRecovery {
   /// Makes what the blocks of a batch say take effect.
   private mutating func completeBatch(_ batch: UInt64) {
     applyPending()
+    takeNotes()
     found.blockCount += pendingBlockCount
     found.textSize += pendingTextSize
     found.changeSize += pendingChangeSize
@@ -234,6 +239,13 @@ struct FileRecovery {
   private mutating func applyPending() {
     for change in pending { found.index.apply(change) }
     pending.removeAll(keepingCapacity: true)
+  }
+
+  /// Makes the notes count that stand in blocks which stay in the file.
+  private mutating func takeNotes() {
+    found.notesEnd = max(found.notesEnd, pendingNotesEnd)
+    // Their places ascend.
+    while let first = found.unnoted.first, first.offset < found.notesEnd { found.unnoted.removeFirst() }
   }
 
   // MARK: Holes
@@ -257,13 +269,12 @@ struct FileRecovery {
     }
     hole = newHole
     if let notes {
-      for block in notes where block.offset >= found.notesEnd {
+      for block in notes where block.offset >= max(found.notesEnd, (found.unnoted.last?.offset ?? -1) + 1) {
         found.unnoted.append(.init(offset: block.offset, lost: (range.upperBound, block.changes)))
       }
     } else {
       // What is lost no later block can note.
-      found.notesEnd = max(found.notesEnd, range.upperBound)
-      found.unnoted.removeAll()
+      pendingNotesEnd = max(pendingNotesEnd, range.upperBound)
     }
   }
 
@@ -309,6 +320,7 @@ struct FileRecovery {
         loseCutLines(of: hole)
         lose(notes, in: offset)
       } else if isInBase, !isMissing {
+        if let hole { loseCutLines(of: hole) }
         loseInBase(upTo: nil, in: offset)
       } else {
         loseAll(in: offset)

@@ -66,7 +66,11 @@ struct FileScan {
     let ending = try checkEnding()
     let isMarked = mark != nil
     let (size, completeEnd, soundEnd) = (size, recovery.completeEnd, recovery.soundEnd)
-    let tornSize = try finder.isEndOfFile(at: soundEnd) ? 0 : max(0, size - soundEnd)
+    // A writer removes the mark of the end of a file before it appends, so what stands behind one is of others.
+    let isEnded = try ending == nil && finder.hasMarker(at: soundEnd)
+    let behind = max(0, size - soundEnd - (isEnded ? Int64(BlockFrame.endOfFileMarker.count) : 0))
+    let isTorn = try ending == nil && !isEnded && offset < size && finder.nextBlock(after: offset) != nil
+    let tornOffset = offset
     return recovery.complete { found in
       if !isMarked { found.remarks.append(.init(offset: 0, message: "the mark of the end of the file is damaged")) }
       if let ending {
@@ -74,10 +78,20 @@ struct FileScan {
         found.end = ending.end
         found.remarks += ending.remarks
         found.foreignSize += ending.foreignSize
+      } else if isEnded, behind > 0 {
+        found.end = size
+        found.foreignSize += behind
       } else {
         found.end = completeEnd
-        found.tornSize = tornSize
+        found.tornSize = behind
       }
+      if isTorn {
+        found.remarks.append(
+          .init(
+            offset: tornOffset,
+            message: "sound blocks stand behind bytes that were torn or are damaged; they count as torn, too"))
+      }
+      found.notesEnd = min(found.notesEnd, found.end)
     }
   }
 
@@ -150,6 +164,7 @@ struct FileScan {
         .init(offset: wholeSize, message: "\(size - wholeSize) bytes stand behind the end that no store has written"))
       return (size, remarks, size - wholeSize)
     }
+    if place != wholeSize, size > place { return (size, remarks, size - place) }
     // What stands between the last batch and the end of the file has notes only, which are written anew.
     return (min(end, size), remarks, 0)
   }

@@ -59,7 +59,7 @@ struct FoundFile {
 
   /// From where on no notes are about the blocks that stay in the file, and which blocks have changes there.
   var notesEnd: Int64 = 0
-  var unnoted: [UnnotedBlock] = []
+  var unnoted: ArraySlice<UnnotedBlock> = []
 }
 
 /// What makes a file unusable.

@@ -5,9 +5,18 @@ import Larder
 ///
 /// It goes through the file once, however many holes there are.
 struct NotesFinder {
+  /// Where notes stand, and what they are about.
+  private struct Part {
+    var range: Range<Int64>
+    var block: Int64
+  }
+
   private var finder: BlockFinder
+  /// Reads blocks a second time.
+  private var reader: BlockFinder
   private var place: Int64 = 0
-  private var notes: [BlockNotes] = []
+  /// Only where they stand: what they say could take a thousand times as much memory as the file has bytes.
+  private var parts: ArraySlice<Part> = []
   private var durableBatch: UInt64 = 0
 
   /// After how many blocks that could have the notes of a hole, and do not, they are given up.
@@ -18,6 +27,7 @@ struct NotesFinder {
   /// - Parameter finder: Finds the blocks; of no use to anyone else afterwards.
   init(_ finder: BlockFinder) {
     self.finder = finder
+    reader = finder
   }
 
   /// Returns what the blocks of a part of the file have changed, or `nil` if not all of it is known.
@@ -25,19 +35,37 @@ struct NotesFinder {
   /// - Parameter hole: The part, in the order of the file: no earlier one can be asked for afterwards.
   mutating func notes(about hole: Range<Int64>) throws -> [BlockNotes.Block]? {
     place = max(place, hole.upperBound)
-    notes.removeAll { $0.range.upperBound <= hole.lowerBound }
-    let page = UnnotedBlocks.pageSize
-    let nextPage = (hole.upperBound + page - 1) / page * page
+    while let first = parts.first, first.range.upperBound <= hole.lowerBound { parts.removeFirst() }
+    var covered = hole.lowerBound
+    var blocks: [BlockNotes.Block] = []
+    var index = parts.startIndex
+    var nextPage: Int64?
     var count = 0
-    while true {
-      var covered = hole.lowerBound
-      for part in notes where part.range.contains(covered) { covered = part.range.upperBound }
-      if covered >= hole.upperBound {
-        return notes.flatMap(\.blocks).filter { hole.contains($0.offset) }
+    while covered < hole.upperBound {
+      if index < parts.endIndex {
+        let part = parts[index]
+        index += 1
+        // They ascend, so what one leaves out the next ones do.
+        guard part.range.lowerBound <= covered else { return nil }
+        guard part.range.contains(covered), let notes = try notes(in: part.block) else { continue }
+        let end = min(part.range.upperBound, hole.upperBound)
+        blocks += notes.blocks.filter { covered..<end ~= $0.offset }
+        covered = end
+        continue
       }
       guard count < NotesFinder.patience, let offset = try readBlock() else { return nil }
-      if offset >= nextPage { count += 1 }
+      // A line may go on behind the hole, and has its notes in a page behind its end and the block after it.
+      let page = UnnotedBlocks.pageSize
+      if offset >= nextPage ?? .max { count += 1 }
+      nextPage = nextPage ?? (place + page - 1) / page * page
     }
+    return blocks
+  }
+
+  /// The notes that a block has; `nil` if they cannot be read.
+  private mutating func notes(in offset: Int64) throws -> BlockNotes? {
+    guard let text = try reader.block(at: offset)?.text, let start = BlockStart.read(text)?.end else { return nil }
+    return try? BlockNotes(readingLineOf: text, at: start)
   }
 
   /// Returns whether a block from a place on says that a batch was durable.
@@ -65,9 +93,8 @@ struct NotesFinder {
       place = block.end
       guard !block.isContinuation, let (start, startEnd) = BlockStart.read(block.text) else { continue }
       durableBatch = max(durableBatch, start.durableBatch)
-      if BlockNotes.range(in: block.text, at: startEnd) != nil {
-        // Notes that cannot be read are none.
-        if let part = try? BlockNotes(readingLineOf: block.text, at: startEnd) { notes.append(part) }
+      if let range = BlockNotes.range(in: block.text, at: startEnd) {
+        parts.append(Part(range: range, block: block.offset))
       }
       return block.offset
     }

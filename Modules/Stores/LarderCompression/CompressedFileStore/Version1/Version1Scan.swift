@@ -55,8 +55,14 @@ struct Version1Scan {
     found.textSize = recovery.textSize
     found.changeSize = recovery.textSize
     found.lastBatch = recovery.lastBatch
-    found.isClosed = try isEndOfFile(at: recovery.completeEnd)
-    found.tornSize = found.isClosed ? 0 : window.size - recovery.completeEnd
+    found.isClosed = try hasMarker(at: recovery.completeEnd)
+    let behind = window.size - recovery.completeEnd
+    if found.isClosed {
+      // A writer has removed the mark before it appended, so what stands behind it is of others.
+      found.foreignSize = behind - Int64(BlockFrame.endOfFileMarker.count)
+    } else {
+      found.tornSize = behind
+    }
     return found
   }
 
@@ -81,7 +87,7 @@ struct Version1Scan {
           try recovery.addDamaged(.header(parsed.header), at: offset, end: end)
           offset = end
         case .noBlock:
-          guard try !isEndOfFile(at: offset), try isDurable(at: offset) else { return offset }
+          guard try !hasMarker(at: offset), try isDurable(at: offset) else { return offset }
           let next = try nextHeader(after: offset)
           if offset == 0, next == nil { throw try identify() }
           let end = next?.offset ?? window.size
@@ -188,9 +194,9 @@ struct Version1Scan {
     return durableBatch >= recovery.expectedBatch
   }
 
-  private mutating func isEndOfFile(at offset: Int64) throws -> Bool {
+  private mutating func hasMarker(at offset: Int64) throws -> Bool {
     guard !recovery.isInBase else { return false }
-    return try window.withBytes(at: offset, count: BlockFrame.endOfFileMarker.count + 1) { bytes in
+    return try window.withBytes(at: offset, count: BlockFrame.endOfFileMarker.count) { bytes in
       bytes.elementsEqual(BlockFrame.endOfFileMarker)
     }
   }
