@@ -40,12 +40,24 @@ extension QueueStore {
       var unreadable: StoreError?
       while deliveries.count < max, failures.count < QueueStore.failureLimit {
         let wanted = max - deliveries.count
-        // What was handed out already is not forgotten where the task is cancelled meanwhile.
-        let leased = try await engine.perform(.receive, .writes, ignoresCancellation: !failures.isEmpty) { core in
-          try core.lease(wanted, length: length)
+        let mayBeSuspect = deliveries.isEmpty
+        let hasAny = !deliveries.isEmpty || !failures.isEmpty
+        let leased: [LeasedItem]
+        let readings: [Reading]
+        do {
+          // What was handed out already is not forgotten where the task is cancelled meanwhile.
+          let part = try await engine.perform(.receive, .writes, ignoresCancellation: hasAny) { core in
+            try core.lease(wanted, length: length, mayBeSuspect: mayBeSuspect)
+          }
+          if part.items.isEmpty, part.goesOn { continue }
+          guard !part.items.isEmpty else { break }
+          leased = part.items
+          readings = try await read(leased)
+        } catch  where !deliveries.isEmpty {
+          // The next call tells of it.
+          break
         }
-        guard !leased.isEmpty else { break }
-        for reading in try await read(leased) {
+        for reading in readings {
           switch reading {
           case .good(let delivery): deliveries.append(delivery)
           case .bad(let receipt, .undecodable, let error):
@@ -63,7 +75,7 @@ extension QueueStore {
         if decodingRecord.hasDecoded {
           try await reject(failures.map(\.receipt), .undecodable, delay: nil)
         } else {
-          try await giveBack(failures.map(\.receipt))
+          try await putOff(failures.map(\.receipt))
           throw failures[0].error
         }
       }
@@ -100,6 +112,17 @@ extension QueueStore {
     }
   }
 
+  /// Gives leases back as if there had been none, but lets those behind come first.
+  private func putOff(_ receipts: [DeliveryReceipt]) async throws {
+    let retrying = retrying
+    _ = try await change(.receive) { core in
+      core.staleReceipts(of: receipts) { receipt, ledger, records throws(QueueRefusal) in
+        let delay = retrying.delay(afterAttempt: receipt.attempt)
+        try ledger.release(receipt, delay: delay, counts: false, into: &records)
+      }
+    }
+  }
+
   /// Ends the leases of items that cannot be handed out.
   ///
   /// - Parameters:
@@ -125,8 +148,8 @@ extension QueueStore {
     return try await running(.receive) {
       while true {
         let leased = try await engine.perform(.receive, .writes) { core in
-          let leased = try core.lease(1, length: length)
-          return leased.isEmpty ? nil : leased
+          let (items, goesOn) = try core.lease(1, length: length)
+          return items.isEmpty && !goesOn ? nil : items
         }
         guard let reading = try await read(leased).first else { continue }
         switch reading {
@@ -139,12 +162,7 @@ extension QueueStore {
           if decodingRecord.hasDecoded {
             try await reject([receipt], .undecodable, delay: nil)
           } else {
-            let delay = retrying.delay(afterAttempt: receipt.attempt)
-            _ = try await change(.receive) { core in
-              core.staleReceipts(of: [receipt]) { receipt, ledger, records throws(QueueRefusal) in
-                try ledger.release(receipt, delay: delay, counts: false, into: &records)
-              }
-            }
+            try await putOff([receipt])
           }
           return .failure(error)
         case .bad(let receipt, let failure, let error):
