@@ -16,15 +16,17 @@ extension QueueStore {
   ///
   /// It does not wait for items: ``deliveries(lease:)`` and ``withNext(lease:extending:_:)`` do. The lease is written before
   /// an item is decoded, so one that takes the process with it counts as delivered. One that cannot be decoded is given
-  /// back as ``QueueConfiguration/retryPolicy`` says, and becomes a dead letter when it has used up its deliveries.
+  /// back as ``QueueConfiguration/retryPolicy`` says, and becomes a dead letter when it has used up its deliveries. One that
+  /// may have killed the process before comes alone, though there are others.
   ///
   /// As long as no item was decoded since the queue was opened, that one cannot be says more about the program: then three
-  /// that cannot are given back as if they had not been delivered, and the error is thrown.
+  /// that cannot are kept back as if they had not been delivered, and the error is thrown.
   ///
   /// - Parameters:
   ///   - max: The most items, at least 1; 1 unless given.
   ///   - lease: How long nobody else gets them; more than nothing.
-  /// - Returns: The items, in order of arrival; none where none is due.
+  /// - Returns: The items, in order of arrival; none where none is due, or where the disk is so full that what is left is for
+  ///   the items that are leased already.
   /// - Throws: ``StoreError``: `invalidArgument`; `closed`; `corrupted` where no item can be decoded; `full` or `ioFailed`
   ///   where the leases could not be written, or where no item could be read. `CancellationError` where the task was
   ///   cancelled before it began.
