@@ -1,7 +1,9 @@
 import Larder
 
-/// A frame of the log: records behind a head with their checksum. What one call changes is one frame, or several of
-/// which all but the last say that more follow; it happens all or not at all.
+/// A frame of the log: records behind a head with their checksum.
+///
+/// What one call changes is one frame, or several of which all but the last say that more follow; it happens all or not at
+/// all.
 ///
 /// | Bytes | What |
 /// | --- | --- |

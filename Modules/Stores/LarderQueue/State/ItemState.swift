@@ -5,7 +5,7 @@ struct ItemState: Sendable, Hashable {
   var timer: ItemTimer?
   /// There is one exactly where the item is dead.
   var death: Death?
-  /// Reserved: the name of the group that the item belongs to. It is kept, and not looked at.
+  /// Reserved: the name of the group that the item belongs to; it is kept, and not looked at.
   var group: [UInt8] = []
 
   /// What the item waits for.

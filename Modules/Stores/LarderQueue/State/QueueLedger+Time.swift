@@ -34,7 +34,7 @@ extension QueueLedger {
     return changes
   }
 
-  /// Lets the time go on: delays and leases end whose deadlines have come. It never goes back.
+  /// Lets the time go on, never back: delays and leases end whose deadlines have come.
   mutating func advance(to now: Int64) {
     self.now = max(self.now, now)
     expire()
