@@ -41,6 +41,7 @@ struct LedgerView: Equatable {
       var item = item
       if item.lease != nil { item.lease = 0 }
       item.made = nil
+      item.diedAtFirst = nil
       return item
     }
     guard found == expected else { return "items: \(found), in the model \(expected)" }

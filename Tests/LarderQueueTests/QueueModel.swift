@@ -16,6 +16,8 @@ struct QueueModel: Equatable {
     var made: Timer?
     /// When it became a dead letter.
     var died: Int64?
+    /// When it died as the files say.
+    var diedAtFirst: Int64?
   }
 
   struct Timer: Equatable {
@@ -66,6 +68,7 @@ struct QueueModel: Equatable {
       items[index].until = items[index].made?.until
       items[index].lease = items[index].made?.lease
     }
+    for index in dead.indices { dead[index].died = dead[index].diedAtFirst.map { min($0, now) } }
     remembered = rememberedAtFirst
     bound()
     expire()
@@ -189,6 +192,7 @@ struct QueueModel: Equatable {
   private mutating func die(at index: Int) {
     var item = items.remove(at: index)
     item.died = now
+    item.diedAtFirst = now
     dead.append(item)
     dead.sort { $0.sequence < $1.sequence }
   }

@@ -65,6 +65,9 @@ import Testing
       let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 2))
       await expectStoreError(.corrupted) { try await queue.receive(lease: .seconds(30)) }
       await expectStoreError(.corrupted) { try await queue.receive(max: 100, lease: .seconds(30)) }
+      // They are kept back, so that those behind come next.
+      #expect(try await queue.counts() == QueueCounts(waiting: 97, delayed: 103))
+      bench.clock.advance(by: .seconds(5))
       #expect(try await queue.counts() == QueueCounts(waiting: 200))
       // Those who wait get two errors, and then it is over for them too.
       var deliveries = queue.deliveries(lease: .seconds(30)).makeAsyncIterator()

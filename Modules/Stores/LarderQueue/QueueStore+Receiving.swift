@@ -16,15 +16,17 @@ extension QueueStore {
   ///
   /// It does not wait for items: ``deliveries(lease:)`` and ``withNext(lease:extending:_:)`` do. The lease is written before
   /// an item is decoded, so one that takes the process with it counts as delivered. One that cannot be decoded is given
-  /// back as ``QueueConfiguration/retryPolicy`` says, and becomes a dead letter when it has used up its deliveries.
+  /// back as ``QueueConfiguration/retryPolicy`` says, and becomes a dead letter when it has used up its deliveries. One that
+  /// may have killed the process before comes alone, though there are others.
   ///
   /// As long as no item was decoded since the queue was opened, that one cannot be says more about the program: then three
-  /// that cannot are given back as if they had not been delivered, and the error is thrown.
+  /// that cannot are kept back as if they had not been delivered, and the error is thrown.
   ///
   /// - Parameters:
   ///   - max: The most items, at least 1; 1 unless given.
   ///   - lease: How long nobody else gets them; more than nothing.
-  /// - Returns: The items, in order of arrival; none where none is due.
+  /// - Returns: The items, in order of arrival; none where none is due, or where the disk is so full that what is left is for
+  ///   the items that are leased already.
   /// - Throws: ``StoreError``: `invalidArgument`; `closed`; `corrupted` where no item can be decoded; `full` or `ioFailed`
   ///   where the leases could not be written, or where no item could be read. `CancellationError` where the task was
   ///   cancelled before it began.
@@ -40,12 +42,24 @@ extension QueueStore {
       var unreadable: StoreError?
       while deliveries.count < max, failures.count < QueueStore.failureLimit {
         let wanted = max - deliveries.count
-        // What was handed out already is not forgotten where the task is cancelled meanwhile.
-        let leased = try await engine.perform(.receive, .writes, ignoresCancellation: !failures.isEmpty) { core in
-          try core.lease(wanted, length: length)
+        let mayBeSuspect = deliveries.isEmpty
+        let hasAny = !deliveries.isEmpty || !failures.isEmpty
+        let leased: [LeasedItem]
+        let readings: [Reading]
+        do {
+          // What was handed out already is not forgotten where the task is cancelled meanwhile.
+          let part = try await engine.perform(.receive, .writes, ignoresCancellation: hasAny) { core in
+            try core.lease(wanted, length: length, mayBeSuspect: mayBeSuspect)
+          }
+          if part.items.isEmpty, part.goesOn { continue }
+          guard !part.items.isEmpty else { break }
+          leased = part.items
+          readings = try await read(leased)
+        } catch  where !deliveries.isEmpty {
+          // The next call tells of it.
+          break
         }
-        guard !leased.isEmpty else { break }
-        for reading in try await read(leased) {
+        for reading in readings {
           switch reading {
           case .good(let delivery): deliveries.append(delivery)
           case .bad(let receipt, .undecodable, let error):
@@ -63,7 +77,7 @@ extension QueueStore {
         if decodingRecord.hasDecoded {
           try await reject(failures.map(\.receipt), .undecodable, delay: nil)
         } else {
-          try await giveBack(failures.map(\.receipt))
+          try await putOff(failures.map(\.receipt))
           throw failures[0].error
         }
       }
@@ -100,6 +114,17 @@ extension QueueStore {
     }
   }
 
+  /// Gives leases back as if there had been none, but lets those behind come first.
+  private func putOff(_ receipts: [DeliveryReceipt]) async throws {
+    let retrying = retrying
+    _ = try await change(.receive) { core in
+      core.staleReceipts(of: receipts) { receipt, ledger, records throws(QueueRefusal) in
+        let delay = retrying.delay(afterAttempt: receipt.attempt)
+        try ledger.release(receipt, delay: delay, counts: false, into: &records)
+      }
+    }
+  }
+
   /// Ends the leases of items that cannot be handed out.
   ///
   /// - Parameters:
@@ -125,8 +150,8 @@ extension QueueStore {
     return try await running(.receive) {
       while true {
         let leased = try await engine.perform(.receive, .writes) { core in
-          let leased = try core.lease(1, length: length)
-          return leased.isEmpty ? nil : leased
+          let (items, goesOn) = try core.lease(1, length: length)
+          return items.isEmpty && !goesOn ? nil : items
         }
         guard let reading = try await read(leased).first else { continue }
         switch reading {
@@ -139,12 +164,7 @@ extension QueueStore {
           if decodingRecord.hasDecoded {
             try await reject([receipt], .undecodable, delay: nil)
           } else {
-            let delay = retrying.delay(afterAttempt: receipt.attempt)
-            _ = try await change(.receive) { core in
-              core.staleReceipts(of: [receipt]) { receipt, ledger, records throws(QueueRefusal) in
-                try ledger.release(receipt, delay: delay, counts: false, into: &records)
-              }
-            }
+            try await putOff([receipt])
           }
           return .failure(error)
         case .bad(let receipt, let failure, let error):

@@ -36,10 +36,19 @@ struct QueueStoreMaintenance<Element: Sendable>: StoreMaintenance {
   }
 
   /// Does something with the files as they are now, on a thread of its own, while others write.
+  ///
+  /// - Parameters:
+  ///   - operation: What is asked for.
+  ///   - message: What an error of the disk means, for people to read.
+  ///   - note: Takes over what it has come to, before any of the files may go.
+  ///   - body: Does it.
   private func withSnapshot<Result: Sendable>(
-    _ operation: StoreOperation, message: String, _ body: @escaping @Sendable (LogSnapshot) throws -> Result
+    _ operation: StoreOperation, message: String,
+    noting note: @escaping @Sendable (inout QueueCore, Result) -> Void = { _, _ in },
+    _ body: @escaping @Sendable (LogSnapshot) throws -> Result
   ) async throws -> Result {
-    let snapshot = try await engine.maintain(operation) { core in
+    // Alone, so that it does not run again when what others want cannot be written.
+    let snapshot = try await engine.maintain(operation, .alone) { core in
       core.log.pinCount += 1
       return LogSnapshot(
         folder: core.log.folder, segments: core.log.sizes, notes: core.log.notes,
@@ -52,6 +61,7 @@ struct QueueStoreMaintenance<Element: Sendable>: StoreMaintenance {
       }
     }
     try await engine.maintain(operation, .alone) { core in
+      if case .success(let value) = result { note(&core, value) }
       core.log.pinCount -= 1
       core.log.removeLeftovers()
     }
@@ -78,14 +88,36 @@ struct QueueStoreMaintenance<Element: Sendable>: StoreMaintenance {
         }
         range = range.after(last.found.key)
       }
-      let damage = try await withSnapshot(.verify, message: "the queue could not be read") { try $0.damage() }
-      try await engine.maintain(.verify) { core in
-        for (_, segment, range) in damage { if let segment { core.log.note(damage: range, of: segment) } }
-      }
+      report.findings += try await damagedDeadLetters()
+      let damage = try await withSnapshot(
+        .verify, message: "the queue could not be read",
+        noting: { core, damage in
+          for (_, segment, range) in damage { if let segment { core.log.note(damage: range, of: segment) } }
+        }
+      ) { try $0.damage() }
       report.findings += damage.map {
         VerificationReport.Finding(key: nil, place: $0.place, message: "what stands there is no record of the queue")
       }
       return report
+    }
+  }
+
+  /// Dead letters of which the bytes are damaged; that one cannot be decoded is why it died, perhaps.
+  private func damagedDeadLetters() async throws -> [VerificationReport.Finding] {
+    var findings: [VerificationReport.Finding] = []
+    var sequence: UInt64 = 0
+    while true {
+      let start = sequence
+      let letters = try await engine.payloads(.verify, of: \.item) { $0.ledger.deadLetters(256, after: start) }
+      guard let last = letters.last else { return findings }
+      for (letter, payload) in letters where payload == nil {
+        let (key, place) = (letter.item.key, letter.item.place)
+        findings.append(
+          VerificationReport.Finding(
+            key: key, place: "\(engine.folder.segmentPath(place.segment)), byte \(place.offset)",
+            message: "the dead letter is damaged"))
+      }
+      sequence = last.found.item.sequence
     }
   }
 

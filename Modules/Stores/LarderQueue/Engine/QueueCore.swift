@@ -17,16 +17,19 @@ struct QueueCore: Sendable {
   /// Below this size of the log its space is not reclaimed: the last time was in vain.
   var reclaimingSize: Int64 = 0
 
-  /// Changes that opening made to the ledger, to be written before anything else.
-  private var pending: [QueueRecord]
+  /// The items that opening has changed, to be written as they are then before anything else.
+  private var pending: [UInt64]
 
   init(_ opened: QueueRecovery.Opened) {
     ledger = opened.ledger
     log = opened.log
-    pending = opened.pending
+    pending = opened.pending.compactMap { if case .state(let sequence, _, _) = $0 { sequence } else { nil } }
     frames = FrameBuffer()
     log.reset(&frames, clockOffset: 0)
   }
+
+  /// Whether frames can be appended as things are; otherwise ``makeReady(_:mayUseReserve:)`` comes first.
+  var isReady: Bool { log.isReady && pending.isEmpty }
 
   /// Makes sure that frames can be appended, and writes what opening changed.
   ///
@@ -40,11 +43,17 @@ struct QueueCore: Sendable {
     var buffer = FrameBuffer()
     log.reset(&buffer, clockOffset: time.offset)
     buffer.beginCall()
-    for record in pending { buffer.append(record) }
+    // As they are now: where it could not be written before, they may have been changed again.
+    let records = pending.compactMap { sequence in
+      ledger.state(of: sequence).map {
+        QueueRecord.state(sequence: sequence, attempts: $0.item.attempts, $0.standing)
+      }
+    }
+    for record in records { buffer.append(record) }
     buffer.finish()
-    try log.append(buffer, mayUseReserve: true)
+    if !records.isEmpty { try log.append(buffer, mayUseReserve: true) }
     // Once more, for the segment in which they stand.
-    for record in pending { ledger.apply(record, from: .decision) }
+    for record in records { ledger.apply(record, from: .decision) }
     ledger.commit()
     pending = []
   }
@@ -127,39 +136,63 @@ struct QueueCore: Sendable {
 
   // MARK: Receipts
 
+  /// How many items of those that wait may be leased as things are; on a full disk not all, so that what they leave behind
+  /// can be written anew.
+  var leasableCount: Int {
+    mutating get { log.reserve.isSpent ? leasable(1024).count : ledger.counts.waiting }
+  }
+
+  /// The first items that may be leased.
+  private mutating func leasable(_ limit: Int) -> [QueueItem] {
+    guard log.reserve.isSpent else { return ledger.firstToLease(limit) }
+    guard log.reserve.mayLease else { return [] }
+    let first = log.reserve.firstSegment
+    let room = log.reserve.stateLimit - ledger.uses.states(from: first)
+    let limit = min(limit, Int(log.reserve.size / 1024))
+    if room > 0 { return ledger.firstToLease(min(limit, room)) }
+    // The record of such an item takes the place of another one.
+    return ledger.firstToLease(limit) { $0.stateSegment >= first && $0.stateSegment != $0.place.segment }
+  }
+
+  /// The most items that become dead letters in one call.
+  private static let killingLimit = 4096
+
   /// Leases the items that wait and came first; those that were delivered too often become dead letters.
+  ///
+  /// An item that may kill its decoder is leased alone.
   ///
   /// - Parameters:
   ///   - max: The most deliveries.
   ///   - length: How long the leases are, in microseconds.
-  /// - Throws: ``QueueRefusal/diskFull`` where the disk is so full that what is left is for what is leased already.
-  mutating func lease(_ max: Int, length: Int64) throws(QueueRefusal) -> [LeasedItem] {
+  ///   - mayBeSuspect: Whether it may be one that may kill its decoder; `true` unless said.
+  /// - Returns: The items, and whether there may be more although there are none: where many have become dead letters.
+  mutating func lease(
+    _ max: Int, length: Int64, mayBeSuspect: Bool = true
+  ) throws(QueueRefusal) -> (items: [LeasedItem], goesOn: Bool) {
     let epoch = UInt64.random(in: 1 ... .max)
-    var max = max
-    if log.reserve.isLow {
-      // One at a time goes on: it gives space back, in the end.
-      guard ledger.counts.leased == 0 || ledger.counts.waiting == 0 else { throw .diskFull }
-      max = 1
-    } else if log.reserve.isSpent {
-      max = min(max, Int(log.reserve.size / 1024))
-    }
     var leased: [LeasedItem] = []
+    var killed = 0
     while leased.count < max {
-      let items = ledger.firstWaiting(min(max - leased.count, 1024))
+      guard killed < QueueCore.killingLimit else { return (leased, true) }
+      let items = leasable(min(max - leased.count, 1024))
       guard !items.isEmpty else { break }
       for item in items {
         if ledger.isExhausted(item) {
           try change { $0.kill(item, .tooManyDeliveries, into: &$1) }
+          killed += 1
         } else {
+          let isSuspect = ledger.isSuspect(item)
+          if isSuspect, !leased.isEmpty || !mayBeSuspect { return (leased, false) }
           let present = present
           let receipt = try change {
             $0.lease(item, length: length, from: present, epoch: epoch, into: &$1)
           }
           leased.append(LeasedItem(item: item, receipt: receipt))
+          if isSuspect { return (leased, false) }
         }
       }
     }
-    return leased
+    return (leased, false)
   }
 
   /// Does something with each of some receipts.

@@ -29,11 +29,6 @@ extension QueueEngine {
     core.ledger.commit()
     let start = core.ledger.mark
     var outcome = Outcome()
-    if obstacle == nil, core.ledger.hasExpiredDeadLetters,
-      calls.allSatisfy({ $0.weight != .alone && $0.weight != .looks })
-    {
-      run(expiry(at: core.ledger.now), isFirst: false, &core, &outcome)
-    }
     for (index, call) in calls.enumerated() {
       let isFull = core.frames.bytes.count >= QueueEngine.groupLimit
       guard !isFull, index == 0 || calls[index - 1].weight != .alone && call.weight != .alone else {
@@ -50,26 +45,51 @@ extension QueueEngine {
   /// - Parameters:
   ///   - core: What they work on.
   ///   - endings: Gets those that are over.
-  func retryProducers(_ core: inout QueueCore, _ endings: inout [Ending]) {
+  ///   - limit: The most to try.
+  func retryProducers(_ core: inout QueueCore, _ endings: inout [Ending], limit: Int = .max) {
     guard let first = state.withLock({ $0.line.takeProducer(isOver: \.isOver) }) else { return }
     let obstacle = prepare(&core, for: [first])
     core.beginGroup(time)
     let start = core.ledger.mark
     var outcome = Outcome()
     var next: QueueCall? = first
+    var count = 0
     while let call = next {
       let isServed = run(call, isFirst: true, &core, &outcome)
+      count += 1
       let isFull = core.frames.bytes.count >= QueueEngine.groupLimit
-      next = isServed && !isFull ? state.withLock { $0.line.takeProducer(isOver: \.isOver) } : nil
+      // There may be room for the others too.
+      if isServed, isFull { goOn() }
+      next = isServed && !isFull && count < limit ? state.withLock { $0.line.takeProducer(isOver: \.isOver) } : nil
     }
-    write(outcome, since: start, obstacle, &core, &endings)
+    write(outcome, since: start, obstacle, areProducers: true, &core, &endings)
   }
 
-  /// A call of nobody's that removes dead letters whose time is over.
-  private func expiry(at now: Int64) -> QueueCall {
-    QueueCall(.purgeDeadLetters, .writes, at: now) { core in
-      try core.change { $0.expireDeadLetters(256, into: &$1) }
-      return .done
+  /// Removes dead letters whose time is over, before calls that write: as a group of its own, since no call is to fail by it.
+  ///
+  /// - Parameters:
+  ///   - calls: The calls.
+  ///   - core: What they work on.
+  func expireDeadLetters(before calls: [QueueCall], _ core: inout QueueCore) {
+    guard let first = calls.first(where: { $0.weight == .writes || $0.weight == .blocks }), !core.isClosed else {
+      return
+    }
+    core.ledger.advance(to: first.arrival)
+    core.ledger.commit()
+    guard core.ledger.hasExpiredDeadLetters, prepare(&core, for: calls) == nil, core.isReady else { return }
+    core.beginGroup(time)
+    let start = core.ledger.mark
+    core.frames.beginCall()
+    var records: [QueueRecord] = []
+    core.ledger.expireDeadLetters(256, into: &records)
+    for record in records { core.frames.append(record) }
+    core.frames.finish()
+    do {
+      try core.log.append(core.frames, mayUseReserve: true, isDurable: false)
+      core.ledger.commit()
+    } catch {
+      // They go with a later group; what is wrong the calls are told themselves.
+      core.ledger.rollBack(to: start)
     }
   }
 
@@ -77,7 +97,7 @@ extension QueueEngine {
   ///
   /// - Returns: Why they cannot.
   private func prepare(_ core: inout QueueCore, for calls: [QueueCall]) -> (any Error)? {
-    guard !core.isClosed, !core.log.isReady, folder.access == .readWrite,
+    guard !core.isClosed, !core.isReady, folder.access == .readWrite,
       calls.contains(where: { $0.weight != .looks })
     else { return nil }
     do {
@@ -141,7 +161,8 @@ extension QueueEngine {
   /// Refuses what takes room as long as the reserve of a full disk is not there again.
   private func checkDisk(_ core: inout QueueCore) throws {
     guard core.log.reserve.isSpent else { return }
-    try core.log.reserve.make(like: core.log.segment.attributes, at: core.present)
+    try core.log.reserve.make(
+      like: core.log.segment.attributes, at: core.present, in: core.log.number)
     if core.log.reserve.isSpent { throw QueueRefusal.diskFull }
   }
 
@@ -151,15 +172,16 @@ extension QueueEngine {
   ///   - outcome: What became of the calls.
   ///   - start: Where the ledger was before them.
   ///   - obstacle: Why nothing can be written.
+  ///   - areProducers: Whether the calls are the first of those who waited for room; not unless said.
   ///   - core: What they work on.
   ///   - endings: Gets those that are over.
   private func write(
-    _ outcome: Outcome, since start: QueueLedger.Mark, _ obstacle: (any Error)?, _ core: inout QueueCore,
-    _ endings: inout [Ending]
+    _ outcome: Outcome, since start: QueueLedger.Mark, _ obstacle: (any Error)?, areProducers: Bool = false,
+    _ core: inout QueueCore, _ endings: inout [Ending]
   ) {
     if !outcome.framed.isEmpty, let failure = append(outcome, &core, obstacle) {
       core.ledger.rollBack(to: start)
-      fail(outcome.framed.map(\.call), failure, obstacle: obstacle, &core, &endings)
+      fail(outcome.framed.map(\.call), failure, obstacle: obstacle, areProducers: areProducers, &core, &endings)
       // They may have seen what has not happened.
       let others = outcome.frameless.map(\.call)
       if !others.isEmpty { settle(others, &core, &endings) }
@@ -191,11 +213,17 @@ extension QueueEngine {
   /// Ends calls whose changes could not be written, or tries them one by one: what one wants may be too much where what
   /// another wants is not.
   private func fail(
-    _ calls: [QueueCall], _ error: any Error, obstacle: (any Error)?, _ core: inout QueueCore,
+    _ calls: [QueueCall], _ error: any Error, obstacle: (any Error)?, areProducers: Bool, _ core: inout QueueCore,
     _ endings: inout [Ending]
   ) {
     guard calls.count == 1 || core.log.isSealed else {
-      for call in calls { settle([call], &core, &endings) }
+      if areProducers {
+        // In their order, before all others who wait.
+        for call in calls.reversed() { parkProducer(call, isFirst: true) }
+        for _ in calls { retryProducers(&core, &endings, limit: 1) }
+      } else {
+        for call in calls { settle([call], &core, &endings) }
+      }
       return
     }
     let outcome: StoreError.Outcome = core.log.isSealed && obstacle == nil ? .unknown : .nothingChanged

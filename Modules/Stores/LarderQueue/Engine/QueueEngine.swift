@@ -156,15 +156,24 @@ final class QueueEngine: Sendable {
     _ body: @escaping @Sendable (LeasedItem, Result<ArraySlice<UInt8>?, FileError>) -> Value
   ) async throws(FileError) -> [Value] {
     let (files, folder) = (files, folder)
-    return try await reader.run { () throws(FileError) in
-      let places = leased.map(\.item.place)
+    var leased = leased
+    for _ in 0..<4 {
+      let current = leased
       do throws(FileError) {
-        return zip(leased, try files.read(places)).map { body($0, .success($1)) }
+        return try await reader.run { () throws(FileError) in
+          zip(current, try files.read(current.map(\.item.place))).map { body($0, .success($1)) }
+        }
       } catch {
         guard folder.isAboutOnePlace(error) else { throw error }
+        // Where a segment is gone, what was in it has been written elsewhere meanwhile.
+        guard folder.hasLost(error), let moved = await located(current) else { break }
+        leased = moved
       }
+    }
+    let current = leased
+    return try await reader.run { () throws(FileError) in
       var values: [Value] = []
-      for one in leased {
+      for one in current {
         do throws(FileError) {
           values.append(body(one, .success(try files.read([one.item.place])[0])))
         } catch {
@@ -173,6 +182,22 @@ final class QueueEngine: Sendable {
         }
       }
       return values
+    }
+  }
+
+  /// Items that were leased, with the places where they are now; `nil` where nobody can be asked.
+  private func located(_ leased: [LeasedItem]) async -> [LeasedItem]? {
+    do {
+      return try await perform(.receive, .looks, ignoresCancellation: true) { core in
+        leased.map { one in
+          var one = one
+          one.item.place = core.ledger.items[one.item.sequence]?.place ?? one.item.place
+          return one
+        }
+      }
+    } catch {
+      // The items are unreadable then, which is told.
+      return nil
     }
   }
 
@@ -202,7 +227,7 @@ final class QueueEngine: Sendable {
   private func serveHere(_ call: QueueCall, _ taken: inout QueueCore?) {
     guard var core = taken.take() else { return }
     // Looked at here, where the core has been taken: to look into it under the lock would copy it.
-    guard call.weight == .looks || core.log.isReady else {
+    guard call.weight == .looks || core.isReady else {
       taken = consume core
       state.withLock { state in
         swap(&state.core, &taken)
@@ -211,6 +236,7 @@ final class QueueEngine: Sendable {
       return startCommitting()
     }
     var endings: [Ending] = []
+    expireDeadLetters(before: [call], &core)
     settle([call], &core, &endings)
     let needsReclaiming = isReclaimingDue(&core)
     followUp(&core)
@@ -234,6 +260,12 @@ final class QueueEngine: Sendable {
   /// A call of nobody's, which lets the time go on.
   private var nothingToDo: QueueCall { QueueCall(.receive, .looks, at: time.steady()) { _ in .done } }
 
+  /// Sees to it that there is another group behind the one that goes on.
+  func goOn() {
+    let nothing = nothingToDo
+    _ = state.withLock { $0.line.enter(nothing) }
+  }
+
   /// Sees to it that there is a group soon.
   private func wake() {
     let nothing = nothingToDo
@@ -256,13 +288,11 @@ final class QueueEngine: Sendable {
         return group
       }
       guard !group.isEmpty else { return }
+      expireDeadLetters(before: group, &core)
       settle(group, &core, &endings)
       retryProducers(&core, &endings)
       reclaim(&core)
-      if isReclaimingDue(&core) {
-        let nothing = nothingToDo
-        _ = state.withLock { $0.line.enter(nothing) }
-      }
+      if isReclaimingDue(&core) { goOn() }
       followUp(&core)
       for (call, result) in endings { call.end(result) }
       taken = consume core
@@ -271,12 +301,14 @@ final class QueueEngine: Sendable {
 
   /// Lets those come back who wait for items, where there are some, and sets the alarm for when there will be.
   private func followUp(_ core: inout QueueCore) {
-    let waiting = core.ledger.counts.waiting
+    let waiting = core.leasableCount
     let hasReceivers = state.withLock { state in
       if waiting > 0 { state.line.returnReceivers(waiting) }
       return state.line.hasReceivers
     }
-    if hasReceivers, let deadline = core.ledger.nextDeadline {
+    // What gives space back on a full disk has no deadline.
+    let retry = core.ledger.counts.waiting > waiting ? time.steady().addingSaturating(SpaceReserve.pause) : nil
+    if hasReceivers, let deadline = [core.ledger.nextDeadline, retry].compactMap(\.self).min() {
       alarm.set(deadline, now: time.steady()) { [weak self] in self?.wake() }
     } else {
       alarm.cancel()
@@ -294,10 +326,10 @@ final class QueueEngine: Sendable {
     guard isReclaimingDue(&core) else { return }
     do {
       let isOfUse = try core.log.reclaim(&core.ledger, clockOffset: time.offset)
-      core.reclaimingSize = isOfUse ? 0 : core.log.neededSize + folder.segmentSize / 4
+      core.reclaimingSize = isOfUse ? 0 : core.log.neededSize + core.log.segmentLimit / 4
     } catch {
       // Nothing is lost but space. Not at once again: what failed will probably go on failing.
-      core.reclaimingSize = core.log.neededSize + folder.segmentSize / 4
+      core.reclaimingSize = core.log.neededSize + core.log.segmentLimit / 4
     }
   }
 

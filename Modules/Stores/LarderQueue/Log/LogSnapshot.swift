@@ -48,15 +48,14 @@ struct LogSnapshot: Sendable {
       throw folder.error(.invalidArgument, during: .backup, "something is at \(destination) already")
     }
     var copy = folder
-    copy.path = destination + ".partial"
-    // An earlier one may have died.
-    if try fileSystem.attributes(at: copy.path) != nil { try LogSnapshot.remove(copy) }
+    // Another one may be made for the same place.
+    copy.path = destination + ".partial-" + String(UInt64.random(in: .min ... .max), radix: 16)
     do {
       try fileSystem.createDirectory(at: copy.path)
       try write(into: copy)
       try fileSystem.rename(copy.path, to: destination)
     } catch {
-      // What went wrong says more than that something could not be removed; the next backup removes it.
+      // What went wrong says more than that something could not be removed.
       try? LogSnapshot.remove(copy)
       throw error
     }

@@ -51,7 +51,8 @@ struct QueueFolder: StoreFiles, Sendable {
   /// What the name of a file says of the end of the log; `nil` for any other name.
   func end(ofName name: String) -> SegmentEnd? {
     let parts = name.split(separator: "-", omittingEmptySubsequences: false)
-    guard parts.count == 3, let number = UInt32(parts[1], radix: 16), let size = Int64(parts[2], radix: 16), size >= 0
+    guard parts.count == 3, let number = UInt32(parts[1], radix: 16), let size = Int64(parts[2], radix: 16),
+      number < .max >> 1, 0...Int64(UInt32.max) ~= size
     else { return nil }
     let end = SegmentEnd(number: number, size: size)
     return FilePaths.split(endPath(end)).name == name ? end : nil

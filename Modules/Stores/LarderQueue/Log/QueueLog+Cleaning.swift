@@ -62,6 +62,7 @@ extension QueueLog {
       if !isReady { try beginSegment(&ledger, mayUseReserve: false) }
       let (records, said) = ledger.nextSurvivors(of: &next, bytes: QueueLog.stepBytes, looks: QueueLog.stepLooks)
       try rewrite(records, &ledger, clockOffset: clockOffset)
+      next.unsaid.formUnion(unreadable)
       for segment in said { ledger.uses.moveGone(of: segment, to: number) }
       cleaning = next
       guard next.isOver else { return true }
@@ -84,8 +85,15 @@ extension QueueLog {
     for record in records {
       // Each stands for itself.
       buffer.beginCall()
-      written.append(try rewrite(record, into: &buffer))
+      do throws(FileError) {
+        written.append(try rewrite(record, into: &buffer))
+      } catch {
+        // What the disk refuses stays where it is, and the rest goes on.
+        guard case .put(let state) = record, folder.isAboutOnePlace(error) else { throw error }
+        unreadable.insert(state.item.place.segment)
+      }
     }
+    guard !written.isEmpty else { return }
     buffer.finish()
     try append(buffer, mayUseReserve: false, isDurable: false)
     // Not all of it when the segment is full, while others wait.
@@ -95,7 +103,7 @@ extension QueueLog {
   }
 
   /// Writes a record anew, with its payload where it has one.
-  private func rewrite(_ record: QueueRecord, into buffer: inout FrameBuffer) throws -> QueueRecord {
+  private func rewrite(_ record: QueueRecord, into buffer: inout FrameBuffer) throws(FileError) -> QueueRecord {
     guard case .put(var state) = record else {
       buffer.append(record)
       return record
@@ -126,7 +134,7 @@ extension QueueLog {
     else { return [] }
     var targets: Set<UInt32> = []
     var sum: Int64 = 0
-    for (number, length) in olderSizes.sorted(by: { $0.key < $1.key }) {
+    for (number, length) in olderSizes.sorted(by: { $0.key < $1.key }) where !unreadable.contains(number) {
       guard sum == 0 || sum + length <= folder.segmentSize else { break }
       targets.insert(number)
       sum += length
@@ -139,7 +147,7 @@ extension QueueLog {
     let allowance = min(reserve.size, max(reserve.budget, 0)) / 4
     var targets: Set<UInt32> = []
     var (freed, cost): (Int64, Int64) = (0, 0)
-    let candidates = olderSizes.map { number, size in
+    let candidates = olderSizes.filter { !unreadable.contains($0.key) }.map { number, size in
       // What is gone is said in a few bytes, mostly.
       (number: number, size: size, cost: Int64(ledger.uses[number].cost) + 256)
     }

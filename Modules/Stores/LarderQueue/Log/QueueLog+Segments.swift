@@ -25,6 +25,14 @@ extension QueueLog {
     if log?.failure == nil { try log?.synchronize() }
     let end = durableSize
     let unneeded = ledger.uses.unneeded(among: olderSizes.keys.sorted() + [number])
+    for number in unneeded {
+      do {
+        // Whoever opens the queue next does not look into what no list has.
+        try keepDamage(of: number)
+      } catch {
+        // It is tried again before the file is removed.
+      }
+    }
     let unsafe = unneeded.contains(number) ? end..<end : end..<max(end, acknowledgedSize)
     var needed = olderSizes
     needed[number] = end
@@ -33,9 +41,9 @@ extension QueueLog {
     do {
       next = try draft(after: list.sorted { $0.number < $1.number }, copying: unsafe, ledger)
       try write(next, mayUseReserve: mayUseReserve)
-    } catch let error as FileError where error.isOutOfRoom && log == nil && !unsafe.isEmpty && !mayHaveNext {
+    } catch let error as FileError where error.isOutOfRoom && log == nil && !mayHaveNext && isOfPresentVersion {
       // There is no room for a copy of what an earlier owner left: to write it once more where it is takes none.
-      try rewriteInPlace(unsafe)
+      try rewriteInPlace(end..<max(end, acknowledgedSize))
       return
     }
     let file = try SegmentFile(next.header.number, in: folder, .readWrite, during: .apply)
@@ -232,7 +240,7 @@ extension QueueLog {
       guard try folder.fileSystem.attributes(at: path) == nil else { continue }
       try folder.fileSystem.replaceFile(at: path, like: segment.attributes) { writer in
         for start in stride(from: range.lowerBound, to: range.upperBound, by: 1 << 20) {
-          try writer.write(file.readAll(from: start, upTo: min(start + 1 << 20, range.upperBound)))
+          try writer.write(file.readable(from: start, upTo: min(start + 1 << 20, range.upperBound)))
         }
       }
     }

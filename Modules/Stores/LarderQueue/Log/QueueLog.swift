@@ -46,6 +46,8 @@ struct QueueLog: Sendable {
   var reserve: SpaceReserve
   /// What is being written anew.
   var cleaning: Cleaning?
+  /// Segments in which something cannot be read that is needed: they stay.
+  var unreadable: Set<UInt32> = []
 
   /// The end of the last segment as opening found it.
   struct FoundEnd: Sendable {
@@ -126,9 +128,12 @@ struct QueueLog: Sendable {
   var isReady: Bool { !isSealed && size - initialSize < segmentLimit }
 
   /// From how many bytes on a new segment is begun.
-  private var segmentLimit: Int64 {
+  var segmentLimit: Int64 {
     reserve.isSpent ? min(folder.segmentSize, reserve.segmentLimit) : folder.segmentSize
   }
+
+  /// Whether frames of the present version can stand behind those of the current segment, and it is the newest one.
+  var isOfPresentVersion: Bool { segment.header.version == SegmentHeader.version && (mark?.number ?? 0) <= number }
 
   /// Whether nothing may be appended to the current segment: nothing was written since the queue was opened, or the state
   /// of the segment is unknown after a failure, or that of the next one is, which says where this one ends.
@@ -154,9 +159,8 @@ struct QueueLog: Sendable {
       try folder.fileSystem.synchronizeDirectory(at: folder.path)
       try tidyUp()
       hasBegunWriting = true
-      try reserve.make(like: segment.attributes, at: now)
-      let isPresent = segment.header.version == SegmentHeader.version && (mark?.number ?? 0) <= number
-      if found.durableSize == found.size, isPresent {
+      try reserve.make(like: segment.attributes, at: now, in: number)
+      if found.durableSize == found.size, isOfPresentVersion {
         log = try AppendLog(continuing: segment.file, at: found.size)
       }
     }
@@ -222,7 +226,7 @@ struct QueueLog: Sendable {
     do {
       try body(&self)
     } catch let error as FileError where error.isOutOfRoom && mayUseReserve && reserve.isThere {
-      try reserve.give()
+      try reserve.give(in: number)
       try body(&self)
     }
   }

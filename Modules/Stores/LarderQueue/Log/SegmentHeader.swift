@@ -24,6 +24,8 @@ struct SegmentHeader: Sendable, Hashable {
   /// Magic, version, length.
   private static let startLength = 16
   static let maximumLength = 1024
+  /// Places in a segment are written in four bytes.
+  private static let longestSegment: Int64 = 1 << 32
 
   /// The number of the segment; that in its name.
   var number: UInt32
@@ -106,7 +108,7 @@ struct SegmentHeader: Sendable, Hashable {
       let firstFrame = reader.read(UInt64.self), let nextSequence = reader.read(UInt64.self),
       let previousEnd = reader.read(Int64.self), let initialLength = reader.read(Int64.self),
       let codecName = readName(&reader), firstSegment <= number, firstFrame > 0, firstFrame < .max >> 1,
-      (0..<(.max >> 1)).contains(previousEnd)
+      (0..<longestSegment).contains(previousEnd)
     else { return nil }
     return SegmentHeader(
       number: number, identity: identity, salt: salt, nextSequence: nextSequence, initialLength: initialLength,
@@ -121,6 +123,6 @@ struct SegmentHeader: Sendable, Hashable {
 
   private var isSensible: Bool {
     number > 0 && number < .max >> 1 && nextSequence <= QueueRecord.greatestSequence + 1
-      && (0..<(.max >> 1)).contains(initialLength)
+      && (0..<SegmentHeader.longestSegment).contains(initialLength)
   }
 }

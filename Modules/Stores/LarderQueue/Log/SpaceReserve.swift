@@ -30,11 +30,15 @@ struct SpaceReserve: Sendable {
 
   /// While it is spent: about how many bytes can still be written.
   private(set) var budget: Int64 = 0
+  /// While it is spent: the first segment of which its space is taken.
+  private(set) var firstSegment: UInt32 = 0
+  /// While it is spent: what is kept of it for cleaning.
+  private var floor: Int64 = 0
   /// When it was last tried in vain to make it anew, in microseconds.
   private var lastTry: Int64?
 
   /// How long it takes, at least, until it is tried again to make it anew where the queue itself has given back nothing.
-  private static let pause: Int64 = 1_000_000
+  static let pause: Int64 = 1_000_000
 
   /// Bytes that no file system compresses.
   private static let filling: [UInt8] = (0..<8192).flatMap { _ in
@@ -54,19 +58,24 @@ struct SpaceReserve: Sendable {
   /// Whether it can be given back.
   var isThere: Bool { state == .there }
 
-  /// Whether so much of it is spent that what is left is for what was handed out already.
-  var isLow: Bool { isSpent && budget < size / 2 }
+  /// Whether anything may be leased: what is left otherwise is for what was handed out already, and for cleaning.
+  var mayLease: Bool { !isSpent || budget >= floor }
+
+  /// How many items there may be of which the last record stands where its space is taken: so few that to write them anew
+  /// always gives space back.
+  var stateLimit: Int { Int(clamping: max(size, budget) / 8 / 48) }
 
   /// From how many bytes on a new segment is begun while it is spent.
-  var segmentLimit: Int64 { size / 4 }
+  var segmentLimit: Int64 { size / 8 }
 
   /// Makes the file where it is missing.
   ///
   /// - Parameters:
   ///   - existing: The permissions and the owner that it gets.
   ///   - now: The time, in microseconds.
+  ///   - segment: The segment that is written.
   /// - Throws: `FileError`, but not where there is no room: then it counts as spent.
-  mutating func make(like existing: FileAttributes, at now: Int64) throws(FileError) {
+  mutating func make(like existing: FileAttributes, at now: Int64, in segment: UInt32) throws(FileError) {
     guard state != .there, state != .absent else { return }
     if state == .spent, budget < 2 * size, let lastTry, now < lastTry.addingSaturating(SpaceReserve.pause) { return }
     lastTry = now
@@ -86,8 +95,10 @@ struct SpaceReserve: Sendable {
         state = .absent
         return
       }
+      if state != .spent { firstSegment = segment + 1 }
       state = .spent
       budget = written
+      floor = written / 4
     }
   }
 
@@ -113,11 +124,14 @@ struct SpaceReserve: Sendable {
 
   /// Gives the space back to the file system.
   ///
+  /// - Parameter segment: The segment that is written.
   /// - Throws: `FileError`.
-  mutating func give() throws(FileError) {
+  mutating func give(in segment: UInt32) throws(FileError) {
     guard state == .there else { return }
     try fileSystem.removeFile(at: path)
     state = .spent
+    firstSegment = segment + 1
+    floor = size / 4
     budget = size
     lastTry = nil
     // Some file systems give space back when the removal is durable.

@@ -18,6 +18,8 @@ struct Cleaning: Sendable {
   /// Whether an operator asked for it, who sees to it himself.
   var isAskedFor = false
   var stage = Stage.items(from: 1)
+  /// The targets that stay, since too much would have to be said of what they take out, or not all of them can be read.
+  var unsaid: Set<UInt32> = []
 
   /// Whether nothing is left to write.
   var isOver: Bool { if case .isOver = stage { true } else { false } }
@@ -55,9 +57,12 @@ extension QueueLedger {
       )
     case .goneItems(let segments):
       cleaning.stage = segments.count > 1 ? .goneItems(segments.dropFirst()) : .isOver
-      guard let segment = segments.first,
-        let ranges = gaps(saidBy: segment, besides: cleaning.targets, looks: looks, limit: bytes / 16)
-      else { break }
+      guard let segment = segments.first, !cleaning.unsaid.contains(segment) else { break }
+      let others = cleaning.targets.subtracting(cleaning.unsaid)
+      guard let ranges = gaps(saidBy: segment, besides: others, looks: looks, limit: bytes / 16) else {
+        cleaning.unsaid.insert(segment)
+        break
+      }
       return (ranges.map { .remove($0) }, [segment])
     case .isOver: break
     }

@@ -167,18 +167,6 @@ struct ItemLine: Sendable {
     return nil
   }
 
-  /// The first items.
-  ///
-  /// - Parameter limit: The most to give.
-  func prefix(_ limit: Int) -> [QueueItem] {
-    var found: [QueueItem] = []
-    for chunk in chunks {
-      guard found.count < limit else { break }
-      found.append(contentsOf: chunk.items.prefix(limit - found.count))
-    }
-    return found
-  }
-
   /// Calls a closure with the items from a sequence number on, in order, until it returns `false`.
   func forEach(from sequence: UInt64, _ body: (QueueItem) -> Bool) {
     for chunk in chunks[max(chunkIndex(for: sequence), 0)...] {

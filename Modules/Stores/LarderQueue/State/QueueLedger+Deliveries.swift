@@ -5,6 +5,27 @@ extension QueueLedger {
     rules.isExhausted(item)
   }
 
+  /// Whether an item may kill its decoder: it was delivered more than once, and was leased when the queue was opened.
+  func isSuspect(_ item: QueueItem) -> Bool {
+    item.attempts >= 2 && suspects.contains(item.sequence)
+  }
+
+  /// The first items to be handed out of those that wait.
+  ///
+  /// Where deliveries are without end, one that has probably killed its decoder several times comes behind all others.
+  ///
+  /// - Parameters:
+  ///   - limit: The most to give.
+  ///   - isWanted: Whether an item counts.
+  mutating func firstToLease(_ limit: Int, where isWanted: (QueueItem) -> Bool = { _ in true }) -> [QueueItem] {
+    guard rules.maximumDeliveries == nil, !suspects.isEmpty else { return items.firstWaiting(limit, where: isWanted) }
+    let suspects = suspects
+    let found = items.firstWaiting(limit) { item in
+      isWanted(item) && !(item.attempts >= QueueLedger.decodingLimit && suspects.contains(item.sequence))
+    }
+    return found.isEmpty ? items.firstWaiting(limit, where: isWanted) : found
+  }
+
   /// Hands an item out.
   ///
   /// - Parameters:
@@ -77,6 +98,7 @@ extension QueueLedger {
   }
 
   private mutating func wait(_ item: QueueItem, delay: Int64, attempts: UInt32, _ records: inout [QueueRecord]) {
+    suspects.remove(item.sequence)
     let standing: Standing =
       delay > 0 ? .delayed(ItemTimer(deadline: now.addingSaturating(delay), length: delay)) : .waiting
     change(.state(sequence: item.sequence, attempts: attempts, standing), &records)

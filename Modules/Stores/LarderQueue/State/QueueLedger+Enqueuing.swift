@@ -117,6 +117,7 @@ extension QueueLedger {
     state.item.place = place
     state.item.stateSegment = place.segment
     state.item.attempts = 0
+    suspects.remove(old.sequence)
     if old.phase == .leased { state.standing = .waiting }
     var drops: [QueueRecord] = []
     let growth = state.item.size - old.size

@@ -18,10 +18,16 @@ extension QueueLedger {
       let standing: Standing = item.phase == .leased ? .leased(timer) : .delayed(timer)
       changes.append(.state(sequence: sequence, attempts: item.attempts, standing))
     }
+    for (sequence, death) in deaths where death.time > now {
+      deaths[sequence]?.time = now
+      guard let state = state(of: sequence) else { continue }
+      changes.append(.state(sequence: sequence, attempts: state.item.attempts, state.standing))
+    }
+    suspects = Set(timers.keys.filter { items[$0]?.phase == .leased })
     deadlines = DeadlineHeap(timers.map { DeadlineHeap.Entry(deadline: $1.deadline, sequence: $0) })
     remembered.bound(to: now.addingSaturating(rules.duplicateWindow))
     if rules.deadLetterLifetime != nil {
-      deathTimes = DeadlineHeap(deaths.map { DeadlineHeap.Entry(deadline: min($1.time, now), sequence: $0) })
+      deathTimes = DeadlineHeap(deaths.map { DeadlineHeap.Entry(deadline: $1.time, sequence: $0) })
     }
     expire()
     commit()
@@ -71,7 +77,7 @@ extension QueueLedger {
     for _ in 0..<limit where hasExpiredDeadLetters {
       guard let first = deathTimes.removeFirst() else { return }
       // One that came back and died again has another time.
-      guard let death = deaths[first.sequence], min(death.time, now) <= first.deadline else { continue }
+      guard let death = deaths[first.sequence], death.time <= first.deadline else { continue }
       change(.remove(first.sequence...first.sequence), &records)
       tallies.deadExpired += 1
     }

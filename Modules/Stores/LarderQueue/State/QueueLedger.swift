@@ -43,6 +43,8 @@ struct QueueLedger: Sendable {
   /// When dead letters died, where they are not kept for ever.
   var deathTimes = DeadlineHeap()
   var remembered = RememberedKeys()
+  /// The items that were leased when the queue was opened, and were not given back since: they may have killed a process.
+  var suspects: Set<UInt64> = []
   private var groups: [UInt64: [UInt8]] = [:]
   /// The segments that say of items which were dead letters what their numbers are now: their payloads stand behind others.
   var revivals: [UInt64: UInt32] = [:]
@@ -232,7 +234,7 @@ struct QueueLedger: Sendable {
   ///
   /// No decision leads to that, but a log does of which a part was lost.
   private mutating func makeWay(for key: StoreKey, of sequence: UInt64) {
-    if let other = keys[key], other != sequence { setState(nil, of: other, isUndoable: false) }
+    if let other = keys[key], other != sequence { remove(other, isUndoable: false) }
   }
 
   /// Puts an item into a state, or takes it out: all changes to items come here.

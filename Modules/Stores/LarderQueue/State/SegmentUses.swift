@@ -96,6 +96,11 @@ struct SegmentUses: Sendable {
     return unneeded
   }
 
+  /// How many items have their last record in a segment or a later one, and their payload elsewhere.
+  func states(from first: UInt32) -> Int {
+    all.reduce(0) { $1.key >= first ? $0 + $1.value.states : $0 }
+  }
+
   /// Forgets segments that are gone for good.
   mutating func remove(_ segments: Set<UInt32>) {
     for number in segments {

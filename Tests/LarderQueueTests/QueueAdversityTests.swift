@@ -1,0 +1,329 @@
+import Foundation
+import Larder
+import LarderCBOR
+import LarderFiles
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import LarderQueue
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Several troubles that come together: a full disk and old dead letters, a crash and a batch, a clock and a new opening.
+@Suite(.timeLimit(.minutes(60))) struct QueueAdversityTests {
+  // MARK: What cannot be written
+
+  @Test(arguments: [ENOSPC, EIO], Durability.allCases)
+  func deadLettersThatExpireWhileNothingCanBeWritten(_ errorNumber: Int32, _ durability: Durability) async throws {
+    let bench = QueueBench()
+    let fileSystem = StubbornFileSystem(bench.disk, refusing: [.write], errorNumber: errorNumber)
+    fileSystem.isStubborn = false
+    let queue = try await QueueStore<Int>(
+      path: "/queue", codec: .cbor(),
+      configuration: QueueConfiguration(maximumDeliveries: 1, deadLetterLifetime: .seconds(60)), durability: durability,
+      fileSystem: fileSystem, clock: bench.clock, now: { bench.clock.date })
+    try await queue.enqueue((0..<3).map { QueueInput($0) })
+    let deliveries = try await queue.receive(max: 2, lease: .seconds(5))
+    #expect(try await queue.release(deliveries.map(\.receipt)).isEmpty)
+    bench.clock.advance(by: .seconds(61))
+    fileSystem.isStubborn = true
+    await expectStoreError(errorNumber == ENOSPC ? .full : .ioFailed) { try await queue.enqueue(3) }
+    #expect(try await queue.counts() == QueueCounts(waiting: 1, dead: 2))
+    fileSystem.isStubborn = false
+    bench.clock.advance(by: .seconds(2))
+    try await queue.enqueue(3)
+    #expect(try await queue.counts() == QueueCounts(waiting: 2))
+    try await queue.close()
+  }
+
+  /// What opening has changed is written late, when others have changed it since.
+  @Test func leasesThatWereVoidedOnAFullDisk() async throws {
+    let bench = QueueBench()
+    var queue = try await bench.open()
+    try await queue.enqueue((0..<2).map { QueueInput($0) })
+    #expect(try await queue.receive(max: 2, lease: .seconds(600)).count == 2)
+    try await queue.close()
+    let fileSystem = StubbornFileSystem(bench.disk, refusing: [.write], errorNumber: ENOSPC)
+    queue = try await QueueStore<Int>(
+      path: "/queue", codec: .cbor(), leases: .void, fileSystem: fileSystem, clock: bench.clock,
+      now: { bench.clock.date })
+    await expectStoreError(.full) { try await queue.receive(lease: .seconds(600)) }
+    fileSystem.isStubborn = false
+    #expect(try await queue.receive(lease: .seconds(600)).map(\.value) == [0])
+    #expect(try await queue.counts() == QueueCounts(waiting: 1, leased: 1))
+    try await queue.close()
+    queue = try await bench.open()
+    #expect(try await queue.counts() == QueueCounts(waiting: 1, leased: 1))
+    try await queue.close()
+  }
+
+  /// With hardly any room frames of this version must not come behind those of another.
+  @Test(arguments: ["closed", "crashed", "buffered"], 0..<30)
+  func version1OnAFullDisk(_ kind: String, _ room: Int) async throws {
+    let folder = FilePaths.join(FilePaths.split(#filePath).directory, "Fixtures/version-1-\(kind)")
+    let disk = SimulatedFileSystem(seed: UInt64(room))
+    try disk.createDirectory(at: "/queue")
+    var used = 0
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
+      let content = try [UInt8](Data(contentsOf: URL(fileURLWithPath: FilePaths.join(folder, name))))
+      try disk.place(content, at: "/queue/\(name)")
+      used += content.count
+    }
+    disk.capacity = used + room * 40
+    let clock = ManualClock()
+    func open() async throws -> QueueStore<String> {
+      try await QueueStore<String>(
+        path: "/queue", codec: .cbor(), configuration: QueueConfiguration(segmentSize: 4096), fileSystem: disk,
+        clock: clock, now: { clock.date })
+    }
+    var queue = try await open()
+    let count = try await queue.count()
+    do {
+      for delivery in try await queue.receive(lease: .seconds(60)) { try await queue.acknowledge(delivery.receipt) }
+    } catch StoreError.Code.full {}
+    do { try await queue.close() } catch StoreError.Code.full {}
+    disk.capacity = nil
+    queue = try await open()
+    #expect(!queue.recovery.hasDamage)
+    #expect(try await queue.count() >= count - 1)
+    try await queue.close()
+  }
+
+  // MARK: Full disks
+
+  /// Keys that are remembered, and deliveries that fail, take space that acknowledgements do not give back at once.
+  @Test(arguments: [16_384, 1 << 20]) func itemsWithIDsDrainFromAFullDisk(_ segmentSize: Int) async throws {
+    let bench = QueueBench()
+    bench.disk.capacity = 1_500_000
+    let queue = try await bench.open(
+      QueueConfiguration(maximumDeliveries: nil, segmentSize: segmentSize), durability: .buffered)
+    var count = 0
+    do {
+      while true {
+        try await queue.enqueue(
+          (0..<100).map { QueueInput(count + $0, id: StoreKey("an item with an id \(count + $0)")) })
+        count += 100
+      }
+    } catch StoreError.Code.full {}
+    #expect(count > 5000)
+    // The server is down.
+    for _ in 0..<200 {
+      _ = try await queue.release(try await queue.receive(max: 100, lease: .seconds(30)).map(\.receipt))
+      bench.clock.advance(by: .milliseconds(300))
+    }
+    var values: Set<Int> = []
+    for _ in 0..<1000 where values.count < count {
+      while true {
+        let deliveries = try await queue.receive(max: 100, lease: .seconds(30))
+        guard !deliveries.isEmpty else { break }
+        values.formUnion(deliveries.map(\.value))
+        #expect(try await queue.acknowledge(deliveries.map(\.receipt)).isEmpty)
+      }
+      bench.clock.advance(by: .seconds(10))
+    }
+    #expect(values.count == count)
+    try await queue.enqueue(1)
+    try await queue.close()
+  }
+
+  /// Who waits for an item comes to it when there is room again.
+  @Test func whoWaitsOnAFullDiskIsServed() async throws {
+    let bench = QueueBench()
+    bench.disk.capacity = 600_000
+    let queue = try await bench.open(
+      QueueConfiguration(maximumDeliveries: nil, segmentSize: 1 << 20), durability: .buffered)
+    var count = 0
+    do {
+      while true {
+        try await queue.enqueue(
+          (0..<100).map { QueueInput(count + $0, id: StoreKey("an item with an id \(count + $0)")) })
+        count += 100
+      }
+    } catch StoreError.Code.full {}
+    let values = Mutex<Set<Int>>([])
+    let expected = count
+    let consumer = Task {
+      while values.withLock({ $0.count }) < expected {
+        try await queue.withNext(lease: .seconds(30)) { delivery in
+          values.withLock { _ = $0.insert(delivery.value) }
+        }
+      }
+    }
+    for _ in 0..<100_000 where values.withLock({ $0.count }) < count {
+      while bench.clock.sleeperCount == 0, values.withLock({ $0.count }) < count { await Task.yield() }
+      bench.clock.advance(by: .seconds(10))
+    }
+    #expect(values.withLock { $0.count } == count)
+    try await consumer.value
+    try await queue.close()
+  }
+
+  // MARK: Cleaning
+
+  private static func item(_ sequence: UInt64, in segment: UInt32) -> QueueRecord {
+    let place = QueuePlace(segment: segment, offset: UInt32(sequence * 100), length: 10)
+    return .put(
+      ItemState(
+        item: QueueItem(
+          sequence: sequence, key: StoreKey("\(sequence)"), arrival: 0, place: place, stateSegment: segment,
+          hasCallersKey: true)))
+  }
+
+  /// A segment of whose gone items too much must be said stays: then what another says of its items must stay too.
+  @Test func whatIsSaidOfSegmentsThatStay() {
+    var ledger = QueueLedger(rules: QueueRules(QueueConfiguration()))
+    for sequence: UInt64 in 1...9 { ledger.replay(QueueAdversityTests.item(sequence, in: 1), in: 1) }
+    for sequence: UInt64 in 20...22 { ledger.replay(QueueAdversityTests.item(sequence, in: 2), in: 2) }
+    for sequence: UInt64 in [2, 4, 6] { ledger.replay(.remove(sequence...sequence), in: 2) }
+    ledger.replay(.remove(20...22), in: 3)
+    _ = ledger.begin(at: 0)
+    ledger.segment = 4
+    var cleaning = Cleaning(targets: [2, 3])
+    var records: [QueueRecord] = []
+    var said: [UInt32] = []
+    while !cleaning.isOver {
+      let part = ledger.nextSurvivors(of: &cleaning, bytes: 16, looks: 1000)
+      records += part.records
+      said += part.said
+    }
+    #expect(said == [3])
+    #expect(records == [.remove(20...22)])
+  }
+
+  // MARK: Clocks and names
+
+  @Test func aDeathInTheFuture() async throws {
+    let bench = QueueBench()
+    let configuration = QueueConfiguration(maximumDeliveries: 1, deadLetterLifetime: .seconds(3600))
+    var queue = try await QueueStore<Int>(
+      path: "/queue", codec: .cbor(), configuration: configuration, fileSystem: bench.disk, clock: bench.clock,
+      now: { bench.clock.date.addingTimeInterval(1_000_000) })
+    try await queue.enqueue(0, id: "a")
+    try await queue.release(try #require(try await queue.receive(lease: .seconds(5)).first).receipt)
+    try await queue.close()
+    queue = try await bench.open(configuration)
+    #expect(try await queue.enqueue(1, id: "a").isDuplicate)
+    bench.clock.advance(by: .seconds(3000))
+    #expect(try await !queue.enqueue(1, id: "a").isDuplicate)
+    try await queue.close()
+    // Each opening goes on from the time that the first one has set.
+    queue = try await bench.open(configuration)
+    bench.clock.advance(by: .seconds(700))
+    try await queue.enqueue(2)
+    #expect(try await queue.counts() == QueueCounts(waiting: 2))
+    try await queue.close()
+  }
+
+  @Test(arguments: ["end-ffffffff-10", "end-7fffffff-10", "end-1-7fffffffffffffff", "end-00000001-7fffffffffffffff"])
+  func aFileNameThatNobodyWrote(_ name: String) async throws {
+    for isNew in [true, false] {
+      let bench = QueueBench()
+      if !isNew {
+        let queue = try await bench.open()
+        try await queue.enqueue(0)
+        try await queue.close()
+      } else {
+        try bench.disk.createDirectory(at: "/queue")
+        try bench.disk.place([], at: "/queue/lock")
+      }
+      try bench.disk.place([], at: "/queue/\(name)")
+      do {
+        let queue = try await bench.open()
+        #expect(try await queue.enqueue(1).sequence < 10)
+        try await queue.close()
+      } catch StoreError.Code.unrecognizedFormat {
+        #expect(isNew)
+      }
+    }
+  }
+
+  // MARK: Poison
+
+  /// What is in a batch with an item that kills its decoder lives on.
+  @Test(arguments: [5, nil]) func aPoisonedBatch(_ maximum: Int?) async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("queue")
+    let configuration = QueueConfiguration(maximumDeliveries: maximum)
+    do {
+      let queue = try await QueueStore<QueuePoisonTests.Trap>(path: path, configuration: configuration)
+      for number in [1, 2, 3, 0, 4, 5, 6, 7] { try await queue.enqueue(QueuePoisonTests.Trap(number)) }
+      try await queue.close()
+    }
+    for _ in 0..<(maximum == nil ? 6 : 5) {
+      await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String, maximum = maximum as Int?] in
+        let queue = try await QueueStore<QueuePoisonTests.Trap>(
+          path: path, configuration: QueueConfiguration(maximumDeliveries: maximum), leases: .void)
+        while true {
+          let deliveries = try await queue.receive(max: 100, lease: .seconds(60))
+          guard !deliveries.isEmpty else { break }
+          _ = try await queue.acknowledge(deliveries.map(\.receipt))
+        }
+      }
+    }
+    let queue = try await QueueStore<QueuePoisonTests.Trap>(path: path, configuration: configuration, leases: .void)
+    if maximum == nil {
+      // It waits behind all others, for ever.
+      #expect(try await queue.counts() == QueueCounts(waiting: 1))
+    } else {
+      let deliveries = try await queue.receive(max: 100, lease: .seconds(60))
+      #expect(deliveries.map(\.value.number) == [4, 5, 6, 7])
+      #expect(try await queue.counts() == QueueCounts(leased: 4, dead: 1))
+    }
+    try await queue.close()
+  }
+
+  /// Bad items at the head do not keep a new program from the good ones behind.
+  @Test(arguments: [1, 2, 10]) func badItemsAtTheHead(_ batch: Int) async throws {
+    let bench = QueueBench()
+    let raw = try await QueueStore<[UInt8]>(
+      path: "/queue", codec: RenamedCodec(), fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date })
+    try await raw.enqueue([0xFF, 0xFF, 0xFF, 1, 2].map { QueueInput([$0]) })
+    try await raw.close()
+    let queue = try await bench.open()
+    var values: [Int] = []
+    for _ in 0..<9 {
+      do { values += try await queue.receive(max: batch, lease: .seconds(60)).map(\.value) } catch StoreError.Code
+        .corrupted
+      {}
+    }
+    #expect(values == [1, 2])
+    try await queue.close()
+  }
+
+  // MARK: Backups
+
+  @Test func twoBackupsToOnePath() async throws {
+    let bench = QueueBench()
+    let queue = try await bench.open()
+    try await queue.enqueue((0..<500).map { QueueInput($0) })
+    let maintenance = try #require(queue.information.maintenance)
+    let results = await withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<4 {
+        group.addTask {
+          do {
+            try await maintenance.backup(to: "/copy", compacting: false)
+            return true
+          } catch {
+            return false
+          }
+        }
+      }
+      return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+    }
+    #expect(results == 1)
+    #expect(try bench.disk.contentsOfDirectory(at: "/").sorted() == ["copy", "queue"])
+    let copy = try await QueueStore<Int>(path: "/copy", codec: .cbor(), fileSystem: bench.disk)
+    #expect(try await copy.count() == 500)
+    #expect(!copy.recovery.hasDamage)
+    try await copy.close()
+    try await queue.close()
+  }
+}
