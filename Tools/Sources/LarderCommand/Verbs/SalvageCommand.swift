@@ -12,6 +12,7 @@ struct SalvageCommand: AsyncParsableCommand {
       cannot be read, and {"from":…,"upTo":…,"message":…} for a range of which it is not known which keys it had: without \
       its end, and with null for no bound. Ends with 2 where there is any. The new store must have no entries.
 
+        larder salvage json:users.json json:rescued.json
         larder salvage compressed:users.gz compressed:rescued.gz
       """)
 
