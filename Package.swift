@@ -83,7 +83,7 @@ let package = Package(
     // All test targets become one program, so it serves them all.
     .target(name: "ThreadSanitizerMutex", path: "Tests/ThreadSanitizerMutex"),
     .testTarget(name: "LarderTests", dependencies: ["Larder", "LarderTesting", "TestSupport", "ThreadSanitizerMutex"]),
-    .testTarget(name: "LarderFilesTests", dependencies: ["LarderFiles", "LarderTesting"]),
+    .testTarget(name: "LarderFilesTests", dependencies: ["LarderFiles", "LarderTesting", "TestSupport"]),
     .testTarget(name: "LarderJSONTests", dependencies: ["LarderJSON", "LarderFiles", "LarderTesting", "TestSupport"]),
     .testTarget(
       name: "LarderLMDBTests",
@@ -97,7 +97,7 @@ let package = Package(
         "LarderCompression", "LarderCBOR", "LarderFiles", "LarderJSON", "LarderLMDB", "LarderTesting", "TestSupport",
         .target(name: "CZlib", condition: .when(traits: ["Compression"])),
       ]),
-    .testTarget(name: "LarderCBORTests", dependencies: ["LarderCBOR", "LarderTesting"]),
+    .testTarget(name: "LarderCBORTests", dependencies: ["LarderCBOR", "LarderTesting", "TestSupport"]),
     .testTarget(
       name: "LarderCacheTests", dependencies: ["LarderCache", "LarderTesting", "TestSupport", "ThreadSanitizerMutex"]),
     .testTarget(

@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import LarderCBOR
 import LarderTesting
+import TestSupport
 import Testing
 
 /// Values that go back and forth between Swift and cbor2, Python's CBOR, as `Scripts/cbor2-peer` makes and checks them.
@@ -99,16 +100,8 @@ import Testing
   }
 
   private func run(_ arguments: [String]) throws -> (status: Int32, output: String) {
-    let process = Process()
-    process.executableURL = URL(filePath: Cbor2Tests.python)
-    process.arguments = [Cbor2Tests.peer] + arguments
-    let output = Pipe()
-    process.standardOutput = output
-    process.standardError = output
-    try process.run()
-    let text = try output.fileHandleForReading.readToEnd() ?? Data()
-    process.waitUntilExit()
-    return (process.terminationStatus, String(decoding: text, as: UTF8.self))
+    let run = try CommandRun([Cbor2Tests.python, Cbor2Tests.peer] + arguments)
+    return (run.status, run.output + run.errors)
   }
 
   @Test(.enabled(if: !python.isEmpty, "LARDER_CBOR2_PYTHON names no Python with cbor2; see Scripts/set-up-cbor2"))

@@ -1,5 +1,6 @@
 import Foundation
 import LarderTesting
+import TestSupport
 import Testing
 
 @testable import LarderFiles
@@ -26,7 +27,7 @@ import Testing
 
   @Test func filesThatStayWhereTheyAreMatch() throws {
     #expect(try mismatch == nil)
-    _ = try file.write([1, 2, 3].withUnsafeBytes { UnsafeRawBufferPointer($0) }, at: 0)
+    try [UInt8](repeating: 1, count: 3).withUnsafeBytes { try file.writeAll($0, at: 0) }
     try file.setPermissions(0o640)
     try FileManager.default.setAttributes(
       [.modificationDate: Date.distantPast], ofItemAtPath: folder.path("store/data"))

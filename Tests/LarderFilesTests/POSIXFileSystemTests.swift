@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import LarderFiles
@@ -108,17 +109,19 @@ import Testing
 
   /// The exit code of a process that tries to take the lock: 1 where it is taken.
   private func lockFromAnotherProcess(_ path: String) throws -> Int32 {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
     let script = """
       import fcntl, sys
       try: fcntl.flock(open(sys.argv[1], "r+"), fcntl.LOCK_EX | fcntl.LOCK_NB)
       except BlockingIOError: sys.exit(1)
       """
-    process.arguments = ["python3", "-c", script, path]
-    try process.run()
-    process.waitUntilExit()
-    return process.terminationStatus
+    return try CommandRun(["python3", "-c", script, path]).status
+  }
+
+  /// So many that the system hands them out in several pieces, each filled to its end.
+  @Test func allNamesOfALargeDirectoryAreListed() throws {
+    let names = (0..<3000).map { String(repeating: "n", count: $0 % 90) + "\($0)" }
+    for name in names { try folder.write("", to: name) }
+    #expect(try fileSystem.contentsOfDirectory(at: folder.path).sorted() == names.sorted())
   }
 
   @Test func namesComeAndGo() throws {

@@ -1,6 +1,7 @@
 import Foundation
 import LarderFiles
 import LarderTesting
+import TestSupport
 import Testing
 
 @Suite struct ReplaceFileTests {

@@ -1,6 +1,7 @@
 import Foundation
 import LarderTesting
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LarderFiles

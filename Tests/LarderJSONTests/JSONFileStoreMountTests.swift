@@ -113,11 +113,6 @@ struct JSONFileStoreMountTests {
   }
 
   private func run(_ command: String...) throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = command
-    try process.run()
-    process.waitUntilExit()
-    try #require(process.terminationStatus == 0, "\(command)")
+    try #require(try CommandRun(command).status == 0, "\(command)")
   }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import LarderJSON
 import Synchronization
+import TestSupport
 import Testing
 
 /// What only the real file system and programs that no one here wrote can tell.
@@ -13,16 +14,9 @@ import Testing
   }
 
   private func output(of command: String, _ arguments: String...) throws -> String {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = [command] + arguments
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    try process.run()
-    let data = pipe.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    try #require(process.terminationStatus == 0, "\(command) failed")
-    return String(decoding: data, as: UTF8.self)
+    let run = try CommandRun([command] + arguments)
+    try #require(run.status == 0, "\(command) failed: \(run.errors)")
+    return run.output
   }
 
   struct User: Codable, Equatable {

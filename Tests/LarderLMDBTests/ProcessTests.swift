@@ -166,24 +166,23 @@ import Testing
     let folder = try TemporaryFolder()
     try await ProcessTests.open(folder.path).close()
     let program = """
-      import fcntl, os, sys
+      import fcntl, os, sys, time
       lock = open(sys.argv[1] + "/environment/lock.mdb", "r+b")
       fcntl.lockf(lock, fcntl.LOCK_EX, 1, int(sys.argv[2]))
       open(sys.argv[1] + "/ready", "w").close()
-      sys.stdin.read()
+      while not os.path.exists(sys.argv[1] + "/done"): time.sleep(0.01)
       """
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = ["python3", "-c", program, folder.path, "\(getpid())"]
-    let input = Pipe()
-    process.standardInput = input
-    try process.run()
+    // On a thread of its own, which waits.
+    let run = DispatchQueue(label: "another process")
+    run.async { [path = folder.path as String] in
+      #expect(throws: Never.self) { try CommandRun(["python3", "-c", program, path, "\(getpid())"]) }
+    }
     try await ProcessTests.wait(for: folder.path("ready"))
     let error = await expectStoreError(.locked) { try await ProcessTests.open(folder.path) }
     #expect(error?.description.contains("PID namespace") == true)
     #expect(error?.isRetryable == true)
-    try input.fileHandleForWriting.close()
-    process.waitUntilExit()
+    try Data().write(to: URL(filePath: folder.path("done")))
+    run.sync {}
     try await ProcessTests.open(folder.path).close()
   }
 

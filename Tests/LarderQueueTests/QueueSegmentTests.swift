@@ -32,7 +32,8 @@ import Testing
     let bench = QueueBench()
     let fileSystem = StubbornFileSystem(bench.disk)
     let queue = try await QueueStore<Int>(
-      path: "/queue", codec: .cbor(), configuration: QueueConfiguration(segmentSize: 4096), fileSystem: fileSystem)
+      path: "/queue", codec: .cbor(), configuration: QueueConfiguration(segmentSize: 4096), fileSystem: fileSystem,
+      clock: bench.clock, now: { bench.clock.date })
     func work(rounds: Int) async throws {
       for round in 0..<rounds {
         try await queue.enqueue((0..<20).map { QueueInput(round * 20 + $0) })

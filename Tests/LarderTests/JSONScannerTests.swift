@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderTesting
+import TestSupport
 import Testing
 
 @Suite struct JSONScannerTests {
@@ -320,23 +321,12 @@ import Testing
               return "0"
       print("".join(judge(bytes.fromhex(line)) for line in sys.stdin))
       """
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = ["python3", "-c", script]
-    let input = FileManager.default.temporaryDirectory.appending(path: "larder-\(UUID().uuidString)")
-    try Data(documents.map { Hexadecimal.text(of: $0) + "\n" }.joined().utf8).write(to: input)
-    defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: input) } }
-    let output = Pipe()
-    process.standardInput = try FileHandle(forReadingFrom: input)
-    process.standardOutput = output
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    let judgement = output.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
+    let run = try CommandRun(
+      ["python3", "-c", script], input: documents.map { Hexadecimal.text(of: $0) + "\n" }.joined())
     // `env` ends with 127 where it finds no python3.
-    guard process.terminationStatus != 127 else { return nil }
-    #expect(process.terminationStatus == 0)
-    return judgement.filter { $0 != UInt8(ascii: "\n") }.map { $0 == UInt8(ascii: "1") }
+    guard run.status != 127 else { return nil }
+    #expect(run.status == 0)
+    return run.output.utf8.filter { $0 != UInt8(ascii: "\n") }.map { $0 == UInt8(ascii: "1") }
   }
 
   @Test func mutatedDocumentsAreJudgedAsPythonDoes() throws {

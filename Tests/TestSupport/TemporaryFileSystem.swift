@@ -43,13 +43,8 @@ package final class TemporaryFileSystem: Sendable {
   }
 
   private static func run(_ command: String...) throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = command
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    struct Failed: Error {}
-    guard process.terminationStatus == 0 else { throw Failed() }
+    let run = try CommandRun(command)
+    struct Failed: Error { let errors: String }
+    guard run.status == 0 else { throw Failed(errors: run.errors) }
   }
 }

@@ -76,12 +76,17 @@ public struct POSIXFileSystem: FileSystem {
       throw FileError(.contentsOfDirectory, path: path, errorNumber: errno)
     }
     defer { closedir(directory) }
+    // Names are read where they lie. An entry may be shorter than its declaration: a copy of one that stands at the end of
+    // its memory would read behind it.
+    guard let nameOffset = MemoryLayout<dirent>.offset(of: \.d_name) else {
+      throw FileError(.contentsOfDirectory, path: path, errorNumber: ENOTSUP)
+    }
     var names: [String] = []
     while true {
       // `readdir` tells its end from a failure only by `errno`.
       errno = 0
       guard let entry = readdir(directory) else { break }
-      let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+      let name = String(cString: UnsafeRawPointer(entry).advanced(by: nameOffset).assumingMemoryBound(to: CChar.self))
       if name != ".", name != ".." { names.append(name) }
     }
     guard errno == 0 else { throw FileError(.contentsOfDirectory, path: path, errorNumber: errno) }
