@@ -99,12 +99,8 @@ import Glibc
 
   // MARK: Full disks
 
-  /// Keys that are remembered, and deliveries that fail, take space that acknowledgements do not give back at once.
-  @Test(arguments: [16_384, 1 << 20]) func itemsWithIDsDrainFromAFullDisk(_ segmentSize: Int) async throws {
-    let bench = QueueBench()
-    bench.disk.capacity = 1_500_000
-    let queue = try await bench.open(
-      QueueConfiguration(maximumDeliveries: nil, segmentSize: segmentSize), durability: .buffered)
+  /// Enqueues items with ids until the disk is full.
+  private static func fill(_ queue: QueueStore<Int>) async throws -> Int {
     var count = 0
     do {
       while true {
@@ -112,7 +108,18 @@ import Glibc
           (0..<100).map { QueueInput(count + $0, id: StoreKey("an item with an id \(count + $0)")) })
         count += 100
       }
-    } catch StoreError.Code.full {}
+    } catch StoreError.Code.full {
+      return count
+    }
+  }
+
+  /// Keys that are remembered, and deliveries that fail, take space that acknowledgements do not give back at once.
+  @Test(arguments: [16_384, 1 << 20]) func itemsWithIDsDrainFromAFullDisk(_ segmentSize: Int) async throws {
+    let bench = QueueBench()
+    bench.disk.capacity = 1_500_000
+    let queue = try await bench.open(
+      QueueConfiguration(maximumDeliveries: nil, segmentSize: segmentSize), durability: .buffered)
+    let count = try await QueueAdversityTests.fill(queue)
     #expect(count > 5000)
     // The server is down.
     for _ in 0..<200 {
@@ -140,14 +147,7 @@ import Glibc
     bench.disk.capacity = 600_000
     let queue = try await bench.open(
       QueueConfiguration(maximumDeliveries: nil, segmentSize: 1 << 20), durability: .buffered)
-    var count = 0
-    do {
-      while true {
-        try await queue.enqueue(
-          (0..<100).map { QueueInput(count + $0, id: StoreKey("an item with an id \(count + $0)")) })
-        count += 100
-      }
-    } catch StoreError.Code.full {}
+    let count = try await QueueAdversityTests.fill(queue)
     let values = Mutex<Set<Int>>([])
     let expected = count
     let consumer = Task {

@@ -39,33 +39,6 @@ import Testing
     }
   }
 
-  private func scan(_ content: [UInt8]) throws -> FoundFile {
-    try FileScan.scan(size: Int64(content.count), inflaters: StreamPool { () throws(ZlibError) in try Inflater() }) {
-      Array(content[Int($0.lowerBound)..<Int($0.upperBound)])
-    }
-  }
-
-  /// What each block has changed.
-  private func blocks(of content: [UInt8]) throws -> [(range: Range<Int>, keys: [StoreKey])] {
-    let salt = try FileHead(readingLine: content[23...].prefix { $0 != 10 }).salt
-    var finder = BlockFinder(
-      FileWindow(size: Int64(content.count)) { Array(content[Int($0.lowerBound)..<Int($0.upperBound)]) }, salt: salt,
-      inflaters: StreamPool { () throws(ZlibError) in try Inflater() })
-    var blocks: [(range: Range<Int>, keys: [StoreKey])] = []
-    var offset: Int64 = 0
-    while let block = try finder.block(at: offset) {
-      var keys: [StoreKey] = []
-      if let (start, startEnd) = BlockStart.read(block.text), start.part != .ending {
-        try StoreText.forEachChange(in: block.text, from: StoreText.changesStart(in: block.text, after: startEnd)) {
-          change, _, _ in change.key.map { keys.append($0) }
-        }
-      }
-      blocks.append((Int(block.offset)..<Int(block.end), keys))
-      offset = block.end
-    }
-    return blocks
-  }
-
   @Test func aLostPageCostsWhatItsBlocksHeldOrChanged() async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "lost pages")
     let seed = "\(SeededGenerator.seedVariable)=\(SeededGenerator.seedOfProcess)"
@@ -75,35 +48,12 @@ import Testing
     try await store.close()
     let closed = try #require(disk.content(at: "/s.gz"))
     for content in [closed, open] {
-      let sound = try scan(content)
-      #expect(!sound.index.isDamaged && sound.damage.isEmpty && sound.remarks.isEmpty)
-      let blocks = try blocks(of: content)
       var pages = Array(stride(from: 0, to: content.count, by: 4096))
       // In the last 8 KiB of a file that is open all that was written before may be lost.
       if content == open { pages.removeAll { $0 + 4096 > content.count - 8192 } }
       pages.shuffle(using: &generator)
-      for page in pages.prefix(isSoak ? 400 : 30) {
-        var damaged = content
-        for place in page..<min(page + 4096, content.count) { damaged[place] = 0 }
-        let found = try scan(damaged)
-        let context: Comment = "page at \(page) of \(content.count), \(content == open ? "open" : "closed"), \(seed)"
-        let touched = blocks.filter { $0.range.overlaps(page..<page + 4096) }
-        let allowed = Set(touched.flatMap(\.keys))
-        #expect(found.index.gap(in: .all) == nil && found.lastBatch == sound.lastBatch, context)
-        var wrong: [StoreKey] = []
-        sound.index.entries.forEach { key, place in
-          switch found.index.find(key) {
-          case .found(place): return
-          case .lost where allowed.contains(key): return
-          default: wrong.append(key)
-          }
-        }
-        found.index.entries.forEach { key, _ in
-          // Nothing that was removed is back.
-          if !sound.index.entries.contains(key) { wrong.append(key) }
-        }
-        #expect(wrong.isEmpty, context)
-      }
+      try StoreFileParts.expectThatAPageCostsWhatItHeld(
+        content, pages: Array(pages.prefix(isSoak ? 400 : 30)), "\(content == open ? "open" : "closed"), \(seed)")
     }
   }
 
