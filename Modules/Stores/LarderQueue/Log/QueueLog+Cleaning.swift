@@ -38,6 +38,7 @@ extension QueueLog {
     if cleaning == nil {
       if hasUnneededSegments(&ledger) {
         try beginSegment(&ledger, mayUseReserve: reserve.isSpent)
+        removeLeftovers()
         return true
       }
       cleaning = Cleaning(targets: targets(ledger))
@@ -51,7 +52,7 @@ extension QueueLog {
     cleaning = Cleaning(targets: Set(olderSizes.keys), isAskedFor: true)
   }
 
-  /// Writes a piece of what is to be written anew; with the last the segments go that are not needed any more.
+  /// Writes a piece of what is to be written anew; after the last the segments that are not needed any more can be removed.
   ///
   /// - Returns: Whether it was of use: not where it is over and nothing could go.
   /// - Throws: ``StoreError``; `FileError`. It is over then.

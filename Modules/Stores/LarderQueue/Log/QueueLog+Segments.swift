@@ -189,7 +189,8 @@ extension QueueLog {
 
   // MARK: Removing
 
-  /// Lets go of segments that the current one, which is durable, does not need.
+  /// Lets go of segments that the current one, which is durable, does not need. Their files stay until
+  /// ``removeLeftovers()``.
   private mutating func drop(_ unneeded: Set<UInt32>, _ ledger: inout QueueLedger) {
     for number in unneeded {
       guard let size = olderSizes.removeValue(forKey: number) else { continue }
@@ -197,7 +198,6 @@ extension QueueLog {
     }
     ledger.uses.remove(unneeded)
     hasFailedToRemove = false
-    removeLeftovers()
   }
 
   /// How many bytes of segments are removed at a time: file systems take some milliseconds for that.
