@@ -1,7 +1,9 @@
 #if Compression
 import Foundation
 import Larder
+import LarderFiles
 import LarderTesting
+import TestSupport
 import Testing
 
 @testable import LarderCompression
@@ -57,16 +59,22 @@ import Testing
     }
   }
 
-  @Test func theStoreOfALostPageIsReadCountedAndCopied() async throws {
+  @Test(arguments: [false, true]) func theStoreOfALostPageIsReadAndCounted(isUnreadable: Bool) async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "lost page")
     let store = try await Store(path: "/s.gz", codec: .jsonText, fileSystem: disk)
     try await fill(store, 2_000, using: &generator)
     let entries = try store.entries(in: .all, limit: .max, order: .ascending)
     try await store.close()
     var content = try #require(disk.content(at: "/s.gz"))
-    for place in 12_288..<16_384 { content[place] = 0 }
-    try disk.place(content, at: "/s.gz")
-    let again = try await Store(path: "/s.gz", codec: .jsonText, access: .readOnly, fileSystem: disk)
+    if !isUnreadable {
+      for place in 12_288..<16_384 { content[place] = 0 }
+      try disk.place(content, at: "/s.gz")
+    }
+    let fileSystem: any FileSystem = isUnreadable ? UnreadablePages(base: disk, path: "/s.gz", pages: 3..<4) : disk
+    if isUnreadable {
+      await expectStoreError(.ioFailed) { try await Store(path: "/s.gz", codec: .jsonText, fileSystem: fileSystem) }
+    }
+    let again = try await Store(path: "/s.gz", codec: .jsonText, access: .readOnly, fileSystem: fileSystem)
     let findings = try await #require(again.information.maintenance).verify().findings
     let reported = Set(findings.compactMap(\.key))
     #expect(try again.count(in: .all) == entries.count)

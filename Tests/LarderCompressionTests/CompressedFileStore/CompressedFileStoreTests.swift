@@ -312,7 +312,8 @@ import TestSupport
   @Test func readingThatFailsIsNoDamage() async throws {
     let store = try await store(cacheSize: 0)
     try await store.setValue(JSONText("1"), forKey: "a")
-    disk.schedule(.error(EIO), atOperation: disk.operationCount + 1)
+    // The first read is of some blocks, the second of one.
+    for number in 1...2 { disk.schedule(.error(EIO), atOperation: disk.operationCount + number) }
     expectStoreError(.ioFailed) { try store.value(forKey: "a") }
     #expect(try store.value(forKey: "a") == JSONText("1"))
   }

@@ -60,6 +60,34 @@ extension OpenFile {
     return bytes
   }
 
+  /// Reads the bytes between two places, with zeros for blocks of 4,096 bytes that the disk cannot read (EIO).
+  ///
+  /// - Parameters:
+  ///   - start: The first byte.
+  ///   - end: The byte behind the last one, or a place behind the end of the file.
+  /// - Throws: ``FileError`` for any other failure.
+  public func readable(from start: Int64, upTo end: Int64) throws(FileError) -> [UInt8] {
+    do throws(FileError) {
+      return try readAll(from: start, upTo: end)
+    } catch {
+      guard error.errorNumber == EIO else { throw error }
+    }
+    let end = min(end, try attributes().size)
+    var bytes: [UInt8] = []
+    var offset = start
+    while offset < end {
+      let next = min((offset / 4096 + 1) * 4096, end)
+      do throws(FileError) {
+        bytes += try readAll(from: offset, upTo: next)
+      } catch {
+        guard error.errorNumber == EIO else { throw error }
+        bytes += [UInt8](repeating: 0, count: Int(next - offset))
+      }
+      offset = next
+    }
+    return bytes
+  }
+
   /// Makes the content and the size of the file durable; see ``synchronize()``, which it calls again only after EINTR.
   ///
   /// EINTR says that nothing was tried; any other error leaves the file in an unknown state.

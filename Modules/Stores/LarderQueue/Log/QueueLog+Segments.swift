@@ -189,8 +189,9 @@ extension QueueLog {
 
   // MARK: Removing
 
-  /// Lets go of segments that the current one, which is durable, does not need. Their files stay until
-  /// ``removeLeftovers()``.
+  /// Lets go of segments that the current one, which is durable, does not need.
+  ///
+  /// Their files stay until ``removeLeftovers()``.
   private mutating func drop(_ unneeded: Set<UInt32>, _ ledger: inout QueueLedger) {
     for number in unneeded {
       guard let size = olderSizes.removeValue(forKey: number) else { continue }

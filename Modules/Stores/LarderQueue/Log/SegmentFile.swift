@@ -1,14 +1,6 @@
 import Larder
 import LarderFiles
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// A file of the log that is open, with what its header says.
 struct SegmentFile: Sendable {
   let header: SegmentHeader
@@ -59,35 +51,5 @@ struct SegmentFile: Sendable {
     return SegmentScanner(
       headerLength..<max(headerLength, end), firstNumber: header.firstFrame, salt: header.salt, version: header.version
     ) { range throws(FileError) in try file.readable(from: range.lowerBound, upTo: range.upperBound) }
-  }
-}
-
-extension OpenFile {
-  /// Reads what can be read of a part of the file, with zeros for blocks that the disk refuses.
-  ///
-  /// - Parameters:
-  ///   - start: Where the part begins.
-  ///   - end: Where it ends, or behind the end of the file.
-  /// - Throws: `FileError` where something else is wrong than some blocks.
-  func readable(from start: Int64, upTo end: Int64) throws(FileError) -> [UInt8] {
-    do throws(FileError) {
-      return try readAll(from: start, upTo: end)
-    } catch {
-      guard error.errorNumber == EIO else { throw error }
-    }
-    let end = min(end, try attributes().size)
-    var bytes: [UInt8] = []
-    var offset = start
-    while offset < end {
-      let next = min((offset / 4096 + 1) * 4096, end)
-      do throws(FileError) {
-        bytes += try readAll(from: offset, upTo: next)
-      } catch {
-        guard error.errorNumber == EIO else { throw error }
-        bytes += [UInt8](repeating: 0, count: Int(next - offset))
-      }
-      offset = next
-    }
-    return bytes
   }
 }

@@ -2,6 +2,14 @@
 import LarderFiles
 import Synchronization
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// Reads blocks of a file, and keeps the texts of those that were read last.
 final class BlockReader: Sendable {
   /// Which file a block is read from.
@@ -82,7 +90,7 @@ final class BlockReader: Sendable {
   /// - Throws: ``Damage``; ``FileError``.
   func readBlock(at offset: Int64, of source: Source) throws -> BlockCache.Block {
     let file = source.file
-    var bytes = try file.readAll(from: offset, upTo: offset + BlockReader.firstReadSize)
+    var bytes = try firstBytes(at: offset, of: file)
     func readMore(upTo size: Int) throws {
       guard size > bytes.count else { return }
       bytes += try file.readAll(from: offset + Int64(bytes.count), upTo: offset + Int64(size))
@@ -116,6 +124,16 @@ final class BlockReader: Sendable {
       }
     } catch let error where error is BlockText.Damage || error is Version1Header.Problem {
       throw Damage(block: offset)
+    }
+  }
+
+  private func firstBytes(at offset: Int64, of file: any OpenFile) throws(FileError) -> [UInt8] {
+    do throws(FileError) {
+      return try file.readAll(from: offset, upTo: offset + BlockReader.firstReadSize)
+    } catch {
+      guard error.errorNumber == EIO else { throw error }
+      // What the disk cannot read may be the next block: this many bytes say how long the one is, in each version.
+      return try file.readAll(from: offset, upTo: offset + Int64(Version1Header.lengthEnd))
     }
   }
 }

@@ -112,7 +112,10 @@ extension CompressedFile {
   ) throws -> FoundFile {
     do {
       return try FileScan.scan(size: size, upTo: known, inflaters: inflaters) { range in
-        try file.readAll(from: range.lowerBound, upTo: range.upperBound)
+        // What the disk cannot read is lost to those who only read. A writer stops: what it appends would be lost, too.
+        configuration.access == .readWrite && operation == .open
+          ? try file.readAll(from: range.lowerBound, upTo: range.upperBound)
+          : try file.readable(from: range.lowerBound, upTo: range.upperBound)
       }
     } catch let problem as FileProblem {
       throw error(of: problem, path, configuration, during: operation)

@@ -198,7 +198,7 @@ extension CompressedFile {
       guard [.rename, .synchronizeDirectory].contains(error.operation) else { throw error }
       // Both files hold everything, but which one is found after power loss is not known: neither may change.
       isUncertain = isUncertain || error.operation == .synchronizeDirectory
-      guard try configuration.fileSystem.attributes(at: path)?.identity == identity else { throw error }
+      guard try configuration.fileSystem.identity(at: path) == identity else { throw error }
       failure = error
     }
     opened.note(identity, at: path, as: .data)

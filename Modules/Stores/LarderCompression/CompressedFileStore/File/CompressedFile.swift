@@ -88,7 +88,7 @@ struct CompressedFile: Sendable {
   }
 
   /// The least text of a batch that is compressed at once: to compress less costs more time than it is worth.
-  private static let leastCompressedSize = 4096
+  static let leastCompressedSize = 4096
 
   // MARK: Writing
 

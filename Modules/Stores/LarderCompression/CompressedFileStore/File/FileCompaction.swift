@@ -9,9 +9,6 @@ struct FileCompaction: Sendable {
   /// About how many bytes of lines are put into key order at a time: what they come to in memory.
   private static let sliceSize = 32 << 20
 
-  /// A batch is compressed if its blocks have this much text, as when it was written.
-  private static let leastCompressedSize = 4096
-
   /// The end of what was appended that has been copied, in the old file.
   private(set) var copiedEnd: Int64
 
@@ -165,7 +162,8 @@ struct FileCompaction: Sendable {
         BlockSequence(
           BlockStart(part: .batch, batch: start.batch, durableBatch: start.batch - 1), at: replacement.writer.count,
           of: head, after: made.unnoted ?? UnnotedBlocks(from: replacement.writer.count), by: batchComposer,
-          isCompressed: block.text.count >= FileCompaction.leastCompressedSize)
+          // As when it was written.
+          isCompressed: block.text.count >= CompressedFile.leastCompressedSize)
       )
     // No second copy of what it holds.
     self.batch = nil

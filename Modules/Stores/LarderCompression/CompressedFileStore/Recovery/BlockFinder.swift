@@ -92,9 +92,7 @@ struct BlockFinder {
 
   /// Whether the mark of BGZF for the end of a file stands at a place.
   mutating func hasMarker(at offset: Int64) throws -> Bool {
-    try window.withBytes(at: offset, count: BlockFrame.endOfFileMarker.count) { bytes in
-      bytes.elementsEqual(BlockFrame.endOfFileMarker)
-    }
+    try window.hasMarker(at: offset)
   }
 }
 #endif

@@ -41,6 +41,11 @@ struct FileWindow {
     return try bytes.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[range])) }
   }
 
+  /// Whether the mark of BGZF for the end of a file stands at a place.
+  mutating func hasMarker(at offset: Int64) throws -> Bool {
+    try withBytes(at: offset, count: BlockFrame.endOfFileMarker.count) { $0.elementsEqual(BlockFrame.endOfFileMarker) }
+  }
+
   /// Finds the places in a part of the file at which some bytes stand.
   ///
   /// - Parameters:

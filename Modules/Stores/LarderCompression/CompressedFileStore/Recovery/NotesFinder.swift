@@ -41,14 +41,18 @@ struct NotesFinder {
     var index = parts.startIndex
     var nextPage: Int64?
     var count = 0
+    // What only a file made for it exceeds.
+    var room = BlockFinder.patience(withFileOf: finder.size)
     while covered < hole.upperBound {
       if index < parts.endIndex {
         let part = parts[index]
         index += 1
         // They ascend, so what one leaves out the next ones do.
         guard part.range.lowerBound <= covered else { return nil }
-        guard part.range.contains(covered), let notes = try notes(in: part.block) else { continue }
+        guard part.range.contains(covered), let (notes, size) = try notes(in: part.block) else { continue }
         let end = min(part.range.upperBound, hole.upperBound)
+        room -= Int64(size)
+        guard room > 0 else { return nil }
         blocks += notes.blocks.filter { covered..<end ~= $0.offset }
         covered = end
         continue
@@ -62,10 +66,12 @@ struct NotesFinder {
     return blocks
   }
 
-  /// The notes that a block has; `nil` if they cannot be read.
-  private mutating func notes(in offset: Int64) throws -> BlockNotes? {
-    guard let text = try reader.block(at: offset)?.text, let start = BlockStart.read(text)?.end else { return nil }
-    return try? BlockNotes(readingLineOf: text, at: start)
+  /// The notes that a block has, and the bytes of its text; `nil` if they cannot be read.
+  private mutating func notes(in offset: Int64) throws -> (BlockNotes, size: Int)? {
+    guard let text = try reader.block(at: offset)?.text, let start = BlockStart.read(text)?.end,
+      let notes = try? BlockNotes(readingLineOf: text, at: start)
+    else { return nil }
+    return (notes, text.count)
   }
 
   /// Returns whether a block from a place on says that a batch was durable.

@@ -145,23 +145,13 @@ struct Version1Scan {
   /// The next place behind one where a header stands.
   private mutating func nextHeader(after offset: Int64) throws -> (offset: Int64, parsed: Version1Header.Parsed)? {
     var start = offset + 1
-    let step = 1 << 16
     while start < window.size {
-      let candidates = try window.withBytes(at: start, count: step + Version1Header.fixedStart.count) { bytes in
-        var places: [Int] = []
-        var place = 0
-        while let next = bytes[place...].firstIndex(of: Version1Header.fixedStart[0]), next < step {
-          if bytes[next...].starts(with: Version1Header.fixedStart) { places.append(next) }
-          place = next + 1
-        }
-        return places
-      }
-      for candidate in candidates {
-        let place = start + Int64(candidate)
+      let (places, end) = try window.places(of: Version1Header.fixedStart, from: start)
+      for place in places {
         guard let parsed = try header(at: place), isPlausible(parsed.header, at: place) else { continue }
         return (place, parsed)
       }
-      start += Int64(step)
+      start = end
     }
     return nil
   }
@@ -195,10 +185,7 @@ struct Version1Scan {
   }
 
   private mutating func hasMarker(at offset: Int64) throws -> Bool {
-    guard !recovery.isInBase else { return false }
-    return try window.withBytes(at: offset, count: BlockFrame.endOfFileMarker.count) { bytes in
-      bytes.elementsEqual(BlockFrame.endOfFileMarker)
-    }
+    try !recovery.isInBase && window.hasMarker(at: offset)
   }
 
   // MARK: Files of others
