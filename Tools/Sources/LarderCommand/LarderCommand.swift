@@ -32,6 +32,7 @@ struct LarderCommand: AsyncParsableCommand {
     version: version,
     subcommands: [
       GetCommand.self, SetCommand.self, RemoveCommand.self, ClearCommand.self, ListCommand.self, CountCommand.self,
+      StoresCommand.self,
       ImportCommand.self, ExportCommand.self, CopyCommand.self, StatCommand.self, VerifyCommand.self,
       SalvageCommand.self, CompactCommand.self, BackupCommand.self, PurgeCommand.self, BenchCommand.self,
       QueueCommand.self,
@@ -113,7 +114,8 @@ struct LarderCommand: AsyncParsableCommand {
       guard let verb = known.first(where: { $0.configuration.commandName == word }) else {
         // What follows a verb are its arguments; help has none.
         if known.isEmpty && !isHelp || word == "help" { return }
-        throw ValidationError("Unexpected argument '\(word)'")
+        let name = VerbSuggestion.verb(for: word, among: names(of: known))
+        throw ValidationError("Unexpected argument '\(word)'" + (name.map { ". Did you mean '\($0)'?" } ?? ""))
       }
       known = verb.configuration.subcommands
     }

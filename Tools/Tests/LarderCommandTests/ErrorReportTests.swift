@@ -46,17 +46,18 @@ import Testing
         return ErrorReport(error, arguments: arguments)
       }
     }
-    #expect(failure("get", "memory:")?.line == "larder: Missing expected argument '<key>'. See `larder get --help`.")
+    #expect(
+      failure("get", "memory:")?.line == "larder: Missing expected argument '<key> ...'. See `larder get --help`.")
     #expect(failure("get", "memory:")?.status == 64)
     let dashHint = "A key or value that starts with - goes after --."
     #expect(
       failure("get", "memory:", "-k")?.line
-        == "larder: Missing expected argument '<key>'. \(dashHint) See `larder get --help`.")
+        == "larder: Missing expected argument '<key> ...'. \(dashHint) See `larder get --help`.")
     #expect(failure("get", "memory:", "k", "--nosuch")?.line?.contains(dashHint) == true)
     // An option that there is was not taken for a key.
     #expect(
       failure("get", "memory:", "--key-hex")?.line
-        == "larder: Missing expected argument '<key>'. See `larder get --help`.")
+        == "larder: Missing expected argument '<key> ...'. See `larder get --help`.")
     #expect(
       failure("list", "memory:", "--prefix", "-x")?.line
         == "larder: Missing value for '--prefix <prefix>'. A value that starts with - goes behind =, as in --prefix=-x. "

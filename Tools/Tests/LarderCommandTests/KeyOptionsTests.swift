@@ -21,15 +21,20 @@ import Testing
     #expect(throws: (any Error).self) { try options().key(String(repeating: "k", count: 512)) }
   }
 
+  private func range(_ arguments: String...) throws -> KeyRange { try RangeOptions.parse(arguments).range() }
+
   @Test func boundsAddUp() throws {
-    let options = try options()
-    #expect(try options.range(prefix: nil) == .all)
-    #expect(try options.range(prefix: "b") == KeyRange(from: "b", upTo: "c"))
-    #expect(try options.range(prefix: "b", from: "a", to: "z") == KeyRange(from: "b", upTo: "c"))
-    #expect(try options.range(prefix: "b", from: "b1", to: "b3") == KeyRange(from: "b1", upTo: "b3"))
-    #expect(try options.range(prefix: nil, from: "b1") == KeyRange(from: "b1", upTo: nil))
-    #expect(try options.range(prefix: nil, to: "b1") == KeyRange(from: "", upTo: "b1"))
-    #expect(try options.range(prefix: "b", from: "c").isEmpty)
-    #expect(try self.options("--key-hex").range(prefix: "ff", from: "ff80").lowerBound.bytes == [0xFF, 0x80])
+    #expect(try range() == .all)
+    #expect(try range("--prefix", "b") == KeyRange(from: "b", upTo: "c"))
+    #expect(try range("--prefix", "b", "--from", "a", "--to", "z") == KeyRange(from: "b", upTo: "c"))
+    #expect(try range("--prefix", "b", "--from", "b1", "--to", "b3") == KeyRange(from: "b1", upTo: "b3"))
+    #expect(try range("--from", "b1") == KeyRange(from: "b1", upTo: nil))
+    #expect(try range("--to", "b1") == KeyRange(from: "", upTo: "b1"))
+    #expect(try range("--prefix", "b", "--from", "c").isEmpty)
+    #expect(try range("--key-hex", "--prefix", "ff", "--from", "ff80").lowerBound.bytes == [0xFF, 0x80])
+  }
+
+  @Test(arguments: ["--prefix", "--from", "--to"]) func anEmptyBoundIsRefused(_ option: String) {
+    #expect(throws: (any Error).self) { try range(option, "") }
   }
 }

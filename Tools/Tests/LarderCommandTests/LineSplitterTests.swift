@@ -50,4 +50,20 @@ import Testing
     #expect(splitter.next() == .tooLong(number: 1))
     #expect(splitter.next() == nil)
   }
+
+  /// What `set` takes and `export` prints, `import` takes.
+  @Test func aLineMayHave70Megabytes() {
+    var splitter = LineSplitter()
+    let piece = [UInt8](repeating: UInt8(ascii: "x"), count: 1_000_000)
+    for _ in 0..<70 {
+      splitter.append(piece)
+      #expect(splitter.next() == nil)
+    }
+    splitter.append([UInt8(ascii: "\n")])
+    guard case .text(let line, number: 1) = splitter.next() else {
+      Issue.record("it is no line")
+      return
+    }
+    #expect(line.count == 70_000_000)
+  }
 }

@@ -112,7 +112,7 @@ import Testing
     let exported = try await Tool.larder("export", url)
     #expect(exported.output.split(separator: "\n").count == 21)
     let copy = "json:\(folder.file("copy.json"))"
-    #expect(try await Tool.larder("copy", url, copy).status == 0)
+    #expect(try await Tool.larder("copy", url, copy, "--codec", "json").status == 0)
     #expect(try await Tool.larder("export", copy).output == exported.output)
 
     try FileManager.default.removeItem(atPath: file)
@@ -143,9 +143,9 @@ import Testing
     #expect(try await Tool.larder("set", url, "k", "{\"$base64\":\"BA==\"}") == .done())
     #expect(try await Tool.larder("list", url) == .done("{\"key\":\"k\",\"value\":{\"$base64\":\"BA==\"}}\n"))
     #expect(try await Tool.larder("set", url, "k", "5").failed(65, "raw"))
-    // A new LMDB store is one of CBOR; the copy of one into the other takes the values along.
+    // In another codec the values are what they were.
     let copy = "lmdb:\(folder.file("copy"))"
-    #expect(try await Tool.larder("copy", url, copy).status == 0)
+    #expect(try await Tool.larder("copy", url, copy, "--codec", "cbor").status == 0)
     #expect(try await Tool.larder("get", copy, "k") == .done("{\"$base64\":\"BA==\"}\n"))
     let reopened: AnyDataStore<[UInt8]> = try await Stores.registry.open(StoreURL(copy)) { name in
       #expect(name == "cbor")

@@ -30,18 +30,4 @@ struct KeyOptions: ParsableArguments {
     }
     return StoreKey(bytes: bytes)
   }
-
-  /// The keys that a prefix and two bounds have in common.
-  ///
-  /// - Parameters:
-  ///   - prefix: What they begin with; `nil` for any.
-  ///   - from: The first of them; `nil` for no such bound.
-  ///   - to: The first that does not belong to them any more; `nil` for no such bound.
-  /// - Throws: `ValidationError` where one of them is not hexadecimal but should be.
-  func range(prefix: String?, from: String? = nil, to: String? = nil) throws -> KeyRange {
-    let prefixed = try prefix.map { KeyRange.prefix(try bound($0)) } ?? .all
-    let lowerBound = try from.map { max(prefixed.lowerBound, try bound($0)) } ?? prefixed.lowerBound
-    let upperBounds = try [prefixed.upperBound, to.map { try bound($0) }].compactMap(\.self)
-    return KeyRange(from: lowerBound, upTo: upperBounds.min())
-  }
 }

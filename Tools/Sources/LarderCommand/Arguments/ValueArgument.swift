@@ -13,6 +13,15 @@ struct ValueArgument: ParsableArguments {
     try value == ByteInput.standardInputPath ? valueFromStandardInput() : valueFromArgument()
   }
 
+  /// Reads the value as it is.
+  ///
+  /// - Throws: ``CommandFailure`` where it cannot be read.
+  func bytes() throws -> [UInt8] {
+    guard value == ByteInput.standardInputPath else { return Array(value.utf8) }
+    var input = try ByteInput(ByteInput.standardInputPath)
+    return try input.readToEnd()
+  }
+
   private func valueFromArgument() throws -> JSONText {
     do {
       return try JSONText(value)

@@ -26,8 +26,8 @@ struct LineSplitter {
     }
   }
 
-  /// The most bytes that a line may have unless said otherwise: 64 MiB.
-  static let defaultMaximumLength = 64 << 20
+  /// The most bytes that a line may have unless said otherwise: 1 GiB.
+  static let defaultMaximumLength = 1 << 30
 
   private let maximumLength: Int
   private var buffer: [UInt8] = []

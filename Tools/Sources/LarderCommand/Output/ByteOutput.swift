@@ -20,7 +20,14 @@ final class ByteOutput {
   /// - Throws: ``BrokenOutput`` where enough was gathered and cannot be written.
   func writeLine(_ append: (inout [UInt8]) -> Void) throws(BrokenOutput) {
     append(&pending)
-    pending.append(UInt8(ascii: "\n"))
+    try write([UInt8(ascii: "\n")])
+  }
+
+  /// Adds bytes as they are.
+  ///
+  /// - Throws: ``BrokenOutput`` where they cannot be written.
+  func write(_ bytes: [UInt8]) throws(BrokenOutput) {
+    pending += bytes
     if pending.count >= ByteOutput.capacity { try flush() }
   }
 

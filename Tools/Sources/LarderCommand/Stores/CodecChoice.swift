@@ -12,6 +12,8 @@ final class CodecChoice: Sendable {
 
   private let codecs: ValueCodecs
   private let makesExpiring: Bool
+  private let codecName: String?
+  private let refused = Mutex<String?>(nil)
   private let chosen = Mutex<(codec: any Codec<Expiring<JSONText>>, values: Values)?>(nil)
 
   /// Makes a choice.
@@ -20,13 +22,19 @@ final class CodecChoice: Sendable {
   ///   - codecs: What there is to choose from; without dictionaries unless given.
   ///   - makesExpiring: Whether a new store is one of values that expire; an older one of plain values then refuses to be
   ///     opened.
-  init(from codecs: ValueCodecs = ValueCodecs(), makesExpiring: Bool) {
+  ///   - codecName: The codec to choose whatever the store says; a store with another one then refuses to be opened. `nil`
+  ///     unless given.
+  init(from codecs: ValueCodecs = ValueCodecs(), makesExpiring: Bool, codecName: String? = nil) {
     self.codecs = codecs
+    self.codecName = codecName
     self.makesExpiring = makesExpiring
   }
 
   /// What the store said, a new one of its kind; `nil` where it was not asked or keeps no bytes.
   var values: Values? { chosen.withLock { $0?.values } }
+
+  /// What the store asked for, where another codec was chosen.
+  var refusedName: String? { refused.withLock { $0 } }
 
   /// What was chosen; `nil` where nothing was, since the store keeps no bytes.
   var codec: (any Codec<Expiring<JSONText>>)? { chosen.withLock { $0?.codec } }
@@ -38,9 +46,21 @@ final class CodecChoice: Sendable {
   ///
   /// - Throws: What ``ValueCodecs/codec(named:)`` throws.
   func codec(named name: String) throws -> any Codec<Expiring<JSONText>> {
-    if let expiring = try codecs.expiringCodec(named: name) { return choose(expiring, .expiring) }
+    let values: Values = try codecs.expiringCodec(named: name) == nil ? .plain : .expiring
+    var name = name
+    if let codecName, !CodecChoice.differOnlyInDeadlines(name, codecName) {
+      refused.withLock { [name] in $0 = name }
+      name = codecName
+    }
+    if let expiring = try codecs.expiringCodec(named: name) { return choose(expiring, values) }
     let plain = try codecs.codec(named: name)
-    return choose(makesExpiring ? ValueCodecs.expiring(plain) : ValueCodecs.withoutDeadlines(plain), .plain)
+    return choose(makesExpiring ? ValueCodecs.expiring(plain) : ValueCodecs.withoutDeadlines(plain), values)
+  }
+
+  /// Whether two names are of the same codec, but for the deadlines, which ``isExpiring`` is about.
+  private static func differOnlyInDeadlines(_ one: String, _ other: String) -> Bool {
+    let suffix = ExpiringCodec<JSONTextCodec>.nameSuffix
+    return one.replacing(suffix, with: "") == other.replacing(suffix, with: "")
   }
 
   private func choose(_ codec: any Codec<Expiring<JSONText>>, _ values: Values) -> any Codec<Expiring<JSONText>> {

@@ -15,6 +15,9 @@ struct OpenedStore {
   /// What there is: without what has expired.
   let present: AnyDataStore<JSONText>
 
+  /// The name of the codec of its values; `nil` where it keeps no bytes.
+  var codecName: String? { codec?.name }
+
   private let codec: (any Codec<Expiring<JSONText>>)?
 
   /// Shows a store.

@@ -26,17 +26,18 @@ struct StoreCopy {
   /// Goes through the source.
   ///
   /// - Parameters:
+  ///   - range: The keys to copy.
   ///   - source: Where the entries come from.
   ///   - destination: Where they go. Other keys in it stay.
   ///   - pageWasCopied: Called after each page.
   ///   - isWanted: Whether an entry with such a value is to be copied; all are unless given.
   /// - Throws: What the stores throw; the pages before it are copied.
   mutating func run<Value: Equatable>(
-    from source: some DataStore<Value>, to destination: some DataStore<Value>,
+    in range: KeyRange = .all, from source: some DataStore<Value>, to destination: some DataStore<Value>,
     pageWasCopied: (StoreCopy) -> Void = { _ in },
     where isWanted: (Value) -> Bool = { _ in true }
   ) async throws {
-    for try await page in source.pages(size: pageSize) {
+    for try await page in source.pages(of: range, size: pageSize) {
       let entries = page.entries.filter { isWanted($0.value) }
       let present = try await destination.values(forKeys: entries.map(\.key))
       var batch = ChangeBatch<Value>()

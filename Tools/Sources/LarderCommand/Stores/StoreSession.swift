@@ -1,5 +1,6 @@
 import Larder
 import LarderExpiry
+import LarderLMDB
 import LarderMetrics
 import LarderQueue
 
@@ -8,26 +9,24 @@ enum StoreSession {
   /// Opens a store, does something with it, and closes it whatever happens.
   ///
   /// - Parameters:
-  ///   - url: Where the store is.
+  ///   - target: The store.
   ///   - createsIfMissing: Whether a store that is not there is made.
   ///   - access: Whether the store may write to its files; defaults to ``StoreAccess/readWrite``.
   ///   - expiration: When an entry expires that is written now; see
-  ///     ``Stores/open(_:createsIfMissing:access:expiration:meter:)``.
-  ///   - meter: What measures the store; its report goes to standard error at the end, whatever happens. `nil` for none.
+  ///     ``Stores/open(_:createsIfMissing:access:expiration:codecName:)``.
   ///   - body: Gets the store, without what has expired, and where to print to; what it prints is flushed behind it.
   /// - Returns: What `body` returned.
   /// - Throws: The first of what opening, `body`, flushing and closing threw; that nobody reads the output any more
   ///   counts only where nothing else went wrong.
   static func run<Result>(
-    _ url: String,
+    _ target: StoreTarget,
     createsIfMissing: Bool,
     access: StoreAccess = .readWrite,
     expiration: Expiration? = nil,
-    meter: StoreMeter?,
     _ body: (AnyDataStore<JSONText>, ByteOutput) async throws -> Result
   ) async throws -> Result {
     try await runOpened(
-      url, createsIfMissing: createsIfMissing, access: access, expiration: expiration, meter: meter
+      target, createsIfMissing: createsIfMissing, access: access, expiration: expiration
     ) {
       try await body($0.present, $1)
     }
@@ -36,28 +35,29 @@ enum StoreSession {
   /// Opens a store, does something with it and its deadlines, and closes it whatever happens.
   ///
   /// - Parameters:
-  ///   - url: Where the store is.
+  ///   - target: The store.
   ///   - createsIfMissing: Whether a store that is not there is made.
   ///   - access: Whether the store may write to its files; defaults to ``StoreAccess/readWrite``.
   ///   - expiration: When an entry expires that is written now; see
-  ///     ``Stores/open(_:createsIfMissing:access:expiration:meter:)``.
-  ///   - meter: What measures the store; its report goes to standard error at the end, whatever happens. `nil` for none.
-  ///   - body: As that of ``run(_:createsIfMissing:access:expiration:meter:_:)``.
+  ///     ``Stores/open(_:createsIfMissing:access:expiration:codecName:)``.
+  ///   - codecName: The codec that the store must have, or is made with; `nil` for any.
+  ///   - body: As that of ``run(_:createsIfMissing:access:expiration:_:)``.
   /// - Returns: What `body` returned.
-  /// - Throws: As ``run(_:createsIfMissing:access:expiration:meter:_:)``.
+  /// - Throws: As ``run(_:createsIfMissing:access:expiration:_:)``.
   static func runOpened<Result>(
-    _ url: String,
+    _ target: StoreTarget,
     createsIfMissing: Bool,
     access: StoreAccess = .readWrite,
     expiration: Expiration? = nil,
-    meter: StoreMeter?,
+    codecName: String? = nil,
     _ body: (OpenedStore, ByteOutput) async throws -> Result
   ) async throws -> Result {
     defer {
-      if let meter { Diagnostics.writeLine("\(meter.report())") }
+      // The report goes to standard error at the end, whatever happens.
+      if let meter = target.meter { Diagnostics.writeLine("\(meter.report())") }
     }
     let opened = try await Stores.open(
-      url, createsIfMissing: createsIfMissing, access: access, expiration: expiration, meter: meter)
+      target, createsIfMissing: createsIfMissing, access: access, expiration: expiration, codecName: codecName)
     return try await use {
       try await body(opened, $0)
     } close: {
@@ -74,7 +74,7 @@ enum StoreSession {
   ///   - operation: As what `body` is measured.
   ///   - body: Gets the queue.
   ///   - print: Gets what `body` returned, and where to print to; what it prints is flushed behind it.
-  /// - Throws: As ``run(_:createsIfMissing:access:expiration:meter:_:)``.
+  /// - Throws: As ``run(_:createsIfMissing:access:expiration:_:)``.
   static func runQueue<Result>(
     _ queue: QueueArgument,
     createsIfMissing: Bool = false,
@@ -83,16 +83,38 @@ enum StoreSession {
     _ body: (QueueStore<Expiring<JSONText>>) async throws -> Result,
     print: (Result, ByteOutput) throws -> Void
   ) async throws {
-    let meter = queue.meter
+    let target = queue.target
+    let meter = target.meter
     defer {
       if let meter { Diagnostics.writeLine("\(meter.report())") }
     }
     let opened = try await Stores.openQueue(
-      queue.url, createsIfMissing: createsIfMissing, access: access, patience: queue.wait.duration, meter: meter)
+      target, createsIfMissing: createsIfMissing, access: access)
     try await use { output in
       try print(try await Stores.measure(operation, by: meter) { try await body(opened) }, output)
     } close: {
       try await Stores.measure(.close, by: meter) { try await opened.close() }
+    }
+  }
+
+  /// Opens an LMDB environment, does something with the URLs of its stores, and closes it whatever happens.
+  ///
+  /// - Parameters:
+  ///   - target: The environment, or a store in it.
+  ///   - access: Whether its files may be written to.
+  ///   - body: Gets the URLs in the order of the names, and where to print to; what it prints is flushed behind it.
+  /// - Throws: As ``run(_:createsIfMissing:access:expiration:_:)``.
+  static func runEnvironment(
+    _ target: StoreTarget, access: StoreAccess, _ body: ([String], ByteOutput) throws -> Void
+  ) async throws {
+    defer {
+      if let meter = target.meter { Diagnostics.writeLine("\(meter.report())") }
+    }
+    let (environment, url) = try await Stores.openEnvironment(target, access: access)
+    try await use { output in
+      try body(try await environment.storeNames().map { "\(url)#\($0)" }, output)
+    } close: {
+      try await environment.close()
     }
   }
 

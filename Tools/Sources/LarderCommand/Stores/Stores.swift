@@ -24,28 +24,31 @@ enum Stores {
   /// Opens a store, with the codec that it was written with.
   ///
   /// - Parameters:
-  ///   - url: Where it is.
+  ///   - target: The store.
   ///   - createsIfMissing: Whether it is made where it is missing.
   ///   - access: Whether the store may write to its files.
   ///   - expiration: When an entry expires that is written now; `nil`, the default, where nobody has said. Else a new store
   ///     is made for values that expire, and one that was made for others is refused.
-  ///   - meter: What measures the opening and all that is asked of the store; `nil` for nothing.
-  /// - Throws: ``CommandFailure`` where there is no such kind of store or its values do not expire though they should; what
-  ///   the store throws on opening.
+  ///   - codecName: The codec that the store must have, or is made with; `nil`, the default, for any.
+  /// - Throws: ``CommandFailure`` where there is no such kind of store, its values do not expire though they should, or it
+  ///   has another codec; what the store throws on opening.
   static func open(
-    _ url: String, createsIfMissing: Bool, access: StoreAccess, expiration: Expiration? = nil, meter: StoreMeter?
+    _ target: StoreTarget, createsIfMissing: Bool, access: StoreAccess, expiration: Expiration? = nil,
+    codecName: String? = nil
   ) async throws -> OpenedStore {
-    let url = try StoreURL(url)
+    let url = try StoreURL(target.url)
     guard registry.providers.contains(where: { $0.scheme == url.scheme }) else {
       let known = registry.providers.map { "\($0.scheme):" }.joined(separator: ", ")
       throw CommandFailure(.usage, "no kind of store has the scheme \(url.scheme):", advice: "There is \(known).")
     }
     let codecs = ValueCodecs(dictionaries: await dictionaries(besideStoreAt: url))
-    let choice = CodecChoice(from: codecs, makesExpiring: expiration != nil)
+    let choice = CodecChoice(from: codecs, makesExpiring: expiration != nil, codecName: codecName)
     do {
-      let stored = try await measuring(meter) {
-        try await registry.open(
-          url, options: StoreOptions(createsIfMissing: createsIfMissing, access: access), codec: choice.codec)
+      let options = StoreOptions(createsIfMissing: createsIfMissing, access: access)
+      let stored = try await measuring(target.meter) {
+        try await LockWait(upTo: target.patience).run {
+          try await registry.open(url, options: options, codec: choice.codec)
+        }
       }
       return OpenedStore(stored, codec: choice.codec, isExpiring: choice.isExpiring, expiration: expiration ?? .never)
     } catch let error as StoreError
@@ -53,6 +56,10 @@ enum Stores {
     {
       throw CommandFailure.plainValues(
         in: url.description, advice: "Give a new store, or leave out --ttl; the store was left as it is.")
+    } catch let error as StoreError
+      where [.versionMismatch, .unsupported].contains(error.code) && choice.refusedName != nil
+    {
+      throw CommandFailure(error, hint: "Give --codec \(choice.refusedName ?? "") to write the values so.")
     }
   }
 
@@ -65,9 +72,9 @@ enum Stores {
   ///   - meter: What measures the opening, waiting included; `nil` for nothing.
   /// - Throws: ``CommandFailure`` where the URL is that of another kind of store; what the queue throws on opening.
   static func openQueue(
-    _ url: String, createsIfMissing: Bool, access: StoreAccess, patience: Duration, meter: StoreMeter?
+    _ target: StoreTarget, createsIfMissing: Bool, access: StoreAccess
   ) async throws -> QueueStore<Expiring<JSONText>> {
-    let url = try StoreURL(url)
+    let url = try StoreURL(target.url)
     guard url.scheme == queueProvider.scheme else {
       throw CommandFailure(
         .usage, "\(url) is no queue", advice: "The URL of a queue begins with \(queueProvider.scheme):.")
@@ -75,11 +82,35 @@ enum Stores {
     let choice = CodecChoice(
       from: ValueCodecs(dictionaries: await dictionaries(besideStoreAt: url)), makesExpiring: false)
     let options = StoreOptions(createsIfMissing: createsIfMissing, access: access)
-    return try await measure(.open, by: meter) {
-      try await LockWait(upTo: patience).run {
+    return try await measure(.open, by: target.meter) {
+      try await LockWait(upTo: target.patience).run {
         try await queueProvider.openQueue(url, options: options, codec: choice.codec)
       }
     }
+  }
+
+  /// Opens an LMDB environment.
+  ///
+  /// - Parameters:
+  ///   - target: The environment, or a store in it.
+  ///   - access: Whether its files may be written to.
+  /// - Returns: The environment, and its URL without the name of a store.
+  /// - Throws: ``CommandFailure`` where the URL is that of another kind of store; what opening throws.
+  static func openEnvironment(
+    _ target: StoreTarget, access: StoreAccess
+  ) async throws -> (environment: LMDBEnvironment, url: String) {
+    let url = try StoreURL(target.url)
+    guard url.scheme == LMDBStoreProvider().scheme else {
+      throw CommandFailure(
+        .usage, "\(url) is no LMDB environment", advice: "There is one store at each place of the other kinds.")
+    }
+    let path = path(of: url)
+    let environment = try await measure(.open, by: target.meter) {
+      try await LockWait(upTo: target.patience).run {
+        try await LMDBEnvironment(path: path, access: access, createsIfMissing: false)
+      }
+    }
+    return (environment, "\(url.scheme):\(path)")
   }
 
   /// Does something, measured where there is something that measures.

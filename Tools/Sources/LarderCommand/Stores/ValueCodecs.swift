@@ -35,6 +35,18 @@ struct ValueCodecs {
     return name.hasSuffix(suffix) ? Self.expiring(try codec(named: String(name.dropLast(suffix.count)))) : nil
   }
 
+  /// Whether the tool can read values of a codec, and shows more of them than their bytes.
+  ///
+  /// - Parameter name: What a store says it was written with.
+  static func canRead(_ name: String) -> Bool {
+    var name = name[...]
+    let suffixes = [
+      checksumSuffix, CompressedCodec<JSONTextCodec>.nameSuffix, ExpiringCodec<JSONTextCodec>.nameSuffix,
+    ]
+    while let suffix = suffixes.first(where: name.hasSuffix) { name = name.dropLast(suffix.count) }
+    return ["json", "cbor"].contains(name)
+  }
+
   /// A codec with a deadline before each value.
   static func expiring(_ base: some Codec<JSONText>) -> any Codec<Expiring<JSONText>> {
     base.expiring()

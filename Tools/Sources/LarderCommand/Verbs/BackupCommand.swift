@@ -31,7 +31,7 @@ struct BackupCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await StoreSession.run(
-      store.url, createsIfMissing: false, access: access.storeAccess, meter: store.meter
+      store.target, createsIfMissing: false, access: access.storeAccess
     ) { store, _ in
       guard let maintenance = store.information.maintenance else {
         throw StoreError(

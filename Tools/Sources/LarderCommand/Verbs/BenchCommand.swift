@@ -35,7 +35,7 @@ struct BenchCommand: AsyncParsableCommand {
 
   func run() async throws {
     let plan = BenchPlan(entryCount: entries, valueSize: valueSize, readerCount: readers, writerCount: writers)
-    try await StoreSession.run(store.url, createsIfMissing: true, meter: store.meter) { store, output in
+    try await StoreSession.run(store.target, createsIfMissing: true) { store, output in
       let report = try await BenchRun(on: store, plan: plan).run()
       if printsJSON {
         try output.writeLine { report.appendJSON(to: &$0) }

@@ -16,7 +16,7 @@ struct CompactCommand: AsyncParsableCommand {
   @OptionGroup var store: StoreArgument
 
   func run() async throws {
-    try await StoreSession.run(store.url, createsIfMissing: false, meter: store.meter) { store, _ in
+    try await StoreSession.run(store.target, createsIfMissing: false) { store, _ in
       try await CompactCommand.compact(store)
     }
   }

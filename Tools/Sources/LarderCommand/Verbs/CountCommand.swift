@@ -8,17 +8,17 @@ struct CountCommand: AsyncParsableCommand {
     abstract: "Print how many entries there are.",
     discussion: """
         larder count json:users.json --prefix guest:
+        larder count json:users.json --from 2026-01-01 --to 2026-02-01
       """)
 
   @OptionGroup var store: StoreArgument
   @OptionGroup var access: AccessOption
-  @Option(help: "Only keys that begin with this.") var prefix: String?
-  @OptionGroup var keys: KeyOptions
+  @OptionGroup var range: RangeOptions
 
   func run() async throws {
-    let range = try keys.range(prefix: prefix)
+    let range = try range.range()
     try await StoreSession.run(
-      store.url, createsIfMissing: false, access: access.storeAccess, meter: store.meter
+      store.target, createsIfMissing: false, access: access.storeAccess
     ) { store, output in
       try output.writeLine("\(try await store.count(in: range))")
     }

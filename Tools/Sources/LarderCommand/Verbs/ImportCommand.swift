@@ -1,5 +1,6 @@
 import ArgumentParser
 import Larder
+import Synchronization
 
 /// `larder import`.
 struct ImportCommand: AsyncParsableCommand {
@@ -9,7 +10,7 @@ struct ImportCommand: AsyncParsableCommand {
     discussion: """
       Takes lines {"key":…,"value":…} as export and list print them, or, with --key, any objects, of which one field, a \
       string or an integer, becomes the key and the whole object the value. Makes the store where it is missing. Empty \
-      lines are skipped; a line has at most 64 MiB.
+      lines are skipped; a line has at most 1 GiB.
 
       A bad line stops the import: its batch is not written, earlier ones stay. With --skip-bad it is left out. With \
       --concurrency several batches are on their way at once, and share commits.
@@ -47,11 +48,19 @@ struct ImportCommand: AsyncParsableCommand {
       display: ProgressDisplay(total: lines.totalBytes, since: start), write: Diagnostics.writeLine)
     // Before the store, which would be made for nothing where there is no such file, or nothing good comes first.
     let first = try firstEntryLine(of: &lines, progress: &progress)
+    // Batches that are on their way may be committed, too.
+    let committed = Mutex(0)
+    let interruption = Interruption {
+      "At least \(EntryCount.text(committed.withLock { $0 })) are committed; import again to go on."
+    }
+    defer { withExtendedLifetime(interruption) {} }
     let entries = try await StoreSession.runOpened(
-      store.url, createsIfMissing: true, expiration: lifetime.expiration, meter: store.meter
+      store.target, createsIfMissing: true, expiration: lifetime.expiration
     ) { store, output in
       defer { progress.clear() }
-      return try await copy(first, &lines, into: store, output: output, progress: &progress)
+      return try await copy(first, &lines, into: store, output: output, progress: &progress) { count in
+        committed.withLock { $0 = count }
+      }
     }
     Diagnostics.writeLine(progress.summary(entries: entries, elapsed: ContinuousClock.now - start))
   }
@@ -76,10 +85,11 @@ struct ImportCommand: AsyncParsableCommand {
 
   /// Imports line by line.
   ///
+  /// - Parameter committed: Gets how many entries are committed, whenever more are.
   /// - Returns: How many entries were committed.
   private func copy(
     _ first: LineSplitter.Line?, _ lines: inout InputLines, into store: OpenedStore, output: ByteOutput,
-    progress: inout ImportProgress
+    progress: inout ImportProgress, committed: (Int) -> Void
   ) async throws -> Int {
     let acknowledger = acknowledge ? try Acknowledger(store: store.present, output: output) : nil
     var importer = Importer(
@@ -89,6 +99,7 @@ struct ImportCommand: AsyncParsableCommand {
     while let line = next {
       do {
         let isCommitted = try await importer.take(line)
+        if isCommitted { committed(importer.committed) }
         if isCommitted, let acknowledger {
           progress.clear()
           try await acknowledger.acknowledge(importer.committed)

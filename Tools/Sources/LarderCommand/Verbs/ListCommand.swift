@@ -18,14 +18,11 @@ struct ListCommand: AsyncParsableCommand {
 
   @OptionGroup var store: StoreArgument
   @OptionGroup var access: AccessOption
-  @Option(help: "Only keys that begin with this.") var prefix: String?
-  @Option(help: ArgumentHelp("Only this key and those after it.", valueName: "key")) var from: String?
-  @Option(help: ArgumentHelp("Only keys before this one.", valueName: "key")) var to: String?
+  @OptionGroup var range: RangeOptions
   @Option(help: ArgumentHelp("Go on behind the end of an earlier list.", valueName: "cursor")) var after: String?
   @Flag(help: "From the highest key to the lowest.") var reverse = false
   @Option(help: "The most entries to print.") var limit: Int?
   @Flag(name: .customLong("keys"), help: "Print the keys without their values.") var printsKeysOnly = false
-  @OptionGroup var keys: KeyOptions
 
   func validate() throws {
     guard limit.map({ $0 >= 0 }) ?? true else { throw ValidationError("--limit must not be negative") }
@@ -33,10 +30,10 @@ struct ListCommand: AsyncParsableCommand {
 
   func run() async throws {
     var walk = try StoreWalk(
-      try keys.range(prefix: prefix, from: from, to: to), order: reverse ? .descending : .ascending,
+      try range.range(), order: reverse ? .descending : .ascending,
       after: try after.map { try PageCursor($0) }, limit: limit)
     try await StoreSession.run(
-      store.url, createsIfMissing: false, access: access.storeAccess, meter: store.meter
+      store.target, createsIfMissing: false, access: access.storeAccess
     ) { store, output in
       if printsKeysOnly {
         try await walk.printKeys(of: store, to: output)

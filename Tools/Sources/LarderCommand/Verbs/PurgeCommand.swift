@@ -17,7 +17,7 @@ struct PurgeCommand: AsyncParsableCommand {
   @OptionGroup var store: StoreArgument
 
   func run() async throws {
-    let count = try await StoreSession.runOpened(store.url, createsIfMissing: false, meter: store.meter) { store, _ in
+    let count = try await StoreSession.runOpened(store.target, createsIfMissing: false) { store, _ in
       try await store.expiring().purgeExpired()
     }
     Diagnostics.writeLine("purged \(EntryCount.text(count))")

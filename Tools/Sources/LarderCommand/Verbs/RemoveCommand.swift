@@ -18,7 +18,7 @@ struct RemoveCommand: AsyncParsableCommand {
 
   func run() async throws {
     let changes = ChangeBatch<JSONText>(try removed.map { .remove(try keys.key($0)) })
-    try await StoreSession.run(store.url, createsIfMissing: false, meter: store.meter) { store, _ in
+    try await StoreSession.run(store.target, createsIfMissing: false) { store, _ in
       try await store.apply(changes)
     }
   }

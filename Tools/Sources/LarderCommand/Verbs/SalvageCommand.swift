@@ -21,7 +21,7 @@ struct SalvageCommand: AsyncParsableCommand {
   @Argument(help: ArgumentHelp("The store to make, like compressed:rescued.gz.", valueName: "target"))
   var target: String
   @OptionGroup var access: AccessOption
-  @OptionGroup var metrics: MetricsOption
+  @OptionGroup var opening: OpeningOptions
 
   func run() async throws {
     guard try StoreURL(source) != StoreURL(target) else {
@@ -30,11 +30,11 @@ struct SalvageCommand: AsyncParsableCommand {
     }
     var salvage = StoreSalvage()
     try await StoreSession.runOpened(
-      source, createsIfMissing: false, access: access.storeAccess, meter: metrics.meter(of: source)
+      opening.target(source), createsIfMissing: false, access: access.storeAccess
     ) { source, output in
       let expiration: Expiration? = source.expiry == nil ? nil : .never
       try await StoreSession.runOpened(
-        target, createsIfMissing: true, expiration: expiration, meter: metrics.meter(of: target)
+        opening.target(target), createsIfMissing: true, expiration: expiration, codecName: source.codecName
       ) { target, _ in
         guard try await target.stored.keys(in: .all, limit: 1, order: .ascending).isEmpty else {
           throw CommandFailure(

@@ -20,7 +20,7 @@ struct StatCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await StoreSession.run(
-      store.url, createsIfMissing: false, access: access.storeAccess, meter: store.meter
+      store.target, createsIfMissing: false, access: access.storeAccess
     ) { store, output in
       let summary = try await StoreSummary(of: store)
       if printsJSON {

@@ -21,7 +21,7 @@ struct VerifyCommand: AsyncParsableCommand {
     var isOpened = true
     do {
       try await StoreSession.run(
-        store.url, createsIfMissing: false, access: access.storeAccess, meter: store.meter
+        store.target, createsIfMissing: false, access: access.storeAccess
       ) { store, output in
         if let maintenance = store.information.maintenance {
           report = try await maintenance.verify()

@@ -1,6 +1,9 @@
 import Foundation
+import Larder
 import LarderTesting
 import Testing
+
+@testable import LarderCommand
 
 @Suite struct CopyTests {
   private let folder: TemporaryFolder
@@ -14,7 +17,9 @@ import Testing
   }
 
   private func copy(_ source: String, to destination: String, _ arguments: String...) async throws -> ToolRun {
-    try await ToolRun.run(Tool.path, ["copy", source, destination] + arguments)
+    // What a new store of the kind has anyway.
+    let codec = destination.hasPrefix("lmdb:") ? "cbor" : "json"
+    return try await ToolRun.run(Tool.path, ["copy", source, destination, "--codec", codec] + arguments)
   }
 
   @Test(arguments: StoreKind.allCases, StoreKind.allCases)
@@ -65,9 +70,41 @@ import Testing
     let link = folder.file("link.json")
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: folder.file("source.json"))
     #expect(
-      try await Tool.larder("copy", source, "json:\(link)").failed(75, "cannot be copied to itself under another name"))
+      try await Tool.larder("copy", source, "json:\(link)", "--wait", "0s").failed(
+        75, "cannot be copied to itself under another name"))
     #expect(try await Tool.larder("get", source, "k") == .done("1\n"))
     #expect(try await Tool.larder("copy", "memory:", "memory:").failed(64, "cannot be copied to itself"))
+  }
+
+  @Test func theCodecOfTheSourceIsKept() async throws {
+    let (source, copy) = ("lmdb:\(folder.file("source"))", "lmdb:\(folder.file("copy"))")
+    let program = try await Stores.registry.open(source, codec: .raw)
+    try await program.setValue([1, 2, 0xFF], forKey: "k")
+    try await program.close()
+    #expect(try await Tool.larder("copy", source, copy).status == 0)
+    let again = try await Stores.registry.open(copy, codec: .raw)
+    #expect(try await again["k"] == [1, 2, 0xFF])
+    try await again.close()
+  }
+
+  @Test func anotherCodecIsTakenOnlyWhereItIsNamed() async throws {
+    let (json, lmdb) = ("json:\(folder.file("s.json"))", "lmdb:\(folder.file("s.lmdb"))")
+    #expect(try await Tool.larder("set", lmdb, "k", "1") == .done())
+    #expect(try await Tool.larder("set", json, "j", "2") == .done())
+    #expect(try await Tool.larder("copy", lmdb, json).failed(65, "Give --codec json to write the values so."))
+    #expect(try await Tool.larder("copy", json, lmdb).failed(65, "Give --codec cbor to write the values so."))
+    #expect(try await Tool.larder("count", json) == .done("1\n"))
+    #expect(try await Tool.larder("copy", lmdb, json, "--codec", "json").status == 0)
+    #expect(try await Tool.larder("copy", json, lmdb, "--codec", "cbor").status == 0)
+    #expect(try await Tool.larder("export", json) == Tool.larder("export", lmdb))
+  }
+
+  @Test func boundsChooseWhatIsCopied() async throws {
+    let (source, copy) = ("json:\(folder.file("s.json"))", "json:\(folder.file("c.json"))")
+    #expect(try await Tool.larder("import", source, input: lines(0..<10)).status == 0)
+    #expect(try await Tool.larder("copy", source, copy, "--from", "1000003", "--to", "1000005").status == 0)
+    #expect(try await Tool.larder("export", copy) == .done(lines(3..<5)))
+    #expect(try await Tool.larder("copy", source, copy, "--prefix", "").failed(64, "--prefix is empty"))
   }
 
   @Test func aBadSourceMakesNoDestination() async throws {

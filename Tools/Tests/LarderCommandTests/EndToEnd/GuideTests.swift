@@ -78,7 +78,7 @@ import Testing
         let help = try await ToolRun.run(Tool.path, words + ["--help"]).output
         for option in Set(help.matches(of: /--[a-z]+(-[a-z]+)*/).map { String($0.output.0) }) {
           let isCommon = [
-            "--help", "--version", "--key-hex", "--metrics", "--read-only", "--read-write", "--immutable",
+            "--help", "--version", "--key-hex", "--metrics", "--wait", "--read-only", "--read-write", "--immutable",
           ]
           .contains(option)
           #expect(isCommon || text.contains(option), "\(words) \(option)")
@@ -86,7 +86,7 @@ import Testing
       }
     }
     #expect(guide.contains("`--key-hex`") && guide.contains("`--metrics`"))
-    #expect(["`--read-only`", "`--read-write`", "`--immutable`"].allSatisfy { guide.contains($0) })
+    #expect(["`--wait`", "`--read-only`", "`--read-write`", "`--immutable`"].allSatisfy { guide.contains($0) })
   }
 
   @Test func everyKindOfStoreIsInTheGuide() throws {

@@ -153,17 +153,18 @@ import Testing
     #expect(try await Tool.larder("verify", store).status == 0)
   }
 
-  @Test(arguments: StoreKind.allCases) func aLineBeyondTheLimitIsBad(kind: StoreKind) async throws {
-    let store = kind.url(in: folder)
-    let path = folder.file("lines")
-    let made = try await Tool.shell(
-      "{ printf '{\"key\":\"long\",\"value\":\"'; head -c 67108864 /dev/zero | tr '\\0' x; printf '\"}\\n%s' \"$2\"; } >\"$1\"",
-      path, lines(2))
-    #expect(made.status == 0)
-    #expect(try await Tool.larder("import", store, path).failed(65, "line 1: it has more than 64 MiB"))
-    let run = try await Tool.larder("import", store, path, "--skip-bad")
-    #expect(run.status == 0)
-    #expect(run.errors.hasPrefix("larder: line 1 is left out: it has more than 64 MiB\nimported 2 entries"))
+  /// Ctrl-C says how much is committed, and ends the tool by the signal.
+  @Test func anInterruptionTellsWhatIsCommitted() async throws {
+    let store = StoreKind.json.url(in: folder)
+    let errors = folder.file("errors")
+    let run = try await Tool.shell(
+      """
+      mkfifo "$1"; larder import "$2" "$1" --batch 1 --acknowledge >"$3" 2>"$4" & exec 9>"$1"
+      printf '%s' "$5" >&9; until [ "$(tail -1 "$3" 2>/dev/null)" = 2 ]; do sleep 0.05; done
+      kill -INT $(cat /proc/$!/task/$!/children 2>/dev/null || true) $!; wait $!; echo $?
+      """, folder.file("pipe"), store, folder.file("acknowledged"), errors, lines(2))
+    #expect(try String(contentsOfFile: errors, encoding: .utf8).contains("At least 2 entries are committed"))
+    #expect(run.output == "130\n")
     #expect(try await Tool.larder("count", store) == .done("2\n"))
   }
 }

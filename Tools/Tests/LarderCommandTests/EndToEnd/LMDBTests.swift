@@ -154,4 +154,17 @@ import Testing
     }
     try await growth
   }
+
+  @Test func theStoresOfAnEnvironmentAreListed() async throws {
+    let environment = "lmdb:\(folder.file("shop"))"
+    for name in ["orders", "customers"] {
+      #expect(try await Tool.larder("set", "\(environment)#\(name)", "k", "1") == .done())
+    }
+    let urls = "\(environment)#customers\n\(environment)#orders\n"
+    #expect(try await Tool.larder("stores", environment) == .done(urls))
+    let metered = try await Tool.larder("stores", environment, "--metrics")
+    #expect(metered.output == urls && metered.errors.contains("open"))
+    #expect(try await Tool.larder("stores", "json:x.json").failed(64, "is no LMDB environment"))
+    #expect(try await Tool.larder("stores", "lmdb:\(folder.file("nosuch"))").failed(66, "nosuch"))
+  }
 }

@@ -29,8 +29,8 @@ import Testing
   ]
 
   @Test func everyVerbIsTried() {
-    // `QueueTests` tries those of queues.
-    #expect(Set(Self.verbs.map(\.verb)) == Set(LarderCommand.verbs).subtracting(["queue"]))
+    // `QueueTests` tries those of queues, and `LMDBTests` that of environments.
+    #expect(Set(Self.verbs.map(\.verb)) == Set(LarderCommand.verbs).subtracting(["queue", "stores"]))
   }
 
   @Test(arguments: verbs) func theReportGoesToStandardError(

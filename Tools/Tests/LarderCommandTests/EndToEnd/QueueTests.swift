@@ -225,7 +225,7 @@ import Testing
     #expect(try await larder("stat", "--wait", "0s").failed(75, "is open in another process"))
     #expect(try await larder("stat", "--wait", "20ms").failed(75, "is open in another process"))
     // The other verbs do not wait.
-    #expect(try await Tool.larder("count", queue).failed(75, "is open in another process"))
+    #expect(try await Tool.larder("count", queue, "--wait", "0s").failed(75, "is open in another process"))
     async let stat = larder("stat", "--wait", "10m")
     try await holder.close()
     #expect(try await stat.status == 0)

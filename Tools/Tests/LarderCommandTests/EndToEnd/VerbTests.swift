@@ -1,4 +1,5 @@
 import Foundation
+import Larder
 import Testing
 
 @testable import LarderCommand
@@ -206,6 +207,85 @@ import Testing
     #expect(try await Tool.larder("list", store, "--after", "nonsense").failed(64, "cursor"))
   }
 
+  // MARK: Several keys, bounds and bytes
+
+  @Test(arguments: StoreKind.allCases) func severalKeysAreGotAsEntries(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
+    try await set("a", "b", in: store)
+    let lines = "{\"key\":\"b\",\"value\":\"b\"}\n{\"key\":\"a\",\"value\":\"a\"}\n"
+    #expect(try await Tool.larder("get", store, "b", "a") == .done(lines))
+    #expect(try await Tool.larder("get", store, "b", "x", "a") == ToolRun(status: 1, output: lines, errors: ""))
+    #expect(try await Tool.larder("get", store, "b", "a", "--raw").failed(64, "--raw prints one value"))
+  }
+
+  @Test(arguments: StoreKind.allCases) func rawTextHasNoQuotes(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
+    #expect(try await Tool.larder("set", store, "k", "say \"hi\" 🦦\n", "--raw") == .done())
+    #expect(try await Tool.larder("get", store, "k") == .done(#""say \"hi\" 🦦\n""# + "\n"))
+    #expect(try await Tool.larder("get", store, "k", "--raw") == .done("say \"hi\" 🦦\n"))
+    #expect(try await Tool.larder("set", store, "n", "[1]") == .done())
+    #expect(try await Tool.larder("get", store, "n", "--raw") == .done("[1]"))
+  }
+
+  @Test func rawBytesGoInAndOutAsTheyAre() async throws {
+    let store = "lmdb:\(folder.file("raw"))"
+    let program = try await Stores.registry.open(store, codec: .raw)
+    try await program.close()
+    let line =
+      #"head -c 3000 /dev/urandom >"$1"; larder set "$2" k - --raw <"$1" && larder get "$2" k --raw | cmp - "$1""#
+    #expect(try await Tool.shell(line, folder.file("bytes"), store) == .done())
+    let text = "json:\(folder.file("text.json"))"
+    #expect(try await Tool.shell(#"printf '\377' | larder set "$1" k - --raw"#, text).failed(65, "is not UTF-8"))
+  }
+
+  @Test(arguments: StoreKind.allCases) func boundsHoldForCountExportAndClear(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
+    try await set("a", "b1", "b2", "c", in: store)
+    #expect(try await Tool.larder("count", store, "--from", "b", "--to", "c") == .done("2\n"))
+    let exported = try await Tool.larder("export", store, "--prefix", "b", "--reverse")
+    #expect(exported == .done("{\"key\":\"b2\",\"value\":\"b2\"}\n{\"key\":\"b1\",\"value\":\"b1\"}\n"))
+    for verb in ["clear", "count", "export", "list"] {
+      #expect(try await Tool.larder(verb, store, "--prefix", "").failed(64, "--prefix is empty"))
+    }
+    #expect(try await Tool.larder("clear", store, "--from", "b2", "--dry-run") == .done("2\n"))
+    #expect(try await Tool.larder("count", store) == .done("4\n"))
+    #expect(try await Tool.larder("clear", store, "--from", "b2") == .done())
+    #expect(try await Tool.larder("list", store, "--keys").output == "{\"key\":\"a\"}\n{\"key\":\"b1\"}\n")
+  }
+
+  /// Under `script` the tool has a terminal.
+  @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script") && !isDarwin))
+  func clearAsksOnATerminal() async throws {
+    let store = StoreKind.json.url(in: folder)
+    try await set("a", in: store)
+    let line = #"printf "$2\n" | script -qec "$3 clear $1" /dev/null"#
+    let no = try await Tool.shell(line, store, "n", Tool.path)
+    #expect(no.output.contains("Remove 1 entry of \(store)? [y/N]") && no.output.contains("Nothing was removed."))
+    #expect(try await Tool.larder("count", store) == .done("1\n"))
+    #expect(try await Tool.shell(line, store, "y", Tool.path).status == 0)
+    #expect(try await Tool.larder("count", store) == .done("0\n"))
+  }
+
+  private static let isDarwin: Bool = {
+    #if canImport(Darwin)
+    true
+    #else
+    false
+    #endif
+  }()
+
+  /// Without waiting some of them would find the store in use.
+  @Test func verbsThatRunAtTheSameTimeWaitForEachOther() async throws {
+    let store = StoreKind.json.url(in: folder)
+    try await withThrowingTaskGroup(of: Int32.self) { group in
+      for number in 0..<6 {
+        group.addTask { try await Tool.larder("set", store, "\(number)", "1", "--wait", "60s").status }
+      }
+      for try await status in group { #expect(status == 0) }
+    }
+    #expect(try await Tool.larder("count", store) == .done("6\n"))
+  }
+
   // MARK: The store
 
   @Test(
@@ -383,13 +463,18 @@ import Testing
       let help = try await Tool.larder(verb, "--help")
       #expect(help.status == 0)
       let inner = LarderCommand.verbs(of: verb)
-      if inner.isEmpty { #expect(help.output.contains("  larder \(verb) json:")) }
+      let scheme = verb == "stores" ? "lmdb" : "json"
+      if inner.isEmpty { #expect(help.output.contains("  larder \(verb) \(scheme):")) }
       for name in inner {
         let help = try await Tool.larder(verb, name, "--help")
         #expect(help.status == 0 && help.output.contains("  larder \(verb) \(name) queue:"))
       }
     }
     #expect(try await Tool.larder("help", "get").output == Tool.larder("get", "--help").output)
+    for (word, verb) in [("gett", "get"), ("ls", "list"), ("rm", "remove"), ("del", "remove"), ("exprot", "export")] {
+      #expect(try await Tool.larder(word).failed(64, "Unexpected argument '\(word)'. Did you mean '\(verb)'?"))
+    }
+    #expect(try await Tool.larder("queue", "recieve").failed(64, "Did you mean 'receive'?"))
     for arguments in [["help", "nosuch"], ["nosuch", "--help"], ["help", "get", "nosuch"]] {
       let run = try await ToolRun.run(Tool.path, arguments)
       #expect(run.failed(64, "Unexpected argument 'nosuch'"))
