@@ -26,13 +26,15 @@ extension QueueStore {
   public func deadLetters(limit: Int = .max, after sequence: UInt64 = 0) async throws -> [DeadLetter<Element>] {
     try information.check(limit: limit, for: .deadLetters)
     return try await running(.deadLetters) {
-      try await engine.payloads(.deadLetters, of: \.item) { core in
+      try await engine.readablePayloads(.deadLetters, of: \.item) { core in
         core.ledger.deadLetters(limit, after: sequence)
       }.map(deadLetter)
     }
   }
 
-  private func deadLetter(_ state: ItemState, _ payload: ArraySlice<UInt8>?) -> DeadLetter<Element> {
+  private func deadLetter(
+    _ state: ItemState, _ payload: Result<ArraySlice<UInt8>?, StoreError>
+  ) -> DeadLetter<Element> {
     let item = state.item
     return DeadLetter(
       key: item.key, sequence: item.sequence, attempts: Int(item.attempts),

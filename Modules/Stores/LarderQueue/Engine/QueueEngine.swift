@@ -120,19 +120,35 @@ final class QueueEngine: Sendable {
   ///   - item: The item of what was found.
   ///   - find: Finds the items.
   /// - Returns: What was found, with its payloads, `nil` where one is damaged.
-  /// - Throws: ``StoreError``.
+  /// - Throws: ``StoreError``, with the key of the item that the disk refuses to give.
   func payloads<Found: Sendable>(
     _ operation: StoreOperation, of item: @Sendable (Found) -> QueueItem,
     _ find: @escaping @Sendable (inout QueueCore) -> [Found]
   ) async throws -> [(found: Found, payload: ArraySlice<UInt8>?)] {
+    try await readablePayloads(operation, of: item, find).map { ($0, try $1.get()) }
+  }
+
+  /// Finds items, and reads their payloads, as far as that goes; see ``payloads(_:of:_:)``.
+  ///
+  /// - Returns: What was found, with its payloads, or the error with which the disk refuses one.
+  /// - Throws: ``StoreError`` where the reason has nothing to do with one item.
+  func readablePayloads<Found: Sendable>(
+    _ operation: StoreOperation, of item: @Sendable (Found) -> QueueItem,
+    _ find: @escaping @Sendable (inout QueueCore) -> [Found]
+  ) async throws -> [(found: Found, payload: Result<ArraySlice<UInt8>?, StoreError>)] {
     let (files, folder) = (files, folder)
     var missing: Set<UInt32> = []
     while true {
       let found = try await perform(operation, .looks, ignoresCancellation: true) { find(&$0) }
       guard !found.isEmpty else { return [] }
-      let places = found.map { item($0).place }
+      let items = found.map(item)
+      let places = items.map(\.place)
       do throws(FileError) {
-        return Array(zip(found, try await reader.run { () throws(FileError) in try files.read(places) }))
+        let payloads = try await reader.run { () throws(FileError) in try files.readEach(places) }
+        return zip(found, zip(items, payloads)).map { found, read in
+          let payload = read.1.mapError { folder.unreadableError(of: read.0.key, during: operation, $0) }
+          return (found, payload)
+        }
       } catch {
         // A segment is removed when what was in it has gone or was written elsewhere: then this is looked up again. Where
         // items are in it even so, somebody else has removed it.
@@ -153,36 +169,28 @@ final class QueueEngine: Sendable {
   /// - Throws: `FileError` where no item can be read for reasons that have nothing to do with it.
   func readings<Value: Sendable>(
     of leased: [LeasedItem],
-    _ body: @escaping @Sendable (LeasedItem, Result<ArraySlice<UInt8>?, FileError>) -> Value
+    _ body: @escaping @Sendable (LeasedItem, Result<ArraySlice<UInt8>?, StoreError>) -> Value
   ) async throws(FileError) -> [Value] {
     let (files, folder) = (files, folder)
+    func read(_ leased: [LeasedItem], evenIfLost: Bool) async throws(FileError) -> [Value] {
+      try await reader.run { () throws(FileError) in
+        zip(leased, try files.readEach(leased.map(\.item.place), evenIfLost: evenIfLost)).map { one, payload in
+          body(one, payload.mapError { folder.unreadableError(of: one.item.key, during: .receive, $0) })
+        }
+      }
+    }
     var leased = leased
     for _ in 0..<4 {
-      let current = leased
       do throws(FileError) {
-        return try await reader.run { () throws(FileError) in
-          zip(current, try files.read(current.map(\.item.place))).map { body($0, .success($1)) }
-        }
+        return try await read(leased, evenIfLost: false)
       } catch {
-        guard folder.isAboutOnePlace(error) else { throw error }
         // Where a segment is gone, what was in it has been written elsewhere meanwhile.
-        guard folder.hasLost(error), let moved = await located(current) else { break }
+        guard folder.hasLost(error) else { throw error }
+        guard let moved = await located(leased) else { break }
         leased = moved
       }
     }
-    let current = leased
-    return try await reader.run { () throws(FileError) in
-      var values: [Value] = []
-      for one in current {
-        do throws(FileError) {
-          values.append(body(one, .success(try files.read([one.item.place])[0])))
-        } catch {
-          guard folder.isAboutOnePlace(error) else { throw error }
-          values.append(body(one, .failure(error)))
-        }
-      }
-      return values
-    }
+    return try await read(leased, evenIfLost: true)
   }
 
   /// Items that were leased, with the places where they are now; `nil` where nobody can be asked.

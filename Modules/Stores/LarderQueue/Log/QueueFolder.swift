@@ -109,6 +109,15 @@ struct QueueFolder: StoreFiles, Sendable {
     error.errorNumber == EIO || hasLost(error)
   }
 
+  /// The error of an item that the disk refuses to give.
+  func unreadableError(of key: StoreKey, during operation: StoreOperation, _ error: FileError) -> StoreError {
+    StoreError(
+      .ioFailed, during: operation, store: name, key: key,
+      message: operation == .receive
+        ? "the item could not be read; it is delivered later" : "the item could not be read",
+      underlying: error, isRetryable: true)
+  }
+
   /// Whether a call failed since a segment is not there any more.
   func hasLost(_ error: FileError) -> Bool {
     error.errorNumber == ENOENT

@@ -214,6 +214,13 @@ extension QueueLog {
       files.remove(number)
       do {
         try keepDamage(of: number)
+        guard !unreadable.contains(number) else {
+          // What the disk does not give now, it may give later, or to a program that saves data.
+          try folder.fileSystem.rename(
+            folder.segmentPath(number), to: folder.damagePath(segment: number, offset: 0))
+          leftovers[number] = nil
+          continue
+        }
         try folder.fileSystem.removeFile(at: folder.segmentPath(number))
         leftovers[number] = nil
         reserve.gain(size)
@@ -231,19 +238,23 @@ extension QueueLog {
     damagedPlaces[segment, default: []].append(range)
   }
 
-  /// Copies the damaged places of a segment into files of their own.
+  /// Copies the damaged places of a segment into files of their own, with zeros for what cannot be read.
   mutating func keepDamage(of number: UInt32) throws {
     guard let ranges = damagedPlaces[number] else { return }
+    var isReadable = true
     let file = try folder.fileSystem.open(folder.segmentPath(number), .read)
     for range in ranges {
       let path = folder.damagePath(segment: number, offset: range.lowerBound)
       guard try folder.fileSystem.attributes(at: path) == nil else { continue }
       try folder.fileSystem.replaceFile(at: path, like: segment.attributes) { writer in
         for start in stride(from: range.lowerBound, to: range.upperBound, by: 1 << 20) {
-          try writer.write(file.readable(from: start, upTo: min(start + 1 << 20, range.upperBound)))
+          let (bytes, isWhole) = try file.readable(from: start, upTo: min(start + 1 << 20, range.upperBound))
+          if !isWhole { isReadable = false }
+          try writer.write(bytes)
         }
       }
     }
+    if !isReadable { unreadable.insert(number) }
     damagedPlaces[number] = nil
   }
 }

@@ -58,7 +58,7 @@ struct SegmentFile: Sendable {
     let file = file
     return SegmentScanner(
       headerLength..<max(headerLength, end), firstNumber: header.firstFrame, salt: header.salt, version: header.version
-    ) { range throws(FileError) in try file.readable(from: range.lowerBound, upTo: range.upperBound) }
+    ) { range throws(FileError) in try file.readable(from: range.lowerBound, upTo: range.upperBound).bytes }
   }
 }
 
@@ -68,10 +68,11 @@ extension OpenFile {
   /// - Parameters:
   ///   - start: Where the part begins.
   ///   - end: Where it ends, or behind the end of the file.
+  /// - Returns: The bytes, and whether the disk gave all of them.
   /// - Throws: `FileError` where something else is wrong than some blocks.
-  func readable(from start: Int64, upTo end: Int64) throws(FileError) -> [UInt8] {
+  func readable(from start: Int64, upTo end: Int64) throws(FileError) -> (bytes: [UInt8], isWhole: Bool) {
     do throws(FileError) {
-      return try readAll(from: start, upTo: end)
+      return (try readAll(from: start, upTo: end), true)
     } catch {
       guard error.errorNumber == EIO else { throw error }
     }
@@ -88,6 +89,6 @@ extension OpenFile {
       }
       offset = next
     }
-    return bytes
+    return (bytes, false)
   }
 }

@@ -113,6 +113,34 @@ final class SegmentFiles: Sendable {
     return payloads
   }
 
+  /// Reads payloads, those aside that the disk refuses to give.
+  ///
+  /// - Parameters:
+  ///   - places: Where they are.
+  ///   - evenIfLost: Whether a segment that is gone is taken like one that cannot be read; not unless said.
+  /// - Returns: A slot for each place: the payload, `nil` where what is there does not have its checksum, or why it cannot
+  ///   be read.
+  /// - Throws: `FileError` where the reason has nothing to do with one place.
+  func readEach(
+    _ places: [QueuePlace], evenIfLost: Bool = false
+  ) throws(FileError) -> [Result<ArraySlice<UInt8>?, FileError>] {
+    do throws(FileError) {
+      return try read(places).map { .success($0) }
+    } catch {
+      guard folder.isAboutOnePlace(error), evenIfLost || !folder.hasLost(error) else { throw error }
+    }
+    var payloads: [Result<ArraySlice<UInt8>?, FileError>] = []
+    for place in places {
+      do throws(FileError) {
+        payloads += try read([place]).map { .success($0) }
+      } catch {
+        guard folder.isAboutOnePlace(error), evenIfLost || !folder.hasLost(error) else { throw error }
+        payloads.append(.failure(error))
+      }
+    }
+    return payloads
+  }
+
   /// Reads the checksum and the bytes of a payload, whether or not they fit.
   ///
   /// - Throws: `FileError`, with EIO where the file ends before.
