@@ -142,6 +142,34 @@ import Glibc
     try await queue.close()
   }
 
+  /// Remembering the ids of what goes is what frees the segments: no time has to go by for that.
+  @Test(arguments: [16_384, 1 << 20, 32 << 20], [1, 40])
+  func itemsWithIDsDrainAtOnce(_ segmentSize: Int, _ batch: Int) async throws {
+    let bench = QueueBench()
+    bench.disk.capacity = segmentSize == 32 << 20 ? 4_000_000 : 1_500_000
+    let configuration = QueueConfiguration(maximumDeliveries: nil, segmentSize: segmentSize)
+    var queue = try await bench.open(configuration, durability: .buffered)
+    let count = try await QueueAdversityTests.fill(queue)
+    #expect(count > 5000)
+    var next = 0
+    while true {
+      let deliveries = try await queue.receive(max: batch, lease: .seconds(30))
+      guard !deliveries.isEmpty else { break }
+      #expect(deliveries.first?.value == next)
+      next += deliveries.count
+      #expect(try await queue.acknowledge(deliveries.map(\.receipt)).isEmpty)
+      if next == 1000 {
+        try await queue.close()
+        queue = try await bench.open(configuration, durability: .buffered)
+      }
+    }
+    #expect(next == count)
+    bench.clock.advance(by: .seconds(1))
+    #expect(try await queue.enqueue(1, id: "an item with an id 1").isDuplicate)
+    try await queue.enqueue(1)
+    try await queue.close()
+  }
+
   /// Who waits for an item comes to it when there is room again.
   @Test func whoWaitsOnAFullDiskIsServed() async throws {
     let bench = QueueBench()

@@ -29,7 +29,7 @@ struct QueueCore: Sendable {
   }
 
   /// Whether frames can be appended as things are; otherwise ``makeReady(_:mayUseReserve:)`` comes first.
-  var isReady: Bool { log.isReady && pending.isEmpty }
+  var isReady: Bool { log.isReady(for: ledger) && pending.isEmpty }
 
   /// Makes sure that frames can be appended, and writes what opening changed.
   ///
@@ -38,7 +38,7 @@ struct QueueCore: Sendable {
   ///   - mayUseReserve: Whether the reserve may be given back for it.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func makeReady(_ time: QueueTime, mayUseReserve: Bool) throws {
-    if !log.isReady { try log.makeReady(&ledger, at: time.steady(), mayUseReserve: mayUseReserve) }
+    if !log.isReady(for: ledger) { try log.makeReady(&ledger, at: time.steady(), mayUseReserve: mayUseReserve) }
     guard !pending.isEmpty else { return }
     var buffer = FrameBuffer()
     log.reset(&buffer, clockOffset: time.offset)

@@ -59,6 +59,8 @@ struct QueueLog: Sendable {
     var nextFrame: UInt64
     /// Whether the last frame is that of closing.
     var isMarkedClosed: Bool
+    /// Whether the end is damaged: what is appended there could make a whole frame of it again, by chance.
+    var isDamaged = false
   }
 
   /// What opening found of the other files.
@@ -125,7 +127,12 @@ struct QueueLog: Sendable {
   var durableSize: Int64 { log?.durableSize ?? found.durableSize }
 
   /// Whether frames can be appended as things are; otherwise ``makeReady(_:at:mayUseReserve:)`` comes first.
-  var isReady: Bool { !isSealed && size - initialSize < segmentLimit }
+  ///
+  /// A segment takes only so many items with ids that there is room in the reserve to remember these: on a full disk it is
+  /// what frees the segment.
+  func isReady(for ledger: QueueLedger) -> Bool {
+    !isSealed && size - initialSize < segmentLimit && ledger.uses[number].idBytes < reserve.idLimit
+  }
 
   /// From how many bytes on a new segment is begun.
   var segmentLimit: Int64 {
@@ -160,11 +167,11 @@ struct QueueLog: Sendable {
       try tidyUp()
       hasBegunWriting = true
       try reserve.make(like: segment.attributes, at: now, in: number)
-      if found.durableSize == found.size, isOfPresentVersion {
+      if found.durableSize == found.size, !found.isDamaged, isOfPresentVersion {
         log = try AppendLog(continuing: segment.file, at: found.size)
       }
     }
-    if !isReady { try beginSegment(&ledger, mayUseReserve: mayUseReserve) }
+    if !isReady(for: ledger) { try beginSegment(&ledger, mayUseReserve: mayUseReserve) }
   }
 
   /// Removes what earlier owners left behind, and notes what is missing in files that stay.

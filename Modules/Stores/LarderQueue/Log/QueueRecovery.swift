@@ -296,7 +296,8 @@ struct QueueRecovery {
     let hasUnsafeFrames = kept.contains { $0.offset >= durable && !$0.frame.isClosing }
     let end = QueueLog.FoundEnd(
       size: cut, durableSize: hasUnsafeFrames ? durable : cut,
-      nextFrame: kept.last.map { $0.frame.number + 1 } ?? segment.header.firstFrame, isMarkedClosed: isMarkedClosed)
+      nextFrame: kept.last.map { $0.frame.number + 1 } ?? segment.header.firstFrame, isMarkedClosed: isMarkedClosed,
+      isDamaged: damage.contains { $0.lowerBound < cut && $0.upperBound >= cut })
     return (end, list)
   }
 

@@ -22,6 +22,11 @@ enum QueueRecord: Sendable, Hashable {
   case segments([SegmentEnd])
 }
 
+extension QueueRecord {
+  /// About how many bytes a record takes that remembers an id, the id aside.
+  static let idOverhead = 16
+}
+
 /// A segment, and how many of its bytes count.
 struct SegmentEnd: Sendable, Hashable {
   var number: UInt32
