@@ -89,7 +89,10 @@ import Glibc
     let count = try await queue.count()
     do {
       for delivery in try await queue.receive(lease: .seconds(60)) { try await queue.acknowledge(delivery.receipt) }
-    } catch StoreError.Code.full {}
+      #expect(room > 0)
+    } catch let error as StoreError where error.code == .full {
+      #expect(room > 0 || error.message.contains("version 1 of the format"))
+    }
     do { try await queue.close() } catch StoreError.Code.full {}
     disk.capacity = nil
     queue = try await open()

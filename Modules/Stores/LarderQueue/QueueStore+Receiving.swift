@@ -66,7 +66,7 @@ extension QueueStore {
             failures.append((receipt, error))
           case .bad(let receipt, let failure, let error):
             if failure == .unreadable { unreadable = unreadable ?? error }
-            try await reject([receipt], failure, delay: length)
+            try await withdraw([receipt], for: failure, delay: length)
           }
         }
         if failures.count >= DecodingRecord.failureLimit, !decodingRecord.hasDecoded { break }
@@ -74,12 +74,9 @@ extension QueueStore {
         if leased.count < wanted, failures.isEmpty { break }
       }
       if !failures.isEmpty {
-        if decodingRecord.hasDecoded {
-          try await reject(failures.map(\.receipt), .undecodable, delay: nil)
-        } else {
-          try await putOff(failures.map(\.receipt))
-          throw failures[0].error
-        }
+        let counts = decodingRecord.hasDecoded
+        try await withdraw(failures.map(\.receipt), for: counts ? .undecodable : nil)
+        if !counts { throw failures[0].error }
       }
       if let unreadable, deliveries.isEmpty { throw unreadable }
       return deliveries
@@ -98,45 +95,30 @@ extension QueueStore {
         return reading
       }
     } catch {
-      try await giveBack(leased.map(\.receipt))
+      try await withdraw(leased.map(\.receipt), for: nil, delay: 0)
       throw StoreError(
         error, during: .receive, store: information.name, message: "the files of the queue could not be read")
     }
   }
 
-  /// Gives leases back as if there had been none.
-  private func giveBack(_ receipts: [DeliveryReceipt]) async throws {
-    // A receipt that is stale is no lease any more.
-    _ = try await change(.receive) { core in
-      core.staleReceipts(of: receipts) { receipt, ledger, records throws(QueueRefusal) in
-        try ledger.release(receipt, delay: 0, counts: false, into: &records)
-      }
-    }
-  }
-
-  /// Gives leases back as if there had been none, but lets those behind come first.
-  private func putOff(_ receipts: [DeliveryReceipt]) async throws {
-    let retrying = retrying
-    _ = try await change(.receive) { core in
-      core.staleReceipts(of: receipts) { receipt, ledger, records throws(QueueRefusal) in
-        let delay = retrying.delay(afterAttempt: receipt.attempt)
-        try ledger.release(receipt, delay: delay, counts: false, into: &records)
-      }
-    }
-  }
-
-  /// Ends the leases of items that cannot be handed out.
+  /// Ends the leases of items that are not handed out; a receipt that is stale is ignored.
   ///
   /// - Parameters:
-  ///   - receipts: Those of the leases.
-  ///   - failure: What is wrong with the items.
-  ///   - delay: How long they are kept back, in microseconds; each as the retry policy says where it is `nil`.
-  private func reject(_ receipts: [DeliveryReceipt], _ failure: DeliveryFailure, delay: Int64?) async throws {
+  ///   - receipts: The receipts of the leases.
+  ///   - failure: What is wrong with the items; `nil` if their deliveries do not count.
+  ///   - delay: How long the items are kept back, in microseconds; defaults to the delay of the retry policy.
+  private func withdraw(
+    _ receipts: [DeliveryReceipt], for failure: DeliveryFailure?, delay: Int64? = nil
+  ) async throws {
     let retrying = retrying
     _ = try await change(.receive) { core in
       core.staleReceipts(of: receipts) { receipt, ledger, records throws(QueueRefusal) in
         let delay = delay ?? retrying.delay(afterAttempt: receipt.attempt)
-        try ledger.reject(receipt, failure, delay: delay, into: &records)
+        if let failure {
+          try ledger.reject(receipt, failure, delay: delay, into: &records)
+        } else {
+          try ledger.release(receipt, delay: delay, counts: false, into: &records)
+        }
       }
     }
   }
@@ -158,17 +140,13 @@ extension QueueStore {
         case .good(let delivery): return .success(delivery)
         case .bad(let receipt, .undecodable, let error):
           if decodingRecord.noteFailure() {
-            try await giveBack([receipt])
+            try await withdraw([receipt], for: nil, delay: 0)
             throw error
           }
-          if decodingRecord.hasDecoded {
-            try await reject([receipt], .undecodable, delay: nil)
-          } else {
-            try await putOff([receipt])
-          }
+          try await withdraw([receipt], for: decodingRecord.hasDecoded ? .undecodable : nil)
           return .failure(error)
         case .bad(let receipt, let failure, let error):
-          try await reject([receipt], failure, delay: length)
+          try await withdraw([receipt], for: failure, delay: length)
           return .failure(error)
         }
       }

@@ -36,11 +36,13 @@ public struct QueueStoreProvider: StoreProvider {
   ///   - options: How to open it.
   ///   - configuration: The rules of the queue; those of ``QueueConfiguration`` as it is made unless given.
   ///   - leases: What becomes of leases that go on; ``LeasesOnOpening/kept`` unless said.
+  ///   - onDeath: Is called for each item that becomes a dead letter; defaults to `nil`.
   ///   - codec: Gives the codec for the name of the one that the queue was written with; ``codecName`` for a new queue.
   /// - Throws: As ``open(_:options:codec:)``.
   public func openQueue<Value: Sendable>(
     _ url: StoreURL, options: StoreOptions, configuration: QueueConfiguration = QueueConfiguration(),
-    leases: LeasesOnOpening = .kept, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
+    leases: LeasesOnOpening = .kept, onDeath: (@Sendable (QueueDeath) -> Void)? = nil,
+    codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws -> QueueStore<Value> {
     guard !url.location.isEmpty else {
       throw StoreError(
@@ -48,6 +50,7 @@ public struct QueueStoreProvider: StoreProvider {
     }
     return try await QueueStore(
       path: url.location, configuration: configuration, durability: options.durability, access: options.access,
-      leases: leases, createsIfMissing: options.createsIfMissing, newCodecName: codecName, choosing: codec)
+      leases: leases, createsIfMissing: options.createsIfMissing, onDeath: onDeath, newCodecName: codecName,
+      choosing: codec)
   }
 }

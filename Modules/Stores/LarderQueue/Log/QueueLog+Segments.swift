@@ -45,6 +45,13 @@ extension QueueLog {
       // There is no room for a copy of what an earlier owner left: to write it once more where it is takes none.
       try rewriteInPlace(end..<max(end, acknowledgedSize))
       return
+    } catch let error as FileError where error.isOutOfRoom && segment.header.version < SegmentHeader.version {
+      throw folder.error(
+        .full, during: .apply,
+        """
+        the disk is full, and the queue was written in version \(segment.header.version) of the format: it can be read, but \
+        before anything is taken out of it, a file of the present version must be begun; free \(reserve.size >> 10) KiB or more
+        """, isRetryable: true)
     }
     let file = try SegmentFile(next.header.number, in: folder, .readWrite, during: .apply)
     let nextLog = try AppendLog(continuing: file.file, at: file.size)
