@@ -39,7 +39,7 @@ struct QueueCoder<Element: Sendable>: Sendable {
   /// The item of a payload.
   ///
   /// - Parameters:
-  ///   - payload: The payload; `nil` where it is damaged.
+  ///   - payload: The payload; `nil` if it is damaged.
   ///   - key: The key of the item.
   ///   - operation: What was asked for.
   /// - Throws: ``StoreError`` with `corrupted`.
@@ -67,11 +67,11 @@ struct QueueCoder<Element: Sendable>: Sendable {
     }
   }
 
-  /// What an item that was leased is, and what is wrong with it.
+  /// Decodes an item that was leased.
   ///
   /// - Parameters:
   ///   - leased: The item.
-  ///   - payload: Its payload, `nil` where it is damaged; or the error with which the disk refuses it.
+  ///   - payload: Its payload, `nil` if it is damaged; or the error with which the disk refuses it.
   func reading(
     of leased: LeasedItem, _ payload: Result<ArraySlice<UInt8>?, StoreError>
   ) -> QueueStore<Element>.Reading {

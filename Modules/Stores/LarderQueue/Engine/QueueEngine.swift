@@ -4,8 +4,8 @@ import Synchronization
 
 /// Serves the calls of a queue: one after another, those that come meanwhile together, with one commit for all of them.
 ///
-/// Whoever brings a call while nothing is done serves it, in the own task where that does not wait for the disk. Anything
-/// else is done on a thread of the engine's own. A call is over when what it has changed is as durable as the queue
+/// A call that finds the engine idle is served in its own task if that need not wait for the disk. All others are served on
+/// a thread of the engine. A call is over when what it has changed is as durable as the queue
 /// promises; and where it has only looked, when what it has seen is. So nothing is seen that could still fail.
 ///
 /// How a group of calls becomes one commit is in the extension.
@@ -28,7 +28,7 @@ final class QueueEngine: Sendable {
     /// their backs.
     var endings: [Ending] = []
     var line = QueueLine<QueueCall>()
-    /// Whoever is busy has taken it out.
+    /// `nil` while a thread is busy with it.
     var core: QueueCore?
   }
 
@@ -61,8 +61,8 @@ final class QueueEngine: Sendable {
   /// - Parameters:
   ///   - operation: What is asked for.
   ///   - weight: What `body` may do.
-  ///   - needsRoom: Whether it may take room, and waits where there is none, if that is the policy; not unless said.
-  ///   - ignoresCancellation: Whether it is done in a cancelled task too; not unless said.
+  ///   - needsRoom: Whether it may take room, and waits where there is none, if that is the policy; defaults to `false`.
+  ///   - ignoresCancellation: Whether it is done in a cancelled task too; defaults to `false`.
   ///   - body: Does it, and gives `nil` to be called again when there are items that wait. It may be called more than
   ///     once; then only the last time counts.
   /// - Throws: ``StoreError``; `CancellationError`; what `body` throws.
@@ -91,7 +91,7 @@ final class QueueEngine: Sendable {
         try await call.wait()
       } onCancel: {
         call.cancel()
-        // The next of those who wait for room may be served now.
+        // The next waiter for room may be served now.
         if call.waitsForRoom { wake() }
       }
     }
@@ -103,7 +103,7 @@ final class QueueEngine: Sendable {
   ///
   /// - Parameters:
   ///   - operation: What is asked for.
-  ///   - weight: What `body` may do; it looks unless said.
+  ///   - weight: The kind of work `body` does; defaults to looking.
   ///   - body: Does it.
   /// - Throws: ``StoreError``.
   func maintain<Result: Sendable>(
@@ -119,7 +119,7 @@ final class QueueEngine: Sendable {
   ///   - operation: What is asked for.
   ///   - item: The item of what was found.
   ///   - find: Finds the items.
-  /// - Returns: What was found, with its payloads, `nil` where one is damaged.
+  /// - Returns: What was found, with its payloads, `nil` if one is damaged.
   /// - Throws: ``StoreError``, with the key of the item that the disk refuses to give.
   func payloads<Found: Sendable>(
     _ operation: StoreOperation, of item: @Sendable (Found) -> QueueItem,
@@ -165,8 +165,8 @@ final class QueueEngine: Sendable {
   ///
   /// - Parameters:
   ///   - leased: The items.
-  ///   - body: Gets an item with its payload, `nil` where that is damaged, or with the error with which the disk refuses it.
-  /// - Throws: `FileError` where no item can be read for reasons that have nothing to do with it.
+  ///   - body: Gets an item with its payload, `nil` if that is damaged, or with the error with which the disk refuses it.
+  /// - Throws: `FileError` if no item can be read for reasons that have nothing to do with it.
   func readings<Value: Sendable>(
     of leased: [LeasedItem],
     _ body: @escaping @Sendable (LeasedItem, Result<ArraySlice<UInt8>?, StoreError>) -> Value
@@ -193,7 +193,7 @@ final class QueueEngine: Sendable {
     return try await read(leased, evenIfLost: true)
   }
 
-  /// Items that were leased, with the places where they are now; `nil` where nobody can be asked.
+  /// Items that were leased, with the places where they are now; `nil` if the queue is closed.
   private func located(_ leased: [LeasedItem]) async -> [LeasedItem]? {
     do {
       return try await perform(.receive, .looks, ignoresCancellation: true) { core in
@@ -257,7 +257,7 @@ final class QueueEngine: Sendable {
         state.endings += endings
         endings = []
       }
-      // Those who wait for room are tried again there too.
+      // Waiters for room are retried there too.
       if needsReclaiming || state.line.hasProducers { _ = state.line.enter(nothing) }
       return state.line.finish()
     }
@@ -265,7 +265,7 @@ final class QueueEngine: Sendable {
     if mustGoOn { startCommitting() }
   }
 
-  /// A call of nobody's, which lets the time go on.
+  /// A no-op call that processes expired deadlines.
   private var nothingToDo: QueueCall { QueueCall(.receive, .looks, at: time.steady()) { _ in .done } }
 
   /// Sees to it that there is another group behind the one that goes on.
@@ -307,7 +307,7 @@ final class QueueEngine: Sendable {
     }
   }
 
-  /// Lets those come back who wait for items, where there are some, and sets the alarm for when there will be.
+  /// Returns waiting receivers to the line if items wait, and sets the alarm for the next deadline otherwise.
   private func followUp(_ core: inout QueueCore) {
     let waiting = core.leasableCount
     let hasReceivers = state.withLock { state in

@@ -48,7 +48,7 @@ struct QueueFolder: StoreFiles, Sendable {
     FilePaths.join(path, QueueFolder.endPrefix + QueueFolder.digits(end.number) + "-" + String(end.size, radix: 16))
   }
 
-  /// What the name of a file says of the end of the log; `nil` for any other name.
+  /// The end of the log according to the name of a file; `nil` for any other name.
   func end(ofName name: String) -> SegmentEnd? {
     let parts = name.split(separator: "-", omittingEmptySubsequences: false)
     guard parts.count == 3, let number = UInt32(parts[1], radix: 16), let size = Int64(parts[2], radix: 16),

@@ -23,7 +23,7 @@ extension QueueLog {
     return ledger.uses.mayHaveUnneeded
   }
 
-  /// Does a piece of what gives back the space of segments that nobody needs, or that hold little.
+  /// Does one step of reclaiming the space of segments that are unneeded or hold little.
   ///
   /// - Parameters:
   ///   - ledger: What the queue holds.

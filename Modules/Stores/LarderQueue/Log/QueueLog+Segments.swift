@@ -13,8 +13,8 @@ import Glibc
 extension QueueLog {
   /// Begins a new segment, behind everything that is in order in the current one.
   ///
-  /// What was written to the current one, and is not durable since a synchronization failed, is written anew. What nobody
-  /// needs any more is removed afterwards.
+  /// Frames in the current one that are not durable, since a synchronization failed, are written again. Segments that are no
+  /// longer needed are removed afterwards.
   ///
   /// - Parameters:
   ///   - ledger: What the queue holds.
@@ -27,7 +27,7 @@ extension QueueLog {
     let unneeded = ledger.uses.unneeded(among: olderSizes.keys.sorted() + [number])
     for number in unneeded {
       do {
-        // Whoever opens the queue next does not look into what no list has.
+        // The next opening does not scan segments that are in no list.
         try keepDamage(of: number)
       } catch {
         // It is tried again before the file is removed.
@@ -213,7 +213,7 @@ extension QueueLog {
   /// Whether ``removeLeftovers()`` has something to do.
   var hasRemovableLeftovers: Bool { pinCount == 0 && !leftovers.isEmpty && !hasFailedToRemove }
 
-  /// Removes segments that nobody needs, unless somebody reads them: not more at a time than others can wait for.
+  /// Removes unneeded segments that are not being read, only so many bytes at a time that other calls need not wait long.
   mutating func removeLeftovers() {
     guard pinCount == 0 else { return }
     var removed: Int64 = 0

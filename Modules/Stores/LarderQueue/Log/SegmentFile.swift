@@ -15,7 +15,7 @@ struct SegmentFile: Sendable {
   /// The bytes of the header.
   let headerLength: Int64
   let file: any OpenFile
-  /// What the file was when it was opened.
+  /// The attributes of the file when it was opened.
   let attributes: FileAttributes
   let path: String
 
@@ -69,7 +69,7 @@ extension OpenFile {
   ///   - start: Where the part begins.
   ///   - end: Where it ends, or behind the end of the file.
   /// - Returns: The bytes, and whether the disk gave all of them.
-  /// - Throws: `FileError` where something else is wrong than some blocks.
+  /// - Throws: `FileError` if something else is wrong than some blocks.
   func readable(from start: Int64, upTo end: Int64) throws(FileError) -> (bytes: [UInt8], isWhole: Bool) {
     do throws(FileError) {
       return (try readAll(from: start, upTo: end), true)

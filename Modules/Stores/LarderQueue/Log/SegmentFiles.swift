@@ -51,7 +51,7 @@ final class SegmentFiles: Sendable {
     withExtendedLifetime(displaced) {}
   }
 
-  /// Lets go of the file of a segment; who reads from it can go on.
+  /// Forgets the file of a segment; a read that is running keeps it open until it ends.
   func remove(_ segment: UInt32) {
     let displaced = open.withLock { $0.files.removeValue(forKey: segment) }
     withExtendedLifetime(displaced) {}
@@ -76,7 +76,7 @@ final class SegmentFiles: Sendable {
   /// Reads payloads; neighbours are read in one go.
   ///
   /// - Parameter places: Where they are.
-  /// - Returns: A slot for each place: the payload, or `nil` where what is there does not have its checksum.
+  /// - Returns: A slot for each place: the payload, or `nil` if what is there does not have its checksum.
   /// - Throws: `FileError`.
   func read(_ places: [QueuePlace]) throws(FileError) -> [ArraySlice<UInt8>?] {
     var payloads: [ArraySlice<UInt8>?] = Array(repeating: nil, count: places.count)
@@ -117,10 +117,10 @@ final class SegmentFiles: Sendable {
   ///
   /// - Parameters:
   ///   - places: Where they are.
-  ///   - evenIfLost: Whether a segment that is gone is taken like one that cannot be read; not unless said.
-  /// - Returns: A slot for each place: the payload, `nil` where what is there does not have its checksum, or why it cannot
+  ///   - evenIfLost: Whether a segment that is gone is taken like one that cannot be read; defaults to `false`.
+  /// - Returns: A slot for each place: the payload, `nil` if what is there does not have its checksum, or why it cannot
   ///   be read.
-  /// - Throws: `FileError` where the reason has nothing to do with one place.
+  /// - Throws: `FileError` if the reason has nothing to do with one place.
   func readEach(
     _ places: [QueuePlace], evenIfLost: Bool = false
   ) throws(FileError) -> [Result<ArraySlice<UInt8>?, FileError>] {

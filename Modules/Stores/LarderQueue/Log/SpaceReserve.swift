@@ -14,7 +14,7 @@ import Glibc
 /// segments could be removed.
 struct SpaceReserve: Sendable {
   private enum State: Sendable {
-    /// Nobody has looked yet.
+    /// Not looked for yet.
     case unknown
     case there
     case spent

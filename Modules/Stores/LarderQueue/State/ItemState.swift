@@ -8,7 +8,7 @@ struct ItemState: Sendable, Hashable {
   /// Reserved: the name of the group that the item belongs to; it is kept, and not looked at.
   var group: [UInt8] = []
 
-  /// What the item waits for.
+  /// The phase, with its data.
   var standing: Standing {
     get {
       switch item.phase {
@@ -30,7 +30,7 @@ struct ItemState: Sendable, Hashable {
   }
 }
 
-/// What an item waits for: a phase, with what belongs to it.
+/// The phase of an item, with the data that belongs to it.
 enum Standing: Sendable, Hashable {
   case waiting
   case delayed(ItemTimer)

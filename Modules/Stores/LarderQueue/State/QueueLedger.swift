@@ -1,6 +1,6 @@
 import Larder
 
-/// What a queue holds, without the payloads: plain state, which decides everything and waits for nothing.
+/// The state of a queue without the payloads: plain data, which makes every decision and never waits.
 ///
 /// Whatever changes it is a ``QueueRecord``, made here by a decision or found in the log when the queue is opened: so what
 /// is replayed is what was decided. Only time changes it otherwise: ``advance(to:)`` lets delays and leases end, which
@@ -55,7 +55,7 @@ struct QueueLedger: Sendable {
   /// The segment to which records are written.
   var segment: UInt32 = 0
 
-  /// The time, in microseconds: that since 1970 when the queue was opened, and from then on by a clock that nobody sets.
+  /// The time, in microseconds since 1970: that of opening, advanced by a monotonic clock.
   var now: Int64 = .min
 
   private(set) var counts = QueueCounts()
@@ -66,7 +66,7 @@ struct QueueLedger: Sendable {
   private(set) var deadBytes = 0
   var uses = SegmentUses()
   var tallies = QueueTallies()
-  /// What has died and nobody was told of.
+  /// Deaths that are not reported yet.
   var newDeaths: [QueueDeath] = []
   var account = CallAccount()
 

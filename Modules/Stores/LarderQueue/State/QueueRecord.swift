@@ -8,7 +8,7 @@ enum QueueRecord: Sendable, Hashable {
   case put(ItemState)
   /// An item waits for something else: it was handed out, given back, or became a dead letter.
   ///
-  /// `attempts` is `nil` where they stay as they are, which only version 1 of the format says.
+  /// `attempts` is `nil` if they stay as they are, which only version 1 of the format says.
   case state(sequence: UInt64, attempts: UInt32?, Standing)
   /// Items go, with all sequence numbers from one to another.
   case remove(ClosedRange<UInt64>)

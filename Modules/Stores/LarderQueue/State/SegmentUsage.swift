@@ -1,4 +1,4 @@
-/// What a segment still holds that is needed.
+/// The needed parts of a segment.
 struct SegmentUsage: Sendable, Hashable {
   /// Items, dead ones too; remembered keys; and dead letters that came back by a record here.
   var count = 0

@@ -1,14 +1,14 @@
-/// What each segment of the log still holds that is needed: plain state.
+/// The needed parts of each segment of the log: plain state.
 ///
 /// A segment can go when no item has its payload or its last record there, and when no older one is left whose items it
 /// takes out: those would come back.
 struct SegmentUses: Sendable {
   private(set) var all: [UInt32: SegmentUsage] = [:]
 
-  /// What writing anew everything that is needed takes, in bytes.
+  /// The bytes that writing everything needed anew takes.
   private(set) var totalCost = 0
 
-  /// What remembering the ids of all items takes, in bytes.
+  /// The bytes that remembering the ids of all items takes.
   private(set) var totalIDBytes = 0
 
   /// Whether a segment may have become unneeded since it was last looked.
