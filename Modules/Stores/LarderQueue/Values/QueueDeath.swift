@@ -20,7 +20,9 @@ public struct QueueDeath: Sendable, Hashable {
 }
 
 extension QueueDeath: CustomStringConvertible {
-  /// A line for a log: the item's sequence number, the deliveries and the reason. The key is left out, since it is the caller's.
+  /// A line for a log: the item's sequence number, the deliveries and the reason.
+  ///
+  /// The key is left out, since it is the caller's.
   public var description: String {
     "item \(sequence) became a dead letter after \(attempts) deliver\(attempts == 1 ? "y" : "ies") (\(reason))"
   }
