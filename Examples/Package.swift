@@ -58,6 +58,7 @@ let package = Package(
       dependencies: [
         "ExampleSupport",
         .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderQueue", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "FlyingFox", package: "FlyingFox"),

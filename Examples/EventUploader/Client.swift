@@ -1,4 +1,7 @@
+import ExampleSupport
+import Foundation
 import Larder
+import LarderCBOR
 import LarderQueue
 
 /// An app's client: records events from many tasks, and uploads them meanwhile.
@@ -8,7 +11,9 @@ struct Client<Target: Endpoint> {
   private let outbox: QueueStore<Event>
   private let endpoint: Target
   private let session: String
-  private let seed: UInt64
+  /// The deaths of events, which leave the outbox by them.
+  private let deaths: AsyncStream<Void>
+  private let deathNotes: AsyncStream<Void>.Continuation
   private let taskCount = 16
   private let uploaderCount = 2
   private let batchSize = 50
@@ -21,25 +26,31 @@ struct Client<Target: Endpoint> {
   ///   - session: What the names of the events begin with.
   ///   - seed: What the pauses between attempts are drawn from.
   init(outboxPath: String, endpoint: Target, session: String, seed: UInt64) async throws {
-    outbox = try await Self.outbox(at: outboxPath)
+    let (deaths, notes) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    outbox = try await Self.outbox(at: outboxPath, seed: seed) { death in
+      FileHandle.standardError.write(Data("an event cannot be read: \(death)\n".utf8))
+      notes.yield()
+    }
+    (self.deaths, deathNotes) = (deaths, notes)
     self.endpoint = endpoint
     self.session = session
-    self.seed = seed
   }
 
   /// Opens the outbox; a client that was killed a moment ago may not have let go of it yet.
-  private static func outbox(at path: String) async throws -> QueueStore<Event> {
+  private static func outbox(
+    at path: String, seed: UInt64, onDeath: @escaping @Sendable (QueueDeath) -> Void
+  ) async throws -> QueueStore<Event> {
     let deadline = ContinuousClock.now + patience
     while true {
       do {
         // What an earlier client had leased is sent again at once: whoever had the lease has died. However often that
-        // happens, no event is given up for it. Batches wait for the server by themselves: what comes back is what cannot
-        // be decoded, which need not wait long.
+        // happens, and however long the server is down, no event is given up for it. Only one that cannot be decoded
+        // becomes a dead letter, which is kept.
         return try await QueueStore(
-          path: path,
+          path: path, codec: .cbor(),
           configuration: QueueConfiguration(
-            maximumDeliveries: nil, retryPolicy: RetryPolicy(base: .milliseconds(50), ceiling: .seconds(1))),
-          leases: .void)
+            maximumDeliveries: nil, retryPolicy: RetryPolicy(base: .milliseconds(20), ceiling: .seconds(2))),
+          leases: .void, randomness: SplitMix64(seed: seed), onDeath: onDeath)
       } catch let error as StoreError {
         guard error.code == .locked, .now < deadline else { throw error }
         try await Task.sleep(for: .milliseconds(20))
@@ -70,12 +81,14 @@ struct Client<Target: Endpoint> {
           try await closeWhenDone(recorders)
         }
       }
-      for number in 0..<uploaderCount {
+      for _ in 0..<uploaderCount {
         group.addTask {
-          var uploader = Uploader(
-            outbox: outbox, endpoint: endpoint, batchSize: batchSize, backOff: BackOff(seed: seed &+ UInt64(number)))
+          let uploader = Uploader(outbox: outbox, endpoint: endpoint, batchSize: batchSize)
           try await uploader.run { try await closeWhenDone(recorders) }
         }
+      }
+      group.addTask {
+        for await _ in deaths { try await closeWhenDone(recorders) }
       }
       try await group.waitForAll()
     }
@@ -89,6 +102,7 @@ struct Client<Target: Endpoint> {
     } catch StoreError.Code.closed {
       // Another task was first, and may still be closing it.
     }
+    deathNotes.finish()
     try await outbox.close()
   }
 }

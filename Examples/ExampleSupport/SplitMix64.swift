@@ -1,7 +1,7 @@
 package import Foundation
 
 /// Random numbers that are the same for the same seed: SplitMix64, by Guy Steele and others.
-package struct SplitMix64: RandomNumberGenerator {
+package struct SplitMix64: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
   package init(seed: UInt64) {

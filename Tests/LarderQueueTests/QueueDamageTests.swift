@@ -1,3 +1,4 @@
+import Foundation
 import Larder
 import LarderCBOR
 import LarderFiles
@@ -68,6 +69,30 @@ import Testing
     }
   }
 
+  /// What a verification has found is kept too: the segment may go before the next opening sees it.
+  @Test func damageThatVerifyFoundIsToldWhenItsSegmentIsGone() async throws {
+    let bench = QueueBench()
+    var queue = try await QueueDamageTests.open(bench)
+    for number in 0..<300 { try await queue.enqueue(number) }
+    var content = try #require(bench.disk.content(at: QueueRecoveryTests.first))
+    content[1000] ^= 1
+    try bench.disk.place(content, at: QueueRecoveryTests.first)
+    #expect(try await QueueDamageTests.findings(queue) > 0)
+    try await queue.removeAll(in: .all)
+    for _ in 0..<2 {
+      try await queue.enqueue(1)
+      try await queue.information.maintenance?.compact()
+      #expect(try await QueueDamageTests.findings(queue) == 1)
+      try await queue.close()
+      #expect(bench.disk.content(at: QueueRecoveryTests.first) == nil)
+      let note = try #require(try bench.names.first { $0.hasPrefix("damaged") })
+      let kept = try #require(bench.disk.content(at: "/queue/\(note)"))
+      #expect(kept.count > 20 && Data(content).range(of: Data(kept)) != nil)
+      queue = try await QueueDamageTests.open(bench)
+    }
+    try await queue.close()
+  }
+
   @Test(arguments: [true, false]) func theNewestSegmentIsMissing(isClosed: Bool) async throws {
     let bench = QueueBench()
     var queue = try await QueueDamageTests.open(bench)
@@ -110,7 +135,31 @@ import Testing
       #expect(try await QueueDamageTests.findings(queue) > 0)
       try await queue.close()
       queue = try await copy.open()
-      #expect(try await queue.value(forKey: queue.keys(in: .all, limit: 99).last ?? "") == 99)
+      let last = try await queue.entries(in: .all, limit: 99, order: .descending).first
+      #expect(last?.value == 99, "\(count) bytes, \(String(describing: last)), \(queue.recovery)")
+    }
+  }
+
+  /// The first byte of what is written next is that which is missing, in one of 256 cases.
+  @Test func aCutEndIsNotMadeWholeAgain() async throws {
+    let bench = QueueBench()
+    var queue = try await bench.open()
+    try await queue.enqueue(1)
+    let content = try #require(bench.disk.content(at: QueueRecoveryTests.first))
+    try await queue.close()
+    let end = try #require(try bench.names.first { $0.hasPrefix("end") })
+    // The last byte of a frame is the highest of a time, which is zero.
+    #expect(content.last == 0)
+    for number in 2..<1500 {
+      let copy = try QueueRecoveryTests.bench([
+        QueueRecoveryTests.first: content.dropLast(), "/queue/\(end)": [],
+      ])
+      queue = try await copy.open()
+      try await queue.enqueue(number)
+      try await queue.close()
+      queue = try await copy.open()
+      #expect(try await queue.peek(max: 9).map(\.value) == [number])
+      try await queue.close()
     }
   }
 

@@ -107,6 +107,31 @@ import Testing
     try await outbox.close()
   }
 
+  /// Stands for the logger of a logging package.
+  struct Logger: Sendable {
+    let lines = LineBox()
+    func warning(_ line: String) { lines.lines.withLock { $0.append(line) } }
+  }
+
+  final class LineBox: Sendable {
+    let lines = Mutex<[String]>([])
+  }
+
+  @Test func deathsAreLogged() async throws {
+    let scratch = try TemporaryFolder()
+    let folder = scratch.path
+    let logger = Logger()
+    let outbox = try await QueueStore<Event>(path: folder + "/outbox", onDeath: { logger.warning("\($0)") })
+    try await outbox.enqueue(Event(name: "opened"))
+    for _ in 0..<5 {
+      let delivery = try #require(try await outbox.receive(lease: .seconds(60)).first)
+      try await outbox.release(delivery.receipt, after: .zero)
+    }
+    #expect(
+      logger.lines.lines.withLock { $0 } == ["item 1 became a dead letter after 5 deliveries (tooManyDeliveries)"])
+    try await outbox.close()
+  }
+
   /// A dead letter whose key has come back.
   private func conflicting(_ outbox: QueueStore<Event>) async throws {
     try await outbox.removeValue(forKey: "payment:17")

@@ -61,6 +61,51 @@ import Testing
     #expect(try await queue.peek(max: 9).map(\.value) == [1, 4])
   }
 
+  /// A group takes some MiB: those for whom there was room, but not in the same group, come into the next one.
+  @Test(.timeLimit(.minutes(1))) func moreThanAGroupGetsRoomAtOnce() async throws {
+    let bench = QueueBench()
+    let queue = try await QueueStore<[UInt8]>(
+      path: "/queue", codec: .raw,
+      configuration: QueueConfiguration(capacity: QueueCapacity(bytes: (20 << 20) + 1000, policy: .wait)),
+      durability: .buffered, fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date })
+    try await queue.enqueue([UInt8](repeating: 1, count: 20 << 20), id: "large")
+    let item = [UInt8](repeating: 2, count: 1 << 20)
+    let producers = (0..<20).map { _ in Task { try await queue.enqueue(item) } }
+    await QueueRoomTests.settle()
+    try await queue.removeValue(forKey: "large")
+    // Nothing else is asked of the queue, which would wake them.
+    for producer in producers { #expect(try await !producer.value.isDuplicate) }
+    #expect(try await queue.count() == 20)
+    try await queue.close()
+  }
+
+  /// One who is given up while it runs, and for which there is no room, is not waited for.
+  @Test(.timeLimit(.minutes(1))) func whoGivesUpWhileItRunsIsNotWaitedFor() async throws {
+    let queue = try await QueueRoomTests.open(QueueBench(), items: 2)
+    try await queue.enqueue(1)
+    let (busy, gate) = await QueueRoomTests.keepBusy(queue)
+    let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+    let secondGate = DispatchSemaphore(value: 0)
+    let large = Task {
+      try await queue.update(["b", "c"]) { slots in
+        beginning.finish()
+        secondGate.wait()
+        slots = [2, 3]
+      }
+    }
+    await QueueRoomTests.settle()
+    let small = Task { try await queue.enqueue(4) }
+    await QueueRoomTests.settle()
+    gate.signal()
+    for await _ in begun {}
+    large.cancel()
+    secondGate.signal()
+    await #expect(throws: CancellationError.self) { try await large.value }
+    #expect(try await !small.value.isDuplicate)
+    try await busy.value
+    #expect(try await queue.peek(max: 9).map(\.value) == [1, 4])
+  }
+
   /// Who came first is served first, also when one of them gives up.
   @Test func theOrderIsKept() async throws {
     let queue = try await QueueRoomTests.open(QueueBench(), items: 1)

@@ -1,7 +1,15 @@
 import LarderFiles
 import Synchronization
 
-/// A file system that refuses some operations as long as it is told to.
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// A file system that refuses some operations as long as it is told to, and the reading of bad bytes.
 final class StubbornFileSystem: FileSystem {
   /// The operations that change a file or a folder.
   static let changes: Set<FileError.Operation> = [
@@ -12,14 +20,20 @@ final class StubbornFileSystem: FileSystem {
   private final class File: OpenFile {
     let base: any OpenFile
     let owner: StubbornFileSystem
+    let path: String
 
-    init(_ base: any OpenFile, owner: StubbornFileSystem) {
+    init(_ base: any OpenFile, owner: StubbornFileSystem, path: String) {
       self.base = base
       self.owner = owner
+      self.path = path
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(FileError) -> Int {
-      try base.read(into: buffer, at: offset)
+      guard let bad = owner.badBytes[path], bad.overlaps(offset..<offset + Int64(buffer.count)) else {
+        return try base.read(into: buffer, at: offset)
+      }
+      guard offset < bad.lowerBound else { throw FileError(.read, path: path, errorNumber: EIO) }
+      return try base.read(into: .init(rebasing: buffer[..<Int(bad.lowerBound - offset)]), at: offset)
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileError) -> Int {
@@ -58,6 +72,8 @@ final class StubbornFileSystem: FileSystem {
   private let refused: Set<FileError.Operation>
   private let errorNumber: Int32
   private let refuses = Mutex(true)
+  private let creating = Mutex<@Sendable (String) -> Void> { _ in }
+  private let bad = Mutex<[String: Range<Int64>]>([:])
 
   init(
     _ base: any FileSystem, refusing refused: Set<FileError.Operation> = [.removeFile], errorNumber: Int32 = 1
@@ -65,6 +81,18 @@ final class StubbornFileSystem: FileSystem {
     self.base = base
     self.refused = refused
     self.errorNumber = errorNumber
+  }
+
+  /// Is told of each new file before it is made, and may wait.
+  var beforeCreating: @Sendable (_ path: String) -> Void {
+    get { creating.withLock { $0 } }
+    set { creating.withLock { $0 = newValue } }
+  }
+
+  /// The bytes that the disk does not give, by the paths of the files.
+  var badBytes: [String: Range<Int64>] {
+    get { bad.withLock { $0 } }
+    set { bad.withLock { $0 = newValue } }
   }
 
   var isStubborn: Bool {
@@ -78,8 +106,11 @@ final class StubbornFileSystem: FileSystem {
   }
 
   func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
-    if mode == .createNew { try check(.write, path) }
-    return File(try base.open(path, mode), owner: self)
+    if mode == .createNew {
+      beforeCreating(path)
+      try check(.write, path)
+    }
+    return File(try base.open(path, mode), owner: self, path: path)
   }
 
   func rename(_ path: String, to newPath: String) throws(FileError) {

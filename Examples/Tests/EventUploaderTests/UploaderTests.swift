@@ -30,40 +30,43 @@ struct UploaderTests {
     }
   }
 
-  @Test("A batch that fails is sent again as it is, after longer and longer pauses, and let go only then")
+  @Test("A batch that fails is sent again, and its events leave the outbox only when it has been taken")
   func sendsAgain() async throws {
     try await TemporaryFolder.with { folder in
-      let outbox = try await QueueStore<Event>(path: "\(folder)/outbox")
+      let outbox = try await QueueStore<Event>(
+        path: "\(folder)/outbox",
+        configuration: QueueConfiguration(maximumDeliveries: nil, retryPolicy: .immediate))
       let events = (0..<5).map { Event(session: "s", task: 0, number: $0) }
       try await outbox.enqueue(events.map { QueueInput($0) })
-      let endpoint = FailingEndpoint(failures: 3)
-      let pauses = Mutex<[Duration]>([])
-      var uploader = Uploader(outbox: outbox, endpoint: endpoint, batchSize: 3, backOff: BackOff(seed: 1)) { pause in
-        pauses.withLock { $0.append(pause) }
-        // Nothing goes while it has not been taken.
-        let count = try await outbox.count()
-        #expect(count == 5)
-      }
+      let endpoint = FailingEndpoint(failures: 8)
+      let uploader = Uploader(outbox: outbox, endpoint: endpoint, batchSize: 3)
+      let counts = Mutex<[Int]>([])
       try await uploader.run {
-        if try await outbox.count() == 0 { try await outbox.close() }
+        let count = try await outbox.count()
+        counts.withLock { $0.append(count) }
+        if count == 0 { try await outbox.close() }
       }
       let sent = endpoint.batches.withLock { $0.map { $0.events.map(\.number) } }
-      #expect(sent == [[0, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2], [3, 4]])
-      var backOff = BackOff(seed: 1)
-      #expect(pauses.withLock { $0 } == (0..<3).map { _ in backOff.pause() })
+      #expect(sent == Array(repeating: [0, 1, 2], count: 9) + [[3, 4]])
+      #expect(counts.withLock { $0 } == Array(repeating: 5, count: 8) + [2, 0])
     }
   }
 
-  @Test("Pauses grow to a limit, and begin anew after a success")
-  func backsOff() {
-    var backOff = BackOff(seed: 1)
-    let pauses = (0..<20).map { _ in backOff.pause() }
-    for (index, pause) in pauses.enumerated() {
-      let full = min(Duration.milliseconds(20 << index), .seconds(2))
-      #expect(pause >= full / 2 && pause <= full)
+  @Test("Between attempts a batch waits in the outbox, longer and longer")
+  func backsOff() async throws {
+    try await TemporaryFolder.with { folder in
+      let outbox = try await QueueStore<Event>(
+        path: "\(folder)/outbox",
+        configuration: QueueConfiguration(
+          maximumDeliveries: nil, retryPolicy: RetryPolicy(base: .milliseconds(20), jitter: 0)))
+      try await outbox.enqueue(Event(session: "s", task: 0, number: 0))
+      let uploader = Uploader(outbox: outbox, endpoint: FailingEndpoint(failures: 3), batchSize: 3)
+      let start = ContinuousClock.now
+      try await uploader.run {
+        if try await outbox.count() == 0 { try await outbox.close() }
+      }
+      #expect(ContinuousClock.now - start >= .milliseconds(20 + 40 + 80))
     }
-    backOff.reset()
-    #expect(backOff.pause() <= .milliseconds(20))
   }
 
   @Test("What one client leaves behind the next one sends, with what it records itself")

@@ -32,9 +32,9 @@ public struct Deliveries<Item: Sendable>: AsyncSequence, Sendable {
     /// Waits for an item, and leases it.
     ///
     /// - Returns: The item, or the error of one that cannot be read or decoded; `nil` once the queue is closed.
-    /// - Throws: ``StoreError``: `invalidArgument` where the lease makes no sense; `corrupted` where three items could not be
-    ///   decoded and none was since the queue was opened; `full` or `ioFailed` where the lease could not be written; the
-    ///   next call tries again. `CancellationError` where the task is cancelled while it waits.
+    /// - Throws: ``StoreError``: `invalidArgument` if the lease is not greater than zero; `corrupted` if three items could not be
+    ///   decoded and none was since the queue was opened; `full` or `ioFailed` if the lease could not be written; the
+    ///   next call tries again. `CancellationError` if the task is cancelled while it waits.
     public mutating func next() async throws -> Element? {
       guard !isOver else { return nil }
       do {

@@ -39,7 +39,7 @@ struct QueueCoder<Element: Sendable>: Sendable {
   /// The item of a payload.
   ///
   /// - Parameters:
-  ///   - payload: The payload; `nil` where it is damaged.
+  ///   - payload: The payload; `nil` if it is damaged.
   ///   - key: The key of the item.
   ///   - operation: What was asked for.
   /// - Throws: ``StoreError`` with `corrupted`.
@@ -56,37 +56,32 @@ struct QueueCoder<Element: Sendable>: Sendable {
     }
   }
 
-  /// The item of a payload, or the error with which it cannot be decoded.
+  /// The item of a payload, or the error with which it cannot be read or decoded.
   func result(
-    of payload: ArraySlice<UInt8>?, forKey key: StoreKey, during operation: StoreOperation
+    of payload: Result<ArraySlice<UInt8>?, StoreError>, forKey key: StoreKey, during operation: StoreOperation
   ) -> Result<Element, StoreError> {
     do throws(StoreError) {
-      return .success(try value(of: payload, forKey: key, during: operation))
+      return .success(try value(of: try payload.get(), forKey: key, during: operation))
     } catch {
       return .failure(error)
     }
   }
 
-  /// What an item that was leased is, and what is wrong with it.
+  /// Decodes an item that was leased.
   ///
   /// - Parameters:
   ///   - leased: The item.
-  ///   - payload: Its payload, `nil` where it is damaged; or the error with which the disk refuses it.
+  ///   - payload: Its payload, `nil` if it is damaged; or the error with which the disk refuses it.
   func reading(
-    of leased: LeasedItem, _ payload: Result<ArraySlice<UInt8>?, FileError>
+    of leased: LeasedItem, _ payload: Result<ArraySlice<UInt8>?, StoreError>
   ) -> QueueStore<Element>.Reading {
     let (key, receipt) = (leased.item.key, leased.receipt)
     switch payload {
-    case .failure(let error):
-      let error = StoreError(
-        .ioFailed, during: .receive, store: store, key: key,
-        message: "the item could not be read; it is delivered later",
-        underlying: error, isRetryable: true)
-      return .bad(receipt, .unreadable, error)
-    case .success(let payload):
+    case .failure(let error): return .bad(receipt, .unreadable, error)
+    case .success(let bytes):
       switch result(of: payload, forKey: key, during: .receive) {
       case .success(let value): return .good(Delivery(key: key, value: value, receipt: receipt))
-      case .failure(let error): return .bad(receipt, payload == nil ? .damaged : .undecodable, error)
+      case .failure(let error): return .bad(receipt, bytes == nil ? .damaged : .undecodable, error)
       }
     }
   }

@@ -6,7 +6,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What becomes of dead letters.
+/// Reading, requeuing and purging dead letters.
 extension QueueStore {
   /// Reads the dead letters.
   ///
@@ -19,20 +19,22 @@ extension QueueStore {
   /// ```
   ///
   /// - Parameters:
-  ///   - limit: The most to read; all of them unless given.
-  ///   - sequence: Only those whose ``DeadLetter/sequence`` is greater; all unless given.
+  ///   - limit: The most to read; defaults to all.
+  ///   - sequence: Only those whose ``DeadLetter/sequence`` is greater; defaults to all.
   /// - Returns: The dead letters in order of arrival.
-  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `closed`; `ioFailed`.
+  /// - Throws: ``StoreError``: `invalidArgument` if the limit is negative; `closed`; `ioFailed`.
   public func deadLetters(limit: Int = .max, after sequence: UInt64 = 0) async throws -> [DeadLetter<Element>] {
     try information.check(limit: limit, for: .deadLetters)
     return try await running(.deadLetters) {
-      try await engine.payloads(.deadLetters, of: \.item) { core in
+      try await engine.readablePayloads(.deadLetters, of: \.item) { core in
         core.ledger.deadLetters(limit, after: sequence)
       }.map(deadLetter)
     }
   }
 
-  private func deadLetter(_ state: ItemState, _ payload: ArraySlice<UInt8>?) -> DeadLetter<Element> {
+  private func deadLetter(
+    _ state: ItemState, _ payload: Result<ArraySlice<UInt8>?, StoreError>
+  ) -> DeadLetter<Element> {
     let item = state.item
     return DeadLetter(
       key: item.key, sequence: item.sequence, attempts: Int(item.attempts),
@@ -46,7 +48,7 @@ extension QueueStore {
   ///
   /// - Parameter keys: Their keys; one that no dead letter has is left out.
   /// - Returns: How many there were.
-  /// - Throws: ``StoreError``: `conflict` where an item with the key is in the queue, and `full` where the disk is full,
+  /// - Throws: ``StoreError``: `conflict` if an item with the key is in the queue, and `full` if the disk is full,
   ///   with nothing changed; `invalidKey`; `closed`; `ioFailed`. `CancellationError`.
   @discardableResult
   public func requeue(_ keys: [StoreKey]) async throws -> Int {
@@ -70,7 +72,7 @@ extension QueueStore {
   /// Those whose key an item in the queue has stay dead letters. Where it fails halfway, some have come back.
   ///
   /// - Returns: How many came back.
-  /// - Throws: ``StoreError``: `full` where the disk is full; `closed`; `ioFailed`. `CancellationError`.
+  /// - Throws: ``StoreError``: `full` if the disk is full; `closed`; `ioFailed`. `CancellationError`.
   @discardableResult
   public func requeueDeadLetters() async throws -> Int {
     try await running(.requeue) {

@@ -1,6 +1,6 @@
 public import Larder
 
-/// How items come into the queue.
+/// Enqueuing items.
 extension QueueStore {
   /// Puts an item at the end of the queue.
   ///
@@ -9,12 +9,12 @@ extension QueueStore {
   ///
   /// - Parameters:
   ///   - element: The item.
-  ///   - id: The key under which it is kept; a generated one unless given.
-  ///   - delay: How long it is kept back; not at all unless given.
+  ///   - id: The key under which it is kept; defaults to a generated one.
+  ///   - delay: How long it is kept back; defaults to zero.
   /// - Returns: What became of it.
-  /// - Throws: ``StoreError``: `full` where there is no room and the policy is not to wait; `invalidKey`;
-  ///   `invalidArgument` where the delay is negative; `encodingFailed`; `valueTooLarge`; `closed`; `ioFailed`.
-  ///   `CancellationError` where the task was cancelled before it began, or while it waited for room.
+  /// - Throws: ``StoreError``: `full` if there is no room and the policy is not to wait; `invalidKey`;
+  ///   `invalidArgument` if the delay is negative; `encodingFailed`; `valueTooLarge`; `closed`; `ioFailed`.
+  ///   `CancellationError` if the task was cancelled before it began, or while it waited for room.
   @discardableResult
   public func enqueue(
     _ element: Element, id: StoreKey? = nil, delay: Duration = .zero
@@ -58,7 +58,8 @@ extension QueueStore {
   func microseconds(ofDelay delay: Duration, for operation: StoreOperation) throws -> Int64 {
     guard delay >= .zero else {
       throw StoreError(
-        .invalidArgument, during: operation, store: information.name, message: "the delay \(delay) is negative")
+        .invalidArgument, during: operation, store: information.name,
+        message: "a delay must not be negative, but is \(delay)")
     }
     return delay.microseconds
   }
@@ -66,7 +67,8 @@ extension QueueStore {
   func microseconds(ofLease lease: Duration, for operation: StoreOperation) throws -> Int64 {
     guard lease > .zero else {
       throw StoreError(
-        .invalidArgument, during: operation, store: information.name, message: "a lease of \(lease) makes no sense")
+        .invalidArgument, during: operation, store: information.name,
+        message: "a lease must be greater than zero, not \(lease)")
     }
     return lease.microseconds
   }

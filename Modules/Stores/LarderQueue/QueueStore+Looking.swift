@@ -1,12 +1,12 @@
 public import Larder
 
-/// What is seen of the queue.
+/// Peeking and counting.
 extension QueueStore {
   /// Reads the items that would be received first, without leasing them.
   ///
-  /// - Parameter max: The most items; 1 unless given.
+  /// - Parameter max: The most items; defaults to 1.
   /// - Returns: The items with their keys, in order of arrival.
-  /// - Throws: ``StoreError``: `invalidArgument` where `max` is negative; `corrupted` where an item cannot be decoded;
+  /// - Throws: ``StoreError``: `invalidArgument` if `max` is negative; `corrupted` if an item cannot be decoded;
   ///   `closed`; `ioFailed`.
   public func peek(max: Int = 1) async throws -> [StoreEntry<Element>] {
     try information.check(limit: max, for: .peek)
@@ -24,7 +24,7 @@ extension QueueStore {
 
   /// How long ago the oldest item came that is not acknowledged, a dead letter aside.
   ///
-  /// - Returns: The age by the clock on the wall; `nil` where there is no item.
+  /// - Returns: The age by the clock on the wall; `nil` if there is no item.
   /// - Throws: ``StoreError``: `closed`.
   public func oldestAge() async throws -> Duration? {
     // Not `nil` itself, with which a call says that it waits.

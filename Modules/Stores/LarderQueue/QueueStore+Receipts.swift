@@ -1,8 +1,8 @@
 import Larder
 
-/// What the receipt of a delivery is good for.
+/// Acknowledging, releasing and extending deliveries by their receipts.
 extension QueueStore {
-  /// Lets an item go for good.
+  /// Acknowledges a delivery and permanently removes its item.
   ///
   /// It ignores cancellation.
   ///
@@ -15,7 +15,7 @@ extension QueueStore {
     }
   }
 
-  /// Lets items go for good, in one commit.
+  /// Acknowledges deliveries and permanently removes their items, in one commit.
   ///
   /// It ignores cancellation.
   ///
@@ -30,16 +30,16 @@ extension QueueStore {
     }
   }
 
-  /// Lets an item be delivered again, at its old place in the order of arrival.
+  /// Releases an item to be delivered again, at its old place in the order of arrival.
   ///
   /// An item that was delivered ``QueueConfiguration/maximumDeliveries`` times becomes a dead letter, unless the delivery
   /// does not count. It ignores cancellation.
   ///
   /// - Parameters:
   ///   - receipt: That of its delivery.
-  ///   - delay: How long it is kept back; as ``QueueConfiguration/retryPolicy`` says unless given, and not at all for zero.
-  ///   - countsAsAttempt: Whether the delivery counts; `true` unless said. Where not, it is as if it had not been.
-  /// - Throws: ``StoreError``: `staleReceipt`; `invalidArgument` where the delay is negative; `closed`; `full`; `ioFailed`.
+  ///   - delay: How long it is kept back; defaults to the delay of ``QueueConfiguration/retryPolicy``.
+  ///   - countsAsAttempt: Whether the delivery counts; defaults to `true`. Where not, it is as if it had not been.
+  /// - Throws: ``StoreError``: `staleReceipt`; `invalidArgument` if the delay is negative; `closed`; `full`; `ioFailed`.
   public func release(
     _ receipt: DeliveryReceipt, after delay: Duration? = nil, countsAsAttempt: Bool = true
   ) async throws {
@@ -53,14 +53,14 @@ extension QueueStore {
     }
   }
 
-  /// Lets items be delivered again, in one commit; see ``release(_:after:countsAsAttempt:)-(DeliveryReceipt,_,_)``.
+  /// Releases items to be delivered again, in one commit; see ``release(_:after:countsAsAttempt:)-(DeliveryReceipt,_,_)``.
   ///
   /// - Parameters:
   ///   - receipts: Those of their deliveries.
-  ///   - delay: How long they are kept back; each as ``QueueConfiguration/retryPolicy`` says unless given.
-  ///   - countsAsAttempt: Whether the deliveries count; `true` unless said.
+  ///   - delay: How long they are kept back; defaults to the delay of ``QueueConfiguration/retryPolicy`` for each.
+  ///   - countsAsAttempt: Whether the deliveries count; defaults to `true`.
   /// - Returns: The receipts that are stale; the items of all others are released.
-  /// - Throws: ``StoreError``: `invalidArgument` where the delay is negative; `closed`; `full`; `ioFailed`.
+  /// - Throws: ``StoreError``: `invalidArgument` if the delay is negative; `closed`; `full`; `ioFailed`.
   public func release(
     _ receipts: [DeliveryReceipt], after delay: Duration? = nil, countsAsAttempt: Bool = true
   ) async throws -> [DeliveryReceipt] {
@@ -74,7 +74,7 @@ extension QueueStore {
     }
   }
 
-  /// Lets a lease end so much after now, whenever it would have ended.
+  /// Resets a lease so that it expires `lease` from now.
   ///
   /// It ignores cancellation.
   ///
@@ -93,7 +93,7 @@ extension QueueStore {
     }
   }
 
-  /// Lets leases end so much after now, in one commit; see ``extend(_:lease:)-(DeliveryReceipt,_)``.
+  /// Resets leases so that they expire `lease` from now, in one commit; see ``extend(_:lease:)-(DeliveryReceipt,_)``.
   ///
   /// - Parameters:
   ///   - receipts: Those of the deliveries.

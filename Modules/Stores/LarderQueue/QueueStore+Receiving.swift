@@ -3,7 +3,7 @@ import LarderFiles
 
 /// How items are handed out.
 extension QueueStore {
-  /// What became of an item that was leased and read.
+  /// An item that was leased and read: a delivery, or the reason why it is none.
   enum Reading: Sendable {
     case good(Delivery<Element>)
     case bad(DeliveryReceipt, DeliveryFailure, StoreError)
@@ -23,18 +23,18 @@ extension QueueStore {
   /// that cannot are kept back as if they had not been delivered, and the error is thrown.
   ///
   /// - Parameters:
-  ///   - max: The most items, at least 1; 1 unless given.
-  ///   - lease: How long nobody else gets them; more than nothing.
+  ///   - max: The most items, at least 1; defaults to 1.
+  ///   - lease: How long the items are leased; must be greater than zero.
   /// - Returns: The items, in order of arrival; none where none is due, or where the disk is so full that what is left is for
   ///   the items that are leased already.
-  /// - Throws: ``StoreError``: `invalidArgument`; `closed`; `corrupted` where no item can be decoded; `full` or `ioFailed`
-  ///   where the leases could not be written, or where no item could be read. `CancellationError` where the task was
+  /// - Throws: ``StoreError``: `invalidArgument`; `closed`; `corrupted` if no item can be decoded; `full` or `ioFailed`
+  ///   where the leases could not be written, or where no item could be read. `CancellationError` if the task was
   ///   cancelled before it began.
   public func receive(max: Int = 1, lease: Duration) async throws -> [Delivery<Element>] {
     let length = try microseconds(ofLease: lease, for: .receive)
     guard max > 0 else {
       throw StoreError(
-        .invalidArgument, during: .receive, store: information.name, message: "there is nothing to receive \(max) of")
+        .invalidArgument, during: .receive, store: information.name, message: "`max` must be at least 1, not \(max)")
     }
     return try await running(.receive) {
       var deliveries: [Delivery<Element>] = []
@@ -66,7 +66,7 @@ extension QueueStore {
             failures.append((receipt, error))
           case .bad(let receipt, let failure, let error):
             if failure == .unreadable { unreadable = unreadable ?? error }
-            try await reject([receipt], failure, delay: length)
+            try await withdraw([receipt], for: failure, delay: length)
           }
         }
         if failures.count >= DecodingRecord.failureLimit, !decodingRecord.hasDecoded { break }
@@ -74,12 +74,9 @@ extension QueueStore {
         if leased.count < wanted, failures.isEmpty { break }
       }
       if !failures.isEmpty {
-        if decodingRecord.hasDecoded {
-          try await reject(failures.map(\.receipt), .undecodable, delay: nil)
-        } else {
-          try await putOff(failures.map(\.receipt))
-          throw failures[0].error
-        }
+        let counts = decodingRecord.hasDecoded
+        try await withdraw(failures.map(\.receipt), for: counts ? .undecodable : nil)
+        if !counts { throw failures[0].error }
       }
       if let unreadable, deliveries.isEmpty { throw unreadable }
       return deliveries
@@ -98,45 +95,30 @@ extension QueueStore {
         return reading
       }
     } catch {
-      try await giveBack(leased.map(\.receipt))
+      try await withdraw(leased.map(\.receipt), for: nil, delay: 0)
       throw StoreError(
         error, during: .receive, store: information.name, message: "the files of the queue could not be read")
     }
   }
 
-  /// Gives leases back as if there had been none.
-  private func giveBack(_ receipts: [DeliveryReceipt]) async throws {
-    // A receipt that is stale is no lease any more.
-    _ = try await change(.receive) { core in
-      core.staleReceipts(of: receipts) { receipt, ledger, records throws(QueueRefusal) in
-        try ledger.release(receipt, delay: 0, counts: false, into: &records)
-      }
-    }
-  }
-
-  /// Gives leases back as if there had been none, but lets those behind come first.
-  private func putOff(_ receipts: [DeliveryReceipt]) async throws {
-    let retrying = retrying
-    _ = try await change(.receive) { core in
-      core.staleReceipts(of: receipts) { receipt, ledger, records throws(QueueRefusal) in
-        let delay = retrying.delay(afterAttempt: receipt.attempt)
-        try ledger.release(receipt, delay: delay, counts: false, into: &records)
-      }
-    }
-  }
-
-  /// Ends the leases of items that cannot be handed out.
+  /// Ends the leases of items that are not handed out; a receipt that is stale is ignored.
   ///
   /// - Parameters:
-  ///   - receipts: Those of the leases.
-  ///   - failure: What is wrong with the items.
-  ///   - delay: How long they are kept back, in microseconds; each as the retry policy says where it is `nil`.
-  private func reject(_ receipts: [DeliveryReceipt], _ failure: DeliveryFailure, delay: Int64?) async throws {
+  ///   - receipts: The receipts of the leases.
+  ///   - failure: What is wrong with the items; `nil` if their deliveries do not count.
+  ///   - delay: How long the items are kept back, in microseconds; defaults to the delay of the retry policy.
+  private func withdraw(
+    _ receipts: [DeliveryReceipt], for failure: DeliveryFailure?, delay: Int64? = nil
+  ) async throws {
     let retrying = retrying
     _ = try await change(.receive) { core in
       core.staleReceipts(of: receipts) { receipt, ledger, records throws(QueueRefusal) in
         let delay = delay ?? retrying.delay(afterAttempt: receipt.attempt)
-        try ledger.reject(receipt, failure, delay: delay, into: &records)
+        if let failure {
+          try ledger.reject(receipt, failure, delay: delay, into: &records)
+        } else {
+          try ledger.release(receipt, delay: delay, counts: false, into: &records)
+        }
       }
     }
   }
@@ -158,17 +140,13 @@ extension QueueStore {
         case .good(let delivery): return .success(delivery)
         case .bad(let receipt, .undecodable, let error):
           if decodingRecord.noteFailure() {
-            try await giveBack([receipt])
+            try await withdraw([receipt], for: nil, delay: 0)
             throw error
           }
-          if decodingRecord.hasDecoded {
-            try await reject([receipt], .undecodable, delay: nil)
-          } else {
-            try await putOff([receipt])
-          }
+          try await withdraw([receipt], for: decodingRecord.hasDecoded ? .undecodable : nil)
           return .failure(error)
         case .bad(let receipt, let failure, let error):
-          try await reject([receipt], failure, delay: length)
+          try await withdraw([receipt], for: failure, delay: length)
           return .failure(error)
         }
       }
@@ -182,14 +160,14 @@ extension QueueStore {
   /// ends.
   ///
   /// - Parameters:
-  ///   - lease: How long nobody else gets the item; more than nothing.
-  ///   - extending: Whether the lease is extended again and again while `body` runs and its task is not cancelled; not
-  ///     unless said. Otherwise a `body` that takes longer has to do that itself.
+  ///   - lease: How long the item is leased; must be greater than zero.
+  ///   - extending: Whether the lease is renewed while `body` runs and its task is not cancelled; defaults to `false`. Then a
+  ///     `body` that takes longer than the lease must call ``extend(_:lease:)-(DeliveryReceipt,_)`` itself.
   ///   - body: Gets the item with its key and receipt.
   /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws. ``StoreError``: `staleReceipt` where the lease ended before `body` returned, so that the
+  /// - Throws: What `body` throws. ``StoreError``: `staleReceipt` if the lease ended before `body` returned, so that the
   ///   item will be delivered again; as ``receive(max:lease:)`` and ``acknowledge(_:)-(DeliveryReceipt)``.
-  ///   `CancellationError` where the task was cancelled while it waited for an item.
+  ///   `CancellationError` if the task was cancelled while it waited for an item.
   public func withNext<Result>(
     lease: Duration, extending: Bool = false, _ body: (Delivery<Element>) async throws -> Result
   ) async throws -> Result {
@@ -261,7 +239,7 @@ extension QueueStore {
   /// says until it has used up its deliveries. The sequence ends when the queue is closed. Where no item is due it waits,
   /// without polling; several consumers share the items.
   ///
-  /// - Parameter lease: How long nobody else gets an item; more than nothing.
+  /// - Parameter lease: How long each item is leased; must be greater than zero.
   public func deliveries(lease: Duration) -> Deliveries<Element> {
     Deliveries(queue: self, lease: lease)
   }

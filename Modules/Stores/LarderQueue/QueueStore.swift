@@ -1,6 +1,7 @@
 import LarderCBOR
 public import Larder
 public import LarderFiles
+import Synchronization
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -26,7 +27,7 @@ public import Foundation
 /// ## Deliveries
 ///
 /// ``receive(max:lease:)`` hands out the items that came first of those that wait, each with a ``DeliveryReceipt``. Until
-/// the lease ends nobody else gets them. ``acknowledge(_:)-(DeliveryReceipt)`` lets an item go for good;
+/// the lease ends no other consumer gets them. ``acknowledge(_:)-(DeliveryReceipt)`` removes an item permanently;
 /// ``release(_:after:countsAsAttempt:)-(DeliveryReceipt,_,_)`` gives it back, at its old place in the order;
 /// ``extend(_:lease:)-(DeliveryReceipt,_)`` keeps it longer. When a lease ends the item waits again, and the receipt is stale:
 /// it is refused with ``StoreError/Code/staleReceipt``. Leases live on when the queue is closed, so that one process may
@@ -51,13 +52,13 @@ public import Foundation
 ///
 /// One object in one process has the folder open, guarded by a lock in it.
 public final class QueueStore<Element: Sendable>: DataStore {
-  /// What the queue keeps under each key.
+  /// The items of the queue.
   public typealias Value = Element
 
-  /// What the queue is called, what its acknowledgement means, and its maintenance.
+  /// The queue's name, durability, access and maintenance.
   public let information: StoreInformation
 
-  /// What opening the queue found in its files beside good records.
+  /// Damage and torn records that opening the queue found in its files.
   public let recovery: RecoveryReport
 
   let engine: QueueEngine
@@ -71,21 +72,21 @@ public final class QueueStore<Element: Sendable>: DataStore {
   ///   - path: The folder. The one above it must exist. It is made with permissions 0700, its files with 0600.
   ///   - codec: Turns items into bytes and back.
   ///   - configuration: The rules of the queue; they may be others each time.
-  ///   - durability: What happens before a change returns; ``Durability/synced`` unless said.
+  ///   - durability: What happens before a change returns; defaults to ``Durability/synced``.
   ///   - access: Whether the queue may write; defaults to ``StoreAccess/readWrite``.
-  ///   - leases: What becomes of leases that go on; ``LeasesOnOpening/kept`` unless said.
-  ///   - createsIfMissing: Whether a missing queue is created; `true` unless said.
-  ///   - fileSystem: Where the files are; the real file system unless given.
-  ///   - clock: By what leases and delays go in this process, and what sleeps until the next of them ends; a
-  ///     `ContinuousClock` unless given.
-  ///   - now: Tells the time by the clock on the wall, which stands in the files; that of the system unless given.
-  ///   - randomness: Gives the random part of ``QueueConfiguration/retryPolicy``; that of the system unless given.
-  ///   - onDeath: Is told of each item that becomes a dead letter, once that is written, on a thread of the queue's: it must
-  ///     not wait. Nobody is told unless given.
-  /// - Throws: ``StoreError``: `locked` where another has it open; `corrupted` where the header of one of its files is
-  ///   damaged; `unrecognizedFormat` where the folder holds something else; `versionMismatch` where it was written by a
-  ///   newer version or with another codec; `notFound`; `unsupported` where a file has several hard links;
-  ///   `invalidArgument` where the configuration makes no sense; `notPermitted`; `full`; `ioFailed`. Nothing is lost then.
+  ///   - leases: What becomes of leases that go on; defaults to ``LeasesOnOpening/kept``.
+  ///   - createsIfMissing: Whether a missing queue is created; defaults to `true`.
+  ///   - fileSystem: The file system that holds the files; defaults to the real one.
+  ///   - clock: The monotonic clock that measures leases and delays in this process, and sleeps until the next of them
+  ///     ends; defaults to a `ContinuousClock`.
+  ///   - now: Returns the wall-clock time, which stands in the files; defaults to the system's.
+  ///   - randomness: Gives the random part of ``QueueConfiguration/retryPolicy``; defaults to the system's.
+  ///   - onDeath: Is called for each item that becomes a dead letter, once that is written, on a thread of the queue: it must
+  ///     not wait. Defaults to `nil`.
+  /// - Throws: ``StoreError``: `locked` if another has it open; `corrupted` if the header of one of its files is
+  ///   damaged; `unrecognizedFormat` if the folder holds something else; `versionMismatch` if it was written by a
+  ///   newer version or with another codec; `notFound`; `unsupported` if a file has several hard links;
+  ///   `invalidArgument` if the configuration is invalid; `notPermitted`; `full`; `ioFailed`. Nothing is lost then.
   public convenience init(
     path: String, codec: some Codec<Element>, configuration: QueueConfiguration = QueueConfiguration(),
     durability: Durability = .synced, access: StoreAccess = .readWrite, leases: LeasesOnOpening = .kept,
@@ -107,11 +108,11 @@ public final class QueueStore<Element: Sendable>: DataStore {
   /// - Parameters:
   ///   - path: The folder; see ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:randomness:onDeath:)``.
   ///   - configuration: The rules of the queue; they may be others each time.
-  ///   - durability: What happens before a change returns; ``Durability/synced`` unless said.
+  ///   - durability: What happens before a change returns; defaults to ``Durability/synced``.
   ///   - access: Whether the queue may write; defaults to ``StoreAccess/readWrite``.
-  ///   - leases: What becomes of leases that go on; ``LeasesOnOpening/kept`` unless said.
-  ///   - createsIfMissing: Whether a missing queue is created; `true` unless said.
-  ///   - onDeath: Is told of each item that becomes a dead letter; nobody unless given.
+  ///   - leases: What becomes of leases that go on; defaults to ``LeasesOnOpening/kept``.
+  ///   - createsIfMissing: Whether a missing queue is created; defaults to `true`.
+  ///   - onDeath: Is called for each item that becomes a dead letter; defaults to `nil`.
   /// - Throws: As ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:randomness:onDeath:)``.
   public convenience init(
     path: String, configuration: QueueConfiguration = QueueConfiguration(), durability: Durability = .synced,
@@ -169,7 +170,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
 
   /// Reads the item of a key.
   ///
-  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where the item cannot be decoded; `closed`; `ioFailed`.
+  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` if the item cannot be decoded; `closed`; `ioFailed`.
   public func value(forKey key: StoreKey) async throws -> Element? {
     try information.check(key, for: .value)
     return try await read(.value) { ledger in ledger.item(forKey: key).map { [$0] } ?? [] }.first?.value
@@ -177,7 +178,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
 
   /// Reads the items of several keys as they are at one moment.
   ///
-  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where an item cannot be decoded; `closed`; `ioFailed`.
+  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` if an item cannot be decoded; `closed`; `ioFailed`.
   public func values(forKeys keys: [StoreKey]) async throws -> [Element?] {
     try information.check(keys, for: .values)
     // In the order of the keys, so that the first one that is damaged is reported.
@@ -193,7 +194,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
 
   /// Reads the first items of a range of keys as they are at one moment.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `corrupted` where an item cannot be decoded;
+  /// - Throws: ``StoreError``: `invalidArgument` if the limit is negative; `corrupted` if an item cannot be decoded;
   ///   `closed`; `ioFailed`.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Element>] {
     try information.check(limit: limit, for: .entries)
@@ -202,7 +203,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
 
   /// Reads the first keys of a range as they are at one moment.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `closed`.
+  /// - Throws: ``StoreError``: `invalidArgument` if the limit is negative; `closed`.
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
     try information.check(limit: limit, for: .keys)
     return try await look(.keys) { $0.ledger.keys(in: range, limit: limit, order: order) }
@@ -343,4 +344,29 @@ extension Change {
 extension QueueStore: CustomStringConvertible {
   /// The store's kind and name.
   public var description: String { "QueueStore(\(information.name))" }
+}
+
+/// How long items are kept back that come back, and what sleeps meanwhile.
+final class Retrying: Sendable {
+  private let policy: RetryPolicy
+  let clock: any Clock<Duration>
+  private let generator: Mutex<any RandomNumberGenerator & Sendable>
+
+  init(policy: RetryPolicy, clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable) {
+    self.policy = policy
+    self.clock = clock
+    self.generator = Mutex(generator)
+  }
+
+  /// How long an item is kept back, in microseconds.
+  ///
+  /// - Parameter attempt: How often it was delivered.
+  func delay(afterAttempt attempt: UInt32) -> Int64 {
+    generator.withLock { generator in
+      func delay(_ generator: inout some RandomNumberGenerator) -> Duration {
+        policy.delay(afterAttempt: Int(attempt), using: &generator)
+      }
+      return delay(&generator).microseconds
+    }
+  }
 }

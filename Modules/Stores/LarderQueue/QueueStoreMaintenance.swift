@@ -74,17 +74,19 @@ struct QueueStoreMaintenance<Element: Sendable>: StoreMaintenance {
       var range = KeyRange.all
       while true {
         let part = range
-        let items = try await engine.payloads(.verify, of: { $0 }) { core in
+        let items = try await engine.readablePayloads(.verify, of: { $0 }) { core in
           core.ledger.items(in: part, limit: 256, order: .ascending)
         }
         guard let last = items.last else { break }
         report.entryCount += items.count
         for (item, payload) in items {
-          guard case .failure = coder.result(of: payload, forKey: item.key, during: .verify) else { continue }
+          guard case .failure(let error) = coder.result(of: payload, forKey: item.key, during: .verify) else {
+            continue
+          }
           report.findings.append(
             VerificationReport.Finding(
               key: item.key, place: "\(engine.folder.segmentPath(item.place.segment)), byte \(item.place.offset)",
-              message: "the value cannot be decoded"))
+              message: error.code == .ioFailed ? "the value cannot be read" : "the value cannot be decoded"))
         }
         range = range.after(last.found.key)
       }
@@ -108,14 +110,17 @@ struct QueueStoreMaintenance<Element: Sendable>: StoreMaintenance {
     var sequence: UInt64 = 0
     while true {
       let start = sequence
-      let letters = try await engine.payloads(.verify, of: \.item) { $0.ledger.deadLetters(256, after: start) }
+      let letters = try await engine.readablePayloads(.verify, of: \.item) {
+        $0.ledger.deadLetters(256, after: start)
+      }
       guard let last = letters.last else { return findings }
-      for (letter, payload) in letters where payload == nil {
+      for (letter, payload) in letters {
+        if case .success(.some) = payload { continue }
         let (key, place) = (letter.item.key, letter.item.place)
         findings.append(
           VerificationReport.Finding(
             key: key, place: "\(engine.folder.segmentPath(place.segment)), byte \(place.offset)",
-            message: "the dead letter is damaged"))
+            message: "the dead letter is damaged, or cannot be read"))
       }
       sequence = last.found.item.sequence
     }

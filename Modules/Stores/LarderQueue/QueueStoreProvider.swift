@@ -7,7 +7,7 @@ public struct QueueStoreProvider: StoreProvider {
 
   /// Makes the provider.
   ///
-  /// - Parameter codecName: The name of the codec for queues that are made; `cbor` unless given. A queue that is there is
+  /// - Parameter codecName: The name of the codec for queues that are made; defaults to `cbor`. A queue that is there is
   ///   opened with the codec that it was written with.
   public init(codecName: String = "cbor") {
     self.codecName = codecName
@@ -16,12 +16,12 @@ public struct QueueStoreProvider: StoreProvider {
   /// `queue`.
   public var scheme: String { "queue" }
 
-  /// What the stores are, in one line.
+  /// A description of the stores in one line.
   public var summary: String { "a durable queue in a folder at a path" }
 
   /// Opens the queue whose folder is at the path behind the scheme, with the rules of a ``QueueConfiguration`` as it is made.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` where the path is empty; what opening a ``QueueStore`` throws; what `codec`
+  /// - Throws: ``StoreError``: `invalidArgument` if the path is empty; what opening a ``QueueStore`` throws; what `codec`
   ///   throws.
   public func open<Value: Sendable>(
     _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
@@ -34,13 +34,15 @@ public struct QueueStoreProvider: StoreProvider {
   /// - Parameters:
   ///   - url: Where it is.
   ///   - options: How to open it.
-  ///   - configuration: The rules of the queue; those of ``QueueConfiguration`` as it is made unless given.
-  ///   - leases: What becomes of leases that go on; ``LeasesOnOpening/kept`` unless said.
+  ///   - configuration: The rules of the queue; defaults to `QueueConfiguration()`.
+  ///   - leases: What becomes of leases that go on; defaults to ``LeasesOnOpening/kept``.
+  ///   - onDeath: Is called for each item that becomes a dead letter; defaults to `nil`.
   ///   - codec: Gives the codec for the name of the one that the queue was written with; ``codecName`` for a new queue.
   /// - Throws: As ``open(_:options:codec:)``.
   public func openQueue<Value: Sendable>(
     _ url: StoreURL, options: StoreOptions, configuration: QueueConfiguration = QueueConfiguration(),
-    leases: LeasesOnOpening = .kept, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
+    leases: LeasesOnOpening = .kept, onDeath: (@Sendable (QueueDeath) -> Void)? = nil,
+    codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws -> QueueStore<Value> {
     guard !url.location.isEmpty else {
       throw StoreError(
@@ -48,6 +50,7 @@ public struct QueueStoreProvider: StoreProvider {
     }
     return try await QueueStore(
       path: url.location, configuration: configuration, durability: options.durability, access: options.access,
-      leases: leases, createsIfMissing: options.createsIfMissing, newCodecName: codecName, choosing: codec)
+      leases: leases, createsIfMissing: options.createsIfMissing, onDeath: onDeath, newCodecName: codecName,
+      choosing: codec)
   }
 }

@@ -65,10 +65,11 @@ extension OpenFile {
   /// - Parameters:
   ///   - start: The first byte.
   ///   - end: The byte behind the last one, or a place behind the end of the file.
+  /// - Returns: The bytes, and whether the disk could read all of them.
   /// - Throws: ``FileError`` for any other failure.
-  public func readable(from start: Int64, upTo end: Int64) throws(FileError) -> [UInt8] {
+  public func readable(from start: Int64, upTo end: Int64) throws(FileError) -> (bytes: [UInt8], isWhole: Bool) {
     do throws(FileError) {
-      return try readAll(from: start, upTo: end)
+      return (try readAll(from: start, upTo: end), true)
     } catch {
       guard error.errorNumber == EIO else { throw error }
     }
@@ -85,7 +86,7 @@ extension OpenFile {
       }
       offset = next
     }
-    return bytes
+    return (bytes, false)
   }
 
   /// Makes the content and the size of the file durable; see ``synchronize()``, which it calls again only after EINTR.

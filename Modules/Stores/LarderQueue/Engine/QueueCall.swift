@@ -3,7 +3,7 @@ import Synchronization
 
 /// Something that is asked of a queue, from its coming until its caller is told.
 final class QueueCall: Sendable {
-  /// What a call may do where it runs.
+  /// The kinds of work a call may do.
   enum Weight: Sendable {
     /// It only looks at what is in memory.
     case looks
@@ -15,7 +15,7 @@ final class QueueCall: Sendable {
     case alone
   }
 
-  /// What became of a call when it ran.
+  /// The result of running a call.
   enum Verdict: Sendable {
     case done
     /// It waits for items to receive.
@@ -53,7 +53,7 @@ final class QueueCall: Sendable {
     self.body = body
   }
 
-  /// Whether nobody waits for it any more.
+  /// Whether it has ended.
   var isOver: Bool { ending != nil }
 
   /// How the call has ended, where it is over.

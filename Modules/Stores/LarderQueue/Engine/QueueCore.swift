@@ -1,8 +1,8 @@
 import Larder
 import LarderFiles
 
-/// What is behind a queue, for the one who is busy with it: what it holds, its files, and the frames of the group that
-/// goes on.
+/// The state of a queue, owned by the thread that is busy with it: the ledger, the files, and the frames of the current
+/// group.
 struct QueueCore: Sendable {
   var ledger: QueueLedger
   var log: QueueLog
@@ -11,7 +11,7 @@ struct QueueCore: Sendable {
 
   /// The time of the group, in microseconds: what is handed out now is leased from now on.
   private(set) var present: Int64 = 0
-  /// What is added to times as they are written, in microseconds.
+  /// The difference that is added to times as they are written, in microseconds.
   private(set) var clockOffset: Int64 = 0
 
   /// Below this size of the log its space is not reclaimed: the last time was in vain.
@@ -29,7 +29,7 @@ struct QueueCore: Sendable {
   }
 
   /// Whether frames can be appended as things are; otherwise ``makeReady(_:mayUseReserve:)`` comes first.
-  var isReady: Bool { log.isReady && pending.isEmpty }
+  var isReady: Bool { log.isReady(for: ledger) && pending.isEmpty }
 
   /// Makes sure that frames can be appended, and writes what opening changed.
   ///
@@ -38,7 +38,7 @@ struct QueueCore: Sendable {
   ///   - mayUseReserve: Whether the reserve may be given back for it.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func makeReady(_ time: QueueTime, mayUseReserve: Bool) throws {
-    if !log.isReady { try log.makeReady(&ledger, at: time.steady(), mayUseReserve: mayUseReserve) }
+    if !log.isReady(for: ledger) { try log.makeReady(&ledger, at: time.steady(), mayUseReserve: mayUseReserve) }
     guard !pending.isEmpty else { return }
     var buffer = FrameBuffer()
     log.reset(&buffer, clockOffset: time.offset)
@@ -123,7 +123,7 @@ struct QueueCore: Sendable {
     }
   }
 
-  /// The payloads of items, `nil` where one is damaged.
+  /// The payloads of items, `nil` if one is damaged.
   func payloads(of items: [QueueItem]) throws(FileError) -> [ArraySlice<UInt8>?] {
     // What came in this group is in no file yet.
     var payloads = items.map { frames.payload(at: $0.place) }
@@ -164,7 +164,7 @@ struct QueueCore: Sendable {
   /// - Parameters:
   ///   - max: The most deliveries.
   ///   - length: How long the leases are, in microseconds.
-  ///   - mayBeSuspect: Whether it may be one that may kill its decoder; `true` unless said.
+  ///   - mayBeSuspect: Whether it may be one that may kill its decoder; defaults to `true`.
   /// - Returns: The items, and whether there may be more although there are none: where many have become dead letters.
   mutating func lease(
     _ max: Int, length: Int64, mayBeSuspect: Bool = true
@@ -213,4 +213,33 @@ struct QueueCore: Sendable {
     }
     return stale
   }
+}
+
+/// The clocks of a queue: the wall clock for times in files, and a monotonic one for leases and delays in this process.
+struct QueueTime: Sendable {
+  /// The microseconds since 1970, by the clock on the wall.
+  let wall: @Sendable () -> Int64
+  /// The same when the queue was opened, advanced by a monotonic clock.
+  let steady: @Sendable () -> Int64
+
+  /// - Parameters:
+  ///   - clock: The monotonic clock.
+  ///   - wall: Tells the microseconds since 1970.
+  init(clock: some Clock<Duration>, wall: @escaping @Sendable () -> Int64) {
+    self.wall = wall
+    let (start, opening) = (clock.now, wall())
+    steady = { opening.addingSaturating(start.duration(to: clock.now).microseconds) }
+  }
+
+  /// How far the clock on the wall is ahead now, in microseconds.
+  var offset: Int64 {
+    let (offset, overflows) = wall().subtractingReportingOverflow(steady())
+    return overflows ? 0 : offset
+  }
+}
+
+/// An item that was leased and is to be read.
+struct LeasedItem: Sendable {
+  var item: QueueItem
+  var receipt: DeliveryReceipt
 }

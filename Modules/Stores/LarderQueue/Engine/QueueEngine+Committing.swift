@@ -7,7 +7,7 @@ extension QueueEngine {
   /// The most bytes of frames that are written at once.
   private static let groupLimit = 8 << 20
 
-  /// What became of the calls of a group that ran.
+  /// The results of the calls of a group.
   private struct Outcome {
     /// Those that changed something, which must be written.
     var framed: [(call: QueueCall, verdict: QueueCall.Verdict)] = []
@@ -40,7 +40,7 @@ extension QueueEngine {
     write(outcome, since: start, obstacle, &core, &endings)
   }
 
-  /// Tries those again who wait for room, in the order in which they came, up to the first for which there is none.
+  /// Retries the calls that wait for room, in their order, up to the first for which there is none.
   ///
   /// - Parameters:
   ///   - core: What they work on.
@@ -113,7 +113,7 @@ extension QueueEngine {
   ///
   /// - Parameters:
   ///   - call: The call.
-  ///   - isFirst: Whether it is the first of those who wait for room.
+  ///   - isFirst: Whether it is the first waiter for room.
   ///   - core: What it works on.
   ///   - outcome: Gets what became of it, unless it waits.
   /// - Returns: Whether it does not wait for room.
@@ -128,7 +128,7 @@ extension QueueEngine {
     do {
       if call.needsRoom { try checkDisk(&core) }
       let verdict = try call.body(&core)
-      // Who came first is served first; but what takes no room waits for nobody: it may be what gives it to them.
+      // Waiters come first; but a call that takes no room does not wait, since it may be what gives room.
       if call.waitsForRoom, !isFirst, core.ledger.heldItems > held.items || core.ledger.heldBytes > held.bytes,
         state.withLock({ $0.line.hasProducers })
       {
@@ -172,7 +172,7 @@ extension QueueEngine {
   ///   - outcome: What became of the calls.
   ///   - start: Where the ledger was before them.
   ///   - obstacle: Why nothing can be written.
-  ///   - areProducers: Whether the calls are the first of those who waited for room; not unless said.
+  ///   - areProducers: Whether the calls are the first waiters for room; defaults to `false`.
   ///   - core: What they work on.
   ///   - endings: Gets those that are over.
   private func write(
@@ -218,7 +218,7 @@ extension QueueEngine {
   ) {
     guard calls.count == 1 || core.log.isSealed else {
       if areProducers {
-        // In their order, before all others who wait.
+        // In their order, before all other waiters.
         for call in calls.reversed() { parkProducer(call, isFirst: true) }
         for _ in calls { retryProducers(&core, &endings, limit: 1) }
       } else {

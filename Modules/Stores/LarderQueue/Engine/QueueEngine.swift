@@ -4,8 +4,8 @@ import Synchronization
 
 /// Serves the calls of a queue: one after another, those that come meanwhile together, with one commit for all of them.
 ///
-/// Whoever brings a call while nothing is done serves it, in the own task where that does not wait for the disk. Anything
-/// else is done on a thread of the engine's own. A call is over when what it has changed is as durable as the queue
+/// A call that finds the engine idle is served in its own task if that need not wait for the disk. All others are served on
+/// a thread of the engine. A call is over when what it has changed is as durable as the queue
 /// promises; and where it has only looked, when what it has seen is. So nothing is seen that could still fail.
 ///
 /// How a group of calls becomes one commit is in the extension.
@@ -28,7 +28,7 @@ final class QueueEngine: Sendable {
     /// their backs.
     var endings: [Ending] = []
     var line = QueueLine<QueueCall>()
-    /// Whoever is busy has taken it out.
+    /// `nil` while a thread is busy with it.
     var core: QueueCore?
   }
 
@@ -61,8 +61,8 @@ final class QueueEngine: Sendable {
   /// - Parameters:
   ///   - operation: What is asked for.
   ///   - weight: What `body` may do.
-  ///   - needsRoom: Whether it may take room, and waits where there is none, if that is the policy; not unless said.
-  ///   - ignoresCancellation: Whether it is done in a cancelled task too; not unless said.
+  ///   - needsRoom: Whether it may take room, and waits where there is none, if that is the policy; defaults to `false`.
+  ///   - ignoresCancellation: Whether it is done in a cancelled task too; defaults to `false`.
   ///   - body: Does it, and gives `nil` to be called again when there are items that wait. It may be called more than
   ///     once; then only the last time counts.
   /// - Throws: ``StoreError``; `CancellationError`; what `body` throws.
@@ -91,7 +91,7 @@ final class QueueEngine: Sendable {
         try await call.wait()
       } onCancel: {
         call.cancel()
-        // The next of those who wait for room may be served now.
+        // The next waiter for room may be served now.
         if call.waitsForRoom { wake() }
       }
     }
@@ -103,7 +103,7 @@ final class QueueEngine: Sendable {
   ///
   /// - Parameters:
   ///   - operation: What is asked for.
-  ///   - weight: What `body` may do; it looks unless said.
+  ///   - weight: The kind of work `body` does; defaults to looking.
   ///   - body: Does it.
   /// - Throws: ``StoreError``.
   func maintain<Result: Sendable>(
@@ -119,20 +119,36 @@ final class QueueEngine: Sendable {
   ///   - operation: What is asked for.
   ///   - item: The item of what was found.
   ///   - find: Finds the items.
-  /// - Returns: What was found, with its payloads, `nil` where one is damaged.
-  /// - Throws: ``StoreError``.
+  /// - Returns: What was found, with its payloads, `nil` if one is damaged.
+  /// - Throws: ``StoreError``, with the key of the item that the disk refuses to give.
   func payloads<Found: Sendable>(
     _ operation: StoreOperation, of item: @Sendable (Found) -> QueueItem,
     _ find: @escaping @Sendable (inout QueueCore) -> [Found]
   ) async throws -> [(found: Found, payload: ArraySlice<UInt8>?)] {
+    try await readablePayloads(operation, of: item, find).map { ($0, try $1.get()) }
+  }
+
+  /// Finds items, and reads their payloads, as far as that goes; see ``payloads(_:of:_:)``.
+  ///
+  /// - Returns: What was found, with its payloads, or the error with which the disk refuses one.
+  /// - Throws: ``StoreError`` where the reason has nothing to do with one item.
+  func readablePayloads<Found: Sendable>(
+    _ operation: StoreOperation, of item: @Sendable (Found) -> QueueItem,
+    _ find: @escaping @Sendable (inout QueueCore) -> [Found]
+  ) async throws -> [(found: Found, payload: Result<ArraySlice<UInt8>?, StoreError>)] {
     let (files, folder) = (files, folder)
     var missing: Set<UInt32> = []
     while true {
       let found = try await perform(operation, .looks, ignoresCancellation: true) { find(&$0) }
       guard !found.isEmpty else { return [] }
-      let places = found.map { item($0).place }
+      let items = found.map(item)
+      let places = items.map(\.place)
       do throws(FileError) {
-        return Array(zip(found, try await reader.run { () throws(FileError) in try files.read(places) }))
+        let payloads = try await reader.run { () throws(FileError) in try files.readEach(places) }
+        return zip(found, zip(items, payloads)).map { found, read in
+          let payload = read.1.mapError { folder.unreadableError(of: read.0.key, during: operation, $0) }
+          return (found, payload)
+        }
       } catch {
         // A segment is removed when what was in it has gone or was written elsewhere: then this is looked up again. Where
         // items are in it even so, somebody else has removed it.
@@ -149,43 +165,35 @@ final class QueueEngine: Sendable {
   ///
   /// - Parameters:
   ///   - leased: The items.
-  ///   - body: Gets an item with its payload, `nil` where that is damaged, or with the error with which the disk refuses it.
-  /// - Throws: `FileError` where no item can be read for reasons that have nothing to do with it.
+  ///   - body: Gets an item with its payload, `nil` if that is damaged, or with the error with which the disk refuses it.
+  /// - Throws: `FileError` if no item can be read for reasons that have nothing to do with it.
   func readings<Value: Sendable>(
     of leased: [LeasedItem],
-    _ body: @escaping @Sendable (LeasedItem, Result<ArraySlice<UInt8>?, FileError>) -> Value
+    _ body: @escaping @Sendable (LeasedItem, Result<ArraySlice<UInt8>?, StoreError>) -> Value
   ) async throws(FileError) -> [Value] {
     let (files, folder) = (files, folder)
+    func read(_ leased: [LeasedItem], evenIfLost: Bool) async throws(FileError) -> [Value] {
+      try await reader.run { () throws(FileError) in
+        zip(leased, try files.readEach(leased.map(\.item.place), evenIfLost: evenIfLost)).map { one, payload in
+          body(one, payload.mapError { folder.unreadableError(of: one.item.key, during: .receive, $0) })
+        }
+      }
+    }
     var leased = leased
     for _ in 0..<4 {
-      let current = leased
       do throws(FileError) {
-        return try await reader.run { () throws(FileError) in
-          zip(current, try files.read(current.map(\.item.place))).map { body($0, .success($1)) }
-        }
+        return try await read(leased, evenIfLost: false)
       } catch {
-        guard folder.isAboutOnePlace(error) else { throw error }
         // Where a segment is gone, what was in it has been written elsewhere meanwhile.
-        guard folder.hasLost(error), let moved = await located(current) else { break }
+        guard folder.hasLost(error) else { throw error }
+        guard let moved = await located(leased) else { break }
         leased = moved
       }
     }
-    let current = leased
-    return try await reader.run { () throws(FileError) in
-      var values: [Value] = []
-      for one in current {
-        do throws(FileError) {
-          values.append(body(one, .success(try files.read([one.item.place])[0])))
-        } catch {
-          guard folder.isAboutOnePlace(error) else { throw error }
-          values.append(body(one, .failure(error)))
-        }
-      }
-      return values
-    }
+    return try await read(leased, evenIfLost: true)
   }
 
-  /// Items that were leased, with the places where they are now; `nil` where nobody can be asked.
+  /// Items that were leased, with the places where they are now; `nil` if the queue is closed.
   private func located(_ leased: [LeasedItem]) async -> [LeasedItem]? {
     do {
       return try await perform(.receive, .looks, ignoresCancellation: true) { core in
@@ -249,7 +257,7 @@ final class QueueEngine: Sendable {
         state.endings += endings
         endings = []
       }
-      // Those who wait for room are tried again there too.
+      // Waiters for room are retried there too.
       if needsReclaiming || state.line.hasProducers { _ = state.line.enter(nothing) }
       return state.line.finish()
     }
@@ -257,7 +265,7 @@ final class QueueEngine: Sendable {
     if mustGoOn { startCommitting() }
   }
 
-  /// A call of nobody's, which lets the time go on.
+  /// A no-op call that processes expired deadlines.
   private var nothingToDo: QueueCall { QueueCall(.receive, .looks, at: time.steady()) { _ in .done } }
 
   /// Sees to it that there is another group behind the one that goes on.
@@ -299,7 +307,7 @@ final class QueueEngine: Sendable {
     }
   }
 
-  /// Lets those come back who wait for items, where there are some, and sets the alarm for when there will be.
+  /// Returns waiting receivers to the line if items wait, and sets the alarm for the next deadline otherwise.
   private func followUp(_ core: inout QueueCore) {
     let waiting = core.leasableCount
     let hasReceivers = state.withLock { state in

@@ -1,12 +1,12 @@
-/// Who waits for what in a queue's engine: plain state.
+/// The waiting calls of a queue's engine: plain state.
 ///
 /// One at a time commits: all calls that wait then are a group. Those of them that have nothing to receive are parked, and
 /// come back into the line, before everyone else, when there may be. Those for which there is no room are parked too; the
 /// first of them is tried again after each group.
 struct QueueLine<Call: Sendable>: Sendable {
-  /// What is to be done when a call has come.
+  /// The state of the engine when a call comes.
   enum Arrival: Equatable, Sendable {
-    /// Nothing is done: whoever brings the call begins.
+    /// The engine is idle: the caller begins.
     case begins
     /// Somebody is busy, and will come to it.
     case waits
@@ -38,9 +38,9 @@ struct QueueLine<Call: Sendable>: Sendable {
     return .waits
   }
 
-  /// A call comes that whoever is busy, or is to begin, finds in the line.
+  /// Adds a call to the line, for the thread that is busy or has to begin.
   ///
-  /// - Returns: Whether nobody is busy, so that somebody must begin.
+  /// - Returns: Whether the engine was idle, so that the caller must begin.
   mutating func enter(_ call: Call) -> Bool {
     coming.append(call)
     defer { isBusy = true }
@@ -52,7 +52,7 @@ struct QueueLine<Call: Sendable>: Sendable {
     returning.insert(contentsOf: calls, at: 0)
   }
 
-  /// Whoever is busy stops.
+  /// Ends the busy thread's turn.
   ///
   /// - Returns: Whether somebody must go on, since calls are in the line.
   mutating func finish() -> Bool {
@@ -60,7 +60,7 @@ struct QueueLine<Call: Sendable>: Sendable {
     return isBusy
   }
 
-  /// Takes everyone in the line; where nobody is, nothing is done from now on.
+  /// Takes all calls in the line; if there are none, the engine is idle from now on.
   mutating func takeGroup() -> [Call] {
     let group = returning + coming
     returning = []
@@ -84,7 +84,7 @@ struct QueueLine<Call: Sendable>: Sendable {
 
   /// Lets a call wait for room; see ``parkReceiver(_:isOver:)``.
   ///
-  /// - Parameter isFirst: Whether it was the first of those who wait, and stays it.
+  /// - Parameter isFirst: Whether it was the first waiter, and stays it.
   mutating func parkProducer(_ call: Call, isFirst: Bool, isOver: (Call) -> Bool) -> Bool {
     guard !isClosing else { return false }
     producers.insert(call, at: isFirst ? 0 : producers.count)
@@ -118,9 +118,9 @@ struct QueueLine<Call: Sendable>: Sendable {
     receivers.removeFirst(count)
   }
 
-  /// Lets nobody wait any more.
+  /// Ends all waiting.
   ///
-  /// - Returns: Who did.
+  /// - Returns: The calls that waited.
   mutating func close() -> [Call] {
     isClosing = true
     defer {

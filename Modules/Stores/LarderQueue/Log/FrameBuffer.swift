@@ -32,7 +32,7 @@ struct FrameBuffer: Sendable {
   }
 
   private var openFrame: OpenFrame?
-  /// What a call that is dropped goes back to.
+  /// The state to which dropping a call returns.
   private var callStart = CallStart()
 
   /// More room than this is not kept from group to group.
@@ -51,7 +51,7 @@ struct FrameBuffer: Sendable {
   ///   - base: Where in it the frames will stand.
   ///   - durable: How many of its bytes are known to be durable.
   ///   - firstNumber: The number of the first frame.
-  ///   - clockOffset: What is added to times as they are written, in microseconds; nothing unless given.
+  ///   - clockOffset: The difference that is added to times as they are written, in microseconds; defaults to 0.
   mutating func reset(
     segment: UInt32, salt: UInt32, base: Int64, durable: Int64, firstNumber: UInt64, clockOffset: Int64 = 0
   ) {

@@ -48,7 +48,7 @@ struct QueueFolder: StoreFiles, Sendable {
     FilePaths.join(path, QueueFolder.endPrefix + QueueFolder.digits(end.number) + "-" + String(end.size, radix: 16))
   }
 
-  /// What the name of a file says of the end of the log; `nil` for any other name.
+  /// The end of the log according to the name of a file; `nil` for any other name.
   func end(ofName name: String) -> SegmentEnd? {
     let parts = name.split(separator: "-", omittingEmptySubsequences: false)
     guard parts.count == 3, let number = UInt32(parts[1], radix: 16), let size = Int64(parts[2], radix: 16),
@@ -107,6 +107,15 @@ struct QueueFolder: StoreFiles, Sendable {
   /// Whether an error says nothing about other places in the files: one of the disk is bad, or a segment was removed.
   func isAboutOnePlace(_ error: FileError) -> Bool {
     error.errorNumber == EIO || hasLost(error)
+  }
+
+  /// The error of an item that the disk refuses to give.
+  func unreadableError(of key: StoreKey, during operation: StoreOperation, _ error: FileError) -> StoreError {
+    StoreError(
+      .ioFailed, during: operation, store: name, key: key,
+      message: operation == .receive
+        ? "the item could not be read; it is delivered later" : "the item could not be read",
+      underlying: error, isRetryable: true)
   }
 
   /// Whether a call failed since a segment is not there any more.

@@ -36,7 +36,7 @@ struct QueueFrame: Sendable, Hashable {
     version == 1 ? 24 : headLength
   }
 
-  /// Reads the head of a frame; `nil` where the bytes cannot be one.
+  /// Reads the head of a frame; `nil` if the bytes cannot be one.
   init?(head: ArraySlice<UInt8>, version: UInt32) {
     var reader = ByteReader(head)
     guard let checksum = reader.read(UInt32.self), let length = reader.read(UInt32.self) else { return nil }
@@ -78,7 +78,7 @@ struct QueueFrame: Sendable, Hashable {
   ///   - number: Its number.
   ///   - durable: How many bytes of the segment are known to be durable.
   ///   - salt: The salt of the segment.
-  ///   - isContinued: Whether the next frame belongs to the same call; not unless said.
+  ///   - isContinued: Whether the next frame belongs to the same call; defaults to `false`.
   static func end(
     in bytes: inout [UInt8], at start: Int, number: UInt64, durable: Int64, salt: UInt32, isContinued: Bool = false
   ) {

@@ -23,7 +23,7 @@ extension QueueLog {
     return ledger.uses.mayHaveUnneeded
   }
 
-  /// Does a piece of what gives back the space of segments that nobody needs, or that hold little.
+  /// Does one step of reclaiming the space of segments that are unneeded or hold little.
   ///
   /// - Parameters:
   ///   - ledger: What the queue holds.
@@ -60,7 +60,7 @@ extension QueueLog {
   mutating func clean(_ ledger: inout QueueLedger, clockOffset: Int64) throws -> Bool {
     guard var next = cleaning else { return false }
     do {
-      if !isReady { try beginSegment(&ledger, mayUseReserve: false) }
+      if !isReady(for: ledger) { try beginSegment(&ledger, mayUseReserve: false) }
       let (records, said) = ledger.nextSurvivors(of: &next, bytes: QueueLog.stepBytes, looks: QueueLog.stepLooks)
       try rewrite(records, &ledger, clockOffset: clockOffset)
       next.unsaid.formUnion(unreadable)
@@ -131,7 +131,7 @@ extension QueueLog {
     let size = neededSize
     guard
       size > 2 * Int64(ledger.uses.totalCost) + 2 * folder.segmentSize
-        || segmentCount > 2 * Int(size / folder.segmentSize) + 16
+        || segmentCount > 2 * (Int(size / folder.segmentSize) + ledger.uses.totalIDBytes / reserve.idLimit) + 16
     else { return [] }
     var targets: Set<UInt32> = []
     var sum: Int64 = 0
@@ -159,6 +159,7 @@ extension QueueLog {
       freed += candidate.size
       cost += candidate.cost
     }
-    return freed > 2 * cost + reserve.segmentLimit ? targets : []
+    // What it gives is a fair part of what it takes, so that it comes to an end.
+    return freed > cost + cost / 4 + reserve.segmentLimit / 2 ? targets : []
   }
 }

@@ -13,8 +13,8 @@ import Glibc
 extension QueueLog {
   /// Begins a new segment, behind everything that is in order in the current one.
   ///
-  /// What was written to the current one, and is not durable since a synchronization failed, is written anew. What nobody
-  /// needs any more is removed afterwards.
+  /// Frames in the current one that are not durable, since a synchronization failed, are written again. Segments that are no
+  /// longer needed are removed afterwards.
   ///
   /// - Parameters:
   ///   - ledger: What the queue holds.
@@ -27,7 +27,7 @@ extension QueueLog {
     let unneeded = ledger.uses.unneeded(among: olderSizes.keys.sorted() + [number])
     for number in unneeded {
       do {
-        // Whoever opens the queue next does not look into what no list has.
+        // The next opening does not scan segments that are in no list.
         try keepDamage(of: number)
       } catch {
         // It is tried again before the file is removed.
@@ -45,6 +45,13 @@ extension QueueLog {
       // There is no room for a copy of what an earlier owner left: to write it once more where it is takes none.
       try rewriteInPlace(end..<max(end, acknowledgedSize))
       return
+    } catch let error as FileError where error.isOutOfRoom && segment.header.version < SegmentHeader.version {
+      throw folder.error(
+        .full, during: .apply,
+        """
+        the disk is full, and the queue was written in version \(segment.header.version) of the format: it can be read, but \
+        before anything is taken out of it, a file of the present version must be begun; free \(reserve.size >> 10) KiB or more
+        """, isRetryable: true)
     }
     let file = try SegmentFile(next.header.number, in: folder, .readWrite, during: .apply)
     let nextLog = try AppendLog(continuing: file.file, at: file.size)
@@ -207,7 +214,7 @@ extension QueueLog {
   /// Whether ``removeLeftovers()`` has something to do.
   var hasRemovableLeftovers: Bool { pinCount == 0 && !leftovers.isEmpty && !hasFailedToRemove }
 
-  /// Removes segments that nobody needs, unless somebody reads them: not more at a time than others can wait for.
+  /// Removes unneeded segments that are not being read, only so many bytes at a time that other calls need not wait long.
   mutating func removeLeftovers() {
     guard pinCount == 0 else { return }
     var removed: Int64 = 0
@@ -215,6 +222,13 @@ extension QueueLog {
       files.remove(number)
       do {
         try keepDamage(of: number)
+        guard !unreadable.contains(number) else {
+          // What the disk does not give now, it may give later, or to a program that saves data.
+          try folder.fileSystem.rename(
+            folder.segmentPath(number), to: folder.damagePath(segment: number, offset: 0))
+          leftovers[number] = nil
+          continue
+        }
         try folder.fileSystem.removeFile(at: folder.segmentPath(number))
         leftovers[number] = nil
         reserve.gain(size)
@@ -232,19 +246,23 @@ extension QueueLog {
     damagedPlaces[segment, default: []].append(range)
   }
 
-  /// Copies the damaged places of a segment into files of their own.
+  /// Copies the damaged places of a segment into files of their own, with zeros for what cannot be read.
   mutating func keepDamage(of number: UInt32) throws {
     guard let ranges = damagedPlaces[number] else { return }
+    var isReadable = true
     let file = try folder.fileSystem.open(folder.segmentPath(number), .read)
     for range in ranges {
       let path = folder.damagePath(segment: number, offset: range.lowerBound)
       guard try folder.fileSystem.attributes(at: path) == nil else { continue }
       try folder.fileSystem.replaceFile(at: path, like: segment.attributes) { writer in
         for start in stride(from: range.lowerBound, to: range.upperBound, by: 1 << 20) {
-          try writer.write(file.readable(from: start, upTo: min(start + 1 << 20, range.upperBound)))
+          let (bytes, isWhole) = try file.readable(from: start, upTo: min(start + 1 << 20, range.upperBound))
+          if !isWhole { isReadable = false }
+          try writer.write(bytes)
         }
       }
     }
+    if !isReadable { unreadable.insert(number) }
     damagedPlaces[number] = nil
   }
 }

@@ -29,22 +29,22 @@ struct QueueLog: Sendable {
   var initialSize: Int64
   /// The sizes of the segments before the current one that are needed.
   var olderSizes: [UInt32: Int64]
-  /// The sizes of segments that nobody needs, and that are still there.
+  /// The sizes of unneeded segments that are not removed yet.
   var leftovers: [UInt32: Int64] = [:]
   /// Whether one of them could not be removed since the current segment was begun.
   var hasFailedToRemove = false
-  /// Whether segments stay while somebody reads them.
+  /// How many readers need the segments to stay.
   var pinCount = 0
   /// The damaged places of the segments, which are kept in files of their own before a segment is removed.
   var damagedPlaces: [UInt32: [Range<Int64>]]
   /// Empty files that are to say by their names what is missing: segments, or the end of one.
   private(set) var notes: [String]
-  /// What the name of a file says of the end of the log.
+  /// The end of the log according to the name of a file.
   var mark: SegmentEnd?
   /// Whether the last frame is that of closing.
   var isMarkedClosed: Bool
   var reserve: SpaceReserve
-  /// What is being written anew.
+  /// The cleaning that is going on.
   var cleaning: Cleaning?
   /// Segments in which something cannot be read that is needed: they stay.
   var unreadable: Set<UInt32> = []
@@ -59,9 +59,11 @@ struct QueueLog: Sendable {
     var nextFrame: UInt64
     /// Whether the last frame is that of closing.
     var isMarkedClosed: Bool
+    /// Whether the end is damaged: what is appended there could make a whole frame of it again, by chance.
+    var isDamaged = false
   }
 
-  /// What opening found of the other files.
+  /// The other files as opening found them.
   struct FoundFiles: Sendable {
     var olderSizes: [UInt32: Int64] = [:]
     var damagedPlaces: [UInt32: [Range<Int64>]] = [:]
@@ -125,7 +127,12 @@ struct QueueLog: Sendable {
   var durableSize: Int64 { log?.durableSize ?? found.durableSize }
 
   /// Whether frames can be appended as things are; otherwise ``makeReady(_:at:mayUseReserve:)`` comes first.
-  var isReady: Bool { !isSealed && size - initialSize < segmentLimit }
+  ///
+  /// A segment takes only so many items with ids that there is room in the reserve to remember these: on a full disk it is
+  /// what frees the segment.
+  func isReady(for ledger: QueueLedger) -> Bool {
+    !isSealed && size - initialSize < segmentLimit && ledger.uses[number].idBytes < reserve.idLimit
+  }
 
   /// From how many bytes on a new segment is begun.
   var segmentLimit: Int64 {
@@ -160,11 +167,11 @@ struct QueueLog: Sendable {
       try tidyUp()
       hasBegunWriting = true
       try reserve.make(like: segment.attributes, at: now, in: number)
-      if found.durableSize == found.size, isOfPresentVersion {
+      if found.durableSize == found.size, !found.isDamaged, isOfPresentVersion {
         log = try AppendLog(continuing: segment.file, at: found.size)
       }
     }
-    if !isReady { try beginSegment(&ledger, mayUseReserve: mayUseReserve) }
+    if !isReady(for: ledger) { try beginSegment(&ledger, mayUseReserve: mayUseReserve) }
   }
 
   /// Removes what earlier owners left behind, and notes what is missing in files that stay.
@@ -208,7 +215,7 @@ struct QueueLog: Sendable {
   /// - Parameters:
   ///   - frames: The frames; the last is ended.
   ///   - mayUseReserve: Whether the reserve may be given back for it.
-  ///   - isDurable: Whether they are to be durable at once where the folder says so; `true` unless said.
+  ///   - isDurable: Whether they are to be durable at once where the folder says so; defaults to `true`.
   /// - Throws: ``StoreError`` if the files were moved or replaced; `FileError`. Nothing was changed where the log is not
   ///   sealed then.
   mutating func append(_ frames: FrameBuffer, mayUseReserve: Bool, isDurable: Bool = true) throws {

@@ -16,7 +16,7 @@ extension QueueRecord {
   /// The bytes between the beginning of a record of an item and the checksum of its payload: its kind and a length.
   static let payloadOffset = 1 + 4
 
-  /// What the flags of an item say beside its phase.
+  /// The flags of an item, besides its phase.
   private static let callersKeyFlag: UInt8 = 1 << 2
   private static let generatedKeyFlag: UInt8 = 1 << 3
 
@@ -26,7 +26,7 @@ extension QueueRecord {
   ///   - bytes: Gets it.
   ///   - payload: The payload, where the record is an item.
   ///   - checksum: The checksum of the payload, where it is known, and stays as it is.
-  ///   - clockOffset: What is added to times; nothing unless given.
+  ///   - clockOffset: The difference that is added to times; defaults to 0.
   func append(
     to bytes: inout [UInt8], payload: some Collection<UInt8> = [UInt8](), checksum: UInt32? = nil,
     clockOffset: Int64 = 0
@@ -106,7 +106,7 @@ extension QueueRecord {
   ///   - segment: The segment in which it stands.
   ///   - offset: Where in that file the body begins.
   ///   - version: The version of the segment's format.
-  /// - Returns: The records, or `nil` where the bytes are no records.
+  /// - Returns: The records, or `nil` if the bytes are no records.
   static func records(
     of body: ArraySlice<UInt8>, segment: UInt32, offset: Int64, version: UInt32
   ) -> [QueueRecord]? {

@@ -10,7 +10,7 @@ struct QueueRecovery {
   private var report = RecoveryReport()
   private var others = QueueLog.FoundFiles()
 
-  /// What a queue is opened as.
+  /// A queue that was opened.
   struct Opened: Sendable {
     var log: QueueLog
     var ledger: QueueLedger
@@ -115,7 +115,7 @@ struct QueueRecovery {
     guard folder.createsIfMissing else {
       throw folder.error(.notFound, during: .open, "there is no queue in \(folder.path)")
     }
-    // The folder may have been made by someone who died before it was durable.
+    // A process may have died after creating the folder and before it was durable.
     try folder.fileSystem.synchronizeDirectory(at: FilePaths.split(folder.path).directory)
     // Where all segments were taken away, what is made now is not one of them.
     let number = (others.mark?.number ?? 0) + 1
@@ -208,7 +208,7 @@ struct QueueRecovery {
     return try zip(needed, needed.dropFirst()).map { number, next in
       let header =
         next == last.number ? last : try SegmentFile(next, in: folder, .read, during: .open).header
-      // Where the next one is missing, nobody knows where this one ends.
+      // The next one says where this one ends; if it is missing, the end of the file counts.
       if next == number + 1, let end = header.version1?.previousEnd { return SegmentEnd(number: number, size: end) }
       return SegmentEnd(number: number, size: try SegmentFile(number, in: folder, .read, during: .open).size)
     }
@@ -296,7 +296,8 @@ struct QueueRecovery {
     let hasUnsafeFrames = kept.contains { $0.offset >= durable && !$0.frame.isClosing }
     let end = QueueLog.FoundEnd(
       size: cut, durableSize: hasUnsafeFrames ? durable : cut,
-      nextFrame: kept.last.map { $0.frame.number + 1 } ?? segment.header.firstFrame, isMarkedClosed: isMarkedClosed)
+      nextFrame: kept.last.map { $0.frame.number + 1 } ?? segment.header.firstFrame, isMarkedClosed: isMarkedClosed,
+      isDamaged: damage.contains { $0.lowerBound < cut && $0.upperBound >= cut })
     return (end, list)
   }
 

@@ -7,7 +7,7 @@ struct SegmentFile: Sendable {
   /// The bytes of the header.
   let headerLength: Int64
   let file: any OpenFile
-  /// What the file was when it was opened.
+  /// The attributes of the file when it was opened.
   let attributes: FileAttributes
   let path: String
 
@@ -50,6 +50,6 @@ struct SegmentFile: Sendable {
     let file = file
     return SegmentScanner(
       headerLength..<max(headerLength, end), firstNumber: header.firstFrame, salt: header.salt, version: header.version
-    ) { range throws(FileError) in try file.readable(from: range.lowerBound, upTo: range.upperBound) }
+    ) { range throws(FileError) in try file.readable(from: range.lowerBound, upTo: range.upperBound).bytes }
   }
 }

@@ -51,7 +51,7 @@ final class SegmentFiles: Sendable {
     withExtendedLifetime(displaced) {}
   }
 
-  /// Lets go of the file of a segment; who reads from it can go on.
+  /// Forgets the file of a segment; a read that is running keeps it open until it ends.
   func remove(_ segment: UInt32) {
     let displaced = open.withLock { $0.files.removeValue(forKey: segment) }
     withExtendedLifetime(displaced) {}
@@ -76,7 +76,7 @@ final class SegmentFiles: Sendable {
   /// Reads payloads; neighbours are read in one go.
   ///
   /// - Parameter places: Where they are.
-  /// - Returns: A slot for each place: the payload, or `nil` where what is there does not have its checksum.
+  /// - Returns: A slot for each place: the payload, or `nil` if what is there does not have its checksum.
   /// - Throws: `FileError`.
   func read(_ places: [QueuePlace]) throws(FileError) -> [ArraySlice<UInt8>?] {
     var payloads: [ArraySlice<UInt8>?] = Array(repeating: nil, count: places.count)
@@ -109,6 +109,34 @@ final class SegmentFiles: Sendable {
         payloads[slot] = payload
       }
       index = next
+    }
+    return payloads
+  }
+
+  /// Reads payloads, those aside that the disk refuses to give.
+  ///
+  /// - Parameters:
+  ///   - places: Where they are.
+  ///   - evenIfLost: Whether a segment that is gone is taken like one that cannot be read; defaults to `false`.
+  /// - Returns: A slot for each place: the payload, `nil` if what is there does not have its checksum, or why it cannot
+  ///   be read.
+  /// - Throws: `FileError` if the reason has nothing to do with one place.
+  func readEach(
+    _ places: [QueuePlace], evenIfLost: Bool = false
+  ) throws(FileError) -> [Result<ArraySlice<UInt8>?, FileError>] {
+    do throws(FileError) {
+      return try read(places).map { .success($0) }
+    } catch {
+      guard folder.isAboutOnePlace(error), evenIfLost || !folder.hasLost(error) else { throw error }
+    }
+    var payloads: [Result<ArraySlice<UInt8>?, FileError>] = []
+    for place in places {
+      do throws(FileError) {
+        payloads += try read([place]).map { .success($0) }
+      } catch {
+        guard folder.isAboutOnePlace(error), evenIfLost || !folder.hasLost(error) else { throw error }
+        payloads.append(.failure(error))
+      }
     }
     return payloads
   }

@@ -1,15 +1,15 @@
 import Larder
 
-/// What stands at the beginning of each file of the log; `Docs/QueueStore.md` describes it byte by byte.
+/// The header of each file of the log; `Docs/QueueStore.md` describes it byte by byte.
 struct SegmentHeader: Sendable, Hashable {
-  /// What is wrong with bytes that should be a header.
+  /// The reason why bytes are no header.
   enum Problem: Error, Hashable {
     case foreign
     case newerVersion(UInt32)
     case damaged
   }
 
-  /// What only the header of version 1 says; later versions have it in the first frame, or need it not.
+  /// Fields that only the header of version 1 has; later versions have them in the first frame or do not need them.
   struct Version1: Sendable, Hashable {
     /// The oldest segment that is still needed; those before are left over.
     var firstSegment: UInt32
@@ -38,7 +38,7 @@ struct SegmentHeader: Sendable, Hashable {
   /// How many bytes behind the header were written, and made durable, before the file got its name.
   var initialLength: Int64
   var codecName: String
-  /// What an old header says beside; `nil` in one of the present version.
+  /// The further fields of an old header; `nil` in one of the present version.
   var version1: Version1?
 
   var version: UInt32 { version1 == nil ? SegmentHeader.version : 1 }

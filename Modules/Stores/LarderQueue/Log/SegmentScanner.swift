@@ -2,7 +2,7 @@ import LarderFiles
 
 /// Goes through the frames of a segment, and over what is damaged between them: plain state, which is given the bytes.
 struct SegmentScanner {
-  /// What is found.
+  /// A frame or damage.
   enum Found: Sendable {
     /// A good frame, and its bytes without the head.
     case frame(QueueFrame, offset: Int64, body: ArraySlice<UInt8>)
@@ -35,7 +35,7 @@ struct SegmentScanner {
   ///   - range: Where the frames begin and end.
   ///   - firstNumber: The number of the first.
   ///   - salt: The salt of the segment.
-  ///   - version: The version of its format; the present one unless given.
+  ///   - version: The version of its format; defaults to the present one.
   ///   - read: Gives bytes of the file: all that are asked for, or as many as there are.
   init(
     _ range: Range<Int64>, firstNumber: UInt64, salt: UInt32, version: UInt32 = SegmentHeader.version,

@@ -14,7 +14,7 @@ import Glibc
 /// segments could be removed.
 struct SpaceReserve: Sendable {
   private enum State: Sendable {
-    /// Nobody has looked yet.
+    /// Not looked for yet.
     case unknown
     case there
     case spent
@@ -40,8 +40,8 @@ struct SpaceReserve: Sendable {
   /// How long it takes, at least, until it is tried again to make it anew where the queue itself has given back nothing.
   static let pause: Int64 = 1_000_000
 
-  /// Bytes that no file system compresses.
-  private static let filling: [UInt8] = (0..<8192).flatMap { _ in
+  /// Bytes that no file system compresses; as many as that, and not more, may be missed of the room that is left.
+  private static let filling: [UInt8] = (0..<512).flatMap { _ in
     withUnsafeBytes(of: UInt64.random(in: .min ... .max)) { Array($0) }
   }
 
@@ -64,6 +64,10 @@ struct SpaceReserve: Sendable {
   /// How many items there may be of which the last record stands where its space is taken: so few that to write them anew
   /// always gives space back.
   var stateLimit: Int { Int(clamping: max(size, budget) / 8 / 48) }
+
+  /// How many bytes the ids of the items of a segment may take, so that remembering all of them, and the leases of the
+  /// items, leaves half of it.
+  var idLimit: Int { Int(size / 4) }
 
   /// From how many bytes on a new segment is begun while it is spent.
   var segmentLimit: Int64 { size / 8 }

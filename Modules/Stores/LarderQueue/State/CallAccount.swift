@@ -1,4 +1,4 @@
-/// What the call that goes on has itself added to a queue: what is more than a capacity never fits.
+/// The items and bytes that the running call has itself added to a queue; more than the capacity can never fit.
 struct CallAccount: Sendable {
   /// Items from this number on came in this call.
   private(set) var firstSequence: UInt64 = 1
@@ -19,7 +19,7 @@ struct CallAccount: Sendable {
   /// Notes what the call has put into an item.
   ///
   /// - Parameters:
-  ///   - size: The bytes; `nil` where it takes the item out.
+  ///   - size: The bytes; `nil` if it takes the item out.
   ///   - sequence: The item.
   mutating func note(_ size: Int?, of sequence: UInt64) {
     guard size != nil || !sizes.isEmpty else { return }

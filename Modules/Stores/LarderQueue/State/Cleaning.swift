@@ -2,20 +2,20 @@ import Larder
 
 /// The writing anew of what some segments hold that is needed, a bounded piece at a time.
 struct Cleaning: Sendable {
-  /// What is gone through next.
+  /// The records that are looked through next.
   enum Stage: Sendable {
     /// Live items, from a sequence number on.
     case items(from: UInt64)
     /// Dead letters, from a sequence number on.
     case deadLetters(from: UInt64)
     case rememberedKeys(ArraySlice<StoreKey>)
-    /// What segments say of items that are gone.
+    /// The segments' records about items that are gone.
     case goneItems(ArraySlice<UInt32>)
     case isOver
   }
 
   let targets: Set<UInt32>
-  /// Whether an operator asked for it, who sees to it himself.
+  /// Whether an operator asked for it; then the call that compacts does the steps.
   var isAskedFor = false
   var stage = Stage.items(from: 1)
   /// The targets that stay, since too much would have to be said of what they take out, or not all of them can be read.
@@ -107,7 +107,7 @@ extension QueueLedger {
   ///   - targets: Segments that go with it, whose items need not be taken out.
   ///   - looks: How many items to look at, at most.
   ///   - limit: The most ranges to give.
-  /// - Returns: The ranges, none where nothing must be said; `nil` where there are too many.
+  /// - Returns: The ranges, none where nothing must be said; `nil` if there are too many.
   private func gaps(
     saidBy segment: UInt32, besides targets: Set<UInt32>, looks: Int, limit: Int
   ) -> [ClosedRange<UInt64>]? {

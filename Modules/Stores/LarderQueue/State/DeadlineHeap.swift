@@ -1,6 +1,6 @@
 /// Deadlines, the earliest first: a binary heap.
 ///
-/// A deadline that no longer holds is not looked for: it is found out when it comes up, by whoever takes it.
+/// An outdated deadline stays until it comes first; the caller that takes it has to check that it still holds.
 struct DeadlineHeap: Sendable {
   struct Entry: Sendable, Hashable {
     var deadline: Int64

@@ -8,7 +8,7 @@ struct ItemState: Sendable, Hashable {
   /// Reserved: the name of the group that the item belongs to; it is kept, and not looked at.
   var group: [UInt8] = []
 
-  /// What the item waits for.
+  /// The phase, with its data.
   var standing: Standing {
     get {
       switch item.phase {
@@ -26,6 +26,23 @@ struct ItemState: Sendable, Hashable {
       case .leased(let new): (item.phase, timer) = (.leased, new)
       case .dead(let new): (item.phase, death) = (.dead, new)
       }
+    }
+  }
+}
+
+/// The phase of an item, with the data that belongs to it.
+enum Standing: Sendable, Hashable {
+  case waiting
+  case delayed(ItemTimer)
+  case leased(ItemTimer)
+  case dead(Death)
+
+  var phase: QueueItem.Phase {
+    switch self {
+    case .waiting: .waiting
+    case .delayed: .delayed
+    case .leased: .leased
+    case .dead: .dead
     }
   }
 }

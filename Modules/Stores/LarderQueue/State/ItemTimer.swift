@@ -4,6 +4,6 @@ struct ItemTimer: Sendable, Hashable {
   var deadline: Int64
   /// In microseconds: however the clock on the wall is set, the item is not kept back longer from then on.
   var length: Int64
-  /// What tells a lease from every other; 0 for a delay.
+  /// The number that distinguishes a lease from every other; 0 for a delay.
   var epoch: UInt64 = 0
 }

@@ -26,6 +26,6 @@ struct QueueItem: Sendable, Hashable {
   /// Reserved: it is kept, and not looked at.
   var priority: UInt8 = 0
 
-  /// What it counts against a capacity in bytes.
+  /// The bytes that it counts against a capacity.
   var size: Int { key.count + Int(place.length) }
 }

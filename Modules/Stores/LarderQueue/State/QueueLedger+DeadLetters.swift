@@ -1,6 +1,6 @@
 import Larder
 
-/// What becomes of dead letters.
+/// Requeuing and purging dead letters.
 extension QueueLedger {
   /// Puts the latest dead letter of a key at the end of the line, as if it came now.
   ///
@@ -20,7 +20,7 @@ extension QueueLedger {
   ///   - limit: The most to look at.
   ///   - sequences: Those with numbers in this range.
   ///   - records: Gets what is to be written.
-  /// - Returns: How many there were, and the number of the last that was looked at; `nil` where there are no more.
+  /// - Returns: How many there were, and the number of the last that was looked at; `nil` if there are no more.
   mutating func requeueAll(
     _ limit: Int, in sequences: ClosedRange<UInt64>, into records: inout [QueueRecord]
   ) throws(QueueRefusal) -> (count: Int, last: UInt64?) {

@@ -1,4 +1,4 @@
-/// How items are handed out, and what their receipts are good for.
+/// Leasing items, and ending or extending their leases.
 extension QueueLedger {
   /// Whether an item has been delivered as often as it may be.
   func isExhausted(_ item: QueueItem) -> Bool {
@@ -31,7 +31,7 @@ extension QueueLedger {
   /// - Parameters:
   ///   - item: One that waits.
   ///   - length: How long its lease is, in microseconds.
-  ///   - present: From when on, in microseconds; ``now`` unless given.
+  ///   - present: From when on, in microseconds; defaults to ``now``.
   ///   - epoch: The number of this receiving.
   ///   - records: Gets what is to be written.
   mutating func lease(
@@ -150,4 +150,14 @@ extension QueueLedger {
       change(.state(sequence: sequence, attempts: item.attempts, .waiting), &records)
     }
   }
+}
+
+/// The reason why an item that was leased cannot be handed out.
+enum DeliveryFailure: Sendable, Hashable {
+  /// The disk does not give it.
+  case unreadable
+  /// Its bytes are not those that were written.
+  case damaged
+  /// The codec refuses it.
+  case undecodable
 }

@@ -1,6 +1,6 @@
 import Larder
 
-/// What comes into a queue, what goes, and the room for it.
+/// Enqueuing and removing items, and the capacity.
 extension QueueLedger {
   /// An item that is to come.
   struct NewItem: Sendable {
@@ -66,7 +66,7 @@ extension QueueLedger {
     return entry.sequence
   }
 
-  /// A key that sorts by arrival, and that nobody has given to another item.
+  /// A key that sorts by arrival and that no other item has.
   private mutating func generatedKey() -> StoreKey {
     while true {
       let key = QueueLedger.generatedKey(of: nextSequence)

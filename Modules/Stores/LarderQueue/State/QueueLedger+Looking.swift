@@ -1,6 +1,6 @@
 import Larder
 
-/// What is seen of a queue.
+/// Looking up items.
 extension QueueLedger {
   /// The live item of a key.
   func item(forKey key: StoreKey) -> QueueItem? {
@@ -44,7 +44,7 @@ extension QueueLedger {
   ///
   /// - Parameters:
   ///   - limit: The most to give.
-  ///   - sequence: Only those behind this number; all unless given.
+  ///   - sequence: Only those behind this number; defaults to all.
   func deadLetters(_ limit: Int, after sequence: UInt64 = 0) -> [ItemState] {
     var found: [ItemState] = []
     guard limit > 0, sequence < .max else { return [] }

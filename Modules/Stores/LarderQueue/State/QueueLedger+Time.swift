@@ -1,4 +1,4 @@
-/// What time does to a queue.
+/// Deadlines of leases, delays and dead letters.
 extension QueueLedger {
   /// Ends the replaying.
   ///

@@ -1,6 +1,6 @@
 import Larder
 
-/// What a queue holds, without the payloads: plain state, which decides everything and waits for nothing.
+/// The state of a queue without the payloads: plain data, which makes every decision and never waits.
 ///
 /// Whatever changes it is a ``QueueRecord``, made here by a decision or found in the log when the queue is opened: so what
 /// is replayed is what was decided. Only time changes it otherwise: ``advance(to:)`` lets delays and leases end, which
@@ -55,7 +55,7 @@ struct QueueLedger: Sendable {
   /// The segment to which records are written.
   var segment: UInt32 = 0
 
-  /// The time, in microseconds: that since 1970 when the queue was opened, and from then on by a clock that nobody sets.
+  /// The time, in microseconds since 1970: that of opening, advanced by a monotonic clock.
   var now: Int64 = .min
 
   private(set) var counts = QueueCounts()
@@ -66,7 +66,7 @@ struct QueueLedger: Sendable {
   private(set) var deadBytes = 0
   var uses = SegmentUses()
   var tallies = QueueTallies()
-  /// What has died and nobody was told of.
+  /// Deaths that are not reported yet.
   var newDeaths: [QueueDeath] = []
   var account = CallAccount()
 
@@ -276,8 +276,8 @@ struct QueueLedger: Sendable {
 
   private mutating func setRevival(_ segment: UInt32?, of sequence: UInt64) {
     guard segment != nil || !revivals.isEmpty else { return }
-    if let old = revivals[sequence] { uses.use(old, count: -1, bytes: 0) }
-    if let segment { uses.use(segment, count: 1, bytes: 0) }
+    if let old = revivals[sequence] { uses.use(old, count: -1, size: 64) }
+    if let segment { uses.use(segment, count: 1, size: 64) }
     revivals[sequence] = segment
   }
 
@@ -306,8 +306,9 @@ struct QueueLedger: Sendable {
   mutating func setRemembered(_ new: RememberedKey?, for key: StoreKey, isUndoable: Bool) {
     let old = remembered.set(new, for: key)
     if isUndoable { undo.append(.remembered(key, old)) }
-    if let old { uses.use(old.segment, count: -1, bytes: 0) }
-    if let new { uses.use(new.segment, count: 1, bytes: 0) }
+    let size = key.count + QueueRecord.idOverhead
+    if let old { uses.use(old.segment, count: -1, size: size) }
+    if let new { uses.use(new.segment, count: 1, size: size) }
   }
 
   private mutating func count(_ item: QueueItem, isComing: Bool) {
@@ -318,9 +319,14 @@ struct QueueLedger: Sendable {
     case .leased: counts.leased += one
     case .dead: counts.dead += one
     }
-    if item.hasCallersKey { callersKeyCount += one }
+    if item.hasCallersKey {
+      callersKeyCount += one
+      if rules.duplicateWindow > 0 {
+        uses.useIDs(item.place.segment, bytes: one * (item.key.count + QueueRecord.idOverhead))
+      }
+    }
     if item.phase == .dead { deadBytes += one * item.size } else { liveBytes += one * item.size }
-    uses.use(item.place.segment, count: one, bytes: one * item.size)
+    uses.use(item.place.segment, count: one, size: item.size + 64)
     if item.stateSegment != item.place.segment { uses.useState(item.stateSegment, by: one) }
   }
 

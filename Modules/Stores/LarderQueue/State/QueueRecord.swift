@@ -8,7 +8,7 @@ enum QueueRecord: Sendable, Hashable {
   case put(ItemState)
   /// An item waits for something else: it was handed out, given back, or became a dead letter.
   ///
-  /// `attempts` is `nil` where they stay as they are, which only version 1 of the format says.
+  /// `attempts` is `nil` if they stay as they are, which only version 1 of the format says.
   case state(sequence: UInt64, attempts: UInt32?, Standing)
   /// Items go, with all sequence numbers from one to another.
   case remove(ClosedRange<UInt64>)
@@ -20,6 +20,11 @@ enum QueueRecord: Sendable, Hashable {
   case remember(key: StoreKey, sequence: UInt64, deadline: Int64)
   /// The older segments that are still needed, and where each ends: what a segment begins with. It changes no ledger.
   case segments([SegmentEnd])
+}
+
+extension QueueRecord {
+  /// About how many bytes a record takes that remembers an id, the id aside.
+  static let idOverhead = 16
 }
 
 /// A segment, and how many of its bytes count.

@@ -1,4 +1,4 @@
-/// What a queue has done since it was opened.
+/// Counts of what a queue has done since it was opened.
 struct QueueTallies: Sendable, Hashable {
   var enqueued = 0
   var delivered = 0

@@ -1,9 +1,11 @@
-/// What a segment still holds that is needed.
+/// The needed parts of a segment.
 struct SegmentUsage: Sendable, Hashable {
   /// Items, dead ones too; remembered keys; and dead letters that came back by a record here.
   var count = 0
-  /// The bytes of the items' keys and payloads.
-  var bytes = 0
+  /// About how many bytes it takes to write those anew.
+  var size = 0
+  /// The bytes that it takes to remember the ids of the items here, once they are acknowledged.
+  var idBytes = 0
   /// Items whose payload lies elsewhere, and of which the last record is here.
   var states = 0
   /// The items lie between these sequence numbers that a record here took out or replaced, and of which an older segment
@@ -16,5 +18,5 @@ struct SegmentUsage: Sendable, Hashable {
   var isLive: Bool { count > 0 || states > 0 }
 
   /// About how many bytes it takes to write anew what is needed, what is gone aside.
-  var cost: Int { bytes + 64 * count + 40 * states }
+  var cost: Int { size + 40 * states }
 }

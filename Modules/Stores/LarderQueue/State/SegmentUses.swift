@@ -1,12 +1,15 @@
-/// What each segment of the log still holds that is needed: plain state.
+/// The needed parts of each segment of the log: plain state.
 ///
 /// A segment can go when no item has its payload or its last record there, and when no older one is left whose items it
 /// takes out: those would come back.
 struct SegmentUses: Sendable {
   private(set) var all: [UInt32: SegmentUsage] = [:]
 
-  /// What writing anew everything that is needed takes, in bytes.
+  /// The bytes that writing everything needed anew takes.
   private(set) var totalCost = 0
+
+  /// The bytes that remembering the ids of all items takes.
+  private(set) var totalIDBytes = 0
 
   /// Whether a segment may have become unneeded since it was last looked.
   var mayHaveUnneeded = true
@@ -23,11 +26,22 @@ struct SegmentUses: Sendable {
   }
 
   /// Notes that things come to a segment, or go.
-  mutating func use(_ segment: UInt32, count: Int, bytes: Int) {
+  ///
+  /// - Parameters:
+  ///   - segment: The segment.
+  ///   - count: How many.
+  ///   - size: About how many bytes it takes to write one of them anew.
+  mutating func use(_ segment: UInt32, count: Int, size: Int) {
     change(segment) { usage in
       usage.count += count
-      usage.bytes += bytes
+      usage.size += count * size
     }
+  }
+
+  /// Notes that items with ids come to a segment, or go.
+  mutating func useIDs(_ segment: UInt32, bytes: Int) {
+    totalIDBytes += bytes
+    change(segment) { $0.idBytes += bytes }
   }
 
   /// Notes that last records of items come to a segment, or lose that rank.
@@ -106,6 +120,7 @@ struct SegmentUses: Sendable {
     for number in segments {
       guard let usage = all.removeValue(forKey: number) else { continue }
       totalCost -= usage.cost
+      totalIDBytes -= usage.idBytes
     }
     for (number, usage) in all where !usage.references.isDisjoint(with: segments) {
       all[number]?.references.subtract(segments)

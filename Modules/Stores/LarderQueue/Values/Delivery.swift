@@ -8,7 +8,7 @@ public struct Delivery<Element: Sendable>: Sendable {
   /// The item.
   public let value: Element
 
-  /// What to acknowledge, release or extend this delivery with.
+  /// The receipt that acknowledges, releases or extends this delivery.
   public let receipt: DeliveryReceipt
 
   /// How often the item has been delivered, this time included.

@@ -1,6 +1,6 @@
-/// What a consumer shows to acknowledge, release or extend one delivery of an item.
+/// The receipt by which a consumer acknowledges, releases or extends one delivery of an item.
 ///
-/// Each delivery has its own, so who holds a receipt whose lease has ended cannot end the lease of another. As text, by
+/// Each delivery has its own, so a consumer whose lease has ended cannot end the lease of another. As text, by
 /// ``description``, it can be handed to another process and made a receipt again by ``init(_:)``.
 public struct DeliveryReceipt: Sendable, Hashable {
   /// The item's place in the order of arrival.

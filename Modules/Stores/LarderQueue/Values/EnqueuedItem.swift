@@ -1,6 +1,6 @@
 public import Larder
 
-/// What became of an item that was enqueued.
+/// The result of enqueuing an item.
 public struct EnqueuedItem: Sendable, Hashable {
   /// The key under which the item is read, replaced or withdrawn: the given one, or a generated one.
   ///

@@ -1,4 +1,4 @@
-/// What opening a queue makes of the leases that it finds.
+/// The treatment of running leases when a queue is opened.
 public enum LeasesOnOpening: Sendable, Hashable, CaseIterable {
   /// They go on until their deadlines, and their receipts are good: one process may receive and another acknowledge.
   case kept

@@ -2,13 +2,13 @@
 ///
 /// Waiting, delayed and leased items count, and dead letters too. Replacing an item by a larger value needs room as well.
 public struct QueueCapacity: Sendable, Hashable {
-  /// What happens to a write for which there is no room.
+  /// The behavior of a write for which there is no room.
   public enum Policy: Sendable, Hashable, CaseIterable {
     /// It throws `full`.
     case refuse
     /// It waits until there is room; cancelling its task ends the waiting.
     ///
-    /// Who came first is served first. What takes no room, like a removal, waits for nobody.
+    /// Waiters are served in the order in which they came. A call that takes no room, like a removal, does not wait.
     case wait
     /// Dead letters and then the oldest items are dropped for it, but never a leased one; where that is not enough it throws
     /// `full`.
@@ -23,7 +23,7 @@ public struct QueueCapacity: Sendable, Hashable {
   /// The most bytes of keys and encoded values together; `nil` for no limit.
   public var bytes: Int?
 
-  /// What happens to a write for which there is no room.
+  /// The behavior of a write for which there is no room.
   public var policy: Policy
 
   /// Makes a capacity.
@@ -31,7 +31,7 @@ public struct QueueCapacity: Sendable, Hashable {
   /// - Parameters:
   ///   - items: The most items; `nil`, the default, for no limit.
   ///   - bytes: The most bytes of keys and encoded values together; `nil`, the default, for no limit.
-  ///   - policy: What happens to a write for which there is no room; ``Policy/refuse`` unless said.
+  ///   - policy: What happens to a write for which there is no room; defaults to ``Policy/refuse``.
   public init(items: Int? = nil, bytes: Int? = nil, policy: Policy = .refuse) {
     self.items = items
     self.bytes = bytes

@@ -29,13 +29,13 @@ public struct QueueConfiguration: Sendable, Hashable {
   /// Makes rules.
   ///
   /// - Parameters:
-  ///   - maximumDeliveries: How often an item is delivered before it becomes a dead letter; 5 unless given, `nil` for any
+  ///   - maximumDeliveries: How often an item is delivered before it becomes a dead letter; defaults to 5, `nil` for any
   ///     number of times.
-  ///   - retryPolicy: How long items are kept back that come back; from 1 second to 5 minutes unless given.
-  ///   - duplicateWindow: How long a key is remembered after acknowledgement or death; 5 minutes unless given.
-  ///   - deadLetterLifetime: How long dead letters are kept; for ever unless given.
-  ///   - capacity: How much the queue may hold; ``QueueCapacity/unlimited`` unless given.
-  ///   - segmentSize: From how many bytes on a new file of the log is begun; 32 MiB unless given.
+  ///   - retryPolicy: How long items are kept back that come back; defaults to 1 second to 5 minutes.
+  ///   - duplicateWindow: How long a key is remembered after acknowledgement or death; defaults to 5 minutes.
+  ///   - deadLetterLifetime: How long dead letters are kept; defaults to `nil`, for ever.
+  ///   - capacity: How much the queue may hold; defaults to ``QueueCapacity/unlimited``.
+  ///   - segmentSize: From how many bytes on a new file of the log is begun; defaults to 32 MiB.
   public init(
     maximumDeliveries: Int? = 5, retryPolicy: RetryPolicy = RetryPolicy(), duplicateWindow: Duration = .seconds(300),
     deadLetterLifetime: Duration? = nil, capacity: QueueCapacity = .unlimited, segmentSize: Int = 32 << 20

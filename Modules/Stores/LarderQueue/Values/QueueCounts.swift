@@ -15,10 +15,10 @@ public struct QueueCounts: Sendable, Hashable {
   /// Makes counts.
   ///
   /// - Parameters:
-  ///   - waiting: Items that can be received now; 0 unless given.
-  ///   - delayed: Items whose time has not come; 0 unless given.
-  ///   - leased: Items that were received; 0 unless given.
-  ///   - dead: Dead letters; 0 unless given.
+  ///   - waiting: Items that can be received now; defaults to 0.
+  ///   - delayed: Items whose time has not come; defaults to 0.
+  ///   - leased: Items that were received; defaults to 0.
+  ///   - dead: Dead letters; defaults to 0.
   public init(waiting: Int = 0, delayed: Int = 0, leased: Int = 0, dead: Int = 0) {
     self.waiting = waiting
     self.delayed = delayed

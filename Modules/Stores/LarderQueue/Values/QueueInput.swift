@@ -16,7 +16,7 @@ public struct QueueInput<Element: Sendable>: Sendable {
   /// - Parameters:
   ///   - value: The item.
   ///   - id: The key under which it is kept; `nil`, the default, for a generated one.
-  ///   - delay: How long it is kept back; not at all unless given.
+  ///   - delay: How long it is kept back; defaults to zero.
   public init(_ value: Element, id: StoreKey? = nil, delay: Duration = .zero) {
     self.value = value
     self.id = id

@@ -1,6 +1,6 @@
-/// What opening a queue found in its files beside good records.
+/// Damage and torn records that opening a queue found in its files.
 ///
-/// After a crash `tornBytes` is ordinary: a record that was being written and whose writing nobody was told of. Anything
+/// After a crash `tornBytes` is ordinary: the bytes of a record whose write had not returned. Anything
 /// else is damage. What is damaged is kept in files of its own beside the log, named `damaged-SEGMENT-OFFSET`; everything
 /// else is served.
 public struct RecoveryReport: Sendable, Hashable {

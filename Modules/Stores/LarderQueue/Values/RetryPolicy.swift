@@ -14,9 +14,9 @@ public struct RetryPolicy: Sendable, Hashable {
   /// Makes a policy.
   ///
   /// - Parameters:
-  ///   - base: How long after the first delivery; 1 second unless given.
-  ///   - ceiling: The longest time; 5 minutes unless given.
-  ///   - jitter: How much of the time is random, from 0 to 1; half of it unless given.
+  ///   - base: How long after the first delivery; defaults to 1 second.
+  ///   - ceiling: The longest time; defaults to 5 minutes.
+  ///   - jitter: How much of the time is random, from 0 to 1; defaults to half of it.
   public init(base: Duration = .seconds(1), ceiling: Duration = .seconds(300), jitter: Double = 0.5) {
     self.base = base
     self.ceiling = ceiling

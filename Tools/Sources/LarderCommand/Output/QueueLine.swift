@@ -21,7 +21,7 @@ enum QueueLine {
   static func append(_ letter: DeadLetter<Expiring<JSONText>>, to bytes: inout [UInt8]) {
     var members: [(name: String, json: String)] = [
       ("attempts", "\(letter.attempts)"), ("reason", "\"\(letter.reason)\""),
-      ("date", "\"\(letter.date.formatted(.iso8601))\""),
+      ("date", "\"\(letter.date.formatted(.iso8601))\""), ("sequence", "\(letter.sequence)"),
     ]
     switch letter.value {
     case .success(let value):

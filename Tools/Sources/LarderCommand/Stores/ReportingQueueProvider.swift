@@ -1,7 +1,7 @@
 import Larder
 import LarderQueue
 
-/// Opens queues, and says so where one is damaged.
+/// Opens queues, and says so where one is damaged, and whenever an item becomes a dead letter.
 ///
 /// A damaged queue serves what is good, as a program wants it, which can ask what was found. Who uses the tool would take
 /// the rest for the whole.
@@ -30,7 +30,8 @@ struct ReportingQueueProvider: StoreProvider {
   func openQueue<Value: Sendable>(
     _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws -> QueueStore<Value> {
-    let queue = try await base.openQueue(url, options: options, codec: codec)
+    let queue = try await base.openQueue(
+      url, options: options, onDeath: { Diagnostics.writeLine("larder: \($0.key): \($0)") }, codec: codec)
     if let damage = Self.text(of: queue.recovery) {
       Diagnostics.writeLine("larder: \(url) is damaged: \(damage). The rest is there; `larder verify` tells more.")
     }

@@ -151,16 +151,31 @@ import Testing
 
   @Test func deadLettersAreShownRequeuedAndPurged() async throws {
     try await enqueue("a", "b", "c")
-    for _ in 0..<5 {
-      for line in try await receive("--max", "3") { #expect(try await larder("release", line.receipt) == .done()) }
+    for attempt in 1...5 {
+      for line in try await receive("--max", "3") {
+        let run = try await larder("release", line.receipt)
+        #expect(run.status == 0 && run.output.isEmpty)
+        // A death is told.
+        let death = /larder: "[abc]": item \d became a dead letter after 5 deliveries \(tooManyDeliveries\)\n/
+        #expect(attempt == 5 ? run.errors.wholeMatch(of: death) != nil : run.errors.isEmpty)
+      }
     }
     let dead = try await larder("dead")
     #expect(dead.status == 0)
     let dates = dead.output.replacing(/"date":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"/, with: "DATE")
-    let expected = ["a", "b", "c"].map { key in
-      "{\"key\":\"\(key)\",\"value\":\"\(key)\",\"attempts\":5,\"reason\":\"tooManyDeliveries\",DATE}\n"
+    let expected = ["a", "b", "c"].enumerated().map { index, key in
+      """
+      {"key":"\(key)","value":"\(key)","attempts":5,"reason":"tooManyDeliveries",DATE,"sequence":\(index + 1)}
+
+      """
     }
     #expect(dates == expected.joined())
+    let lines = dead.output.split(separator: "\n").map { "\($0)\n" }
+    #expect(
+      try await larder("dead", "--limit", "2") == ToolRun(status: 0, output: lines[0] + lines[1], errors: "next: 2\n"))
+    #expect(try await larder("dead", "--limit", "2", "--after", "2") == .done(lines[2]))
+    #expect(try await larder("dead", "--limit", "3") == .done(dead.output))
+    #expect(try await larder("dead", "--limit", "0").failed(64, "at least 1"))
     #expect(try await larder("receive") == .done())
     #expect(try await larder("requeue", "b", "nobody") == .done("{\"requeued\":1}\n"))
     #expect(try await receive("--max", "9").map(\.key) == ["b"])
@@ -168,6 +183,14 @@ import Testing
     // One whose key a living item has cannot come back.
     #expect(try await Tool.larder("set", queue, "a", "1") == .done())
     #expect(try await larder("requeue", "a").failed(65, "Nothing was changed"))
+    #expect(try await larder("requeue", "--all") == .done("{\"requeued\":0}\n"))
+    #expect(try await Tool.larder("remove", queue, "a") == .done())
+    #expect(try await larder("requeue", "--all") == .done("{\"requeued\":1}\n"))
+    #expect(try await larder("requeue", "--all", "a").failed(64, "either keys or --all"))
+    #expect(try await larder("requeue").failed(64, "either keys or --all"))
+    for _ in 0..<5 {
+      for line in try await receive("--max", "3") { _ = try await larder("release", line.receipt) }
+    }
     #expect(try await larder("purge") == .done("{\"purged\":1}\n"))
     #expect(try await larder("dead") == .done())
   }

@@ -115,7 +115,7 @@ extension CompressedFile {
         // What the disk cannot read is lost to those who only read. A writer stops: what it appends would be lost, too.
         configuration.access == .readWrite && operation == .open
           ? try file.readAll(from: range.lowerBound, upTo: range.upperBound)
-          : try file.readable(from: range.lowerBound, upTo: range.upperBound)
+          : try file.readable(from: range.lowerBound, upTo: range.upperBound).bytes
       }
     } catch let problem as FileProblem {
       throw error(of: problem, path, configuration, during: operation)

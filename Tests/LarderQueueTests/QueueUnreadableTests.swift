@@ -1,0 +1,103 @@
+import Foundation
+import Larder
+import LarderCBOR
+import LarderFiles
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import LarderQueue
+
+/// A page that the disk refuses to give (EIO) costs no more than it holds, and nothing is deleted for it.
+@Suite struct QueueUnreadableTests {
+  private let bench = QueueBench()
+  private let fileSystem: StubbornFileSystem
+
+  init() {
+    fileSystem = StubbornFileSystem(bench.disk, refusing: [])
+  }
+
+  private func open() async throws -> QueueStore<Int> {
+    let clock = bench.clock
+    return try await QueueStore(
+      path: "/queue", codec: .cbor(), configuration: QueueConfiguration(segmentSize: 16_384), fileSystem: fileSystem,
+      clock: clock, now: { clock.date })
+  }
+
+  private func findings(_ queue: QueueStore<Int>) async throws -> Int {
+    try await queue.information.maintenance?.verify().findings.count ?? -1
+  }
+
+  /// Receives and acknowledges all that is due, and gives the items.
+  private func drain(_ queue: QueueStore<Int>) async throws -> [Int] {
+    var values: [Int] = []
+    while true {
+      let deliveries = try await queue.receive(max: 100, lease: .seconds(60))
+      guard !deliveries.isEmpty else { return values }
+      values += deliveries.map(\.value)
+      #expect(try await queue.acknowledge(deliveries.map(\.receipt)).isEmpty)
+    }
+  }
+
+  @Test(arguments: [true, false]) func whileOpening(isReadableLater: Bool) async throws {
+    var queue = try await open()
+    try await queue.enqueue((0..<600).map { QueueInput($0) })
+    for number in 600..<800 { try await queue.enqueue(number) }
+    try await queue.close()
+    let content = try #require(bench.disk.content(at: QueueRecoveryTests.first))
+    fileSystem.badBytes = [QueueRecoveryTests.first: 8192..<12_288]
+    queue = try await open()
+    #expect(queue.recovery.damagedPlaces == 1)
+    let left = try await queue.count()
+    #expect((690..<800).contains(left))
+    #expect(try await findings(queue) == 1)
+    let values = try await drain(queue)
+    #expect(values.count == left && values == values.sorted())
+    // What could not be read might be read yet, by other means.
+    if isReadableLater { fileSystem.badBytes = [:] }
+    for _ in 0..<2 {
+      try await queue.enqueue(1)
+      try await queue.information.maintenance?.compact()
+      #expect(bench.disk.content(at: QueueRecoveryTests.first) == nil)
+      #expect(try await findings(queue) > 0)
+      try await queue.close()
+      queue = try await open()
+    }
+    try await queue.close()
+    let kept = try bench.names.filter { $0.hasPrefix("damaged") }.compactMap {
+      bench.disk.content(at: "/queue/\($0)")
+    }
+    // The whole of it, or its bytes as they were read when the segment went.
+    #expect(kept.contains { $0.count >= 4096 && Data(content).range(of: Data($0)) != nil })
+  }
+
+  @Test func whileReading() async throws {
+    let queue = try await open()
+    try await queue.enqueue((0..<600).map { QueueInput($0, id: StoreKey("item \(1000 + $0)")) })
+    try await queue.synchronize()
+    fileSystem.badBytes = [QueueRecoveryTests.first: 8192..<12_288]
+    let all = try await queue.keys(in: .all, limit: .max)
+    var bad: Set<StoreKey> = []
+    for key in all {
+      do {
+        _ = try await queue.value(forKey: key)
+      } catch let error as StoreError {
+        #expect(error.code == .ioFailed && error.key == key)
+        bad.insert(key)
+      }
+    }
+    #expect((1..<120).contains(bad.count))
+    #expect(try await findings(queue) > 0)
+    var values = try await drain(queue)
+    #expect(values.count == 600 - bad.count)
+    try await queue.information.maintenance?.compact()
+    #expect(try await queue.keys(in: .all, limit: .max) == bad.sorted())
+    #expect(try await queue.deadLetters().isEmpty)
+    // The disk gives them later.
+    fileSystem.badBytes = [:]
+    bench.clock.advance(by: .seconds(61))
+    values += try await drain(queue)
+    #expect(Set(values) == Set(0..<600))
+    try await queue.close()
+  }
+}
