@@ -62,7 +62,7 @@ import Testing
   }
 
   /// A group takes some MiB: those for whom there was room, but not in the same group, come into the next one.
-  @Test(.timeLimit(.minutes(1))) func moreThanAGroupGetsRoomAtOnce() async throws {
+  @Test(.timeLimit(.minutes(10))) func moreThanAGroupGetsRoomAtOnce() async throws {
     let bench = QueueBench()
     let queue = try await QueueStore<[UInt8]>(
       path: "/queue", codec: .raw,
@@ -80,7 +80,7 @@ import Testing
   }
 
   /// One who is given up while it runs, and for which there is no room, is not waited for.
-  @Test(.timeLimit(.minutes(1))) func whoGivesUpWhileItRunsIsNotWaitedFor() async throws {
+  @Test(.timeLimit(.minutes(10))) func whoGivesUpWhileItRunsIsNotWaitedFor() async throws {
     let queue = try await QueueRoomTests.open(QueueBench(), items: 2)
     try await queue.enqueue(1)
     let (busy, gate) = await QueueRoomTests.keepBusy(queue)
