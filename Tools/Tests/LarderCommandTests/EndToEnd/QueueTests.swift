@@ -39,7 +39,9 @@ import Testing
   }
 
   private func receive(_ arguments: String...) async throws -> [Line] {
-    try lines(of: try await ToolRun.run(Tool.path, ["queue", "receive", queue] + arguments))
+    // Longer than a busy machine takes for any test.
+    let lease = arguments.contains("--lease") ? [] : ["--lease", "1h"]
+    return try lines(of: try await ToolRun.run(Tool.path, ["queue", "receive", queue] + arguments + lease))
   }
 
   // MARK: Receiving and acknowledging
