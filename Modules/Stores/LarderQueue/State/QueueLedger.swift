@@ -319,14 +319,12 @@ struct QueueLedger: Sendable {
     case .leased: counts.leased += one
     case .dead: counts.dead += one
     }
-    if item.hasCallersKey {
-      callersKeyCount += one
-      if rules.duplicateWindow > 0 {
-        uses.useIDs(item.place.segment, bytes: one * (item.key.count + QueueRecord.idOverhead))
-      }
-    }
+    if item.hasCallersKey { callersKeyCount += one }
     if item.phase == .dead { deadBytes += one * item.size } else { liveBytes += one * item.size }
-    uses.use(item.place.segment, count: one, size: item.size + 64)
+    let isRemembered = item.hasCallersKey && rules.duplicateWindow > 0
+    uses.use(
+      item.place.segment, count: one, size: item.size + 64,
+      idBytes: isRemembered ? item.key.count + QueueRecord.idOverhead : 0)
     if item.stateSegment != item.place.segment { uses.useState(item.stateSegment, by: one) }
   }
 

@@ -31,17 +31,14 @@ struct SegmentUses: Sendable {
   ///   - segment: The segment.
   ///   - count: How many.
   ///   - size: About how many bytes it takes to write one of them anew.
-  mutating func use(_ segment: UInt32, count: Int, size: Int) {
+  ///   - idBytes: How many bytes it takes to remember the id of one of them; defaults to 0.
+  mutating func use(_ segment: UInt32, count: Int, size: Int, idBytes: Int = 0) {
+    totalIDBytes += count * idBytes
     change(segment) { usage in
       usage.count += count
       usage.size += count * size
+      usage.idBytes += count * idBytes
     }
-  }
-
-  /// Notes that items with ids come to a segment, or go.
-  mutating func useIDs(_ segment: UInt32, bytes: Int) {
-    totalIDBytes += bytes
-    change(segment) { $0.idBytes += bytes }
   }
 
   /// Notes that last records of items come to a segment, or lose that rank.
