@@ -8,18 +8,35 @@ import Foundation
 struct DecodingState: BitwiseCopyable {
   private static let pool = StatePool()
 
+  /// How many levels memory is kept for when a value is finished.
+  private static let keptCapacity = 1024
+
   private struct Fields: ~Copyable {
     var reader: UnsafeMutablePointer<CBORReader>?
     /// The place for the reader of bytes that have none yet.
     let ownReader = UnsafeMutablePointer<CBORReader>.allocate(capacity: 1)
-    var levels = UnsafeMutablePointer<DecodingLevel>.allocate(capacity: 16)
+    var levels = UnsafeMutablePointer<DecodingLevel>.allocate(capacity: 0)
     var levelCount = 0
-    var levelCapacity = 16
+    var levelCapacity = 0
     /// Where the levels lay before there were more of them.
     var formerLevels: [UnsafeMutablePointer<DecodingLevel>] = []
     var lastID = 0
-    let strategies = TypeCache<CodingStrategy<any DecodableElements.Type>>()
-    let containers = ContainerCache()
+    var strategies = TypeCache<CodingStrategy<any DecodableElements.Type>>()
+    var containers = ContainerCache()
+    /// The level of the innermost value that is being decoded.
+    var scope = 0
+    /// How many values are being decoded, each within the one before.
+    var valueCount = 0
+    /// Whether a container of an outer value listed its keys behind those of an inner one.
+    var keepsListings = false
+
+    /// Gives the memory of the levels back.
+    mutating func resetLevels() {
+      for levels in formerLevels + [levels] { levels.deallocate() }
+      formerLevels = []
+      levels = .allocate(capacity: 0)
+      levelCapacity = 0
+    }
   }
 
   /// Memory of the pool's.
@@ -76,6 +93,8 @@ struct DecodingState: BitwiseCopyable {
   private func finish() {
     reader = nil
     levelCount = 0
+    fields.pointee.keepsListings = false
+    if fields.pointee.levelCapacity > DecodingState.keptCapacity { fields.pointee.resetLevels() }
     DecodingState.pool.leave(fields)
   }
 
@@ -125,15 +144,20 @@ struct DecodingState: BitwiseCopyable {
   /// Lets a value decode itself.
   private func decodeByCodable<Value: Decodable>(_ type: Value.Type) throws -> Value {
     guard let reader else { throw DecodingHandle.finished() }
-    let depth = reader.pointee.depth
+    let (depth, scope) = (reader.pointee.depth, fields.pointee.scope)
     let handle = open(at: reader.pointee.next, depth: depth)
+    fields.pointee.scope = handle.index
+    fields.pointee.valueCount += 1
     defer {
       if reader.pointee.listing != nil { forgetMaps(from: handle.index) }
       levelCount = handle.index
+      fields.pointee.scope = scope
+      fields.pointee.valueCount -= 1
       reader.pointee.depth = depth
     }
-    // Values that hold values without a container of their own between them.
-    if handle.index >= 4 * CBORWriter.maximumDepth { throw reader.pointee.tooDeep() }
+    // Values that hold values without a container of their own between them. Levels are more, because those of nested
+    // containers stay until the value to which they belong is finished.
+    if fields.pointee.valueCount > 4 * CBORWriter.maximumDepth { throw reader.pointee.tooDeep() }
     let value = try Value(from: handle)
     try finish(handle.index)
     return value
@@ -155,7 +179,7 @@ struct DecodingState: BitwiseCopyable {
   ///
   /// The old memory stays, because somebody may have kept what points there.
   private func growLevels() {
-    let capacity = fields.pointee.levelCapacity * 2
+    let capacity = max(fields.pointee.levelCapacity * 2, 16)
     let larger = UnsafeMutablePointer<DecodingLevel>.allocate(capacity: capacity)
     larger.update(from: levels, count: levelCount)
     fields.pointee.formerLevels.append(levels)
@@ -181,11 +205,15 @@ struct DecodingState: BitwiseCopyable {
 
   /// Forgets the keys of maps at a level and after it.
   private func forgetMaps(from index: Int) {
+    if fields.pointee.keepsListings { return }
     let first = (index..<levelCount).lazy.map { self.levels[$0].map.listed }.filter { $0 >= 0 }.min()
-    // A value may have looked into a map around it, whose keys were then listed behind its own; all stay until that
-    // one ends.
-    guard let first, !(0..<index).contains(where: { levels[$0].map.listed > first }) else { return }
-    reader?.pointee.listing?.remove(from: first)
+    if let first { reader?.pointee.listing?.remove(from: first) }
+  }
+
+  /// Notes that the keys of a level's map are about to be listed.
+  func willList(_ handle: DecodingHandle) {
+    // A value may look into a map around it, whose keys are then listed behind its own, so that all of them stay.
+    if handle.index < fields.pointee.scope { fields.pointee.keepsListings = true }
   }
 
   /// Goes to the end of a value, of which a type may have read a part.

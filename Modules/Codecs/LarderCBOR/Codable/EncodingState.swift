@@ -12,6 +12,9 @@ import Foundation
 struct EncodingState: BitwiseCopyable {
   private static let pool = StatePool()
 
+  /// How many levels memory is kept for when a value is finished.
+  private static let keptCapacity = 1024
+
   private struct Fields: ~Copyable {
     var writer: UnsafeMutablePointer<CBORWriter>?
     var topID = 0
@@ -19,16 +22,28 @@ struct EncodingState: BitwiseCopyable {
     var top = -1
     var scope = 0
     var lastID = 0
-    var levels = UnsafeMutablePointer<EncodingLevel>.allocate(capacity: 16)
+    var levels = UnsafeMutablePointer<EncodingLevel>.allocate(capacity: 0)
     var levelCount = 0
-    var levelCapacity = 16
+    var levelCapacity = 0
     /// Where the levels lay before there were more of them.
     var formerLevels: [UnsafeMutablePointer<EncodingLevel>] = []
-    let strategies = TypeCache<CodingStrategy<any EncodableElements.Type>>()
-    let containers = ContainerCache()
+    var strategies = TypeCache<CodingStrategy<any EncodableElements.Type>>()
+    var containers = ContainerCache()
+    /// How many values are being encoded, each within the one before.
+    var valueCount = 0
+    /// What was written into levels that were closed.
     var fragments: [(level: Int, state: EncodingState)] = []
     var ownWriter: UnsafeMutablePointer<CBORWriter>?
-    var prefix: [any CodingKey] = []
+    /// The level to which a fragment belongs.
+    var owner: EncodingHandle?
+
+    /// Gives the memory of the levels back.
+    mutating func resetLevels() {
+      for levels in formerLevels + [levels] { levels.deallocate() }
+      formerLevels = []
+      levels = .allocate(capacity: 0)
+      levelCapacity = 0
+    }
   }
 
   /// Memory of the pool's.
@@ -75,12 +90,6 @@ struct EncodingState: BitwiseCopyable {
     nonmutating set { fields.pointee.levelCount = newValue }
   }
 
-  /// What was written into levels that were closed.
-  private var fragments: [(level: Int, state: EncodingState)] {
-    get { fields.pointee.fragments }
-    nonmutating set { fields.pointee.fragments = newValue }
-  }
-
   private static func take() -> EncodingState {
     if let memory = pool.take() { return EncodingState(fields: memory.assumingMemoryBound(to: Fields.self)) }
     let fields = UnsafeMutablePointer<Fields>.allocate(capacity: 1)
@@ -89,13 +98,14 @@ struct EncodingState: BitwiseCopyable {
   }
 
   /// Makes the state of what is written into a level that was closed.
-  private static func takeFragment(of level: EncodingLevel, prefix: [any CodingKey]) -> EncodingState {
-    let state = take()
+  private func takeFragment(of owner: EncodingHandle) -> EncodingState {
+    let (state, level) = (EncodingState.take(), levels[owner.index])
     let writer = UnsafeMutablePointer<CBORWriter>.allocate(capacity: 1)
-    writer.initialize(to: CBORWriter(capacity: 256))
+    writer.initialize(to: CBORWriter(capacity: 64))
     writer.pointee.depth = level.depth
     state.fields.pointee.ownWriter = writer
-    state.fields.pointee.prefix = prefix
+    state.fields.pointee.owner = owner
+    state.fields.pointee.valueCount = fields.pointee.valueCount
     state.writer = writer
     state.open(level.kind, start: 0)
     return state
@@ -118,15 +128,16 @@ struct EncodingState: BitwiseCopyable {
     top = -1
     levelCount = 0
     scope = 0
-    if !fragments.isEmpty {
-      for fragment in fragments { fragment.state.finish() }
-      fragments = []
-    }
+    dropFragments(from: 0)
     if let ownWriter = fields.pointee.ownWriter {
       ownWriter.deinitialize(count: 1)
       ownWriter.deallocate()
       fields.pointee.ownWriter = nil
-      fields.pointee.prefix = []
+      fields.pointee.owner = nil
+      fields.pointee.valueCount = 0
+      fields.pointee.resetLevels()
+    } else if fields.pointee.levelCapacity > EncodingState.keptCapacity {
+      fields.pointee.resetLevels()
     }
     EncodingState.pool.leave(fields)
   }
@@ -199,15 +210,21 @@ struct EncodingState: BitwiseCopyable {
     guard let writer else { throw EncodingHandle.finished(value) }
     let outer = (scope, top, topID, topContainerID)
     let place = writer.pointee.place
+    let fragmentCount = fields.pointee.fragments.count
     let index = open(.single, start: place.offset)
     scope = index
+    fields.pointee.valueCount += 1
+    defer { fields.pointee.valueCount -= 1 }
     do {
-      // Values that hold values without a container of their own between them.
-      if index >= 4 * CBORWriter.maximumDepth { throw writer.pointee.tooDeep() }
+      // Values that hold values without a container of their own between them. Levels are more, because those of nested
+      // containers stay until the value to which they belong is finished.
+      if fields.pointee.valueCount > 4 * CBORWriter.maximumDepth { throw writer.pointee.tooDeep() }
       try value.encode(to: EncodingHandle(state: self, index: index, id: topID))
-      try finishLevels(from: index)
+      while top >= index { try closeTop() }
+      try splice(from: fragmentCount)
+      levelCount = index
     } catch {
-      dropFragments(from: index)
+      dropFragments(from: fragmentCount)
       (scope, top, topID, topContainerID) = outer
       levelCount = index
       writer.pointee.rewind(to: place)
@@ -244,7 +261,7 @@ struct EncodingState: BitwiseCopyable {
   ///
   /// The old memory stays, because somebody may have kept what points there.
   private func growLevels() {
-    let capacity = fields.pointee.levelCapacity * 2
+    let capacity = max(fields.pointee.levelCapacity * 2, 16)
     let larger = UnsafeMutablePointer<EncodingLevel>.allocate(capacity: capacity)
     larger.update(from: levels, count: levelCount)
     fields.pointee.formerLevels.append(levels)
@@ -252,11 +269,11 @@ struct EncodingState: BitwiseCopyable {
     fields.pointee.levelCapacity = capacity
   }
 
-  /// Forgets what was written into levels that were closed.
-  private func dropFragments(from index: Int) {
-    guard !fragments.isEmpty else { return }
-    for fragment in fragments where fragment.level >= index { fragment.state.finish() }
-    fragments.removeAll { $0.level >= index }
+  /// Forgets the fragments from one on.
+  private func dropFragments(from first: Int) {
+    guard fields.pointee.fragments.count > first else { return }
+    for fragment in fields.pointee.fragments[first...] { fragment.state.finish() }
+    fields.pointee.fragments.removeSubrange(first...)
   }
 
   /// Closes the innermost level.
@@ -300,13 +317,6 @@ struct EncodingState: BitwiseCopyable {
     (topID, topContainerID) = top >= 0 ? (levels[top].id, levels[top].containerID) : (0, 0)
   }
 
-  /// Closes a level and those within it, and forgets them.
-  private func finishLevels(from index: Int) throws {
-    while top >= index { try closeTop() }
-    if !fragments.isEmpty { try splice(from: index) }
-    levelCount = index
-  }
-
   /// Whether a handle is that of a level there is.
   private func isLevel(_ handle: EncodingHandle) -> Bool {
     guard handle.index < levelCount else { return false }
@@ -325,13 +335,11 @@ struct EncodingState: BitwiseCopyable {
       while top != handle.index { try closeTop() }
       return self
     }
-    let fragment: EncodingState
-    if let known = fragments.first(where: { $0.level == handle.index }) {
-      fragment = known.state
-    } else {
-      fragment = EncodingState.takeFragment(of: levels[handle.index], prefix: path(to: handle))
-      fragments.append((handle.index, fragment))
+    if levels[handle.index].fragment < 0 {
+      levels[handle.index].fragment = fields.pointee.fragments.count
+      fields.pointee.fragments.append((handle.index, takeFragment(of: handle)))
     }
+    let fragment = fields.pointee.fragments[levels[handle.index].fragment].state
     while fragment.top != 0 { try fragment.closeTop() }
     return fragment
   }
@@ -359,7 +367,7 @@ struct EncodingState: BitwiseCopyable {
       level.pointee.kind = kind
       return handle
     }
-    guard level.pointee.itemCount == 0, !fragments.contains(where: { $0.level == handle.index }) else { return nil }
+    guard level.pointee.itemCount == 0, level.pointee.fragment < 0 else { return nil }
     level.pointee.kind = kind
     // It was closed as an empty map, and is an empty array if nothing is written into it.
     writer.pointee.start.storeBytes(of: kind.major, toByteOffset: level.pointee.start, as: UInt8.self)
@@ -415,20 +423,21 @@ struct EncodingState: BitwiseCopyable {
   func itemCount(_ handle: EncodingHandle) -> Int {
     guard isLevel(handle) else { return 0 }
     if top == handle.index, let writer { return writer.pointee.itemCount }
-    let fragment = fragments.first { $0.level == handle.index }
-    let added = fragment.map {
-      $0.state.itemCount(EncodingHandle(state: $0.state, index: 0, id: $0.state.levels[0].id))
+    let level = levels[handle.index]
+    var added = 0
+    if level.fragment >= 0 {
+      let state = fields.pointee.fragments[level.fragment].state
+      added = state.itemCount(EncodingHandle(state: state, index: 0, id: state.levels[0].id))
     }
     // Of a level that is open one item more has begun, or it would be the innermost one.
-    return levels[handle.index].itemCount + (levels[handle.index].isOpen ? 1 : 0) + (added ?? 0)
+    return level.itemCount + (level.isOpen ? 1 : 0) + added
   }
 
   /// The path to a level.
   func path(to handle: EncodingHandle) -> [any CodingKey] {
-    guard let writer, isLevel(handle) else {
-      return fields.pointee.prefix
-    }
-    return fields.pointee.prefix + writer.pointee.path(to: levels[handle.index].start)
+    let prefix = fields.pointee.owner.map { $0.state.path(to: $0) } ?? []
+    guard let writer, isLevel(handle) else { return prefix }
+    return prefix + writer.pointee.path(to: levels[handle.index].start)
   }
 
   // MARK: Fragments
@@ -442,11 +451,11 @@ struct EncodingState: BitwiseCopyable {
     let order: Int
   }
 
-  /// Puts what was written into closed levels into its place.
-  private func splice(from index: Int) throws {
-    guard let writer else { return }
+  /// Puts the fragments from one on, which belong to the innermost value, into their places.
+  private func splice(from firstFragment: Int) throws {
+    guard let writer, fields.pointee.fragments.count > firstFragment else { return }
     var edits: [Edit] = []
-    for (place, fragment) in fragments where place >= index {
+    for (place, fragment) in fields.pointee.fragments[firstFragment...] {
       let level = levels[place]
       let (bytes, addedCount) = try fragment.finishFragment()
       let itemCount = level.itemCount + addedCount
@@ -476,7 +485,7 @@ struct EncodingState: BitwiseCopyable {
       // At the same place the end of an inner one comes before that of an outer one, and ends before beginnings.
       edits.append(Edit(offset: level.end, removedCount: 0, bytes: bytes, order: -level.start))
     }
-    dropFragments(from: index)
+    dropFragments(from: firstFragment)
     edits.sort { ($0.offset, $0.order) < ($1.offset, $1.order) }
     guard let first = edits.first else { return }
     let tail = Array(writer.pointee.written[first.offset...])
@@ -503,7 +512,7 @@ struct EncodingState: BitwiseCopyable {
   /// Closes what is open in a fragment; gives its items, without a head.
   private func finishFragment() throws -> ([UInt8], Int) {
     while top > 0 { try closeTop() }
-    if !fragments.isEmpty { try splice(from: 1) }
+    try splice(from: 0)
     guard let writer else { return ([], 0) }
     let itemCount = writer.pointee.itemCount
     let bytes = Array(writer.pointee.written)

@@ -8,6 +8,7 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
 
   var allKeys: [Key] {
     do {
+      state.willList(handle)
       return try state.level(handle).pointee.map.keys(state.reader).compactMap { Key(stringValue: $0) }
     } catch {
       // There is nobody to take the error now; the value gets it at its end.
@@ -51,6 +52,7 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
     let level = try state.level(handle)
     guard let reader = state.reader else { throw DecodingHandle.finished() }
     reader.pointee.depth = level.pointee.depth + 1
+    state.willList(handle)
     var text = key
     return try text.withUTF8 { try reader.pointee.seek(UnsafeRawBufferPointer($0), &level.pointee.map) }
   }
