@@ -20,11 +20,13 @@ import Testing
       let outcome = sample.read(Coding.bytes(String(parts[0].drop { $0 == "!" })))
       switch outcome {
       case .value(true, _): count += 1
-      case _ where wasUnreadable: break
+      case .decodingFailed where wasUnreadable: break
+      // The `nil` in an optional of an optional is `nil`, as it is in JSON.
+      case .value where sample.name == "optional field(nil)": break
       default: Issue.record("\(sample.name): \(outcome)")
       }
     }
-    #expect(count > 1500)
+    #expect(count > 1800)
   }
 
   /// Writes a file of this version's bytes; by `LARDER_WRITE_FIXTURES=version-2.txt`, before the format changes.

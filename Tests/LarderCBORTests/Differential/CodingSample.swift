@@ -1,5 +1,6 @@
 import Foundation
 import LarderCBOR
+import Testing
 
 /// A value of any type, and what each format makes of it.
 struct CodingSample: Sendable {
@@ -36,10 +37,14 @@ struct CodingSample: Sendable {
         of: value, encode: { try JSONEncoder().encode(value) },
         decode: { try JSONDecoder().decode(Value.self, from: $0) })
     }
+    // A property list is an array or a dictionary.
     propertyList = {
       CodingSample.outcome(
-        of: value, encode: { try PropertyListEncoder().encode(value) },
-        decode: { try PropertyListDecoder().decode(Value.self, from: $0) })
+        of: value, encode: { try PropertyListEncoder().encode([value]) },
+        decode: {
+          let values = try PropertyListDecoder().decode([Value].self, from: $0)
+          return try #require(values.first)
+        })
     }
   }
 

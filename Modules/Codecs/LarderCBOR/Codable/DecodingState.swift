@@ -29,6 +29,10 @@ struct DecodingState: BitwiseCopyable {
     var valueCount = 0
     /// Whether a container of an outer value listed its keys behind those of an inner one.
     var keepsListings = false
+    /// What a type could not keep to its end: an error of a method that throws none.
+    var suppressedError: DecodingError?
+    /// The decoders of what is not in the bytes as it is asked for, each with memory for its own.
+    var derived: [(state: DecodingState, bytes: UnsafeMutableRawBufferPointer)] = []
 
     /// Gives the memory of the levels back.
     mutating func resetLevels() {
@@ -63,11 +67,14 @@ struct DecodingState: BitwiseCopyable {
   }
 
   /// Reads a value of all the given bytes.
-  static func decode<Value: Decodable>(_ type: Value.Type, from bytes: RawSpan) throws -> Value {
+  static func decode<Value: Decodable>(
+    _ type: Value.Type, from bytes: RawSpan, userInfo: CodingUserInfo?
+  ) throws -> Value {
     try bytes.withUnsafeBytes { bytes in
       let state = take()
       let reader = state.fields.pointee.ownReader
       reader.initialize(to: CBORReader(bytes))
+      reader.pointee.sharedUserInfo = userInfo
       state.reader = reader
       defer {
         reader.deinitialize(count: 1)
@@ -89,11 +96,23 @@ struct DecodingState: BitwiseCopyable {
     }
   }
 
+  /// Reads the next item as the own `Codable` of a type does.
+  static func decodeOwnForm<Value: Decodable>(_ type: Value.Type, with reader: inout CBORReader) throws -> Value {
+    let state = take()
+    defer { state.finish() }
+    return try withUnsafeMutablePointer(to: &reader) { reader in
+      state.reader = reader
+      return try state.decodeByCodable(type)
+    }
+  }
+
   /// Gives the memory back; decoders and containers that somebody keeps are of no more use.
   private func finish() {
     reader = nil
     levelCount = 0
     fields.pointee.keepsListings = false
+    fields.pointee.suppressedError = nil
+    dropDerived(from: 0)
     if fields.pointee.levelCapacity > DecodingState.keptCapacity { fields.pointee.resetLevels() }
     DecodingState.pool.leave(fields)
   }
@@ -112,12 +131,6 @@ struct DecodingState: BitwiseCopyable {
     case .convertible(let convertible): return try decode(type, as: convertible)
     case .elements(let elements): return try decodeElements(type, as: elements)
     }
-  }
-
-  private func decodeElements<Value, Elements: DecodableElements>(
-    _ type: Value.Type, as elements: Elements.Type
-  ) throws -> Value {
-    unsafeBitCast(try Elements(elementsFrom: self), to: type)
   }
 
   /// Lets a value read itself, and nobody else meanwhile.
@@ -144,12 +157,13 @@ struct DecodingState: BitwiseCopyable {
   /// Lets a value decode itself.
   private func decodeByCodable<Value: Decodable>(_ type: Value.Type) throws -> Value {
     guard let reader else { throw DecodingHandle.finished() }
-    let (depth, scope) = (reader.pointee.depth, fields.pointee.scope)
+    let (depth, scope, derivedCount) = (reader.pointee.depth, fields.pointee.scope, fields.pointee.derived.count)
     let handle = open(at: reader.pointee.next, depth: depth)
     fields.pointee.scope = handle.index
     fields.pointee.valueCount += 1
     defer {
       if reader.pointee.listing != nil { forgetMaps(from: handle.index) }
+      if fields.pointee.derived.count > derivedCount { dropDerived(from: derivedCount) }
       levelCount = handle.index
       fields.pointee.scope = scope
       fields.pointee.valueCount -= 1
@@ -159,6 +173,10 @@ struct DecodingState: BitwiseCopyable {
     // containers stay until the value to which they belong is finished.
     if fields.pointee.valueCount > 4 * CBORWriter.maximumDepth { throw reader.pointee.tooDeep() }
     let value = try Value(from: handle)
+    if let error = fields.pointee.suppressedError {
+      fields.pointee.suppressedError = nil
+      throw error
+    }
     try finish(handle.index)
     return value
   }
@@ -216,6 +234,47 @@ struct DecodingState: BitwiseCopyable {
     if handle.index < fields.pointee.scope { fields.pointee.keepsListings = true }
   }
 
+  /// Opens a level of its own for bytes that stand for what a type asked for and did not find.
+  ///
+  /// - Parameter path: The path to the item that they stand for.
+  func derive(_ bytes: [UInt8], path: [any CodingKey]) -> DecodingHandle {
+    let state = DecodingState.take()
+    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
+    memory.copyBytes(from: bytes)
+    let reader = state.fields.pointee.ownReader
+    reader.initialize(to: CBORReader(UnsafeRawBufferPointer(memory)))
+    reader.pointee.pathFinder = CBORPathFinder(prefix: path)
+    reader.pointee.sharedUserInfo = self.reader?.pointee.sharedUserInfo
+    state.reader = reader
+    fields.pointee.derived.append((state, memory))
+    return state.open(at: reader.pointee.base, depth: 0)
+  }
+
+  private func dropDerived(from first: Int) {
+    for (state, bytes) in fields.pointee.derived[first...] {
+      state.fields.pointee.ownReader.deinitialize(count: 1)
+      state.fields.pointee.resetLevels()
+      state.finish()
+      bytes.deallocate()
+    }
+    fields.pointee.derived.removeSubrange(first...)
+  }
+
+  /// The decoder of a level's item as its type's own `Codable` writes it, if that is another form.
+  func ownForm(_ handle: DecodingHandle, as kind: DecodingLevel.Kind) throws -> DecodingHandle? {
+    let level = try level(handle)
+    guard let reader else { throw DecodingHandle.finished() }
+    reader.pointee.next = level.pointee.start
+    reader.pointee.depth = level.pointee.depth
+    guard let bytes = try reader.pointee.ownForm(as: kind) else { return nil }
+    return derive(bytes, path: reader.pointee.path(to: level.pointee.start))
+  }
+
+  /// Keeps an error of a method that throws none, for the end of the value.
+  func suppress(_ error: DecodingError) {
+    fields.pointee.suppressedError = error
+  }
+
   /// Goes to the end of a value, of which a type may have read a part.
   private func finish(_ index: Int) throws {
     guard let reader else { throw DecodingHandle.finished() }
@@ -238,6 +297,14 @@ struct DecodingState: BitwiseCopyable {
     }
   }
 
+  /// The first byte of a level's item, if there is one.
+  @inline(__always)
+  func firstByte(_ handle: DecodingHandle) throws -> UInt8? {
+    let start = try level(handle).pointee.start
+    guard let reader, start < reader.pointee.end else { return nil }
+    return start.load(as: UInt8.self)
+  }
+
   /// Opens the map at a level, or goes on with the one that is there.
   func openMap(_ handle: DecodingHandle) throws {
     let level = try level(handle)
@@ -253,6 +320,10 @@ struct DecodingState: BitwiseCopyable {
   func keyedContainer<Key: CodingKey>(_ handle: DecodingHandle, keyedBy type: Key.Type) throws
     -> KeyedDecodingContainer<Key>
   {
+    // Any map, but one with a tag that makes it another thing.
+    if let first = try firstByte(handle), first &>> 5 != 5, let own = try ownForm(handle, as: .map) {
+      return try own.state.keyedContainer(own, keyedBy: type)
+    }
     try openMap(handle)
     let level = levels + handle.index
     let isFirst = level.pointee.containerID == 0

@@ -33,6 +33,8 @@ struct EncodingState: BitwiseCopyable {
     var valueCount = 0
     /// What was written into levels that were closed.
     var fragments: [(level: Int, state: EncodingState)] = []
+    /// The errors of containers that could not be made, which the first write to them gets, or the end of the value.
+    var refusals: [(id: Int, error: any Error)] = []
     var ownWriter: UnsafeMutablePointer<CBORWriter>?
     /// The level to which a fragment belongs.
     var owner: EncodingHandle?
@@ -103,6 +105,7 @@ struct EncodingState: BitwiseCopyable {
     let writer = UnsafeMutablePointer<CBORWriter>.allocate(capacity: 1)
     writer.initialize(to: CBORWriter(capacity: 64))
     writer.pointee.depth = level.depth
+    writer.pointee.sharedUserInfo = self.writer?.pointee.sharedUserInfo
     state.fields.pointee.ownWriter = writer
     state.fields.pointee.owner = owner
     state.fields.pointee.valueCount = fields.pointee.valueCount
@@ -129,6 +132,7 @@ struct EncodingState: BitwiseCopyable {
     levelCount = 0
     scope = 0
     dropFragments(from: 0)
+    if !fields.pointee.refusals.isEmpty { fields.pointee.refusals = [] }
     if let ownWriter = fields.pointee.ownWriter {
       ownWriter.deinitialize(count: 1)
       ownWriter.deallocate()
@@ -160,6 +164,16 @@ struct EncodingState: BitwiseCopyable {
     }
   }
 
+  /// Writes a value as one item, in the form that its own `Codable` gives it.
+  static func encodeOwnForm(_ value: some Encodable, with writer: inout CBORWriter) throws {
+    let state = take()
+    defer { state.finish() }
+    try withUnsafeMutablePointer(to: &writer) { writer in
+      state.writer = writer
+      try state.encodeByCodable(value)
+    }
+  }
+
   /// Writes a value of any type as one item.
   func encode<Value: Encodable>(_ value: Value) throws {
     guard let writer else { throw EncodingHandle.finished(value) }
@@ -180,12 +194,6 @@ struct EncodingState: BitwiseCopyable {
     }
   }
 
-  private func encodeElements<Value, Elements: EncodableElements>(_ value: Value, as type: Elements.Type) throws {
-    try withUnsafePointer(to: value) { value in
-      try UnsafeRawPointer(value).assumingMemoryBound(to: Elements.self).pointee.encodeElements(with: self)
-    }
-  }
-
   /// Lets a value write itself, and nobody else meanwhile.
   private func encode<Value, Convertible: CBORConvertible>(_ value: Value, as type: Convertible.Type) throws {
     guard let writer else { throw EncodingHandle.finished(value) }
@@ -197,8 +205,12 @@ struct EncodingState: BitwiseCopyable {
       self.writer = writer
       (topID, topContainerID) = outerIDs
     }
-    try withUnsafePointer(to: value) { value in
-      try UnsafeRawPointer(value).assumingMemoryBound(to: Convertible.self).pointee.write(to: &writer.pointee)
+    do {
+      try withUnsafePointer(to: value) { value in
+        try UnsafeRawPointer(value).assumingMemoryBound(to: Convertible.self).pointee.write(to: &writer.pointee)
+      }
+    } catch let error as EncodingError {
+      throw error.naming(value)
     }
     guard writer.pointee.itemCount == itemCount + 1, writer.pointee.depth == depth else {
       throw writer.pointee.invalid("A \(type) must write itself as one data item.")
@@ -210,7 +222,7 @@ struct EncodingState: BitwiseCopyable {
     guard let writer else { throw EncodingHandle.finished(value) }
     let outer = (scope, top, topID, topContainerID)
     let place = writer.pointee.place
-    let fragmentCount = fields.pointee.fragments.count
+    let (fragmentCount, refusalCount) = (fields.pointee.fragments.count, fields.pointee.refusals.count)
     let index = open(.single, start: place.offset)
     scope = index
     fields.pointee.valueCount += 1
@@ -220,15 +232,17 @@ struct EncodingState: BitwiseCopyable {
       // containers stay until the value to which they belong is finished.
       if fields.pointee.valueCount > 4 * CBORWriter.maximumDepth { throw writer.pointee.tooDeep() }
       try value.encode(to: EncodingHandle(state: self, index: index, id: topID))
+      if fields.pointee.refusals.count > refusalCount { throw fields.pointee.refusals[refusalCount].error }
       while top >= index { try closeTop() }
       try splice(from: fragmentCount)
       levelCount = index
     } catch {
       dropFragments(from: fragmentCount)
+      fields.pointee.refusals.removeSubrange(refusalCount...)
       (scope, top, topID, topContainerID) = outer
       levelCount = index
       writer.pointee.rewind(to: place)
-      throw error
+      throw (error as? EncodingError)?.naming(value) ?? error
     }
     (scope, top, topID, topContainerID) = outer
     writer.pointee.itemCount = place.itemCount + 1
@@ -324,13 +338,28 @@ struct EncodingState: BitwiseCopyable {
     return level.pointee.id == handle.id || level.pointee.containerID == handle.id
   }
 
+  /// Refuses a handle that cannot be written to.
+  private func check(_ handle: EncodingHandle) throws {
+    if let refusal = fields.pointee.refusals.first(where: { $0.id == handle.id }) { throw refusal.error }
+    guard let writer, isLevel(handle) else { throw EncodingHandle.finished(()) }
+    guard handle.index >= scope else {
+      throw writer.pointee.invalid("A container is written to while a value within it is being encoded.")
+    }
+  }
+
+  /// Makes a handle of a container that could not be made: there is nobody to take the error now.
+  func refuse(_ error: any Error) -> EncodingHandle {
+    fields.pointee.lastID += 1
+    let id = -fields.pointee.lastID
+    fields.pointee.refusals.append((id, error))
+    return EncodingHandle(state: self, index: 0, id: id)
+  }
+
   /// Gets ready to write into a level.
   ///
   /// - Returns: The state that writes it, in which it is the innermost level.
   func reach(_ handle: EncodingHandle) throws -> EncodingState {
-    guard writer != nil, handle.index >= scope, isLevel(handle) else {
-      throw EncodingHandle.finished(())
-    }
+    try check(handle)
     if levels[handle.index].isOpen {
       while top != handle.index { try closeTop() }
       return self
@@ -346,37 +375,42 @@ struct EncodingState: BitwiseCopyable {
 
   /// Opens the map or array of a level, or goes on with the one that is there.
   ///
-  /// - Returns: Where to write; `nil` where something else is there already.
-  func container(_ kind: EncodingLevel.Kind, _ handle: EncodingHandle) -> EncodingHandle? {
-    // The innermost one, or one that the writing will reach.
-    guard let writer, handle.index >= scope, isLevel(handle) else {
-      return nil
-    }
-    let level = levels + handle.index
-    if level.pointee.kind == kind { return handle }
-    guard level.pointee.kind == .single else { return nil }
-    if level.pointee.isOpen {
-      do {
-        while top != handle.index { try closeTop() }
-        guard writer.pointee.itemCount == 0 else { return nil }
-        _ = try writer.pointee.open(kind.major)
-      } catch {
-        // There is nobody to take the error now; the first write gets one.
-        return nil
-      }
-      level.pointee.kind = kind
+  /// - Returns: Where to write; the first write there is refused if something else is there already.
+  func container(_ kind: EncodingLevel.Kind, _ handle: EncodingHandle) -> EncodingHandle {
+    do {
+      try open(kind, handle)
       return handle
+    } catch {
+      return refuse(error)
     }
-    guard level.pointee.itemCount == 0, level.pointee.fragment < 0 else { return nil }
+  }
+
+  private func open(_ kind: EncodingLevel.Kind, _ handle: EncodingHandle) throws {
+    try check(handle)
+    guard let writer else { return }
+    let level = levels + handle.index
+    if level.pointee.kind == kind { return }
+    guard level.pointee.kind == .single else {
+      throw writer.pointee.invalid("An encoder has either a keyed or an unkeyed container, not both.")
+    }
+    // The innermost one, or one that the writing will reach.
+    if level.pointee.isOpen { while top != handle.index { try closeTop() } }
+    let itemCount = level.pointee.isOpen ? writer.pointee.itemCount : level.pointee.itemCount
+    guard itemCount == 0, level.pointee.fragment < 0 else {
+      throw writer.pointee.invalid("An encoder that has encoded a single value has no other container.")
+    }
+    if level.pointee.isOpen {
+      _ = try writer.pointee.open(kind.major)
+    } else {
+      // It was closed as an empty map, and is an empty array if nothing is written into it.
+      writer.pointee.start.storeBytes(of: kind.major, toByteOffset: level.pointee.start, as: UInt8.self)
+    }
     level.pointee.kind = kind
-    // It was closed as an empty map, and is an empty array if nothing is written into it.
-    writer.pointee.start.storeBytes(of: kind.major, toByteOffset: level.pointee.start, as: UInt8.self)
-    return handle
   }
 
   /// The container for the fields of the map of a level, which is there.
   func keyedContainer<Key: CodingKey>(_ handle: EncodingHandle, keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-    guard isLevel(handle) else { return deadKeyedContainer(keyedBy: type) }
+    guard isLevel(handle) else { return refusedKeyedContainer(handle, keyedBy: type) }
     let level = levels + handle.index
     let isFirst = level.pointee.containerID == 0
     if isFirst {
@@ -389,10 +423,12 @@ struct EncodingState: BitwiseCopyable {
     return newKeyedContainer(handle, keyedBy: type, isFirst: isFirst)
   }
 
-  /// A container that nothing can be written to any more.
+  /// A container that nothing can be written to.
   @inline(never)
-  private func deadKeyedContainer<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-    KeyedEncodingContainer(KeyedCBOREncodingContainer<Key>(handle: .dead(self)))
+  private func refusedKeyedContainer<Key: CodingKey>(
+    _ handle: EncodingHandle, keyedBy type: Key.Type
+  ) -> KeyedEncodingContainer<Key> {
+    KeyedEncodingContainer(KeyedCBOREncodingContainer<Key>(handle: handle))
   }
 
   /// Makes a container; apart from what is done for most values, which needs no generic types.
@@ -513,6 +549,7 @@ struct EncodingState: BitwiseCopyable {
   private func finishFragment() throws -> ([UInt8], Int) {
     while top > 0 { try closeTop() }
     try splice(from: 0)
+    if let refusal = fields.pointee.refusals.first { throw refusal.error }
     guard let writer else { return ([], 0) }
     let itemCount = writer.pointee.itemCount
     let bytes = Array(writer.pointee.written)

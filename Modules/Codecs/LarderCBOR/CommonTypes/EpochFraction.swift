@@ -37,11 +37,13 @@ struct EpochFraction {
   /// Writes the time of a `Date` as an extended time (tag 1001).
   ///
   /// - Parameter seconds: A finite number of seconds since the beginning of 2001.
-  static func write(secondsSince2001 seconds: Double, to writer: inout CBORWriter) {
+  static func write(secondsSince2001 seconds: Double, to writer: inout CBORWriter) throws {
+    // A tag, a map, an array and perhaps a bignum.
+    try writer.checkDepth(4)
     // From days to millions of years away from 2001, 64 bits are enough.
     let shift = 1075 - Int(seconds.bitPattern >> 52 & 0x7FF)
     guard (20...32).contains(shift) else {
-      return EpochFraction(secondsSince2001: seconds).write(to: &writer)
+      return try EpochFraction(secondsSince2001: seconds).write(to: &writer)
     }
     let significand = Int64(seconds.bitPattern & 0x000F_FFFF_FFFF_FFFF | 0x0010_0000_0000_0000)
     let sum = Int64(epochOffset) << Int64(shift) + (seconds < 0 ? -significand : significand)
@@ -76,7 +78,7 @@ struct EpochFraction {
   }
 
   /// Writes an extended time (tag 1001) with this as its only entry.
-  func write(to writer: inout CBORWriter) {
+  func write(to writer: inout CBORWriter) throws {
     writer.putHead(0xC0, 1001)
     writer.putHead(0xA0, 1)
     writer.putHead(0, 5)
@@ -87,7 +89,7 @@ struct EpochFraction {
     let argument = isNegative ? EpochFraction.difference(digits, [1]).digits : digits
     if argument.count <= 4 {
       let short = argument.reversed().reduce(0 as UInt128) { $0 << 32 | UInt128($1) }
-      writer.putBignum(isNegative: isNegative, short)
+      try writer.putBignum(isNegative: isNegative, short)
     } else {
       writer.putHead(0xC0, isNegative ? 3 : 2)
       let bytes = argument.reversed().flatMap { digit in withUnsafeBytes(of: digit.bigEndian, Array.init) }

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// Reads CBOR (RFC 8949) from memory, without copying it: any well-formed item, in whatever form it was written.
 ///
 /// A ``CBORConvertible`` type gets one to read itself from. Lengths are checked before anything is allocated by them,
@@ -32,6 +38,11 @@ public struct CBORReader: ~Copyable {
   /// Makes the paths of errors.
   @usableFromInline var pathFinder: CBORPathFinder
 
+  @usableFromInline var sharedUserInfo: CodingUserInfo?
+
+  /// The values of ``CBOROptions/userInfo``.
+  public var userInfo: [CodingUserInfoKey: Any] { sharedUserInfo?.values ?? [:] }
+
   /// Makes a reader of memory that outlives it.
   @inlinable @inline(__always)
   init(_ bytes: UnsafeRawBufferPointer) {
@@ -48,9 +59,12 @@ public struct CBORReader: ~Copyable {
   /// Reads one value of all the given bytes.
   @inlinable
   @inline(__always)
-  static func read<Value>(_ bytes: RawSpan, _ body: (inout CBORReader) throws -> Value) throws -> Value {
+  static func read<Value>(
+    _ bytes: RawSpan, userInfo: CodingUserInfo? = nil, _ body: (inout CBORReader) throws -> Value
+  ) throws -> Value {
     try bytes.withUnsafeBytes { bytes in
       var reader = CBORReader(bytes)
+      reader.sharedUserInfo = userInfo
       let value = try body(&reader)
       try reader.checkEnd()
       return value
@@ -108,16 +122,25 @@ public struct CBORReader: ~Copyable {
     return ItemHead(major: major, information: information, argument: argument)
   }
 
-  /// Reads the head of the next item, and passes over the tags before it.
-  mutating func readUntaggedHead() throws -> ItemHead {
-    try skipTags()
+  /// Reads the head of the next item, and passes over the tags before it; not over those that make it another thing than
+  /// its content is, like a date.
+  mutating func readUntaggedHead(_ type: Any.Type) throws -> ItemHead {
+    let start = offset
+    if let tag = try readTag(), let meaning = CBORReader.meaning(of: tag) {
+      throw DecodingError.typeMismatch(type, context("There is \(meaning) in its place.", at: start))
+    }
     return try readHead()
   }
 
-  /// Passes over tags.
-  @usableFromInline
-  mutating func skipTags() throws {
-    _ = try readTag()
+  /// What an item with a tag is, if its content must not be taken for the value.
+  static func meaning(of tag: UInt64) -> String? {
+    switch tag {
+    case 1, 1001: "a date"
+    case 2, 3: "an integer of more than 64 bits"
+    case 4: "a decimal fraction"
+    case 5: "a binary fraction"
+    default: nil
+    }
   }
 
   /// Passes over the tags before the next item, and reads their numbers.
@@ -185,7 +208,7 @@ public struct CBORReader: ~Copyable {
   /// - Throws: `DecodingError` where the next item is none.
   public mutating func readBytes() throws -> [UInt8] {
     let start = offset
-    let head = try readUntaggedHead()
+    let head = try readUntaggedHead([UInt8].self)
     guard head.major == .bytes else { throw mismatch([UInt8].self, head, at: start) }
     if !head.isIndefinite { return Array(try content(head)) }
     return try readChunks(.bytes)
@@ -254,7 +277,12 @@ public struct CBORReader: ~Copyable {
   @inline(never)
   private mutating func readOtherText() throws -> String {
     let start = offset
-    let head = try readUntaggedHead()
+    let tag = try readTag()
+    let head = try readHead()
+    if tag == 37, head.major == .bytes, !head.isIndefinite, head.argument == 16 {
+      // As a UUID's own `Codable` has it.
+      return UUID(uuid: try content(head).loadUnaligned(as: uuid_t.self)).uuidString
+    }
     guard head.major == .text else { throw mismatch(String.self, head, at: start) }
     if !head.isIndefinite { return try string(try content(head), at: start) }
     // Each chunk has been checked, and none may end within a character.
@@ -295,13 +323,20 @@ public struct CBORReader: ~Copyable {
 
   private mutating func openOtherArray() throws -> Int {
     let start = offset
-    let head = try readUntaggedHead()
-    guard head.major == .array else { throw mismatch([Any].self, head, at: start) }
+    let tag = try readTag()
+    let head = try readHead()
+    // A dictionary whose own `Codable` has an array of its keys and values in turn.
+    let isDictionary = tag == DictionaryKeys.tag && head.major == .map
+    guard head.major == .array || isDictionary else { throw mismatch([Any].self, head, at: start) }
+    if let meaning = tag.flatMap(CBORReader.meaning) {
+      throw DecodingError.typeMismatch([Any].self, context("There is \(meaning) in its place.", at: start))
+    }
     try descend()
     if head.isIndefinite { return -1 }
     // An element takes one byte at least.
-    guard head.argument <= UInt64(remainingCount) else { throw truncated() }
-    return Int(head.argument)
+    let bytesOfEach = isDictionary ? 2 : 1
+    guard head.argument <= UInt64(remainingCount / bytesOfEach) else { throw truncated() }
+    return Int(head.argument) * bytesOfEach
   }
 
   /// Whether another element follows; counts it, or reads the break.

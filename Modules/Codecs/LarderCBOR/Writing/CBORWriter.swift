@@ -21,6 +21,11 @@ public struct CBORWriter: ~Copyable {
   /// of them may be the same.
   @usableFromInline var keyBits: UInt64 = 0
 
+  @usableFromInline var sharedUserInfo: CodingUserInfo?
+
+  /// The values of ``CBOROptions/userInfo``.
+  public var userInfo: [CodingUserInfoKey: Any] { sharedUserInfo?.values ?? [:] }
+
   /// Whether the memory is this writer's own, not that of a caller.
   @usableFromInline var isOwner: Bool
 
@@ -55,10 +60,13 @@ public struct CBORWriter: ~Copyable {
 
   /// Lets a closure write one item, and appends it to bytes.
   @inlinable
-  static func append(to bytes: inout [UInt8], _ body: (inout CBORWriter) throws -> Void) throws {
+  static func append(
+    to bytes: inout [UInt8], userInfo: CodingUserInfo? = nil, _ body: (inout CBORWriter) throws -> Void
+  ) throws {
     // As much as is certain to lie on the stack.
     try withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 1) { scratch in
       var writer = CBORWriter(scratch: scratch)
+      writer.sharedUserInfo = userInfo
       try body(&writer)
       try writer.finish(into: &bytes)
     }
@@ -339,6 +347,12 @@ public struct CBORWriter: ~Copyable {
       self.outerCount = outerCount
       self.outerKeyBits = outerKeyBits
     }
+  }
+
+  /// Refuses what would nest too deep.
+  @inlinable @inline(__always)
+  func checkDepth(_ count: Int) throws {
+    if depth &+ count > CBORWriter.maximumDepth { throw tooDeep() }
   }
 
   @inlinable @inline(__always)
