@@ -220,6 +220,8 @@ extension CodingSample {
   }
 
   /// The value in a wrapper, and that in the last of further ones, and so on.
+  // Not specialized: there is no end of types.
+  @_semantics("optimize.sil.specialize.generic.never")
   private static func wrapped<Value: SampleValue>(
     _ name: String, _ value: Value, _ wrapper: Int, _ further: [Int]?
   ) -> CodingSample {

@@ -309,7 +309,8 @@ struct EncodingState: BitwiseCopyable {
         writer.pointee.reserve(1)
         writer.pointee.putByte(0xA0)
       } else if itemCount > 1 {
-        throw writer.pointee.invalid("A value must be encoded as one data item, not as \(itemCount).")
+        throw writer.pointee.invalid(
+          "A value must be encoded as one data item, not as \(itemCount).", at: level.pointee.start)
       }
       writer.pointee.itemCount = outerCount + 1
       writer.pointee.keyBits = outerKeyBits
@@ -343,7 +344,8 @@ struct EncodingState: BitwiseCopyable {
     if let refusal = fields.pointee.refusals.first(where: { $0.id == handle.id }) { throw refusal.error }
     guard let writer, isLevel(handle) else { throw EncodingHandle.finished(()) }
     guard handle.index >= scope else {
-      throw writer.pointee.invalid("A container is written to while a value within it is being encoded.")
+      throw writer.pointee.invalid(
+        "A container is written to while a value within it is being encoded.", at: levels[handle.index].start)
     }
   }
 
@@ -391,13 +393,15 @@ struct EncodingState: BitwiseCopyable {
     let level = levels + handle.index
     if level.pointee.kind == kind { return }
     guard level.pointee.kind == .single else {
-      throw writer.pointee.invalid("An encoder has either a keyed or an unkeyed container, not both.")
+      throw writer.pointee.invalid(
+        "An encoder has either a keyed or an unkeyed container, not both.", at: level.pointee.start)
     }
     // The innermost one, or one that the writing will reach.
     if level.pointee.isOpen { while top != handle.index { try closeTop() } }
     let itemCount = level.pointee.isOpen ? writer.pointee.itemCount : level.pointee.itemCount
     guard itemCount == 0, level.pointee.fragment < 0 else {
-      throw writer.pointee.invalid("An encoder that has encoded a single value has no other container.")
+      throw writer.pointee.invalid(
+        "An encoder that has encoded a single value has no other container.", at: level.pointee.start)
     }
     if level.pointee.isOpen {
       _ = try writer.pointee.open(kind.major)

@@ -479,9 +479,12 @@ public struct CBORWriter: ~Copyable {
 
   @usableFromInline @inline(never)
   func invalid(_ message: String) -> EncodingError {
+    invalid(message, at: count)
+  }
+
+  func invalid(_ message: String, at offset: Int) -> EncodingError {
     EncodingError.invalidValue(
-      (),
-      EncodingError.Context(codingPath: path(to: count), debugDescription: message))
+      (), EncodingError.Context(codingPath: path(to: offset), debugDescription: message))
   }
 
   /// Sees to it that nothing is made of what was written where somebody ignores an error.
