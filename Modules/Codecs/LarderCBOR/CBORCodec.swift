@@ -42,15 +42,18 @@ public struct CBORCodec<Value: Sendable>: Codec {
   /// - Throws: `EncodingError`, or what the value throws.
   public func encode(_ value: Value, into bytes: inout [UInt8]) throws {
     do {
-      guard sortsKeys else { return try encodeValue(value, &bytes) }
-      var item: [UInt8] = []
-      try encodeValue(value, &item)
-      try item.withUnsafeBytes { item in
-        var reader = CBORReader(item)
-        try MapSorter.append(&reader, to: &bytes)
-      }
+      if sortsKeys { try encodeSorted(value, into: &bytes) } else { try encodeValue(value, &bytes) }
     } catch let error as EncodingError {
       throw error.naming(value)
+    }
+  }
+
+  private func encodeSorted(_ value: Value, into bytes: inout [UInt8]) throws {
+    var item: [UInt8] = []
+    try encodeValue(value, &item)
+    try item.withUnsafeBytes { item in
+      var reader = CBORReader(item)
+      try MapSorter.append(&reader, to: &bytes)
     }
   }
 
@@ -64,9 +67,14 @@ public struct CBORCodec<Value: Sendable>: Codec {
 
 extension CBORCodec where Value: Codable {
   /// Makes a codec of `Codable` values; those that adopt ``CBORConvertible`` write and read themselves.
+  public init() {
+    self.init(options: CBOROptions())
+  }
+
+  /// Makes a codec of `Codable` values; those that adopt ``CBORConvertible`` write and read themselves.
   ///
   /// - Parameter options: Settings for the types and for how maps are written.
-  public init(options: CBOROptions = CBOROptions()) {
+  public init(options: CBOROptions) {
     let userInfo = CodingUserInfo(options.userInfo)
     if case .convertible(let type) = CodingStrategy<Never>(of: Value.self) {
       self.init(convertible: type, options, userInfo)
@@ -102,10 +110,19 @@ extension CBORCodec where Value: CBORConvertible {
   /// Makes a codec of values that write and read themselves, for a type that is known where this is called.
   ///
   /// It is a little faster than the one for any `Codable` type, because the compiler sees all of the way.
+  @inlinable
+  public init() {
+    // Without what only options need, so that the compiler puts all of it into one function.
+    self.init(
+      CBOROptions(),
+      encode: { value, bytes in try CBORWriter.append(to: &bytes) { try value.write(to: &$0) } },
+      decode: { bytes in try CBORReader.read(bytes) { try Value(from: &$0) } })
+  }
+
+  /// Makes a codec of values that write and read themselves, with options.
   ///
   /// - Parameter options: Settings for the types and for how maps are written.
-  @inlinable
-  public init(options: CBOROptions = CBOROptions()) {
+  public init(options: CBOROptions) {
     let userInfo = CodingUserInfo(options.userInfo)
     self.init(
       options,
@@ -117,23 +134,39 @@ extension CBORCodec where Value: CBORConvertible {
 extension Codec {
   /// CBOR of `Codable` values; see ``CBORCodec``.
   ///
+  /// - Parameter type: The type of the values; it is usually known from where the codec goes.
+  public static func cbor<Value: Codable & Sendable>(_ type: Value.Type = Value.self) -> Self
+  where Self == CBORCodec<Value> {
+    CBORCodec()
+  }
+
+  /// CBOR of `Codable` values, with options; see ``CBORCodec``.
+  ///
   /// - Parameters:
   ///   - type: The type of the values; it is usually known from where the codec goes.
   ///   - options: Settings for the types and for how maps are written.
   public static func cbor<Value: Codable & Sendable>(
-    _ type: Value.Type = Value.self, options: CBOROptions = CBOROptions()
+    _ type: Value.Type = Value.self, options: CBOROptions
   ) -> Self where Self == CBORCodec<Value> {
     CBORCodec(options: options)
   }
 
   /// CBOR of values that write and read themselves; see ``CBORCodec``.
   ///
+  /// - Parameter type: The type of the values; it is usually known from where the codec goes.
+  @inlinable
+  public static func cbor<Value: CBORConvertible & Sendable>(_ type: Value.Type = Value.self) -> Self
+  where Self == CBORCodec<Value> {
+    CBORCodec()
+  }
+
+  /// CBOR of values that write and read themselves, with options; see ``CBORCodec``.
+  ///
   /// - Parameters:
   ///   - type: The type of the values; it is usually known from where the codec goes.
   ///   - options: Settings for the types and for how maps are written.
-  @inlinable
   public static func cbor<Value: CBORConvertible & Sendable>(
-    _ type: Value.Type = Value.self, options: CBOROptions = CBOROptions()
+    _ type: Value.Type = Value.self, options: CBOROptions
   ) -> Self where Self == CBORCodec<Value> {
     CBORCodec(options: options)
   }

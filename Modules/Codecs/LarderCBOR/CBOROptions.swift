@@ -26,7 +26,6 @@ final class CodingUserInfo: Sendable {
   private let content: [CodingUserInfoKey: any Sendable]
 
   /// Creates the shared values, or `nil` if there are none.
-  @usableFromInline
   init?(_ content: [CodingUserInfoKey: any Sendable]) {
     if content.isEmpty { return nil }
     self.content = content

@@ -29,7 +29,9 @@ struct DecodingState: BitwiseCopyable {
     var valueCount = 0
     /// Whether a container of an outer value listed its keys behind those of an inner one.
     var keepsListings = false
-    /// What a type could not keep to its end: an error of a method that throws none.
+    /// Whether there may be one of the following two.
+    var isUnusual = false
+    /// The error of a method that throws none, for the end of the value.
     var suppressedError: DecodingError?
     /// The decoders of what is not in the bytes as it is asked for, each with memory for its own.
     var derived: [(state: DecodingState, bytes: UnsafeMutableRawBufferPointer)] = []
@@ -74,7 +76,7 @@ struct DecodingState: BitwiseCopyable {
       let state = take()
       let reader = state.fields.pointee.ownReader
       reader.initialize(to: CBORReader(bytes))
-      reader.pointee.sharedUserInfo = userInfo
+      reader.pointee.sharedUserInfo = userInfo.map { Unmanaged.passUnretained($0) }
       state.reader = reader
       defer {
         reader.deinitialize(count: 1)
@@ -111,8 +113,11 @@ struct DecodingState: BitwiseCopyable {
     reader = nil
     levelCount = 0
     fields.pointee.keepsListings = false
-    fields.pointee.suppressedError = nil
-    dropDerived(from: 0)
+    if fields.pointee.isUnusual {
+      dropDerived(from: 0)
+      fields.pointee.suppressedError = nil
+      fields.pointee.isUnusual = false
+    }
     if fields.pointee.levelCapacity > DecodingState.keptCapacity { fields.pointee.resetLevels() }
     DecodingState.pool.leave(fields)
   }
@@ -157,13 +162,14 @@ struct DecodingState: BitwiseCopyable {
   /// Lets a value decode itself.
   private func decodeByCodable<Value: Decodable>(_ type: Value.Type) throws -> Value {
     guard let reader else { throw DecodingHandle.finished() }
-    let (depth, scope, derivedCount) = (reader.pointee.depth, fields.pointee.scope, fields.pointee.derived.count)
+    let (depth, scope) = (reader.pointee.depth, fields.pointee.scope)
+    let derivedCount = fields.pointee.isUnusual ? fields.pointee.derived.count : 0
     let handle = open(at: reader.pointee.next, depth: depth)
     fields.pointee.scope = handle.index
     fields.pointee.valueCount += 1
     defer {
       if reader.pointee.listing != nil { forgetMaps(from: handle.index) }
-      if fields.pointee.derived.count > derivedCount { dropDerived(from: derivedCount) }
+      if fields.pointee.isUnusual { dropDerived(from: derivedCount) }
       levelCount = handle.index
       fields.pointee.scope = scope
       fields.pointee.valueCount -= 1
@@ -173,10 +179,7 @@ struct DecodingState: BitwiseCopyable {
     // containers stay until the value to which they belong is finished.
     if fields.pointee.valueCount > 4 * CBORWriter.maximumDepth { throw reader.pointee.tooDeep() }
     let value = try Value(from: handle)
-    if let error = fields.pointee.suppressedError {
-      fields.pointee.suppressedError = nil
-      throw error
-    }
+    if fields.pointee.isUnusual { try throwSuppressedError() }
     try finish(handle.index)
     return value
   }
@@ -247,6 +250,7 @@ struct DecodingState: BitwiseCopyable {
     reader.pointee.sharedUserInfo = self.reader?.pointee.sharedUserInfo
     state.reader = reader
     fields.pointee.derived.append((state, memory))
+    fields.pointee.isUnusual = true
     return state.open(at: reader.pointee.base, depth: 0)
   }
 
@@ -273,6 +277,13 @@ struct DecodingState: BitwiseCopyable {
   /// Keeps an error of a method that throws none, for the end of the value.
   func suppress(_ error: DecodingError) {
     fields.pointee.suppressedError = error
+    fields.pointee.isUnusual = true
+  }
+
+  private func throwSuppressedError() throws {
+    guard let error = fields.pointee.suppressedError else { return }
+    fields.pointee.suppressedError = nil
+    throw error
   }
 
   /// Goes to the end of a value, of which a type may have read a part.

@@ -33,6 +33,8 @@ struct EncodingState: BitwiseCopyable {
     var valueCount = 0
     /// What was written into levels that were closed.
     var fragments: [(level: Int, state: EncodingState)] = []
+    /// Whether there may be fragments or refusals.
+    var isUnusual = false
     /// The errors of containers that could not be made, which the first write to them gets, or the end of the value.
     var refusals: [(id: Int, error: any Error)] = []
     var ownWriter: UnsafeMutablePointer<CBORWriter>?
@@ -131,8 +133,11 @@ struct EncodingState: BitwiseCopyable {
     top = -1
     levelCount = 0
     scope = 0
-    dropFragments(from: 0)
-    if !fields.pointee.refusals.isEmpty { fields.pointee.refusals = [] }
+    if fields.pointee.isUnusual {
+      dropFragments(from: 0)
+      fields.pointee.refusals = []
+      fields.pointee.isUnusual = false
+    }
     if let ownWriter = fields.pointee.ownWriter {
       ownWriter.deinitialize(count: 1)
       ownWriter.deallocate()
@@ -222,7 +227,8 @@ struct EncodingState: BitwiseCopyable {
     guard let writer else { throw EncodingHandle.finished(value) }
     let outer = (scope, top, topID, topContainerID)
     let place = writer.pointee.place
-    let (fragmentCount, refusalCount) = (fields.pointee.fragments.count, fields.pointee.refusals.count)
+    let (fragmentCount, refusalCount) =
+      fields.pointee.isUnusual ? (fields.pointee.fragments.count, fields.pointee.refusals.count) : (0, 0)
     let index = open(.single, start: place.offset)
     scope = index
     fields.pointee.valueCount += 1
@@ -232,13 +238,14 @@ struct EncodingState: BitwiseCopyable {
       // containers stay until the value to which they belong is finished.
       if fields.pointee.valueCount > 4 * CBORWriter.maximumDepth { throw writer.pointee.tooDeep() }
       try value.encode(to: EncodingHandle(state: self, index: index, id: topID))
-      if fields.pointee.refusals.count > refusalCount { throw fields.pointee.refusals[refusalCount].error }
       while top >= index { try closeTop() }
-      try splice(from: fragmentCount)
+      if fields.pointee.isUnusual { try settle(fragmentCount, refusalCount) }
       levelCount = index
     } catch {
-      dropFragments(from: fragmentCount)
-      fields.pointee.refusals.removeSubrange(refusalCount...)
+      if fields.pointee.isUnusual {
+        dropFragments(from: fragmentCount)
+        fields.pointee.refusals.removeSubrange(refusalCount...)
+      }
       (scope, top, topID, topContainerID) = outer
       levelCount = index
       writer.pointee.rewind(to: place)
@@ -247,6 +254,12 @@ struct EncodingState: BitwiseCopyable {
     (scope, top, topID, topContainerID) = outer
     writer.pointee.itemCount = place.itemCount + 1
     writer.pointee.keyBits = place.keyBits
+  }
+
+  /// Throws the first refusal of the innermost value, and puts its fragments into their places.
+  private func settle(_ fragmentCount: Int, _ refusalCount: Int) throws {
+    if fields.pointee.refusals.count > refusalCount { throw fields.pointee.refusals[refusalCount].error }
+    try splice(from: fragmentCount)
   }
 
   // MARK: Levels
@@ -341,7 +354,7 @@ struct EncodingState: BitwiseCopyable {
 
   /// Refuses a handle that cannot be written to.
   private func check(_ handle: EncodingHandle) throws {
-    if let refusal = fields.pointee.refusals.first(where: { $0.id == handle.id }) { throw refusal.error }
+    if handle.id < 0, let refusal = fields.pointee.refusals.first(where: { $0.id == handle.id }) { throw refusal.error }
     guard let writer, isLevel(handle) else { throw EncodingHandle.finished(()) }
     guard handle.index >= scope else {
       throw writer.pointee.invalid(
@@ -354,6 +367,7 @@ struct EncodingState: BitwiseCopyable {
     fields.pointee.lastID += 1
     let id = -fields.pointee.lastID
     fields.pointee.refusals.append((id, error))
+    fields.pointee.isUnusual = true
     return EncodingHandle(state: self, index: 0, id: id)
   }
 
@@ -369,6 +383,7 @@ struct EncodingState: BitwiseCopyable {
     if levels[handle.index].fragment < 0 {
       levels[handle.index].fragment = fields.pointee.fragments.count
       fields.pointee.fragments.append((handle.index, takeFragment(of: handle)))
+      fields.pointee.isUnusual = true
     }
     let fragment = fields.pointee.fragments[levels[handle.index].fragment].state
     while fragment.top != 0 { try fragment.closeTop() }

@@ -90,7 +90,7 @@ struct KeyedCBOREncodingContainer<Key: CodingKey>: KeyedEncodingContainerProtoco
 
   private func nest(_ kind: EncodingLevel.Kind, named key: String) -> EncodingHandle {
     do {
-      let state = try handle.state.reach(handle)
+      let state = try handle.reach(for: ())
       state.writer?.pointee.put(key: key)
       return try state.nest(kind)
     } catch {

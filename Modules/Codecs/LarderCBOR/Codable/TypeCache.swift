@@ -7,7 +7,7 @@ struct TypeCache<Fact>: ~Copyable {
     let fact: Fact
   }
 
-  private static var count: Int { 32 }
+  private static var count: Int { 256 }
 
   /// `nil` until something is known.
   private var entries: UnsafeMutablePointer<Entry?>?
@@ -31,7 +31,7 @@ struct TypeCache<Fact>: ~Copyable {
   mutating func fact(of type: Any.Type, _ find: () -> Fact) -> Fact {
     let type = ObjectIdentifier(type)
     let address = Int(bitPattern: type)
-    let entry = (entries ?? allocate()) + ((address &>> 4 ^ address &>> 9) & (TypeCache.count - 1))
+    let entry = (entries ?? allocate()) + ((address &>> 4 ^ address &>> 12) & (TypeCache.count - 1))
     if let known = entry.pointee, known.type == type { return known.fact }
     let fact = find()
     entry.pointee = Entry(type: type, fact: fact)

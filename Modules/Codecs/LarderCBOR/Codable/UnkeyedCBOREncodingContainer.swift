@@ -42,7 +42,7 @@ struct UnkeyedCBOREncodingContainer: UnkeyedEncodingContainer {
 
   private func nest(_ kind: EncodingLevel.Kind) -> EncodingHandle {
     do {
-      return try handle.state.reach(handle).nest(kind)
+      return try handle.reach(for: ()).nest(kind)
     } catch {
       return handle.state.refuse(error)
     }

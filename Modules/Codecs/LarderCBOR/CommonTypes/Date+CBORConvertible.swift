@@ -16,7 +16,8 @@ extension Date: CBORConvertible {
     let seconds = timeIntervalSinceReferenceDate
     let sum = seconds + Date.epochOffset
     guard sum - Date.epochOffset == seconds || seconds.isNaN else {
-      return try EpochFraction.write(secondsSince2001: seconds, to: &writer)
+      try writer.checkDepth(EpochFraction.depth)
+      return EpochFraction.write(secondsSince2001: seconds, to: &writer)
     }
     try writer.checkDepth(1)
     writer.reserve(1)

@@ -34,16 +34,19 @@ struct EpochFraction {
     }
   }
 
+  /// How deep an extended time nests: a tag, a map, an array and perhaps a bignum.
+  static var depth: Int { 4 }
+
   /// Writes the time of a `Date` as an extended time (tag 1001).
   ///
-  /// - Parameter seconds: A finite number of seconds since the beginning of 2001.
-  static func write(secondsSince2001 seconds: Double, to writer: inout CBORWriter) throws {
-    // A tag, a map, an array and perhaps a bignum.
-    try writer.checkDepth(4)
+  /// - Parameters:
+  ///   - seconds: A finite number of seconds since the beginning of 2001.
+  ///   - writer: Has room for ``depth`` more levels.
+  static func write(secondsSince2001 seconds: Double, to writer: inout CBORWriter) {
     // From days to millions of years away from 2001, 64 bits are enough.
     let shift = 1075 - Int(seconds.bitPattern >> 52 & 0x7FF)
     guard (20...32).contains(shift) else {
-      return try EpochFraction(secondsSince2001: seconds).write(to: &writer)
+      return EpochFraction(secondsSince2001: seconds).write(to: &writer)
     }
     let significand = Int64(seconds.bitPattern & 0x000F_FFFF_FFFF_FFFF | 0x0010_0000_0000_0000)
     let sum = Int64(epochOffset) << Int64(shift) + (seconds < 0 ? -significand : significand)
@@ -78,7 +81,7 @@ struct EpochFraction {
   }
 
   /// Writes an extended time (tag 1001) with this as its only entry.
-  func write(to writer: inout CBORWriter) throws {
+  func write(to writer: inout CBORWriter) {
     writer.putHead(0xC0, 1001)
     writer.putHead(0xA0, 1)
     writer.putHead(0, 5)
@@ -89,7 +92,7 @@ struct EpochFraction {
     let argument = isNegative ? EpochFraction.difference(digits, [1]).digits : digits
     if argument.count <= 4 {
       let short = argument.reversed().reduce(0 as UInt128) { $0 << 32 | UInt128($1) }
-      try writer.putBignum(isNegative: isNegative, short)
+      writer.putCheckedBignum(isNegative: isNegative, short)
     } else {
       writer.putHead(0xC0, isNegative ? 3 : 2)
       let bytes = argument.reversed().flatMap { digit in withUnsafeBytes(of: digit.bigEndian, Array.init) }

@@ -38,10 +38,11 @@ public struct CBORReader: ~Copyable {
   /// Makes the paths of errors.
   @usableFromInline var pathFinder: CBORPathFinder
 
-  @usableFromInline var sharedUserInfo: CodingUserInfo?
+  /// Not counted, so that nothing is released where there is none: the codec keeps it as long as this is there.
+  @usableFromInline var sharedUserInfo: Unmanaged<CodingUserInfo>?
 
   /// The values of ``CBOROptions/userInfo``.
-  public var userInfo: [CodingUserInfoKey: Any] { sharedUserInfo?.values ?? [:] }
+  public var userInfo: [CodingUserInfoKey: Any] { sharedUserInfo?.takeUnretainedValue().values ?? [:] }
 
   /// Makes a reader of memory that outlives it.
   @inlinable @inline(__always)
@@ -59,15 +60,22 @@ public struct CBORReader: ~Copyable {
   /// Reads one value of all the given bytes.
   @inlinable
   @inline(__always)
-  static func read<Value>(
-    _ bytes: RawSpan, userInfo: CodingUserInfo? = nil, _ body: (inout CBORReader) throws -> Value
-  ) throws -> Value {
+  static func read<Value>(_ bytes: RawSpan, _ body: (inout CBORReader) throws -> Value) throws -> Value {
     try bytes.withUnsafeBytes { bytes in
       var reader = CBORReader(bytes)
-      reader.sharedUserInfo = userInfo
       let value = try body(&reader)
       try reader.checkEnd()
       return value
+    }
+  }
+
+  /// Reads one value of all the given bytes, with the values of `userInfo`.
+  static func read<Value>(
+    _ bytes: RawSpan, userInfo: CodingUserInfo?, _ body: (inout CBORReader) throws -> Value
+  ) throws -> Value {
+    try read(bytes) { reader in
+      reader.sharedUserInfo = userInfo.map { Unmanaged.passUnretained($0) }
+      return try body(&reader)
     }
   }
 

@@ -21,10 +21,11 @@ public struct CBORWriter: ~Copyable {
   /// of them may be the same.
   @usableFromInline var keyBits: UInt64 = 0
 
-  @usableFromInline var sharedUserInfo: CodingUserInfo?
+  /// Not counted, so that nothing is released where there is none: the codec keeps it as long as this is there.
+  @usableFromInline var sharedUserInfo: Unmanaged<CodingUserInfo>?
 
   /// The values of ``CBOROptions/userInfo``.
-  public var userInfo: [CodingUserInfoKey: Any] { sharedUserInfo?.values ?? [:] }
+  public var userInfo: [CodingUserInfoKey: Any] { sharedUserInfo?.takeUnretainedValue().values ?? [:] }
 
   /// Whether the memory is this writer's own, not that of a caller.
   @usableFromInline var isOwner: Bool
@@ -60,15 +61,22 @@ public struct CBORWriter: ~Copyable {
 
   /// Lets a closure write one item, and appends it to bytes.
   @inlinable
-  static func append(
-    to bytes: inout [UInt8], userInfo: CodingUserInfo? = nil, _ body: (inout CBORWriter) throws -> Void
-  ) throws {
+  static func append(to bytes: inout [UInt8], _ body: (inout CBORWriter) throws -> Void) throws {
     // As much as is certain to lie on the stack.
     try withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 1) { scratch in
       var writer = CBORWriter(scratch: scratch)
-      writer.sharedUserInfo = userInfo
       try body(&writer)
       try writer.finish(into: &bytes)
+    }
+  }
+
+  /// Lets a closure write one item with the values of `userInfo`, and appends it to bytes.
+  static func append(
+    to bytes: inout [UInt8], userInfo: CodingUserInfo?, _ body: (inout CBORWriter) throws -> Void
+  ) throws {
+    try append(to: &bytes) { writer in
+      writer.sharedUserInfo = userInfo.map { Unmanaged.passUnretained($0) }
+      try body(&writer)
     }
   }
 
