@@ -99,7 +99,7 @@ import Testing
     ("c11a69fed080", "Double"), ("c11a69fed080", "Int"), ("c11a69fed080", "Float"), ("c100", "Int128"),
     ("d903e9a10582250b", "Double"), ("d903e9a10100", "[Int: Int]"), ("c4820103", "[Int]"), ("c5820103", "[Int]"),
     ("c5820103", "Double"), ("c249010000000000000000", "Data"), ("c249010000000000000000", "[UInt8]"),
-    ("c249010000000000000000", "Double"), ("c249010000000000000000", "[Int]"), ("c100", "Bool"),
+    ("c249010000000000000000", "Double"), ("c4820103", "Int"), ("c249010000000000000000", "[Int]"), ("c100", "Bool"),
   ]) func contentIsNotTheValue(_ hex: String, _ type: String) throws {
     let types: [String: (String) throws -> Any] = [
       "Double": { try Coding.decoded([Double].self, hex: $0) }, "Int": { try Coding.decoded([Int].self, hex: $0) },
@@ -115,6 +115,8 @@ import Testing
       return
     }
     #expect(context.codingPath.map(\.stringValue) == ["Index 0"])
+    let kinds = ["a date", "a decimal fraction", "a binary fraction", "an integer of more than 64 bits"]
+    #expect(kinds.contains { context.debugDescription.hasPrefix("There is \($0) in its place.") })
   }
 
   /// A keyed container cannot show keys that are neither text nor numbers, so it does not show the others only.

@@ -68,8 +68,7 @@ extension CBORReader {
     let tag = try readTag()
     let head = try readHead()
     switch (head.major, tag) {
-    case (.unsigned, 1), (.negative, 1):
-      throw DecodingError.typeMismatch(type, context("There is a date in its place.", at: start))
+    case (.unsigned, 1), (.negative, 1): throw mismatch(type, tag: tag, head, at: start)
     case (.unsigned, _): return (false, UInt128(head.argument))
     case (.negative, _): return (true, UInt128(head.argument))
     case (.bytes, 2), (.bytes, 3):
@@ -77,7 +76,7 @@ extension CBORReader {
       let digits = bytes.drop { $0 == 0 }
       guard digits.count <= 16 else { throw corrupted("The number does not fit into \(type).", at: start) }
       return (tag == 3, digits.reduce(0) { $0 &<< 8 | UInt128($1) })
-    default: throw mismatch(type, head, at: start)
+    default: throw mismatch(type, tag: tag, head, at: start)
     }
   }
 }

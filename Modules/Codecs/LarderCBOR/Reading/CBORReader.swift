@@ -134,14 +134,14 @@ public struct CBORReader: ~Copyable {
   /// its content is, like a date.
   mutating func readUntaggedHead(_ type: Any.Type) throws -> ItemHead {
     let start = offset
-    if let tag = try readTag(), let meaning = CBORReader.meaning(of: tag) {
-      throw DecodingError.typeMismatch(type, context("There is \(meaning) in its place.", at: start))
-    }
-    return try readHead()
+    let tag = try readTag()
+    let head = try readHead()
+    if CBORReader.meaning(of: tag) != nil { throw mismatch(type, tag: tag, head, at: start) }
+    return head
   }
 
   /// What an item with a tag is, if its content must not be taken for the value.
-  static func meaning(of tag: UInt64) -> String? {
+  static func meaning(of tag: UInt64?) -> String? {
     switch tag {
     case 1, 1001: "a date"
     case 2, 3: "an integer of more than 64 bits"
@@ -291,7 +291,7 @@ public struct CBORReader: ~Copyable {
       // As a UUID's own `Codable` has it.
       return UUID(uuid: try content(head).loadUnaligned(as: uuid_t.self)).uuidString
     }
-    guard head.major == .text else { throw mismatch(String.self, head, at: start) }
+    guard head.major == .text else { throw mismatch(String.self, tag: tag, head, at: start) }
     if !head.isIndefinite { return try string(try content(head), at: start) }
     // Each chunk has been checked, and none may end within a character.
     return String(decoding: try readChunks(.text), as: UTF8.self)
@@ -335,9 +335,8 @@ public struct CBORReader: ~Copyable {
     let head = try readHead()
     // A dictionary whose own `Codable` has an array of its keys and values in turn.
     let isDictionary = tag == DictionaryKeys.tag && head.major == .map
-    guard head.major == .array || isDictionary else { throw mismatch([Any].self, head, at: start) }
-    if let meaning = tag.flatMap(CBORReader.meaning) {
-      throw DecodingError.typeMismatch([Any].self, context("There is \(meaning) in its place.", at: start))
+    guard head.major == .array || isDictionary, CBORReader.meaning(of: tag) == nil else {
+      throw mismatch([Any].self, tag: tag, head, at: start)
     }
     try descend()
     if head.isIndefinite { return -1 }
