@@ -83,6 +83,17 @@ import Testing
     #expect(text == "The value nests more than 512 deep.")
   }
 
+  /// A key has no value then, but that is not the cause.
+  @Test func tooDeepUnderAKey() throws {
+    let (value, path, text) = try error { encoder in
+      var map = encoder.container(keyedBy: SampleKey.self)
+      for _ in 0..<600 { map = map.nestedContainer(keyedBy: SampleKey.self, forKey: .a) }
+    }
+    #expect(value is Scripted)
+    #expect(path.hasPrefix("fields/x/Index 0/a/a"))
+    #expect(text == "The value nests more than 512 deep.")
+  }
+
   private enum Level: String, Codable { case low }
 
   @Test func anOuterContainer() throws {

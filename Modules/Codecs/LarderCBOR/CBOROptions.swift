@@ -1,12 +1,11 @@
 /// Settings of a ``CBORCodec`` for what its types see, and how maps are written.
 public struct CBOROptions: Sendable {
-  /// The values that types find in `Encoder.userInfo` and `Decoder.userInfo`. Defaults to none.
+  /// The values that types find in `Encoder.userInfo` and `Decoder.userInfo`, none by default.
   public var userInfo: [CodingUserInfoKey: any Sendable]
 
-  /// Whether all maps are written with their keys in the order of their bytes (RFC 8949, section 4.2.1), so that values
-  /// have equal bytes even if their types encode fields in varying order. Defaults to `false`.
+  /// Whether all maps are written with their keys in the order of their bytes, `false` by default.
   ///
-  /// Encoding takes about twice as long. Both orders are read alike.
+  /// Values then have equal bytes even if their types encode fields in varying order (RFC 8949, section 4.2.1). Encoding takes about twice as long. Both orders are read alike.
   public var sortsKeys: Bool
 
   /// Creates options.

@@ -15,7 +15,7 @@ struct EncodingState: BitwiseCopyable {
   /// How many levels memory is kept for when a value is finished.
   private static let keptCapacity = 1024
 
-  private struct Fields: ~Copyable {
+  struct Fields: ~Copyable {
     var writer: UnsafeMutablePointer<CBORWriter>?
     var topID = 0
     var topContainerID = 0
@@ -51,10 +51,10 @@ struct EncodingState: BitwiseCopyable {
   }
 
   /// Memory of the pool's.
-  private let fields: UnsafeMutablePointer<Fields>
+  let fields: UnsafeMutablePointer<Fields>
 
   /// Where everything goes; `nil` while somebody else writes there, and after the end.
-  private(set) var writer: UnsafeMutablePointer<CBORWriter>? {
+  var writer: UnsafeMutablePointer<CBORWriter>? {
     get { fields.pointee.writer }
     nonmutating set { fields.pointee.writer = newValue }
   }
@@ -62,19 +62,19 @@ struct EncodingState: BitwiseCopyable {
   /// The number of the innermost level that is open; 0 where nothing may be written.
   ///
   /// No number comes twice.
-  private(set) var topID: Int {
+  var topID: Int {
     get { fields.pointee.topID }
     nonmutating set { fields.pointee.topID = newValue }
   }
 
   /// The number under which the keyed container of the innermost level knows it.
-  private(set) var topContainerID: Int {
+  var topContainerID: Int {
     get { fields.pointee.topContainerID }
     nonmutating set { fields.pointee.topContainerID = newValue }
   }
 
   /// The innermost level that is open, or -1.
-  private var top: Int {
+  var top: Int {
     get { fields.pointee.top }
     nonmutating set { fields.pointee.top = newValue }
   }
@@ -87,33 +87,18 @@ struct EncodingState: BitwiseCopyable {
     nonmutating set { fields.pointee.scope = newValue }
   }
 
-  private var levels: UnsafeMutablePointer<EncodingLevel> { fields.pointee.levels }
+  var levels: UnsafeMutablePointer<EncodingLevel> { fields.pointee.levels }
 
   private var levelCount: Int {
     get { fields.pointee.levelCount }
     nonmutating set { fields.pointee.levelCount = newValue }
   }
 
-  private static func take() -> EncodingState {
+  static func take() -> EncodingState {
     if let memory = pool.take() { return EncodingState(fields: memory.assumingMemoryBound(to: Fields.self)) }
     let fields = UnsafeMutablePointer<Fields>.allocate(capacity: 1)
     fields.initialize(to: Fields())
     return EncodingState(fields: fields)
-  }
-
-  /// Makes the state of what is written into a level that was closed.
-  private func takeFragment(of owner: EncodingHandle) -> EncodingState {
-    let (state, level) = (EncodingState.take(), levels[owner.index])
-    let writer = UnsafeMutablePointer<CBORWriter>.allocate(capacity: 1)
-    writer.initialize(to: CBORWriter(capacity: 64))
-    writer.pointee.depth = level.depth
-    writer.pointee.sharedUserInfo = self.writer?.pointee.sharedUserInfo
-    state.fields.pointee.ownWriter = writer
-    state.fields.pointee.owner = owner
-    state.fields.pointee.valueCount = fields.pointee.valueCount
-    state.writer = writer
-    state.open(level.kind, start: 0)
-    return state
   }
 
   /// Writes a value as one item.
@@ -127,7 +112,7 @@ struct EncodingState: BitwiseCopyable {
   }
 
   /// Gives the memory back; encoders and containers that somebody keeps are of no more use.
-  private func finish() {
+  func finish() {
     writer = nil
     (topID, topContainerID) = (0, 0)
     top = -1
@@ -238,8 +223,9 @@ struct EncodingState: BitwiseCopyable {
       // containers stay until the value to which they belong is finished.
       if fields.pointee.valueCount > 4 * CBORWriter.maximumDepth { throw writer.pointee.tooDeep() }
       try value.encode(to: EncodingHandle(state: self, index: index, id: topID))
+      if fields.pointee.isUnusual { try throwRefusal(from: refusalCount) }
       while top >= index { try closeTop() }
-      if fields.pointee.isUnusual { try settle(fragmentCount, refusalCount) }
+      if fields.pointee.isUnusual { try splice(from: fragmentCount) }
       levelCount = index
     } catch {
       if fields.pointee.isUnusual {
@@ -256,17 +242,16 @@ struct EncodingState: BitwiseCopyable {
     writer.pointee.keyBits = place.keyBits
   }
 
-  /// Throws the first refusal of the innermost value, and puts its fragments into their places.
-  private func settle(_ fragmentCount: Int, _ refusalCount: Int) throws {
-    if fields.pointee.refusals.count > refusalCount { throw fields.pointee.refusals[refusalCount].error }
-    try splice(from: fragmentCount)
+  /// Throws the first refusal from one on: a container that could not be made, though nothing was written to it.
+  private func throwRefusal(from first: Int) throws {
+    if fields.pointee.refusals.count > first { throw fields.pointee.refusals[first].error }
   }
 
   // MARK: Levels
 
   /// Opens a level in the innermost one.
   @discardableResult
-  private func open(_ kind: EncodingLevel.Kind, start: Int) -> Int {
+  func open(_ kind: EncodingLevel.Kind, start: Int) -> Int {
     guard let writer else { return 0 }
     if levelCount == fields.pointee.levelCapacity { growLevels() }
     if top >= 0 {
@@ -296,15 +281,8 @@ struct EncodingState: BitwiseCopyable {
     fields.pointee.levelCapacity = capacity
   }
 
-  /// Forgets the fragments from one on.
-  private func dropFragments(from first: Int) {
-    guard fields.pointee.fragments.count > first else { return }
-    for fragment in fields.pointee.fragments[first...] { fragment.state.finish() }
-    fields.pointee.fragments.removeSubrange(first...)
-  }
-
   /// Closes the innermost level.
-  private func closeTop() throws {
+  func closeTop() throws {
     guard let writer else { return }
     let index = top
     let level = levels + index
@@ -493,87 +471,5 @@ struct EncodingState: BitwiseCopyable {
     let prefix = fields.pointee.owner.map { $0.state.path(to: $0) } ?? []
     guard let writer, isLevel(handle) else { return prefix }
     return prefix + writer.pointee.path(to: levels[handle.index].start)
-  }
-
-  // MARK: Fragments
-
-  /// A change to what was written.
-  private struct Edit {
-    let offset: Int
-    let removedCount: Int
-    let bytes: [UInt8]
-    /// What comes first where two are made at the same place.
-    let order: Int
-  }
-
-  /// Puts the fragments from one on, which belong to the innermost value, into their places.
-  private func splice(from firstFragment: Int) throws {
-    guard let writer, fields.pointee.fragments.count > firstFragment else { return }
-    var edits: [Edit] = []
-    for (place, fragment) in fields.pointee.fragments[firstFragment...] {
-      let level = levels[place]
-      let (bytes, addedCount) = try fragment.finishFragment()
-      let itemCount = level.itemCount + addedCount
-      guard addedCount > 0 else { continue }
-      var head = CBORWriter(capacity: 16)
-      switch level.kind {
-      case .single:
-        guard itemCount == 1 else {
-          throw writer.pointee.invalid("A value must be encoded as one data item, not as \(itemCount).")
-        }
-      case .map:
-        guard itemCount.isMultiple(of: 2) else { throw writer.pointee.invalid("A key of a map has no value.") }
-        head.putHead(0xA0, UInt64(itemCount / 2))
-        var before = CBORReader(UnsafeRawBufferPointer(rebasing: writer.pointee.written[level.start..<level.end]))
-        // Of one that was closed before it became a map it is the head alone, too.
-        _ = try before.readHead()
-        let pairs = Array(UnsafeRawBufferPointer(start: before.next, count: before.remainingCount)) + bytes
-        let twin = try pairs.withUnsafeBytes { try CBORWriter.keyThatComesTwice($0, count: itemCount / 2) }
-        if let twin { throw writer.pointee.invalidTwin(twin) }
-      case .array: head.putHead(0x80, UInt64(itemCount))
-      }
-      // What was closed empty is one byte, whatever it became afterwards.
-      var before = CBORWriter(capacity: 16)
-      before.putHead(0, UInt64(level.kind == .map ? level.itemCount / 2 : level.itemCount))
-      edits.append(
-        Edit(offset: level.start, removedCount: before.count, bytes: Array(head.written), order: .max))
-      // At the same place the end of an inner one comes before that of an outer one, and ends before beginnings.
-      edits.append(Edit(offset: level.end, removedCount: 0, bytes: bytes, order: -level.start))
-    }
-    dropFragments(from: firstFragment)
-    edits.sort { ($0.offset, $0.order) < ($1.offset, $1.order) }
-    guard let first = edits.first else { return }
-    let tail = Array(writer.pointee.written[first.offset...])
-    writer.pointee.next = writer.pointee.start + first.offset
-    var position = first.offset
-    func copy(upTo end: Int) {
-      tail[(position - first.offset)..<(end - first.offset)].withUnsafeBytes { append($0) }
-      position = end
-    }
-    func append(_ bytes: UnsafeRawBufferPointer) {
-      guard let address = bytes.baseAddress else { return }
-      writer.pointee.reserve(bytes.count)
-      writer.pointee.next.copyMemory(from: address, byteCount: bytes.count)
-      writer.pointee.next += bytes.count
-    }
-    for edit in edits {
-      copy(upTo: edit.offset)
-      edit.bytes.withUnsafeBytes { append($0) }
-      position += edit.removedCount
-    }
-    copy(upTo: first.offset + tail.count)
-  }
-
-  /// Closes what is open in a fragment; gives its items, without a head.
-  private func finishFragment() throws -> ([UInt8], Int) {
-    while top > 0 { try closeTop() }
-    try splice(from: 0)
-    if let refusal = fields.pointee.refusals.first { throw refusal.error }
-    guard let writer else { return ([], 0) }
-    let itemCount = writer.pointee.itemCount
-    let bytes = Array(writer.pointee.written)
-    self.writer = nil
-    (topID, topContainerID) = (0, 0)
-    return (bytes, itemCount)
   }
 }
