@@ -51,6 +51,7 @@ test: set-up ## Run every test, those of the nested packages too, and prove what
 	Scripts/run-tests --package-path Examples
 	Scripts/prove-no-escape
 	Scripts/prove-isolation
+	Scripts/prove-static-archive
 
 test-thread: set-up ## Run the tests with the thread sanitizer, which finds data races.
 	LARDER_CUTS=500 LARDER_STEPS=1 Scripts/run-tests $(TRAITS) --sanitize=thread --scratch-path .build-tsan
@@ -60,9 +61,10 @@ soak: ## Look for broken promises for long; LARDER_SEED=…, CUTS=…, STEPS=…
 	@Scripts/set-up soak
 	LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
 	  Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing \
-	  --filter 'Conformance|DiskTests|PageTests|WholeFileStoreTests|QueueHistoryTests|QueueFullDiskTests|QueueProcessTests'
+	  --filter 'Conformance|DiskTests|PageTests|WholeFileStoreTests|QueueHistoryTests|QueueFullDiskTests|QueueProcessTests|DifferentialTests|DepthTests'
 	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Tools --filter KillTests
 	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Examples --filter KillTests
+	Scripts/prove-static-archive release
 	swift build --package-path Tools --product PowerCutWorker
 	Scripts/power-cuts "$$(swift build --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS)
 

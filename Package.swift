@@ -97,7 +97,8 @@ let package = Package(
         "LarderCompression", "LarderCBOR", "LarderFiles", "LarderJSON", "LarderLMDB", "LarderTesting", "TestSupport",
         .target(name: "CZlib", condition: .when(traits: ["Compression"])),
       ]),
-    .testTarget(name: "LarderCBORTests", dependencies: ["LarderCBOR", "LarderTesting", "TestSupport"]),
+    .testTarget(
+      name: "LarderCBORTests", dependencies: ["LarderCBOR", "LarderTesting", "TestSupport"], exclude: ["Fixtures"]),
     .testTarget(
       name: "LarderCacheTests", dependencies: ["LarderCache", "LarderTesting", "TestSupport", "ThreadSanitizerMutex"]),
     .testTarget(

@@ -142,6 +142,9 @@ import Testing
     #expect(try date("c1f93c00") == 1)
     #expect(try date("d903e9a2011a514b67b0281a075bcd15") == 1_363_896_240.123456789 as Double)
     #expect(try date("d903e9a104822019" + "0fa0") == 400)
+    // A number without a tag, as the own `Codable` of `Date` writes it: since 2001.
+    #expect(try Coding.decoded(Date.self, hex: "1a2faf0800") == Date(timeIntervalSinceReferenceDate: 800_000_000))
+    #expect(try Coding.decoded(Date.self, hex: "d9d9f7f93800") == Date(timeIntervalSinceReferenceDate: 0.5))
     // Behind a tag that says that CBOR follows, and with a time scale that is UTC.
     #expect(try date("d9d9f7d903e9a2200001" + "00") == 0)
     // "2013-03-21T20:04:00.5+01:00"
@@ -150,7 +153,7 @@ import Testing
     #expect(try date("c074323030302d30322d32395430303a30303a30305a") == 951_782_400)
     Coding.expectRefused(Date.self, "c074323130302d30322d32395430303a30303a30305a")
     for hex in [
-      "1a514b67b0", "fb41d452d9ec200000", "6161", "c06161", "c16161", "d903e9a0", "d903e9a12001", "d903e901",
+      "6161", "f5", "c66161", "d86405", "c482201903e8", "c06161", "c16161", "d903e9a0", "d903e9a12001", "d903e901",
       // 10 to the power of 1000
       "d903e9a104821903e801",
     ] {
@@ -190,7 +193,9 @@ import Testing
     #expect(try Coding.hex(Coding.encoded(try #require(Decimal(string: "273.15")))) == "c48221196ab3")
     #expect(try Coding.decoded(Decimal.self, hex: "0a") == 10)
     #expect(try Coding.decoded(Decimal.self, hex: "c48201c2420100") == 2560)
-    for hex in ["f93c00", "c4821903e801", "c48101", "6131", "c48200c251" + String(repeating: "ff", count: 17)] {
+    // The digits of a floating-point number, as JSON shows them.
+    #expect(try Coding.decoded(Decimal.self, hex: "fb3fb999999999999a") == Decimal(string: "0.1"))
+    for hex in ["f97c00", "c4821903e801", "c48101", "6131", "c48200c251" + String(repeating: "ff", count: 17)] {
       Coding.expectRefused(Decimal.self, hex)
     }
   }
@@ -320,7 +325,6 @@ import Testing
     struct Fields: Codable { var a: Int, b: Int }
     Coding.expectRefused([String: Int].self, "a2616101616102")
     Coding.expectRefused([Int: Int].self, "a201010102")
-    Coding.expectRefused(Set<Int>.self, "820101")
     for hex in [
       "a3616101616202616103", "a3616101616102616203", "a3616202616202616103", "bf616101616202616103ff",
       "a4616101616202616301616301", "a4616101616202010101" + "02",

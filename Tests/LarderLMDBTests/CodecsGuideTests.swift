@@ -54,6 +54,14 @@ extension User: CBORConvertible {
     #expect(try CBORCodec<[Level]>().decode(bytes.span.bytes) == [.low, .high])
   }
 
+  @Test func options() throws {
+    let codec: CBORCodec<Note> = .cbor(options: CBOROptions(userInfo: [.author: "Ada"], sortsKeys: true))
+
+    var bytes: [UInt8] = []
+    try codec.encode(Note(text: "x"), into: &bytes)
+    #expect(try codec.decode(bytes.span.bytes) == Note(text: "x"))
+  }
+
   @Test func lookingAtCBOR() throws {
     var bytes: [UInt8] = []
     try CBORCodec<User>().encode(User(name: "Ada", visits: 7), into: &bytes)
@@ -102,7 +110,7 @@ extension User: CBORConvertible {
     try location.remove()
   }
 
-  @Test(arguments: [("Docs/Codecs.md", 3), ("README.md", 2)])
+  @Test(arguments: [("Docs/Codecs.md", 4), ("README.md", 2)])
   func theGuideShowsThisCode(page: String, pieceCount: Int) throws {
     var guide = try Guide(page)
     // `Scripts/prove-isolation` builds the other pieces of the README.
@@ -113,3 +121,10 @@ extension User: CBORConvertible {
 }
 
 extension CodecsGuideTests.Level: CBORConvertible {}
+
+extension CodingUserInfoKey {
+  // There is a key of every text.
+  fileprivate static var author: CodingUserInfoKey {
+    CodingUserInfoKey(rawValue: "author") ?? { preconditionFailure() }()
+  }
+}

@@ -1,3 +1,22 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The types whose forms the codec decides on, of generic ones an example.
+///
+/// They are named here so that the linker takes their conformances from a static archive, where it leaves out files to
+/// which nothing refers: what is written must not depend on how the module is linked.
+private let builtInConvertibles: [ObjectIdentifier: any CBORConvertible.Type] = {
+  let types: [any CBORConvertible.Type] = [
+    Bool.self, Int.self, Int8.self, Int16.self, Int32.self, Int64.self, Int128.self, UInt.self, UInt8.self, UInt16.self,
+    UInt32.self, UInt64.self, UInt128.self, Float.self, Double.self, String.self, Date.self, Data.self, UUID.self,
+    URL.self, Decimal.self, CBORItem.self, [UInt8].self, Set<Int>.self, [String: Int].self, Int?.self,
+  ]
+  return Dictionary(uniqueKeysWithValues: types.map { (ObjectIdentifier($0), $0) })
+}()
+
 /// How values of a type are written or read.
 ///
 /// `Elements` is the protocol of what writes or reads its elements, as a type.
@@ -10,7 +29,7 @@ enum CodingStrategy<Elements> {
   case elements(Elements)
 
   init(of type: Any.Type) {
-    if let type = type as? any CBORConvertible.Type {
+    if let type = builtInConvertibles[ObjectIdentifier(type)] ?? type as? any CBORConvertible.Type {
       self = .convertible(type)
     } else if let type = type as? Elements {
       self = .elements(type)

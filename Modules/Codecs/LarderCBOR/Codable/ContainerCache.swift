@@ -35,28 +35,27 @@ struct ContainerCache: ~Copyable {
 
   private static var count: Int { 16 }
 
-  private let entries: UnsafeMutablePointer<Entry>
+  /// `nil` until a container is kept.
+  private var entries: UnsafeMutablePointer<Entry>?
 
-  init() {
-    entries = .allocate(capacity: ContainerCache.count)
-    entries.initialize(repeating: Entry(), count: ContainerCache.count)
-  }
+  init() {}
 
   deinit {
-    entries.deinitialize(count: ContainerCache.count)
-    entries.deallocate()
+    entries?.deinitialize(count: ContainerCache.count)
+    entries?.deallocate()
   }
 
   @inline(__always)
-  private func entry(_ type: ObjectIdentifier, _ index: Int) -> UnsafeMutablePointer<Entry> {
-    entries + ((Int(bitPattern: type) &>> 4 ^ index) & (ContainerCache.count - 1))
+  private static func place(_ type: ObjectIdentifier, _ index: Int) -> Int {
+    (Int(bitPattern: type) &>> 4 ^ index) & (count - 1)
   }
 
   /// The container of a level, where nobody uses it any more.
   @inline(__always)
   func unused(keyedBy key: Any.Type, at index: Int) -> Unused? {
     let key = ObjectIdentifier(key)
-    let entry = entry(key, index)
+    guard let entries else { return nil }
+    let entry = entries + ContainerCache.place(key, index)
     // Not by a copy of the entry, which would hold the object too.
     guard entry.pointee.type == key, entry.pointee.index == index, isKnownUniquelyReferenced(&entry.pointee.object),
       let copier = entry.pointee.copier
@@ -67,10 +66,14 @@ struct ContainerCache: ~Copyable {
   }
 
   /// Keeps a container, if it is laid out as is thought.
-  func keep<Container>(_ container: Container, keyedBy key: Any.Type, at index: Int, id: Int) {
+  mutating func keep<Container>(_ container: Container, keyedBy key: Any.Type, at index: Int, id: Int) {
     guard let object = ContainerCache.object(of: container) else { return }
     let key = ObjectIdentifier(key)
-    entry(key, index).pointee = Entry(
+    if entries == nil {
+      entries = .allocate(capacity: ContainerCache.count)
+      entries?.initialize(repeating: Entry(), count: ContainerCache.count)
+    }
+    entries?[ContainerCache.place(key, index)] = Entry(
       type: key, index: index, id: id, object: object, copier: ContainerCopier<Container>.self)
   }
 

@@ -3,6 +3,16 @@ protocol DecodableElements {
   init(elementsFrom state: DecodingState) throws
 }
 
+extension DecodingState {
+  /// Reads a collection or optional whose type is known to be `Elements`.
+  // It stands in this file, so that a linker that leaves out files of an archive to which nothing refers takes this one.
+  func decodeElements<Value, Elements: DecodableElements>(
+    _ type: Value.Type, as elements: Elements.Type
+  ) throws -> Value {
+    unsafeBitCast(try Elements(elementsFrom: self), to: type)
+  }
+}
+
 extension Optional: DecodableElements where Wrapped: Decodable {
   init(elementsFrom state: DecodingState) throws {
     guard let reader = state.reader else { throw DecodingHandle.finished() }
@@ -13,6 +23,10 @@ extension Optional: DecodableElements where Wrapped: Decodable {
 extension Array: DecodableElements where Element: Decodable {
   init(elementsFrom state: DecodingState) throws {
     guard let reader = state.reader else { throw DecodingHandle.finished() }
+    if reader.pointee.isNextAByteString {
+      self = try reader.pointee.readBytesAsArray { try DecodingState.decode(Self.self, with: &$0) }
+      return
+    }
     self = []
     var remaining = try reader.pointee.openArray()
     if remaining > 0 { reserveCapacity(reader.pointee.capacity(remaining, ofStride: MemoryLayout<Element>.stride)) }
@@ -24,14 +38,13 @@ extension Array: DecodableElements where Element: Decodable {
 extension Set: DecodableElements where Element: Decodable {
   init(elementsFrom state: DecodingState) throws {
     guard let reader = state.reader else { throw DecodingHandle.finished() }
+    if reader.pointee.isNextAByteString {
+      self = try reader.pointee.readBytesAsArray { try DecodingState.decode(Self.self, with: &$0) }
+      return
+    }
     self = []
     var remaining = try reader.pointee.openArray()
-    while try reader.pointee.hasElement(&remaining) {
-      let start = reader.pointee.offset
-      guard insert(try state.decode(Element.self)).inserted else {
-        throw reader.pointee.corrupted("The set has this element twice.", at: start)
-      }
-    }
+    while try reader.pointee.hasElement(&remaining) { insert(try state.decode(Element.self)) }
     reader.pointee.depth -= 1
   }
 }
@@ -40,10 +53,11 @@ extension Dictionary: DecodableElements where Key: Decodable, Value: Decodable {
   init(elementsFrom state: DecodingState) throws {
     guard let reader = state.reader else { throw DecodingHandle.finished() }
     self = [:]
-    var remaining = try reader.pointee.openPairs()
+    let keys = DictionaryKeys(of: Key.self)
+    var remaining = try reader.pointee.openDictionary(keys)
     while try reader.pointee.hasElement(&remaining) {
       let start = reader.pointee.offset
-      let key = try state.decode(Key.self)
+      let key = try reader.pointee.readKey(Key.self, keys) ?? state.decode(Key.self)
       if updateValue(try state.decode(Value.self), forKey: key) != nil {
         throw reader.pointee.corrupted("The map has this key twice.", at: start)
       }

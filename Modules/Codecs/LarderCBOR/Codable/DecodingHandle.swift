@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// The decoder of a level, which is also its container for a single value.
 struct DecodingHandle: BitwiseCopyable {
   let state: DecodingState
@@ -14,14 +20,17 @@ struct DecodingHandle: BitwiseCopyable {
 extension DecodingHandle: Decoder {
   var codingPath: [any CodingKey] { state.path(to: self) }
 
-  var userInfo: [CodingUserInfoKey: Any] { [:] }
+  var userInfo: [CodingUserInfoKey: Any] { state.reader?.pointee.userInfo ?? [:] }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
     try state.keyedContainer(self, keyedBy: type)
   }
 
   func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
-    try UnkeyedCBORDecodingContainer(self)
+    if let first = try state.firstByte(self), first &>> 5 != 4, let own = try state.ownForm(self, as: .array) {
+      return try UnkeyedCBORDecodingContainer(own)
+    }
+    return try UnkeyedCBORDecodingContainer(self)
   }
 
   func singleValueContainer() throws -> any SingleValueDecodingContainer { self }
@@ -58,7 +67,13 @@ extension DecodingHandle: SingleValueDecodingContainer {
   func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try read { _ in try state.decode(type) } }
   func decode(_ type: Bool.Type) throws -> Bool { try read { try $0.pointee.readBool() } }
   func decode(_ type: String.Type) throws -> String { try read { try $0.pointee.readText() } }
-  func decode(_ type: Double.Type) throws -> Double { try read { try $0.pointee.readFloat(Double.self) } }
+  func decode(_ type: Double.Type) throws -> Double {
+    try read { reader in
+      // It may be that of `Date(from: decoder)`. A field or an element that is a date is refused as a number.
+      if reader.pointee.isNextADate { return try Date(from: &reader.pointee).timeIntervalSinceReferenceDate }
+      return try reader.pointee.readFloat(Double.self)
+    }
+  }
   func decode(_ type: Float.Type) throws -> Float { try read { try Float(from: &$0.pointee) } }
   func decode(_ type: Int.Type) throws -> Int { try read { try $0.pointee.readInteger(Int.self) } }
   func decode(_ type: Int8.Type) throws -> Int8 { try read { try $0.pointee.readInteger(Int8.self) } }

@@ -8,18 +8,41 @@ import Foundation
 struct DecodingState: BitwiseCopyable {
   private static let pool = StatePool()
 
+  /// How many levels memory is kept for when a value is finished.
+  private static let keptCapacity = 1024
+
   private struct Fields: ~Copyable {
     var reader: UnsafeMutablePointer<CBORReader>?
     /// The place for the reader of bytes that have none yet.
     let ownReader = UnsafeMutablePointer<CBORReader>.allocate(capacity: 1)
-    var levels = UnsafeMutablePointer<DecodingLevel>.allocate(capacity: 16)
+    var levels = UnsafeMutablePointer<DecodingLevel>.allocate(capacity: 0)
     var levelCount = 0
-    var levelCapacity = 16
+    var levelCapacity = 0
     /// Where the levels lay before there were more of them.
     var formerLevels: [UnsafeMutablePointer<DecodingLevel>] = []
     var lastID = 0
-    let strategies = TypeCache<CodingStrategy<any DecodableElements.Type>>()
-    let containers = ContainerCache()
+    var strategies = TypeCache<CodingStrategy<any DecodableElements.Type>>()
+    var containers = ContainerCache()
+    /// The level of the innermost value that is being decoded.
+    var scope = 0
+    /// How many values are being decoded, each within the one before.
+    var valueCount = 0
+    /// Whether a container of an outer value listed its keys behind those of an inner one.
+    var keepsListings = false
+    /// Whether there may be one of the following two.
+    var isUnusual = false
+    /// The error of a method that throws none, for the end of the value.
+    var suppressedError: DecodingError?
+    /// The decoders of what is not in the bytes as it is asked for, each with memory for its own.
+    var derived: [(state: DecodingState, bytes: UnsafeMutableRawBufferPointer)] = []
+
+    /// Gives the memory of the levels back.
+    mutating func resetLevels() {
+      for levels in formerLevels + [levels] { levels.deallocate() }
+      formerLevels = []
+      levels = .allocate(capacity: 0)
+      levelCapacity = 0
+    }
   }
 
   /// Memory of the pool's.
@@ -46,11 +69,14 @@ struct DecodingState: BitwiseCopyable {
   }
 
   /// Reads a value of all the given bytes.
-  static func decode<Value: Decodable>(_ type: Value.Type, from bytes: RawSpan) throws -> Value {
+  static func decode<Value: Decodable>(
+    _ type: Value.Type, from bytes: RawSpan, userInfo: CodingUserInfo?
+  ) throws -> Value {
     try bytes.withUnsafeBytes { bytes in
       let state = take()
       let reader = state.fields.pointee.ownReader
       reader.initialize(to: CBORReader(bytes))
+      reader.pointee.sharedUserInfo = userInfo.map { Unmanaged.passUnretained($0) }
       state.reader = reader
       defer {
         reader.deinitialize(count: 1)
@@ -72,10 +98,27 @@ struct DecodingState: BitwiseCopyable {
     }
   }
 
+  /// Reads the next item as the own `Codable` of a type does.
+  static func decodeOwnForm<Value: Decodable>(_ type: Value.Type, with reader: inout CBORReader) throws -> Value {
+    let state = take()
+    defer { state.finish() }
+    return try withUnsafeMutablePointer(to: &reader) { reader in
+      state.reader = reader
+      return try state.decodeByCodable(type)
+    }
+  }
+
   /// Gives the memory back; decoders and containers that somebody keeps are of no more use.
   private func finish() {
     reader = nil
     levelCount = 0
+    fields.pointee.keepsListings = false
+    if fields.pointee.isUnusual {
+      dropDerived(from: 0)
+      fields.pointee.suppressedError = nil
+      fields.pointee.isUnusual = false
+    }
+    if fields.pointee.levelCapacity > DecodingState.keptCapacity { fields.pointee.resetLevels() }
     DecodingState.pool.leave(fields)
   }
 
@@ -93,12 +136,6 @@ struct DecodingState: BitwiseCopyable {
     case .convertible(let convertible): return try decode(type, as: convertible)
     case .elements(let elements): return try decodeElements(type, as: elements)
     }
-  }
-
-  private func decodeElements<Value, Elements: DecodableElements>(
-    _ type: Value.Type, as elements: Elements.Type
-  ) throws -> Value {
-    unsafeBitCast(try Elements(elementsFrom: self), to: type)
   }
 
   /// Lets a value read itself, and nobody else meanwhile.
@@ -125,16 +162,24 @@ struct DecodingState: BitwiseCopyable {
   /// Lets a value decode itself.
   private func decodeByCodable<Value: Decodable>(_ type: Value.Type) throws -> Value {
     guard let reader else { throw DecodingHandle.finished() }
-    let depth = reader.pointee.depth
+    let (depth, scope) = (reader.pointee.depth, fields.pointee.scope)
+    let derivedCount = fields.pointee.isUnusual ? fields.pointee.derived.count : 0
     let handle = open(at: reader.pointee.next, depth: depth)
+    fields.pointee.scope = handle.index
+    fields.pointee.valueCount += 1
     defer {
       if reader.pointee.listing != nil { forgetMaps(from: handle.index) }
+      if fields.pointee.isUnusual { dropDerived(from: derivedCount) }
       levelCount = handle.index
+      fields.pointee.scope = scope
+      fields.pointee.valueCount -= 1
       reader.pointee.depth = depth
     }
-    // Values that hold values without a container of their own between them.
-    if handle.index >= 4 * CBORWriter.maximumDepth { throw reader.pointee.tooDeep() }
+    // Values that hold values without a container of their own between them. Levels are more, because those of nested
+    // containers stay until the value to which they belong is finished.
+    if fields.pointee.valueCount > 4 * CBORWriter.maximumDepth { throw reader.pointee.tooDeep() }
     let value = try Value(from: handle)
+    if fields.pointee.isUnusual { try throwSuppressedError() }
     try finish(handle.index)
     return value
   }
@@ -155,7 +200,7 @@ struct DecodingState: BitwiseCopyable {
   ///
   /// The old memory stays, because somebody may have kept what points there.
   private func growLevels() {
-    let capacity = fields.pointee.levelCapacity * 2
+    let capacity = max(fields.pointee.levelCapacity * 2, 16)
     let larger = UnsafeMutablePointer<DecodingLevel>.allocate(capacity: capacity)
     larger.update(from: levels, count: levelCount)
     fields.pointee.formerLevels.append(levels)
@@ -181,11 +226,64 @@ struct DecodingState: BitwiseCopyable {
 
   /// Forgets the keys of maps at a level and after it.
   private func forgetMaps(from index: Int) {
+    if fields.pointee.keepsListings { return }
     let first = (index..<levelCount).lazy.map { self.levels[$0].map.listed }.filter { $0 >= 0 }.min()
-    // A value may have looked into a map around it, whose keys were then listed behind its own; all stay until that
-    // one ends.
-    guard let first, !(0..<index).contains(where: { levels[$0].map.listed > first }) else { return }
-    reader?.pointee.listing?.remove(from: first)
+    if let first { reader?.pointee.listing?.remove(from: first) }
+  }
+
+  /// Notes that the keys of a level's map are about to be listed.
+  func willList(_ handle: DecodingHandle) {
+    // A value may look into a map around it, whose keys are then listed behind its own, so that all of them stay.
+    if handle.index < fields.pointee.scope { fields.pointee.keepsListings = true }
+  }
+
+  /// Opens a level of its own for bytes that stand for what a type asked for and did not find.
+  ///
+  /// - Parameter path: The path to the item that they stand for.
+  func derive(_ bytes: [UInt8], path: [any CodingKey]) -> DecodingHandle {
+    let state = DecodingState.take()
+    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
+    memory.copyBytes(from: bytes)
+    let reader = state.fields.pointee.ownReader
+    reader.initialize(to: CBORReader(UnsafeRawBufferPointer(memory)))
+    reader.pointee.pathFinder = CBORPathFinder(prefix: path)
+    reader.pointee.sharedUserInfo = self.reader?.pointee.sharedUserInfo
+    state.reader = reader
+    fields.pointee.derived.append((state, memory))
+    fields.pointee.isUnusual = true
+    return state.open(at: reader.pointee.base, depth: 0)
+  }
+
+  private func dropDerived(from first: Int) {
+    for (state, bytes) in fields.pointee.derived[first...] {
+      state.fields.pointee.ownReader.deinitialize(count: 1)
+      state.fields.pointee.resetLevels()
+      state.finish()
+      bytes.deallocate()
+    }
+    fields.pointee.derived.removeSubrange(first...)
+  }
+
+  /// The decoder of a level's item as its type's own `Codable` writes it, if that is another form.
+  func ownForm(_ handle: DecodingHandle, as kind: DecodingLevel.Kind) throws -> DecodingHandle? {
+    let level = try level(handle)
+    guard let reader else { throw DecodingHandle.finished() }
+    reader.pointee.next = level.pointee.start
+    reader.pointee.depth = level.pointee.depth
+    guard let bytes = try reader.pointee.ownForm(as: kind) else { return nil }
+    return derive(bytes, path: reader.pointee.path(to: level.pointee.start))
+  }
+
+  /// Keeps an error of a method that throws none, for the end of the value.
+  func suppress(_ error: DecodingError) {
+    fields.pointee.suppressedError = error
+    fields.pointee.isUnusual = true
+  }
+
+  private func throwSuppressedError() throws {
+    guard let error = fields.pointee.suppressedError else { return }
+    fields.pointee.suppressedError = nil
+    throw error
   }
 
   /// Goes to the end of a value, of which a type may have read a part.
@@ -210,6 +308,14 @@ struct DecodingState: BitwiseCopyable {
     }
   }
 
+  /// The first byte of a level's item, if there is one.
+  @inline(__always)
+  func firstByte(_ handle: DecodingHandle) throws -> UInt8? {
+    let start = try level(handle).pointee.start
+    guard let reader, start < reader.pointee.end else { return nil }
+    return start.load(as: UInt8.self)
+  }
+
   /// Opens the map at a level, or goes on with the one that is there.
   func openMap(_ handle: DecodingHandle) throws {
     let level = try level(handle)
@@ -225,6 +331,10 @@ struct DecodingState: BitwiseCopyable {
   func keyedContainer<Key: CodingKey>(_ handle: DecodingHandle, keyedBy type: Key.Type) throws
     -> KeyedDecodingContainer<Key>
   {
+    // Any map, but one with a tag that makes it another thing.
+    if let first = try firstByte(handle), first &>> 5 != 5, let own = try ownForm(handle, as: .map) {
+      return try own.state.keyedContainer(own, keyedBy: type)
+    }
     try openMap(handle)
     let level = levels + handle.index
     let isFirst = level.pointee.containerID == 0

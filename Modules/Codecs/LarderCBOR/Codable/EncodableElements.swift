@@ -4,15 +4,23 @@ protocol EncodableElements {
 }
 
 extension EncodingState {
-  /// Writes an array or map of which the number of elements is known.
+  /// Writes a collection or optional whose type is known to be `Elements`.
+  // It stands in this file, so that a linker that leaves out files of an archive to which nothing refers takes this one.
+  func encodeElements<Value, Elements: EncodableElements>(_ value: Value, as type: Elements.Type) throws {
+    try withUnsafePointer(to: value) { value in
+      try UnsafeRawPointer(value).assumingMemoryBound(to: Elements.self).pointee.encodeElements(with: self)
+    }
+  }
+
+  /// Writes an array of which the number of elements is known.
   @inline(__always)
   fileprivate func encodeElements(
-    _ major: UInt8, count: Int, _ body: (UnsafeMutablePointer<CBORWriter>) throws -> Void
+    count: Int, _ body: (UnsafeMutablePointer<CBORWriter>) throws -> Void
   ) throws {
     guard let writer else { throw EncodingHandle.finished(()) }
     let outerCount = writer.pointee.itemCount
     try writer.pointee.descend()
-    writer.pointee.putHead(major, UInt64(count))
+    writer.pointee.putHead(0x80, UInt64(count))
     writer.pointee.itemCount = 0
     try body(writer)
     writer.pointee.depth -= 1
@@ -29,7 +37,7 @@ extension Optional: EncodableElements where Wrapped: Encodable {
 
 extension Array: EncodableElements where Element: Encodable {
   func encodeElements(with state: EncodingState) throws {
-    try state.encodeElements(0x80, count: count) { _ in
+    try state.encodeElements(count: count) { _ in
       for element in self { try state.encode(element) }
     }
   }
@@ -37,7 +45,7 @@ extension Array: EncodableElements where Element: Encodable {
 
 extension Set: EncodableElements where Element: Encodable {
   func encodeElements(with state: EncodingState) throws {
-    try state.encodeElements(0x80, count: count) { writer in
+    try state.encodeElements(count: count) { writer in
       var sorter = ItemSorter(writer.pointee, count: count)
       for element in self {
         try state.encode(element)
@@ -50,15 +58,18 @@ extension Set: EncodableElements where Element: Encodable {
 
 extension Dictionary: EncodableElements where Key: Encodable, Value: Encodable {
   func encodeElements(with state: EncodingState) throws {
-    try state.encodeElements(0xA0, count: count) { writer in
-      var sorter = ItemSorter(writer.pointee, count: count)
-      for (key, value) in self {
-        try state.encode(key)
-        sorter.noteKey(writer.pointee)
-        try state.encode(value)
-        sorter.noteValue(writer.pointee)
-      }
-      try sorter.sort(&writer.pointee)
+    guard let writer = state.writer else { throw EncodingHandle.finished(self) }
+    let keys = DictionaryKeys(of: Key.self)
+    let outerCount = writer.pointee.itemCount
+    try writer.pointee.openDictionary(keys, count: count)
+    var sorter = ItemSorter(writer.pointee, count: count)
+    for (key, value) in self {
+      if keys == .codingKeys { try writer.pointee.putCodingKey(of: key) } else { try state.encode(key) }
+      sorter.noteKey(writer.pointee)
+      try state.encode(value)
+      sorter.noteValue(writer.pointee)
     }
+    try sorter.sort(&writer.pointee)
+    try writer.pointee.closeDictionary(keys, count: count, outerCount: outerCount)
   }
 }

@@ -44,4 +44,7 @@ struct EncodingLevel {
 
   var kind: Kind
   var isOpen = true
+
+  /// The number of the fragment with what was written after the level was closed, or -1.
+  var fragment = -1
 }

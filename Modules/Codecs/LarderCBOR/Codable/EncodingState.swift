@@ -12,30 +12,49 @@ import Foundation
 struct EncodingState: BitwiseCopyable {
   private static let pool = StatePool()
 
-  private struct Fields: ~Copyable {
+  /// How many levels memory is kept for when a value is finished.
+  private static let keptCapacity = 1024
+
+  struct Fields: ~Copyable {
     var writer: UnsafeMutablePointer<CBORWriter>?
     var topID = 0
     var topContainerID = 0
     var top = -1
     var scope = 0
     var lastID = 0
-    var levels = UnsafeMutablePointer<EncodingLevel>.allocate(capacity: 16)
+    var levels = UnsafeMutablePointer<EncodingLevel>.allocate(capacity: 0)
     var levelCount = 0
-    var levelCapacity = 16
+    var levelCapacity = 0
     /// Where the levels lay before there were more of them.
     var formerLevels: [UnsafeMutablePointer<EncodingLevel>] = []
-    let strategies = TypeCache<CodingStrategy<any EncodableElements.Type>>()
-    let containers = ContainerCache()
+    var strategies = TypeCache<CodingStrategy<any EncodableElements.Type>>()
+    var containers = ContainerCache()
+    /// How many values are being encoded, each within the one before.
+    var valueCount = 0
+    /// What was written into levels that were closed.
     var fragments: [(level: Int, state: EncodingState)] = []
+    /// Whether there may be fragments or refusals.
+    var isUnusual = false
+    /// The errors of containers that could not be made, which the first write to them gets, or the end of the value.
+    var refusals: [(id: Int, error: any Error)] = []
     var ownWriter: UnsafeMutablePointer<CBORWriter>?
-    var prefix: [any CodingKey] = []
+    /// The level to which a fragment belongs.
+    var owner: EncodingHandle?
+
+    /// Gives the memory of the levels back.
+    mutating func resetLevels() {
+      for levels in formerLevels + [levels] { levels.deallocate() }
+      formerLevels = []
+      levels = .allocate(capacity: 0)
+      levelCapacity = 0
+    }
   }
 
   /// Memory of the pool's.
-  private let fields: UnsafeMutablePointer<Fields>
+  let fields: UnsafeMutablePointer<Fields>
 
   /// Where everything goes; `nil` while somebody else writes there, and after the end.
-  private(set) var writer: UnsafeMutablePointer<CBORWriter>? {
+  var writer: UnsafeMutablePointer<CBORWriter>? {
     get { fields.pointee.writer }
     nonmutating set { fields.pointee.writer = newValue }
   }
@@ -43,19 +62,19 @@ struct EncodingState: BitwiseCopyable {
   /// The number of the innermost level that is open; 0 where nothing may be written.
   ///
   /// No number comes twice.
-  private(set) var topID: Int {
+  var topID: Int {
     get { fields.pointee.topID }
     nonmutating set { fields.pointee.topID = newValue }
   }
 
   /// The number under which the keyed container of the innermost level knows it.
-  private(set) var topContainerID: Int {
+  var topContainerID: Int {
     get { fields.pointee.topContainerID }
     nonmutating set { fields.pointee.topContainerID = newValue }
   }
 
   /// The innermost level that is open, or -1.
-  private var top: Int {
+  var top: Int {
     get { fields.pointee.top }
     nonmutating set { fields.pointee.top = newValue }
   }
@@ -68,37 +87,18 @@ struct EncodingState: BitwiseCopyable {
     nonmutating set { fields.pointee.scope = newValue }
   }
 
-  private var levels: UnsafeMutablePointer<EncodingLevel> { fields.pointee.levels }
+  var levels: UnsafeMutablePointer<EncodingLevel> { fields.pointee.levels }
 
   private var levelCount: Int {
     get { fields.pointee.levelCount }
     nonmutating set { fields.pointee.levelCount = newValue }
   }
 
-  /// What was written into levels that were closed.
-  private var fragments: [(level: Int, state: EncodingState)] {
-    get { fields.pointee.fragments }
-    nonmutating set { fields.pointee.fragments = newValue }
-  }
-
-  private static func take() -> EncodingState {
+  static func take() -> EncodingState {
     if let memory = pool.take() { return EncodingState(fields: memory.assumingMemoryBound(to: Fields.self)) }
     let fields = UnsafeMutablePointer<Fields>.allocate(capacity: 1)
     fields.initialize(to: Fields())
     return EncodingState(fields: fields)
-  }
-
-  /// Makes the state of what is written into a level that was closed.
-  private static func takeFragment(of level: EncodingLevel, prefix: [any CodingKey]) -> EncodingState {
-    let state = take()
-    let writer = UnsafeMutablePointer<CBORWriter>.allocate(capacity: 1)
-    writer.initialize(to: CBORWriter(capacity: 256))
-    writer.pointee.depth = level.depth
-    state.fields.pointee.ownWriter = writer
-    state.fields.pointee.prefix = prefix
-    state.writer = writer
-    state.open(level.kind, start: 0)
-    return state
   }
 
   /// Writes a value as one item.
@@ -112,21 +112,26 @@ struct EncodingState: BitwiseCopyable {
   }
 
   /// Gives the memory back; encoders and containers that somebody keeps are of no more use.
-  private func finish() {
+  func finish() {
     writer = nil
     (topID, topContainerID) = (0, 0)
     top = -1
     levelCount = 0
     scope = 0
-    if !fragments.isEmpty {
-      for fragment in fragments { fragment.state.finish() }
-      fragments = []
+    if fields.pointee.isUnusual {
+      dropFragments(from: 0)
+      fields.pointee.refusals = []
+      fields.pointee.isUnusual = false
     }
     if let ownWriter = fields.pointee.ownWriter {
       ownWriter.deinitialize(count: 1)
       ownWriter.deallocate()
       fields.pointee.ownWriter = nil
-      fields.pointee.prefix = []
+      fields.pointee.owner = nil
+      fields.pointee.valueCount = 0
+      fields.pointee.resetLevels()
+    } else if fields.pointee.levelCapacity > EncodingState.keptCapacity {
+      fields.pointee.resetLevels()
     }
     EncodingState.pool.leave(fields)
   }
@@ -146,6 +151,16 @@ struct EncodingState: BitwiseCopyable {
     } catch {
       writer.pointee.rewind(to: place)
       throw error
+    }
+  }
+
+  /// Writes a value as one item, in the form that its own `Codable` gives it.
+  static func encodeOwnForm(_ value: some Encodable, with writer: inout CBORWriter) throws {
+    let state = take()
+    defer { state.finish() }
+    try withUnsafeMutablePointer(to: &writer) { writer in
+      state.writer = writer
+      try state.encodeByCodable(value)
     }
   }
 
@@ -169,12 +184,6 @@ struct EncodingState: BitwiseCopyable {
     }
   }
 
-  private func encodeElements<Value, Elements: EncodableElements>(_ value: Value, as type: Elements.Type) throws {
-    try withUnsafePointer(to: value) { value in
-      try UnsafeRawPointer(value).assumingMemoryBound(to: Elements.self).pointee.encodeElements(with: self)
-    }
-  }
-
   /// Lets a value write itself, and nobody else meanwhile.
   private func encode<Value, Convertible: CBORConvertible>(_ value: Value, as type: Convertible.Type) throws {
     guard let writer else { throw EncodingHandle.finished(value) }
@@ -186,8 +195,12 @@ struct EncodingState: BitwiseCopyable {
       self.writer = writer
       (topID, topContainerID) = outerIDs
     }
-    try withUnsafePointer(to: value) { value in
-      try UnsafeRawPointer(value).assumingMemoryBound(to: Convertible.self).pointee.write(to: &writer.pointee)
+    do {
+      try withUnsafePointer(to: value) { value in
+        try UnsafeRawPointer(value).assumingMemoryBound(to: Convertible.self).pointee.write(to: &writer.pointee)
+      }
+    } catch let error as EncodingError {
+      throw error.naming(value)
     }
     guard writer.pointee.itemCount == itemCount + 1, writer.pointee.depth == depth else {
       throw writer.pointee.invalid("A \(type) must write itself as one data item.")
@@ -199,30 +212,46 @@ struct EncodingState: BitwiseCopyable {
     guard let writer else { throw EncodingHandle.finished(value) }
     let outer = (scope, top, topID, topContainerID)
     let place = writer.pointee.place
+    let (fragmentCount, refusalCount) =
+      fields.pointee.isUnusual ? (fields.pointee.fragments.count, fields.pointee.refusals.count) : (0, 0)
     let index = open(.single, start: place.offset)
     scope = index
+    fields.pointee.valueCount += 1
+    defer { fields.pointee.valueCount -= 1 }
     do {
-      // Values that hold values without a container of their own between them.
-      if index >= 4 * CBORWriter.maximumDepth { throw writer.pointee.tooDeep() }
+      // Values that hold values without a container of their own between them. Levels are more, because those of nested
+      // containers stay until the value to which they belong is finished.
+      if fields.pointee.valueCount > 4 * CBORWriter.maximumDepth { throw writer.pointee.tooDeep() }
       try value.encode(to: EncodingHandle(state: self, index: index, id: topID))
-      try finishLevels(from: index)
+      if fields.pointee.isUnusual { try throwRefusal(from: refusalCount) }
+      while top >= index { try closeTop() }
+      if fields.pointee.isUnusual { try splice(from: fragmentCount) }
+      levelCount = index
     } catch {
-      dropFragments(from: index)
+      if fields.pointee.isUnusual {
+        dropFragments(from: fragmentCount)
+        fields.pointee.refusals.removeSubrange(refusalCount...)
+      }
       (scope, top, topID, topContainerID) = outer
       levelCount = index
       writer.pointee.rewind(to: place)
-      throw error
+      throw (error as? EncodingError)?.naming(value) ?? error
     }
     (scope, top, topID, topContainerID) = outer
     writer.pointee.itemCount = place.itemCount + 1
     writer.pointee.keyBits = place.keyBits
   }
 
+  /// Throws the first refusal from one on: a container that could not be made, though nothing was written to it.
+  private func throwRefusal(from first: Int) throws {
+    if fields.pointee.refusals.count > first { throw fields.pointee.refusals[first].error }
+  }
+
   // MARK: Levels
 
   /// Opens a level in the innermost one.
   @discardableResult
-  private func open(_ kind: EncodingLevel.Kind, start: Int) -> Int {
+  func open(_ kind: EncodingLevel.Kind, start: Int) -> Int {
     guard let writer else { return 0 }
     if levelCount == fields.pointee.levelCapacity { growLevels() }
     if top >= 0 {
@@ -244,7 +273,7 @@ struct EncodingState: BitwiseCopyable {
   ///
   /// The old memory stays, because somebody may have kept what points there.
   private func growLevels() {
-    let capacity = fields.pointee.levelCapacity * 2
+    let capacity = max(fields.pointee.levelCapacity * 2, 16)
     let larger = UnsafeMutablePointer<EncodingLevel>.allocate(capacity: capacity)
     larger.update(from: levels, count: levelCount)
     fields.pointee.formerLevels.append(levels)
@@ -252,15 +281,8 @@ struct EncodingState: BitwiseCopyable {
     fields.pointee.levelCapacity = capacity
   }
 
-  /// Forgets what was written into levels that were closed.
-  private func dropFragments(from index: Int) {
-    guard !fragments.isEmpty else { return }
-    for fragment in fragments where fragment.level >= index { fragment.state.finish() }
-    fragments.removeAll { $0.level >= index }
-  }
-
   /// Closes the innermost level.
-  private func closeTop() throws {
+  func closeTop() throws {
     guard let writer else { return }
     let index = top
     let level = levels + index
@@ -278,7 +300,8 @@ struct EncodingState: BitwiseCopyable {
         writer.pointee.reserve(1)
         writer.pointee.putByte(0xA0)
       } else if itemCount > 1 {
-        throw writer.pointee.invalid("A value must be encoded as one data item, not as \(itemCount).")
+        throw writer.pointee.invalid(
+          "A value must be encoded as one data item, not as \(itemCount).", at: level.pointee.start)
       }
       writer.pointee.itemCount = outerCount + 1
       writer.pointee.keyBits = outerKeyBits
@@ -300,13 +323,6 @@ struct EncodingState: BitwiseCopyable {
     (topID, topContainerID) = top >= 0 ? (levels[top].id, levels[top].containerID) : (0, 0)
   }
 
-  /// Closes a level and those within it, and forgets them.
-  private func finishLevels(from index: Int) throws {
-    while top >= index { try closeTop() }
-    if !fragments.isEmpty { try splice(from: index) }
-    levelCount = index
-  }
-
   /// Whether a handle is that of a level there is.
   private func isLevel(_ handle: EncodingHandle) -> Bool {
     guard handle.index < levelCount else { return false }
@@ -314,61 +330,84 @@ struct EncodingState: BitwiseCopyable {
     return level.pointee.id == handle.id || level.pointee.containerID == handle.id
   }
 
+  /// Refuses a handle that cannot be written to.
+  private func check(_ handle: EncodingHandle) throws {
+    if handle.id < 0, let refusal = fields.pointee.refusals.first(where: { $0.id == handle.id }) { throw refusal.error }
+    guard let writer, isLevel(handle) else { throw EncodingHandle.finished(()) }
+    guard handle.index >= scope else {
+      throw writer.pointee.invalid(
+        "A container is written to while a value within it is being encoded.", at: levels[handle.index].start)
+    }
+  }
+
+  /// Makes a handle of a container that could not be made: there is nobody to take the error now.
+  func refuse(_ error: any Error) -> EncodingHandle {
+    fields.pointee.lastID += 1
+    let id = -fields.pointee.lastID
+    fields.pointee.refusals.append((id, error))
+    fields.pointee.isUnusual = true
+    return EncodingHandle(state: self, index: 0, id: id)
+  }
+
   /// Gets ready to write into a level.
   ///
   /// - Returns: The state that writes it, in which it is the innermost level.
   func reach(_ handle: EncodingHandle) throws -> EncodingState {
-    guard writer != nil, handle.index >= scope, isLevel(handle) else {
-      throw EncodingHandle.finished(())
-    }
+    try check(handle)
     if levels[handle.index].isOpen {
       while top != handle.index { try closeTop() }
       return self
     }
-    let fragment: EncodingState
-    if let known = fragments.first(where: { $0.level == handle.index }) {
-      fragment = known.state
-    } else {
-      fragment = EncodingState.takeFragment(of: levels[handle.index], prefix: path(to: handle))
-      fragments.append((handle.index, fragment))
+    if levels[handle.index].fragment < 0 {
+      levels[handle.index].fragment = fields.pointee.fragments.count
+      fields.pointee.fragments.append((handle.index, takeFragment(of: handle)))
+      fields.pointee.isUnusual = true
     }
+    let fragment = fields.pointee.fragments[levels[handle.index].fragment].state
     while fragment.top != 0 { try fragment.closeTop() }
     return fragment
   }
 
   /// Opens the map or array of a level, or goes on with the one that is there.
   ///
-  /// - Returns: Where to write; `nil` where something else is there already.
-  func container(_ kind: EncodingLevel.Kind, _ handle: EncodingHandle) -> EncodingHandle? {
-    // The innermost one, or one that the writing will reach.
-    guard let writer, handle.index >= scope, isLevel(handle) else {
-      return nil
-    }
-    let level = levels + handle.index
-    if level.pointee.kind == kind { return handle }
-    guard level.pointee.kind == .single else { return nil }
-    if level.pointee.isOpen {
-      do {
-        while top != handle.index { try closeTop() }
-        guard writer.pointee.itemCount == 0 else { return nil }
-        _ = try writer.pointee.open(kind.major)
-      } catch {
-        // There is nobody to take the error now; the first write gets one.
-        return nil
-      }
-      level.pointee.kind = kind
+  /// - Returns: Where to write; the first write there is refused if something else is there already.
+  func container(_ kind: EncodingLevel.Kind, _ handle: EncodingHandle) -> EncodingHandle {
+    do {
+      try open(kind, handle)
       return handle
+    } catch {
+      return refuse(error)
     }
-    guard level.pointee.itemCount == 0, !fragments.contains(where: { $0.level == handle.index }) else { return nil }
+  }
+
+  private func open(_ kind: EncodingLevel.Kind, _ handle: EncodingHandle) throws {
+    try check(handle)
+    guard let writer else { return }
+    let level = levels + handle.index
+    if level.pointee.kind == kind { return }
+    guard level.pointee.kind == .single else {
+      throw writer.pointee.invalid(
+        "An encoder has either a keyed or an unkeyed container, not both.", at: level.pointee.start)
+    }
+    // The innermost one, or one that the writing will reach.
+    if level.pointee.isOpen { while top != handle.index { try closeTop() } }
+    let itemCount = level.pointee.isOpen ? writer.pointee.itemCount : level.pointee.itemCount
+    guard itemCount == 0, level.pointee.fragment < 0 else {
+      throw writer.pointee.invalid(
+        "An encoder that has encoded a single value has no other container.", at: level.pointee.start)
+    }
+    if level.pointee.isOpen {
+      _ = try writer.pointee.open(kind.major)
+    } else {
+      // It was closed as an empty map, and is an empty array if nothing is written into it.
+      writer.pointee.start.storeBytes(of: kind.major, toByteOffset: level.pointee.start, as: UInt8.self)
+    }
     level.pointee.kind = kind
-    // It was closed as an empty map, and is an empty array if nothing is written into it.
-    writer.pointee.start.storeBytes(of: kind.major, toByteOffset: level.pointee.start, as: UInt8.self)
-    return handle
   }
 
   /// The container for the fields of the map of a level, which is there.
   func keyedContainer<Key: CodingKey>(_ handle: EncodingHandle, keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-    guard isLevel(handle) else { return deadKeyedContainer(keyedBy: type) }
+    guard isLevel(handle) else { return refusedKeyedContainer(handle, keyedBy: type) }
     let level = levels + handle.index
     let isFirst = level.pointee.containerID == 0
     if isFirst {
@@ -381,10 +420,12 @@ struct EncodingState: BitwiseCopyable {
     return newKeyedContainer(handle, keyedBy: type, isFirst: isFirst)
   }
 
-  /// A container that nothing can be written to any more.
+  /// A container that nothing can be written to.
   @inline(never)
-  private func deadKeyedContainer<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-    KeyedEncodingContainer(KeyedCBOREncodingContainer<Key>(handle: .dead(self)))
+  private func refusedKeyedContainer<Key: CodingKey>(
+    _ handle: EncodingHandle, keyedBy type: Key.Type
+  ) -> KeyedEncodingContainer<Key> {
+    KeyedEncodingContainer(KeyedCBOREncodingContainer<Key>(handle: handle))
   }
 
   /// Makes a container; apart from what is done for most values, which needs no generic types.
@@ -415,100 +456,20 @@ struct EncodingState: BitwiseCopyable {
   func itemCount(_ handle: EncodingHandle) -> Int {
     guard isLevel(handle) else { return 0 }
     if top == handle.index, let writer { return writer.pointee.itemCount }
-    let fragment = fragments.first { $0.level == handle.index }
-    let added = fragment.map {
-      $0.state.itemCount(EncodingHandle(state: $0.state, index: 0, id: $0.state.levels[0].id))
+    let level = levels[handle.index]
+    var added = 0
+    if level.fragment >= 0 {
+      let state = fields.pointee.fragments[level.fragment].state
+      added = state.itemCount(EncodingHandle(state: state, index: 0, id: state.levels[0].id))
     }
     // Of a level that is open one item more has begun, or it would be the innermost one.
-    return levels[handle.index].itemCount + (levels[handle.index].isOpen ? 1 : 0) + (added ?? 0)
+    return level.itemCount + (level.isOpen ? 1 : 0) + added
   }
 
   /// The path to a level.
   func path(to handle: EncodingHandle) -> [any CodingKey] {
-    guard let writer, isLevel(handle) else {
-      return fields.pointee.prefix
-    }
-    return fields.pointee.prefix + writer.pointee.path(to: levels[handle.index].start)
-  }
-
-  // MARK: Fragments
-
-  /// A change to what was written.
-  private struct Edit {
-    let offset: Int
-    let removedCount: Int
-    let bytes: [UInt8]
-    /// What comes first where two are made at the same place.
-    let order: Int
-  }
-
-  /// Puts what was written into closed levels into its place.
-  private func splice(from index: Int) throws {
-    guard let writer else { return }
-    var edits: [Edit] = []
-    for (place, fragment) in fragments where place >= index {
-      let level = levels[place]
-      let (bytes, addedCount) = try fragment.finishFragment()
-      let itemCount = level.itemCount + addedCount
-      guard addedCount > 0 else { continue }
-      var head = CBORWriter(capacity: 16)
-      switch level.kind {
-      case .single:
-        guard itemCount == 1 else {
-          throw writer.pointee.invalid("A value must be encoded as one data item, not as \(itemCount).")
-        }
-      case .map:
-        guard itemCount.isMultiple(of: 2) else { throw writer.pointee.invalid("A key of a map has no value.") }
-        head.putHead(0xA0, UInt64(itemCount / 2))
-        var before = CBORReader(UnsafeRawBufferPointer(rebasing: writer.pointee.written[level.start..<level.end]))
-        // Of one that was closed before it became a map it is the head alone, too.
-        _ = try before.readHead()
-        let pairs = Array(UnsafeRawBufferPointer(start: before.next, count: before.remainingCount)) + bytes
-        let twin = try pairs.withUnsafeBytes { try CBORWriter.keyThatComesTwice($0, count: itemCount / 2) }
-        if let twin { throw writer.pointee.invalidTwin(twin) }
-      case .array: head.putHead(0x80, UInt64(itemCount))
-      }
-      // What was closed empty is one byte, whatever it became afterwards.
-      var before = CBORWriter(capacity: 16)
-      before.putHead(0, UInt64(level.kind == .map ? level.itemCount / 2 : level.itemCount))
-      edits.append(
-        Edit(offset: level.start, removedCount: before.count, bytes: Array(head.written), order: .max))
-      // At the same place the end of an inner one comes before that of an outer one, and ends before beginnings.
-      edits.append(Edit(offset: level.end, removedCount: 0, bytes: bytes, order: -level.start))
-    }
-    dropFragments(from: index)
-    edits.sort { ($0.offset, $0.order) < ($1.offset, $1.order) }
-    guard let first = edits.first else { return }
-    let tail = Array(writer.pointee.written[first.offset...])
-    writer.pointee.next = writer.pointee.start + first.offset
-    var position = first.offset
-    func copy(upTo end: Int) {
-      tail[(position - first.offset)..<(end - first.offset)].withUnsafeBytes { append($0) }
-      position = end
-    }
-    func append(_ bytes: UnsafeRawBufferPointer) {
-      guard let address = bytes.baseAddress else { return }
-      writer.pointee.reserve(bytes.count)
-      writer.pointee.next.copyMemory(from: address, byteCount: bytes.count)
-      writer.pointee.next += bytes.count
-    }
-    for edit in edits {
-      copy(upTo: edit.offset)
-      edit.bytes.withUnsafeBytes { append($0) }
-      position += edit.removedCount
-    }
-    copy(upTo: first.offset + tail.count)
-  }
-
-  /// Closes what is open in a fragment; gives its items, without a head.
-  private func finishFragment() throws -> ([UInt8], Int) {
-    while top > 0 { try closeTop() }
-    if !fragments.isEmpty { try splice(from: 1) }
-    guard let writer else { return ([], 0) }
-    let itemCount = writer.pointee.itemCount
-    let bytes = Array(writer.pointee.written)
-    self.writer = nil
-    (topID, topContainerID) = (0, 0)
-    return (bytes, itemCount)
+    let prefix = fields.pointee.owner.map { $0.state.path(to: $0) } ?? []
+    guard let writer, isLevel(handle) else { return prefix }
+    return prefix + writer.pointee.path(to: levels[handle.index].start)
   }
 }

@@ -8,7 +8,16 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
 
   var allKeys: [Key] {
     do {
-      return try state.level(handle).pointee.map.keys(state.reader).compactMap { Key(stringValue: $0) }
+      state.willList(handle)
+      guard let keys = try state.level(handle).pointee.map.keys(state.reader) else {
+        state.suppress(
+          DecodingError.typeMismatch(
+            String.self,
+            DecodingError.Context(
+              codingPath: codingPath, debugDescription: "The map has a key that is neither text nor a number.")))
+        return []
+      }
+      return keys.compactMap { Key(stringValue: $0) }
     } catch {
       // There is nobody to take the error now; the value gets it at its end.
       return []
@@ -51,6 +60,7 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
     let level = try state.level(handle)
     guard let reader = state.reader else { throw DecodingHandle.finished() }
     reader.pointee.depth = level.pointee.depth + 1
+    state.willList(handle)
     var text = key
     return try text.withUTF8 { try reader.pointee.seek(UnsafeRawBufferPointer($0), &level.pointee.map) }
   }
@@ -273,17 +283,23 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
   }
 
   func superDecoder() throws -> any Decoder {
-    try nest(CBORPathKey(stringValue: "super"), search("super"))
+    try superDecoder(CBORPathKey(stringValue: "super"), search("super"))
   }
 
   func superDecoder(forKey key: Key) throws -> any Decoder {
-    try nest(key, find(key))
+    try superDecoder(key, find(key))
+  }
+
+  private func superDecoder(_ key: any CodingKey, _ place: UnsafeRawPointer?) throws -> any Decoder {
+    // A superclass that encoded nothing may have left no key.
+    if place == nil { return state.derive([0xF6], path: codingPath + [key]) }
+    return try nest(key, place)
   }
 }
 
 extension MapCursor {
-  /// The keys that are text.
-  fileprivate mutating func keys(_ reader: UnsafeMutablePointer<CBORReader>?) throws -> [String] {
+  /// The keys; `nil` where one is neither text nor a number.
+  fileprivate mutating func keys(_ reader: UnsafeMutablePointer<CBORReader>?) throws -> [String]? {
     guard let reader else { return [] }
     // As an enumeration has it: one key, and nothing read yet.
     if listed < 0, count == 1, remaining == 1, next < reader.pointee.end, next.load(as: UInt8.self) &>> 5 == 3 {

@@ -7,26 +7,31 @@ struct TypeCache<Fact>: ~Copyable {
     let fact: Fact
   }
 
-  private static var count: Int { 32 }
+  private static var count: Int { 256 }
 
-  private let entries: UnsafeMutablePointer<Entry?>
+  /// `nil` until something is known.
+  private var entries: UnsafeMutablePointer<Entry?>?
 
-  init() {
-    entries = .allocate(capacity: TypeCache.count)
-    entries.initialize(repeating: nil, count: TypeCache.count)
-  }
+  init() {}
 
   deinit {
-    entries.deinitialize(count: TypeCache.count)
-    entries.deallocate()
+    entries?.deinitialize(count: TypeCache.count)
+    entries?.deallocate()
+  }
+
+  private mutating func allocate() -> UnsafeMutablePointer<Entry?> {
+    let memory = UnsafeMutablePointer<Entry?>.allocate(capacity: TypeCache.count)
+    memory.initialize(repeating: nil, count: TypeCache.count)
+    entries = memory
+    return memory
   }
 
   /// What is known of a type; it is found out if it is not yet.
   @inline(__always)
-  func fact(of type: Any.Type, _ find: () -> Fact) -> Fact {
+  mutating func fact(of type: Any.Type, _ find: () -> Fact) -> Fact {
     let type = ObjectIdentifier(type)
     let address = Int(bitPattern: type)
-    let entry = entries + ((address &>> 4 ^ address &>> 9) & (TypeCache.count - 1))
+    let entry = (entries ?? allocate()) + ((address &>> 4 ^ address &>> 12) & (TypeCache.count - 1))
     if let known = entry.pointee, known.type == type { return known.fact }
     let fact = find()
     entry.pointee = Entry(type: type, fact: fact)

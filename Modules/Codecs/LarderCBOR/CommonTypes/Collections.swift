@@ -28,13 +28,17 @@ extension Array: CBORConvertible where Element: CBORConvertible {
     writer.itemCount = outerCount &+ 1
   }
 
-  /// Reads an array; for a `[UInt8]` also a byte string.
+  /// Reads an array, or a byte string as an array of numbers.
   ///
   /// - Throws: `DecodingError` where the item is none, or what an element throws.
   @inlinable
   public init(from reader: inout CBORReader) throws {
     if Element.self == UInt8.self, let bytes = try reader.readBytesIfNext() {
       self = unsafeBitCast(bytes, to: Self.self)
+      return
+    }
+    if reader.isNextAByteString {
+      self = try reader.readBytesAsArray { try Self(from: &$0) }
       return
     }
     self = []
@@ -64,55 +68,53 @@ extension Set: CBORConvertible where Element: CBORConvertible {
     writer.itemCount = outerCount &+ 1
   }
 
-  /// Reads an array in which no element comes twice.
+  /// Reads an array, in which an element may come twice, or a byte string as an array of numbers.
   ///
-  /// - Throws: `DecodingError` where the item is none, or what an element throws.
+  /// - Throws: `DecodingError` where the item is neither, or what an element throws.
   @inlinable
   public init(from reader: inout CBORReader) throws {
+    if reader.isNextAByteString {
+      self = try reader.readBytesAsArray { try Self(from: &$0) }
+      return
+    }
     self = []
     var remaining = try reader.openArray()
-    while try reader.hasElement(&remaining) {
-      let start = reader.offset
-      guard insert(try Element(from: &reader)).inserted else {
-        throw reader.corrupted("The set has this element twice.", at: start)
-      }
-    }
+    while try reader.hasElement(&remaining) { insert(try Element(from: &reader)) }
     reader.depth &-= 1
   }
 }
 
 extension Dictionary: CBORConvertible where Key: CBORConvertible, Value: CBORConvertible {
   /// Writes the pairs as a map, in the order of the bytes of their keys, so that equal dictionaries have equal bytes.
+  ///
+  /// Keys that are neither text nor numbers nor `CodingKeyRepresentable` get the map tag 259.
   @inlinable
   public func write(to writer: inout CBORWriter) throws {
-    let (outerCount, _) = (writer.itemCount, try writer.descend())
-    writer.putHead(0xA0, UInt64(truncatingIfNeeded: count))
-    writer.itemCount = 0
+    let keys = DictionaryKeys(of: Key.self)
+    let outerCount = writer.itemCount
+    try writer.openDictionary(keys, count: count)
     var sorter = ItemSorter(writer, count: count)
     for (key, value) in self {
-      try key.write(to: &writer)
+      if keys == .codingKeys { try writer.putCodingKey(of: key) } else { try key.write(to: &writer) }
       sorter.noteKey(writer)
       try value.write(to: &writer)
       sorter.noteValue(writer)
     }
     try sorter.sort(&writer)
-    if writer.itemCount != 2 &* count {
-      throw writer.invalid("A key or value of a map must be written as one data item.")
-    }
-    writer.depth &-= 1
-    writer.itemCount = outerCount &+ 1
+    try writer.closeDictionary(keys, count: count, outerCount: outerCount)
   }
 
-  /// Reads a map in which no key comes twice.
+  /// Reads a map in which no key comes twice, or what the own `Codable` of `Dictionary` writes.
   ///
   /// - Throws: `DecodingError` where the item is none, or what a key or value throws.
   @inlinable
   public init(from reader: inout CBORReader) throws {
     self = [:]
-    var remaining = try reader.openPairs()
+    let keys = DictionaryKeys(of: Key.self)
+    var remaining = try reader.openDictionary(keys)
     while try reader.hasElement(&remaining) {
       let start = reader.offset
-      let key = try Key(from: &reader)
+      let key = try reader.readKey(Key.self, keys) ?? Key(from: &reader)
       if updateValue(try Value(from: &reader), forKey: key) != nil {
         throw reader.corrupted("The map has this key twice.", at: start)
       }
@@ -133,8 +135,10 @@ extension CBORReader {
   /// Reads a byte string if one is next, tags before it aside.
   @usableFromInline
   mutating func readBytesIfNext() throws -> [UInt8]? {
-    try skipTags()
-    guard next < end, next.load(as: UInt8.self) &>> 5 == 2 else { return nil }
+    let start = next
+    _ = try readTag()
+    guard isNextAByteString else { return nil }
+    next = start
     return try readBytes()
   }
 }

@@ -16,16 +16,19 @@ extension Date: CBORConvertible {
     let seconds = timeIntervalSinceReferenceDate
     let sum = seconds + Date.epochOffset
     guard sum - Date.epochOffset == seconds || seconds.isNaN else {
+      try writer.checkDepth(EpochFraction.depth)
       return EpochFraction.write(secondsSince2001: seconds, to: &writer)
     }
+    try writer.checkDepth(1)
     writer.reserve(1)
     writer.putByte(0xC1)
     if let whole = Int64(exactly: sum) { writer.putInteger(whole) } else { writer.putFloat(sum) }
   }
 
-  /// Reads a date of tag 1, tag 1001, or tag 0, which is text in the form of RFC 3339.
+  /// Reads a date of tag 1, tag 1001, or tag 0, which is text in the form of RFC 3339; or a number without a tag, the
+  /// seconds since 2001, as the own `Codable` of `Date` writes it.
   ///
-  /// - Throws: `DecodingError` where the item is none, or has no such tag.
+  /// - Throws: `DecodingError` where the item is none of these.
   public init(from reader: inout CBORReader) throws {
     if reader.remainingCount > 13 {
       // The forms that are written, without the detour.
@@ -49,6 +52,8 @@ extension Date: CBORConvertible {
     let tag = try reader.readTag()
     let seconds: Double
     switch tag {
+    // The second says only that CBOR follows.
+    case nil, 55799: seconds = try reader.readFloat(Date.self)
     case 1: seconds = try reader.readFloat(Date.self) - Date.epochOffset
     case 1001: seconds = try EpochFraction.readExtendedTime(from: &reader)
     case 0:
@@ -57,8 +62,6 @@ extension Date: CBORConvertible {
       }
       seconds = time.secondsSince1970 - Date.epochOffset
     default:
-      let head = try reader.readUntaggedHead()
-      guard !head.isNull else { throw reader.mismatch(Date.self, head, at: start) }
       throw DecodingError.typeMismatch(
         Date.self, reader.context("The item has no tag that makes it a date.", at: start))
     }

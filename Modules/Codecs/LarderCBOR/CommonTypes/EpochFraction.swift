@@ -34,9 +34,14 @@ struct EpochFraction {
     }
   }
 
+  /// How deep an extended time nests: a tag, a map, an array and perhaps a bignum.
+  static var depth: Int { 4 }
+
   /// Writes the time of a `Date` as an extended time (tag 1001).
   ///
-  /// - Parameter seconds: A finite number of seconds since the beginning of 2001.
+  /// - Parameters:
+  ///   - seconds: A finite number of seconds since the beginning of 2001.
+  ///   - writer: Has room for ``depth`` more levels.
   static func write(secondsSince2001 seconds: Double, to writer: inout CBORWriter) {
     // From days to millions of years away from 2001, 64 bits are enough.
     let shift = 1075 - Int(seconds.bitPattern >> 52 & 0x7FF)
@@ -87,7 +92,7 @@ struct EpochFraction {
     let argument = isNegative ? EpochFraction.difference(digits, [1]).digits : digits
     if argument.count <= 4 {
       let short = argument.reversed().reduce(0 as UInt128) { $0 << 32 | UInt128($1) }
-      writer.putBignum(isNegative: isNegative, short)
+      writer.putCheckedBignum(isNegative: isNegative, short)
     } else {
       writer.putHead(0xC0, isNegative ? 3 : 2)
       let bytes = argument.reversed().flatMap { digit in withUnsafeBytes(of: digit.bigEndian, Array.init) }

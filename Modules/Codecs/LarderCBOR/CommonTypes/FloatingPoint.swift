@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 extension CBORReader {
   @usableFromInline
   mutating func readFloat(_ type: Any.Type) throws -> Double {
@@ -5,8 +11,18 @@ extension CBORReader {
       next += 9
       return Double(bitPattern: UInt64(bigEndian: next.loadUnaligned(fromByteOffset: -8, as: UInt64.self)))
     }
-    let start = offset
-    let head = try readUntaggedHead()
+    let (start, place) = (offset, next)
+    if try readTag() == 4 {
+      // As JSON has it: the nearest number to the digits.
+      next = place
+      let decimal = try Decimal(from: &self)
+      guard let number = Double(decimal.description) else {
+        throw corrupted("The number does not fit into \(type).", at: start)
+      }
+      return number
+    }
+    next = place
+    let head = try readUntaggedHead(type)
     if let float = head.float { return float }
     // Others write whole numbers as integers.
     let number: Double?
@@ -27,7 +43,7 @@ extension Double: CBORConvertible {
     writer.putFloat(self)
   }
 
-  /// Reads a floating-point number of any width, or an integer that is one exactly.
+  /// Reads a floating-point number of any width, or an integer that is one exactly; a decimal fraction is rounded.
   ///
   /// - Throws: `DecodingError` where the item is none.
   @inlinable @inline(__always)

@@ -10,12 +10,16 @@ extension Data: CBORConvertible {
     withUnsafeBytes { writer.put(bytes: $0) }
   }
 
-  /// Reads a byte string, of whatever lengths and chunks.
+  /// Reads a byte string, of whatever lengths and chunks, or an array of numbers, as the own `Codable` of `Data` writes it.
   ///
-  /// - Throws: `DecodingError` where the item is none.
+  /// - Throws: `DecodingError` where the item is neither.
   public init(from reader: inout CBORReader) throws {
     let start = reader.offset
-    let head = try reader.readUntaggedHead()
+    if reader.isNextAnArray {
+      self.init(try [UInt8](from: &reader))
+      return
+    }
+    let head = try reader.readUntaggedHead(Data.self)
     guard head.major == .bytes else { throw reader.mismatch(Data.self, head, at: start) }
     self = head.isIndefinite ? Data(try reader.readChunks(.bytes)) : Data(try reader.content(head))
   }
@@ -23,7 +27,8 @@ extension Data: CBORConvertible {
 
 extension UUID: CBORConvertible {
   /// Writes a byte string of 16 bytes with tag 37.
-  public func write(to writer: inout CBORWriter) {
+  public func write(to writer: inout CBORWriter) throws {
+    try writer.checkDepth(1)
     writer.reserve(19)
     writer.putByte(0xD8)
     writer.putByte(37)
@@ -35,12 +40,20 @@ extension UUID: CBORConvertible {
     writer.itemCount &+= 1
   }
 
-  /// Reads a byte string of 16 bytes.
+  /// Reads a byte string of 16 bytes, or text, as the own `Codable` of `UUID` writes it.
   ///
-  /// - Throws: `DecodingError` where the item is none.
+  /// - Throws: `DecodingError` where the item is neither.
   public init(from reader: inout CBORReader) throws {
-    let start = reader.offset
-    let head = try reader.readUntaggedHead()
+    let (start, place) = (reader.offset, reader.next)
+    let head = try reader.readUntaggedHead(UUID.self)
+    if head.major == .text {
+      reader.next = place
+      guard let uuid = UUID(uuidString: try reader.readText()) else {
+        throw reader.corrupted("The text is no UUID.", at: start)
+      }
+      self = uuid
+      return
+    }
     guard head.major == .bytes else { throw reader.mismatch(UUID.self, head, at: start) }
     guard !head.isIndefinite, head.argument == 16 else {
       throw reader.corrupted("A UUID has 16 bytes.", at: start)
@@ -66,7 +79,7 @@ extension URL: CBORConvertible {
   /// - Throws: `DecodingError` where the item is none.
   public init(from reader: inout CBORReader) throws {
     let start = reader.offset
-    try reader.skipTags()
+    _ = try reader.readTag()
     var url: URL?
     if reader.isNextAMap {
       url = try reader.readMap { map in
@@ -82,8 +95,11 @@ extension URL: CBORConvertible {
 }
 
 extension CBORReader {
-  /// Whether the next item is a map.
+  /// Whether the next item is a map without a tag.
   var isNextAMap: Bool { next < end && next.load(as: UInt8.self) &>> 5 == 5 }
+
+  /// Whether the next item is an array without a tag.
+  @usableFromInline var isNextAnArray: Bool { next < end && next.load(as: UInt8.self) &>> 5 == 4 }
 }
 
 extension Decimal: CBORConvertible {
@@ -99,14 +115,15 @@ extension Decimal: CBORConvertible {
       try writer.writeArray { array in
         array.putInteger(Int64(exponent))
         let isNegative = sign == .minus && digits > 0
-        array.putBignum(isNegative: isNegative, isNegative ? digits - 1 : digits)
+        try array.putBignum(isNegative: isNegative, isNegative ? digits - 1 : digits)
       }
     }
   }
 
-  /// Reads a decimal fraction or an integer.
+  /// Reads a decimal fraction or an integer; of a floating-point number its digits, as JSON shows them; or a map, as the own
+  /// `Codable` of `Decimal` writes it.
   ///
-  /// - Throws: `DecodingError` where the item is neither, or does not fit.
+  /// - Throws: `DecodingError` where the item is none of these, or does not fit.
   public init(from reader: inout CBORReader) throws {
     let start = reader.offset
     var exponent = 0
@@ -114,10 +131,14 @@ extension Decimal: CBORConvertible {
     if try reader.isNextADecimalFraction() {
       (exponent, number) = try reader.readFraction(Decimal.self)
     } else if reader.isNextASimpleValue {
-      guard try reader.readFloat(Decimal.self).isNaN else {
-        throw reader.corrupted("A binary number is no decimal one.", at: start)
+      let binary = try reader.readFloat(Decimal.self)
+      guard let value = binary.isNaN ? .nan : Decimal(string: binary.description), value.isNaN == binary.isNaN else {
+        throw reader.corrupted("The number does not fit into Decimal.", at: start)
       }
-      self = .nan
+      self = value
+      return
+    } else if reader.isNextAMap {
+      self = try DecodingState.decodeOwnForm(Decimal.self, with: &reader)
       return
     } else {
       number = try reader.readBignum(Decimal.self)

@@ -68,6 +68,7 @@ extension CBORReader {
     let tag = try readTag()
     let head = try readHead()
     switch (head.major, tag) {
+    case (.unsigned, 1), (.negative, 1): throw mismatch(type, tag: tag, head, at: start)
     case (.unsigned, _): return (false, UInt128(head.argument))
     case (.negative, _): return (true, UInt128(head.argument))
     case (.bytes, 2), (.bytes, 3):
@@ -75,7 +76,7 @@ extension CBORReader {
       let digits = bytes.drop { $0 == 0 }
       guard digits.count <= 16 else { throw corrupted("The number does not fit into \(type).", at: start) }
       return (tag == 3, digits.reduce(0) { $0 &<< 8 | UInt128($1) })
-    default: throw mismatch(type, head, at: start)
+    default: throw mismatch(type, tag: tag, head, at: start)
     }
   }
 }
@@ -242,8 +243,8 @@ extension UInt64: CBORConvertible {
 
 extension Int128: CBORConvertible {
   /// Writes the number in its shortest form; as a bignum (tags 2 and 3) where 64 bits are too few.
-  public func write(to writer: inout CBORWriter) {
-    writer.put(self)
+  public func write(to writer: inout CBORWriter) throws {
+    try writer.put(self)
   }
 
   /// Reads an integer of any form.
@@ -261,8 +262,8 @@ extension Int128: CBORConvertible {
 
 extension UInt128: CBORConvertible {
   /// Writes the number in its shortest form; as a bignum (tag 2) where 64 bits are too few.
-  public func write(to writer: inout CBORWriter) {
-    writer.put(self)
+  public func write(to writer: inout CBORWriter) throws {
+    try writer.put(self)
   }
 
   /// Reads an integer of any form.
@@ -277,11 +278,11 @@ extension UInt128: CBORConvertible {
 }
 
 extension CBORWriter {
-  mutating func put(_ value: Int128) {
-    putBignum(isNegative: value < 0, UInt128(bitPattern: value < 0 ? ~value : value))
+  mutating func put(_ value: Int128) throws {
+    try putBignum(isNegative: value < 0, UInt128(bitPattern: value < 0 ? ~value : value))
   }
 
-  mutating func put(_ value: UInt128) {
-    putBignum(isNegative: false, value)
+  mutating func put(_ value: UInt128) throws {
+    try putBignum(isNegative: false, value)
   }
 }

@@ -18,7 +18,7 @@ extension CBORReader {
   @usableFromInline
   mutating func readBool() throws -> Bool {
     let start = offset
-    let head = try readUntaggedHead()
+    let head = try readUntaggedHead(Bool.self)
     guard head.major == .simple, head.information == 20 || head.information == 21 else {
       throw mismatch(Bool.self, head, at: start)
     }

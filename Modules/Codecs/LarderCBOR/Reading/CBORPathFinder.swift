@@ -30,8 +30,11 @@ struct CBORPathFinder {
   /// The place up to which the value has been looked at: the beginning of an item, or of a break.
   private var place = 0
 
+  /// The path to the outermost item.
+  private let prefix: [any CodingKey]
+
   @usableFromInline
-  init() {}
+  init(prefix: [any CodingKey] = []) { self.prefix = prefix }
 
   /// The path to the item that begins at an offset, or has its head or its bytes there.
   ///
@@ -50,7 +53,7 @@ struct CBORPathFinder {
     } catch {
       // Nothing can be said about what is behind a place that is malformed.
     }
-    return frames.compactMap { step(in: $0, bytes) }
+    return prefix + frames.compactMap { step(in: $0, bytes) }
   }
 
   /// Goes back to an item that begins at the offset or before it.

@@ -8,6 +8,12 @@ struct CBORPathKey: CodingKey {
     intValue = nil
   }
 
+  /// Takes the text of a key, which may be that of a number.
+  init(text: String) {
+    stringValue = text
+    intValue = Int(text)
+  }
+
   init(intValue: Int) {
     stringValue = "Index \(intValue)"
     self.intValue = intValue

@@ -32,7 +32,12 @@ extension CBORReader {
 
   /// The error of an item that is of another kind than the one that is asked for.
   @inline(never)
-  mutating func mismatch(_ type: Any.Type, _ head: ItemHead, at offset: Int) -> DecodingError {
+  mutating func mismatch(
+    _ type: Any.Type, tag: UInt64? = nil, _ head: ItemHead, at offset: Int
+  ) -> DecodingError {
+    if let meaning = CBORReader.meaning(of: tag) {
+      return DecodingError.typeMismatch(type, context("There is \(meaning) in its place.", at: offset))
+    }
     if head.isNull {
       return DecodingError.valueNotFound(type, context("There is null in the place of a value.", at: offset))
     }

@@ -89,7 +89,7 @@ extension CBORReader {
 
   private mutating func openOtherPairs() throws -> Int {
     let start = offset
-    let head = try readUntaggedHead()
+    let head = try readUntaggedHead([String: Any].self)
     guard head.major == .map else { throw mismatch([String: Any].self, head, at: start) }
     try descend()
     if head.isIndefinite { return -1 }
@@ -210,7 +210,13 @@ extension CBORReader {
     _ listing: MapListing
   ) throws -> (start: UnsafeRawPointer, count: Int, isText: Bool) {
     let start = next
-    let head = try readUntaggedHead()
+    let tag = try readTag()
+    let head = try readHead()
+    if tag == nil, let number = head.integer {
+      // A dictionary with numbers for keys has their texts in its own `Codable`.
+      let text = listing.own("\(number)")
+      return (text.baseAddress ?? start, text.count, true)
+    }
     guard head.major == .text else {
       next = start
       try skip()

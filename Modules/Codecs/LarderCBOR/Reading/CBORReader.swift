@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// Reads CBOR (RFC 8949) from memory, without copying it: any well-formed item, in whatever form it was written.
 ///
 /// A ``CBORConvertible`` type gets one to read itself from. Lengths are checked before anything is allocated by them,
@@ -32,6 +38,12 @@ public struct CBORReader: ~Copyable {
   /// Makes the paths of errors.
   @usableFromInline var pathFinder: CBORPathFinder
 
+  /// Not counted, so that nothing is released where there is none: the codec keeps it as long as this is there.
+  @usableFromInline var sharedUserInfo: Unmanaged<CodingUserInfo>?
+
+  /// The values of ``CBOROptions/userInfo``.
+  public var userInfo: [CodingUserInfoKey: Any] { sharedUserInfo?.takeUnretainedValue().values ?? [:] }
+
   /// Makes a reader of memory that outlives it.
   @inlinable @inline(__always)
   init(_ bytes: UnsafeRawBufferPointer) {
@@ -54,6 +66,16 @@ public struct CBORReader: ~Copyable {
       let value = try body(&reader)
       try reader.checkEnd()
       return value
+    }
+  }
+
+  /// Reads one value of all the given bytes, with the values of `userInfo`.
+  static func read<Value>(
+    _ bytes: RawSpan, userInfo: CodingUserInfo?, _ body: (inout CBORReader) throws -> Value
+  ) throws -> Value {
+    try read(bytes) { reader in
+      reader.sharedUserInfo = userInfo.map { Unmanaged.passUnretained($0) }
+      return try body(&reader)
     }
   }
 
@@ -108,16 +130,25 @@ public struct CBORReader: ~Copyable {
     return ItemHead(major: major, information: information, argument: argument)
   }
 
-  /// Reads the head of the next item, and passes over the tags before it.
-  mutating func readUntaggedHead() throws -> ItemHead {
-    try skipTags()
-    return try readHead()
+  /// Reads the head of the next item, and passes over the tags before it; not over those that make it another thing than
+  /// its content is, like a date.
+  mutating func readUntaggedHead(_ type: Any.Type) throws -> ItemHead {
+    let start = offset
+    let tag = try readTag()
+    let head = try readHead()
+    if CBORReader.meaning(of: tag) != nil { throw mismatch(type, tag: tag, head, at: start) }
+    return head
   }
 
-  /// Passes over tags.
-  @usableFromInline
-  mutating func skipTags() throws {
-    _ = try readTag()
+  /// What an item with a tag is, if its content must not be taken for the value.
+  static func meaning(of tag: UInt64?) -> String? {
+    switch tag {
+    case 1, 1001: "a date"
+    case 2, 3: "an integer of more than 64 bits"
+    case 4: "a decimal fraction"
+    case 5: "a binary fraction"
+    default: nil
+    }
   }
 
   /// Passes over the tags before the next item, and reads their numbers.
@@ -185,7 +216,7 @@ public struct CBORReader: ~Copyable {
   /// - Throws: `DecodingError` where the next item is none.
   public mutating func readBytes() throws -> [UInt8] {
     let start = offset
-    let head = try readUntaggedHead()
+    let head = try readUntaggedHead([UInt8].self)
     guard head.major == .bytes else { throw mismatch([UInt8].self, head, at: start) }
     if !head.isIndefinite { return Array(try content(head)) }
     return try readChunks(.bytes)
@@ -254,8 +285,13 @@ public struct CBORReader: ~Copyable {
   @inline(never)
   private mutating func readOtherText() throws -> String {
     let start = offset
-    let head = try readUntaggedHead()
-    guard head.major == .text else { throw mismatch(String.self, head, at: start) }
+    let tag = try readTag()
+    let head = try readHead()
+    if tag == 37, head.major == .bytes, !head.isIndefinite, head.argument == 16 {
+      // As a UUID's own `Codable` has it.
+      return UUID(uuid: try content(head).loadUnaligned(as: uuid_t.self)).uuidString
+    }
+    guard head.major == .text else { throw mismatch(String.self, tag: tag, head, at: start) }
     if !head.isIndefinite { return try string(try content(head), at: start) }
     // Each chunk has been checked, and none may end within a character.
     return String(decoding: try readChunks(.text), as: UTF8.self)
@@ -295,13 +331,19 @@ public struct CBORReader: ~Copyable {
 
   private mutating func openOtherArray() throws -> Int {
     let start = offset
-    let head = try readUntaggedHead()
-    guard head.major == .array else { throw mismatch([Any].self, head, at: start) }
+    let tag = try readTag()
+    let head = try readHead()
+    // A dictionary whose own `Codable` has an array of its keys and values in turn.
+    let isDictionary = tag == DictionaryKeys.tag && head.major == .map
+    guard head.major == .array || isDictionary, CBORReader.meaning(of: tag) == nil else {
+      throw mismatch([Any].self, tag: tag, head, at: start)
+    }
     try descend()
     if head.isIndefinite { return -1 }
     // An element takes one byte at least.
-    guard head.argument <= UInt64(remainingCount) else { throw truncated() }
-    return Int(head.argument)
+    let bytesOfEach = isDictionary ? 2 : 1
+    guard head.argument <= UInt64(remainingCount / bytesOfEach) else { throw truncated() }
+    return Int(head.argument) * bytesOfEach
   }
 
   /// Whether another element follows; counts it, or reads the break.

@@ -26,6 +26,15 @@ struct ItemHead {
     }
   }
 
+  /// The number of an integer that is no bignum.
+  var integer: Int128? {
+    switch major {
+    case .unsigned: Int128(argument)
+    case .negative: -1 - Int128(argument)
+    default: nil
+    }
+  }
+
   /// Whether the item is `null` or `undefined`.
   var isNull: Bool { major == .simple && (information == 22 || information == 23) }
 }

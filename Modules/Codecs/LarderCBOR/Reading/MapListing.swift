@@ -112,11 +112,11 @@ final class MapListing {
     return nil
   }
 
-  /// The keys of a map that are text.
-  func textKeys(of index: Int) -> [String] {
+  /// The keys of a map; `nil` where one is neither text nor a number.
+  func textKeys(of index: Int) -> [String]? {
     let map = maps[index]
-    return entries[map.firstEntry..<map.firstEntry + map.entryCount].filter(\.isText).map {
-      String(decoding: $0.keyBytes, as: UTF8.self)
-    }
+    let entries = entries[map.firstEntry..<map.firstEntry + map.entryCount]
+    guard entries.allSatisfy(\.isText) else { return nil }
+    return entries.map { String(decoding: $0.keyBytes, as: UTF8.self) }
   }
 }

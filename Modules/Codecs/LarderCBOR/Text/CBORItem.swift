@@ -106,18 +106,23 @@ extension CBORItem: CBORConvertible {
 }
 
 extension CBORItem: Codable {
-  /// Encodes the bytes, as `Data`, for codecs other than CBOR's.
+  /// Encodes the bytes, as `Data`, for codecs other than CBOR's; the item itself for that one.
   ///
   /// - Throws: What the encoder throws.
   public func encode(to encoder: any Encoder) throws {
+    if let handle = encoder as? EncodingHandle { return try handle.reach(for: self).encodeItem(self) }
     var container = encoder.singleValueContainer()
     try container.encode(Data(bytes))
   }
 
-  /// Decodes the bytes of an item from `Data`, as other codecs than CBOR's have them.
+  /// Decodes the bytes of an item from `Data`, as other codecs than CBOR's have them; takes the item itself from that one.
   ///
   /// - Throws: `DecodingError` where they are no well-formed item.
   public init(from decoder: any Decoder) throws {
+    if let handle = decoder as? DecodingHandle {
+      self = try handle.decode(CBORItem.self)
+      return
+    }
     try self.init(try decoder.singleValueContainer().decode(Data.self))
   }
 }

@@ -69,7 +69,7 @@ enum JSONToCBOR {
         let digits = text.utf8.first == UInt8(ascii: "-") ? text.dropFirst() : text[...]
         guard let magnitude = UInt128(digits) else { throw scanner.error("the number is too large", at: place) }
         let isNegative = digits.count != text.count && magnitude > 0
-        writer.putBignum(isNegative: isNegative, isNegative ? magnitude - 1 : magnitude)
+        try writer.putBignum(isNegative: isNegative, isNegative ? magnitude - 1 : magnitude)
       }
     case .array(let elements):
       try writer.writeArray { array in

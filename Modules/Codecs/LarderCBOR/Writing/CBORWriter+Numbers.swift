@@ -13,7 +13,15 @@ extension CBORWriter {
   }
 
   /// Writes an integer of any size: as one item where 64 bits are enough, and as a bignum (tags 2 and 3) otherwise.
-  mutating func putBignum(isNegative: Bool, _ argument: UInt128) {
+  ///
+  /// - Throws: `EncodingError` where the tag of a bignum would nest too deep.
+  mutating func putBignum(isNegative: Bool, _ argument: UInt128) throws {
+    if UInt64(exactly: argument) == nil { try checkDepth(1) }
+    putCheckedBignum(isNegative: isNegative, argument)
+  }
+
+  /// Writes an integer of any size where it is known that there is room for a tag.
+  mutating func putCheckedBignum(isNegative: Bool, _ argument: UInt128) {
     if let short = UInt64(exactly: argument) {
       putHead(isNegative ? 0x20 : 0, short)
     } else {

@@ -21,6 +21,12 @@ public struct CBORWriter: ~Copyable {
   /// of them may be the same.
   @usableFromInline var keyBits: UInt64 = 0
 
+  /// Not counted, so that nothing is released where there is none: the codec keeps it as long as this is there.
+  @usableFromInline var sharedUserInfo: Unmanaged<CodingUserInfo>?
+
+  /// The values of ``CBOROptions/userInfo``.
+  public var userInfo: [CodingUserInfoKey: Any] { sharedUserInfo?.takeUnretainedValue().values ?? [:] }
+
   /// Whether the memory is this writer's own, not that of a caller.
   @usableFromInline var isOwner: Bool
 
@@ -61,6 +67,16 @@ public struct CBORWriter: ~Copyable {
       var writer = CBORWriter(scratch: scratch)
       try body(&writer)
       try writer.finish(into: &bytes)
+    }
+  }
+
+  /// Lets a closure write one item with the values of `userInfo`, and appends it to bytes.
+  static func append(
+    to bytes: inout [UInt8], userInfo: CodingUserInfo?, _ body: (inout CBORWriter) throws -> Void
+  ) throws {
+    try append(to: &bytes) { writer in
+      writer.sharedUserInfo = userInfo.map { Unmanaged.passUnretained($0) }
+      try body(&writer)
     }
   }
 
@@ -341,6 +357,12 @@ public struct CBORWriter: ~Copyable {
     }
   }
 
+  /// Refuses what would nest too deep.
+  @inlinable @inline(__always)
+  func checkDepth(_ count: Int) throws {
+    if depth &+ count > CBORWriter.maximumDepth { throw tooDeep() }
+  }
+
   @inlinable @inline(__always)
   mutating func descend() throws {
     depth &+= 1
@@ -465,9 +487,12 @@ public struct CBORWriter: ~Copyable {
 
   @usableFromInline @inline(never)
   func invalid(_ message: String) -> EncodingError {
+    invalid(message, at: count)
+  }
+
+  func invalid(_ message: String, at offset: Int) -> EncodingError {
     EncodingError.invalidValue(
-      (),
-      EncodingError.Context(codingPath: path(to: count), debugDescription: message))
+      (), EncodingError.Context(codingPath: path(to: offset), debugDescription: message))
   }
 
   /// Sees to it that nothing is made of what was written where somebody ignores an error.

@@ -1,0 +1,225 @@
+import Foundation
+import Larder
+import LarderCBOR
+import Testing
+
+/// What nests counts towards the bound, and what stands side by side does not.
+@Suite struct DepthTests {
+  private enum Key: String, CodingKey { case a, b }
+
+  private static let count = 100_000
+
+  /// For the ways that take long without the optimizer; all of them in `make soak`.
+  private static let smallerCount = ProcessInfo.processInfo.environment["LARDER_ROUNDS"] == nil ? 20_000 : count
+
+  /// Numbers, each in a container of its own.
+  private struct Numbers<Way: WayOfCoding>: Codable, Sendable, Equatable {
+    var values: [Int]
+    init(_ values: Range<Int>) { self.values = Array(values) }
+    init(from decoder: any Decoder) throws {
+      var container = try decoder.unkeyedContainer()
+      values = []
+      while !container.isAtEnd { values.append(try Way.decode(from: &container)) }
+    }
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.unkeyedContainer()
+      try Way.encode(values, to: &container)
+    }
+  }
+
+  private protocol WayOfCoding {
+    static func encode(_ values: [Int], to container: inout any UnkeyedEncodingContainer) throws
+    static func decode(from container: inout any UnkeyedDecodingContainer) throws -> Int
+  }
+
+  private struct Field: Codable { var a: Int }
+
+  /// Reads its fields in another order than they are written in, so that the keys of its map are listed.
+  private struct Fields: Codable {
+    var sum: Int
+    init(_ sum: Int) { self.sum = sum }
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Key.self)
+      sum = try container.decode(Int.self, forKey: .b) + container.decode(Int.self, forKey: .a)
+    }
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Key.self)
+      try container.encode(1, forKey: .a)
+      try container.encode(sum - 1, forKey: .b)
+    }
+  }
+
+  private enum KeyedInTurn: WayOfCoding {
+    static func encode(_ values: [Int], to container: inout any UnkeyedEncodingContainer) throws {
+      for value in values {
+        var nested = container.nestedContainer(keyedBy: Key.self)
+        try nested.encode(Field(a: value), forKey: .a)
+      }
+    }
+    static func decode(from container: inout any UnkeyedDecodingContainer) throws -> Int {
+      try container.nestedContainer(keyedBy: Key.self).decode(Field.self, forKey: .a).a
+    }
+  }
+
+  private enum KeyedAllOpen: WayOfCoding {
+    static func encode(_ values: [Int], to container: inout any UnkeyedEncodingContainer) throws {
+      let nested = values.map { _ in container.nestedContainer(keyedBy: Key.self) }
+      for (value, var nested) in zip(values, nested) { try nested.encode(Field(a: value), forKey: .a) }
+    }
+    static func decode(from container: inout any UnkeyedDecodingContainer) throws -> Int {
+      try KeyedInTurn.decode(from: &container)
+    }
+  }
+
+  private enum Listed: WayOfCoding {
+    static func encode(_ values: [Int], to container: inout any UnkeyedEncodingContainer) throws {
+      for value in values {
+        var nested = container.nestedContainer(keyedBy: Key.self)
+        try nested.encode(Fields(value), forKey: .a)
+        try nested.encode(0, forKey: .b)
+      }
+    }
+    static func decode(from container: inout any UnkeyedDecodingContainer) throws -> Int {
+      let nested = try container.nestedContainer(keyedBy: Key.self)
+      return try nested.decode(Int.self, forKey: .b) + nested.decode(Fields.self, forKey: .a).sum
+    }
+  }
+
+  private enum Unkeyed: WayOfCoding {
+    static func encode(_ values: [Int], to container: inout any UnkeyedEncodingContainer) throws {
+      for value in values {
+        var nested = container.nestedUnkeyedContainer()
+        for number in 0..<25 { try nested.encode(value + number) }
+      }
+    }
+    static func decode(from container: inout any UnkeyedDecodingContainer) throws -> Int {
+      var nested = try container.nestedUnkeyedContainer()
+      return try nested.decode(Int.self)
+    }
+  }
+
+  private enum SuperEncoder: WayOfCoding {
+    static func encode(_ values: [Int], to container: inout any UnkeyedEncodingContainer) throws {
+      for value in values { try Field(a: value).encode(to: container.superEncoder()) }
+    }
+    static func decode(from container: inout any UnkeyedDecodingContainer) throws -> Int {
+      try Field(from: container.superDecoder()).a
+    }
+  }
+
+  private enum SuperEncodersAllOpen: WayOfCoding {
+    static func encode(_ values: [Int], to container: inout any UnkeyedEncodingContainer) throws {
+      let encoders = values.map { _ in container.superEncoder() }
+      for (value, encoder) in zip(values, encoders).reversed() { try Field(a: value).encode(to: encoder) }
+    }
+    static func decode(from container: inout any UnkeyedDecodingContainer) throws -> Int {
+      try SuperEncoder.decode(from: &container)
+    }
+  }
+
+  private static func expectSame<Value: Codable & Sendable & Equatable>(_ value: Value) throws {
+    let start = ContinuousClock.now
+    let bytes = try Coding.encoded(value)
+    // Not by #expect of the values, which would describe them.
+    let isSame = try Coding.decoded(Value.self, bytes) == value
+    #expect(isSame, "\(Value.self)")
+    // Whatever takes time for each pair of containers would take hours.
+    #expect(ContinuousClock.now - start < .seconds(60), "\(Value.self)")
+  }
+
+  @Test func containersSideBySide() throws {
+    let values = 0..<DepthTests.smallerCount
+    try DepthTests.expectSame(Numbers<KeyedInTurn>(0..<DepthTests.count))
+    try DepthTests.expectSame(Numbers<KeyedAllOpen>(values))
+    try DepthTests.expectSame(Numbers<Listed>(values))
+    try DepthTests.expectSame(Numbers<Unkeyed>(values))
+    try DepthTests.expectSame(Numbers<SuperEncoder>(0..<DepthTests.count))
+    try DepthTests.expectSame(Numbers<SuperEncodersAllOpen>(values))
+    // Where one of them is an element, it is a scope of its own.
+    try DepthTests.expectSame([Numbers<KeyedInTurn>(0..<3000), Numbers<KeyedInTurn>(0..<3000)])
+    try DepthTests.expectSame((0..<DepthTests.count).map { [$0] })
+    try DepthTests.expectSame((0..<DepthTests.smallerCount).map { ["a": Optional([$0])] })
+    try DepthTests.expectSame(Set((0..<DepthTests.smallerCount).map { [$0] }))
+  }
+
+  /// The fields of one map, each a container.
+  @Test func fieldsSideBySide() throws {
+    struct Name: CodingKey {
+      let stringValue: String
+      var intValue: Int? { nil }
+      init(stringValue: String) { self.stringValue = stringValue }
+      init?(intValue: Int) { nil }
+    }
+    struct Fields: Codable, Sendable, Equatable {
+      var count: Int
+      init(count: Int) { self.count = count }
+      init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Name.self)
+        count = 0
+        for number in 0..<DepthTests.count {
+          let name = Name(stringValue: "\(number)")
+          let isSame =
+            switch number % 3 {
+            case 0:
+              try container.nestedContainer(keyedBy: Key.self, forKey: name).decode(Field.self, forKey: .a).a == number
+            case 1: try Field(from: container.superDecoder(forKey: name)).a == number
+            default: try container.nestedUnkeyedContainer(forKey: name).isAtEnd
+            }
+          if isSame { count += 1 }
+        }
+      }
+      func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Name.self)
+        for number in 0..<count {
+          let name = Name(stringValue: "\(number)")
+          switch number % 3 {
+          case 0:
+            var nested = container.nestedContainer(keyedBy: Key.self, forKey: name)
+            try nested.encode(Field(a: number), forKey: .a)
+          case 1: try Field(a: number).encode(to: container.superEncoder(forKey: name))
+          default: _ = container.nestedUnkeyedContainer(forKey: name)
+          }
+        }
+      }
+    }
+    try DepthTests.expectSame(Fields(count: DepthTests.count))
+  }
+
+  /// By hand, and as an item of which nothing is known.
+  @Test func itemsSideBySide() throws {
+    struct ByHand: CBORConvertible, Sendable, Equatable {
+      var values: [Int]
+      func write(to writer: inout CBORWriter) throws {
+        try writer.writeArray { array in
+          for value in values {
+            switch value % 4 {
+            case 0: try array.writeArray { $0.write(bytes: [UInt8(1)].span.bytes) }
+            case 1: try array.writeMap { try $0.encode(Field(a: value), forKey: "a") }
+            case 2: try array.writeTag(55799) { try $0.write([value]) }
+            default: try array.encode(Field(a: value))
+            }
+          }
+        }
+      }
+      init(values: [Int]) { self.values = values }
+      init(from reader: inout CBORReader) throws {
+        values = []
+        try reader.readArray { reader in
+          let number = values.count
+          switch number % 4 {
+          case 0: try reader.readArray { _ = try $0.readBytes() }
+          case 1: _ = try reader.readMap { try $0.decode(Field.self, forKey: "a") }
+          case 2: _ = try reader.read([Int].self)
+          default: _ = try reader.decode(Field.self)
+          }
+          values.append(number)
+        }
+      }
+    }
+    let value = ByHand(values: Array(0..<DepthTests.count))
+    try DepthTests.expectSame(value)
+    let item = try CBORItem(Coding.encoded(value))
+    try DepthTests.expectSame(item)
+    #expect(try CBORItem(item.json()) == item)
+  }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import LarderCBOR
+import Testing
+
+/// A value of any type, and what each format makes of it.
+struct CodingSample: Sendable {
+  /// What came of encoding a value and decoding it again.
+  enum Outcome: Sendable {
+    /// An equal value; or another one, described.
+    case value(isSame: Bool, description: String)
+    case encodingFailed(String)
+    case decodingFailed(String)
+
+    var isSame: Bool {
+      if case .value(true, _) = self { true } else { false }
+    }
+  }
+
+  let name: String
+
+  /// The CBOR of the value.
+  let encoded: @Sendable () throws -> [UInt8]
+
+  /// What the value's type makes of CBOR.
+  let read: @Sendable ([UInt8]) -> Outcome
+
+  let json: @Sendable () -> Outcome
+  let propertyList: @Sendable () -> Outcome
+
+  init<Value: Codable & Sendable & Equatable>(_ name: String, _ value: Value) {
+    self.name = name
+    encoded = { try Coding.encoded(value) }
+    read = { bytes in CodingSample.outcome(of: value, encode: { bytes }, decode: { try Coding.decoded(Value.self, $0) })
+    }
+    json = {
+      CodingSample.outcome(
+        of: value, encode: { try JSONEncoder().encode(value) },
+        decode: { try JSONDecoder().decode(Value.self, from: $0) })
+    }
+    // A property list is an array or a dictionary.
+    propertyList = {
+      CodingSample.outcome(
+        of: value, encode: { try PropertyListEncoder().encode([value]) },
+        decode: {
+          let values = try PropertyListDecoder().decode([Value].self, from: $0)
+          return try #require(values.first)
+        })
+    }
+  }
+
+  /// The value's way through CBOR.
+  func cbor() -> Outcome {
+    do {
+      return read(try encoded())
+    } catch {
+      return .encodingFailed("\(error)")
+    }
+  }
+
+  private static func outcome<Value: Equatable, Encoded>(
+    of value: Value, encode: () throws -> Encoded, decode: (Encoded) throws -> Value
+  ) -> Outcome {
+    let encoded: Encoded
+    do { encoded = try encode() } catch { return .encodingFailed("\(error)") }
+    do {
+      let decoded = try decode(encoded)
+      return .value(isSame: decoded == value, description: "\(decoded)")
+    } catch {
+      return .decodingFailed("\(error)")
+    }
+  }
+
+  /// What CBOR does to the value and must not; `nil` if all is well.
+  ///
+  /// If JSON or a property list gives the value back, CBOR must do so too, or refuse to encode it. It may give another
+  /// value only if JSON or a property list gives that one as well.
+  func fault() -> String? {
+    let (cbor, json, propertyList) = (cbor(), json(), propertyList())
+    switch cbor {
+    case .value(true, _), .encodingFailed: return nil
+    case .value(false, let description):
+      for other in [json, propertyList] {
+        if case .value(_, description) = other, !other.isSame { return nil }
+      }
+    case .decodingFailed:
+      if !json.isSame, !propertyList.isSame { return nil }
+    }
+    return "\(name): CBOR \(cbor), JSON \(json), property list \(propertyList)"
+  }
+}

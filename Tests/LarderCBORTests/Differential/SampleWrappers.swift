@@ -1,0 +1,254 @@
+import Foundation
+import LarderTesting
+
+/// What types and property wrappers do to the values in them.
+typealias SampleValue = Codable & Hashable & Sendable
+
+enum SampleKey: String, CodingKey { case a, b, c }
+
+/// A field, as the compiler encodes it.
+struct InField<Value: SampleValue>: SampleValue {
+  var value: Value
+  var after = 7
+}
+
+/// A field that may be missing.
+struct InOptionalField<Value: SampleValue>: SampleValue {
+  var none: Value?
+  var value: Value?
+}
+
+/// Hands its encoder to the value, and reads by a container, as many property wrappers do.
+struct HandsOnEncoder<Value: SampleValue>: SampleValue {
+  var value: Value
+  init(_ value: Value) { self.value = value }
+  init(from decoder: any Decoder) throws { value = try decoder.singleValueContainer().decode(Value.self) }
+  func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
+}
+
+/// Writes by a container, and hands its decoder to the value.
+struct HandsOnDecoder<Value: SampleValue>: SampleValue {
+  var value: Value
+  init(_ value: Value) { self.value = value }
+  init(from decoder: any Decoder) throws { value = try Value(from: decoder) }
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(value)
+  }
+}
+
+/// Hands on both.
+struct HandsOnBoth<Value: SampleValue>: SampleValue {
+  var value: Value
+  init(_ value: Value) { self.value = value }
+  init(from decoder: any Decoder) throws { value = try Value(from: decoder) }
+  func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
+}
+
+/// Has nothing where its value cannot be read, like BetterCodable's `DefaultCodable`.
+struct Forgiving<Value: SampleValue>: SampleValue {
+  var value: Value?
+  init(_ value: Value) { self.value = value }
+  init(from decoder: any Decoder) throws { value = try? decoder.singleValueContainer().decode(Value.self) }
+  func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
+}
+
+/// Leaves out the elements that cannot be read, like BetterCodable's `LossyArray`.
+struct LossyElements<Value: SampleValue>: SampleValue {
+  var values: [Value]
+  init(_ values: [Value]) { self.values = values }
+  init(from decoder: any Decoder) throws {
+    var container = try decoder.unkeyedContainer()
+    values = []
+    while !container.isAtEnd {
+      if let value = try? container.decode(Value.self) {
+        values.append(value)
+      } else {
+        _ = try container.decode(SampleValues.Nothing.self)
+      }
+    }
+  }
+  func encode(to encoder: any Encoder) throws { try values.encode(to: encoder) }
+}
+
+/// Forgets the type of its value before it encodes it.
+struct Erased<Value: SampleValue>: SampleValue {
+  struct AnyEncodable: Encodable {
+    var value: any Encodable
+    func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
+  }
+
+  var value: Value
+  init(_ value: Value) { self.value = value }
+  init(from decoder: any Decoder) throws {
+    value = try decoder.container(keyedBy: SampleKey.self).decode(Value.self, forKey: .a)
+  }
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: SampleKey.self)
+    try container.encode(AnyEncodable(value: value), forKey: .a)
+  }
+}
+
+/// Encodes an existential by a container.
+struct InExistential<Value: SampleValue>: SampleValue {
+  var value: Value
+  init(_ value: Value) { self.value = value }
+  init(from decoder: any Decoder) throws {
+    var container = try decoder.unkeyedContainer()
+    value = try container.decode(Value.self)
+  }
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.unkeyedContainer()
+    let value: any Encodable = value
+    try container.encode(value)
+  }
+}
+
+/// Keeps values in containers within containers, filled in turn.
+struct InNestedContainers<Value: SampleValue>: SampleValue {
+  var value: Value
+  init(_ value: Value) { self.value = value }
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: SampleKey.self)
+    var array = try container.nestedUnkeyedContainer(forKey: .a)
+    value = try array.nestedContainer(keyedBy: SampleKey.self).decode(Value.self, forKey: .c)
+    guard try array.decode(Value.self) == value,
+      try container.nestedContainer(keyedBy: SampleKey.self, forKey: .b).decode(Value.self, forKey: .a) == value
+    else { throw CocoaError(.coderInvalidValue) }
+  }
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: SampleKey.self)
+    var array = container.nestedUnkeyedContainer(forKey: .a)
+    var map = container.nestedContainer(keyedBy: SampleKey.self, forKey: .b)
+    var inner = array.nestedContainer(keyedBy: SampleKey.self)
+    try array.encode(value)
+    try map.encode(value, forKey: .a)
+    try inner.encode(value, forKey: .c)
+  }
+}
+
+/// Gives its value the encoder of a superclass, and reads by a container; the other way round beside it.
+struct InSuperEncoder<Value: SampleValue>: SampleValue {
+  var value: Value
+  init(_ value: Value) { self.value = value }
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: SampleKey.self)
+    value = try container.superDecoder().singleValueContainer().decode(Value.self)
+    guard try Value(from: container.superDecoder(forKey: .a)) == value else { throw CocoaError(.coderInvalidValue) }
+  }
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: SampleKey.self)
+    try value.encode(to: container.superEncoder())
+    var single = container.superEncoder(forKey: .a).singleValueContainer()
+    try single.encode(value)
+  }
+}
+
+/// The same in an array.
+struct InUnkeyedSuperEncoder<Value: SampleValue>: SampleValue {
+  var value: Value
+  init(_ value: Value) { self.value = value }
+  init(from decoder: any Decoder) throws {
+    var container = try decoder.unkeyedContainer()
+    value = try Value(from: container.superDecoder())
+    guard try container.superDecoder().singleValueContainer().decode(Value.self) == value else {
+      throw CocoaError(.coderInvalidValue)
+    }
+  }
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.unkeyedContainer()
+    var single = container.superEncoder().singleValueContainer()
+    try single.encode(value)
+    try value.encode(to: container.superEncoder())
+  }
+}
+
+/// Is an array or an object, and finds out which by trying; what is neither is a value.
+indirect enum Tried<Value: SampleValue>: SampleValue {
+  case array([Value])
+  case object([String: Value])
+  case value(Value)
+
+  private struct Name: CodingKey {
+    var stringValue: String
+    var intValue: Int? { nil }
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+  }
+
+  init(from decoder: any Decoder) throws {
+    if var container = try? decoder.unkeyedContainer() {
+      var values: [Value] = []
+      while !container.isAtEnd { values.append(try container.decode(Value.self)) }
+      self = .array(values)
+    } else if let container = try? decoder.container(keyedBy: Name.self) {
+      var values: [String: Value] = [:]
+      for key in container.allKeys { values[key.stringValue] = try container.decode(Value.self, forKey: key) }
+      self = .object(values)
+    } else {
+      self = .value(try decoder.singleValueContainer().decode(Value.self))
+    }
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch self {
+    case .array(let values): try container.encode(values)
+    case .object(let values): try container.encode(values)
+    case .value(let value): try container.encode(value)
+    }
+  }
+}
+
+extension CodingSample {
+  /// The value in each wrapper.
+  static func wrapped<Value: SampleValue>(_ name: String, _ value: Value) -> [CodingSample] {
+    (0..<wrapperCount).map { wrapped(name, value, $0, nil) }
+  }
+
+  static let wrapperCount = 18
+
+  /// The value in wrappers within wrappers.
+  static func random<Value: SampleValue>(
+    _ name: String, _ value: Value, depth: Int, _ random: inout SeededGenerator
+  ) -> CodingSample {
+    if depth == 0 { return CodingSample(name, value) }
+    let wrapper = Int.random(in: 0..<wrapperCount, using: &random)
+    var choices = (0..<depth - 1).map { _ in Int.random(in: 0..<wrapperCount, using: &random) }
+    choices.reverse()
+    return wrapped(name, value, wrapper, choices)
+  }
+
+  /// The value in a wrapper, and that in the last of further ones, and so on.
+  // Not specialized: there is no end of types.
+  @_semantics("optimize.sil.specialize.generic.never")
+  private static func wrapped<Value: SampleValue>(
+    _ name: String, _ value: Value, _ wrapper: Int, _ further: [Int]?
+  ) -> CodingSample {
+    func next(_ title: String, _ wrapped: some SampleValue) -> CodingSample {
+      let name = "\(title)(\(name))"
+      guard var further, let wrapper = further.popLast() else { return CodingSample(name, wrapped) }
+      return CodingSample.wrapped(name, wrapped, wrapper, further)
+    }
+    return switch wrapper {
+    case 0: next("field", InField(value: value))
+    case 1: next("optional field", InOptionalField(value: value))
+    case 2: next("encoder handed on", HandsOnEncoder(value))
+    case 3: next("decoder handed on", HandsOnDecoder(value))
+    case 4: next("both handed on", HandsOnBoth(value))
+    case 5: next("forgiving", Forgiving(value))
+    case 6: next("lossy elements", LossyElements([value, value]))
+    case 7: next("erased", Erased(value))
+    case 8: next("existential", InExistential(value))
+    case 9: next("nested containers", InNestedContainers(value))
+    case 10: next("super encoder", InSuperEncoder(value))
+    case 11: next("unkeyed super encoder", InUnkeyedSuperEncoder(value))
+    case 12: next("array", [value, value])
+    case 13: next("dictionary", ["x": value, "": value])
+    case 14: next("set", Set([value]))
+    case 15: next("keys", [value: 1])
+    case 16: next("tried array", Tried.array([value]))
+    default: next("tried object", Tried.object(["k": value]))
+    }
+  }
+}

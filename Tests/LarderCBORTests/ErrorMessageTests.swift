@@ -1,0 +1,136 @@
+import Foundation
+import LarderCBOR
+import Testing
+
+/// An error names the value, one cause and the coding path.
+@Suite struct ErrorMessageTests {
+  private struct Scripted: Codable, Sendable {
+    static nonisolated(unsafe) var kept: (any Encoder)?
+    let script: @Sendable (any Encoder) throws -> Void
+    init(_ script: @escaping @Sendable (any Encoder) throws -> Void) { self.script = script }
+    init(from decoder: any Decoder) throws { script = { _ in } }
+    func encode(to encoder: any Encoder) throws { try script(encoder) }
+  }
+
+  private func error(_ script: @escaping @Sendable (any Encoder) throws -> Void) throws -> (Any, String, String) {
+    struct Outer: Codable, Sendable { var fields: [String: [Scripted]] }
+    let error = try #require(throws: EncodingError.self) {
+      try Coding.encoded(Outer(fields: ["x": [Scripted(script)]]))
+    }
+    guard case .invalidValue(let value, let context) = error else { throw error }
+    return (value, context.codingPath.map(\.stringValue).joined(separator: "/"), context.debugDescription)
+  }
+
+  @Test func anotherContainer() throws {
+    let (value, path, text) = try error { encoder in
+      _ = encoder.unkeyedContainer()
+      var container = encoder.container(keyedBy: SampleKey.self)
+      try container.encode(7, forKey: .a)
+    }
+    #expect(value as? Int == 7)
+    #expect(path == "fields/x/Index 0")
+    #expect(text == "An encoder has either a keyed or an unkeyed container, not both.")
+    // Though nothing is written to it.
+    #expect(
+      try error { encoder in
+        _ = encoder.unkeyedContainer()
+        _ = encoder.container(keyedBy: SampleKey.self)
+      }.2 == text)
+  }
+
+  @Test func aContainerAfterASingleValue() throws {
+    let (value, path, text) = try error { encoder in
+      var single = encoder.singleValueContainer()
+      try single.encode(1)
+      var container = encoder.unkeyedContainer()
+      try container.encode("x")
+    }
+    #expect(value as? String == "x")
+    #expect(path == "fields/x/Index 0")
+    #expect(text == "An encoder that has encoded a single value has no other container.")
+  }
+
+  @Test func twoValues() throws {
+    let (value, path, text) = try error { encoder in
+      var single = encoder.singleValueContainer()
+      try single.encode(1)
+      try single.encode(2)
+    }
+    #expect(value is Scripted)
+    #expect(path == "fields/x/Index 0")
+    #expect(text == "A value must be encoded as one data item, not as 2.")
+  }
+
+  @Test func aKeyThatComesTwice() throws {
+    let (value, path, text) = try error { encoder in
+      var container = encoder.container(keyedBy: SampleKey.self)
+      try container.encode(1, forKey: .a)
+      try container.encode(2, forKey: .a)
+    }
+    #expect(value is Scripted)
+    #expect(path.hasPrefix("fields/x/Index 0"))
+    #expect(text == "The map has the key \"a\" twice.")
+  }
+
+  @Test func tooDeep() throws {
+    let (value, path, text) = try error { encoder in
+      var array = encoder.unkeyedContainer()
+      for _ in 0..<600 { array = array.nestedUnkeyedContainer() }
+      try array.encode(Level.low)
+    }
+    #expect(value is Level)
+    #expect(path.hasPrefix("fields/x/Index 0/Index 0/Index 0"))
+    #expect(text == "The value nests more than 512 deep.")
+  }
+
+  /// A key has no value then, but that is not the cause.
+  @Test func tooDeepUnderAKey() throws {
+    let (value, path, text) = try error { encoder in
+      var map = encoder.container(keyedBy: SampleKey.self)
+      for _ in 0..<600 { map = map.nestedContainer(keyedBy: SampleKey.self, forKey: .a) }
+    }
+    #expect(value is Scripted)
+    #expect(path.hasPrefix("fields/x/Index 0/a/a"))
+    #expect(text == "The value nests more than 512 deep.")
+  }
+
+  private enum Level: String, Codable { case low }
+
+  @Test func anOuterContainer() throws {
+    let (value, path, text) = try error { encoder in
+      Scripted.kept = encoder
+      var container = encoder.container(keyedBy: SampleKey.self)
+      try container.encode(
+        Scripted { _ in
+          var outer = try #require(Scripted.kept).container(keyedBy: SampleKey.self)
+          try outer.encode(8, forKey: .b)
+        }, forKey: .a)
+    }
+    #expect(value as? Int == 8)
+    #expect(path == "fields/x/Index 0")
+    #expect(text == "A container is written to while a value within it is being encoded.")
+  }
+
+  @Test func afterTheEnd() throws {
+    nonisolated(unsafe) var kept: (any UnkeyedEncodingContainer)?
+    _ = try Coding.encoded(Scripted { kept = $0.unkeyedContainer() })
+    let error = #expect(throws: EncodingError.self) { try kept?.encode("late") }
+    guard case .invalidValue(let value, let context)? = error else { return }
+    #expect(value as? String == "late")
+    #expect(context.debugDescription == "The container was finished before.")
+  }
+
+  @Test func byHand() throws {
+    struct Pair: CBORConvertible, Sendable {
+      init() {}
+      init(from reader: inout CBORReader) throws { try reader.skip() }
+      func write(to writer: inout CBORWriter) throws { try writer.writeMap { $0.writeNull() } }
+    }
+    for codec in [CBORCodec<[Pair]>(), CBORCodec<[Pair]>(options: CBOROptions(sortsKeys: true))] {
+      let error = #expect(throws: EncodingError.self) { try Coding.encoded([Pair()], codec) }
+      guard case .invalidValue(let value, let context)? = error else { return }
+      #expect(value is [Pair])
+      #expect(context.debugDescription == "A key of a map has no value.")
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import Foundation
+import Larder
+import LarderCBOR
+import Testing
+
+extension CodingUserInfoKey {
+  // There is a key of every text.
+  fileprivate static var author: CodingUserInfoKey {
+    CodingUserInfoKey(rawValue: "author") ?? { preconditionFailure() }()
+  }
+}
+
+@Suite struct OptionsTests {
+  /// Encodes what it finds in `userInfo`.
+  private struct Signed: Codable, Sendable, Equatable {
+    var author: String
+    init(author: String) { self.author = author }
+    init(from decoder: any Decoder) throws {
+      author = "\(decoder.userInfo[.author] ?? "none") read \(try decoder.singleValueContainer().decode(String.self))"
+    }
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      try container.encode("\(encoder.userInfo[.author] ?? "none")")
+    }
+  }
+
+  /// By hand, with a value by `Codable` in it.
+  private struct ByHand: CBORConvertible, Sendable {
+    var text: String
+    var signed: Signed
+    init(text: String, signed: Signed) { (self.text, self.signed) = (text, signed) }
+    init(from reader: inout CBORReader) throws {
+      let author = "\(reader.userInfo[.author] ?? "none")"
+      self = try reader.readMap {
+        try ByHand(text: author + " read " + $0.read(forKey: "text"), signed: $0.decode(forKey: "signed"))
+      }
+    }
+    func write(to writer: inout CBORWriter) throws {
+      let author = "\(writer.userInfo[.author] ?? "none")"
+      try writer.writeMap {
+        try $0.write(author, forKey: "text")
+        try $0.encode(signed, forKey: "signed")
+      }
+    }
+  }
+
+  @Test func userInfoReachesEveryValue() throws {
+    let options = CBOROptions(userInfo: [.author: "Ada"])
+    let signed = Signed(author: "")
+    let values: CBORCodec<[String: [Signed?]]> = .cbor(options: options)
+    let read = try Coding.decoded(Coding.encoded(["x": [signed, nil]], values), values)
+    #expect(read == ["x": [Signed(author: "Ada read Ada"), nil]])
+    let codec: CBORCodec<ByHand> = .cbor(options: options)
+    let byHand = try Coding.decoded(Coding.encoded(ByHand(text: "", signed: signed), codec), codec)
+    #expect(byHand.text == "Ada read Ada" && byHand.signed.author == "Ada read Ada")
+    let arrays: CBORCodec<[ByHand]> = .cbor([ByHand].self, options: options)
+    #expect(try Coding.decoded(Coding.encoded([byHand], arrays), arrays)[0].signed.author == "Ada read Ada")
+    // In a container that waited, too, and in what stands for a superclass that encoded nothing.
+    struct Waiting: Codable, Sendable {
+      init() {}
+      init(from decoder: any Decoder) throws {
+        let decoder = try decoder.container(keyedBy: SampleKey.self).superDecoder(forKey: .b)
+        #expect(decoder.userInfo[.author] as? String == "Ada")
+        #expect(decoder.codingPath.map(\.stringValue) == ["b"])
+      }
+      func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: SampleKey.self)
+        var late = container.nestedUnkeyedContainer(forKey: .a)
+        try container.encode(1, forKey: .c)
+        try late.encode(Signed(author: ""))
+        #expect(late.superEncoder().userInfo[.author] as? String == "Ada")
+      }
+    }
+    let waiting: CBORCodec<Waiting> = .cbor(options: options)
+    let bytes = try Coding.encoded(Waiting(), waiting)
+    #expect(try CBORItem(bytes).description == #"{"a": ["Ada", {}], "c": 1}"#)
+    _ = try Coding.decoded(bytes, waiting)
+    // Without it there is none.
+    #expect(try Coding.decoded(Signed.self, Coding.encoded(signed)).author == "none read none")
+  }
+
+  @Test func keysAreSorted() throws {
+    struct Inner: Codable, Sendable, Equatable { var bb = 1, b = [["z": 1, "y": 2]], a: Int? = 3 }
+    struct Fields: Codable, Sendable, Equatable { var z = Inner(), a = [Inner()], last = [1: Inner()] }
+    let sorted: CBORCodec<Fields> = .cbor(options: CBOROptions(sortsKeys: true))
+    let bytes = try Coding.encoded(Fields(), sorted)
+    let inner = #"{"a": 3, "b": [{"y": 2, "z": 1}], "bb": 1}"#
+    #expect(try CBORItem(bytes).description == #"{"a": [\#(inner)], "z": \#(inner), "last": {1: \#(inner)}}"#)
+    #expect(try Coding.decoded(bytes, sorted) == Fields())
+    #expect(try Coding.decoded(bytes, CBORCodec<Fields>()) == Fields())
+    // Behind what is there, and with items of any form.
+    var appended: [UInt8] = [7]
+    let items: CBORCodec<[CBORItem]> = .cbor(options: CBOROptions(sortsKeys: true))
+    let item = try CBORItem(Coding.bytes("bf616202616101ff"))
+    try items.encode([item, CBORItem(Coding.bytes("c1a2616205616101"))], into: &appended)
+    #expect(Coding.hex(appended) == "07" + "82" + "bf616101616202ff" + "c1a2616101616205")
+  }
+}
