@@ -55,5 +55,17 @@ struct KeptFailure: Sendable, CustomTestStringConvertible {
       durability: .synced,
       history: [.apply([.set("c", 5)])],
       seed: 6_600_516_195_099_052_291, fault: .errorAfterwards(EIO), operation: 26),
+    // Closing had folded the journal, but the new name of the document was not durable; the next owner's synchronization
+    // had nothing to do, and power loss brought the old document back.
+    KeptFailure(
+      description: "a synchronization left a document whose name was not durable",
+      durability: .buffered,
+      history: [
+        .apply([.set(StoreKey(bytes: [128, 192]), 3)]),
+        .apply([.set("a", -6)]),
+        .reopen,
+        .synchronize,
+      ],
+      seed: 1_089_495_475_616_808_116, fault: .error(EINTR), operation: 58),
   ]
 }

@@ -126,8 +126,18 @@ extension JSONFile {
   ///
   /// - Throws: ``StoreError``.
   mutating func synchronize() throws {
-    if case .none = journal, !mustFold { return }
     guard isWritable else { return }
+    if case .none = journal, !mustFold {
+      guard isFoldUncertain else { return }
+      try configuration.check(opened, during: .synchronize)
+      try configuration.reportingFileErrors(
+        during: .synchronize, message: "\(path) could not be made durable", outcome: .unknown
+      ) {
+        try fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory)
+      }
+      isFoldUncertain = false
+      return
+    }
     try configuration.check(opened, during: .synchronize)
     try configuration.reportingFileErrors(
       during: .synchronize, message: "\(journalPath) could not be made durable", outcome: .unknown

@@ -83,6 +83,10 @@ struct JSONFile: Sendable {
   /// Whether a journal that is folded in already is still at its path.
   var isJournalLeft = false
 
+  /// Whether power loss may bring back the document before the one that was found, and the journal with it, whose last
+  /// changes may not be durable.
+  var isFoldUncertain = false
+
   /// Whether the document must be folded before anything else is written: a fold failed so that no one knows which document
   /// is in place.
   var mustFold = false
@@ -228,6 +232,8 @@ struct JSONFile: Sendable {
     try configuration.checkCodec(content.head.codecName, of: journalPath, is: codecName)
     guard try continuesDocument(content.head) else {
       isJournalLeft = true
+      // Whoever folded it has not removed it: perhaps because the new name of the document could not be made durable.
+      isFoldUncertain = true
       return
     }
     generation = content.head.generation

@@ -326,7 +326,9 @@ final class QueueEngine: Sendable {
   // MARK: Space
 
   private func isReclaimingDue(_ core: inout QueueCore) -> Bool {
-    !core.isClosed && core.log.needsReclaiming(&core.ledger) && core.log.neededSize >= core.reclaimingSize
+    guard !core.isClosed, core.log.needsReclaiming(&core.ledger) else { return false }
+    // To remove files takes no room, so it does not wait for what has failed.
+    return core.log.hasRemovableLeftovers || core.log.neededSize >= core.reclaimingSize
   }
 
   /// Does a piece of what gives space back: others are waiting.

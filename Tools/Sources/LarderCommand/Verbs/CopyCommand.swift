@@ -13,13 +13,16 @@ struct CopyCommand: AsyncParsableCommand {
       already is not written again: run again, an interrupted copy goes on. Keys that only the destination has stay. Where \
       values expire, their deadlines go along, and the destination has to be one whose values expire.
 
-      The destination keeps values as the source does, in the same codec; --codec names another one, json, cbor or raw.
+      The destination keeps values as the source does, in the same codec; --codec names another one, json or cbor.
 
         larder copy json:users.json json:backup.json
         larder copy json:users.json lmdb:users --codec cbor
         larder copy json:users.json json:guests.json --prefix guest:
         larder copy json:users.json json:backup.json --batch 10000
       """)
+
+  /// What values can be written in whatever they were in.
+  private static let codecs = ["json", "cbor"]
 
   @Argument(help: ArgumentHelp("The store to copy from, like json:users.json.", valueName: "source"))
   var source: String
@@ -38,6 +41,9 @@ struct CopyCommand: AsyncParsableCommand {
 
   func validate() throws {
     guard batchSize >= 1 else { throw ValidationError("--batch must be at least 1") }
+    guard codec.map({ CopyCommand.codecs.contains($0) }) ?? true else {
+      throw ValidationError("--codec is one of \(CopyCommand.codecs.joined(separator: ", "))")
+    }
   }
 
   func run() async throws {

@@ -94,6 +94,7 @@ import Testing
     #expect(try await Tool.larder("copy", lmdb, json).failed(65, "Give --codec json to write the values so."))
     #expect(try await Tool.larder("copy", json, lmdb).failed(65, "Give --codec cbor to write the values so."))
     #expect(try await Tool.larder("count", json) == .done("1\n"))
+    #expect(try await Tool.larder("copy", json, lmdb, "--codec", "jsno").failed(64, "--codec is one of json, cbor"))
     #expect(try await Tool.larder("copy", lmdb, json, "--codec", "json").status == 0)
     #expect(try await Tool.larder("copy", json, lmdb, "--codec", "cbor").status == 0)
     #expect(try await Tool.larder("export", json) == Tool.larder("export", lmdb))

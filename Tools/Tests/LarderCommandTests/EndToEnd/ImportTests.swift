@@ -153,18 +153,30 @@ import Testing
     #expect(try await Tool.larder("verify", store).status == 0)
   }
 
-  /// Ctrl-C says how much is committed, and ends the tool by the signal.
+  /// Ctrl-C says how much is committed, and ends the tool.
   @Test func anInterruptionTellsWhatIsCommitted() async throws {
     let store = StoreKind.json.url(in: folder)
-    let errors = folder.file("errors")
-    let run = try await Tool.shell(
-      """
-      mkfifo "$1"; larder import "$2" "$1" --batch 1 --acknowledge >"$3" 2>"$4" & exec 9>"$1"
-      printf '%s' "$5" >&9; until [ "$(tail -1 "$3" 2>/dev/null)" = 2 ]; do sleep 0.05; done
-      kill -INT $(cat /proc/$!/task/$!/children 2>/dev/null || true) $!; wait $!; echo $?
-      """, folder.file("pipe"), store, folder.file("acknowledged"), errors, lines(2))
-    #expect(try String(contentsOfFile: errors, encoding: .utf8).contains("At least 2 entries are committed"))
-    #expect(run.output == "130\n")
+    let errors = try folder.write("", to: "errors")
+    let (input, output) = (Pipe(), Pipe())
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: Tool.path)
+    process.arguments = ["import", store, "--batch", "1", "--acknowledge"]
+    process.standardInput = input
+    process.standardOutput = output
+    process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: errors))
+    async let run: Void = process.runToEnd()
+    try input.fileHandleForWriting.write(contentsOf: Data(lines(2).utf8))
+    // The tool waits for more lines then.
+    var acknowledged = Data()
+    while !acknowledged.contains(UInt8(ascii: "2")) {
+      acknowledged += try #require(try output.fileHandleForReading.read(upToCount: 1), "the tool has ended")
+    }
+    process.interrupt()
+    try await run
+    #expect(process.terminationStatus == 130)
+    #expect(
+      try String(contentsOfFile: errors, encoding: .utf8)
+        == "larder: interrupted. At least 2 entries are committed; import again to go on.\n")
     #expect(try await Tool.larder("count", store) == .done("2\n"))
   }
 }
