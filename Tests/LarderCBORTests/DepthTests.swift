@@ -222,4 +222,49 @@ import Testing
     try DepthTests.expectSame(item)
     #expect(try CBORItem(item.json()) == item)
   }
+
+  /// A container that nests too deep is none, so what is written beside it closes nothing.
+  @Test func whatIsWrittenBesideAContainerTooDeepIsRefused() {
+    struct Nested: Codable {
+      let depth: Int
+      init(depth: Int) { self.depth = depth }
+      init(from decoder: any Decoder) throws { depth = 0 }
+      func encode(to encoder: any Encoder) throws {
+        var container = encoder.unkeyedContainer()
+        if depth > 1 { return try container.encode(Nested(depth: depth - 1)) }
+        // So many bytes that the memory for them is just full.
+        for _ in 0..<(1024 - 512) { try container.encode(true) }
+        var tooDeep = container.nestedUnkeyedContainer()
+        try? tooDeep.encode(1)
+        try container.encode(true)
+      }
+    }
+    #expect(throws: (any Error).self) { try Coding.encoded(Nested(depth: 512)) }
+  }
+
+  /// One of several forms that are tried: what was wrong with one is forgotten with it.
+  @Test func anErrorOfAFormThatWasGivenUpIsForgotten() throws {
+    enum Shape: Codable, Equatable { case circle(radius: Int), square(side: Int) }
+    enum Either: Codable, Equatable {
+      case shape(Shape), scores([UUID: Int])
+      init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let shape = try? container.decode(Shape.self) {
+          self = .shape(shape)
+        } else {
+          self = .scores(try container.decode([UUID: Int].self))
+        }
+      }
+      func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .shape(let shape): try container.encode(shape)
+        case .scores(let scores): try container.encode(scores)
+        }
+      }
+    }
+    for value in [Either.scores([UUID(): 1]), .scores([:]), .shape(.circle(radius: 2))] {
+      #expect(try Coding.decoded(try Coding.encoded(value, CBORCodec<Either>()), CBORCodec<Either>()) == value)
+    }
+  }
 }

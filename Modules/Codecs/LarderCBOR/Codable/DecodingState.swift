@@ -178,7 +178,15 @@ struct DecodingState: BitwiseCopyable {
     // Values that hold values without a container of their own between them. Levels are more, because those of nested
     // containers stay until the value to which they belong is finished.
     if fields.pointee.valueCount > 4 * CBORWriter.maximumDepth { throw reader.pointee.tooDeep() }
-    let value = try Value(from: handle)
+    let suppressed = fields.pointee.isUnusual ? fields.pointee.suppressedError : nil
+    let value: Value
+    do {
+      value = try Value(from: handle)
+    } catch {
+      // Whoever goes on without the value is not told what was wrong with it.
+      if fields.pointee.isUnusual { fields.pointee.suppressedError = suppressed }
+      throw error
+    }
     if fields.pointee.isUnusual { try throwSuppressedError() }
     try finish(handle.index)
     return value

@@ -445,6 +445,8 @@ struct EncodingState: BitwiseCopyable {
   /// Opens a level in the innermost one, for a container that the caller keeps.
   func nest(_ kind: EncodingLevel.Kind) throws -> EncodingHandle {
     guard let writer else { throw EncodingHandle.finished(()) }
+    // Before the level: one without its container would be closed as if it had one.
+    if kind != .single { try writer.pointee.checkDepth(1) }
     let index = open(kind, start: writer.pointee.count)
     if kind != .single {
       _ = try writer.pointee.open(kind.major)

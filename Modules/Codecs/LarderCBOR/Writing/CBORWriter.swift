@@ -365,8 +365,8 @@ public struct CBORWriter: ~Copyable {
 
   @inlinable @inline(__always)
   mutating func descend() throws {
+    if depth >= CBORWriter.maximumDepth { throw tooDeep() }
     depth &+= 1
-    if depth > CBORWriter.maximumDepth { throw tooDeep() }
   }
 
   @inlinable @inline(__always)
