@@ -183,7 +183,7 @@ struct DecodingState: BitwiseCopyable {
     do {
       value = try Value(from: handle)
     } catch {
-      // Whoever goes on without the value is not told what was wrong with it.
+      // A caller that catches this and goes on must not get an earlier error of the value later.
       if fields.pointee.isUnusual { fields.pointee.suppressedError = suppressed }
       throw error
     }

@@ -340,7 +340,7 @@ struct EncodingState: BitwiseCopyable {
     }
   }
 
-  /// Makes a handle of a container that could not be made: there is nobody to take the error now.
+  /// Makes a handle of a container that could not be made; the error is thrown by the first write to it.
   func refuse(_ error: any Error) -> EncodingHandle {
     fields.pointee.lastID += 1
     let id = -fields.pointee.lastID

@@ -232,7 +232,7 @@ struct JSONFile: Sendable {
     try configuration.checkCodec(content.head.codecName, of: journalPath, is: codecName)
     guard try continuesDocument(content.head) else {
       isJournalLeft = true
-      // Whoever folded it has not removed it: perhaps because the new name of the document could not be made durable.
+      // The store that folded it did not remove it, perhaps because the new name of the document could not be made durable.
       isFoldUncertain = true
       return
     }

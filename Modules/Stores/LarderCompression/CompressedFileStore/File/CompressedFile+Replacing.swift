@@ -68,8 +68,8 @@ extension CompressedFile {
 
   /// Copies the rest of what was appended, and puts the new file in the place of the old one.
   ///
-  /// - Throws: ``StoreError``; ``FileError``. The old file is gone on with then, unless nobody knows which one is in
-  ///   place.
+  /// - Throws: ``StoreError``; ``FileError``. The store then goes on with the old file, unless it is not known which file
+  ///   is in place.
   mutating func finishCompaction(_ compaction: inout FileCompaction) throws {
     isCompacting = false
     try checkFiles(during: .compact)

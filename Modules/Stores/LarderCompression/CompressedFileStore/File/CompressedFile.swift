@@ -244,7 +244,7 @@ struct CompressedFile: Sendable {
         let next = index + 1 < unnotedBlocks.count ? unnotedBlocks[index + 1].offset : layout.end
         if next > block.end { blocks.append(block.end..<next, ChangeNotes()) }
       } catch  where !(error is FileError) {
-        // It was damaged since the file was opened. What cannot be read cannot be noted, and counts as unknown.
+        // The block was damaged after the file was opened. Its changes cannot be read, so no notes are made of them.
         blocks = UnnotedBlocks(from: min(layout.end, offset + 1))
       }
     }
