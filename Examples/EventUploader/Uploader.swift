@@ -7,6 +7,7 @@ import LarderQueue
 /// come back after the pauses of the outbox's `RetryPolicy`. A client that dies in between leaves them leased, and the next
 /// client sends them again, so the endpoint has to recognize what it has seen.
 struct Uploader<Target: Endpoint> {
+  /// Much longer than the endpoint may take for a batch.
   private static var lease: Duration { .seconds(60) }
 
   let outbox: QueueStore<Event>
@@ -20,7 +21,7 @@ struct Uploader<Target: Endpoint> {
   func run(settled: () async throws -> Void) async throws {
     while true {
       do {
-        // However long the endpoint takes, the lease is extended meanwhile.
+        // While an event waits for others to go with it, and then for the endpoint, its lease is extended.
         try await outbox.withNext(lease: Self.lease, extending: true) { try await upload($0) }
       } catch StoreError.Code.closed {
         return

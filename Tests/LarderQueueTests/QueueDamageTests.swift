@@ -163,6 +163,33 @@ import Testing
     }
   }
 
+  /// Without the room for a segment that begins behind the damage, nothing is written behind a cut end either.
+  @Test func aCutEndOnAFullDiskIsNotMadeWholeAgain() async throws {
+    let bench = QueueBench()
+    var queue = try await bench.open()
+    try await queue.enqueue(1)
+    let content = try #require(bench.disk.content(at: QueueRecoveryTests.first))
+    try await queue.close()
+    let end = try #require(try bench.names.first { $0.hasPrefix("end") })
+    let files = [QueueRecoveryTests.first: content.dropLast(), "/queue/\(end)": []]
+    for number in 2..<600 {
+      let copy = try QueueRecoveryTests.bench(files)
+      // Room for a frame, but not for a header and a frame.
+      copy.disk.capacity = content.count + 100
+      queue = try await copy.open()
+      await expectStoreError(.full) { try await queue.enqueue(number) }
+      try await queue.close()
+      #expect(copy.disk.content(at: QueueRecoveryTests.first) == Array(content.dropLast()))
+      copy.disk.capacity = nil
+      queue = try await copy.open()
+      try await queue.enqueue(number)
+      try await queue.close()
+      queue = try await copy.open()
+      #expect(try await queue.peek(max: 9).map(\.value) == [number])
+      try await queue.close()
+    }
+  }
+
   /// A backup that fails leaves nothing, and can be made once more.
   @Test func aFailedBackupCanBeRepeated() async throws {
     for operation in 1... {

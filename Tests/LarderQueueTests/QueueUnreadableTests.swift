@@ -71,6 +71,26 @@ import Testing
     #expect(kept.contains { $0.count >= 4096 && Data(content).range(of: Data($0)) != nil })
   }
 
+  /// The owner dies when the segment is not needed any more, and before it has got its other name.
+  @Test func theNextOwnerKeepsTheSegment() async throws {
+    var queue = try await open()
+    try await queue.enqueue((0..<600).map { QueueInput($0) })
+    try await queue.close()
+    let content = try #require(bench.disk.content(at: QueueRecoveryTests.first))
+    fileSystem.badBytes = [QueueRecoveryTests.first: 8192..<12_288]
+    queue = try await open()
+    #expect(try await drain(queue).count < 600)
+    try await queue.information.maintenance?.compact()
+    try await queue.close()
+    let other = try #require(try bench.names.first { bench.disk.content(at: "/queue/\($0)") == content })
+    try bench.disk.rename("/queue/\(other)", to: QueueRecoveryTests.first)
+    queue = try await open()
+    try await queue.enqueue(1)
+    try await queue.close()
+    #expect(bench.disk.content(at: QueueRecoveryTests.first) == nil)
+    #expect(bench.disk.content(at: "/queue/\(other)") == content)
+  }
+
   @Test func whileReading() async throws {
     let queue = try await open()
     try await queue.enqueue((0..<600).map { QueueInput($0, id: StoreKey("item \(1000 + $0)")) })

@@ -76,7 +76,7 @@ extension QueueEngine {
     }
     core.ledger.advance(to: first.arrival)
     core.ledger.commit()
-    guard core.ledger.hasExpiredDeadLetters, prepare(&core, for: calls) == nil, core.isReady else { return }
+    guard core.ledger.hasExpiredDeadLetters, prepare(&core, for: calls) == nil else { return }
     core.beginGroup(time)
     let start = core.ledger.mark
     core.frames.beginCall()

@@ -69,6 +69,11 @@ struct QueueFolder: StoreFiles, Sendable {
       || name.hasPrefix(QueueFolder.missingPrefix)
   }
 
+  /// Whether the name of a file says that something was damaged in a segment.
+  func isNoteOfDamage(_ name: String, inSegment number: UInt32) -> Bool {
+    isNoteOfDamage(name) && name.hasPrefix("\(QueueFolder.damagePrefix)\(String(number, radix: 16))-")
+  }
+
   /// Where a damaged place of a segment is kept.
   func damagePath(segment: UInt32, offset: Int64) -> String {
     FilePaths.join(path, "\(QueueFolder.damagePrefix)\(String(segment, radix: 16))-\(String(offset, radix: 16))")

@@ -41,7 +41,9 @@ extension QueueLog {
     do {
       next = try draft(after: list.sorted { $0.number < $1.number }, copying: unsafe, ledger)
       try write(next, mayUseReserve: mayUseReserve)
-    } catch let error as FileError where error.isOutOfRoom && log == nil && !mayHaveNext && isOfPresentVersion {
+    } catch let error as FileError
+      where error.isOutOfRoom && log == nil && !mayHaveNext && isOfPresentVersion && !found.isDamaged
+    {
       // There is no room for a copy of what an earlier owner left: to write it once more where it is takes none.
       try rewriteInPlace(end..<max(end, acknowledgedSize))
       return
@@ -221,16 +223,9 @@ extension QueueLog {
     for (number, size) in leftovers.sorted(by: { $0.key < $1.key }) where removed < QueueLog.removalLimit {
       files.remove(number)
       do {
-        try keepDamage(of: number)
-        guard !unreadable.contains(number) else {
-          // What the disk does not give now, it may give later, or to a program that saves data.
-          try folder.fileSystem.rename(
-            folder.segmentPath(number), to: folder.damagePath(segment: number, offset: 0))
-          leftovers[number] = nil
-          continue
-        }
-        try folder.fileSystem.removeFile(at: folder.segmentPath(number))
+        let isGone = try removeFile(ofSegment: number)
         leftovers[number] = nil
+        guard isGone else { continue }
         reserve.gain(size)
         removed += size
       } catch {
@@ -238,6 +233,22 @@ extension QueueLog {
         hasFailedToRemove = true
       }
     }
+  }
+
+  /// Removes the file of an unneeded segment, or keeps it under another name where something in it cannot be read: the disk
+  /// may give that later, or to a program that saves data.
+  ///
+  /// - Returns: Whether it was removed.
+  mutating func removeFile(ofSegment number: UInt32) throws -> Bool {
+    try keepDamage(of: number)
+    let path = folder.segmentPath(number)
+    guard unreadable.contains(number) else {
+      try folder.fileSystem.removeFile(at: path)
+      return true
+    }
+    try folder.fileSystem.rename(path, to: folder.damagePath(segment: number, offset: 0))
+    unreadable.remove(number)
+    return false
   }
 
   /// Notes a damaged place, which is kept in a file of its own before the segment is removed.

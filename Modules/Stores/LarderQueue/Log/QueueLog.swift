@@ -184,13 +184,26 @@ struct QueueLog: Sendable {
       // One that was missing, and that somebody has put back too late, is his.
       && !noted.contains(FilePaths.split(folder.missingPath(number)).name)
     {
-      try keepDamage(of: number)
-      try folder.fileSystem.removeFile(at: folder.segmentPath(number))
+      // Whether the disk gave all of it only the owner knew that has made the note.
+      if names.contains(where: { folder.isNoteOfDamage($0, inSegment: number) }), try !isReadable(number) {
+        unreadable.insert(number)
+      }
+      _ = try removeFile(ofSegment: number)
     }
     for end in names.compactMap(folder.end(ofName:)) where end != mark {
       try folder.fileSystem.removeFile(at: folder.endPath(end))
     }
     for note in notes where !names.contains(FilePaths.split(note).name) { try makeEmptyFile(note) }
+  }
+
+  /// Whether the disk gives every byte of a segment.
+  private func isReadable(_ number: UInt32) throws -> Bool {
+    let file = try folder.fileSystem.open(folder.segmentPath(number), .read)
+    let size = try file.attributes().size
+    for start in stride(from: 0, to: size, by: 1 << 20) {
+      guard try file.readable(from: start, upTo: min(start + 1 << 20, size)).isWhole else { return false }
+    }
+    return true
   }
 
   func makeEmptyFile(_ path: String) throws {

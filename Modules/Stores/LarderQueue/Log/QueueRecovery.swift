@@ -273,6 +273,8 @@ struct QueueRecovery {
             list = segments.filter { $0.number < segment.header.number }
           }
         }
+        // Of those that are durable for certain the last is enough.
+        if offset < durable { frames.removeAll(keepingCapacity: true) }
         frames.append((frame, offset))
         durable = max(durable, frame.isClosing ? offset : frame.durable)
         isMarkedClosed = frame.isClosing
