@@ -49,6 +49,20 @@ import Testing
     #expect(throws: BlockText.Damage.self) { try wrong.withUnsafeBytes { try BlockText.text(of: $0, by: inflaters) } }
   }
 
+  /// Where there is no memory for it, a sound block is not taken for a damaged one.
+  @Test func aLackOfMemoryIsNoDamage() throws {
+    let noMemory = ZlibError(code: -4)
+    let inflaters = StreamPool { () throws(ZlibError) -> Inflater in throw noMemory }
+    let text = [UInt8](repeating: 0x61, count: 1000)
+    let block = try BlockComposer(level: 6).block(text, isCompressed: true, salt: salt, at: 0)
+    #expect(throws: noMemory) { try block.withUnsafeBytes { try BlockText.text(of: $0, by: inflaters) } }
+    let window = FileWindow(size: Int64(block.count)) { range in
+      Array(block[Int(range.lowerBound)..<Int(range.upperBound)])
+    }
+    var finder = BlockFinder(window, salt: salt, inflaters: inflaters)
+    #expect(throws: noMemory) { try finder.block(at: 0) }
+  }
+
   @Test func startsAreReadAsTheyAreWritten() throws {
     let starts = [
       BlockStart(part: .base, batch: 0, durableBatch: 0),

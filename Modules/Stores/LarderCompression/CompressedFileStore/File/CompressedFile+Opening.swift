@@ -67,7 +67,10 @@ extension CompressedFile {
     try configuration.checkKind(attributes, of: path)
     let file = try fileSystem.open(path, .read)
     let start = try file.readAll(from: 0, upTo: min(attributes.size, Int64(BlockFrame.maximumSize)))
-    guard FileIdentity.foreignFile(beginning: start) != nil else { return }
+    let foreign = try configuration.reportingZlibErrors(during: .open) {
+      try FileIdentity.foreignFile(beginning: start)
+    }
+    guard foreign != nil else { return }
     let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
     _ = try scan(file, of: path, size: attributes.size, configuration, inflaters, during: .open)
   }
@@ -119,6 +122,8 @@ extension CompressedFile {
       }
     } catch let problem as FileProblem {
       throw error(of: problem, path, configuration, during: operation)
+    } catch let error as ZlibError {
+      throw StoreError(error, during: operation, store: configuration.name)
     }
   }
 

@@ -50,6 +50,8 @@ struct LineReader: Sendable {
         first = (
           index, StoreError(error, during: operation, store: store, message: "the file of the store could not be read")
         )
+      } catch let error as ZlibError {
+        first = (index, StoreError(error, during: operation, store: store))
       } catch {
         first = (index, error)
       }

@@ -17,7 +17,7 @@ extension StoreError {
   /// Makes the error of a store out of a failed call of zlib, which has no memory.
   init(_ error: ZlibError, during operation: StoreOperation, store: String) {
     self.init(
-      .ioFailed, during: operation, store: store, message: "there is not enough memory to compress",
+      .ioFailed, during: operation, store: store, message: "there is not enough memory for zlib",
       underlying: error, isRetryable: true)
   }
 }

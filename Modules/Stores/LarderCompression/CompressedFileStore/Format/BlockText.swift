@@ -19,10 +19,10 @@ enum BlockText {
   ///   - block: All of the block.
   ///   - headerSize: The bytes before its body; defaults to those of the present format.
   ///   - inflaters: Decompress it.
-  /// - Throws: ``Damage``.
+  /// - Throws: ``Damage``; ``ZlibError`` where there is not enough memory.
   static func text(
     of block: UnsafeRawBufferPointer, headerSize: Int = BlockFrame.headerSize, by inflaters: StreamPool<Inflater>
-  ) throws(Damage) -> [UInt8] {
+  ) throws -> [UInt8] {
     guard block.count >= headerSize + BlockFrame.trailerSize else { throw Damage() }
     let size = Int(block.littleEndian(at: block.count - 4, as: UInt32.self))
     guard size <= maximumSize else { throw Damage() }
@@ -33,9 +33,10 @@ enum BlockText {
     {
       return Array(data[storedHeaderSize...])
     }
-    do {
+    do throws(ZlibError) {
       return try inflaters.withStream { inflater throws(ZlibError) in try inflater.inflate(data, size: size) }
     } catch {
+      guard error == .damaged else { throw error }
       throw Damage()
     }
   }
@@ -46,10 +47,10 @@ enum BlockText {
   ///   - block: All that could be the block.
   ///   - headerSize: The bytes before its body; defaults to those of the present format.
   ///   - inflaters: Decompress it.
-  /// - Throws: ``Damage``.
+  /// - Throws: ``Damage``; ``ZlibError`` where there is not enough memory.
   static func checkedText(
     of block: UnsafeRawBufferPointer, headerSize: Int = BlockFrame.headerSize, by inflaters: StreamPool<Inflater>
-  ) throws(Damage) -> [UInt8] {
+  ) throws -> [UInt8] {
     let text = try text(of: block, headerSize: headerSize, by: inflaters)
     let checksum = block.littleEndian(at: block.count - BlockFrame.trailerSize, as: UInt32.self)
     guard text.withUnsafeBytes({ CRC32.checksum(of: $0) }) == checksum else { throw Damage() }

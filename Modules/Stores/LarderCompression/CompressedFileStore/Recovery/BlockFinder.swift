@@ -57,7 +57,7 @@ struct BlockFinder {
         let text = try BlockText.text(of: bytes, by: inflaters)
         return Block(
           offset: offset, end: offset + Int64(size), isContinuation: BlockFrame.isContinuation(bytes), text: text)
-      } catch {
+      } catch is BlockText.Damage {
         return nil
       }
     }

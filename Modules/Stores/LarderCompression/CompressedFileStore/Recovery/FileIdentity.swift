@@ -62,7 +62,7 @@ enum FileIdentity {
   ) throws -> (head: FileHead, source: Source)? {
     guard isCandidate(bytes), let size = BlockFrame.size(at: bytes) else { return nil }
     let block = UnsafeRawBufferPointer(rebasing: bytes[..<size])
-    guard let text = try? BlockText.checkedText(of: block, by: inflaters) else { return nil }
+    guard let text = try text(of: block, by: inflaters) else { return nil }
     let notesStart = BlockStart.read(text)?.end
     if let notesStart, BlockNotes.range(in: text, at: notesStart) == nil { return nil }
     let lineStart = notesStart ?? 0
@@ -80,14 +80,23 @@ enum FileIdentity {
     }
   }
 
+  /// The text of a block, or `nil` if it is none.
+  private static func text(of block: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>) throws -> [UInt8]? {
+    do {
+      return try BlockText.checkedText(of: block, by: inflaters)
+    } catch is BlockText.Damage {
+      return nil
+    }
+  }
+
   /// Returns which other kind of file begins with some bytes, or `nil` if they may begin a store.
   ///
   /// - Parameter start: As many bytes of the file as a block may have, if there are so many.
-  static func foreignFile(beginning start: [UInt8]) -> FileProblem? {
+  static func foreignFile(beginning start: [UInt8]) throws -> FileProblem? {
     guard start.starts(with: [0x1F, 0x8B]) else {
       return start.isEmpty ? .damaged(at: 0, reason: "the file is empty") : .notGzip
     }
-    return start.withUnsafeBytes { bytes in
+    return try start.withUnsafeBytes { bytes in
       guard !Version1Header.isBeginning(bytes) else { return nil }
       let blockStart: [UInt8] = [UInt8(ascii: "B"), UInt8(ascii: "C"), 2, 0]
       guard bytes.count >= BlockFrame.headerSize, bytes.starts(with: BlockFrame.magic),
@@ -97,7 +106,7 @@ enum FileIdentity {
       guard bytes.littleEndian(at: 4, as: UInt32.self) == 0 else { return nil }
       let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
       guard let size = BlockFrame.size(at: bytes), size <= bytes.count,
-        let text = try? BlockText.checkedText(of: UnsafeRawBufferPointer(rebasing: bytes[..<size]), by: inflaters)
+        let text = try text(of: UnsafeRawBufferPointer(rebasing: bytes[..<size]), by: inflaters)
       else { return .foreignBlocks(nil) }
       return .foreignBlocks(text.starts(with: "BAM\u{1}".utf8) ? "a BAM file" : nil)
     }

@@ -68,10 +68,13 @@ struct NotesFinder {
 
   /// The notes that a block has, and the bytes of its text; `nil` if they cannot be read.
   private mutating func notes(in offset: Int64) throws -> (BlockNotes, size: Int)? {
-    guard let text = try reader.block(at: offset)?.text, let start = BlockStart.read(text)?.end,
-      let notes = try? BlockNotes(readingLineOf: text, at: start)
-    else { return nil }
-    return (notes, text.count)
+    guard let text = try reader.block(at: offset)?.text, let start = BlockStart.read(text)?.end else { return nil }
+    do {
+      return (try BlockNotes(readingLineOf: text, at: start), text.count)
+    } catch {
+      // The text is in memory: only its form can be wrong.
+      return nil
+    }
   }
 
   /// Returns whether a block from a place on says that a batch was durable.

@@ -138,10 +138,10 @@ struct Version1Header: Equatable {
   ///   - parsed: Its header.
   ///   - bytes: All of the block.
   ///   - inflaters: Decompress it.
-  /// - Throws: ``BlockText/Damage``.
+  /// - Throws: ``BlockText/Damage``; ``ZlibError`` where there is not enough memory.
   static func text(
     _ parsed: Parsed, of bytes: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>
-  ) throws(BlockText.Damage) -> [UInt8] {
+  ) throws -> [UInt8] {
     guard bytes.count == parsed.blockSize else { throw BlockText.Damage() }
     let body = UnsafeRawBufferPointer(rebasing: bytes[parsed.size...])
     // This covers the compressed bytes, and with them the text: that need not be looked at, too.
@@ -154,10 +154,10 @@ struct Version1Header: Equatable {
   /// - Parameters:
   ///   - bytes: All that could be the block.
   ///   - inflaters: Decompress it.
-  /// - Throws: ``BlockText/Damage``.
+  /// - Throws: ``BlockText/Damage``; ``ZlibError`` where there is not enough memory.
   static func text(
     withoutHeader bytes: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>
-  ) throws(BlockText.Damage) -> [UInt8] {
+  ) throws -> [UInt8] {
     guard bytes.count <= maximumBlockSize, bytes.count >= lengthEnd else { throw BlockText.Damage() }
     // The length of the header stands there twice.
     let lengths = [
@@ -165,8 +165,11 @@ struct Version1Header: Equatable {
       lengthEnd + Int(bytes.littleEndian(at: 20, as: UInt16.self)),
     ]
     for length in lengths {
-      // The other length may be the right one.
-      if let text = try? BlockText.checkedText(of: bytes, headerSize: length, by: inflaters) { return text }
+      do {
+        return try BlockText.checkedText(of: bytes, headerSize: length, by: inflaters)
+      } catch is BlockText.Damage {
+        // The other length may be the right one.
+      }
     }
     throw BlockText.Damage()
   }

@@ -193,7 +193,7 @@ struct Version1Scan {
   /// What is wrong with a file in which no header stands.
   private mutating func identify() throws -> FileProblem {
     let start = try window.withBytes(at: 0, count: Version1Header.maximumBlockSize) { Array($0) }
-    return FileIdentity.foreignFile(beginning: start) ?? .damaged(at: 0, reason: "its first block is incomplete")
+    return try FileIdentity.foreignFile(beginning: start) ?? .damaged(at: 0, reason: "its first block is incomplete")
   }
 }
 #endif
