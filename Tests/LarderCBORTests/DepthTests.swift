@@ -142,6 +142,52 @@ import Testing
     try DepthTests.expectSame(Set((0..<DepthTests.smallerCount).map { [$0] }))
   }
 
+  /// What is encoded at the greatest depth, in whichever way, can be read, or is refused.
+  @Test func atTheGreatestDepth() throws {
+    struct Nothing: Codable, Sendable, Equatable {}
+    indirect enum Nested: Codable, Sendable, Equatable {
+      case deeper(Nested)
+      /// Written into an array that was closed before.
+      case late([[Nothing]])
+
+      init(from decoder: any Decoder) throws {
+        var container = try decoder.unkeyedContainer()
+        if try container.decode(Bool.self) {
+          self = .deeper(try container.decode(Nested.self))
+        } else {
+          var inner = try container.nestedUnkeyedContainer()
+          self = .late(try inner.decode([[Nothing]].self))
+        }
+      }
+
+      func encode(to encoder: any Encoder) throws {
+        var container = encoder.unkeyedContainer()
+        switch self {
+        case .deeper(let nested):
+          try container.encode(true)
+          try container.encode(nested)
+        case .late(let values):
+          try container.encode(false)
+          var inner = container.nestedUnkeyedContainer()
+          try container.encode(false)
+          try inner.encode(values)
+        }
+      }
+    }
+    var refusals = 0
+    for depth in 500...514 {
+      var value = Nested.late([[Nothing()]])
+      for _ in 1..<depth { value = .deeper(value) }
+      do {
+        let bytes = try Coding.encoded(value)
+        #expect(try Coding.decoded(Nested.self, bytes) == value, "\(depth)")
+      } catch is EncodingError {
+        refusals += 1
+      }
+    }
+    #expect((1..<14).contains(refusals))
+  }
+
   /// The fields of one map, each a container.
   @Test func fieldsSideBySide() throws {
     struct Name: CodingKey {

@@ -28,6 +28,52 @@ import Testing
     func encode(to encoder: any Encoder) throws {}
   }
 
+  /// A type that asks a map for its keys, and for nothing else, is told of a key that cannot be read.
+  @Test func aKeyThatIsNoText() throws {
+    struct Names: Codable, Sendable, Equatable {
+      var names: [String]
+      init(from decoder: any Decoder) throws {
+        names = try decoder.container(keyedBy: CBORPathKey.self).allKeys.map(\.stringValue)
+      }
+      func encode(to encoder: any Encoder) throws {}
+    }
+    #expect(try Coding.decoded(Names.self, hex: "a2616101616202").names.sorted() == ["a", "b"])
+    #expect(throws: DecodingError.self) { try Coding.decoded(Names.self, hex: "a261610161ff02") }
+    #expect(throws: DecodingError.self) { try Coding.decoded([Names].self, hex: "81a261610161ff02") }
+  }
+
+  /// A type that tries one kind of dictionary and then another gets back the one that it wrote, if it is empty, too.
+  @Test func triedDictionaries() throws {
+    enum Either: Codable, Sendable, Equatable {
+      case names([String: Int])
+      case numbers([Int: Int])
+      case identifiers([UUID: Int])
+
+      init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let names = try? container.decode([String: Int].self) {
+          self = .names(names)
+        } else if let numbers = try? container.decode([Int: Int].self) {
+          self = .numbers(numbers)
+        } else {
+          self = .identifiers(try container.decode([UUID: Int].self))
+        }
+      }
+
+      func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .names(let names): try container.encode(names)
+        case .numbers(let numbers): try container.encode(numbers)
+        case .identifiers(let identifiers): try container.encode(identifiers)
+        }
+      }
+    }
+    for value in [Either.identifiers([:]), .identifiers([UUID(): 1]), .names(["a": 1]), .names([:])] {
+      #expect(try Coding.decoded(Either.self, Coding.encoded(value)) == value)
+    }
+  }
+
   /// An array of `{"a":"x","b":"y","c":[1,"z"]}`, none of which is what the type asks for.
   private static func strange(count: Int) -> [UInt8] {
     let head = String(format: "9a%08x", count)

@@ -5,7 +5,9 @@ public struct CBOROptions: Sendable {
 
   /// Whether all maps are written with their keys in the order of their bytes, `false` by default.
   ///
-  /// Values then have equal bytes even if their types encode fields in varying order (RFC 8949, section 4.2.1). Encoding takes about twice as long. Both orders are read alike.
+  /// Values then have equal bytes even if their types encode fields in varying order (RFC 8949, section 4.2.1). The elements
+  /// of a set, and keys that are maps themselves, stay in the order that they had before. Encoding takes about twice as
+  /// long. Both orders are read alike.
   public var sortsKeys: Bool
 
   /// Creates options.

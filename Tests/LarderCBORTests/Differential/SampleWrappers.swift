@@ -203,10 +203,11 @@ indirect enum Tried<Value: SampleValue>: SampleValue {
 extension CodingSample {
   /// The value in each wrapper.
   static func wrapped<Value: SampleValue>(_ name: String, _ value: Value) -> [CodingSample] {
-    (0..<wrapperCount).map { wrapped(name, value, $0, nil) }
+    (0...wrapperCount).map { wrapped(name, value, $0, nil) }
   }
 
-  static let wrapperCount = 18
+  /// How many wrappers there are; another one is for values that are neither arrays nor maps in any format.
+  private static let wrapperCount = 18
 
   /// The value in wrappers within wrappers.
   static func random<Value: SampleValue>(
@@ -248,7 +249,8 @@ extension CodingSample {
     case 14: next("set", Set([value]))
     case 15: next("keys", [value: 1])
     case 16: next("tried array", Tried.array([value]))
-    default: next("tried object", Tried.object(["k": value]))
+    case 17: next("tried object", Tried.object(["k": value]))
+    default: next("tried value", Tried.value(value))
     }
   }
 }

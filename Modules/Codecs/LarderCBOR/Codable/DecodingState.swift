@@ -273,12 +273,14 @@ struct DecodingState: BitwiseCopyable {
   }
 
   /// The decoder of a level's item as its type's own `Codable` writes it, if that is another form.
-  func ownForm(_ handle: DecodingHandle, as kind: DecodingLevel.Kind) throws -> DecodingHandle? {
+  func ownForm(
+    _ handle: DecodingHandle, as kind: DecodingLevel.Kind, asksFor: (String) -> Bool = { _ in true }
+  ) throws -> DecodingHandle? {
     let level = try level(handle)
     guard let reader else { throw DecodingHandle.finished() }
     reader.pointee.next = level.pointee.start
     reader.pointee.depth = level.pointee.depth
-    guard let bytes = try reader.pointee.ownForm(as: kind) else { return nil }
+    guard let bytes = try reader.pointee.ownForm(as: kind, asksFor: asksFor) else { return nil }
     return derive(bytes, path: reader.pointee.path(to: level.pointee.start))
   }
 
@@ -330,7 +332,7 @@ struct DecodingState: BitwiseCopyable {
     guard let reader, level.pointee.kind != .map else { return }
     reader.pointee.next = level.pointee.start
     reader.pointee.depth = level.pointee.depth
-    let count = try reader.pointee.openPairs()
+    let count = try reader.pointee.openDictionary(.texts)
     level.pointee.map = MapCursor(start: reader.pointee.next, count: count)
     level.pointee.kind = .map
   }
@@ -340,8 +342,9 @@ struct DecodingState: BitwiseCopyable {
     -> KeyedDecodingContainer<Key>
   {
     // Any map, but one with a tag that makes it another thing.
-    if let first = try firstByte(handle), first &>> 5 != 5, let own = try ownForm(handle, as: .map) {
-      return try own.state.keyedContainer(own, keyedBy: type)
+    if let first = try firstByte(handle), first &>> 5 != 5 {
+      let own = try ownForm(handle, as: .map) { type.init(stringValue: $0) != nil && type.init(stringValue: "") == nil }
+      if let own { return try own.state.keyedContainer(own, keyedBy: type) }
     }
     try openMap(handle)
     let level = levels + handle.index

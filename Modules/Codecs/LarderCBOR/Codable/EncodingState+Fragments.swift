@@ -6,7 +6,7 @@ extension EncodingState {
     let (state, level) = (EncodingState.take(), levels[owner.index])
     let writer = UnsafeMutablePointer<CBORWriter>.allocate(capacity: 1)
     writer.initialize(to: CBORWriter(capacity: 64))
-    writer.pointee.depth = level.depth
+    writer.pointee.depth = level.kind == .single ? level.depth : level.depth + 1
     writer.pointee.sharedUserInfo = self.writer?.pointee.sharedUserInfo
     state.fields.pointee.ownWriter = writer
     state.fields.pointee.owner = owner

@@ -297,6 +297,7 @@ struct EncodingState: BitwiseCopyable {
     case .single:
       if itemCount == 0 {
         // A value that encodes nothing is an empty map, as it is with JSON.
+        guard writer.pointee.depth < CBORWriter.maximumDepth else { throw writer.pointee.tooDeep() }
         writer.pointee.reserve(1)
         writer.pointee.putByte(0xA0)
       } else if itemCount > 1 {

@@ -112,11 +112,14 @@ final class MapListing {
     return nil
   }
 
-  /// The keys of a map; `nil` where one is neither text nor a number.
+  /// The keys of a map; `nil` where one is neither text in UTF-8 nor a number.
   func textKeys(of index: Int) -> [String]? {
     let map = maps[index]
-    let entries = entries[map.firstEntry..<map.firstEntry + map.entryCount]
-    guard entries.allSatisfy(\.isText) else { return nil }
-    return entries.map { String(decoding: $0.keyBytes, as: UTF8.self) }
+    var keys: [String] = []
+    for entry in entries[map.firstEntry..<map.firstEntry + map.entryCount] {
+      guard entry.isText, let key = String(validating: entry.keyBytes, as: UTF8.self) else { return nil }
+      keys.append(key)
+    }
+    return keys
   }
 }

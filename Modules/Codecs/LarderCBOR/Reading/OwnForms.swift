@@ -11,19 +11,22 @@ extension CBORReader {
   ///
   /// The reader stays where it is.
   ///
-  /// - Parameter kind: The container that is asked for, which the item is not.
-  mutating func ownForm(as kind: DecodingLevel.Kind) throws -> [UInt8]? {
+  /// - Parameters:
+  ///   - kind: The container that is asked for, which the item is not.
+  ///   - asksFor: Whether the container can have a field of a name, and not of any: a type that takes every name wants to
+  ///     know what is there, and has another way for what is no map.
+  mutating func ownForm(as kind: DecodingLevel.Kind, asksFor: (String) -> Bool) throws -> [UInt8]? {
     let (start, depth) = (next, depth)
     defer { (next, self.depth) = (start, depth) }
     let tag = try readTag()
     let head = try readHead()
     next = start
     switch (kind, tag, head.major) {
-    case (.array, 2, _), (.array, 3, _): return nil
-    case (.array, _, .bytes): return try CBORWriter.ownForm(of: try readBytes())
-    case (.map, 4, .array): return try CBORWriter.ownForm(of: try Decimal(from: &self))
-    case (.map, 32, .text): return try CBORWriter.ownForm(of: try URL(from: &self))
-    case (.map, nil, .simple) where head.float?.isNaN == true: return try CBORWriter.ownForm(of: Decimal.nan)
+    case (.array, nil, .bytes): return try CBORWriter.ownForm(of: try readBytes())
+    case (.map, 4, .array) where asksFor("mantissa"): return try CBORWriter.ownForm(of: try Decimal(from: &self))
+    case (.map, 32, .text) where asksFor("relative"): return try CBORWriter.ownForm(of: try URL(from: &self))
+    case (.map, nil, .simple) where head.float?.isNaN == true && asksFor("mantissa"):
+      return try CBORWriter.ownForm(of: Decimal.nan)
     default: return nil
     }
   }
