@@ -14,7 +14,8 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
           DecodingError.typeMismatch(
             String.self,
             DecodingError.Context(
-              codingPath: codingPath, debugDescription: "The map has a key that is neither text in UTF-8 nor a number.")))
+              codingPath: codingPath, debugDescription: "The map has a key that is neither text in UTF-8 nor a number.")
+          ))
         return []
       }
       return keys.compactMap { Key(stringValue: $0) }

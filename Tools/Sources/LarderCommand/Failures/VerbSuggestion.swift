@@ -2,12 +2,9 @@
 enum VerbSuggestion {
   /// What other programs call the verbs.
   private static let synonyms = [
-    "ls": "list", "dir": "list", "keys": "list", "scan": "list", "rm": "remove", "del": "remove", "delete": "remove",
-    "unset": "remove", "cat": "get", "read": "get", "put": "set", "write": "set", "cp": "copy", "dump": "export",
-    "load": "import", "restore": "import", "wc": "count", "info": "stat", "stats": "stat", "check": "verify",
-    "repair": "salvage", "vacuum": "compact", "truncate": "clear", "push": "enqueue", "pop": "receive",
-    "ack": "acknowledge",
-    "nack": "release",
+    "ls": "list", "keys": "list", "rm": "remove", "del": "remove", "delete": "remove", "cat": "get", "put": "set",
+    "cp": "copy", "dump": "export", "restore": "import", "info": "stat", "repair": "salvage", "push": "enqueue",
+    "pop": "receive", "ack": "acknowledge", "nack": "release",
   ]
 
   /// The verb that is meant, or `nil` where none is near.

@@ -22,16 +22,22 @@ struct ClearCommand: AsyncParsableCommand {
 
   func run() async throws {
     let range = try range.range()
-    try await StoreSession.run(
-      store.target, createsIfMissing: false, access: isDryRun ? .readOnly : .readWrite
-    ) { store, output in
-      guard !isDryRun else { return try output.writeLine("\(try await store.count(in: range))") }
-      if !isConfirmed, Descriptor.standardInput.isTerminal {
-        Diagnostics.write("Remove \(EntryCount.text(try await store.count(in: range))) of \(self.store.url)? [y/N] ")
-        guard ["y", "yes"].contains(readLine()?.lowercased()) else {
-          return Diagnostics.writeLine("Nothing was removed.")
-        }
+    guard !isDryRun else {
+      return try await StoreSession.run(store.target, createsIfMissing: false, access: .readOnly) { store, output in
+        try output.writeLine("\(try await store.count(in: range))")
       }
+    }
+    if !isConfirmed, Descriptor.standardInput.isTerminal {
+      // The store is closed before it asks: nothing else waits for the answer.
+      let count = try await StoreSession.run(store.target, createsIfMissing: false, access: .readOnly) { store, _ in
+        try await store.count(in: range)
+      }
+      Diagnostics.write("Remove \(EntryCount.text(count)) of \(store.url)? [y/N] ")
+      guard ["y", "yes"].contains(readLine()?.lowercased()) else {
+        return Diagnostics.writeLine("Nothing was removed.")
+      }
+    }
+    try await StoreSession.run(store.target, createsIfMissing: false) { store, _ in
       try await store.removeAll(in: range)
     }
   }
