@@ -38,7 +38,7 @@ import Testing
     var ranges: [KeyRange] = [.all]
     while let range = ranges.popLast() {
       do {
-        let page = try words.entries(in: range, limit: 100, order: .ascending)
+        let page = try await words.entries(in: range, limit: 100, order: .ascending)
         found += page
         if let last = page.last { ranges.append(range.after(last.key)) }
       } catch let error as StoreError {

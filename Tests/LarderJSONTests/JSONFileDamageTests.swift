@@ -96,16 +96,16 @@ import Testing
     #expect(expectStoreError(.corrupted) { try store.value(forKey: "key-2000") }?.key == "key-2000")
     expectStoreError(.corrupted) { try store.value(forKey: "key-2000x") }
     #expect(try store.value(forKey: "key-1000x") == nil)
-    #expect(try store.values(forKeys: ["key-1000", "key-2999"]) == [0, 1_999])
-    expectStoreError(.corrupted) { try store.values(forKeys: ["key-1000", "key-2000"]) }
+    #expect(try await store.values(forKeys: ["key-1000", "key-2999"]) == [0, 1_999])
+    await expectStoreError(.corrupted) { try await store.values(forKeys: ["key-1000", "key-2000"]) }
     expectStoreError(.corrupted) { try store.count(in: .all) }
     #expect(try store.count(in: ..<"key-1100") == 100)
-    #expect(try store.entries(in: .all, limit: 300, order: .ascending).count == 300)
+    #expect(try await store.entries(in: .all, limit: 300, order: .ascending).count == 300)
     #expect(try store.keys(in: .all, limit: 300, order: .descending).last == "key-2700")
     #expect(try store.keys(in: .all, limit: 0, order: .descending) == [])
     for order in ScanOrder.allCases {
       expectStoreError(.corrupted) { try store.keys(in: .all, limit: 1_200, order: order) }
-      expectStoreError(.corrupted) { try store.entries(in: .all, limit: 1_200, order: order) }
+      await expectStoreError(.corrupted) { try await store.entries(in: .all, limit: 1_200, order: order) }
     }
     await expectStoreError(.corrupted) { try await maintenance.backup(to: "/copy.json") }
   }
@@ -187,7 +187,7 @@ import Testing
     let fourth = try await document(40)
     try disk.place(journal, at: "/s.json.journal")
     let after = try await self.store()
-    #expect(try after.values(forKeys: ["a", "b"]) == [40, nil])
+    #expect(try await after.values(forKeys: ["a", "b"]) == [40, nil])
     try await after.close()
     #expect(disk.content(at: "/s.json.journal") == nil)
     // One that is further on, and one of the same generation with another content.
@@ -208,11 +208,11 @@ import Testing
     try disk.place(Array("{\"larder\":1,\"entries\":{\n\"b\":2,\n\"c\":3\n}}\n".utf8), at: "/s.json")
     try disk.place(Array(journal.utf8), at: "/s.json.journal")
     let first = try await store()
-    #expect(try first.values(forKeys: ["a", "b", "c"]) == [1, nil, 3])
+    #expect(try await first.values(forKeys: ["a", "b", "c"]) == [1, nil, 3])
     try await first.setValue(4, forKey: "d")
     disk.killProcess()
     let second = try await store()
-    #expect(try second.values(forKeys: ["a", "b", "c", "d"]) == [1, nil, 3, 4])
+    #expect(try await second.values(forKeys: ["a", "b", "c", "d"]) == [1, nil, 3, 4])
     try await second.close()
     // The old journal beside the new document: a crash came before it was removed.
     try disk.place(Array(journal.utf8), at: "/s.json.journal")

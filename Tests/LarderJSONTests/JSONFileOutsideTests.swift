@@ -41,7 +41,7 @@ import Testing
     await expectStoreError(.conflict) { try await self.maintenance(store).compact() }
     await expectStoreError(.conflict) { try await store.close() }
     let again = try await self.store()
-    #expect(try again.values(forKeys: ["a", "b"]) == ["1", nil])
+    #expect(try await again.values(forKeys: ["a", "b"]) == ["1", nil])
   }
 
   @Test func aSwappedFolderKeepsItsOwnData() async throws {
@@ -107,13 +107,13 @@ import Testing
     let size = (disk.content(at: "/s.json")?.count ?? 0) + (disk.content(at: "/s.json.journal")?.count ?? 0)
     disk.capacity = size
     let third = try await store()
-    #expect(try third.values(forKeys: ["a", "b"]) == [large, "2"])
+    #expect(try await third.values(forKeys: ["a", "b"]) == [large, "2"])
     await expectStoreError(.full) { try await third.setValue("3", forKey: "c") }
     await expectStoreError(.full) { try await third.close() }
     disk.capacity = nil
     let fourth = try await store()
     try await fourth.setValue("3", forKey: "c")
-    #expect(try fourth.values(forKeys: ["a", "b", "c"]) == [large, "2", "3"])
+    #expect(try await fourth.values(forKeys: ["a", "b", "c"]) == [large, "2", "3"])
   }
 
   @Test func openingWritesNothing() async throws {
@@ -256,7 +256,7 @@ import Testing
     let first = try await store(access: .readOnly)
     let second = try await store(access: .readOnly)
     await expectStoreError(.locked) { try await self.store() }
-    #expect(try first.values(forKeys: ["a", "b"]) == ["1", "2"])
+    #expect(try await first.values(forKeys: ["a", "b"]) == ["1", "2"])
     await expectStoreError(.notPermitted) { try await first.setValue("3", forKey: "c") }
     await expectStoreError(.notPermitted) { try await first.update("c") { $0 = "3" } }
     await expectStoreError(.notPermitted) { try await self.maintenance(first).compact() }

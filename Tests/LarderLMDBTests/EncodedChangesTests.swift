@@ -146,7 +146,7 @@ import Testing
         })
       try await store.apply(batch)
       try model.apply(batch)
-      let entries = try store.entries(in: .all, limit: .max, order: .ascending)
+      let entries = try await store.entries(in: .all, limit: .max, order: .ascending)
       let expected = try model.entries(in: .all, limit: .max, order: .ascending)
       try #require(entries.map(\.key) == expected.map(\.key))
       try #require(entries.map(\.value) == expected.map(\.value))

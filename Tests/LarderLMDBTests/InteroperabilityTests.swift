@@ -7,8 +7,8 @@ import Testing
 
 /// Files that Larder writes, read by LMDB's own commands and by Python, and the reverse.
 @Suite struct InteroperabilityTests {
-  private func all(_ store: LMDBStore<[UInt8]>) throws -> [StoreEntry<[UInt8]>] {
-    try store.entries(in: .all, limit: .max, order: .ascending)
+  private func all(_ store: LMDBStore<[UInt8]>) async throws -> [StoreEntry<[UInt8]>] {
+    try await store.entries(in: .all, limit: .max, order: .ascending)
   }
 
   private func expectEqual(
@@ -48,7 +48,7 @@ import Testing
       let lines = try ForeignTool.lines(of: ["mdb_dump"] + options + ["-s", name, path])
       let dumped = try DumpedDatabase.all(in: lines)
       #expect(dumped.count == 1)
-      expectEqual(dumped[0].entries, try all(store))
+      expectEqual(dumped[0].entries, try await all(store))
       #expect(dumped[0].entries.count > 100)
     }
     let dumped = try DumpedDatabase.all(in: ForeignTool.lines(of: ["mdb_dump"] + options + ["-a", path]))
@@ -73,8 +73,8 @@ import Testing
     #expect(try await loaded.storeNames() == environment.storeNames())
     for name in try await environment.storeNames() {
       expectEqual(
-        try all(try await LMDBStore(in: loaded, name: name, codec: .raw, createsIfMissing: false)),
-        try all(try await LMDBStore(in: environment, name: name, codec: .raw)))
+        try await all(try await LMDBStore(in: loaded, name: name, codec: .raw, createsIfMissing: false)),
+        try await all(try await LMDBStore(in: environment, name: name, codec: .raw)))
       await expectStoreError(.versionMismatch) { try await LMDBStore<Int>(in: loaded, name: name, codec: .json()) }
     }
     try await loaded.close()
@@ -150,7 +150,7 @@ import Testing
     for name in try await environment.storeNames() {
       let store = try await LMDBStore<[UInt8]>(in: environment, name: name, codec: .raw)
       let lines = try ForeignTool.lines(ofPython: InteroperabilityTests.dump, path, layout, name)
-      let entries = try all(store)
+      let entries = try await all(store)
       #expect(entries.count > 100)
       #expect(
         lines
@@ -183,7 +183,7 @@ import Testing
     let environment = try await LMDBEnvironment(path: path, createsIfMissing: false)
     #expect(try await environment.storeNames() == ["foreign"])
     let reading = try await LMDBStore<[UInt8]>(in: environment, name: "foreign", codec: .raw, createsIfMissing: false)
-    let entries = try all(reading)
+    let entries = try await all(reading)
     #expect(
       lines
         == entries.map { "\($0.key.withUnsafeBytes { Hexadecimal.text(of: $0) }):\(Hexadecimal.text(of: $0.value))" }
@@ -315,7 +315,7 @@ import Testing
       try await other.apply(ChangeBatch(entries.map { .set($0.0, $0.1 + $0.1) }))
     }
     #expect(try other.count(in: .all) == 300)
-    #expect(try all(other).allSatisfy { $0.value.count == 1000 })
+    #expect(try await all(other).allSatisfy { $0.value.count == 1000 })
     #expect(try await environment.storeNames() == ["other"])
     try await environment.close()
     // Opened anew it is a new store.

@@ -11,7 +11,7 @@ import Testing
       .set("c", "1"), .set("a", "2"), .set("c", "3"), .remove("a"), .set("b", "4"), .removeAll("b"..<"c"),
       .set("a", "5"),
     ])
-    let entries = try store.entries(in: .all, limit: .max, order: .ascending)
+    let entries = try await store.entries(in: .all, limit: .max, order: .ascending)
     #expect(entries.map(\.key) == ["a", "c"])
     #expect(entries.map(\.value) == ["5", "3"])
     try await store.close()
@@ -31,7 +31,7 @@ import Testing
     for (count, slots) in changes.enumerated() {
       try await store.update(["a", "empty", "missing"]) { $0 = slots }
       #expect(try await environment.statistics().lastTransaction == before + count + 1)
-      #expect(try store.values(forKeys: ["a", "empty", "missing"]) == slots)
+      #expect(try await store.values(forKeys: ["a", "empty", "missing"]) == slots)
     }
     try await environment.close()
     try location.remove()

@@ -38,7 +38,7 @@ import Testing
     try await store.apply([.set("large", large), .set("empty", [])])
     #expect(try store.value(forKey: "empty") == [])
     #expect(try store.value(forKey: "large") == large)
-    #expect(try store.entries(in: .all, limit: 9, order: .descending).map(\.value.count) == [100_000_000, 0])
+    #expect(try await store.entries(in: .all, limit: 9, order: .descending).map(\.value.count) == [100_000_000, 0])
     try await store.setValue([1], forKey: "large")
     #expect(try store.value(forKey: "large") == [1])
     try await store.close()
@@ -84,7 +84,7 @@ import Testing
         try #require(
           try store.keys(in: range, limit: limit, order: order) == model.keys(in: range, limit: limit, order: order))
         try #require(
-          try store.entries(in: range, limit: limit, order: order).map(\.value)
+          try await store.entries(in: range, limit: limit, order: order).map(\.value)
             == model.entries(in: range, limit: limit, order: order).map(\.value))
         try #require(try store.count(in: range) == model.count(in: range))
       }

@@ -51,7 +51,7 @@ import Testing
       #expect(try await copy.storeNames() == ["default", "other"])
       if compacting { #expect(try await copy.statistics().freePageCount == 0) }
       let copied = try await LMDBStore<[UInt8]>(in: copy, codec: .raw, createsIfMissing: false)
-      let sides = try copied.values(forKeys: ["left", "right"])
+      let sides = try await copied.values(forKeys: ["left", "right"])
       #expect(sides[0] == sides[1])
       let report = try await #require(copied.information.maintenance).verify()
       #expect(report.findings.isEmpty && report.entryCount >= 300)

@@ -65,7 +65,7 @@ import Testing
     }
     #expect(bodies.count == 0)
     // What was read can still be read, and backed up.
-    #expect(try store.entries(in: .all, limit: 9, order: .ascending).map(\.value) == [1])
+    #expect(try await store.entries(in: .all, limit: 9, order: .ascending).map(\.value) == [1])
     try await environment.backup(to: folder.path("backup"))
     await expectStoreError(.conflict) { try await environment.close() }
     await expectStoreError(.closed) { try await store.setValue(2, forKey: "ours") }

@@ -23,6 +23,9 @@ enum Ratios {
     for comparison in try await PutLatencyMeasurement.comparisons(where: isWanted) {
       table.append(comparison)
     }
+    for comparison in try await MainActorMeasurement.comparisons(where: isWanted) {
+      table.append(comparison)
+    }
     for comparison in try await QueueMeasurement.comparisons(where: isWanted) {
       table.append(comparison)
     }

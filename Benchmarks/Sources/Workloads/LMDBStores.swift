@@ -123,7 +123,7 @@ enum LMDBStores {
       let range = StoreKey(integer: count / 2)...
       return {
         for _ in 0..<1000 {
-          consume(try store.entries(in: range, limit: 50, order: .ascending).count)
+          consume(try await store.entries(in: range, limit: 50, order: .ascending).count)
         }
       }
     }

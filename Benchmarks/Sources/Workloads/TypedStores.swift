@@ -36,7 +36,7 @@ enum TypedStores {
 
   private static let readAll = Workload("all of an LMDBStore of 100,000 records", operationCount: count) { folder in
     let store = try await filledStore(in: folder)
-    return { consume(try store.entries(in: .all, limit: .max, order: .ascending).count) }
+    return { consume(try await store.entries(in: .all, limit: .max, order: .ascending).count) }
   }
 
   private static let recordReadAll = Workload("GRDB's records from SQLite, all of them", operationCount: count) {

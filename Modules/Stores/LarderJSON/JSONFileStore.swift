@@ -137,6 +137,8 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
 
   /// Reads the value of one key.
   ///
+  /// It is decoded where the caller is, however large it is.
+  ///
   /// - Throws: ``StoreError``: `invalidKey`; `corrupted` if the value cannot be decoded, or damage hides it; `closed`.
   public func value(forKey key: StoreKey) throws -> Value? {
     try information.check(key, for: .value)
@@ -151,29 +153,42 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
 
   /// Reads the values of several keys as they are at one moment.
   ///
+  /// More than 64, or more than 64 KiB of text, are decoded off the caller's actor.
+  ///
   /// - Throws: ``StoreError``: `invalidKey`; `corrupted` if a value cannot be decoded, or damage hides it; `closed`.
-  public func values(forKeys keys: [StoreKey]) throws -> [Value?] {
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try information.check(keys, for: .values)
-    return try read(for: .values) { entries in
-      try keys.map { key in
-        let text = try reporting(for: .values, key) { .some(try entries.value(forKey: key)) }
-        return try text.map { try coder.value(of: $0, forKey: key, during: .values) }
+    return try await BulkWork.read(atMost: keys.count) { [self] allowance in
+      try read(for: .values) { entries in
+        try keys.map { key in
+          guard let text = try reporting(for: .values, key, { .some(try entries.value(forKey: key)) }) else {
+            return nil
+          }
+          try allowance.take(text.count)
+          return try coder.value(of: text, forKey: key, during: .values)
+        }
       }
     }
   }
 
   /// Reads the first entries of a range as they are at one moment.
   ///
+  /// If the limit is above 64, or the entries have more than 64 KiB of text, they are decoded off the caller's actor.
+  ///
   /// - Throws: ``StoreError``: `invalidArgument` if the limit is negative; `corrupted` if a value cannot be decoded, or
   ///   damage hides a part of the range; `closed`.
-  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
-    return try read(for: .entries) { entries in
-      let texts = entries.map.entries(in: range, limit: limit, order: order)
-      try entries.checkScan(
-        of: range, limit: limit, found: texts.count, upTo: texts.last?.key, order: order)
-      return try texts.map { entry in
-        StoreEntry(key: entry.key, value: try coder.value(of: entry.value, forKey: entry.key, during: .entries))
+    return try await BulkWork.read(atMost: limit) { [self] allowance in
+      try read(for: .entries) { entries in
+        let texts = entries.map.entries(in: range, limit: limit, order: order)
+        try entries.checkScan(
+          of: range, limit: limit, found: texts.count, upTo: texts.last?.key, order: order)
+        return try texts.map { entry in
+          try allowance.take(entry.value.count)
+          return StoreEntry(
+            key: entry.key, value: try coder.value(of: entry.value, forKey: entry.key, during: .entries))
+        }
       }
     }
   }
@@ -224,6 +239,9 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   // MARK: Writing
 
   /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
+  ///
+  /// The values are encoded off the caller's actor.
+  @concurrent
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
     try await writer.apply(coder.texts(of: changes))

@@ -123,6 +123,8 @@ public final class LMDBStore<Value: Sendable>: DataStore {
 
   /// Reads the value of one key.
   ///
+  /// It is decoded where the caller is, however large it is.
+  ///
   /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where the value cannot be decoded; `closed`; `full` where no
   ///   reader slot is free; `ioFailed`.
   @_specialize(where Value == [UInt8])
@@ -133,23 +135,35 @@ public final class LMDBStore<Value: Sendable>: DataStore {
 
   /// Reads the values of several keys as they are at one moment.
   ///
+  /// More than 64, or more than 64 KiB, are decoded off the caller's actor.
+  ///
   /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where a value cannot be decoded; `closed`; `full` where no
   ///   reader slot is free; `ioFailed`.
-  public func values(forKeys keys: [StoreKey]) throws -> [Value?] {
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try information.check(keys, for: .values)
-    return try lease.read(for: .values) { transaction in
-      try keys.map { try value(forKey: $0, in: transaction, during: .values) }
+    return try await BulkWork.read(atMost: keys.count) { [self] allowance in
+      try lease.read(for: .values) { transaction in
+        try keys.map { key in
+          guard let bytes = try database(in: transaction).value(forKey: key) else { return nil }
+          try allowance.take(bytes.count)
+          return try coder.value(of: bytes, forKey: key, during: .values)
+        }
+      }
     }
   }
 
   /// Reads the first entries of a range as they are at one moment.
   ///
+  /// If the limit is above 64, or the entries have more than 64 KiB, they are decoded off the caller's actor.
+  ///
   /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `corrupted` where a value cannot be decoded;
   ///   `closed`; `full` where no reader slot is free; `ioFailed`.
-  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
-    return try lease.read(for: .entries) {
-      try entries(in: range, limit: limit, order: order, in: $0, during: .entries)
+    return try await BulkWork.read(atMost: limit) { [self] allowance in
+      try lease.read(for: .entries) {
+        try entries(in: range, limit: limit, order: order, in: $0, during: .entries, &allowance)
+      }
     }
   }
 
@@ -176,8 +190,9 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
   ///
   /// They are one transaction. They may be in any order: what can be sorted is sorted first, which LMDB writes fastest. The
-  /// values of some thousand changes are encoded on several threads.
+  /// values are encoded off the caller's actor, those of some thousand changes on several threads.
   /// Where another program has removed the named database it throws `conflict`, as `update` does.
+  @concurrent
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try lease.checkOpen(for: .apply)
     try lease.checkWritable(for: .apply)
@@ -295,13 +310,15 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   // For bytes, decoding costs so little that to look up the generic types of each entry would double it.
   @_specialize(where Value == [UInt8])
   func entries(
-    in range: KeyRange, limit: Int, order: ScanOrder, in transaction: OpaquePointer, during operation: StoreOperation
+    in range: KeyRange, limit: Int, order: ScanOrder, in transaction: OpaquePointer, during operation: StoreOperation,
+    _ allowance: inout BulkWork.Allowance
   ) throws -> [StoreEntry<Value>] {
     guard limit > 0 else { return [] }
     var entries: [StoreEntry<Value>] = []
     entries.reserveCapacity(min(limit, LMDBStore.usualPageSize))
     var scan = try database(in: transaction).scan(range, order: order)
     while entries.count < limit, let (key, value) = try scan.next() {
+      try allowance.take(value.count)
       let key = StoreKey(copying: key)
       entries.append(StoreEntry(key: key, value: try coder.value(of: value, forKey: key, during: operation)))
     }

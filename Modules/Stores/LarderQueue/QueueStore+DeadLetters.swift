@@ -23,6 +23,7 @@ extension QueueStore {
   ///   - sequence: Only those whose ``DeadLetter/sequence`` is greater; defaults to all.
   /// - Returns: The dead letters in order of arrival.
   /// - Throws: ``StoreError``: `invalidArgument` if the limit is negative; `closed`; `ioFailed`.
+  @concurrent
   public func deadLetters(limit: Int = .max, after sequence: UInt64 = 0) async throws -> [DeadLetter<Element>] {
     try information.check(limit: limit, for: .deadLetters)
     return try await running(.deadLetters) {

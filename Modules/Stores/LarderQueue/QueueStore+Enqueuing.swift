@@ -35,6 +35,7 @@ extension QueueStore {
   /// - Returns: What became of each, in order.
   /// - Throws: As ``enqueue(_:id:delay:)``.
   @discardableResult
+  @concurrent
   public func enqueue(_ inputs: [QueueInput<Element>]) async throws -> [EnqueuedItem] {
     let delays = try inputs.map { try microseconds(ofDelay: $0.delay, for: .enqueue) }
     try information.check(inputs.compactMap(\.id), for: .enqueue)

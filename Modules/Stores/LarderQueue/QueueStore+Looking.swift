@@ -8,6 +8,7 @@ extension QueueStore {
   /// - Returns: The items with their keys, in order of arrival.
   /// - Throws: ``StoreError``: `invalidArgument` if `max` is negative; `corrupted` if an item cannot be decoded;
   ///   `closed`; `ioFailed`.
+  @concurrent
   public func peek(max: Int = 1) async throws -> [StoreEntry<Element>] {
     try information.check(limit: max, for: .peek)
     return try await read(.peek) { ledger in

@@ -179,6 +179,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
   /// Reads the items of several keys as they are at one moment.
   ///
   /// - Throws: ``StoreError``: `invalidKey`; `corrupted` if an item cannot be decoded; `closed`; `ioFailed`.
+  @concurrent
   public func values(forKeys keys: [StoreKey]) async throws -> [Element?] {
     try information.check(keys, for: .values)
     // In the order of the keys, so that the first one that is damaged is reported.
@@ -196,6 +197,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
   ///
   /// - Throws: ``StoreError``: `invalidArgument` if the limit is negative; `corrupted` if an item cannot be decoded;
   ///   `closed`; `ioFailed`.
+  @concurrent
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Element>] {
     try information.check(limit: limit, for: .entries)
     return try await read(.entries) { $0.items(in: range, limit: limit, order: order) }
@@ -248,6 +250,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
   /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
   ///
   /// Where there is no room it does what ``QueueCapacity/policy`` says.
+  @concurrent
   public func apply(_ changes: ChangeBatch<Element>) async throws {
     try information.check(changes)
     try await running(.apply) {

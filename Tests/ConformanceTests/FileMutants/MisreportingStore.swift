@@ -49,9 +49,9 @@ final class MisreportingStore: DataStore {
   }
 
   func value(forKey key: StoreKey) async throws -> Int? { try base.value(forKey: key) }
-  func values(forKeys keys: [StoreKey]) async throws -> [Int?] { try base.values(forKeys: keys) }
+  func values(forKeys keys: [StoreKey]) async throws -> [Int?] { try await base.values(forKeys: keys) }
   func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Int>] {
-    let entries = try base.entries(in: range, limit: limit, order: order)
+    let entries = try await base.entries(in: range, limit: limit, order: order)
     return fault == .givesFirstEntryTwice ? entries.prefix(1) + entries : entries
   }
   func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {

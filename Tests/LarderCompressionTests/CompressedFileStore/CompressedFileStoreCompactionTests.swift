@@ -68,8 +68,8 @@ import Testing
     return state
   }
 
-  private func state(of store: Store) throws -> [StoreKey: JSONText] {
-    let entries = try store.entries(in: .all, limit: .max, order: .ascending)
+  private func state(of store: Store) async throws -> [StoreKey: JSONText] {
+    let entries = try await store.entries(in: .all, limit: .max, order: .ascending)
     return Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value) })
   }
 
@@ -81,10 +81,10 @@ import Testing
     try await fill(store)
     try await compact(store, holding: hold, at: point) {
       #expect(try store.value(forKey: "key 20") == Self.texts[10])
-      #expect(try store.values(forKeys: ["key 39", "none"]) == [Self.texts[29], nil])
+      #expect(try await store.values(forKeys: ["key 39", "none"]) == [Self.texts[29], nil])
       #expect(try store.count(in: .all) == 30)
       try await change(store)
-      #expect(try state(of: store) == changed())
+      #expect(try await state(of: store) == changed())
       try await store.synchronize()
       let maintenance = try #require(store.information.maintenance)
       #expect(try await maintenance.statistics().entryCount == 26)
@@ -95,7 +95,7 @@ import Testing
     }
     #expect(!hold.hasTimedOut, "something has waited for the compaction")
     for step in 0..<2 {
-      #expect(try state(of: store) == changed())
+      #expect(try await state(of: store) == changed())
       #expect(try await #require(store.information.maintenance).verify().findings.isEmpty)
       try await store.close()
       if step == 0 { store = try await open(path, in: POSIXFileSystem()) }
@@ -125,7 +125,7 @@ import Testing
       } catch is StoreError {}
       if disk.hasPower {
         disk.clearFaults()
-        #expect(try state(of: store) == changed(), context)
+        #expect(try await state(of: store) == changed(), context)
         // The store goes on, with the old file or the new one.
         try await store.setValue(JSONText("51"), forKey: "key 51")
         try await store.removeValue(forKey: "key 51")
@@ -133,7 +133,7 @@ import Testing
       }
       disk.restart()
       let again = try await open("/s.gz", in: disk)
-      #expect(try state(of: again) == changed(), context)
+      #expect(try await state(of: again) == changed(), context)
       #expect(try await #require(again.information.maintenance).verify().findings.isEmpty, context)
       try await again.information.maintenance?.compact()
       try await again.close()
@@ -161,7 +161,7 @@ import Testing
     }
     try await closing?.value
     let again = try await open("/s.gz", in: disk)
-    #expect(try state(of: again) == changed())
+    #expect(try await state(of: again) == changed())
     let details = try await #require(again.information.maintenance).statistics().details
     #expect(details.first { $0.name == "uncompactedBytes" }?.value ?? .max < 2_000)
   }

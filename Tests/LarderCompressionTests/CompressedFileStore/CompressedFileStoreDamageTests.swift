@@ -38,7 +38,7 @@ import Testing
     func apply(_ changes: [Change<JSONText>]) async throws {
       try await store.apply(ChangeBatch(changes))
       groups.append(Set(changes.compactMap(\.key)))
-      let entries = try store.entries(in: .all, limit: .max, order: .ascending)
+      let entries = try await store.entries(in: .all, limit: .max, order: .ascending)
       states.append(Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value) }))
     }
     try await apply([.set("a", JSONText("1")), .set("b", JSONText("[2]"))])
@@ -217,7 +217,7 @@ import Testing
     #expect(try await maintenance.verify().findings.isEmpty)
     try await store.close()
     let again = try await Self.open(disk)
-    #expect(try again.entries(in: .all, limit: .max, order: .ascending).map(\.key) == ["a", "c", "f"])
+    #expect(try await again.entries(in: .all, limit: .max, order: .ascending).map(\.key) == ["a", "c", "f"])
   }
 
   @Test func nothingThatIsLostDisappearsWithACompaction() async throws {
@@ -241,7 +241,7 @@ import Testing
     expectStoreError(.corrupted) { try again.value(forKey: "key 0") }
     #expect(try again.value(forKey: "key 8") != nil)
     #expect(try again.keys(in: .all, limit: .max, order: .ascending).count == 9, "notes say which keys are lost")
-    let error = expectStoreError(.corrupted) { try again.entries(in: .all, limit: .max, order: .ascending) }
+    let error = await expectStoreError(.corrupted) { try await again.entries(in: .all, limit: .max, order: .ascending) }
     let damaged = try #require(error?.underlying as? DamagedBlockError)
     #expect(damaged.keys == .only("key 0") && damaged.block == Int64(start))
     await expectStoreError(.corrupted) { try await maintenance.compact() }
@@ -267,7 +267,7 @@ import Testing
     var end: StoreKey?
     while true {
       do {
-        let page = try store.entries(in: KeyRange(from: start, upTo: end), limit: 50, order: .ascending)
+        let page = try await store.entries(in: KeyRange(from: start, upTo: end), limit: 50, order: .ascending)
         for entry in page { walked[entry.key] = entry.value }
         if let last = page.last {
           start = last.key.successor

@@ -47,7 +47,7 @@ import Testing
       return
     }
     for key: StoreKey in ["a", "key 3", "large", "none"] { _ = try? store.value(forKey: key) }
-    _ = try? store.entries(in: .all, limit: 10, order: .descending)
+    _ = try? await store.entries(in: .all, limit: 10, order: .descending)
     _ = try? store.count(in: .all)
     _ = try? await store.information.maintenance?.verify()
     _ = try? await store.information.maintenance?.statistics()

@@ -63,7 +63,7 @@ import Testing
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "lost page")
     let store = try await Store(path: "/s.gz", codec: .jsonText, fileSystem: disk)
     try await fill(store, 2_000, using: &generator)
-    let entries = try store.entries(in: .all, limit: .max, order: .ascending)
+    let entries = try await store.entries(in: .all, limit: .max, order: .ascending)
     try await store.close()
     var content = try #require(disk.content(at: "/s.gz"))
     if !isUnreadable {

@@ -129,7 +129,7 @@ import TestSupport
       for (number, size) in sizes.enumerated() {
         #expect(try store.value(forKey: StoreKey("key \(number)")) == text(size, number), "\(step), \(size)")
       }
-      let entries = try store.entries(in: .all, limit: .max, order: .descending)
+      let entries = try await store.entries(in: .all, limit: .max, order: .descending)
       #expect(try entries.map(\.value) == sizes.indices.reversed().map { try text(sizes[$0], $0) })
     }
     #expect(try await #require(store.information.maintenance).verify().findings == [])
@@ -167,14 +167,14 @@ import TestSupport
     // From both ends, so that each is in another block than the one before.
     let keys = (0..<30).flatMap { [StoreKey("key \(10 + $0)"), StoreKey("key \(69 - $0)")] }
     var count = disk.operationCount
-    #expect(try store.entries(in: .all, limit: .max, order: .descending).count == 60)
+    #expect(try await store.entries(in: .all, limit: .max, order: .descending).count == 60)
     #expect(disk.operationCount - count <= 2 * blocks)
     #expect(try await details(store)["cachedBytes"] == 0)
     count = disk.operationCount
-    #expect(try store.values(forKeys: keys).compactMap(\.self).count == 60)
+    #expect(try await store.values(forKeys: keys).compactMap(\.self).count == 60)
     #expect(disk.operationCount - count <= 2 * blocks && 2 * blocks < 30)
     count = disk.operationCount
-    #expect(try store.values(forKeys: keys).compactMap(\.self).count == 60)
+    #expect(try await store.values(forKeys: keys).compactMap(\.self).count == 60)
     #expect((disk.operationCount == count) == (cacheSize > 0))
   }
 
@@ -198,20 +198,20 @@ import TestSupport
       }
     }
     try await store.removeAll(in: "key 5"..<"key 6")
-    let expected = try store.entries(in: .all, limit: .max, order: .ascending)
+    let expected = try await store.entries(in: .all, limit: .max, order: .ascending)
     let before = try await details(store)
     #expect(before["liveTextBytes"]! < before["textBytes"]! / 3)
     try await store.information.maintenance?.compact()
     let after = try await details(store)
     #expect(after["deadTextBytes"] == 0 && after["liveTextBytes"] == before["liveTextBytes"], "\(after)")
     #expect(after["uncompactedBytes"]! < 200 && after["percentOfText"]! < 50)
-    #expect(try store.entries(in: .all, limit: .max, order: .ascending) == expected)
+    #expect(try await store.entries(in: .all, limit: .max, order: .ascending) == expected)
     let content = disk.content(at: "/s.gz")
     try await store.information.maintenance?.compact()
     #expect(disk.content(at: "/s.gz") == content, "there is nothing to gain by another")
     try await store.close()
     store = try await self.store()
-    #expect(try store.entries(in: .all, limit: .max, order: .ascending) == expected)
+    #expect(try await store.entries(in: .all, limit: .max, order: .ascending) == expected)
     let reopened = try await details(store)
     for name in ["blocks", "textBytes", "liveTextBytes"] { #expect(reopened[name] == after[name], "\(name)") }
     #expect(try disk.contentsOfDirectory(at: "/").sorted() == ["s.gz", "s.gz.lock"])
@@ -244,7 +244,7 @@ import TestSupport
       try (0..<100).map { (StoreKey(integer: $0), try JSONText("\($0)")) }
       + (0..<100).map { (StoreKey(integer: 1_000 + $0), try JSONText("\($0)")) }
     for _ in 0..<2 {
-      let entries = try store.entries(in: .all, limit: .max, order: .ascending)
+      let entries = try await store.entries(in: .all, limit: .max, order: .ascending)
       #expect(entries.map(\.key) == expected.map(\.0) && entries.map(\.value) == expected.map(\.1))
       #expect(try await maintenance.verify().findings == [])
       try await maintenance.compact()
@@ -272,12 +272,12 @@ import TestSupport
     try await maintenance.backup(to: "/compact.gz", compacting: true)
     await expectStoreError(.invalidArgument) { try await maintenance.backup(to: "/whole.gz") }
     await expectStoreError(.invalidArgument) { try await maintenance.backup(to: "/s.gz.lock") }
-    let expected = try store.entries(in: .all, limit: .max, order: .ascending)
+    let expected = try await store.entries(in: .all, limit: .max, order: .ascending)
     var sizes: [Int] = []
     for path in ["/whole.gz", "/compact.gz"] {
       sizes.append(disk.content(at: path)?.count ?? 0)
       let copy = try await CompressedFileStore(path: path, codec: .jsonText, fileSystem: disk)
-      #expect(try copy.entries(in: .all, limit: .max, order: .ascending) == expected)
+      #expect(try await copy.entries(in: .all, limit: .max, order: .ascending) == expected)
       try await copy.setValue(JSONText("1"), forKey: "more")
       try await copy.close()
     }

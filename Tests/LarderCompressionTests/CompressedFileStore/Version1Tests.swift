@@ -19,8 +19,8 @@ import Testing
     return try await CompressedFileStore(path: "/s.gz", codec: .jsonText, access: access, fileSystem: disk)
   }
 
-  private func state(_ store: CompressedFileStore<JSONText>) throws -> State {
-    let entries = try store.entries(in: .all, limit: .max, order: .ascending)
+  private func state(_ store: CompressedFileStore<JSONText>) async throws -> State {
+    let entries = try await store.entries(in: .all, limit: .max, order: .ascending)
     return Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value) })
   }
 
@@ -35,7 +35,7 @@ import Testing
   @Test(arguments: files) func whatItHoldsIsReadAndStaysAsItIsUntilItIsWrittenTo(_ content: [UInt8]) async throws {
     for access in [StoreAccess.readOnly, .immutable, .readWrite] {
       let store = try await open(content, access: access)
-      #expect(try state(store) == expected())
+      #expect(try await state(store) == expected())
       #expect(try await #require(store.information.maintenance).verify().findings.isEmpty)
       if access != .readWrite { try await store.close() }
       #expect(disk.content(at: "/s.gz") == content)
@@ -46,7 +46,7 @@ import Testing
     try await store.setValue(JSONText("7"), forKey: "g")
     var expected = try expected()
     expected["g"] = try JSONText("7")
-    #expect(try state(store) == expected)
+    #expect(try await state(store) == expected)
     let written = try #require(disk.content(at: "/s.gz"))
     #expect(written.withUnsafeBytes { BlockFrame.size(at: $0) } != nil)
     try await store.information.maintenance?.backup(to: "/copy.gz")
@@ -55,7 +55,7 @@ import Testing
     disk.restart()
     for path in ["/s.gz", "/copy.gz"] {
       let again = try await CompressedFileStore(path: path, codec: .jsonText, fileSystem: disk)
-      #expect(try state(again) == expected)
+      #expect(try await state(again) == expected)
       #expect(try await #require(again.information.maintenance).verify().findings.isEmpty)
       try await again.close()
     }
@@ -84,7 +84,7 @@ import Testing
     #expect(disk.content(at: "/s.gz") == Version1Files.compactedClosed)
     for path in ["/whole.gz", "/compact.gz"] {
       let copy = try await CompressedFileStore(path: path, codec: .jsonText, fileSystem: disk)
-      #expect(try state(copy) == expected())
+      #expect(try await state(copy) == expected())
       #expect(try await #require(copy.information.maintenance).verify().findings.isEmpty)
     }
   }

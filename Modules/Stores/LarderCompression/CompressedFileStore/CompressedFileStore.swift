@@ -117,6 +117,8 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
 
   /// Reads the value of one key.
   ///
+  /// It is decoded where the caller is, however large it is.
+  ///
   /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where the value is lost or cannot be decoded; `ioFailed`;
   ///   `closed`.
   public func value(forKey key: StoreKey) throws -> Value? {
@@ -124,38 +126,47 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     return try read(for: .value) {
       $0.find(key)
     } then: { finding, reader in
-      try values([(key, finding)], reader, during: .value, isKept: true)[0]
+      var allowance = BulkWork.Allowance.unlimited
+      return try values([(key, finding)], reader, during: .value, isKept: true, &allowance)[0]
     }
   }
 
   /// Reads the values of several keys as they are at one moment.
   ///
+  /// More than 64, or more than 64 KiB of text, are decoded off the caller's actor.
+  ///
   /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where a value is lost or cannot be decoded; `ioFailed`;
   ///   `closed`.
-  public func values(forKeys keys: [StoreKey]) throws -> [Value?] {
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try information.check(keys, for: .values)
-    return try read(for: .values) { index in
-      keys.map { (key: $0, finding: index.find($0)) }
-    } then: { findings, reader in
-      try values(findings, reader, during: .values, isKept: true)
+    return try await BulkWork.read(atMost: keys.count) { [self] allowance in
+      try read(for: .values) { index in
+        keys.map { (key: $0, finding: index.find($0)) }
+      } then: { findings, reader in
+        try values(findings, reader, during: .values, isKept: true, &allowance)
+      }
     }
   }
 
   /// Reads the first entries of a range as they are at one moment.
   ///
+  /// If the limit is above 64, or the entries have more than 64 KiB of text, they are decoded off the caller's actor.
+  ///
   /// If an entry is lost, the ``DamagedBlockError`` of the error says behind which key to go on.
   ///
   /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `corrupted` where a value is lost or
   ///   cannot be decoded; `ioFailed`; `closed`.
-  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
-    return try read(for: .entries) {
-      IndexPage(of: $0, in: range, limit: limit, order: order)
-    } then: { page, reader in
-      let values = try values(page.findings, reader, during: .entries, isKept: false)
-      if let gap = page.gap { throw reader.gapError(gap, during: .entries) }
-      return zip(page.findings, values).compactMap { finding, value in
-        value.map { StoreEntry(key: finding.key, value: $0) }
+    return try await BulkWork.read(atMost: limit) { [self] allowance in
+      try read(for: .entries) {
+        IndexPage(of: $0, in: range, limit: limit, order: order)
+      } then: { page, reader in
+        let values = try values(page.findings, reader, during: .entries, isKept: false, &allowance)
+        if let gap = page.gap { throw reader.gapError(gap, during: .entries) }
+        return zip(page.findings, values).compactMap { finding, value in
+          value.map { StoreEntry(key: finding.key, value: $0) }
+        }
       }
     }
   }
@@ -198,9 +209,10 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
 
   private func values(
     _ findings: [(key: StoreKey, finding: CompressedFileIndex.Finding)], _ reader: LineReader,
-    during operation: StoreOperation, isKept: Bool
+    during operation: StoreOperation, isKept: Bool, _ allowance: inout BulkWork.Allowance
   ) throws -> [Value?] {
     try reader.read(findings, during: operation, isKept: isKept) { key, line in
+      try allowance.take(line.count)
       let text = try coder.text(ofLine: line, forKey: key, during: operation)
       return try coder.value(of: text, forKey: key, during: operation)
     }
@@ -209,6 +221,9 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   // MARK: Writing
 
   /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
+  ///
+  /// The values are encoded off the caller's actor.
+  @concurrent
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
     try await writer.apply(coder.texts(of: changes))

@@ -122,7 +122,8 @@ public struct LMDBTransaction: ~Copyable {
     try check(store, for: .entries)
     try store.information.check(limit: limit, for: .entries)
     return try naming(store, .entries) {
-      try store.entries(in: range, limit: limit, order: order, in: pointer, during: .entries)
+      var allowance = BulkWork.Allowance.unlimited
+      return try store.entries(in: range, limit: limit, order: order, in: pointer, during: .entries, &allowance)
     }
   }
 

@@ -1,0 +1,52 @@
+import Larder
+import LarderJSON
+import Workloads
+
+/// Measures for how long the main actor does nothing else while it waits for much.
+@MainActor
+enum MainActorMeasurement {
+  private struct Series: Codable, Sendable, Equatable {
+    var values: [Double]
+  }
+
+  /// The longest stall beside one picture of a display.
+  static func comparisons(where isWanted: (String) -> Bool) async throws -> [Measured] {
+    let name = "longest stall of the main actor, 5,000 values of 200 doubles in a JSONFileStore"
+    guard isWanted(name) else { return [] }
+    let folder = try ScratchFolder()
+    let store = try await JSONFileStore<Series>(path: folder.newPath(), durability: .buffered)
+    let changes = ChangeBatch(
+      (0..<5000).map { number in
+        Change.set(StoreKey(integer: number), Series(values: (0..<200).map { Double($0) * 1.1 + Double(number) }))
+      })
+    let writing = try await longestStall { try await store.apply(changes) }
+    let reading = try await longestStall { _ = try await store.entries(in: .all, limit: .max, order: .ascending) }
+    try await store.close()
+    try folder.remove()
+    return [("apply", writing), ("entries", reading)].map { call, stall in
+      Measured(
+        name: "\(name), \(call)", figure: stall / .seconds(1), unit: .seconds,
+        yardsticks: [Measured.Yardstick(name: "what a person notices", figure: 0.020, limit: 1)])
+    }
+  }
+
+  /// The longest time between two turns of a task of the main actor that only yields, while another one works.
+  private static func longestStall(during body: @escaping @MainActor () async throws -> Void) async throws -> Duration {
+    let work = Task { try await body() }
+    let watch = Task {
+      var longest = Duration.zero
+      var last = ContinuousClock.now
+      while !Task.isCancelled {
+        await Task.yield()
+        let now = ContinuousClock.now
+        longest = max(longest, now - last)
+        last = now
+      }
+      return longest
+    }
+    let result = await work.result
+    watch.cancel()
+    try result.get()
+    return await watch.value
+  }
+}

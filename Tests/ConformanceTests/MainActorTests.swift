@@ -1,0 +1,107 @@
+import Foundation
+import Larder
+import LarderCompression
+import LarderJSON
+import LarderLMDB
+import LarderQueue
+import Synchronization
+import TestSupport
+import Testing
+
+/// Much work is not done on the actor of the caller, which may be the main one; see `Docs/Concurrency.md`.
+@MainActor
+@Suite struct MainActorTests {
+  /// Counts which values are encoded and decoded on the main thread.
+  private final class ThreadCounts: Sendable {
+    private let counts = Mutex((main: 0, others: 0))
+
+    func note() {
+      let isMain = Thread.isMainThread
+      counts.withLock { counts in
+        if isMain { counts.main += 1 } else { counts.others += 1 }
+      }
+    }
+
+    /// The values since the last call.
+    func take() -> (main: Int, others: Int) {
+      counts.withLock { counts in
+        defer { counts = (0, 0) }
+        return counts
+      }
+    }
+  }
+
+  private struct NotingCodec: Codec {
+    let counts: ThreadCounts
+    let base = JSONCodec<String>()
+    var name: String { base.name }
+    var format: CodecFormat { base.format }
+
+    func encode(_ value: String, into bytes: inout [UInt8]) throws {
+      counts.note()
+      try base.encode(value, into: &bytes)
+    }
+
+    func decode(_ bytes: RawSpan) throws -> String {
+      counts.note()
+      return try base.decode(bytes)
+    }
+  }
+
+  enum Kind: CaseIterable {
+    case json, compressed, lmdb, queue
+  }
+
+  private let folder: TemporaryFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+  }
+
+  private func open(_ kind: Kind, _ codec: NotingCodec) async throws -> AnyDataStore<String> {
+    switch kind {
+    case .json: AnyDataStore(try await JSONFileStore(path: folder.path("s.json"), codec: codec))
+    case .compressed: AnyDataStore(try await CompressedFileStore(path: folder.path("s.gz"), codec: codec))
+    case .lmdb: AnyDataStore(try await LMDBStore(path: folder.path("s"), codec: codec))
+    case .queue: AnyDataStore(try await QueueStore(path: folder.path("q"), codec: codec))
+    }
+  }
+
+  @Test(arguments: Kind.allCases) func muchIsEncodedAndDecodedElsewhere(_ kind: Kind) async throws {
+    let counts = ThreadCounts()
+    let store = try await open(kind, NotingCodec(counts: counts))
+    let keys = (0..<100).map { StoreKey("key \($0)") }
+    try await store.apply(ChangeBatch(keys.map { .set($0, "small") }))
+    #expect(counts.take().main == 0)
+    let large = String(repeating: "large ", count: 8000)
+    try await store.apply(ChangeBatch([.set("large 1", large), .set("large 2", large)]))
+    #expect(counts.take().main == 0)
+    try await store.update(keys) { values in values = values.map { $0.map { $0 + "er" } } }
+    #expect(counts.take().main == 0)
+
+    #expect(try await store.entries(in: "key"..<"kez", limit: .max, order: .ascending).count == 100)
+    #expect(counts.take() == (0, 100))
+    #expect(try await store.values(forKeys: keys).allSatisfy { $0 == "smaller" })
+    #expect(counts.take() == (0, 100))
+    // Few of them, but large: those that fit are decoded twice.
+    #expect(try await store.entries(in: "large"..., limit: 9, order: .ascending).map(\.value) == [large, large])
+    #expect(counts.take().others == 2)
+    #expect(try await store.values(forKeys: ["large 1", "large 2"]) == [large, large])
+    #expect(counts.take().others == 2)
+    try await store.close()
+  }
+
+  /// To change threads takes longer than to decode a few small values.
+  @Test(arguments: [Kind.json, .compressed, .lmdb]) func littleIsDecodedWhereTheCallerIs(_ kind: Kind) async throws {
+    let counts = ThreadCounts()
+    let store = try await open(kind, NotingCodec(counts: counts))
+    let keys = (0..<64).map { StoreKey("key \($0)") }
+    try await store.apply(ChangeBatch(keys.map { .set($0, "small") }))
+    _ = counts.take()
+    #expect(try await store.values(forKeys: keys).count == 64)
+    #expect(try await store.entries(in: .all, limit: 64, order: .descending).count == 64)
+    #expect(try await store.value(forKey: "key 1") == "small")
+    #expect(counts.take() == (129, 0))
+    try await store.close()
+  }
+}
