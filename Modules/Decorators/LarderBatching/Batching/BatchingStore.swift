@@ -300,27 +300,18 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   ///
   /// - Returns: The error of each batch, in order; nothing where all were committed.
   private func commit(_ group: [QueuedCaller]) async -> [(any Error)?] {
-    var errors: [(any Error)?] = []
-    func fail(_ part: Range<Int>, _ error: any Error) {
-      if errors.isEmpty { errors = Array(repeating: nil, count: group.count) }
-      for index in part { errors[index] = error }
-    }
-    var retry = GroupRetry(count: group.count)
-    while let part = retry.next() {
+    let commit = await GroupCommit(count: group.count) { part in
       do {
         try await base.apply(writes.join(group[part]))
-      } catch let error as StoreError {
-        if error.concernsAChange {
-          if !retry.halve(part) { fail(part, error) }
-          continue
-        }
-        fail(part, part.count == 1 ? error : error.shared())
-        // Nothing more is tried; what was not, has not changed anything.
-        while let rest = retry.next() { fail(rest, error.shared(outcome: .nothingChanged)) }
+        return nil
       } catch {
-        fail(part, error)
-        while let rest = retry.next() { fail(rest, error) }
+        return error
       }
+    }
+    if commit.failures.isEmpty { return [] }
+    var errors: [(any Error)?] = Array(repeating: nil, count: group.count)
+    for (part, error) in commit.failures {
+      for index in part { errors[index] = error }
     }
     return errors
   }
