@@ -34,7 +34,9 @@ import Testing
   @Test func oneBadCallAmongAThousandCostsFewCommits() async {
     for bad in [0, 1, 499, 500, 998, 999] {
       #expect(await run(count: 1000, bad: [bad]).tried.count <= 21)
-      #expect(await run(count: 1000, bad: [bad], .full).failed == [bad])
+      for code in [StoreError.Code.full, .init(rawValue: "other")] {
+        #expect(await run(count: 1000, bad: [bad], code).failed == [bad])
+      }
     }
   }
 

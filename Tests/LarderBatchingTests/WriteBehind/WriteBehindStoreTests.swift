@@ -415,8 +415,12 @@ import Testing
       let batch = SizedBatch<Int>([.set(StoreKey(integer: number), number)], bounds: BatchBounds())
       _ = queue.arrive(.write(batch), number, at: .zero, isCancelled: false)
     }
-    let time = ContinuousClock().measure { _ = queue.nextFlusherStep(at: .zero) }
-    #expect(time < .milliseconds(1))
+    // The shortest of several times, because the thread may be interrupted.
+    let times = (0..<20).map { _ in
+      var copy = queue
+      return ContinuousClock().measure { _ = copy.nextFlusherStep(at: .zero) }
+    }
+    #expect(try #require(times.min()) < .milliseconds(1))
   }
 
   @Test func aFailedSyncIsNotTriedAgain() async throws {

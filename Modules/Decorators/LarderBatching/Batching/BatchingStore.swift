@@ -16,15 +16,17 @@ import Synchronization
 /// before those behind it, and runs in its caller's own task. So do `touch` of a store with expiry; `synchronize`, `flush`
 /// and `close` first wait for what came before.
 ///
-/// **Failures.** A batch stays atomic within its group. A group that fails for something in it, with nothing changed (a
-/// value that cannot be encoded, a full disk), is tried again in halves, so that exactly the callers concerned fail. What
-/// else goes wrong, such as a failed sync, is told to all callers of the group, and nothing is tried again.
+/// **Failures.** A batch stays atomic within its group. If a group fails because of something in it and nothing was changed,
+/// as with a value that cannot be encoded, it is tried again in halves, so that exactly the callers concerned fail. A full
+/// disk, or an error of an unknown code, may concern all callers: after three calls in a row have failed alone, parts are
+/// tried as a whole and no longer divided. Any other error, such as a failed sync, goes to all callers of the group, and
+/// nothing is tried again.
 ///
 /// **Cancellation.** A caller may be cancelled as long as its write waits; it then throws `CancellationError`, and the
 /// write is not made. A group that is being committed is not stopped by anyone's cancellation.
 ///
-/// **Bounds.** A group is as large as ``BatchBounds`` allow. Whoever comes when more is waiting than goes into the next
-/// group waits for a later one: callers are suspended, nothing piles up beyond what they hold themselves.
+/// **Bounds.** A group is as large as ``BatchBounds`` allow. If more is waiting than fits into the next group, callers wait
+/// for a later one. They are suspended, so nothing piles up beyond what they hold themselves.
 public final class BatchingStore<Base: DataStore>: DataStore {
   /// What the base keeps.
   public typealias Value = Base.Value
