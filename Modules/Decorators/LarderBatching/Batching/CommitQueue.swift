@@ -1,5 +1,6 @@
-/// The order and the groups in which a ``BatchingStore`` serves its callers. This is plain state, which the store keeps
-/// under a lock.
+/// The order and the groups in which a ``BatchingStore`` serves its callers.
+///
+/// This is plain state, which the store keeps under a lock.
 ///
 /// All callers wait in one line. At any moment at most one thing is done:
 ///
@@ -36,7 +37,9 @@ struct CommitQueue<Caller: Sendable>: Sendable {
     var turn: Caller?
     /// Whether a committer must be started.
     var startsCommitter = false
-    /// The writes that the committer must commit together. If there are none, it ends.
+    /// The writes that the committer must commit together.
+    ///
+    /// If there are none, it ends.
     var group: [Caller] = []
   }
 
@@ -73,7 +76,9 @@ struct CommitQueue<Caller: Sendable>: Sendable {
     isClosed ? .refused : enter(request, caller)
   }
 
-  /// Closes the queue to others. The caller waits at a barrier, also if the queue was closed before.
+  /// Closes the queue to others.
+  ///
+  /// The caller waits at a barrier, also if the queue was closed before.
   mutating func close(_ caller: Caller) -> Arrival {
     isClosed = true
     return enter(.barrier, caller)

@@ -76,7 +76,9 @@ extension StoreError {
     }
   }
 
-  /// The error for a caller whose write was in one commit with others. It does not name their keys.
+  /// The error for a caller whose write was in one commit with others.
+  ///
+  /// It does not name their keys.
   ///
   /// - Parameter outcome: Whether anything may have been changed. Defaults to the outcome of this error.
   func shared(outcome: Outcome? = nil) -> StoreError {

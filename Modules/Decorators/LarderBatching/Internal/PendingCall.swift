@@ -33,7 +33,9 @@ final class PendingCall: Sendable {
     }
   }
 
-  /// Ends the call. It must be called only once.
+  /// Ends the call.
+  ///
+  /// It must be called only once.
   func end(_ outcome: TurnOutcome) {
     let continuation: UnsafeContinuation<TurnOutcome, Never>? = state.withLock { state in
       defer { state = .over(outcome) }

@@ -12,8 +12,9 @@ struct SizedBatch<Value: Sendable>: Sendable {
   }
 }
 
-/// Batches that were accepted and are not yet written, in the order in which they came. This is plain state.
+/// Batches that were accepted and are not yet written, in the order in which they came.
 ///
+/// This is plain state.
 /// Each batch is kept as it came, even if a later one changes the same keys. If the later one cannot be written, the
 /// earlier one still can.
 struct PendingChanges<Value: Sendable>: Sendable {

@@ -83,7 +83,9 @@ final class FlushPause: Sendable {
     self.clock = clock
   }
 
-  /// Waits. Only one task may wait at a time.
+  /// Waits.
+  ///
+  /// Only one task may wait at a time.
   func wait(_ duration: Duration) async {
     let clock = clock
     let sleep = Task.detached {
