@@ -30,12 +30,6 @@ import Testing
     return MemoryStore<SampleValue?>().faulty(plan: plan).batched(bounds: BatchBounds(changes: 3))
   }
 
-  static let gathering = ConformanceSuite(
-    named: "BatchingStore that gathers, over MemoryStore", lacking: MemoryStoreConformance.lacking
-  ) { _ in
-    MemoryStore<SampleValue?>().batched(bounds: BatchBounds(changes: 4), delay: .microseconds(50))
-  }
-
   @Test(arguments: memory.cases) func conformsOverMemory(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
@@ -49,10 +43,6 @@ import Testing
   }
 
   @Test(arguments: shuffled.cases) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws {
-    try await conformanceCase.run()
-  }
-
-  @Test(arguments: gathering.cases) func conformsWhileGathering(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 

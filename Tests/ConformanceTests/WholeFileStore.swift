@@ -30,8 +30,7 @@ actor WholeFileStore<Value: Sendable>: DataStore {
     fileSystem: some FileSystem = POSIXFileSystem()
   ) async throws {
     information = StoreInformation(
-      name: "WholeFileStore", acknowledgement: .durable, sharing: .exclusive, access: access,
-      writeExecutor: executor.taskExecutor)
+      name: "WholeFileStore", acknowledgement: .durable, sharing: .exclusive, access: access)
     self.path = path
     self.codec = codec
     self.fileSystem = fileSystem

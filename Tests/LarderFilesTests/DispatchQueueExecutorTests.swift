@@ -1,7 +1,6 @@
 import Dispatch
 import Foundation
 import LarderFiles
-import Synchronization
 import Testing
 
 @Suite struct DispatchQueueExecutorTests {
@@ -9,8 +8,6 @@ import Testing
     private nonisolated let executor = DispatchQueueExecutor(label: "test")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     private(set) var count = 0
-
-    nonisolated var taskExecutor: any TaskExecutor { executor.taskExecutor }
 
     func add() { count += 1 }
   }
@@ -23,45 +20,6 @@ import Testing
       for _ in 0..<1_000 { group.addTask { await counter.add() } }
     }
     #expect(await counter.count == 1_000)
-  }
-
-  @Test func runsTasksThatPreferItOneAtATime() async {
-    final class Tally: Sendable {
-      private let counts = Mutex((running: 0, most: 0))
-
-      var most: Int { counts.withLock { $0.most } }
-
-      func begin() {
-        counts.withLock { counts in
-          counts.running += 1
-          counts.most = max(counts.most, counts.running)
-        }
-      }
-
-      func end() { counts.withLock { $0.running -= 1 } }
-    }
-    let executor = DispatchQueueExecutor(label: "test")
-    let tally = Tally()
-    await withTaskGroup(of: Void.self) { group in
-      for _ in 0..<100 {
-        group.addTask(executorPreference: executor.taskExecutor) {
-          for _ in 0..<10 {
-            tally.begin()
-            tally.end()
-            await Task.yield()
-          }
-        }
-      }
-    }
-    #expect(tally.most == 1)
-  }
-
-  @Test func tasksThatPreferItCallTheActor() async {
-    let counter = Counter()
-    await Task(executorPreference: counter.taskExecutor) {
-      for _ in 0..<100 { await counter.add() }
-    }.value
-    #expect(await counter.count == 100)
   }
 
   @Test func runsClosuresAndHandsOnWhatTheyThrow() async throws {

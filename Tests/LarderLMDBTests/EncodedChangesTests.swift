@@ -1,5 +1,4 @@
 import Larder
-import LarderFiles
 import LarderTesting
 import TestSupport
 import Testing
@@ -63,22 +62,6 @@ import Testing
     }
     let items = keys.map { EncodedChanges.Item(key: $0, value: nil) }
     #expect(EncodedChanges.sorted(items).map(\.key) == Set(keys).sorted())
-  }
-
-  /// Child tasks run where their parent prefers to, unless they are told otherwise.
-  @Test func aLargeBatchIsNotEncodedOnTheThreadOfItsWriter() async throws {
-    let batch = ChangeBatch<[UInt8]>((0..<20_000).map { .set(StoreKey(integer: $0), [1]) })
-    let executor = DispatchQueueExecutor(label: "writer")
-    let writer = executor.taskExecutor.asUnownedTaskExecutor()
-    let countThere = Tally()
-    _ = try await Task(executorPreference: executor.taskExecutor) {
-      try await EncodedChanges(concurrently: batch) { _ in
-      } encode: { value, _, bytes in
-        if withUnsafeCurrentTask(body: { $0?.unownedTaskExecutor == writer }) { countThere.add() }
-        bytes += value
-      }
-    }.value
-    #expect(countThere.count == 0)
   }
 
   @Test func aLargeBatchOnSeveralThreadsIsTheSame() async throws {

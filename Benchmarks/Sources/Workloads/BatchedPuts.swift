@@ -19,7 +19,7 @@ public enum BatchedPuts {
       beside: [
         Comparison.Yardstick(
           ascending("put of a new key, of 1,000 tasks into the bare LMDBStore", putsPerTask: 1) { $0 }, limit: 1 / 40),
-        Comparison.Yardstick(rawAscending, limit: 2),
+        Comparison.Yardstick(rawAscending, limit: 2.5),
       ], roundCount: 11),
     Comparison(random, beside: [Comparison.Yardstick(rawRandom, limit: 1 / 0.7)], roundCount: 11),
     Comparison(

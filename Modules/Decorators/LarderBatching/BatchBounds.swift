@@ -1,4 +1,4 @@
-public import Larder
+import Larder
 
 /// How much goes into one commit, or waits for it, at most.
 ///
@@ -16,8 +16,7 @@ public struct BatchBounds<Value>: Sendable {
   public let bytes: Int?
 
   /// About how many bytes a value has.
-  @usableFromInline
-  let size: (@Sendable (Value) -> Int)?
+  private let size: (@Sendable (Value) -> Int)?
 
   /// Bounds the number of changes.
   ///
@@ -41,7 +40,6 @@ public struct BatchBounds<Value>: Sendable {
   }
 
   /// How large a change is.
-  @inlinable
   func size(of change: Change<Value>) -> BatchSize {
     guard let size else { return BatchSize(changes: 1, bytes: 0) }
     return switch change {
@@ -54,7 +52,6 @@ public struct BatchBounds<Value>: Sendable {
   }
 
   /// How large a batch is.
-  @inlinable
   func size(of batch: ChangeBatch<Value>) -> BatchSize {
     // Without a closure there is nothing to look at: counting must not cost what the batch does.
     guard size != nil else { return BatchSize(changes: batch.count, bytes: 0) }
@@ -66,5 +63,42 @@ public struct BatchBounds<Value>: Sendable {
   /// The bounds as a size.
   var limit: BatchSize {
     BatchSize(changes: changes, bytes: bytes ?? .max)
+  }
+}
+
+/// How large some changes are.
+struct BatchSize: Hashable, Sendable {
+  /// How many changes there are.
+  var changes: Int
+
+  /// How many bytes their keys and values have, or 0 where they are not counted.
+  var bytes: Int
+
+  /// Makes a size; nothing unless said.
+  init(changes: Int = 0, bytes: Int = 0) {
+    self.changes = changes
+    self.bytes = bytes
+  }
+
+  /// Whether it is within a limit.
+  func fits(in limit: BatchSize) -> Bool {
+    changes <= limit.changes && bytes <= limit.bytes
+  }
+
+  /// Whether it has come up to a limit, in changes or in bytes.
+  func reaches(_ limit: BatchSize) -> Bool {
+    changes >= limit.changes || bytes >= limit.bytes
+  }
+
+  static func + (left: BatchSize, right: BatchSize) -> BatchSize {
+    BatchSize(changes: left.changes + right.changes, bytes: left.bytes + right.bytes)
+  }
+
+  static func += (left: inout BatchSize, right: BatchSize) {
+    left = left + right
+  }
+
+  static func -= (left: inout BatchSize, right: BatchSize) {
+    left = BatchSize(changes: left.changes - right.changes, bytes: left.bytes - right.bytes)
   }
 }

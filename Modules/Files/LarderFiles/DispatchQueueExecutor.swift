@@ -5,15 +5,11 @@ import Dispatch
 public final class DispatchQueueExecutor: SerialExecutor {
   private let queue: DispatchQueue
 
-  /// Runs the jobs of tasks on the same queue, for those that call the actor time and again: `Task(executorPreference:)`.
-  public let taskExecutor: any TaskExecutor
-
   /// Makes an executor with a queue of its own.
   ///
   /// - Parameter label: What the queue is called in debuggers.
   public init(label: String) {
     queue = DispatchQueue(label: label)
-    taskExecutor = DispatchQueueTaskExecutor(queue)
   }
 
   /// Runs a job after those that came before.

@@ -33,14 +33,6 @@ public struct StoreInformation: Sendable {
   /// A decorator hands on what its base has, so that it can be reached through any stack.
   public var maintenance: (any StoreMaintenance)?
 
-  /// The thread on which the store makes its writes, or `nil` where there is none that a task could run on.
-  ///
-  /// A task that makes one write after another runs there without changing threads for each:
-  /// `Task(executorPreference: information.writeExecutor) { … }`. It is the store's own thread: what takes long there holds
-  /// up everyone who writes, and child tasks run there too unless they are told otherwise. A decorator hands on what its
-  /// base has, unless its own writes are made elsewhere.
-  public var writeExecutor: (any TaskExecutor)?
-
   /// Describes a store.
   ///
   /// - Parameters:
@@ -51,8 +43,6 @@ public struct StoreInformation: Sendable {
   ///   - maximumKeyLength: The most bytes that a key may have; ``StoreKey/maximumLength`` unless it is less.
   ///   - maximumValueSize: The most bytes that an encoded value may have; `nil`, the default, for no such limit.
   ///   - maintenance: Statistics, verification, compaction and backup; `nil`, the default, where there are none.
-  ///   - writeExecutor: The thread on which the store makes its writes; `nil`, the default, where there is none that a task
-  ///     could run on.
   public init(
     name: String,
     acknowledgement: Acknowledgement,
@@ -60,8 +50,7 @@ public struct StoreInformation: Sendable {
     access: StoreAccess = .readWrite,
     maximumKeyLength: Int = StoreKey.maximumLength,
     maximumValueSize: Int? = nil,
-    maintenance: (any StoreMaintenance)? = nil,
-    writeExecutor: (any TaskExecutor)? = nil
+    maintenance: (any StoreMaintenance)? = nil
   ) {
     self.name = name
     self.acknowledgement = acknowledgement
@@ -70,6 +59,5 @@ public struct StoreInformation: Sendable {
     self.maximumKeyLength = min(maximumKeyLength, StoreKey.maximumLength)
     self.maximumValueSize = maximumValueSize
     self.maintenance = maintenance
-    self.writeExecutor = writeExecutor
   }
 }

@@ -87,7 +87,6 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
       configuration, information: information, sizeLimit: sizeLimit, choosing: codec)
     let coder = JSONValueCoder(codec: codec, store: name)
     self.writer = writer
-    information.writeExecutor = writer.taskExecutor
     information.maintenance = JSONFileMaintenance(writer: writer, coder: coder)
     self.coder = coder
     self.information = information

@@ -115,8 +115,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     information = StoreInformation(
       name: fullName, acknowledgement: Acknowledgement(lease.environment.durability), sharing: .betweenProcesses,
       access: lease.environment.access, maximumValueSize: LMDBValueCoder<Value>.maximumSize,
-      maintenance: LMDBStoreMaintenance(lease: lease, coder: coder, identifier: identifier),
-      writeExecutor: lease.environment.writer.taskExecutor)
+      maintenance: LMDBStoreMaintenance(lease: lease, coder: coder, identifier: identifier))
   }
 
   // MARK: Reading

@@ -1,3 +1,4 @@
+import Foundation
 import Larder
 import LarderTesting
 import Synchronization
@@ -191,31 +192,7 @@ import Testing
 
   // MARK: Many callers
 
-  /// Lets tasks put values 0, 1, 2 … under a key each, one after the other.
-  private static func put(into store: BatchingStore<PlacedStore>, tasks: Int, steps: Int) async throws {
-    try await withThrowingDiscardingTaskGroup { group in
-      for task in 0..<tasks {
-        group.addTask {
-          for step in 0..<steps { try await store.setValue(step, forKey: StoreKey(integer: task)) }
-        }
-      }
-    }
-    await waitUntil { store.isIdle }
-  }
-
-  @Test func groupsAreCommittedWhereTheBaseWrites() async throws {
-    let placed = PlacedStore()
-    let store = placed.batched()
-    try await Self.put(into: store, tasks: 100, steps: 20)
-    #expect(try await store.count(in: .all) == 100)
-    #expect(placed.commits.atItsPlace > 0)
-    #expect(placed.commits.largestElsewhere == 1, "only who is alone is served elsewhere, in its own task")
-    let before = placed.commits
-    try await store.setValue(1, forKey: "a")
-    #expect(placed.commits.atItsPlace == before.atItsPlace && placed.commits.elsewhere == before.elsewhere + 1)
-  }
-
-  @Test func aThousandWhoWaitAreCommittedInHalves() async throws {
+  @Test func aThousandWhoWaitShareOneCommit() async throws {
     let store = base.batched()
     base.schedule(.suspension(), on: .apply)
     let first = Task { try await store.setValue(0, forKey: "first") }
@@ -227,35 +204,41 @@ import Testing
     base.resume()
     try await first.value
     for task in tasks { try await task.value }
-    #expect(picky.appliedSizes == [1, 500, 500])
+    #expect(picky.appliedSizes == [1, 1000])
   }
 
-  /// The time of two halves, of which each takes as long as the whole, is noticed.
-  @Test func whereACommitTakesLongEveryoneSharesIt() async throws {
-    let (callerCount, commitCount) = (CommitPace.leastCallerCount, 110)
-    let clock = ManualClock()
-    let placed = PlacedStore(clock: clock, commitTime: .milliseconds(8))
-    let store = placed.batched(clock: clock)
-    @Sendable func isOver() -> Bool { placed.commits.sizes.count >= commitCount }
-    // A commit lasts until everyone else waits.
-    placed.wait(until: { changeCount in isOver() || store.waitingCount + changeCount >= callerCount })
-    try await withThrowingDiscardingTaskGroup { group in
-      for task in 0..<callerCount {
-        group.addTask {
-          while !isOver() { try await store.setValue(0, forKey: StoreKey(integer: task)) }
-        }
+  /// Callers that compute as soon as they are told take all threads of the pool.
+  @Test func theNextCommitDoesNotWaitForTheCallersOfTheLast() async throws {
+    let (store, picky) = (base.batched(), picky)
+    base.schedule(.suspension(), on: .apply, number: 1)
+    base.schedule(.suspension(), on: .apply, number: 2)
+    let first = Task { try await store.setValue(0, forKey: "first") }
+    try await base.waitForSuspended()
+    let callers = (0..<4 * ProcessInfo.processInfo.activeProcessorCount).map { number in
+      Task {
+        try await store.setValue(number, forKey: StoreKey(integer: number))
+        let deadline = ContinuousClock.now + .seconds(10)
+        while picky.attempts < 3, .now < deadline {}
+        return picky.attempts >= 3
       }
     }
-    await waitUntil { store.isIdle }
-    let sizes = placed.commits.sizes.prefix(commitCount)
-    #expect(sizes.prefix(50).allSatisfy { $0 <= callerCount / 2 + 1 }, "they begin in halves: \(sizes)")
-    #expect(sizes.suffix(10).allSatisfy { $0 > callerCount * 3 / 4 }, "they end together: \(sizes)")
+    await waitUntil { store.waitingCount == callers.count }
+    base.resume()
+    try await first.value
+    try await base.waitForSuspended()
+    let next = Task { try await store.setValue(0, forKey: "next") }
+    await waitUntil { store.waitingCount == 1 }
+    base.resume()
+    for caller in callers { #expect(try await caller.value, "the next commit has not begun") }
+    try await next.value
   }
 
-  /// So many that they commit in turn, of whom some are cancelled at any moment.
+  /// Some of them are cancelled at any moment.
   @Test func whatThousandsOfCallersHaveBeenToldIsTrue() async throws {
-    let placed = PlacedStore()
-    let store = placed.batched()
+    var plan = FaultPlan()
+    plan.schedule(.yields(upTo: 10), on: .apply, probability: 1)
+    let base = MemoryStore<Int>()
+    let store = base.faulty(plan: plan).batched()
     let tasks = (0..<2000).map { task in
       Task {
         for step in 0..<20 {
@@ -276,7 +259,7 @@ import Testing
     for (number, task) in tasks.enumerated() {
       let steps = try await task.value
       // A write that was cancelled has not been made.
-      #expect(try placed.base.value(forKey: StoreKey(integer: number)) == (steps == 0 ? nil : steps - 1))
+      #expect(try base.value(forKey: StoreKey(integer: number)) == (steps == 0 ? nil : steps - 1))
     }
     await waitUntil { store.isIdle }
     #expect(store.waitingCount == 0)
@@ -444,39 +427,6 @@ import Testing
     try await store.removeAll()
     picky.forget()
     #expect(Content.count.withLock { $0 } == 0)
-  }
-
-  // MARK: Gathering
-
-  @Test func aDelayGathersMore() async throws {
-    let clock = ManualClock()
-    let store = base.batched(bounds: BatchBounds(changes: 3), delay: .milliseconds(2), clock: clock)
-    let tasks = (1...2).map { value in Task { try await store.setValue(value, forKey: StoreKey(integer: value)) } }
-    await waitUntil { store.waitingCount == 2 }
-    try await clock.waitForSleepers(1)
-    #expect(picky.attempts == 0)
-    clock.advance(by: .milliseconds(2))
-    for task in tasks { try await task.value }
-    #expect(picky.appliedSizes == [2])
-    await waitUntil { store.isIdle }
-  }
-
-  @Test func fullBoundsAndOtherCallsEndTheDelay() async throws {
-    let store = base.batched(bounds: BatchBounds(changes: 3), delay: .seconds(1), clock: ManualClock())
-    try await withThrowingDiscardingTaskGroup { group in
-      for value in 1...3 { group.addTask { try await store.setValue(value, forKey: StoreKey(integer: value)) } }
-    }
-    #expect(try picky.count(in: .all) == 3)
-    let calls: [@Sendable () async throws -> Void] = [
-      { try await store.update("u") { $0 = 1 } }, { try await store.synchronize() }, { try await store.close() },
-    ]
-    for call in calls {
-      let write = Task { try await store.setValue(4, forKey: "a") }
-      await waitUntil { store.waitingCount == 1 }
-      try await call()
-      try await write.value
-    }
-    #expect(picky.applied.flatMap(\.changes).count == 6)
   }
 
   // MARK: Abilities

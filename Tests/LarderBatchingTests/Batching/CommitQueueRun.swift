@@ -11,14 +11,11 @@ struct CommitQueueRun {
     case write(size: Int)
     case turn
     case barrier
-    /// As a write, by a caller who comes only if it need not wait.
-    case begin
     case close
     case leave(Int)
     case endTurn
-    case gather
-    /// The committer takes the next group, of all callers or so many.
-    case take(atMost: Int)
+    /// The committer takes the next group.
+    case take
   }
 
   /// A rule that was broken.
@@ -36,23 +33,20 @@ struct CommitQueueRun {
   }
 
   private let limit: Int
-  private let gathersFirst: Bool
   private var queue: Queue
   private var callers: [Caller] = []
   private var isInTurn = false
   private var hasCommitter = false
-  private var isCommitting = false
   private var isClosed = false
 
-  init(limit: Int, gathersFirst: Bool) {
+  init(limit: Int) {
     self.limit = limit
-    self.gathersFirst = gathersFirst
-    queue = Queue(limit: BatchSize(changes: limit, bytes: .max), gathersFirst: gathersFirst)
+    queue = Queue(limit: BatchSize(changes: limit, bytes: .max))
   }
 
   /// Everything that may happen now.
   var possibleSteps: [Step] {
-    var steps: [Step] = [.write(size: 1), .write(size: 2), .turn, .barrier, .begin]
+    var steps: [Step] = [.write(size: 1), .write(size: 2), .turn, .barrier]
     if !isClosed { steps.append(.close) }
     // Those who were served may try as well: it is then too late.
     for caller in callers.indices where callers[caller].number != nil && callers[caller].kind != .barrier {
@@ -64,9 +58,7 @@ struct CommitQueueRun {
   /// What of it is the end of something that goes on.
   private var possibleWork: [Step] {
     if isInTurn { return [.endTurn] }
-    guard hasCommitter else { return [] }
-    let takes = [Step.take(atMost: 1), .take(atMost: .max)]
-    return gathersFirst && !isCommitting ? [.gather] + takes : takes
+    return hasCommitter ? [.take] : []
   }
 
   mutating func carryOut(_ step: Step) throws {
@@ -74,10 +66,6 @@ struct CommitQueueRun {
     case .write(let size): try arrive(.write(BatchSize(changes: size)), .write(size))
     case .turn: try arrive(.turn, .turn)
     case .barrier: try arrive(.barrier, .barrier)
-    case .begin:
-      let isFree = waiting.isEmpty && !isInTurn && !hasCommitter && !isClosed && !gathersFirst
-      try expect(queue.begin(.write(BatchSize(changes: 1))) == isFree, "a caller begins at the wrong time")
-      if isFree { isInTurn = true }
     case .close:
       isClosed = true
       callers.append(Caller(kind: .barrier))
@@ -96,18 +84,12 @@ struct CommitQueueRun {
         try expect(!hasCommitter, "a second committer is started")
         hasCommitter = true
       }
-    case .gather:
-      let size = waiting.reduce(0) { if case .write(let size) = callers[$1].kind { $0 + size } else { $0 } }
-      let isPure = waiting.allSatisfy { if case .write = callers[$0].kind { true } else { false } }
-      let couldGather = !isClosed && isPure && (1..<limit).contains(size)
-      try expect(queue.beginGathering() == couldGather, "gathering at the wrong time")
-    case .take(let callerLimit):
-      let next = queue.takeGroup(callerLimit: callerLimit)
+    case .take:
+      let next = queue.takeGroup()
       try expect(!next.startsCommitter, "the committer starts another")
-      isCommitting = !next.group.isEmpty
-      hasCommitter = isCommitting
-      try serve(next, callerLimit: callerLimit)
-      try expect(isCommitting || isInTurn || waiting.isEmpty, "the committer ends while somebody waits")
+      hasCommitter = !next.group.isEmpty
+      try serve(next)
+      try expect(hasCommitter || isInTurn || waiting.isEmpty, "the committer ends while somebody waits")
     }
     let isAtWork = isInTurn || hasCommitter
     try expect(isAtWork || waiting.isEmpty, "somebody waits, and nothing is done")
@@ -148,20 +130,15 @@ struct CommitQueueRun {
       try expect(isFree, "\(caller) begins while something goes on")
       callers[caller].fate = .served
       isInTurn = kind != .barrier
-      if case .write = kind { try expect(!gathersFirst, "\(caller) does not gather") }
-    case .waits(let number, let call):
+    case .waits(let number):
       callers[caller].number = number
-      if call == .start {
-        try expect(!hasCommitter && !isInTurn, "a committer is started while something goes on")
-        hasCommitter = true
-      }
-      try expect(!isFree || hasCommitter, "\(caller) waits for nothing")
+      try expect(!isFree, "\(caller) waits for nothing")
     }
     if isClosed, kind != .barrier { try expect(callers[caller].fate == .refused, "\(caller) comes after closing") }
   }
 
   /// Checks that those who are served come first, and that nothing begins beside anything else.
-  private mutating func serve(_ next: Queue.Next, callerLimit: Int = .max) throws {
+  private mutating func serve(_ next: Queue.Next) throws {
     for caller in next.passed {
       try expect(callers[caller].kind == .barrier, "\(caller) passes")
       try serve(caller)
@@ -178,10 +155,7 @@ struct CommitQueueRun {
       size += more
     }
     try expect(size <= limit || next.group.count == 1, "a group of \(size)")
-    try expect(next.group.count <= callerLimit, "a group of \(next.group.count) callers")
-    if !next.group.isEmpty, next.group.count < callerLimit, let first = waiting.first,
-      case .write(let more) = callers[first].kind
-    {
+    if !next.group.isEmpty, let first = waiting.first, case .write(let more) = callers[first].kind {
       try expect(size + more > limit, "a group leaves out a write that fits")
     }
     if let first = waiting.first, callers[first].kind != .turn, !isInTurn, next.group.isEmpty {

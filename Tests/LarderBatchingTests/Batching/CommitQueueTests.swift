@@ -29,15 +29,15 @@ import Testing
     }
   }
 
-  @Test(arguments: [false, true]) func everyShortHistoryKeepsTheRules(gathersFirst: Bool) throws {
-    let count = try runAll(CommitQueueRun(limit: 2, gathersFirst: gathersFirst), after: [], steps: 6)
+  @Test func everyShortHistoryKeepsTheRules() throws {
+    let count = try runAll(CommitQueueRun(limit: 2), after: [], steps: 6)
     #expect(count > 10_000)
   }
 
-  @Test(arguments: [false, true]) func longRandomHistoriesKeepTheRules(gathersFirst: Bool) throws {
+  @Test func longRandomHistoriesKeepTheRules() throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess)
     for _ in 0..<300 {
-      var run = CommitQueueRun(limit: 3, gathersFirst: gathersFirst)
+      var run = CommitQueueRun(limit: 3)
       var history: [Step] = []
       for _ in 0..<40 {
         let steps = run.possibleSteps.filter { $0 != .close || history.count > 30 }
@@ -50,10 +50,10 @@ import Testing
   }
 
   @Test func manyWhoLeaveLeaveNothingBehind() {
-    var queue = CommitQueue<Int>(limit: BatchSize(changes: 10, bytes: .max), gathersFirst: false)
+    var queue = CommitQueue<Int>(limit: BatchSize(changes: 10, bytes: .max))
     #expect(queue.arrive(.turn, -1) == .begins)
     for caller in 0..<10_000 {
-      guard case .waits(let number, .none) = queue.arrive(.write(BatchSize(changes: 1)), caller) else {
+      guard case .waits(let number) = queue.arrive(.write(BatchSize(changes: 1)), caller) else {
         Issue.record("\(caller) does not wait")
         return
       }

@@ -8,6 +8,7 @@ final class PickyStore<Value: Sendable>: DataStore {
   private struct Notes {
     var applied: [ChangeBatch<Value>] = []
     var attempts = 0
+    var scanCount = 0
     var rule: Rule?
   }
 
@@ -25,6 +26,9 @@ final class PickyStore<Value: Sendable>: DataStore {
 
   /// How often a batch was to be applied.
   var attempts: Int { notes.withLock { $0.attempts } }
+
+  /// How often entries were read.
+  var scanCount: Int { notes.withLock { $0.scanCount } }
 
   /// Refuses batches from now on.
   ///
@@ -45,7 +49,8 @@ final class PickyStore<Value: Sendable>: DataStore {
   func value(forKey key: StoreKey) throws -> Value? { try base.value(forKey: key) }
   func values(forKeys keys: [StoreKey]) throws -> [Value?] { try base.values(forKeys: keys) }
   func entries(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreEntry<Value>] {
-    try base.entries(in: range, limit: limit, order: order)
+    notes.withLock { $0.scanCount += 1 }
+    return try base.entries(in: range, limit: limit, order: order)
   }
   func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
     try base.keys(in: range, limit: limit, order: order)

@@ -18,10 +18,12 @@ struct WriteBehindQueueRun {
     case leave(Int)
     case endTurn
     case ask
-    /// The flush is over; the first unit fails where that is said.
+    /// The flush is over. Its first batch fails if that is said.
     case finish(fails: Bool)
     case takeFailures
     case wait
+    case beginScan
+    case endScan(Int)
   }
 
   /// A rule that was broken.
@@ -68,7 +70,8 @@ struct WriteBehindQueueRun {
   private var pending: [Write] = []
   private var pendingSince = 0
   private var inFlight: [Write] = []
-  private var units: [[Change<Int>]] = []
+  /// The scans that go on: their numbers, and what was written meanwhile, or `nil` if they must begin anew.
+  private var scans: [(number: UInt64, written: [Write]?)] = []
   private var failedSize = 0
   private var acceptedCount = 0
   private var writtenCount = 0
@@ -91,7 +94,8 @@ struct WriteBehindQueueRun {
     case .asks, .waits: steps.append(.ask)
     case .writes: steps += [.finish(fails: false), .finish(fails: true)]
     }
-    return steps
+    if scans.count < 2 { steps.append(.beginScan) }
+    return steps + scans.indices.map { .endScan($0) }
   }
 
   mutating func carryOut(_ step: Step) throws {
@@ -103,7 +107,7 @@ struct WriteBehindQueueRun {
       let write = Write(caller: numbers.count, keys: keys)
       let batch = ChangeBatch(keys.map { Change.set(StoreKey("\($0)"), write.caller) })
       try arrive(.write(write), .write(SizedBatch(batch, bounds: BatchBounds())))
-    case .turn: try arrive(.turn(numbers.count), .turn)
+    case .turn: try arrive(.turn(numbers.count), .turn(changesBase: true))
     case .drain:
       let caller = numbers.count
       let isOver = writtenCount == acceptedCount
@@ -159,6 +163,11 @@ struct WriteBehindQueueRun {
       try expect(failures.reduce(0) { $0 + $1.size.changes } == size, "failures are lost")
       try check(consequences)
     case .wait: now += 1
+    case .beginScan:
+      let (number, view) = queue.beginScan()
+      scans.append((number, []))
+      try check(view, contains: inFlight + pending)
+    case .endScan(let index): try endScan(scans.remove(at: index))
     }
     try checkContents()
   }
@@ -191,8 +200,8 @@ struct WriteBehindQueueRun {
   private var isDrained: Bool { pending.isEmpty && inFlight.isEmpty }
   private var isQuiet: Bool { isDrained && runningTurn == nil && line.isEmpty }
 
-  /// How many changes are left of some writes where the last one to each key counts.
-  private static func size(_ writes: [Write]) -> Int { Set(writes.flatMap(\.keys)).count }
+  /// The number of changes of some writes.
+  private static func size(_ writes: [Write]) -> Int { writes.reduce(0) { $0 + $1.keys.count } }
 
   private var isFlushWanted: Bool {
     !pending.isEmpty
@@ -207,6 +216,7 @@ struct WriteBehindQueueRun {
         guard isDrained else { break serving }
         runningTurn = caller
         due[caller] = .turn
+        loseScans()
       case .write(let write):
         let used = WriteBehindQueueRun.size(pending) + WriteBehindQueueRun.size(inFlight) + failedSize
         if used + write.keys.count <= WriteBehindQueueRun.limit {
@@ -267,43 +277,54 @@ struct WriteBehindQueueRun {
       try expect(
         duration == .seconds(WriteBehindQueueRun.maximumAge - now + pendingSince), "the flusher waits \(duration)")
       flusher = .waits
-    case .flush(let units):
+    case .flush(let batches):
       try expect(!pending.isEmpty && (isFlushWanted || isDue), "a flush too early")
       try expect(runningTurn == nil && inFlight.isEmpty, "a flush at the wrong time")
       (inFlight, pending) = (pending, [])
-      self.units = units
       flusher = .writes
-      try checkUnits()
+      let expected = inFlight.map { write in
+        ChangeBatch(write.keys.map { Change.set(StoreKey("\($0)"), write.caller) })
+      }
+      try expect(batches.map(\.batch) == expected, "\(batches) are flushed")
     }
-  }
-
-  private func checkUnits() throws {
-    var last: [Character: Int] = [:]
-    for write in inFlight { for key in write.keys { last[key] = write.caller } }
-    let expected = Set(last.map { "\($0.key)=\($0.value)" })
-    let found = units.map { unit in
-      unit.map { change in if case .set(let key, let value) = change { "\(key.string ?? "")=\(value)" } else { "" } }
-    }
-    try expect(Set(found.joined()) == expected && found.joined().count == expected.count, "\(found) is flushed")
-    let isJoined = inFlight.contains { $0.keys == "ab" }
-    try expect(units.count == (isJoined ? 1 : expected.count), "\(found) are the units")
   }
 
   private mutating func finish(fails: Bool, at time: Duration) throws {
     var failures: [WriteBehindFailure<Int>] = []
-    if fails, let unit = units.first {
-      let size = BatchSize(changes: unit.count)
+    if fails, let first = inFlight.first {
       failures = [
         WriteBehindFailure(
-          changes: ChangeBatch(unit), error: StoreError(.encodingFailed, during: .apply, message: ""), size: size)
+          changes: [], error: StoreError(.encodingFailed, during: .apply, message: ""),
+          size: BatchSize(changes: first.keys.count))
       ]
-      failedSize += unit.count
+      failedSize += first.keys.count
     }
     writtenCount += inFlight.count
+    for index in scans.indices { scans[index].written?.append(contentsOf: inFlight) }
+    let keptSize = scans.map { WriteBehindQueueRun.size($0.written ?? []) }.max() ?? 0
+    if fails || keptSize > WriteBehindQueueRun.limit { loseScans() }
     inFlight = []
     flusher = .asks
     settle()
-    try check(queue.finishFlush(failures: failures, at: time).0)
+    try check(queue.finishFlush(failures: failures, at: time))
+  }
+
+  private mutating func loseScans() {
+    for index in scans.indices { scans[index].written = nil }
+  }
+
+  private mutating func endScan(_ scan: (number: UInt64, written: [Write]?)) throws {
+    let view = queue.endScan(scan.number)
+    try expect((view == nil) == (scan.written == nil), "a scan is lost, or not")
+    if let view, let written = scan.written { try check(view, contains: written + inFlight + pending) }
+    try expect(queue.endScan(scan.number) == nil, "a scan ends twice")
+  }
+
+  private func check(_ view: PendingView<Int>, contains writes: [Write]) throws {
+    for key in "ab" {
+      let expected = writes.last { $0.keys.contains(key) }?.caller
+      try expect(view[StoreKey("\(key)")]?.value == expected, "a scan sees another \(key) than \(expected ?? -1)")
+    }
   }
 
   // MARK: Checks

@@ -10,76 +10,53 @@ import Synchronization
 ///
 /// Nothing else changes: a write returns when it has been committed, with an error of its own where it failed, and reads
 /// go to the base, so that nothing is seen which could still fail. A single caller is served directly, in its own task,
-/// and does not notice the decorator. There is no timer: what comes while a commit runs makes the next group.
-/// Hundreds of callers write in two halves that take turns where that is faster, so that the disk does not wait for them.
+/// and does not notice the decorator. There is no timer: writes that come while a commit runs make the next group.
 ///
 /// **Order.** Everything happens in the order in which it was asked for: an update comes after the writes before it and
 /// before those behind it, and runs in its caller's own task. So do `touch` of a store with expiry; `synchronize`, `flush`
 /// and `close` first wait for what came before.
 ///
-/// **Failures.** A batch stays atomic within its group. A group that fails for something in it, with nothing changed (a
-/// value that cannot be encoded, a full disk), is tried again in halves, so that exactly the callers concerned fail. What
-/// else goes wrong, such as a failed sync, is told to all callers of the group, and nothing is tried again.
+/// **Failures.** A batch stays atomic within its group. If a group fails because of something in it and nothing was changed,
+/// as with a value that cannot be encoded, it is tried again in halves, so that exactly the callers concerned fail. A full
+/// disk, or an error of an unknown code, may concern all callers: after three calls in a row have failed alone, parts are
+/// tried as a whole and no longer divided. Any other error, such as a failed sync, goes to all callers of the group, and
+/// nothing is tried again.
 ///
 /// **Cancellation.** A caller may be cancelled as long as its write waits; it then throws `CancellationError`, and the
 /// write is not made. A group that is being committed is not stopped by anyone's cancellation.
 ///
-/// **Bounds.** A group is as large as ``BatchBounds`` allow. Whoever comes when more is waiting than goes into the next
-/// group waits for a later one: callers are suspended, nothing piles up beyond what they hold themselves.
+/// **Bounds.** A group is as large as ``BatchBounds`` allow. If more is waiting than fits into the next group, callers wait
+/// for a later one. They are suspended, so nothing piles up beyond what they hold themselves.
 public final class BatchingStore<Base: DataStore>: DataStore {
   /// What the base keeps.
   public typealias Value = Base.Value
 
-  private typealias Queue = CommitQueue<QueuedCaller>
+  private typealias Queue = CommitQueue<Caller>
+
+  /// A caller in the queue, with the batch that it writes.
+  private struct Caller: Sendable {
+    let call = PendingCall()
+    var batch: ChangeBatch<Value> = []
+  }
 
   /// The store that does the work.
   public let base: Base
 
   // The information of the base, which is costly to ask for each time.
   private let checks: StoreInformation
-
-  private let writes: QueuedWrites<Value>
-  private let delay: Duration
-  private let pause: GatheringPause
-  private let stopwatch: Stopwatch
+  private let bounds: BatchBounds<Value>
   private let queue: Mutex<Queue>
-  private let pace = Mutex(CommitPace())
-
-  // Whether the queue is idle, as far as is known without its lock: who finds it idle asks it, who does not waits.
-  private let seemsIdle = Atomic(true)
 
   /// Puts group commit in front of a store.
   ///
   /// - Parameters:
   ///   - base: The store that does the work.
-  ///   - bounds: The most that goes into one commit; 10,000 changes unless given.
-  ///   - delay: How long each commit waits for more to come, up to the bounds. With nothing, the default, there is no
-  ///     waiting; any other delay is added to the time of every write.
-  ///   - clock: What measures the delay, and how long commits take; a `ContinuousClock` unless given.
-  @inlinable
-  public convenience init(
-    _ base: Base, bounds: BatchBounds<Value> = BatchBounds(), delay: Duration = .zero,
-    clock: any Clock<Duration> = ContinuousClock()
-  ) {
-    // In the caller's module, which knows the type of the values.
-    let checks = base.information
-    self.init(
-      base, checks: checks, bounds: bounds, writes: QueuedWrites(checks: checks, bounds: bounds), delay: delay,
-      clock: clock)
-  }
-
-  @usableFromInline
-  init(
-    _ base: Base, checks: StoreInformation, bounds: BatchBounds<Value>, writes: QueuedWrites<Value>, delay: Duration,
-    clock: any Clock<Duration>
-  ) {
+  ///   - bounds: The largest commit. Defaults to 10,000 changes.
+  public init(_ base: Base, bounds: BatchBounds<Value> = BatchBounds()) {
     self.base = base
-    self.checks = checks
-    self.writes = writes
-    self.delay = delay
-    pause = GatheringPause(clock: clock)
-    stopwatch = Stopwatch(clock)
-    queue = Mutex(Queue(limit: bounds.limit, gathersFirst: delay > .zero))
+    self.bounds = bounds
+    checks = base.information
+    queue = Mutex(Queue(limit: bounds.limit))
   }
 
   /// What the base says of itself.
@@ -122,8 +99,9 @@ public final class BatchingStore<Base: DataStore>: DataStore {
 
   /// Makes several changes, all or none of them, in one commit with what others write; see ``DataStore/apply(_:)``.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
-    let call = try writes.makeCall(changes)
-    guard try await waitForTurn(.write(call.size), call, during: .apply) else { return }
+    try checks.check(changes)
+    let request = Queue.Request.write(bounds.size(of: changes))
+    guard try await waitForTurn(request, Caller(batch: changes), during: .apply) else { return }
     defer { endTurn() }
     try await base.apply(changes)
   }
@@ -159,7 +137,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   private func inTurn<Result>(
     during operation: StoreOperation, _ body: () async throws -> Result
   ) async throws -> Result {
-    _ = try await waitForTurn(.turn, QueuedCall(), during: operation)
+    _ = try await waitForTurn(.turn, Caller(), during: operation)
     defer { endTurn() }
     return try await body()
   }
@@ -167,162 +145,95 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   /// Waits until it is the caller's turn, or until its write has been made by the committer.
   ///
   /// - Returns: Whether it is the caller's turn, which it then has to end.
-  /// - Throws: `CancellationError` where the task is cancelled while it waits; ``StoreError``: `closed`; what the committer
-  ///   met.
+  /// - Throws: `CancellationError` if the task is cancelled while it waits; ``StoreError``: `closed`; the committer's error.
   private func waitForTurn(
-    _ request: Queue.Request, _ call: QueuedCall, during operation: StoreOperation
+    _ request: Queue.Request, _ caller: Caller, during operation: StoreOperation
   ) async throws -> Bool {
-    if seemsIdle.load(ordering: .relaxed), withQueue({ $0.begin(request) }) { return true }
-    let outcome = await withTaskCancellationHandler {
-      await wait(as: call, during: operation) { $0.arrive(request, $1) }
-    } onCancel: {
-      if let number = call.cancel() { leave(number) }
-    }
-    switch outcome {
-    case .turn: return true
-    case .finished(nil): return false
-    case .finished(let error?): throw error
+    switch queue.withLock({ $0.arrive(request, caller) }) {
+    case .begins: return true
+    case .refused: throw checks.closedError(for: operation)
+    case .waits(let number):
+      let outcome = await withTaskCancellationHandler {
+        await caller.call.wait()
+      } onCancel: {
+        queue.withLock { $0.leave(number) }?.call.end(.finished(CancellationError()))
+      }
+      switch outcome {
+      case .turn: return true
+      case .finished(nil): return false
+      case .finished(let error?): throw error
+      }
     }
   }
 
   /// Waits until everything that came before is over, whether or not the task is cancelled.
   private func waitForEarlier(during operation: StoreOperation) async throws {
-    let outcome = await wait(as: QueuedCall(), during: operation) { queue, caller in
-      operation == .close ? queue.close(caller) : queue.arrive(.barrier, caller)
+    let caller = Caller()
+    switch queue.withLock({ operation == .close ? $0.close(caller) : $0.arrive(.barrier, caller) }) {
+    case .begins: break
+    case .refused: throw checks.closedError(for: operation)
+    case .waits: _ = await caller.call.wait()
     }
-    if case .finished(let error?) = outcome { throw error }
-  }
-
-  /// Comes into the queue, and waits there.
-  ///
-  /// The continuation is there first, so that whoever takes the caller out of the queue can resume it. The task goes on only
-  /// when the closure has returned, so the call is there until then, however early that is.
-  private func wait(
-    as call: QueuedCall, during operation: StoreOperation,
-    _ arrive: (inout Queue, QueuedCaller) -> Queue.Arrival
-  ) async -> TurnOutcome {
-    // The queue does not keep it.
-    defer { withExtendedLifetime(call) {} }
-    return await withUnsafeContinuation { continuation in
-      let caller = QueuedCaller(continuation, call)
-      switch withQueue({ arrive(&$0, caller) }) {
-      case .begins: caller.tell(.turn)
-      case .refused: caller.tell(.finished(checks.closedError(for: operation)))
-      case .waits(let number, let committerCall):
-        if call.enter(number) { leave(number) }
-        carryOut(committerCall)
-      }
-    }
-  }
-
-  private func leave(_ number: UInt64) {
-    withQueue { $0.leave(number) }?.tell(.finished(CancellationError()))
   }
 
   private func endTurn() {
-    let next = withQueue { $0.endTurn() }
+    let next = queue.withLock { $0.endTurn() }
     serve(next)
-    if next.startsCommitter { startCommitter() }
-  }
-
-  private func withQueue<Result: Sendable>(_ body: (inout Queue) -> Result) -> Result {
-    queue.withLock { queue in
-      let result = body(&queue)
-      // It hardly ever changes, and to store it takes it out of the caches of all other cores.
-      if seemsIdle.load(ordering: .relaxed) != queue.isIdle { seemsIdle.store(queue.isIdle, ordering: .relaxed) }
-      return result
-    }
+    // A task of its own: what it does for many must not end with the task of one of them.
+    if next.startsCommitter { Task.detached { await self.commitGroups() } }
   }
 
   private func serve(_ next: Queue.Next) {
-    for caller in next.passed { caller.tell(.finished(nil)) }
-    next.turn?.tell(.turn)
+    for caller in next.passed { caller.call.end(.finished(nil)) }
+    next.turn?.call.end(.turn)
   }
 
   // MARK: Committing
 
-  private func carryOut(_ call: Queue.CommitterCall) {
-    switch call {
-    case .none: break
-    case .start: startCommitter()
-    case .hurry: pause.end()
-    }
-  }
-
-  /// Starts the committer in a task of its own: what it does for many must not end with the task of one of them.
-  ///
-  /// It runs where the base writes, so that a commit does not wait for a thread twice, behind all the callers who have just
-  /// been told of the last one.
-  private func startCommitter() {
-    Task.detached(executorPreference: checks.writeExecutor) { await self.commitGroups() }
-  }
-
   private func commitGroups() async {
-    var group = await nextGroup(of: waitingWriteCount)
-    while !group.isEmpty {
-      let start = stopwatch.elapsed
-      let outcome = GroupOutcome(errors: await commit(group))
-      let (waiting, returning) = (waitingWriteCount, group.count)
-      // With a delay there is always time for all to come back.
-      let goesOn = !hasDelay && pace.withLock { $0.goesOn(waitingCount: waiting, returningCount: returning) }
-      // Taken before anyone comes back: those who do are for the group after it.
-      let following = goesOn ? await nextGroup(of: waiting + returning) : []
-      // A task of its own, on the threads of the callers: a child would run here, and hold up the commit.
-      let telling = Task.detached { [group] in
-        await outcome.tell(group)
-        // Those who were told come first: whoever writes again at once is then part of the next group.
-        if !goesOn { await Task.yield() }
-      }
-      if !goesOn { await telling.value }
-      group = goesOn ? following : await nextGroup(of: waitingWriteCount)
-      guard !hasDelay else { continue }
-      let duration = stopwatch.elapsed - start
-      pace.withLock { $0.finishGroup(of: returning, among: waiting + returning, after: duration) }
+    while true {
+      let next = queue.withLock { $0.takeGroup() }
+      serve(next)
+      guard !next.group.isEmpty else { return }
+      let errors = await commit(next.group)
+      for (index, caller) in next.group.enumerated() { caller.call.end(.finished(errors[index])) }
+      // Whoever waits is served at once. If nobody does, the callers just resumed go first: those who write again then
+      // share a commit, instead of the first of them making one alone.
+      if waitingCount == 0 { await Task.yield() }
     }
   }
 
-  /// Takes the next group; nothing where the committer is to end.
+  /// Commits the batches of a group, together if that succeeds.
   ///
-  /// - Parameter callerCount: How many write, those who come back from the last group included.
-  private func nextGroup(of callerCount: Int) async -> [QueuedCaller] {
-    if withQueue({ $0.beginGathering() }) { await pause.wait(delay) }
-    let callerLimit = hasDelay ? .max : pace.withLock { $0.groupLimit(of: callerCount) }
-    let next = withQueue { $0.takeGroup(callerLimit: callerLimit) }
-    serve(next)
-    return next.group
-  }
-
-  private var hasDelay: Bool { delay > .zero }
-
-  private var waitingWriteCount: Int { queue.withLock { $0.waitingWriteCount } }
-
-  /// Commits the batches of a group, together where that succeeds.
-  ///
-  /// - Returns: The error of each batch, in order; nothing where all were committed.
-  private func commit(_ group: [QueuedCaller]) async -> [(any Error)?] {
-    var errors: [(any Error)?] = []
-    func fail(_ part: Range<Int>, _ error: any Error) {
-      if errors.isEmpty { errors = Array(repeating: nil, count: group.count) }
-      for index in part { errors[index] = error }
-    }
-    var retry = GroupRetry(count: group.count)
-    while let part = retry.next() {
+  /// - Returns: The errors of the batches that failed, by their place in the group.
+  private func commit(_ group: [Caller]) async -> [Int: any Error] {
+    let commit = await GroupCommit(count: group.count) { part in
       do {
-        try await base.apply(writes.join(group[part]))
-      } catch let error as StoreError {
-        if error.concernsAChange {
-          if !retry.halve(part) { fail(part, error) }
-          continue
-        }
-        fail(part, part.count == 1 ? error : error.shared())
-        // Nothing more is tried; what was not, has not changed anything.
-        while let rest = retry.next() { fail(rest, error.shared(outcome: .nothingChanged)) }
+        try await base.apply(part.count == 1 ? group[part.lowerBound].batch : joined(group[part]))
+        return nil
       } catch {
-        fail(part, error)
-        while let rest = retry.next() { fail(rest, error) }
+        return error
       }
     }
-    return errors
+    return commit.failures.reduce(into: [:]) { errors, failure in
+      for index in failure.part { errors[index] = failure.error }
+    }
+  }
+
+  private func joined(_ group: ArraySlice<Caller>) -> ChangeBatch<Value> {
+    var changes: [Change<Value>] = []
+    changes.reserveCapacity(group.count)
+    for caller in group { changes += caller.batch.changes }
+    return ChangeBatch(changes)
+  }
+}
+
+extension DataStore {
+  /// Lets many callers share a commit; see ``BatchingStore``.
+  ///
+  /// - Parameter bounds: The largest commit. Defaults to 10,000 changes.
+  public func batched(bounds: BatchBounds<Value> = BatchBounds()) -> BatchingStore<Self> {
+    BatchingStore(self, bounds: bounds)
   }
 }
 

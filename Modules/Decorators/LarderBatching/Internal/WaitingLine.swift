@@ -49,14 +49,6 @@ struct WaitingLine<Element: Sendable>: Sendable {
     return (number, element)
   }
 
-  /// Takes out who is first, where that is wanted.
-  mutating func removeFirst(where isWanted: (Element) -> Bool) -> Element? {
-    guard head < places.count, places[head].element.map(isWanted) == true else { return nil }
-    let element = places[head].element.take()
-    leave(head)
-    return element
-  }
-
   /// Takes out whoever has a number.
   ///
   /// - Returns: Who that was, or `nil` where nobody of that number waits.

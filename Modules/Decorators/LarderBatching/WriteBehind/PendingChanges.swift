@@ -1,103 +1,76 @@
 import Larder
 
-/// Changes to keys that are accepted and not yet written, the last one to each key: plain state.
+/// A batch with its size.
+struct SizedBatch<Value: Sendable>: Sendable {
+  let batch: ChangeBatch<Value>
+  let size: BatchSize
+
+  /// Measures a batch.
+  init(_ batch: ChangeBatch<Value>, bounds: BatchBounds<Value>) {
+    self.batch = batch
+    size = bounds.size(of: batch)
+  }
+}
+
+/// Batches that were accepted and are not yet written, in the order in which they came.
 ///
-/// Changes that came in one batch are written together or not at all. Where two batches change the same key, neither can
-/// go without the other, so that they become one *unit*. Units have no key in common: they may be written in any order.
+/// This is plain state.
+/// Each batch is kept as it came, even if a later one changes the same keys. If the later one cannot be written, the
+/// earlier one still can.
 struct PendingChanges<Value: Sendable>: Sendable {
-  /// What is pending for a key.
+  /// The last change to a key.
   enum Content: Sendable {
     case set(Value)
     case removed
+
+    /// The value after the change, or `nil` if the key is removed.
+    var value: Value? {
+      if case .set(let value) = self { value } else { nil }
+    }
   }
 
-  private struct Entry: Sendable {
-    let content: Content
-    let size: BatchSize
-    let unit: Int
-  }
+  /// The batches, the oldest first.
+  private(set) var batches: [SizedBatch<Value>] = []
 
-  private var entries = SortedMap<Entry>()
-  /// For each unit that which it has become part of, or itself.
-  private var units: [Int] = []
+  /// The last change to each key.
+  private(set) var contents = SortedMap<Content>()
 
-  /// How large the changes are.
+  /// The size of all batches together.
   private(set) var size = BatchSize()
 
   /// Whether nothing is pending.
-  var isEmpty: Bool { entries.count == 0 }
+  var isEmpty: Bool { batches.isEmpty }
 
-  /// What is pending for a key, or `nil` where nothing is.
-  subscript(key: StoreKey) -> Content? { entries[key]?.content }
+  /// The last change to a key, or `nil` if there is none.
+  subscript(key: StoreKey) -> Content? { contents[key] }
 
-  /// Adds a batch without removals of ranges.
-  ///
-  /// - Parameters:
-  ///   - batch: The batch.
-  ///   - bounds: Tells how large a change is.
-  /// - Returns: What it displaces, to be released outside a lock.
-  mutating func add(_ batch: SizedBatch<Value>) -> [Content] {
-    // It would be a unit of nothing, of which any number could pile up.
-    if batch.changes.isEmpty { return [] }
-    var displaced: [Content] = []
-    let unit = joinedUnit(of: batch)
-    for (change, size) in batch.changes {
-      guard let key = change.key else { continue }
-      let content: Content = if case .set(_, let value) = change { .set(value) } else { .removed }
-      self.size += size
-      if let old = entries.setValue(Entry(content: content, size: size, unit: unit), forKey: key) {
-        self.size -= old.size
-        displaced.append(old.content)
+  /// Adds a batch that removes no range.
+  mutating func add(_ batch: SizedBatch<Value>) {
+    // Empty batches take no room, so any number of them could pile up.
+    guard !batch.batch.isEmpty else { return }
+    batches.append(batch)
+    size += batch.size
+    // The displaced values stay in their batches: none is released here, under the lock.
+    for change in batch.batch.changes {
+      switch change {
+      case .set(let key, let value): _ = contents.setValue(.set(value), forKey: key)
+      case .remove(let key): _ = contents.setValue(.removed, forKey: key)
+      case .removeAll: break
       }
     }
-    return displaced
   }
 
-  /// The unit of a batch: a new one, or all those that it touches, made one.
-  private mutating func joinedUnit(of batch: SizedBatch<Value>) -> Int {
-    var joined: Int?
-    for (change, _) in batch.changes {
-      guard let key = change.key, let entry = entries[key] else { continue }
-      let unit = root(of: entry.unit)
-      if let joined { units[unit] = joined } else { joined = unit }
-    }
-    if let joined { return joined }
-    units.append(units.count)
-    return units.count - 1
-  }
-
-  private mutating func root(of unit: Int) -> Int {
-    var unit = unit
-    while units[unit] != unit {
-      units[unit] = units[units[unit]]
-      unit = units[unit]
-    }
-    return unit
-  }
-
-  /// The changes, unit by unit.
-  func changesByUnit() -> [[Change<Value>]] {
-    var copy = self
-    var places: [Int: Int] = [:]
-    var result: [[Change<Value>]] = []
-    entries.forEach { key, entry in
-      let change: Change<Value> = if case .set(let value) = entry.content { .set(key, value) } else { .remove(key) }
-      let unit = copy.root(of: entry.unit)
-      if let place = places[unit] {
-        result[place].append(change)
-      } else {
-        places[unit] = result.count
-        result.append([change])
+  /// Joins batches into one that has only the last change to each key.
+  static func joined(_ batches: ArraySlice<SizedBatch<Value>>) -> ChangeBatch<Value> {
+    if batches.count == 1, let only = batches.first { return only.batch }
+    var keys: Set<StoreKey> = []
+    var changes: [Change<Value>] = []
+    for batch in batches.reversed() {
+      for change in batch.batch.changes.reversed() {
+        if let key = change.key, keys.insert(key).inserted { changes.append(change) }
       }
     }
-    return result
+    changes.reverse()
+    return ChangeBatch(changes)
   }
-
-  /// Calls a closure with each key of a range for which something is pending.
-  func forEach(in range: KeyRange, order: ScanOrder, _ body: (StoreKey, Content) -> Void) {
-    entries.forEach(in: range, order: order) { body($0, $1.content) }
-  }
-
-  /// How many keys of a range have something pending.
-  func count(in range: KeyRange) -> Int { entries.count(in: range) }
 }

@@ -1,85 +1,72 @@
 import Larder
 
-/// What is accepted and not yet written, as it was at one moment, above what a base holds.
+/// The accepted changes that a base may lack, as they were at one moment.
 struct PendingView<Value: Sendable>: Sendable {
   typealias Content = PendingChanges<Value>.Content
+  typealias Item = (key: StoreKey, content: Content)
 
-  /// What is being written.
-  let inFlight: PendingChanges<Value>
-  /// What waits, and wins over that.
-  let pending: PendingChanges<Value>
-  /// Changes where something accepted later may have reached the base.
-  let epoch: UInt64
+  /// The changes by key, the newest layer first.
+  let layers: [SortedMap<Content>]
 
-  /// What was accepted for a key, or `nil` where the base is to be asked.
-  subscript(key: StoreKey) -> Content? { pending[key] ?? inFlight[key] }
-
-  /// Whether any key of a range has something accepted.
-  func isEmpty(in range: KeyRange) -> Bool {
-    pending.count(in: range) == 0 && inFlight.count(in: range) == 0
+  /// The last change to a key, or `nil` if the base has its value.
+  subscript(key: StoreKey) -> Content? {
+    for layer in layers {
+      if let content = layer[key] { return content }
+    }
+    return nil
   }
 
-  /// What was accepted for the keys of a range, in order.
-  func contents(in range: KeyRange, order: ScanOrder) -> [(key: StoreKey, content: Content)] {
-    var newer: [(key: StoreKey, content: Content)] = []
-    var older: [(key: StoreKey, content: Content)] = []
-    pending.forEach(in: range, order: order) { newer.append(($0, $1)) }
-    inFlight.forEach(in: range, order: order) { older.append(($0, $1)) }
-    return PendingView.merge(newer, over: older, order: order, key: \.key, otherKey: \.key, one: \.self, other: \.self)
+  /// Whether no key of a range has a change.
+  func isEmpty(in range: KeyRange) -> Bool { layers.allSatisfy { $0.count(in: range) == 0 } }
+
+  /// The last change to each key of a range, in order.
+  func items(in range: KeyRange, order: ScanOrder) -> [Item] {
+    var merged = SortedMap<Content>()
+    for layer in layers.reversed() {
+      layer.forEach(in: range, order: .ascending) { _ = merged.setValue($1, forKey: $0) }
+    }
+    var items: [Item] = []
+    merged.forEach(in: range, order: order) { items.append(($0, $1)) }
+    return items
   }
 
-  /// How many entries to read of the base so that those which were accepted as removed do not make a page short.
-  static func limit(_ limit: Int, beside contents: [(key: StoreKey, content: Content)]) -> Int {
-    let removals = contents.count { if case .removed = $0.content { true } else { false } }
-    return limit > Int.max - removals ? .max : limit + removals
+  /// The number of items that remove their key.
+  static func removalCount(of items: [Item]) -> Int {
+    items.count { if case .removed = $0.content { true } else { false } }
   }
 
-  /// The first entries of a range.
+  /// Merges items with entries of a base, both in order, and returns the first entries.
   static func entries(
-    _ base: [StoreEntry<Value>], under contents: [(key: StoreKey, content: Content)], limit: Int, order: ScanOrder
+    _ base: [StoreEntry<Value>], under items: [Item], limit: Int, order: ScanOrder
   ) -> [StoreEntry<Value>] {
-    func entry(_ item: (key: StoreKey, content: Content)) -> StoreEntry<Value>? {
+    merge(items, over: base, limit: limit, order: order, key: \.key) { item in
       if case .set(let value) = item.content { StoreEntry(key: item.key, value: value) } else { nil }
     }
-    let merged = merge(
-      contents, over: base, order: order, key: \.key, otherKey: \.key, one: entry, other: { $0 })
-    return Array(merged.lazy.compactMap { $0 }.prefix(limit))
   }
 
-  /// The first keys of a range.
-  static func keys(
-    _ base: [StoreKey], under contents: [(key: StoreKey, content: Content)], limit: Int, order: ScanOrder
-  ) -> [StoreKey] {
-    func key(_ item: (key: StoreKey, content: Content)) -> StoreKey? {
+  /// Merges items with keys of a base, both in order, and returns the first keys.
+  static func keys(_ base: [StoreKey], under items: [Item], limit: Int, order: ScanOrder) -> [StoreKey] {
+    merge(items, over: base, limit: limit, order: order, key: \.self) { item in
       if case .set = item.content { item.key } else { nil }
     }
-    let merged = merge(contents, over: base, order: order, key: \.key, otherKey: \.self, one: key, other: { $0 })
-    return Array(merged.lazy.compactMap { $0 }.prefix(limit))
   }
 
-  /// Merges two lists in key order; where both have a key, the first wins.
-  private static func merge<First, Second, Result>(
-    _ first: [First], over second: [Second], order: ScanOrder, key: (First) -> StoreKey, otherKey: (Second) -> StoreKey,
-    one: (First) -> Result, other: (Second) -> Result
-  ) -> [Result] {
-    var result: [Result] = []
-    result.reserveCapacity(first.count + second.count)
-    var place = 0
-    for item in first {
-      let key = key(item)
-      while place < second.count {
-        let behind = otherKey(second[place])
-        if behind == key {
-          place += 1
-          break
-        }
-        guard order == .ascending ? behind < key : behind > key else { break }
-        result.append(other(second[place]))
-        place += 1
+  private static func merge<Element>(
+    _ items: [Item], over base: [Element], limit: Int, order: ScanOrder, key: (Element) -> StoreKey,
+    element: (Item) -> Element?
+  ) -> [Element] {
+    var result: [Element] = []
+    var below = base[...]
+    for item in items {
+      while let next = below.first, order == .ascending ? key(next) < item.key : key(next) > item.key {
+        result.append(next)
+        below.removeFirst()
       }
-      result.append(one(item))
+      if let next = below.first, key(next) == item.key { below.removeFirst() }
+      if result.count >= limit { break }
+      if let element = element(item) { result.append(element) }
     }
-    for item in second[place...] { result.append(other(item)) }
-    return result
+    result += below
+    return Array(result.prefix(limit))
   }
 }

@@ -3,9 +3,8 @@ import Larder
 /// What a ``WriteBehindStore`` has accepted, what it writes, and who waits for it: plain state, which the store keeps under
 /// a lock.
 ///
-/// Accepted changes wait, the last one to each key, until a *flusher*, which is no caller's task, takes all of them and
-/// writes them to the base as one flush. What is accepted meanwhile waits for the next one: changes are never put together
-/// with what is being written.
+/// Accepted batches wait until a *flusher*, which is no caller's task, takes all of them and writes them to the base as one
+/// flush. Batches that are accepted meanwhile wait for the next flush: they are never joined with one that is being written.
 ///
 /// A *turn* is a caller's own: it begins when nothing is pending, and nothing is accepted until it ends, so that the base
 /// has everything and the caller may read and write there. Writes for which there is no room, and turns, wait in one line.
@@ -15,7 +14,8 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   enum Request: Sendable {
     /// A batch that removes no range and is within the limit.
     case write(SizedBatch<Value>)
-    case turn
+    /// A turn that changes the base, or only reads it.
+    case turn(changesBase: Bool)
   }
 
   /// What is to be done when a caller has come.
@@ -52,16 +52,16 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     /// Who is to be told.
     var tellings: [Telling] = []
     var flusher = FlusherCall.none
-    /// What is no longer needed, to be released outside the lock.
-    var displaced: [PendingChanges<Value>.Content] = []
+    /// Changes that are no longer needed, to be released outside the lock.
+    var released: [PendingChanges<Value>] = []
   }
 
   /// What the flusher does next.
   enum FlusherStep: Sendable {
     /// It waits, unless it is told to hurry.
     case wait(Duration)
-    /// It writes these changes, of which those of each unit belong together.
-    case flush([[Change<Value>]])
+    /// It writes these batches. Joining them takes time, and is done outside the lock.
+    case flush([SizedBatch<Value>])
     case end
   }
 
@@ -95,7 +95,12 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   private var flusher = Flusher.none
   private var line = WaitingLine<Waiting>()
   private var drains = WaitingLine<Drain>()
-  private var epoch: UInt64 = 0
+
+  /// The scans that read the base now, each with the latest flush that was over when it began.
+  private var scans = WaitingLine<UInt64>()
+  /// The flushes that were written while they did.
+  private var written: [(flush: UInt64, changes: PendingChanges<Value>)] = []
+  private var writtenSize = BatchSize()
 
   /// Whether no more may come.
   private(set) var isClosed = false
@@ -119,13 +124,47 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
 
   // MARK: Reading
 
-  /// What is accepted and not yet written, as it is now.
-  var view: PendingView<Value> {
-    PendingView(inFlight: inFlight ?? PendingChanges(), pending: pending, epoch: epoch)
+  /// Begins a scan, which merges accepted changes with what it reads in the base.
+  ///
+  /// The base may be changed while it is read. The queue therefore keeps what is written until the scan ends. Laid over the
+  /// base as it was at any moment in between, all these changes together give the state at the end of the scan.
+  ///
+  /// - Returns: A number by which the scan ends, and the changes that the base may lack now.
+  mutating func beginScan() -> (number: UInt64, view: PendingView<Value>) {
+    (scans.append(inFlight == nil ? nextFlush - 1 : nextFlush - 2), PendingView(layers: unwrittenLayers))
   }
 
-  /// Whether nothing that was accepted after a view was taken may have reached the base.
-  func isCurrent(_ view: PendingView<Value>) -> Bool { view.epoch == epoch }
+  /// Ends a scan.
+  ///
+  /// - Returns: All changes that the base may have lacked at some moment of the scan, or `nil` if they are not known because
+  ///   the base was changed in another way, a flush failed, or too much was written.
+  mutating func endScan(_ number: UInt64) -> PendingView<Value>? {
+    guard let start = scans.remove(number) else { return nil }
+    let layers = written.reversed().filter { $0.flush > start }.map(\.changes.contents)
+    // What is dropped is part of the view, so it is released outside the lock.
+    while let first = written.first, first.flush <= scans.first ?? .max {
+      writtenSize -= first.changes.size
+      written.removeFirst()
+    }
+    return PendingView(layers: unwrittenLayers + layers)
+  }
+
+  private var unwrittenLayers: [SortedMap<PendingChanges<Value>.Content>] {
+    [pending.contents] + (inFlight.map { [$0.contents] } ?? [])
+  }
+
+  /// Makes the running scans begin anew.
+  private mutating func discardScans(_ consequences: inout Consequences) {
+    while scans.removeFirst() != nil {}
+    consequences.released += written.map(\.changes)
+    written = []
+    writtenSize = BatchSize()
+  }
+
+  /// Whether nothing accepted for the keys of a range has still to be written.
+  func isWritten(in range: KeyRange) -> Bool {
+    pending.contents.count(in: range) == 0 && (inFlight?.contents.count(in: range) ?? 0) == 0
+  }
 
   /// What is accepted for a key, or `nil` where the base is to be asked.
   subscript(key: StoreKey) -> PendingChanges<Value>.Content? { pending[key] ?? inFlight?[key] }
@@ -237,22 +276,27 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     inFlight = pending
     pending = PendingChanges()
     nextFlush += 1
-    epoch += 1
-    return .flush(inFlight?.changesByUnit() ?? [])
+    return .flush(inFlight?.batches ?? [])
   }
 
   /// The flusher has written what it took, but for what failed.
   mutating func finishFlush(
     failures newFailures: [WriteBehindFailure<Value>], at now: Duration
-  ) -> (Consequences, written: PendingChanges<Value>?) {
+  ) -> Consequences {
     flusher = .deciding
-    let written = inFlight
-    inFlight = nil
     failures += newFailures
     failedSize = newFailures.reduce(into: failedSize) { $0 += $1.size }
     var consequences = Consequences()
+    if let changes = inFlight.take() {
+      consequences.released.append(changes)
+      if !scans.isEmpty {
+        written.append((nextFlush - 1, changes))
+        writtenSize += changes.size
+        if !newFailures.isEmpty || !writtenSize.fits(in: limit) { discardScans(&consequences) }
+      }
+    }
     settle(at: now, &consequences)
-    return (consequences, written)
+    return consequences
   }
 
   // MARK: Inside
@@ -314,15 +358,15 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   private mutating func serve(_ request: Request, at now: Duration, _ consequences: inout Consequences) -> Service? {
     guard !isTurn else { return nil }
     switch request {
-    case .turn:
+    case .turn(let changesBase):
       guard isDrained else { return nil }
       isTurn = true
-      epoch += 1
+      if changesBase { discardScans(&consequences) }
       return .turn
     case .write(let batch):
       if (unwrittenSize + failedSize + batch.size).fits(in: limit) {
         if pending.isEmpty { pendingSince = now }
-        consequences.displaced += pending.add(batch)
+        pending.add(batch)
         return .accepted
       }
       guard isDrained, let error = firstError else { return nil }

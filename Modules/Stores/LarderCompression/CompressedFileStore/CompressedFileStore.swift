@@ -88,7 +88,6 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
       configuration, information: information, cacheSize: cacheSize, choosing: codec)
     let coder = JSONValueCoder(codec: codec, store: name)
     self.writer = writer
-    information.writeExecutor = writer.taskExecutor
     information.maintenance = CompressedFileMaintenance(writer: writer, coder: coder)
     self.coder = coder
     self.information = information

@@ -8,9 +8,6 @@ actor JSONFileWriter {
   nonisolated let contents: JSONFileContents
   private var file: JSONFile
 
-  /// Where tasks run that write time and again.
-  nonisolated var taskExecutor: any TaskExecutor { executor.taskExecutor }
-
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   private init(executor: DispatchQueueExecutor, information: StoreInformation, file: JSONFile) {

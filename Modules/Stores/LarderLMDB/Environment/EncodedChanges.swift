@@ -79,8 +79,7 @@ struct EncodedChanges: Sendable {
     let parts = await withTaskGroup(of: (Int, Result<Part, any Error>).self) { group in
       for chunk in 0..<count {
         let slice = changes.changes[changes.count * chunk / count..<changes.count * (chunk + 1) / count]
-        // Not where the caller prefers to run: from the thread of a writer they would run there, one after the other.
-        group.addTask(executorPreference: globalConcurrentExecutor) {
+        group.addTask {
           (chunk, Result { try EncodedChanges.part(slice, chunk: chunk, check: check, encode: encode) })
         }
       }

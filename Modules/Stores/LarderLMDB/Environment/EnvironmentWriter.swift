@@ -26,9 +26,6 @@ actor EnvironmentWriter {
   /// The latest transaction that is known to be durable.
   private(set) var durableTransaction = 0
 
-  /// Where tasks run that write time and again.
-  nonisolated var taskExecutor: any TaskExecutor { executor.taskExecutor }
-
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   /// Runs a closure in a write transaction, and commits it.

@@ -20,9 +20,6 @@ actor CompressedFileWriter {
   private static let smallRest: Int64 = 1 << 20
   private static let maximumRounds = 8
 
-  /// Where tasks run that write time and again.
-  nonisolated var taskExecutor: any TaskExecutor { executor.taskExecutor }
-
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   private init(executor: DispatchQueueExecutor, information: StoreInformation, file: CompressedFile) {

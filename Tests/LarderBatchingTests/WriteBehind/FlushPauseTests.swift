@@ -3,11 +3,11 @@ import Testing
 
 @testable import LarderBatching
 
-@Suite(.timeLimit(.minutes(60))) struct GatheringPauseTests {
+@Suite(.timeLimit(.minutes(60))) struct FlushPauseTests {
   private let clock = ManualClock()
 
   @Test func itLastsAsLongAsItWasAskedFor() async throws {
-    let pause = GatheringPause(clock: clock)
+    let pause = FlushPause(clock: clock)
     let waiting = Task { await pause.wait(.seconds(2)) }
     try await clock.waitForSleepers(1)
     clock.advance(by: .seconds(1))
@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test func itIsCutShort() async throws {
-    let pause = GatheringPause(clock: clock)
+    let pause = FlushPause(clock: clock)
     let waiting = Task { await pause.wait(.seconds(2)) }
     try await clock.waitForSleepers(1)
     pause.end()
@@ -26,7 +26,7 @@ import Testing
 
   /// Whoever decides to wait does not wait yet, and is told to hurry meanwhile.
   @Test func itIsCutShortBeforeItBegins() async throws {
-    let pause = GatheringPause(clock: clock)
+    let pause = FlushPause(clock: clock)
     pause.end()
     await pause.wait(.seconds(2))
     // Only that one.

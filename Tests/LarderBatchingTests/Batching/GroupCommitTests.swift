@@ -1,0 +1,63 @@
+import Larder
+import Testing
+
+@testable import LarderBatching
+
+@Suite struct GroupCommitTests {
+  /// Commits a group in which some calls always fail.
+  ///
+  /// - Returns: The parts that were tried, those that succeeded, and the calls that failed, in order.
+  private func run(
+    count: Int, bad: Set<Int>, _ code: StoreError.Code = .encodingFailed
+  ) async -> (tried: [Range<Int>], done: [Range<Int>], failed: [Int]) {
+    var (tried, done): ([Range<Int>], [Range<Int>]) = ([], [])
+    let commit = await GroupCommit(count: count) { part in
+      tried.append(part)
+      if !bad.isDisjoint(with: part) { return StoreError(code, during: .apply, message: "a call is bad") }
+      done.append(part)
+      return nil
+    }
+    return (tried, done, commit.failures.flatMap { Array($0.part) })
+  }
+
+  @Test func exactlyTheBadOnesFailAndTheOthersAreDoneOnceInOrder() async {
+    for count in 0...7 {
+      for mask in 0..<(1 << count) {
+        let bad = Set((0..<count).filter { mask >> $0 & 1 == 1 })
+        let result = await run(count: count, bad: bad)
+        #expect(result.failed == bad.sorted())
+        #expect(result.done.flatMap { Array($0) } == (0..<count).filter { !bad.contains($0) })
+      }
+    }
+  }
+
+  @Test func oneBadCallAmongAThousandCostsFewCommits() async {
+    for bad in [0, 1, 499, 500, 998, 999] {
+      #expect(await run(count: 1000, bad: [bad]).tried.count <= 21)
+      for code in [StoreError.Code.full, .init(rawValue: "other")] {
+        #expect(await run(count: 1000, bad: [bad], code).failed == [bad])
+      }
+    }
+  }
+
+  @Test(arguments: [StoreError.Code.full, .init(rawValue: "other")])
+  func anErrorOfAllCostsFewCommits(code: StoreError.Code) async {
+    let result = await run(count: 1000, bad: Set(0..<1000), code)
+    #expect(result.failed == Array(0..<1000))
+    #expect(result.tried.count <= 25)
+  }
+
+  @Test func callsThatSucceedInBetweenKeepTheOthersApart() async {
+    // Every call that succeeds shows that the disk is not full for all.
+    let bad = Set((0..<64).filter { !$0.isMultiple(of: 3) })
+    #expect(await run(count: 64, bad: bad, .full).failed == bad.sorted())
+  }
+
+  @Test func anErrorOfTheStoreIsNotTriedAgain() async {
+    for code in [StoreError.Code.ioFailed, .closed, .locked, .timedOut, .notPermitted] {
+      let result = await run(count: 9, bad: [4], code)
+      #expect(result.failed == Array(0..<9))
+      #expect(result.tried.count == 1)
+    }
+  }
+}

@@ -1,0 +1,21 @@
+import Testing
+
+@testable import LarderBatching
+
+@Suite struct PendingCallTests {
+  @Test(arguments: [false, true]) func theOutcomeIsToldWhetherItComesBeforeOrAfterTheWait(isEarly: Bool) async {
+    for _ in 0..<100 {
+      let call = PendingCall()
+      if isEarly { call.end(.turn) }
+      let waiting = Task { await call.wait() }
+      if !isEarly {
+        await Task.yield()
+        call.end(.turn)
+      }
+      guard case .turn = await waiting.value else {
+        Issue.record("the outcome is another one")
+        return
+      }
+    }
+  }
+}
