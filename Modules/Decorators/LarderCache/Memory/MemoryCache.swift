@@ -208,12 +208,17 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///   - key: The key.
   @inlinable
   public func setValue(_ value: Value, forKey key: Key) {
+    put(value, forKey: key).report(to: onRemoval)
+  }
+
+  /// Stores a value; see ``setValue(_:forKey:)``.
+  ///
+  /// - Returns: What left the cache, of which nobody has been told.
+  @inlinable
+  func put(_ value: Value, forKey key: Key) -> RemovedEntries<Key, Value> {
     let newCost = cost.map { max(0, $0(key, value)) } ?? 1
     let hash = MemoryCache.hash(of: key)
-    guard entryLimit > 0, newCost <= costLimit ?? .max else {
-      refuse(key, hash: hash)
-      return
-    }
+    guard entryLimit > 0, newCost <= costLimit ?? .max else { return refuse(key, hash: hash) }
     let time = now?() ?? 0
     var removed = RemovedEntries<Key, Value>()
     eviction.withLock { state in
@@ -232,7 +237,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       }
       if now != nil { removeExpired(atMost: 2, at: time, from: &state, to: &removed) }
     }
-    removed.report(to: onRemoval)
+    return removed
   }
 
   @inlinable
@@ -245,14 +250,14 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   }
 
   @inlinable @inline(never)
-  func refuse(_ key: Key, hash: UInt32) {
+  func refuse(_ key: Key, hash: UInt32) -> RemovedEntries<Key, Value> {
     var removed = RemovedEntries<Key, Value>()
     eviction.withLock { state in
       state.statistics.refusals += 1
       let slot = table.find(key, hash: hash, inBucket: table.bucket(of: hash))
       if slot != .none { remove(slot, .replaced, from: &state, to: &removed) }
     }
-    removed.report(to: onRemoval)
+    return removed
   }
 
   @inlinable
@@ -270,6 +275,16 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// - Returns: The value, or `nil` where there was none.
   @inlinable @discardableResult
   public func removeValue(forKey key: Key) -> Value? {
+    let removed = take(key)
+    removed.report(to: onRemoval)
+    return removed.first.flatMap { $0.reason == .removed ? $0.value : nil }
+  }
+
+  /// Removes a value; see ``removeValue(forKey:)``.
+  ///
+  /// - Returns: What left the cache, of which nobody has been told.
+  @inlinable
+  func take(_ key: Key) -> RemovedEntries<Key, Value> {
     let hash = MemoryCache.hash(of: key)
     let time = now?() ?? 0
     var removed = RemovedEntries<Key, Value>()
@@ -278,8 +293,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       guard slot != .none else { return }
       remove(slot, table.isOver(slot, at: time) ? .expired : .removed, from: &state, to: &removed)
     }
-    removed.report(to: onRemoval)
-    return removed.first.flatMap { $0.reason == .removed ? $0.value : nil }
+    return removed
   }
 
   /// Removes all entries.

@@ -30,24 +30,15 @@ public struct CachedStoreOptions<Value: Sendable>: Sendable {
   /// It is for bases that others change past the cache. What is written through the cache is seen at once in any case.
   public var expiry: CacheExpiry = .never
 
-  /// How much longer copies stay whose time since writing is over, for readers with
-  /// ``LoadPolicy/staleWhileRevalidate``; not at all unless set.
-  ///
-  /// It lengthens ``CacheExpiry/afterWrite`` of ``expiry`` alone: a copy that nobody used for as long as
-  /// ``CacheExpiry/afterAccess`` goes at once.
-  public var staleLifetime: Duration = .zero
-
   /// The age from which the copy that a read uses is loaded anew behind it; `nil`, the default, where none is.
   ///
-  /// Less than the lifetime of ``expiry``, it spares the readers of keys in use the wait for the base.
+  /// Less than the lifetime of ``expiry``, it spares the readers of keys in use the wait for the base, whether the
+  /// base's reads suspend or not. When such a load fails, none is begun for the next second, or for this time if it is
+  /// shorter.
   public var refreshAge: Duration?
 
   /// How long it is remembered that the base does not have a key; `nil`, the default, where it is not.
   public var missingLifetime: Duration?
-
-  /// Whether the entries that a scan reads are kept as well; not unless set, since a scan of many would displace what
-  /// is in use.
-  public var keepsScannedEntries = false
 
   /// Whether copies are given up where the system is short of memory; they are unless set.
   public var trimsUnderMemoryPressure = true
