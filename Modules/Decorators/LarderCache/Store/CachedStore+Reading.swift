@@ -111,12 +111,12 @@ extension CachedStore {
     case .found(let copy):
       operations.end()
       return copy.value
-    case .direct:
+    case .base(.direct):
       defer { operations.end() }
       let box = try await readBase([key])[0]
       if isReload { cache.end(nil, of: key, isReload: true, keeping: nil) }
       return box
-    case .joining(let fill, let part):
+    case .base(.joining(let fill, let part)):
       cache.end(fill)
       operations.end()
       do {
@@ -125,7 +125,7 @@ extension CachedStore {
         // What could not be read may be another key.
         return try await running(.value) { try await readBase([key])[0] }
       }
-    case .leading(let fill, let part):
+    case .base(.leading(let fill, let part)):
       start(part.load, of: [key], [fill], isReload: isReload)
       return try await part.value()
     }
@@ -230,14 +230,14 @@ extension CachedStore {
       switch cache.beginReading(key, isReload: isReload, makeLoad: { ownPart }) {
       case .found(let copy):
         copies[key] = copy
-      case .joining(let fill, let part):
+      case .base(.joining(let fill, let part)):
         joined.append(fill)
         parts[key] = part
-      case .leading(let fill, _):
+      case .base(.leading(let fill, _)):
         ownKeys.append(key)
         ownFills.append(fill)
         parts[key] = ownPart
-      case .direct:
+      case .base(.direct):
         ownKeys.append(key)
         ownFills.append(nil)
         parts[key] = ownPart

@@ -11,10 +11,11 @@ public struct CachedStoreOptions<Value: Sendable>: Sendable {
   /// Tells what a copy costs, in a unit of your choice, such as bytes; less than nothing counts as nothing.
   public typealias Cost = @Sendable (_ key: StoreKey, _ value: Value) -> Int
 
-  /// The most copies that there may be; 10,000 unless set.
+  /// The most copies that there may be; `nil`, the default, for 10,000, or for as many as ``costLimit`` allows where that
+  /// is set.
   ///
   /// With none or less nothing is kept.
-  public var entryLimit: Int
+  public var entryLimit: Int?
 
   /// The most that all copies together may cost; `nil`, the default, where only their number is limited.
   public var costLimit: Int?
@@ -46,10 +47,11 @@ public struct CachedStoreOptions<Value: Sendable>: Sendable {
   /// Makes options: limits, and for all else what is the default.
   ///
   /// - Parameters:
-  ///   - entryLimit: The most copies that there may be; 10,000 unless given.
+  ///   - entryLimit: The most copies that there may be; 10,000 unless given, and not limited where there is a
+  ///     `costLimit`.
   ///   - costLimit: The most that all copies together may cost; unlimited unless given.
   ///   - cost: Tells what a copy costs; each costs 1 unless given.
-  public init(entryLimit: Int = 10_000, costLimit: Int? = nil, cost: Cost? = nil) {
+  public init(entryLimit: Int? = nil, costLimit: Int? = nil, cost: Cost? = nil) {
     self.entryLimit = entryLimit
     self.costLimit = costLimit
     self.cost = cost

@@ -36,10 +36,8 @@ final class CopyCache: Sendable {
   enum Reading {
     /// By a copy that another load has brought meanwhile.
     case found(CachedCopy)
-    /// As ``BusyKeys/Reading`` tells.
-    case direct
-    case joining(Keys.Fill, SharedLoad.Part)
-    case leading(Keys.Fill, SharedLoad.Part)
+    /// By the base.
+    case base(Keys.Reading)
   }
 
   /// The loads behind readers that run, and until when none is begun since one has failed.
@@ -212,18 +210,13 @@ final class CopyCache: Sendable {
       // Another load may have ended after the reader looked. That copy is good for all who would join: it is there, so
       // no write has begun since.
       if !isReload, let copy = copies.peekValue(forKey: key), !isOver(copy, at: time) { return .found(copy) }
-      let reading =
+      return .base(
         isReload
-        ? state.busy.beginReloading(key, makeLoad: makeLoad) : state.busy.beginReading(key, makeLoad: makeLoad)
-      switch reading {
-      case .direct: return .direct
-      case .joining(let fill, let load): return .joining(fill, load)
-      case .leading(let fill, let load): return .leading(fill, load)
-      }
+          ? state.busy.beginReloading(key, makeLoad: makeLoad) : state.busy.beginReading(key, makeLoad: makeLoad))
     }
     switch reading {
     case .found: counters.foundLate.add(1, ordering: .relaxed)
-    case .joining: counters.sharedLoads.add(1, ordering: .relaxed)
+    case .base(.joining): counters.sharedLoads.add(1, ordering: .relaxed)
     default: break
     }
     return reading

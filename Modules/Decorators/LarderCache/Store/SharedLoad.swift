@@ -35,11 +35,12 @@ final class SharedLoad: Sendable {
 
   /// Takes note of the task that makes the load, whose priority becomes that of the most urgent reader.
   func begin(in task: Task<Void, Never>) {
-    let priority = state.withLock { state in
+    let priority: TaskPriority? = state.withLock { state in
+      guard state.result == nil else { return nil }
       state.task = task
       return state.priority
     }
-    SharedLoad.raise(task, to: priority)
+    if let priority { SharedLoad.raise(task, to: priority) }
   }
 
   private static func raise(_ task: Task<Void, Never>, to priority: TaskPriority) {
@@ -50,17 +51,15 @@ final class SharedLoad: Sendable {
   ///
   /// - Throws: What the base threw; `CancellationError` where the task is cancelled before there is a result.
   func values() async throws -> Values {
+    if let result = state.withLock({ $0.result }) { return try result.get() }
     let priority = Task.currentPriority
-    let (result, id, urgent) = state.withLock { state in
+    let (id, task) = state.withLock { state in
       state.nextID += 1
-      guard state.result == nil, priority > state.priority else {
-        return (state.result, state.nextID, nil as Task<Void, Never>?)
-      }
+      guard priority > state.priority else { return (state.nextID, nil as Task<Void, Never>?) }
       state.priority = priority
-      return (nil, state.nextID, state.task)
+      return (state.nextID, state.task)
     }
-    if let result { return try result.get() }
-    if let urgent { SharedLoad.raise(urgent, to: priority) }
+    if let task { SharedLoad.raise(task, to: priority) }
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { waiter in
         // A cancellation that came before this is seen here; one that comes after it finds the waiter.
