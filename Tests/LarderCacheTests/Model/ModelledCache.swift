@@ -25,18 +25,18 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     case reloadsLeaveFills
   }
 
-  private struct Copy: Hashable {
+  struct Copy: Hashable {
     let value: UInt8
     let stamp: Int
   }
 
-  private enum Load: Hashable {
+  enum Load: Hashable {
     case running
     case done(UInt8)
     case failed
   }
 
-  private enum Step: Hashable {
+  enum Step: Hashable {
     case look(Int), beginReading, load, endLoad, readDirectly, endReload, wait
     case beginPart(Int), readParts, endPart(Int), waitForPart(Int), lookAgain(Int), readAll
     case beginWrite(Int), removeCopy(Int), writeBase, endWrite(Int)
@@ -44,7 +44,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     case done
   }
 
-  private struct Caller: Hashable {
+  struct Caller: Hashable {
     var next: Step
     var hasBegun = false
     /// Whether what it reads may be explained by no order, since somebody wrote past the cache meanwhile.
@@ -67,12 +67,12 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
 
   let operations: [ModelledOperation]
   let shortcuts: Set<Shortcut>
-  private var base: [UInt8] = [1, 1]
-  private var copies: [Copy?] = [nil, nil]
-  private var shards: [Rule]
-  private var loads: [Load] = []
+  var base: [UInt8] = [1, 1]
+  var copies: [Copy?] = [nil, nil]
+  var shards: [Rule]
+  var loads: [Load] = []
   private var lastStamp = 0
-  private var callers: [Caller]
+  var callers: [Caller]
   /// The values that `a` has had in the base, where a reload is to be checked by them.
   private var history: [UInt8] = [1]
   private var seenByReloads = 0
@@ -179,7 +179,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     if isReload(index) { seenByReloads = max(seenByReloads, place) }
   }
 
-  private mutating func finish(_ index: Int, _ a: UInt8 = 0, _ b: UInt8 = 0) {
+  mutating func finish(_ index: Int, _ a: UInt8 = 0, _ b: UInt8 = 0) {
     callers[index].next = .done
     switch operations[index] {
     case .read, .readInVain, .reload, .readBoth, .writeElsewhereAndReload: checkAge(of: a, index)
@@ -190,12 +190,12 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     orders.end(index, returning: hasResult ? (a, b) : (0, 0), of: operations)
   }
 
-  private mutating func fail(_ index: Int) {
+  mutating func fail(_ index: Int) {
     callers[index].next = .done
     if isRecorded(index) { orders.drop(index) }
   }
 
-  private mutating func insert(_ value: UInt8, _ key: Int) {
+  mutating func insert(_ value: UInt8, _ key: Int) {
     lastStamp += 1
     copies[key] = Copy(value: value, stamp: lastStamp)
   }
@@ -273,72 +273,6 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
       callers[index].fills[0] = fill
       callers[index].load = load
       callers[index].next = .load
-    }
-  }
-
-  // MARK: Reading both keys
-
-  private mutating func readBoth(_ index: Int, _ step: Step) {
-    switch step {
-    case .beginPart(let key):
-      beginPart(index, key)
-      callers[index].next = key == 0 ? .beginPart(1) : .readParts
-    case .readParts:
-      for key in 0...1 { callers[index].values[key] = callers[index].found[key]?.value ?? base[key] }
-      callers[index].next = .endPart(0)
-    case .endPart(let key):
-      if let load = callers[index].led[key], let fill = callers[index].fills[key] {
-        if shards[key].end(fill) { insert(callers[index].values[key], key) }
-        loads[load] = .done(callers[index].values[key])
-      }
-      callers[index].next = key == 0 ? .endPart(1) : .waitForPart(0)
-    case .waitForPart(let key):
-      if let load = callers[index].joined[key] {
-        if case .done(let value) = loads[load] {
-          callers[index].values[key] = value
-        } else {
-          callers[index].hasFailed = true
-        }
-      }
-      callers[index].next = key == 0 ? .waitForPart(1) : .lookAgain(0)
-    case .lookAgain(let key):
-      lookAgain(index, key)
-      guard key == 1 else { return callers[index].next = .lookAgain(1) }
-      if callers[index].hasFailed { return fail(index) }
-      if callers[index].hasChanged { return callers[index].next = .readAll }
-      finish(index, callers[index].values[0], callers[index].values[1])
-    case .readAll:
-      finish(index, base[0], base[1])
-    default:
-      break
-    }
-  }
-
-  private mutating func beginPart(_ index: Int, _ key: Int) {
-    guard callers[index].found[key] == nil else { return }
-    if let copy = copies[key] { return callers[index].found[key] = copy }
-    let load = loads.count
-    switch shards[key].beginReading(Self.keys[key], makeLoad: { load }) {
-    case .direct:
-      break
-    case .joining(let fill, let load):
-      callers[index].fills[key] = fill
-      callers[index].joined[key] = load
-    case .leading(let fill, let load):
-      loads.append(.running)
-      callers[index].fills[key] = fill
-      callers[index].led[key] = load
-    }
-  }
-
-  private mutating func lookAgain(_ index: Int, _ key: Int) {
-    if let copy = callers[index].found[key], copies[key] != copy, !shortcuts.contains(.doesNotLookAgain) {
-      callers[index].hasChanged = true
-    }
-    if callers[index].joined[key] != nil, let fill = callers[index].fills[key], !shards[key].end(fill),
-      !shortcuts.contains(.trustsJoinedLoads)
-    {
-      callers[index].hasChanged = true
     }
   }
 

@@ -48,7 +48,11 @@ struct FrequencySketch: ~Copyable {
       while agedCount < words.count { age() }
       // Of the keys of a block one half goes to each of two, whose counters begin with what the block has counted.
       var grown = AlignedWords(count: words.count * 2)
-      for index in 0..<grown.count { grown[index] = words[index / 16 * 8 + index % 8] }
+      for index in 0..<words.count {
+        let place = index / 8 * 16 + index % 8
+        grown[place] = words[index]
+        grown[place + 8] = words[index]
+      }
       words = grown
       agedCount = words.count
     }
