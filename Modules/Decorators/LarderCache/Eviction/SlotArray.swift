@@ -22,7 +22,9 @@ struct Slot: Equatable, Sendable, BitwiseCopyable {
 struct SlotArray<Element: Sendable>: ~Copyable, @unchecked Sendable {
   @usableFromInline typealias Chunk = UnsafeMutablePointer<Element>
 
-  /// How many chunks there may be. The last is never there: it would be that of ``Slot/none``.
+  /// How many chunks there may be.
+  ///
+  /// The last is never there: it would be that of ``Slot/none``.
   @inlinable static var chunkCount: Int { 27 }
 
   @usableFromInline let chunks: UnsafeMutablePointer<Chunk?>

@@ -77,7 +77,9 @@ final class CopyCache: Sendable {
 
   private static var shardCount: Int { 64 }
 
-  /// The most loads behind readers that run at a time. Whoever finds a copy due beyond them leaves it to the next reader.
+  /// The most loads behind readers that run at a time.
+  ///
+  /// Whoever finds a copy due beyond them leaves it to the next reader.
   private static var highestRefreshCount: Int { 4 }
 
   /// How long no load behind a reader is begun after one has failed, unless copies are due more often.
