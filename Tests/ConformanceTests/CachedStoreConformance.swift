@@ -16,7 +16,6 @@ import Testing
     var options = Options()
     options.missingLifetime = .seconds(3600)
     options.refreshAge = .zero
-    options.keepsScannedEntries = true
     return options
   }
 

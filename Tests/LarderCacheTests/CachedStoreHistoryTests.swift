@@ -19,7 +19,6 @@ import Testing
       options {
         $0.missingLifetime = .seconds(3600)
         $0.refreshAge = .zero
-        $0.keepsScannedEntries = true
       }
     ),
   ]

@@ -167,44 +167,6 @@ import Testing
     #expect(try await cached == 2)
   }
 
-  @Test func keptEntriesOfAScanAreNotOlderThanAWrite() async throws {
-    // A write spoils what a scan found in the shard of its key. Chance puts one key in the same shard now and then, but
-    // not all of so many.
-    let others = (0..<20).map { StoreKey(integer: $0) }
-    try memory.apply(ChangeBatch((["a"] + others).map { .set($0, 1) }))
-    var options = CachedStoreOptions<Int>()
-    options.keepsScannedEntries = true
-    let store = base.cached(options)
-    base.schedule(.suspension(.after), on: .entries)
-    let scan = Task { try await store.entries(in: .all, limit: .max) }
-    try await base.waitForSuspended()
-    try await store.setValue(2, forKey: "a")
-    try await store.removeValue(forKey: "a")
-    base.resume()
-    #expect(try await scan.value.count == 21)
-    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == nil)
-    #expect(try await store.values(forKeys: others, policy: .cacheOnly).contains(1))
-  }
-
-  @Test func nothingIsKeptOfAScanThatBeganWhileAWriteRan() async throws {
-    try memory.apply([.set("a", 1)])
-    var options = CachedStoreOptions<Int>()
-    options.keepsScannedEntries = true
-    let store = base.cached(options)
-    base.schedule(.suspension(.before), on: .apply)
-    base.schedule(.error(.timedOut, .after), on: .apply)
-    let write = Task { try await store.setValue(2, forKey: "a") }
-    try await base.waitForSuspended()
-    base.schedule(.suspension(.after), on: .entries)
-    let scan = Task { try await store.entries(in: .all, limit: .max) }
-    try await base.waitForSuspended(1, of: .entries)
-    base.resume(.apply)
-    await expectStoreError(.timedOut) { try await write.value }
-    base.resume(.entries)
-    #expect(try await scan.value.map(\.value) == [1])
-    #expect(try await store.value(forKey: "a") == 2)
-  }
-
   // MARK: Failed writes
 
   @Test(arguments: [StoreFault.Moment.before, .after]) func aFailedWriteLeavesNoGhost(
@@ -256,7 +218,7 @@ import Testing
     try memory.apply([.set("a", 1), .set("b", 1)])
     #expect(try await store.value(forKey: "a") == 1)
     // Half of it comes from the cache, half from the base, and between the two both are written.
-    base.schedule(.suspension(.before), on: .values)
+    base.schedule(.suspension(.before), on: .value)
     let read = Task { [store] in try await store.values(forKeys: ["a", "b"]) }
     try await base.waitForSuspended()
     try await store.apply([.set("a", 2), .set("b", 2)])

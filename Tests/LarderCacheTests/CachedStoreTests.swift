@@ -82,14 +82,6 @@ import Testing
     #expect(try await store.value(forKey: "b", policy: .cacheOnly) == nil)
   }
 
-  @Test func scansKeepTheirEntriesWhereToldTo() async throws {
-    try memory.apply([.set("a", 1), .set("b", 2)])
-    let store = base.cached(options { $0.keepsScannedEntries = true })
-    try await store.setValue(3, forKey: "b")
-    #expect(try await store.entries(in: .all, limit: .max).count == 2)
-    #expect(try await store.values(forKeys: ["a", "b"], policy: .cacheOnly) == [1, 3])
-  }
-
   // MARK: Policies
 
   @Test func theCacheAloneIsNeverMoreThanTheCache() async throws {
@@ -121,68 +113,6 @@ import Testing
     base.schedule(.error(.ioFailed), on: .value)
     await expectStoreError(.ioFailed) { try await store.value(forKey: "a", policy: .reload) }
     #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 1)
-  }
-
-  @Test func anOldCopyIsServedAndLoadedAnewOnceBehind() async throws {
-    let options = options {
-      $0.expiry = .afterWrite(.seconds(10))
-      $0.staleLifetime = .seconds(60)
-    }
-    let store = base.cached(options, clock: clock)
-    try await store.setValue(1, forKey: "a")
-    try memory.apply([.set("a", 2)])
-    #expect(try await store.value(forKey: "a", policy: .staleWhileRevalidate) == 1)
-    #expect(base.operationCount == 1)
-    clock.advance(by: .seconds(10))
-    base.schedule(.suspension(.before), on: .value)
-    for _ in 1...3 { #expect(try await store.value(forKey: "a", policy: .staleWhileRevalidate) == 1) }
-    #expect(try await store.values(forKeys: ["a"], policy: .staleWhileRevalidate) == [1])
-    #expect(base.operationCount == 2)
-    base.resume()
-    while try await store.value(forKey: "a", policy: .cacheOnly) == nil { await Task.yield() }
-    #expect(try await store.value(forKey: "a") == 2)
-    #expect(base.operationCount == 2)
-    // Who does not ask for old copies does not get them, and after the second time they are gone for all.
-    try memory.apply([.set("a", 3)])
-    clock.advance(by: .seconds(10))
-    #expect(try await store.value(forKey: "a") == 3)
-    try memory.apply([.set("a", 4)])
-    clock.advance(by: .seconds(70))
-    #expect(try await store.value(forKey: "a", policy: .staleWhileRevalidate) == 4)
-  }
-
-  @Test func severalOldCopiesAreServedAsTheyAreAndEachIsLoadedAnewBehind() async throws {
-    let options = options {
-      $0.expiry = .afterWrite(.seconds(10))
-      $0.staleLifetime = .seconds(60)
-    }
-    // Without suspensions: a load behind the reader is over as soon as it has begun.
-    let store = ProbedStore(base: memory).cached(options, clock: clock)
-    try await store.apply([.set("a", 1), .set("b", 1), .set("c", 1)])
-    try memory.apply([.set("a", 2), .set("b", 2), .set("c", 2)])
-    clock.advance(by: .seconds(10))
-    #expect(try await store.values(forKeys: ["a", "b"], policy: .staleWhileRevalidate) == [1, 1])
-    while store.statistics.loads < 2 { await Task.yield() }
-    while try await store.values(forKeys: ["a", "b"], policy: .cacheOnly) != [2, 2] { await Task.yield() }
-    #expect(store.base.requests == [["a"], ["b"]])
-    // One that is missing is read in one call, and the old one is served beside it.
-    #expect(try await store.values(forKeys: ["c", "d"], policy: .staleWhileRevalidate) == [1, nil])
-    while try await store.value(forKey: "c", policy: .cacheOnly) != 2 { await Task.yield() }
-    #expect(store.base.requests == [["a"], ["b"], ["d"], ["c"]])
-  }
-
-  @Test func aTimeForOldCopiesBelowNothingTakesNoneFromTheOthers() async throws {
-    let options = options {
-      $0.expiry = .afterWrite(.seconds(10))
-      $0.staleLifetime = .seconds(-9)
-    }
-    let store = base.cached(options, clock: clock)
-    try await store.setValue(1, forKey: "a")
-    clock.advance(by: .seconds(9))
-    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 1)
-    clock.advance(by: .seconds(1))
-    #expect(try await store.value(forKey: "a", policy: .staleWhileRevalidate) == 1)
-    #expect(store.statistics.loads == 1)
   }
 
   @Test func aCopyInUseIsLoadedAnewBeforeItsTimeIsOver() async throws {
@@ -327,7 +257,7 @@ import Testing
   }
 
   @Test func afterClosingEverythingIsRefused() async throws {
-    let store = base.cached(options { $0.keepsScannedEntries = true })
+    let store = base.cached()
     try await store.setValue(1, forKey: "a")
     try await store.close()
     for policy in LoadPolicy.allCases {

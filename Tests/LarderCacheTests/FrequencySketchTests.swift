@@ -6,6 +6,7 @@ import Testing
 @Suite struct FrequencySketchTests {
   @Test func countsUpToFifteen() {
     var sketch = FrequencySketch(capacity: 1000)
+    sketch.reserve(1000)
     for count in 0..<20 {
       #expect(sketch.estimate(7) == min(count, 15))
       sketch.increment(7)
@@ -17,6 +18,7 @@ import Testing
     let seed = SeededGenerator.seedOfProcess
     var random = SeededGenerator(seed: seed, purpose: "isSeldomWrong")
     var sketch = FrequencySketch(capacity: 1000)
+    sketch.reserve(1000)
     let keys = (0..<1000).map { _ in UInt32.random(in: 0 ... .max, using: &random) }
     for (index, key) in keys.enumerated() {
       for _ in 0..<index % 10 { sketch.increment(key) }
@@ -27,8 +29,23 @@ import Testing
     #expect(tooLow == 0, "LARDER_SEED=\(seed)")
   }
 
+  @Test func growingKeepsWhatWasCounted() {
+    var sketch = FrequencySketch(capacity: 10_000)
+    for hash in 0..<100 as Range<UInt32> {
+      for _ in 0..<hash % 10 { sketch.increment(hash &* 0x9E37_79B1) }
+    }
+    let before = (0..<100 as Range<UInt32>).map { sketch.estimate($0 &* 0x9E37_79B1) }
+    sketch.reserve(10_000)
+    #expect((0..<100 as Range<UInt32>).map { sketch.estimate($0 &* 0x9E37_79B1) } == before)
+    for hash in 1000..<1100 as Range<UInt32> {
+      for _ in 0..<10 { sketch.increment(hash &* 0x9E37_79B1) }
+    }
+    #expect((1000..<1100 as Range<UInt32>).allSatisfy { sketch.estimate($0 &* 0x9E37_79B1) >= 10 })
+  }
+
   @Test func neighboursDoNotShareCounters() {
     var sketch = FrequencySketch(capacity: 1000)
+    sketch.reserve(1000)
     for hash in 0..<100 as Range<UInt32> {
       for _ in 0..<10 { sketch.increment(hash << 20) }
     }

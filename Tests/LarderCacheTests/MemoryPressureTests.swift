@@ -7,63 +7,128 @@ import Testing
 
 @Suite struct MemoryPressureTests {
   private static func text(some: String, full: String?) -> String {
-    "some avg10=\(some) avg60=1.00 avg300=2.00 total=12345\n"
-      + (full.map { "full avg10=\($0) avg60=0.50 avg300=1.00 total=678\n" } ?? "")
+    "some avg10=99.00 avg60=1.00 avg300=2.00 total=\(some)\n"
+      + (full.map { "full avg10=99.00 avg60=0.50 avg300=1.00 total=\($0)\n" } ?? "")
+  }
+
+  private static func stall(_ some: UInt64, _ full: UInt64) throws -> PressureStall {
+    try #require(PressureStall(text(some: "\(some)", full: "\(full)")))
   }
 
   @Test func readsWhatLinuxTells() throws {
-    let stall = try #require(PressureStall(MemoryPressureTests.text(some: "12.34", full: "5.60")))
-    #expect(stall.some == 12.34)
-    #expect(stall.full == 5.6)
-    #expect(PressureStall(MemoryPressureTests.text(some: "3.00", full: nil))?.full == 0)
+    let stall = try #require(PressureStall(MemoryPressureTests.text(some: "12345", full: "678")))
+    #expect(stall.some == 12345)
+    #expect(stall.full == 678)
+    #expect(PressureStall(MemoryPressureTests.text(some: "3", full: nil))?.full == 0)
   }
 
-  @Test(arguments: ["", "\n", "some", "some total=3", "some avg10=x avg60=0.00", "full avg10=1.00 total=1"])
+  @Test(arguments: ["", "\n", "some", "some avg10=0.00", "some avg10=0.00 total=x", "full avg10=1.00 total=1"])
   func takesNothingElse(_ text: String) {
     #expect(PressureStall(text) == nil)
   }
 
   @Test(
     arguments: [
-      ("0.00", "0.00", MemoryPressure.none), ("9.99", "9.99", .none), ("10.00", "0.00", .warning),
-      ("99.00", "9.99", .warning), ("10.00", "10.00", .critical),
-    ])
-  func isGradedByTheTimeLost(_ some: String, _ full: String, _ expected: MemoryPressure) {
-    #expect(PressureStall(MemoryPressureTests.text(some: some, full: full))?.pressure == expected)
+      (0, 0, MemoryPressure.none), (199_999, 199_999, .none), (200_000, 0, .warning), (2_000_000, 199_999, .warning),
+      (200_000, 200_000, .critical),
+    ] as [(UInt64, UInt64, MemoryPressure)])
+  func isGradedByTheTimeLostSinceTheLastLook(_ some: UInt64, _ full: UInt64, _ expected: MemoryPressure) throws {
+    var gauge = PressureGauge()
+    #expect(gauge.pressure(of: try Self.stall(5_000_000, 5_000_000), at: .zero) == .none)
+    let later = try Self.stall(5_000_000 + some, 5_000_000 + full)
+    #expect(gauge.pressure(of: later, at: .seconds(2)) == expected)
+    // Nothing is lost any more, whatever the averages say.
+    for second in 3...30 { #expect(gauge.pressure(of: later, at: .seconds(second)) == .none) }
   }
 
-  @Test func findsTheControlGroup() {
-    #expect(ControlGroup.path(in: "0::/user.slice/a:b\n") == "/user.slice/a:b")
-    #expect(ControlGroup.path(in: "12:memory:/old\n0::/\n") == "/")
-    #expect(ControlGroup.path(in: "12:memory:/old\n") == nil)
+  @Test func isToldAgainOnlyAfterATimeUnlessItGetsWorse() throws {
+    var gauge = PressureGauge()
+    var told: [MemoryPressure] = []
+    // Some tasks wait all the time, and after a quarter of a minute all do.
+    for second in 0...30 as ClosedRange<UInt64> {
+      let stall = try Self.stall(second * 1_000_000, second < 15 ? 0 : (second - 15) * 1_000_000)
+      told.append(gauge.pressure(of: stall, at: .seconds(Int(second))))
+    }
+    #expect(told.indices.filter { told[$0] == .warning } == [1, 11])
+    #expect(told.indices.filter { told[$0] == .critical } == [16, 26])
   }
 
-  @Test func theFileIsThatOfTheControlGroupOrElseThatOfTheSystem() throws {
+  @Test func aFileThatIsGoneForATimeTellsOfNoPressure() throws {
+    var gauge = PressureGauge()
+    #expect(gauge.pressure(of: try Self.stall(0, 0), at: .zero) == .none)
+    #expect(gauge.pressure(of: nil, at: .seconds(2)) == .none)
+    #expect(gauge.pressure(of: try Self.stall(9_000_000, 9_000_000), at: .seconds(4)) == .none)
+    // A group of the same name that is new counts from zero.
+    #expect(gauge.pressure(of: try Self.stall(10, 10), at: .seconds(6)) == .none)
+  }
+
+  /// What Linux tells in different systems, and the file that tells of the process there.
+  struct System: Sendable {
+    var name: String
+    var groups: String?
+    var isInitialNamespace = true
+    var mounts = ["/ /sys/fs/cgroup rw - cgroup2 cgroup2 rw"]
+    var file: String?
+  }
+
+  static let systems: [System] = [
+    System(name: "no control groups", groups: nil, file: "/system"),
+    System(name: "no group", groups: "0::/\n", file: "/system"),
+    System(name: "a group", groups: "0::/user.slice/a:b\n", file: "/sys/fs/cgroup/user.slice/a:b/memory.pressure"),
+    System(
+      name: "a container", groups: "0::/\n", isInitialNamespace: false, file: "/sys/fs/cgroup/memory.pressure"),
+    System(
+      name: "a container that sees its group alone, and its name outside", groups: "0::/docker/x\n",
+      mounts: ["/docker/x /sys/fs/cgroup rw - cgroup2 cgroup2 rw"], file: "/sys/fs/cgroup/memory.pressure"),
+    System(
+      name: "both hierarchies, the group in the old one", groups: "4:memory:/docker/x\n0::/\n",
+      mounts: [
+        "/ /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory", "/ /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw",
+      ],
+      file: nil),
+    System(
+      name: "both hierarchies, a group in either", groups: "4:memory:/system.slice\n0::/system.slice\n",
+      mounts: [
+        "/ /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory", "/ /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw",
+      ],
+      file: "/sys/fs/cgroup/unified/system.slice/memory.pressure"),
+    System(
+      name: "the old hierarchies alone", groups: "4:memory:/docker/x\n",
+      mounts: ["/ /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory"], file: nil),
+    System(
+      name: "the old hierarchies in a container", groups: "4:memory:/\n", isInitialNamespace: false,
+      mounts: ["/ /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory"], file: nil),
+    System(name: "the unified hierarchy not mounted", groups: "0::/user.slice\n", mounts: [], file: nil),
+  ]
+
+  @Test(arguments: systems.indices) func theFileIsThatOfTheControlGroupAndOtherwiseNone(_ index: Int) throws {
+    let system = Self.systems[index]
     let folder = try TemporaryFolder()
-    let paths = { PressureFile.paths(groups: folder.path("cgroup"), root: folder.path("groups"), system: "/system") }
-    #expect(paths() == ["/system"])
-    try Data("1:cpu:/\n0::/user.slice\n".utf8).write(to: URL(filePath: folder.path("cgroup")))
-    #expect(paths() == [folder.path("groups/user.slice/memory.pressure"), "/system"])
-    try Data("1:cpu:/\n".utf8).write(to: URL(filePath: folder.path("cgroup")))
-    #expect(paths() == ["/system"])
+    let places = PressureFile.Places(
+      groups: folder.path("cgroup"), namespace: folder.path("namespace"), mounts: folder.path("mounts"),
+      system: "/system")
+    if let groups = system.groups { try Data(groups.utf8).write(to: URL(filePath: places.groups)) }
+    try FileManager.default.createSymbolicLink(
+      atPath: places.namespace,
+      withDestinationPath: system.isInitialNamespace ? "cgroup:[4026531835]" : "cgroup:[4026532000]")
+    let mounts = ["22 1 8:1 / / rw - ext4 /dev/sda1 rw"] + system.mounts.map { "31 23 0:28 \($0)" }
+    try Data(mounts.joined(separator: "\n").utf8).write(to: URL(filePath: places.mounts))
+    #expect(PressureFile.path(places) == system.file, "\(system.name)")
   }
 
   @Test func theFileIsReadAnewEachTime() throws {
     let folder = try TemporaryFolder()
-    let (group, system) = (folder.path("group"), folder.path("system"))
-    #expect(PressureFile(firstOf: [group, system]) == nil)
-    try MemoryPressureTests.write(some: "0.00", full: "0.00", to: system)
-    #expect(PressureFile(firstOf: [group, system])?.path == system)
-    try Data("not told\n".utf8).write(to: URL(filePath: group))
-    #expect(PressureFile(firstOf: [group, system])?.path == system)
-    try MemoryPressureTests.write(some: "10.00", full: "0.00", to: group)
-    let file = try #require(PressureFile(firstOf: [group, system]))
-    #expect(file.path == group)
-    #expect(file.pressure == .warning)
-    try MemoryPressureTests.write(some: "80.00", full: "40.00", to: group)
-    #expect(file.pressure == .critical)
-    try FileManager.default.removeItem(atPath: group)
-    #expect(file.pressure == .none)
+    let path = folder.path("memory.pressure")
+    #expect(PressureFile(path: path) == nil)
+    try Data("not told\n".utf8).write(to: URL(filePath: path))
+    #expect(PressureFile(path: path) == nil)
+    try MemoryPressureTests.write(some: "10", full: "0", to: path)
+    let file = try #require(PressureFile(path: path))
+    #expect(try file.stall == Self.stall(10, 0))
+    try MemoryPressureTests.write(some: "80", full: "40", to: path)
+    #expect(try file.stall == Self.stall(80, 40))
+    try FileManager.default.removeItem(atPath: path)
+    #expect(file.stall == nil)
   }
 
   private static func write(some: String, full: String, to path: String) throws {
@@ -73,17 +138,17 @@ import Testing
   #if !canImport(Darwin)
   @Test func nobodyIsToldWhereTheSystemDoesNotTell() throws {
     let folder = try TemporaryFolder()
-    #expect(SystemMemoryPressure(paths: [folder.path("none")]) { _ in } == nil)
+    #expect(SystemMemoryPressure(file: PressureFile(path: folder.path("none"))) { _ in } == nil)
   }
 
   /// All the way from the file to the entries.
   @Test func aCacheGivesUpItsEntriesWhenTheFileTellsOfPressure() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("memory.pressure")
-    try MemoryPressureTests.write(some: "9.00", full: "9.00", to: path)
+    try MemoryPressureTests.write(some: "900", full: "900", to: path)
     let told = Mutex(0)
     let monitor = MemoryPressureMonitor { handler in
-      SystemMemoryPressure(paths: [path], interval: 0.001) { pressure in
+      SystemMemoryPressure(file: PressureFile(path: path), interval: 0.001) { pressure in
         told.withLock { $0 += 1 }
         handler(pressure)
       }
@@ -91,7 +156,7 @@ import Testing
     let cache = MemoryPressureTests.cache(monitor)
     while told.withLock({ $0 }) < 3 { await Task.yield() }
     #expect(cache.count == 100)
-    try MemoryPressureTests.write(some: "90.00", full: "30.00", to: path)
+    try MemoryPressureTests.write(some: "9000000000", full: "9000000000", to: path)
     while cache.count > 0 { await Task.yield() }
     #expect(cache.statistics.trims == 100)
     withExtendedLifetime(monitor) {}
@@ -126,7 +191,7 @@ import Testing
 
   private static func cache(_ monitor: MemoryPressureMonitor) -> MemoryCache<Int, Int> {
     let cache = MemoryCache<Int, Int>(
-      entryLimit: 100, costLimit: nil, order: .policy(.adaptive), expiry: .never, clock: ContinuousClock(),
+      entryLimit: 100, costLimit: nil, policy: .adaptive, expiry: .never, clock: ContinuousClock(),
       memoryPressure: monitor, cost: nil, onRemoval: nil)
     for number in 0..<100 { cache.setValue(number, forKey: number) }
     return cache
@@ -153,7 +218,7 @@ import Testing
     let sources = Sources()
     let monitor = MemoryPressureMonitor { sources.make($0) }
     let cache = MemoryCache<Int, Int>(
-      entryLimit: 100, costLimit: nil, order: .policy(.adaptive), expiry: .never, clock: ContinuousClock(),
+      entryLimit: 100, costLimit: nil, policy: .adaptive, expiry: .never, clock: ContinuousClock(),
       memoryPressure: monitor, cost: { _, _ in 0 }, onRemoval: nil)
     for number in 0..<100 { cache.setValue(number, forKey: number) }
     try #require(sources.all.first).handler(.critical)

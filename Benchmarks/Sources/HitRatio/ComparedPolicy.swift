@@ -1,7 +1,7 @@
 import ArgumentParser
-@_spi(Measurement) import LarderCache
+import LarderCache
 
-/// What decides which entry has to go, in the cache that is measured.
+/// What decides which entry has to go, in the cache that is measured: a policy of `MemoryCache`, or a yardstick.
 enum ComparedPolicy: String, CaseIterable, ExpressibleByArgument {
   case lru
   case s3FIFO = "s3-fifo"
@@ -22,19 +22,35 @@ enum ComparedPolicy: String, CaseIterable, ExpressibleByArgument {
     }
   }
 
-  func makeCache(entries: Int) -> MemoryCache<UInt64, UInt64> {
+  /// The part of all reads that find their key.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys, in the order in which they are asked for.
+  ///   - entries: How many entries the cache holds.
+  func hitRatio(of keys: [UInt64], entries: Int) -> Double {
     switch self {
-    case .lru: ComparedPolicy.cache(entries, .lru)
-    case .s3FIFO: ComparedPolicy.cache(entries, .s3FIFO)
-    case .window1: MemoryCache(entryLimit: entries, fixedWindowShare: 0.01)
-    case .window20: MemoryCache(entryLimit: entries, fixedWindowShare: 0.2)
-    case .window50: MemoryCache(entryLimit: entries, fixedWindowShare: 0.5)
-    case .adaptive: ComparedPolicy.cache(entries, .adaptive)
+    case .lru: ComparedPolicy.hitRatio(of: keys, entries, .lru)
+    case .adaptive: ComparedPolicy.hitRatio(of: keys, entries, .adaptive)
+    case .s3FIFO: ComparedPolicy.hitRatio(of: keys, entries, S3FIFOOrder(entryLimit: entries))
+    case .window1: ComparedPolicy.hitRatio(of: keys, entries, FixedWindowOrder(entryLimit: entries, share: 0.01))
+    case .window20: ComparedPolicy.hitRatio(of: keys, entries, FixedWindowOrder(entryLimit: entries, share: 0.2))
+    case .window50: ComparedPolicy.hitRatio(of: keys, entries, FixedWindowOrder(entryLimit: entries, share: 0.5))
     }
   }
 
-  /// A cache that keeps what its policy says, however little memory the machine has.
-  private static func cache(_ entries: Int, _ policy: EvictionPolicy) -> MemoryCache<UInt64, UInt64> {
-    MemoryCache(entryLimit: entries, policy: policy, trimsUnderMemoryPressure: false)
+  private static func hitRatio(of keys: [UInt64], _ entries: Int, _ policy: EvictionPolicy) -> Double {
+    // What its policy says is kept, however little memory the machine has.
+    let cache = MemoryCache<UInt64, UInt64>(entryLimit: entries, policy: policy, trimsUnderMemoryPressure: false)
+    for key in keys where cache.value(forKey: key) == nil { cache.setValue(key, forKey: key) }
+    return cache.statistics.hitRatio
+  }
+
+  private static func hitRatio(
+    of keys: [UInt64], _ entries: Int, _ order: consuming some YardstickOrder & ~Copyable
+  ) -> Double {
+    var cache = YardstickCache(entryLimit: entries, order: order)
+    var hits = 0
+    for key in keys where cache.use(key) { hits += 1 }
+    return keys.isEmpty ? 0 : Double(hits) / Double(keys.count)
   }
 }

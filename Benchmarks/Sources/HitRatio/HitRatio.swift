@@ -1,17 +1,18 @@
 import ArgumentParser
 import Foundation
 
-/// Shows how many reads of a trace each policy of `MemoryCache` would make hits, in one table in Markdown.
+/// Shows how many reads of a trace each policy of `MemoryCache`, and of some yardsticks, would make hits, in one table in Markdown.
 ///
 /// A cache is asked for each key in turn, and given it where it is missing.
 @main
 struct HitRatio: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "hit-ratio",
-    abstract: "Show the hit ratios of MemoryCache's policies, in percent, on traces and on workloads made up.",
+    abstract:
+      "Show the hit ratios of MemoryCache's policies and of others, in percent, on traces and on workloads made up.",
     discussion: """
-      The fixed windows are W-TinyLFU with a window that does not adapt. The last column tells how far .adaptive is \
-      behind the best of the others.
+      S3-FIFO and the fixed windows, which are W-TinyLFU with a window that does not adapt, are for comparison only. The \
+      last column tells how far .adaptive is behind the best of the others.
       """)
 
   @Option(help: "A file with the number of a key on each line, plain or compressed by gzip; may be given again.")
@@ -58,7 +59,7 @@ struct HitRatio: ParsableCommand {
     for source in sources {
       for entries in entries {
         let keys = try source.keys(entries)
-        let ratios = policies.map { Simulation.hitRatio(of: $0, entries: entries, keys: keys) * 100 }
+        let ratios = policies.map { $0.hitRatio(of: keys, entries: entries) * 100 }
         let row = HitRatioTable.Row(name: source.name, entries: entries, ratios: ratios)
         let isLow = atLeast.map { table.adaptive(of: row) ?? 0 < $0 } ?? false
         let isBehind = within.map { table.lag(of: row) ?? 0 > $0 } ?? false

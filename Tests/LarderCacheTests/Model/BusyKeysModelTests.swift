@@ -41,21 +41,25 @@ import Testing
     guard Self.callerCount == nil else { return }
     let groups: [[ModelledOperation]] = [
       [.read, .read, .write], [.read, .read, .removeRange], [.read, .write, .write], [.read, .write, .update],
-      [.read, .write, .removeRange], [.read, .write, .evict],
+      [.read, .write, .removeRange], [.read, .write, .evict], [.read, .reload, .writeElsewhereAndReload],
+      [.readBoth, .reload, .writePast], [.read, .readBoth, .writeBoth], [.readBoth, .readBoth, .removeRange],
     ]
-    try check(groups, BusyKeys<Int>())
+    try check(groups + Self.reloads, BusyKeys<Int>())
   }
 
+  /// Two reloads, a reader after one of them, and what they are there for.
+  private static let reloads: [[ModelledOperation]] = [[.read, .reload, .reload, .writePast]]
+
   @Test func theRuleWrittenASecondTimeIsExplainedAsWell() throws {
-    let kinds: [ModelledOperation] = [.read, .readBoth, .reload, .scan, .write, .replaceRange, .writeElsewhere]
-    try check(Self.groups(of: 2, from: kinds), VariantRule())
+    let kinds: [ModelledOperation] = [.read, .readBoth, .reload, .write, .replaceRange, .writeElsewhere, .writePast]
+    try check(Self.groups(of: 2, from: kinds) + Self.reloads, VariantRule())
   }
 
   @Test(arguments: VariantRule.Guard.allCases) func everyGuardIsNeeded(_ condition: VariantRule.Guard) {
     var rule = VariantRule()
     rule.omitted = [condition]
     // Two readers and a writer are needed for one to join a load from before the write.
-    let groups = Self.groups(of: 2) + Self.groups(of: 3, from: [.read, .removeRange])
+    let groups = Self.groups(of: 2) + Self.groups(of: 3, from: [.read, .removeRange]) + Self.reloads
     #expect(throws: ModelCheck<VariantRule>.Violation.self) { try check(groups, rule) }
   }
 
@@ -72,7 +76,8 @@ import Testing
   @Test(arguments: ModelledCache<BusyKeys<Int>>.Shortcut.allCases)
   func everyStepIsNeeded(_ shortcut: ModelledCache<BusyKeys<Int>>.Shortcut) {
     #expect(throws: ModelCheck<BusyKeys<Int>>.Violation.self) {
-      try check(Self.groups(of: 1) + Self.groups(of: 2), BusyKeys<Int>(), [shortcut])
+      let groups = Self.groups(of: 1) + Self.groups(of: 2) + [[.read, .readBoth, .writeBoth]] + Self.reloads
+      try check(groups, BusyKeys<Int>(), [shortcut])
     }
   }
 }

@@ -11,10 +11,7 @@ protocol CachingRule: Hashable {
   mutating func beginReading(_ key: StoreKey, makeLoad: () -> Int) -> Keys.Reading
   mutating func beginReloading(_ key: StoreKey, makeLoad: () -> Int) -> Keys.Reading
   mutating func beginRefreshing(_ key: StoreKey, makeLoad: () -> Int) -> (fill: Keys.Fill, load: Int)?
-  mutating func beginFill(of key: StoreKey) -> Keys.Fill?
   mutating func end(_ fill: Keys.Fill) -> Bool
-  func beginScan() -> Keys.Scan?
-  func allows(_ scan: Keys.Scan) -> Bool
   mutating func beginWrite(of key: StoreKey, besides own: [Keys.RangeWrite]) -> Keys.KeyWrite
   mutating func beginWrite(in range: KeyRange) -> Keys.RangeWrite
   mutating func end(_ write: Keys.KeyWrite) -> Bool

@@ -17,29 +17,34 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     case leavesCopies
     /// A write that failed keeps its value.
     case keepsFailedValues
+    /// A read of several keys does not ask whether a load that it joined is still what the base has.
+    case trustsJoinedLoads
+    /// A reload whose value is not kept leaves the copy.
+    case reloadsLeaveCopies
+    /// A reload lets the reads and writes that have begun before its end leave copies.
+    case reloadsLeaveFills
   }
 
-  private struct Copy: Hashable {
+  struct Copy: Hashable {
     let value: UInt8
     let stamp: Int
   }
 
-  private enum Load: Hashable {
+  enum Load: Hashable {
     case running
     case done(UInt8)
     case failed
   }
 
-  private enum Step: Hashable {
-    case look(Int), beginReading, peek, load, endLoad, readDirectly, wait
-    case beginFill(Int), readMissing, lookAgain(Int), readAll, endFill(Int)
-    case beginScan(Int), readScan, endScan(Int)
+  enum Step: Hashable {
+    case look(Int), beginReading, load, endLoad, readDirectly, endReload, wait
+    case beginPart(Int), readParts, endPart(Int), waitForPart(Int), lookAgain(Int), readAll
     case beginWrite(Int), removeCopy(Int), writeBase, endWrite(Int)
     case writeElsewhere, beginForgetting, forget, evict
     case done
   }
 
-  private struct Caller: Hashable {
+  struct Caller: Hashable {
     var next: Step
     var hasBegun = false
     /// Whether what it reads may be explained by no order, since somebody wrote past the cache meanwhile.
@@ -48,22 +53,30 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     var values: [UInt8] = [0, 0]
     var load = 0
     var hasFailed = false
-    var isFound = false
     var hasChanged = false
     var fills: [Rule.Keys.Fill?] = [nil, nil]
-    var scans: [Rule.Keys.Scan?] = [nil, nil]
+    /// The loads of others that a read of several keys has joined.
+    var joined: [Int?] = [nil, nil]
+    /// The loads of its own that others may join.
+    var led: [Int?] = [nil, nil]
+    /// How many writes of `a` the base had seen when the last reload before this caller did.
+    var seen = 0
     var keyWrites: [Rule.Keys.KeyWrite?] = [nil, nil]
     var rangeWrites: [Rule.Keys.RangeWrite?] = [nil, nil]
   }
 
   let operations: [ModelledOperation]
   let shortcuts: Set<Shortcut>
-  private var base: [UInt8] = [1, 1]
-  private var copies: [Copy?] = [nil, nil]
-  private var shards: [Rule]
-  private var loads: [Load] = []
+  var base: [UInt8] = [1, 1]
+  var copies: [Copy?] = [nil, nil]
+  var shards: [Rule]
+  var loads: [Load] = []
   private var lastStamp = 0
-  private var callers: [Caller]
+  var callers: [Caller]
+  /// The values that `a` has had in the base, where a reload is to be checked by them.
+  private var history: [UInt8] = [1]
+  private var seenByReloads = 0
+  private var hasServedOlder = false
   private(set) var orders: ModelledOrders
 
   /// - Parameters:
@@ -84,9 +97,8 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     switch operation {
     case .read, .readAndLeave, .readInVain, .readBoth: .look(0)
     case .reload, .refresh: .beginReading
-    case .scan: .beginScan(0)
     case .invalidate: .beginForgetting
-    case .writeElsewhere, .writeElsewhereAndReload: .writeElsewhere
+    case .writeElsewhere, .writeElsewhereAndReload, .writePast: .writeElsewhere
     case .evict: .evict
     default: shortcuts.contains(.removesCopiesEarly) ? .removeCopy(0) : .beginWrite(0)
     }
@@ -100,6 +112,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
       switch callers[index].next {
       case .done: false
       case .wait: loads[callers[index].load] != .running
+      case .waitForPart(let key): callers[index].joined[key].map { loads[$0] != .running } ?? true
       default: true
       }
     }
@@ -107,9 +120,11 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
 
   /// What is wrong, where all callers are done or none can go on; `nil` where all is well.
   var fault: String? {
+    if hasServedOlder { return "a reader got an older value than a reload before it" }
     if orders.isEmpty { return "no order explains what was returned" }
     if let index = callers.firstIndex(where: { $0.next != .done }) { return "caller \(index) waits for ever" }
     for (key, copy) in copies.enumerated() where copy.map({ $0.value != base[key] }) ?? false {
+      if key == 0, operations.contains(.writePast) { continue }
       return "the copy of \(Self.keys[key]) is not what the base has"
     }
     return shards.allSatisfy(\.isIdle) ? nil : "a shard believes that something goes on"
@@ -122,14 +137,16 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
   mutating func go(_ index: Int) {
     if !callers[index].hasBegun {
       callers[index].hasBegun = true
-      callers[index].isExcused = zip(operations, callers).contains { $0.isPastTheCache && $1.next != .done }
+      callers[index].isExcused = zip(operations, callers).contains {
+        $0.isPastTheCache && ($1.next != .done || $0 == .writePast)
+      }
+      callers[index].seen = seenByReloads
       if isRecorded(index) { orders.begin(index) }
     }
     let step = callers[index].next
     switch step {
-    case .look, .beginReading, .peek, .load, .endLoad, .readDirectly, .wait: read(index, step)
-    case .beginFill, .readMissing, .lookAgain, .readAll, .endFill: readBoth(index, step)
-    case .beginScan, .readScan, .endScan: scan(index, step)
+    case .look, .beginReading, .load, .endLoad, .readDirectly, .endReload, .wait: read(index, step)
+    case .beginPart, .readParts, .endPart, .waitForPart, .lookAgain, .readAll: readBoth(index, step)
     case .beginWrite, .removeCopy, .writeBase, .endWrite: write(index, step)
     case .writeElsewhere, .beginForgetting, .forget, .evict: forget(index, step)
     case .done: break
@@ -139,24 +156,46 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
   private func isRecorded(_ index: Int) -> Bool {
     switch operations[index] {
     case .readAndLeave, .refresh, .writeInVain, .invalidate, .evict: false
-    case .read, .readInVain, .reload, .readBoth, .scan: !callers[index].isExcused
+    case .read, .readInVain, .reload, .readBoth: !callers[index].isExcused
     default: true
     }
   }
 
-  private mutating func finish(_ index: Int, _ a: UInt8 = 0, _ b: UInt8 = 0) {
+  private var checksReloads: Bool { operations.contains { $0 == .reload || $0 == .writeElsewhereAndReload } }
+
+  private mutating func setBase(_ values: [UInt8]) {
+    if checksReloads && values[0] != base[0] { history.append(values[0]) }
+    base = values
+  }
+
+  private func isReload(_ index: Int) -> Bool {
+    operations[index] == .reload || operations[index] == .writeElsewhereAndReload
+  }
+
+  /// Checks the value of `a` that a caller has read against what reloads have returned.
+  private mutating func checkAge(of value: UInt8, _ index: Int) {
+    guard checksReloads, let place = history.lastIndex(of: value) else { return }
+    if place < callers[index].seen { hasServedOlder = true }
+    if isReload(index) { seenByReloads = max(seenByReloads, place) }
+  }
+
+  mutating func finish(_ index: Int, _ a: UInt8 = 0, _ b: UInt8 = 0) {
     callers[index].next = .done
+    switch operations[index] {
+    case .read, .readInVain, .reload, .readBoth, .writeElsewhereAndReload: checkAge(of: a, index)
+    default: break
+    }
     guard isRecorded(index), operations[index] != .writeUnknowingly else { return }
     let hasResult = operations[index] != .writeElsewhereAndReload
     orders.end(index, returning: hasResult ? (a, b) : (0, 0), of: operations)
   }
 
-  private mutating func fail(_ index: Int) {
+  mutating func fail(_ index: Int) {
     callers[index].next = .done
     if isRecorded(index) { orders.drop(index) }
   }
 
-  private mutating func insert(_ value: UInt8, _ key: Int) {
+  mutating func insert(_ value: UInt8, _ key: Int) {
     lastStamp += 1
     copies[key] = Copy(value: value, stamp: lastStamp)
   }
@@ -168,7 +207,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     case .look(let key):
       callers[index].found[key] = copies[key]
       if operations[index] == .readBoth {
-        callers[index].next = key == 0 ? .look(1) : .beginFill(0)
+        callers[index].next = key == 0 ? .look(1) : .beginPart(0)
       } else if let copy = copies[key] {
         finish(index, copy.value)
       } else {
@@ -176,29 +215,35 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
       }
     case .beginReading:
       beginReading(index)
-    case .peek:
-      // Somebody may have put a copy there since it was looked for.
-      callers[index].values[0] = copies[0]?.value ?? 0
-      callers[index].isFound = copies[0] != nil
-      callers[index].next = copies[0] == nil ? .load : .endLoad
     case .load:
       callers[index].values[0] = base[0]
       callers[index].hasFailed = operations[index] == .readInVain
       callers[index].next = .endLoad
     case .endLoad:
       let (value, hasFailed) = (callers[index].values[0], callers[index].hasFailed)
-      if let fill = callers[index].fills[0], shards[0].end(fill), !hasFailed, !callers[index].isFound {
-        insert(value, 0)
-      }
+      let isCurrent = callers[index].fills[0].map { shards[0].end($0) } ?? false
+      if isReload(index) { endReload(isCurrent) }
+      if isCurrent, !hasFailed { insert(value, 0) }
       loads[callers[index].load] = hasFailed ? .failed : .done(value)
       if hasFailed { fail(index) } else { finish(index, value) }
     case .readDirectly:
-      if operations[index] == .readInVain { fail(index) } else { finish(index, base[0]) }
+      guard operations[index] != .readInVain else { return fail(index) }
+      guard isReload(index) else { return finish(index, base[0]) }
+      callers[index].values[0] = base[0]
+      callers[index].next = .endReload
+    case .endReload:
+      endReload(false)
+      finish(index, callers[index].values[0])
     case .wait:
       if case .done(let value) = loads[callers[index].load] { finish(index, value) } else { fail(index) }
     default:
       break
     }
+  }
+
+  private mutating func endReload(_ isCurrent: Bool) {
+    if !shortcuts.contains(.reloadsLeaveFills) { shards[0].invalidate(Self.keys[0]) }
+    if !isCurrent, !shortcuts.contains(.reloadsLeaveCopies) { copies[0] = nil }
   }
 
   private mutating func beginReading(_ index: Int) {
@@ -212,73 +257,22 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     case .reload, .writeElsewhereAndReload:
       reading = shards[0].beginReloading(key) { load }
     default:
+      // Somebody may have put a copy there since it was looked for.
+      if let copy = copies[0] { return finish(index, copy.value) }
       reading = shards[0].beginReading(key) { load }
     }
     switch reading {
     case .direct:
       callers[index].next = .readDirectly
-    case .joining(let load):
+    case .joining(let fill, let load):
+      _ = shards[0].end(fill)
       callers[index].load = load
       callers[index].next = .wait
     case .leading(let fill, let load):
       loads.append(.running)
       callers[index].fills[0] = fill
       callers[index].load = load
-      switch operations[index] {
-      case .refresh, .reload, .writeElsewhereAndReload: callers[index].next = .load
-      default: callers[index].next = .peek
-      }
-    }
-  }
-
-  // MARK: Reading both keys
-
-  private mutating func readBoth(_ index: Int, _ step: Step) {
-    let found = callers[index].found
-    switch step {
-    case .beginFill(let key):
-      if found[key] == nil { callers[index].fills[key] = shards[key].beginFill(of: Self.keys[key]) }
-      callers[index].next = key == 0 ? .beginFill(1) : .readMissing
-    case .readMissing:
-      for key in 0...1 { callers[index].values[key] = found[key]?.value ?? base[key] }
-      callers[index].next = shortcuts.contains(.doesNotLookAgain) ? .endFill(0) : .lookAgain(0)
-    case .lookAgain(let key):
-      if let copy = found[key], copies[key] != copy { callers[index].hasChanged = true }
-      callers[index].next = key == 0 ? .lookAgain(1) : callers[index].hasChanged ? .readAll : .endFill(0)
-    case .readAll:
-      callers[index].values = base
-      callers[index].next = .endFill(0)
-    case .endFill(let key):
-      if let fill = callers[index].fills[key], shards[key].end(fill) { insert(callers[index].values[key], key) }
-      if key == 0 {
-        callers[index].next = .endFill(1)
-      } else {
-        finish(index, callers[index].values[0], callers[index].values[1])
-      }
-    default:
-      break
-    }
-  }
-
-  private mutating func scan(_ index: Int, _ step: Step) {
-    switch step {
-    case .beginScan(let key):
-      callers[index].scans[key] = shards[key].beginScan()
-      callers[index].next = key == 0 ? .beginScan(1) : .readScan
-    case .readScan:
-      callers[index].values = base
-      callers[index].next = .endScan(0)
-    case .endScan(let key):
-      if let scan = callers[index].scans[key], shards[key].allows(scan), copies[key] == nil {
-        insert(callers[index].values[key], key)
-      }
-      if key == 0 {
-        callers[index].next = .endScan(1)
-      } else {
-        finish(index, callers[index].values[0], callers[index].values[1])
-      }
-    default:
-      break
+      callers[index].next = .load
     }
   }
 
@@ -307,7 +301,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
       callers[index].hasFailed = operations[index] == .writeInVain || operations[index] == .writeUnknowingly
       if operations[index] != .writeInVain {
         let after = operations[index].values(a: base[0], b: base[1], writing: UInt8(2 + index))
-        base = [after.0, after.1]
+        setBase([after.0, after.1])
       }
       callers[index].next = .endWrite(0)
     case .endWrite(let key):
@@ -351,8 +345,12 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
   private mutating func forget(_ index: Int, _ step: Step) {
     switch step {
     case .writeElsewhere:
-      base[0] = UInt8(2 + index)
-      callers[index].next = operations[index] == .writeElsewhere ? .beginForgetting : .beginReading
+      setBase([UInt8(2 + index), base[1]])
+      switch operations[index] {
+      case .writeElsewhere: callers[index].next = .beginForgetting
+      case .writePast: finish(index)
+      default: callers[index].next = .beginReading
+      }
     case .beginForgetting:
       shards[0].invalidate(Self.keys[0])
       callers[index].next = .forget
@@ -365,5 +363,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
 
 extension ModelledOperation {
   /// Whether it writes past the cache.
-  var isPastTheCache: Bool { self == .writeElsewhere || self == .writeElsewhereAndReload }
+  var isPastTheCache: Bool {
+    self == .writeElsewhere || self == .writeElsewhereAndReload || self == .writePast
+  }
 }

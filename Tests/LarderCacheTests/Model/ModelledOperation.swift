@@ -12,8 +12,6 @@ enum ModelledOperation: Hashable, CaseIterable {
   case refresh
   /// Reads both keys at once.
   case readBoth
-  /// Scans both keys, and keeps them.
-  case scan
   /// Writes `a`.
   case write
   /// Removes `a`.
@@ -36,6 +34,8 @@ enum ModelledOperation: Hashable, CaseIterable {
   case writeElsewhere
   /// Writes `a` past the cache, and then reads it from the base.
   case writeElsewhereAndReload
+  /// Writes `a` past the cache, and tells nobody: what readers get may be old, but not older than what a reload got.
+  case writePast
   /// Drops the copy of `a` to make room.
   case evict
 }

@@ -92,7 +92,7 @@ extension ModelledOperation {
   func result(a: UInt8, b: UInt8) -> (UInt8, UInt8) {
     switch self {
     case .read, .readAndLeave, .readInVain, .reload, .update: (a, 0)
-    case .readBoth, .scan: (a, b)
+    case .readBoth: (a, b)
     default: (0, 0)
     }
   }
@@ -100,7 +100,8 @@ extension ModelledOperation {
   /// What the operation leaves where the keys have some values.
   func values(a: UInt8, b: UInt8, writing value: UInt8) -> (UInt8, UInt8) {
     switch self {
-    case .write, .writeUnknowingly, .writeElsewhere, .writeElsewhereAndReload, .update: (value, b)
+    case .write, .writeUnknowingly, .writeElsewhere, .writeElsewhereAndReload, .writePast, .update:
+      (value, b)
     case .remove: (0, b)
     case .writeBoth: (value, value)
     case .removeRange: (0, 0)

@@ -19,12 +19,6 @@ struct VariantRule: CachingRule {
     case rangesAreWrites
     /// What is invalidated ends fills and loads.
     case invalidationEndsFills
-    /// The entries of a scan are kept only if nothing was written since.
-    case scansEndWithWrites
-    /// No entries of a scan are kept that began while a write ran.
-    case busyScansAreNotKept
-    /// A reload ends the fills, loads and writers' values from before it.
-    case reloadsEndFills
   }
 
   var omitted: Set<Guard> = []
@@ -64,25 +58,23 @@ struct VariantRule: CachingRule {
     let current = loads.last { load in
       load.key == key && (!holds(.loadsEndWithWrites) || load.epoch == epochs[key, default: 0])
     }
-    if let current { return .joining(current.number) }
-    return begin(key, makeLoad: makeLoad)
+    guard let current else { return begin(key, makeLoad: makeLoad) }
+    fillCount += 1
+    return .joining(Keys.Fill(key: key, epoch: epochs[key, default: 0], isLoad: false), current.number)
   }
 
   mutating func beginReloading(_ key: StoreKey, makeLoad: () -> Int) -> Keys.Reading {
-    if holds(.reloadsEndFills) { next(for: key) }
     if holds(.busyReadersGoToTheBase) && isBusy(key) { return .direct }
     return begin(key, makeLoad: makeLoad)
   }
 
   mutating func beginRefreshing(_ key: StoreKey, makeLoad: () -> Int) -> (fill: Keys.Fill, load: Int)? {
-    guard case .leading(let fill, let load) = beginReading(key, makeLoad: makeLoad) else { return nil }
-    return (fill, load)
-  }
-
-  mutating func beginFill(of key: StoreKey) -> Keys.Fill? {
-    if holds(.busyReadersGoToTheBase) && isBusy(key) { return nil }
-    fillCount += 1
-    return Keys.Fill(key: key, epoch: epochs[key, default: 0], isLoad: false)
+    switch beginReading(key, makeLoad: makeLoad) {
+    case .leading(let fill, let load): return (fill, load)
+    case .joining: fillCount -= 1
+    case .direct: break
+    }
+    return nil
   }
 
   mutating func end(_ fill: Keys.Fill) -> Bool {
@@ -91,15 +83,6 @@ struct VariantRule: CachingRule {
       loads.remove(at: index)
     }
     return !holds(.fillsEndWithWrites) || fill.epoch == epochs[fill.key, default: 0]
-  }
-
-  func beginScan() -> Keys.Scan? {
-    let isBusy = !keyWrites.isEmpty || !rangeWrites.isEmpty
-    return holds(.busyScansAreNotKept) && isBusy ? nil : Keys.Scan(epoch: lastEpoch)
-  }
-
-  func allows(_ scan: Keys.Scan) -> Bool {
-    !holds(.scansEndWithWrites) || scan.epoch == lastEpoch
   }
 
   mutating func beginWrite(of key: StoreKey, besides own: [Keys.RangeWrite]) -> Keys.KeyWrite {

@@ -19,23 +19,43 @@ struct FrequencySketch: ~Copyable {
   private static var wordsPerStep: Int { 8 }
 
   // Eight words are a block, of which each of the four counters of a key has a pair of words.
-  private var words: SlotArray<UInt64>
-  private let blockCount: UInt64
+  private var words: AlignedWords
   private var sampleSize: Int
   private var useCount = 0
   // How many words are halved; all of them, where that is not going on.
   private var agedCount: Int
   private var lostHalves = 0
 
+  private var blockCount: UInt64 { UInt64(words.count / 8) }
+
   /// Makes a sketch.
   ///
-  /// - Parameter capacity: How many keys matter at a time: as many as the cache has entries.
+  /// - Parameter capacity: How many keys matter at a time: as many as the cache has entries when it is full. There is
+  ///   memory for at most 512 of them at first; ``reserve(_:)`` takes more.
   init(capacity: Int) {
-    let count = max(1, (capacity * FrequencySketch.wordsPerEntry + 7) / 8)
-    blockCount = UInt64(count)
-    words = SlotArray(count: count * 8, repeating: 0)
+    var blockCount = max(1, (capacity * FrequencySketch.wordsPerEntry + 7) / 8)
+    while blockCount > 256 { blockCount = (blockCount + 1) / 2 }
+    words = AlignedWords(count: blockCount * 8)
     sampleSize = FrequencySketch.sampleSize(for: capacity)
-    agedCount = count * 8
+    agedCount = words.count
+  }
+
+  /// Takes memory for as many keys, if there is too little.
+  ///
+  /// - Parameter count: How many keys.
+  mutating func reserve(_ count: Int) {
+    while words.count < count * FrequencySketch.wordsPerEntry {
+      while agedCount < words.count { age() }
+      // Of the keys of a block one half goes to each of two, whose counters begin with what the block has counted.
+      var grown = AlignedWords(count: words.count * 2)
+      for index in 0..<words.count {
+        let place = index / 8 * 16 + index % 8
+        grown[place] = words[index]
+        grown[place + 8] = words[index]
+      }
+      words = grown
+      agedCount = words.count
+    }
   }
 
   private static func sampleSize(for capacity: Int) -> Int {
@@ -112,5 +132,36 @@ struct FrequencySketch: ~Copyable {
     func word(ofRow row: Int) -> Int { firstWord + row * 2 + Int(choice(ofRow: row) & 1) }
 
     func shift(ofRow row: Int) -> UInt64 { ((choice(ofRow: row) >> 1) & 0xF) * 4 }
+  }
+}
+
+/// Words in memory that is taken once, from the beginning of a line of the processor's cache: so the 64 bytes of a block
+/// lie in one line.
+///
+/// It is `Sendable` since it alone knows its memory, cannot be copied, and changes it in mutating methods only: who may
+/// call one has it to himself.
+private struct AlignedWords: ~Copyable, @unchecked Sendable {
+  private let words: UnsafeMutableBufferPointer<UInt64>
+
+  init(count: Int) {
+    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: count * 8, alignment: 64)
+    words = memory.initializeMemory(as: UInt64.self, repeating: 0)
+  }
+
+  deinit {
+    words.deallocate()
+  }
+
+  var count: Int { words.count }
+
+  subscript(index: Int) -> UInt64 {
+    get {
+      precondition(words.indices.contains(index))
+      return words[index]
+    }
+    set {
+      precondition(words.indices.contains(index))
+      words[index] = newValue
+    }
   }
 }

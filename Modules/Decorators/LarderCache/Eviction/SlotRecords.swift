@@ -13,25 +13,24 @@ struct SlotRecords: ~Copyable {
     fileprivate(set) var cost = 0
   }
 
-  private struct Record: BitwiseCopyable, Sendable {
+  // Not private: the compiler (6.3.1) breaks on arrays of a private type in another file.
+  struct Record: BitwiseCopyable, Sendable {
     var previous = Slot.none
     var next = Slot.none
     var hash: UInt32 = 0
     var mark: UInt8 = 0
   }
 
-  private var records: SlotArray<Record>
-  // Empty where each entry costs 1.
-  private var costs: SlotArray<Int>
+  private let records = SlotArray<Record>()
+  // Has none where each entry costs 1.
+  private let costs = SlotArray<Int>()
+  private let hasCosts: Bool
 
   /// Makes records for a cache.
   ///
-  /// - Parameters:
-  ///   - slotCount: How many slots there are.
-  ///   - hasCosts: Whether entries may cost anything but 1.
-  init(slotCount: Int, hasCosts: Bool) {
-    records = SlotArray(count: slotCount, repeating: Record())
-    costs = SlotArray(count: hasCosts ? slotCount : 0, repeating: 0)
+  /// - Parameter hasCosts: Whether entries may cost anything but 1.
+  init(hasCosts: Bool) {
+    self.hasCosts = hasCosts
   }
 
   // MARK: One slot
@@ -42,7 +41,7 @@ struct SlotRecords: ~Copyable {
 
   mutating func setMark(_ mark: UInt8, of slot: Slot) { records[slot].mark = mark }
 
-  func cost(of slot: Slot) -> Int { costs.count == 0 ? 1 : costs[slot] }
+  func cost(of slot: Slot) -> Int { hasCosts ? costs[slot] : 1 }
 
   func next(after slot: Slot) -> Slot { records[slot].next }
 
@@ -50,8 +49,12 @@ struct SlotRecords: ~Copyable {
 
   /// Puts a slot that is in no list at the end of one.
   mutating func append(_ slot: Slot, hash: UInt32, cost: Int, mark: UInt8, to list: inout List) {
+    records.reserve(slot, repeating: Record())
     records[slot].hash = hash
-    if costs.count > 0 { costs[slot] = cost }
+    if hasCosts {
+      costs.reserve(slot, repeating: 0)
+      costs[slot] = cost
+    }
     append(slot, mark: mark, to: &list)
   }
 
@@ -85,7 +88,7 @@ struct SlotRecords: ~Copyable {
 
   /// Gives the entry of a slot another cost.
   mutating func setCost(_ cost: Int, of slot: Slot, in list: inout List) {
-    guard costs.count > 0 else { return }
+    guard hasCosts else { return }
     list.cost += cost - costs[slot]
     costs[slot] = cost
   }

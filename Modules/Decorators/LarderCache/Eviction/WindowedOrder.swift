@@ -33,10 +33,10 @@ struct WindowedOrder: ~Copyable {
   private var candidate = Slot.none
   private var randomState: UInt64 = 0x9E37_79B9_7F4A_7C15
 
-  init(entryLimit: Int, costLimit: Int?, slotCount: Int, hasCosts: Bool, windowShare: Double) {
+  init(entryLimit: Int, costLimit: Int?, hasCosts: Bool, windowShare: Double) {
     self.entryLimit = entryLimit
     self.costLimit = costLimit ?? .max
-    records = SlotRecords(slotCount: slotCount, hasCosts: hasCosts)
+    records = SlotRecords(hasCosts: hasCosts)
     setWindowShare(windowShare)
   }
 
@@ -49,7 +49,10 @@ struct WindowedOrder: ~Copyable {
   func hash(of slot: Slot) -> UInt32 { records.hash(of: slot) }
 
   /// Makes the window another part of the whole; entries move as others come and are used.
+  ///
+  /// - Parameter share: The part; 1 for a window that keeps all, which is LRU.
   mutating func setWindowShare(_ share: Double) {
+    guard share < 1 else { return (windowLimit, windowCostLimit) = (.max, .max) }
     let protected = (1 - share) * WindowedOrder.protectedShare
     windowLimit = max(1, Int(Double(entryLimit) * share))
     protectedLimit = Int(Double(entryLimit) * protected)

@@ -4,21 +4,24 @@ public import Synchronization
 /// there.
 @usableFromInline
 struct CacheStripe: ~Copyable {
-  /// What the lock guards beside the entries.
+  /// What the lock guards, with the entries of the chains.
   @usableFromInline
   struct State: ~Copyable {
+    /// Chains of slots by hash; as many as a power of two.
+    @usableFromInline var buckets = [Slot](repeating: .none, count: 8)
+    /// How many entries there are.
+    @usableFromInline var count = 0
     @usableFromInline var hits = 0
     @usableFromInline var misses = 0
-    /// The slots that were read and not yet told to the order of eviction.
-    @usableFromInline var reads = NotedReads()
+    /// The slots that were read and not yet told to the order of eviction, at most ``highestReadCount``.
+    @usableFromInline var reads: [Slot] = []
     // How many reads found their key since the last entry was put in.
     @usableFromInline var quietReads = 0
-    @usableFromInline let quietLimit: Int
+
+    @inlinable static var highestReadCount: Int { 16 }
 
     @usableFromInline
-    init(quietLimit: Int) {
-      self.quietLimit = quietLimit
-    }
+    init() {}
 
     /// Notes a read.
     ///
@@ -30,9 +33,9 @@ struct CacheStripe: ~Copyable {
     mutating func noteRead(of slot: Slot) -> Bool {
       hits += 1
       quietReads += 1
-      guard quietReads <= quietLimit || quietReads & 15 == 0 else { return false }
-      reads.append(slot)
-      return reads.isFull
+      guard quietReads <= 2 * count || quietReads & 15 == 0 else { return false }
+      if reads.count < State.highestReadCount { reads.append(slot) }
+      return reads.count == State.highestReadCount
     }
   }
 
@@ -43,11 +46,9 @@ struct CacheStripe: ~Copyable {
   private let padding: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) =
     (0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
-  /// Makes a stripe.
-  ///
-  /// - Parameter capacity: How many entries it is likely to hold.
+  /// Makes a stripe without entries.
   @usableFromInline
-  init(capacity: Int) {
-    state = Mutex(State(quietLimit: 2 * capacity))
+  init() {
+    state = Mutex(State())
   }
 }

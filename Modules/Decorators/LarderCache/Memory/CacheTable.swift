@@ -1,23 +1,23 @@
 public import Synchronization
 
-/// The entries of a ``MemoryCache`` by key: chains of slots by hash, in memory that is reserved once.
+/// The entries of a ``MemoryCache`` by key: chains of slots by hash, in memory that grows with them.
 ///
 /// Who may touch what:
 ///
-/// - The stripe of a bucket, by its lock, guards the chain of the bucket and the entries in it.
-/// - An entry is put in and taken out, and a chain changed, only by who holds the cache's lock for writing *and* that
-///   of the stripe. So who holds the lock for writing may follow chains, and read hashes and keys, without that of the
-///   stripe.
-/// - A slot that is in no chain belongs to who holds the lock for writing.
+/// - A stripe, by its lock, guards its chains and the entries in them. When it has more entries than chains it makes
+///   twice as many, so an insertion waits at most for the entries of one stripe to be put into others.
+/// - An entry is put in and taken out only by who holds the cache's lock for writing *and* that of the stripe. So who
+///   holds the lock for writing may read the hash and the key of an entry without that of the stripe.
+/// - A slot that is in no chain belongs to who holds the lock for writing, and only they reserve slots.
 ///
 /// The methods here lock stripes; those that change anything are to be called with the lock for writing held.
 ///
-/// It is `Sendable` since all memory that it points to is allocated once, freed by `deinit`, and used in between by
-/// these rules alone, and keys and values are `Sendable`.
+/// It is `Sendable` since all memory that it points to is used by these rules alone until `deinit` frees it, and keys
+/// and values are `Sendable`.
 @usableFromInline
 struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchecked Sendable {
   @usableFromInline
-  struct Entry {
+  struct Entry: Sendable {
     @usableFromInline let hash: UInt32
     @usableFromInline var next: Slot
     @usableFromInline let key: Key
@@ -45,79 +45,64 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
     init() {}
   }
 
-  @usableFromInline let slotCount: Int
-  @usableFromInline let entries: UnsafeMutablePointer<Entry>
-  @usableFromInline let times: UnsafeMutablePointer<EntryTimes>?
-  @usableFromInline let buckets: UnsafeMutablePointer<Slot>
-  @usableFromInline let bucketMask: UInt32
+  @usableFromInline let entries = SlotArray<Entry>()
+  // Has none where entries do not expire.
+  @usableFromInline let times = SlotArray<EntryTimes>()
   @usableFromInline let stripes: UnsafeMutablePointer<CacheStripe>
+  /// How many stripes there are: a power of two.
   @usableFromInline let stripeCount: Int
-  @usableFromInline let stripeShift: UInt32
   @usableFromInline let lifetimes: EntryLifetimes
 
   @inlinable
-  init(slotCount: Int, stripeCount: Int, lifetimes: EntryLifetimes) {
-    self.slotCount = slotCount
+  init(stripeCount: Int, lifetimes: EntryLifetimes) {
+    self.stripeCount = stripeCount
     self.lifetimes = lifetimes
-    entries = .allocate(capacity: slotCount)
-    times = lifetimes.areLimited ? .allocate(capacity: slotCount) : nil
-    times?.initialize(repeating: EntryTimes(at: 0), count: slotCount)
-    var bucketBits: UInt32 = 0
-    while 1 << Int(bucketBits) < max(slotCount, stripeCount) { bucketBits += 1 }
-    var stripeBits: UInt32 = 0
-    while 1 << Int(stripeBits) < stripeCount { stripeBits += 1 }
-    bucketMask = UInt32(1 << Int(bucketBits) - 1)
-    stripeShift = bucketBits - stripeBits
-    self.stripeCount = 1 << Int(stripeBits)
-    buckets = .allocate(capacity: 1 << Int(bucketBits))
-    buckets.initialize(repeating: .none, count: 1 << Int(bucketBits))
-    stripes = .allocate(capacity: self.stripeCount)
-    let capacity = slotCount / self.stripeCount
-    for index in 0..<self.stripeCount { (stripes + index).initialize(to: CacheStripe(capacity: capacity)) }
+    stripes = .allocate(capacity: stripeCount)
+    for index in 0..<stripeCount { (stripes + index).initialize(to: CacheStripe()) }
   }
 
   @inlinable
   deinit {
-    for bucket in 0...Int(bucketMask) {
-      var slot = buckets[bucket]
-      while slot != .none {
-        let entry = (entries + Int(slot.index)).move()
-        slot = entry.next
+    for index in 0..<stripeCount {
+      (stripes + index).pointee.state.withLock { state in
+        for bucket in 0..<state.buckets.count {
+          var slot = state.buckets[bucket]
+          while slot != .none { slot = entries.pointer(to: slot).move().next }
+        }
       }
     }
     stripes.deinitialize(count: stripeCount)
     stripes.deallocate()
-    buckets.deallocate()
-    times?.deallocate()
-    entries.deallocate()
   }
 
   // MARK: Places
 
   @inlinable
-  func bucket(of hash: UInt32) -> Int { Int(hash & bucketMask) }
+  func stripe(of hash: UInt32) -> UnsafeMutablePointer<CacheStripe> {
+    stripes + (Int(hash) & (stripeCount - 1))
+  }
 
+  /// The bucket of a hash in its stripe; the bits that choose the stripe do not choose the bucket.
   @inlinable
-  func stripe(ofBucket bucket: Int) -> UnsafeMutablePointer<CacheStripe> {
-    stripes + (bucket >> Int(stripeShift))
+  func bucket(of hash: UInt32, in state: borrowing CacheStripe.State) -> Int {
+    Int(hash) / stripeCount & (state.buckets.count - 1)
   }
 
   @inlinable
-  func entry(_ slot: Slot) -> UnsafeMutablePointer<Entry> {
-    precondition(Int(slot.index) < slotCount)
-    return entries + Int(slot.index)
-  }
-
-  /// Finds the slot of a key; the lock of the stripe, or that for writing, has to be held.
-  @inlinable
-  func find(_ key: Key, hash: UInt32, inBucket bucket: Int) -> Slot {
-    var slot = buckets[bucket]
+  func find(_ key: Key, hash: UInt32, in state: borrowing CacheStripe.State) -> Slot {
+    var slot = state.buckets[bucket(of: hash, in: state)]
     while slot != .none {
-      let entry = entry(slot)
+      let entry = entries.pointer(to: slot)
       if entry.pointee.hash == hash, entry.pointee.key == key { return slot }
       slot = entry.pointee.next
     }
     return .none
+  }
+
+  /// Finds the slot of a key, which stays its slot while the lock for writing is held.
+  @inlinable
+  func find(_ key: Key, hash: UInt32) -> Slot {
+    stripe(of: hash).pointee.state.withLock { find(key, hash: hash, in: $0) }
   }
 
   // MARK: Reading
@@ -131,26 +116,25 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
   ///   - counts: Whether the read counts, in the statistics and as a use.
   @inlinable
   func read(_ key: Key, hash: UInt32, at time: Int64, counts: Bool) -> Reading {
-    let bucket = bucket(of: hash)
-    return stripe(ofBucket: bucket).pointee.state.withLock { state in
+    stripe(of: hash).pointee.state.withLock { state in
       var reading = Reading()
-      let slot = find(key, hash: hash, inBucket: bucket)
+      let slot = find(key, hash: hash, in: state)
       guard slot != .none else {
         if counts { state.misses += 1 }
         return reading
       }
-      if let times {
-        guard !lifetimes.isOver(times[Int(slot.index)], at: time) else {
+      if lifetimes.areLimited {
+        guard !lifetimes.isOver(times[slot], at: time) else {
           if counts { state.misses += 1 }
           reading.isExpired = true
           return reading
         }
-        if counts { times[Int(slot.index)].used = time }
+        if counts { times[slot].used = time }
       }
       if counts {
         reading.isFull = state.noteRead(of: slot)
       }
-      reading.value = entry(slot).pointee.value
+      reading.value = entries.pointer(to: slot).pointee.value
       return reading
     }
   }
@@ -158,10 +142,9 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
   /// Whether the time of an entry is over; to be called with the lock for writing held.
   @inlinable
   func isOver(_ slot: Slot, at time: Int64) -> Bool {
-    guard let times else { return false }
-    let hash = entry(slot).pointee.hash
-    return stripe(ofBucket: bucket(of: hash)).pointee.state.withLock { _ in
-      lifetimes.isOver(times[Int(slot.index)], at: time)
+    guard lifetimes.areLimited else { return false }
+    return stripe(of: entries.pointer(to: slot).pointee.hash).pointee.state.withLock { _ in
+      lifetimes.isOver(times[slot], at: time)
     }
   }
 
@@ -172,37 +155,62 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
   /// - Returns: The slot that the key has had, or `none`, and the value that was in it.
   @inlinable
   func put(_ value: Value, forKey key: Key, hash: UInt32, at time: Int64, free: Slot) -> (slot: Slot, old: Value?) {
-    let bucket = bucket(of: hash)
-    return stripe(ofBucket: bucket).pointee.state.withLock { state in
-      let slot = find(key, hash: hash, inBucket: bucket)
+    entries.reserve(free)
+    if lifetimes.areLimited { times.reserve(free, repeating: EntryTimes(at: 0)) }
+    return stripe(of: hash).pointee.state.withLock { state in
+      let slot = find(key, hash: hash, in: state)
       if slot != .none {
-        let old = entry(slot).pointee.value
-        entry(slot).pointee.value = value
-        times?[Int(slot.index)] = EntryTimes(at: time)
+        let entry = entries.pointer(to: slot)
+        let old = entry.pointee.value
+        entry.pointee.value = value
+        if lifetimes.areLimited { times[slot] = EntryTimes(at: time) }
         return (slot, old)
       }
-      guard free != .none else { return (.none, nil) }
       state.quietReads = 0
-      entry(free).initialize(to: Entry(hash: hash, next: buckets[bucket], key: key, value: value))
-      buckets[bucket] = free
-      times?[Int(free.index)] = EntryTimes(at: time)
+      if state.count == state.buckets.count { addBuckets(to: &state) }
+      state.count += 1
+      let bucket = bucket(of: hash, in: state)
+      entries.pointer(to: free).initialize(to: Entry(hash: hash, next: state.buckets[bucket], key: key, value: value))
+      state.buckets[bucket] = free
+      if lifetimes.areLimited { times[free] = EntryTimes(at: time) }
       return (.none, nil)
+    }
+  }
+
+  @inlinable @inline(never)
+  func addBuckets(to state: inout CacheStripe.State) {
+    var slots: [Slot] = []
+    slots.reserveCapacity(state.count)
+    for bucket in 0..<state.buckets.count {
+      var slot = state.buckets[bucket]
+      while slot != .none {
+        slots.append(slot)
+        slot = entries.pointer(to: slot).pointee.next
+      }
+    }
+    state.buckets = Array(repeating: .none, count: state.buckets.count * 2)
+    for slot in slots {
+      let entry = entries.pointer(to: slot)
+      let bucket = bucket(of: entry.pointee.hash, in: state)
+      entry.pointee.next = state.buckets[bucket]
+      state.buckets[bucket] = slot
     }
   }
 
   /// Takes the entry out of a slot.
   @inlinable
   func take(_ slot: Slot) -> Entry {
-    let hash = entry(slot).pointee.hash
-    let bucket = bucket(of: hash)
-    return stripe(ofBucket: bucket).pointee.state.withLock { _ in
-      let removed = entry(slot).move()
-      if buckets[bucket] == slot {
-        buckets[bucket] = removed.next
+    let hash = entries.pointer(to: slot).pointee.hash
+    return stripe(of: hash).pointee.state.withLock { state in
+      let removed = entries.pointer(to: slot).move()
+      state.count -= 1
+      let bucket = bucket(of: hash, in: state)
+      if state.buckets[bucket] == slot {
+        state.buckets[bucket] = removed.next
       } else {
-        var previous = buckets[bucket]
-        while entry(previous).pointee.next != slot { previous = entry(previous).pointee.next }
-        entry(previous).pointee.next = removed.next
+        var previous = entries.pointer(to: state.buckets[bucket])
+        while previous.pointee.next != slot { previous = entries.pointer(to: previous.pointee.next) }
+        previous.pointee.next = removed.next
       }
       return removed
     }
@@ -213,13 +221,14 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
   /// The keys of a stripe.
   @inlinable
   func keys(ofStripe index: Int) -> [Key] {
-    (stripes + index).pointee.state.withLock { _ in
+    (stripes + index).pointee.state.withLock { state in
       var keys: [Key] = []
-      for bucket in index << Int(stripeShift)..<(index + 1) << Int(stripeShift) {
-        var slot = buckets[bucket]
+      for bucket in 0..<state.buckets.count {
+        var slot = state.buckets[bucket]
         while slot != .none {
-          keys.append(entry(slot).pointee.key)
-          slot = entry(slot).pointee.next
+          let entry = entries.pointer(to: slot)
+          keys.append(entry.pointee.key)
+          slot = entry.pointee.next
         }
       }
       return keys

@@ -9,8 +9,4 @@ public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
 
   /// The entry that was not used for the longest time.
   case lru
-
-  /// S3-FIFO: a small queue for what is new, a large one for what was asked for again, and a memory of the keys that
-  /// left the small one.
-  case s3FIFO
 }

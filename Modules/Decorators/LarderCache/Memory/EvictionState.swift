@@ -1,68 +1,55 @@
 /// What a ``MemoryCache`` keeps of its entries beside their keys and values: which slots are free, in which order
 /// entries go, and what was counted.
-///
-/// It is `Sendable` since its queue, the only part that would not be, is made by it and given to no one.
 @usableFromInline
-struct EvictionState: ~Copyable, @unchecked Sendable {
+struct EvictionState: ~Copyable, Sendable {
   private let entryLimit: Int
   private let costLimit: Int
-  private var pool: SlotPool
-  private let queue: any EvictionQueue
+  private var freeSlots: [Slot] = []
+  // How many slots have been in use, the free ones included.
+  private var slotCount: UInt32 = 0
+  private var order: AdaptiveOrder
   // By the time of writing, as far as it is known; has no records where entries do not expire.
   private var agingRecords: SlotRecords
   private var aging = SlotRecords.List()
   private let expires: Bool
 
   /// Room for the reads of a stripe, to which it is given in exchange.
-  @usableFromInline var reads = NotedReads()
+  @usableFromInline var reads: [Slot] = []
 
   /// What was counted, but for reads.
   @usableFromInline var statistics = CacheStatistics()
 
+  /// The stripe whose reads are told to the order with the next write beside those of its own stripe, so that no stripe
+  /// keeps its reads for long.
+  @usableFromInline var nextStripe = 0
+
   @usableFromInline
-  init(entryLimit: Int, costLimit: Int?, slotCount: Int, hasCosts: Bool, order: CacheOrder, expires: Bool) {
+  init(entryLimit: Int, costLimit: Int?, hasCosts: Bool, policy: EvictionPolicy, expires: Bool) {
     self.entryLimit = entryLimit
     self.costLimit = costLimit ?? .max
     self.expires = expires
-    pool = SlotPool(slotCount: slotCount)
-    agingRecords = SlotRecords(slotCount: expires ? slotCount : 0, hasCosts: false)
-    queue =
-      switch order {
-      case .policy(.lru):
-        BoxedEvictionOrder(RecencyOrder(slotCount: slotCount, hasCosts: hasCosts))
-      case .policy(.s3FIFO):
-        BoxedEvictionOrder(
-          S3FIFOOrder(entryLimit: entryLimit, costLimit: costLimit, slotCount: slotCount, hasCosts: hasCosts))
-      case .policy(.adaptive):
-        BoxedEvictionOrder(
-          AdaptiveOrder(entryLimit: entryLimit, costLimit: costLimit, slotCount: slotCount, hasCosts: hasCosts))
-      case .fixedWindow(let share):
-        BoxedEvictionOrder(
-          AdaptiveOrder(
-            entryLimit: entryLimit, costLimit: costLimit, slotCount: slotCount, hasCosts: hasCosts,
-            fixedWindowShare: share))
-      }
+    agingRecords = SlotRecords(hasCosts: false)
+    order = AdaptiveOrder(policy: policy, entryLimit: entryLimit, costLimit: costLimit, hasCosts: hasCosts)
   }
 
   // MARK: Entries
 
-  @usableFromInline var count: Int { queue.count }
+  @usableFromInline var count: Int { order.count }
 
-  @usableFromInline var totalCost: Int { queue.totalCost }
+  @usableFromInline var totalCost: Int { order.totalCost }
 
   /// Whether an entry has to go.
-  @usableFromInline var isOver: Bool { queue.count > entryLimit || queue.totalCost > costLimit }
+  @usableFromInline var isOver: Bool { order.count > entryLimit || order.totalCost > costLimit }
 
   /// The slot for the next new entry.
-  @usableFromInline var freeSlot: Slot { pool.next }
+  @usableFromInline var freeSlot: Slot { freeSlots.last ?? Slot(slotCount) }
 
   /// Takes in an entry that was put into ``freeSlot``.
   @usableFromInline
   mutating func insert(hash: UInt32, cost: Int) {
-    let slot = pool.next
-    guard slot != .none else { return }
-    pool.take()
-    queue.insert(slot, hash: hash, cost: cost)
+    let slot = freeSlot
+    if freeSlots.popLast() == nil { slotCount += 1 }
+    order.insert(slot, hash: hash, cost: cost)
     if expires { agingRecords.append(slot, hash: hash, cost: 1, mark: 0, to: &aging) }
     statistics.insertions += 1
   }
@@ -70,7 +57,7 @@ struct EvictionState: ~Copyable, @unchecked Sendable {
   /// Takes note that an entry was replaced.
   @usableFromInline
   mutating func update(_ slot: Slot, cost: Int) {
-    queue.update(slot, cost: cost)
+    order.update(slot, cost: cost)
     if expires { agingRecords.moveToEnd(slot, of: &aging) }
     statistics.replacements += 1
   }
@@ -78,15 +65,15 @@ struct EvictionState: ~Copyable, @unchecked Sendable {
   /// Takes note that an entry is gone.
   @usableFromInline
   mutating func remove(_ slot: Slot, _ reason: RemovalReason) {
-    queue.remove(slot)
+    order.remove(slot)
     if expires { agingRecords.remove(slot, from: &aging) }
-    pool.giveBack(slot)
+    freeSlots.append(slot)
     statistics.count(reason)
   }
 
   /// The slot whose entry has to go next; `none` where there is no entry.
   @usableFromInline
-  mutating func nextVictim() -> Slot { queue.nextVictim() }
+  mutating func nextVictim() -> Slot { order.nextVictim() }
 
   // MARK: Expiry
 
@@ -107,7 +94,7 @@ struct EvictionState: ~Copyable, @unchecked Sendable {
   /// They are those in ``reads``, and none are there afterwards.
   @usableFromInline
   mutating func recordReads() {
-    queue.recordUses(of: reads.slots, count: reads.count)
-    reads.removeAll()
+    order.recordUses(of: reads)
+    reads.removeAll(keepingCapacity: true)
   }
 }

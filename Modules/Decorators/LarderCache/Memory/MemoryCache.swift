@@ -1,8 +1,3 @@
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
 public import Synchronization
 
 /// Values by key, in memory, of which the ones least worth their place go when it is full.
@@ -18,22 +13,22 @@ public import Synchronization
 /// and values are released, and the removal listener is called, outside all locks: they may use the cache themselves.
 /// Only the equality of keys is asked for inside, and must not use it.
 ///
-/// The memory for what it keeps beside keys and values, 70 to 80 bytes for each entry that there may be, and for the
-/// keys and values themselves is reserved when it is made, so that it never has to grow while it is used.
+/// Beside keys and values it keeps 70 to 80 bytes for each entry that it has had at a time. That memory is taken as the
+/// cache grows, and used again: what lies there never moves.
 ///
 /// Where the system runs short of memory the cache gives up entries by itself, unless told not to.
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Tells what an entry costs, in a unit of your choice, such as bytes; less than nothing counts as nothing.
   ///
-  /// The costs of all entries have to add up: what is more than `Int.max`, divided by the number of places, counts as
-  /// that.
+  /// The costs of all entries have to add up. Where ``MemoryCache/costLimit`` is more than a quarter of `Int.max`, or
+  /// there is none, what is more than `Int.max` divided by the most entries counts as that.
   public typealias Cost = @Sendable (_ key: Key, _ value: Value) -> Int
 
   /// Is told of an entry that left the cache, and why.
   public typealias RemovalListener = @Sendable (_ key: Key, _ value: Value, _ reason: RemovalReason) -> Void
 
-  /// The most entries that there may be.
-  public let entryLimit: Int
+  /// The most entries that there may be; `nil` where only their cost is limited.
+  public let entryLimit: Int?
 
   /// The most that all entries together may cost; `nil` where only their number is limited.
   public let costLimit: Int?
@@ -52,10 +47,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   @usableFromInline let table: CacheTable<Key, Value>
   // The most that one entry may count, so that the sum of all is a number.
   @usableFromInline let highestCost: Int
-  // Whether the uses noted in all stripes, not just in one, are told to the order of eviction before an entry is
-  // chosen.
-  @usableFromInline let isSmall: Bool
-
+  @usableFromInline let keepsNothing: Bool
   /// The lock for writing, inside of which those of stripes are taken, one at a time, and never the other way round.
   @usableFromInline let eviction: Mutex<EvictionState>
 
@@ -64,9 +56,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// Makes a cache.
   ///
   /// - Parameters:
-  ///   - entryLimit: The most entries that there may be, up to 1,073,741,824. 10,000 unless given: what is kept beside
-  ///     them then takes less than a megabyte, and the entries that are asked for most are seldom more. With less than
-  ///     1 nothing is kept. The memory for so many is taken at once, so do not give more than there will be.
+  ///   - entryLimit: The most entries that there may be, up to 1,073,741,824; with less than 1 nothing is kept. 10,000
+  ///     unless given, and as many as there may be at all where there is a `costLimit`.
   ///   - costLimit: The most that all entries together may cost; unlimited unless given.
   ///   - policy: What decides which entry has to go; ``EvictionPolicy/adaptive`` unless given.
   ///   - expiry: How long an entry is kept at most; without limit unless given.
@@ -75,54 +66,37 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///   - cost: Tells what an entry costs, outside all locks; each costs 1 unless given.
   ///   - onRemoval: Is told of each entry that left the cache, on the thread that made it leave, outside all locks.
   public convenience init(
-    entryLimit: Int = 10_000, costLimit: Int? = nil, policy: EvictionPolicy = .adaptive, expiry: CacheExpiry = .never,
+    entryLimit: Int? = nil, costLimit: Int? = nil, policy: EvictionPolicy = .adaptive, expiry: CacheExpiry = .never,
     clock: any Clock<Duration> = ContinuousClock(), trimsUnderMemoryPressure: Bool = true, cost: Cost? = nil,
     onRemoval: RemovalListener? = nil
   ) {
     self.init(
-      entryLimit: entryLimit, costLimit: costLimit, order: .policy(policy), expiry: expiry, clock: clock,
+      entryLimit: entryLimit, costLimit: costLimit, policy: policy, expiry: expiry, clock: clock,
       memoryPressure: trimsUnderMemoryPressure ? .ofSystem : nil, cost: cost, onRemoval: onRemoval)
   }
 
-  /// Makes a cache whose policy is ``EvictionPolicy/adaptive`` but for its window, which does not adapt: a yardstick
-  /// for those that do.
-  ///
-  /// - Parameters:
-  ///   - entryLimit: The most entries that there may be.
-  ///   - fixedWindowShare: The part of the cache that the window is, from 0 to 1.
-  @_spi(Measurement)
-  public convenience init(entryLimit: Int, fixedWindowShare: Double) {
-    self.init(
-      entryLimit: entryLimit, costLimit: nil, order: .fixedWindow(fixedWindowShare), expiry: .never,
-      clock: ContinuousClock(), memoryPressure: nil, cost: nil, onRemoval: nil)
-  }
-
   init(
-    entryLimit: Int, costLimit: Int?, order: CacheOrder, expiry: CacheExpiry, clock: any Clock<Duration>,
+    entryLimit: Int?, costLimit: Int?, policy: EvictionPolicy, expiry: CacheExpiry, clock: any Clock<Duration>,
     memoryPressure: MemoryPressureMonitor?, cost: Cost?, onRemoval: RemovalListener?
   ) {
-    let entryLimit = max(0, min(entryLimit, 1 << 30))
+    self.entryLimit = entryLimit ?? (costLimit == nil ? 10_000 : nil)
+    let slotLimit = max(0, min(self.entryLimit ?? .max, 1 << 30))
     let lifetimes = EntryLifetimes(expiry)
-    // One more, for the entry that another one has to go for.
-    let slotCount = entryLimit + 1
-    let stripeCount = max(1, min(8 * ProcessInfo.processInfo.activeProcessorCount, 64, entryLimit / 64))
-    self.entryLimit = entryLimit
+    // Not by the number of processors: what a cache keeps is to be the same everywhere.
+    var stripeCount = 1
+    while stripeCount < 64, stripeCount < slotLimit / 64 { stripeCount *= 2 }
     self.costLimit = costLimit
+    self.policy = policy
     self.expiry = expiry
     self.cost = cost
-    highestCost = .max / slotCount
     self.onRemoval = onRemoval
-    policy =
-      switch order {
-      case .policy(let policy): policy
-      case .fixedWindow: .adaptive
-      }
+    keepsNothing = slotLimit == 0
+    highestCost = costLimit ?? .max <= .max / 4 ? .max : .max / (slotLimit + 1)
     now = lifetimes.areLimited ? MemoryCache.elapsedTime(of: clock) : nil
-    table = CacheTable(slotCount: slotCount, stripeCount: stripeCount, lifetimes: lifetimes)
-    isSmall = stripeCount * NotedReads.capacity > entryLimit / 32
+    table = CacheTable(stripeCount: stripeCount, lifetimes: lifetimes)
     eviction = Mutex(
       EvictionState(
-        entryLimit: entryLimit, costLimit: costLimit, slotCount: slotCount, hasCosts: cost != nil, order: order,
+        entryLimit: slotLimit, costLimit: costLimit, hasCosts: cost != nil, policy: policy,
         expires: lifetimes.areLimited))
     let observation = memoryPressure.map { _ in MemoryPressureObservation() }
     pressureObservation = observation
@@ -152,7 +126,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     let hash = MemoryCache.hash(of: key)
     let time = now?() ?? 0
     let reading = table.read(key, hash: hash, at: time, counts: true)
-    if reading.isFull { recordReads(ofBucket: table.bucket(of: hash)) }
+    if reading.isFull { recordReads(of: table.stripe(of: hash)) }
     if reading.isExpired { removeExpired(key, hash: hash, at: time) }
     return reading.value
   }
@@ -169,13 +143,12 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// Tells the order of eviction which entries of a stripe were read; where another thread is writing, it is never
   /// told.
   @inlinable @inline(never)
-  func recordReads(ofBucket bucket: Int) {
-    let stripe = table.stripe(ofBucket: bucket)
+  func recordReads(of stripe: UnsafeMutablePointer<CacheStripe>) {
     let isRecorded: Void? = eviction.withLockIfAvailable { state in
       recordReads(of: stripe, in: &state)
     }
     guard isRecorded == nil else { return }
-    stripe.pointee.state.withLock { $0.reads.removeAll() }
+    stripe.pointee.state.withLock { $0.reads.removeAll(keepingCapacity: true) }
   }
 
   @inlinable
@@ -188,7 +161,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   func removeExpired(_ key: Key, hash: UInt32, at time: Int64) {
     var removed = RemovedEntries<Key, Value>()
     eviction.withLock { state in
-      let slot = table.find(key, hash: hash, inBucket: table.bucket(of: hash))
+      let slot = table.find(key, hash: hash)
       // Another value may have come since.
       guard slot != .none, table.isOver(slot, at: time) else { return }
       remove(slot, .expired, from: &state, to: &removed)
@@ -208,16 +181,23 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///   - key: The key.
   @inlinable
   public func setValue(_ value: Value, forKey key: Key) {
+    put(value, forKey: key).report(to: onRemoval)
+  }
+
+  /// Stores a value; see ``setValue(_:forKey:)``.
+  ///
+  /// - Returns: What left the cache, of which nobody has been told.
+  @inlinable
+  func put(_ value: Value, forKey key: Key) -> RemovedEntries<Key, Value> {
     let newCost = cost.map { max(0, $0(key, value)) } ?? 1
     let hash = MemoryCache.hash(of: key)
-    guard entryLimit > 0, newCost <= costLimit ?? .max else {
-      refuse(key, hash: hash)
-      return
-    }
+    guard !keepsNothing, newCost <= costLimit ?? .max else { return refuse(key, hash: hash) }
     let time = now?() ?? 0
     var removed = RemovedEntries<Key, Value>()
     eviction.withLock { state in
-      recordReads(beforeWritingTo: table.bucket(of: hash), in: &state)
+      recordReads(of: table.stripe(of: hash), in: &state)
+      recordReads(of: table.stripes + state.nextStripe, in: &state)
+      state.nextStripe = (state.nextStripe + 1) % table.stripeCount
       let (slot, old) = table.put(value, forKey: key, hash: hash, at: time, free: state.freeSlot)
       if let old {
         state.update(slot, cost: min(newCost, highestCost))
@@ -232,27 +212,18 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       }
       if now != nil { removeExpired(atMost: 2, at: time, from: &state, to: &removed) }
     }
-    removed.report(to: onRemoval)
-  }
-
-  @inlinable
-  func recordReads(beforeWritingTo bucket: Int, in state: inout EvictionState) {
-    if isSmall {
-      for index in 0..<table.stripeCount { recordReads(of: table.stripes + index, in: &state) }
-    } else {
-      recordReads(of: table.stripe(ofBucket: bucket), in: &state)
-    }
+    return removed
   }
 
   @inlinable @inline(never)
-  func refuse(_ key: Key, hash: UInt32) {
+  func refuse(_ key: Key, hash: UInt32) -> RemovedEntries<Key, Value> {
     var removed = RemovedEntries<Key, Value>()
     eviction.withLock { state in
       state.statistics.refusals += 1
-      let slot = table.find(key, hash: hash, inBucket: table.bucket(of: hash))
+      let slot = table.find(key, hash: hash)
       if slot != .none { remove(slot, .replaced, from: &state, to: &removed) }
     }
-    removed.report(to: onRemoval)
+    return removed
   }
 
   @inlinable
@@ -270,16 +241,25 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// - Returns: The value, or `nil` where there was none.
   @inlinable @discardableResult
   public func removeValue(forKey key: Key) -> Value? {
+    let removed = take(key)
+    removed.report(to: onRemoval)
+    return removed.first.flatMap { $0.reason == .removed ? $0.value : nil }
+  }
+
+  /// Removes a value; see ``removeValue(forKey:)``.
+  ///
+  /// - Returns: What left the cache, of which nobody has been told.
+  @inlinable
+  func take(_ key: Key) -> RemovedEntries<Key, Value> {
     let hash = MemoryCache.hash(of: key)
     let time = now?() ?? 0
     var removed = RemovedEntries<Key, Value>()
     eviction.withLock { state in
-      let slot = table.find(key, hash: hash, inBucket: table.bucket(of: hash))
+      let slot = table.find(key, hash: hash)
       guard slot != .none else { return }
       remove(slot, table.isOver(slot, at: time) ? .expired : .removed, from: &state, to: &removed)
     }
-    removed.report(to: onRemoval)
-    return removed.first.flatMap { $0.reason == .removed ? $0.value : nil }
+    return removed
   }
 
   /// Removes all entries.

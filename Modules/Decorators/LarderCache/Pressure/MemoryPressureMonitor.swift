@@ -1,5 +1,14 @@
 import Synchronization
 
+/// Something that asks for memory pressure, again and again, until it is told to stop.
+protocol MemoryPressureSource: Sendable {
+  /// Stops.
+  func cancel()
+}
+
+/// Stands for one who wants to know of memory pressure, for as long as it lives.
+final class MemoryPressureObservation: Sendable {}
+
 /// Tells all who ask of memory pressure.
 ///
 /// It works only while there is someone to tell.

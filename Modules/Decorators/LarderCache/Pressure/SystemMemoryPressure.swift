@@ -1,5 +1,6 @@
 // A source may be used from any thread, but Dispatch does not declare it so.
 @preconcurrency import Dispatch
+import Synchronization
 
 #if canImport(Darwin)
 
@@ -32,19 +33,22 @@ final class SystemMemoryPressure: MemoryPressureSource {
   /// Begins to ask.
   ///
   /// - Parameters:
-  ///   - paths: Where to look for the file that tells; where the system tells, unless given.
-  ///   - interval: How many seconds to wait in between. Two unless given: time enough for the average of ten seconds to
-  ///     change, and for a trim to show in it.
+  ///   - file: The file that tells; the one that tells of this process unless given.
+  ///   - interval: How many seconds to wait in between; two unless given.
   ///   - handler: What is told, each time.
   /// - Returns: `nil` where the system does not tell.
   init?(
-    paths: [String] = PressureFile.paths(), interval: Double = 2,
-    handler: @escaping MemoryPressureMonitor.Handler
+    file: PressureFile? = PressureFile(), interval: Double = 2, handler: @escaping MemoryPressureMonitor.Handler
   ) {
-    guard let file = PressureFile(firstOf: paths) else { return nil }
+    guard let file else { return nil }
+    let start = ContinuousClock.now
+    let gauge = Mutex(PressureGauge())
     timer = DispatchSource.makeTimerSource(queue: .global(qos: .utility))
-    timer.schedule(deadline: .now() + interval, repeating: interval, leeway: .milliseconds(Int(interval * 500)))
-    timer.setEventHandler { handler(file.pressure) }
+    timer.schedule(deadline: .now(), repeating: interval, leeway: .milliseconds(Int(interval * 500)))
+    timer.setEventHandler {
+      let stall = file.stall
+      handler(gauge.withLock { $0.pressure(of: stall, at: start.duration(to: .now)) })
+    }
     timer.activate()
   }
 

@@ -9,13 +9,15 @@ import Larder
 /// - A fill is kept only if the key was never busy from before its base read to its insert.
 /// - A writer's value is kept only if no other write touched the key from the writer's start to its insert.
 /// - A reader joins only a load that was begun after the last write ended.
+/// - When a reload ends, every fill, load and write of the key that has begun is worthless: it may be older. What the
+///   reload found is kept by the rule for fills, or else the cached value is removed.
 ///
 /// What is told here and what is done in the cache about it are one step, under one lock: a value is inserted in the
 /// critical section in which ``end(_:)-(Fill)`` or ``end(_:)-(KeyWrite)`` allows it. Only the removal of the cached
 /// value at the beginning of a write may follow outside: no value can come in any more, and the base is called after
 /// it.
 struct BusyKeys<Load> {
-  /// A base read whose result may come into the cache.
+  /// A base read whose result may come into the cache, or that a reader has joined.
   struct Fill: Hashable, Sendable {
     let key: StoreKey
     /// The epoch of the key when the read began.
@@ -28,16 +30,10 @@ struct BusyKeys<Load> {
   enum Reading {
     /// By the reader for itself: nobody shares the result, and it is not kept.
     case direct
-    /// It is being made already.
-    case joining(Load)
+    /// It is being made already; ``end(_:)-(Fill)`` tells whether its result is still what the base has.
+    case joining(Fill, Load)
     /// By the reader for itself and for whoever joins, until ``end(_:)-(Fill)``.
     case leading(Fill, Load)
-  }
-
-  /// A scan of the base whose entries may come into the cache.
-  struct Scan: Hashable, Sendable {
-    /// The last epoch of the shard when the scan began.
-    let epoch: UInt64
   }
 
   /// A write that touches a key, until ``end(_:)-(KeyWrite)``.
@@ -72,12 +68,10 @@ struct BusyKeys<Load> {
 
   private var states: [StoreKey: State] = [:]
   private var rangeWrites: [RangeWrite] = []
-  /// How many writes run, those of ranges counted once.
-  private var writes = 0
   private var lastEpoch: UInt64 = 0
 
   /// Whether nothing goes on.
-  var isIdle: Bool { states.isEmpty && rangeWrites.isEmpty && writes == 0 }
+  var isIdle: Bool { states.isEmpty && rangeWrites.isEmpty }
 
   /// Whether a write that touches a key runs.
   ///
@@ -95,19 +89,17 @@ struct BusyKeys<Load> {
   ///   - makeLoad: Makes the load for others to join, where this reader leads.
   mutating func beginReading(_ key: StoreKey, makeLoad: () -> Load) -> Reading {
     guard !isBusy(key) else { return .direct }
-    if let load = states[key]?.load { return .joining(load) }
-    return beginLoad(of: key, makeLoad)
+    guard let load = states[key]?.load else { return beginLoad(of: key, makeLoad) }
+    return .joining(beginFill(of: key, load: nil), load)
   }
 
-  /// Begins a base read for a reader who wants what the base has now; what began earlier is not kept any more.
+  /// Begins a base read for a reader who wants what the base has now, which ends with ``invalidate(_:)``.
   ///
   /// - Parameters:
   ///   - key: The key.
   ///   - makeLoad: Makes the load for others to join.
   mutating func beginReloading(_ key: StoreKey, makeLoad: () -> Load) -> Reading {
-    // Also where the key is busy: a writer's value may be older than what the base has now.
-    invalidate(key)
-    return isBusy(key) ? .direct : beginLoad(of: key, makeLoad)
+    isBusy(key) ? .direct : beginLoad(of: key, makeLoad)
   }
 
   /// Begins a base read behind a reader who has an old value.
@@ -117,20 +109,10 @@ struct BusyKeys<Load> {
   ///   - makeLoad: Makes the load for others to join.
   /// - Returns: The read, or `nil` where the key is busy or being read already.
   mutating func beginRefreshing(_ key: StoreKey, makeLoad: () -> Load) -> (fill: Fill, load: Load)? {
-    guard case .leading(let fill, let load) = beginReading(key, makeLoad: makeLoad) else { return nil }
+    guard states[key]?.load == nil, case .leading(let fill, let load) = beginReading(key, makeLoad: makeLoad) else {
+      return nil
+    }
     return (fill, load)
-  }
-
-  /// Begins a base read that nobody joins.
-  ///
-  /// - Parameter key: The key.
-  /// - Returns: What ends it, or `nil` where its result is not to be kept.
-  mutating func beginFill(of key: StoreKey) -> Fill? {
-    guard !isBusy(key) else { return nil }
-    var state = states[key] ?? State(epoch: lastEpoch)
-    state.fills += 1
-    states[key] = state
-    return Fill(key: key, epoch: state.epoch, isLoad: false)
   }
 
   /// Ends a base read.
@@ -147,27 +129,17 @@ struct BusyKeys<Load> {
     return isCurrent
   }
 
-  /// Begins a scan.
-  ///
-  /// - Returns: What its entries are kept by, or `nil` where a write runs in the shard.
-  func beginScan() -> Scan? {
-    writes == 0 ? Scan(epoch: lastEpoch) : nil
-  }
-
-  /// Whether entries of a scan may be inserted, in the same critical section: nothing was written in the shard since.
-  ///
-  /// - Parameter scan: The scan.
-  func allows(_ scan: Scan) -> Bool {
-    scan.epoch == lastEpoch
-  }
-
   private mutating func beginLoad(of key: StoreKey, _ makeLoad: () -> Load) -> Reading {
     let load = makeLoad()
+    return .leading(beginFill(of: key, load: load), load)
+  }
+
+  private mutating func beginFill(of key: StoreKey, load: Load?) -> Fill {
     var state = states[key] ?? State(epoch: lastEpoch)
     state.fills += 1
-    state.load = load
+    if let load { state.load = load }
     states[key] = state
-    return .leading(Fill(key: key, epoch: state.epoch, isLoad: true), load)
+    return Fill(key: key, epoch: state.epoch, isLoad: load != nil)
   }
 
   // MARK: Writing
@@ -180,7 +152,6 @@ struct BusyKeys<Load> {
   mutating func beginWrite(of key: StoreKey, besides own: [RangeWrite] = []) -> KeyWrite {
     let meetsRange = rangeWrites.contains { $0.range.contains(key) && !own.contains($0) }
     lastEpoch += 1
-    writes += 1
     var state = states[key] ?? State(epoch: lastEpoch)
     let wasAlone = state.writes == 0 && !meetsRange
     state.writes += 1
@@ -195,7 +166,6 @@ struct BusyKeys<Load> {
   /// - Parameter range: The range.
   mutating func beginWrite(in range: KeyRange) -> RangeWrite {
     lastEpoch += 1
-    writes += 1
     for key in states.keys where range.contains(key) {
       states[key]?.epoch = lastEpoch
       states[key]?.load = nil
@@ -210,7 +180,6 @@ struct BusyKeys<Load> {
   /// - Parameter write: The write.
   /// - Returns: Whether what was written may be inserted, in the same critical section, if it was.
   mutating func end(_ write: KeyWrite) -> Bool {
-    writes -= 1
     guard var state = states[write.key] else { return false }
     state.writes -= 1
     let isCurrent = state.epoch == write.epoch
@@ -222,7 +191,6 @@ struct BusyKeys<Load> {
   ///
   /// - Parameter write: The write.
   mutating func end(_ write: RangeWrite) {
-    writes -= 1
     rangeWrites.removeAll { $0 == write }
   }
 

@@ -15,3 +15,17 @@ struct CachedCopy: Sendable {
   /// Tells it from every other copy of the key that is in the cache at another time, also from an equal one.
   var stamp: UInt64 = 0
 }
+
+/// A value of a ``CachedStore``, of whatever type.
+@usableFromInline
+protocol CachedValue: AnyObject, Sendable {}
+
+/// A value of a ``CachedStore`` that knows its type.
+@usableFromInline
+final class ValueBox<Value: Sendable>: CachedValue {
+  @usableFromInline let value: Value
+
+  init(_ value: Value) {
+    self.value = value
+  }
+}

@@ -31,8 +31,8 @@ extension CachedStore {
   /// - Throws: As `DataStore`; `CancellationError` where the task is cancelled while it waits for the base.
   public func value(forKey key: StoreKey, policy: LoadPolicy) async throws -> Value? {
     try checkOpen(for: .value)
-    if policy != .reload, let (copy, isDue) = copy(of: key, policy) {
-      if isDue { refresh(key) }
+    if policy != .reload, let (copy, isDue) = cache.copy(of: key) {
+      if isDue, policy != .cacheOnly { refresh([(key, copy)]) }
       return copy.value.map(value)
     }
     guard policy != .cacheOnly else {
@@ -44,11 +44,12 @@ extension CachedStore {
 
   /// Reads the values of several keys as they are at one moment; see `DataStore`.
   ///
-  /// Those that the cache does not have are read from the base in one call.
+  /// Those that the cache does not have are read from the base in one call, but for those that other readers are
+  /// loading already.
   ///
   /// - Parameter keys: The keys, in any order; one may stand more than once.
   /// - Returns: One slot for each key.
-  /// - Throws: As `DataStore`.
+  /// - Throws: As `DataStore`; `CancellationError` where the task is cancelled while it waits for the base.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try await values(forKeys: keys, policy: .cacheElseLoad)
   }
@@ -57,16 +58,16 @@ extension CachedStore {
   ///
   /// - Parameters:
   ///   - keys: The keys, in any order; one may stand more than once.
-  ///   - policy: Where the values come from. What is missing in the cache is read from the base in one call.
+  ///   - policy: Where the values come from.
   /// - Returns: One slot for each key: the value, or `nil` where the key is missing, or where there is no copy and the
   ///   policy is ``LoadPolicy/cacheOnly``.
-  /// - Throws: As `DataStore`.
+  /// - Throws: As `DataStore`; `CancellationError` where the task is cancelled while it waits for the base.
   public func values(forKeys keys: [StoreKey], policy: LoadPolicy) async throws -> [Value?] {
     try checkOpen(for: .values)
-    var due: [StoreKey] = []
+    var due: [(StoreKey, CachedCopy)] = []
     let found = keys.map { key -> CachedCopy? in
-      guard policy != .reload, let (copy, isDue) = copy(of: key, policy) else { return nil }
-      if isDue { due.append(key) }
+      guard policy != .reload, let (copy, isDue) = cache.copy(of: key) else { return nil }
+      if isDue { due.append((key, copy)) }
       return copy
     }
     if policy == .cacheOnly {
@@ -76,24 +77,14 @@ extension CachedStore {
       }
     }
     // Not before the copies were looked at again, or what comes of it would displace them.
-    defer { for key in due { refresh(key) } }
+    defer { refresh(due) }
     if !found.contains(where: { $0 == nil }), areStillThere(found, keys) { return found.map { $0?.value.map(value) } }
     return try await running(.values) { try await load(keys, found, isReload: policy == .reload) }
   }
 
   /// Reads the first entries of a range from the base; see `DataStore`.
-  ///
-  /// They are kept in the cache where ``CachedStoreOptions/keepsScannedEntries`` says so.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
-    guard options.keepsScannedEntries else { return try await base.entries(in: range, limit: limit, order: order) }
-    return try await running(.entries) {
-      let scans = cache.beginScan()
-      let entries = try await base.entries(in: range, limit: limit, order: order)
-      for entry in entries {
-        cache.keep(makeCopy(of: box(entry.value), forKey: entry.key), forKey: entry.key, of: scans)
-      }
-      return entries
-    }
+    try await base.entries(in: range, limit: limit, order: order)
   }
 
   /// Reads the first keys of a range from the base; see `DataStore`.
@@ -106,14 +97,6 @@ extension CachedStore {
     try await base.count(in: range)
   }
 
-  // MARK: Copies
-
-  /// The copy of a key, where the policy allows to use it, and whether it is to be loaded anew behind.
-  private func copy(of key: StoreKey, _ policy: LoadPolicy) -> (copy: CachedCopy, isDue: Bool)? {
-    guard let (copy, isDue) = cache.copy(of: key, allowsOld: policy == .staleWhileRevalidate) else { return nil }
-    return (copy, isDue && policy != .cacheOnly)
-  }
-
   private func areStillThere(_ found: [CachedCopy?], _ keys: [StoreKey]) -> Bool {
     // A copy that stands alone is of one moment anyway.
     keys.count == 1 || zip(keys, found).allSatisfy { key, copy in copy.map { cache.isStillThere($0, key) } ?? true }
@@ -124,89 +107,169 @@ extension CachedStore {
   private func load(_ key: StoreKey, isReload: Bool) async throws -> (any CachedValue)? {
     // Noted before it is known whether there will be a load: one that leads must not be left without it.
     guard operations.begin() else { throw ownInformation.closedError(for: .value) }
-    switch isReload ? cache.beginReloading(key) : cache.beginReading(key) {
-    case .direct:
-      defer { operations.end() }
-      return try await readBase(key)
-    case .joining(let load):
+    switch cache.beginReading(key, isReload: isReload, makeLoad: { SharedLoad.Part(load: SharedLoad(), place: 0) }) {
+    case .found(let copy):
       operations.end()
-      cache.counters.sharedLoads.add(1, ordering: .relaxed)
-      return try await load.value()
-    case .leading(let fill, let load):
-      start(load, fill, looksAgain: !isReload)
-      return try await load.value()
+      return copy.value
+    case .base(.direct):
+      defer { operations.end() }
+      let box = try await readBase([key])[0]
+      if isReload { cache.end(nil, of: key, isReload: true, keeping: nil) }
+      return box
+    case .base(.joining(let fill, let part)):
+      cache.end(fill)
+      operations.end()
+      do {
+        return try await part.value()
+      } catch  where part.load.keys.count > 1 {
+        // What could not be read may be another key.
+        return try await running(.value) { try await readBase([key])[0] }
+      }
+    case .base(.leading(let fill, let part)):
+      start(part.load, of: [key], [fill], isReload: isReload)
+      return try await part.value()
     }
   }
 
-  private func readBase(_ key: StoreKey) async throws -> (any CachedValue)? {
+  private func readBase(_ keys: [StoreKey]) async throws -> SharedLoad.Values {
     cache.counters.loads.add(1, ordering: .relaxed)
     do {
-      return try await base.value(forKey: key).map(box)
+      if keys.count == 1 { return [try await base.value(forKey: keys[0]).map(box)] }
+      return try await base.values(forKeys: keys).map { $0.map(box) }
     } catch {
       cache.counters.loadFailures.add(1, ordering: .relaxed)
       throw error
     }
   }
 
-  /// Loads a key anew behind a reader, unless it is being loaded or written.
-  private func refresh(_ key: StoreKey) {
-    guard operations.begin() else { return }
-    guard let (fill, load) = cache.beginRefreshing(key) else { return operations.end() }
-    start(load, fill, looksAgain: false)
+  // MARK: Loading for several readers
+
+  /// Starts a load in a task of its own, which ends what was noted in ``operations``.
+  ///
+  /// The task belongs to no reader, so nobody who is cancelled cancels it, but it has the task-locals of the one who
+  /// started it. It begins on that reader's thread, where the system can, and goes on there until it first waits.
+  private func start(
+    _ load: SharedLoad, of keys: [StoreKey], _ fills: [CopyCache.Keys.Fill?], isReload: Bool
+  ) {
+    let work: @Sendable () async -> Void = { [self] in
+      await run(load, of: keys, fills, isReload: isReload)
+      operations.end()
+    }
+    if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
+      load.begin(in: Task.immediate { await work() })
+    } else {
+      load.begin(in: Task { await work() })
+    }
   }
 
-  /// Starts a load, which ends what was noted in ``operations``.
-  private func start(_ load: SharedLoad, _ fill: CopyCache.Keys.Fill, looksAgain: Bool) {
-    startImmediately { [self] in
-      defer { operations.end() }
-      // Another load may have ended after its reader asked the cache and before it began this one.
-      if looksAgain, let copy = cache.copyFoundLate(of: fill.key) {
-        cache.end(fill)
-        return load.finish(.success(copy.value))
+  /// Loads copies anew behind a reader, but for those that are gone, being loaded or written.
+  private func refresh(_ due: [(key: StoreKey, copy: CachedCopy)]) {
+    guard !due.isEmpty, operations.begin() else { return }
+    guard cache.beginRefresh() else { return operations.end() }
+    let load = SharedLoad()
+    var fills: [CopyCache.Keys.Fill] = []
+    for (key, copy) in due {
+      let part = SharedLoad.Part(load: load, place: fills.count)
+      if let fill = cache.beginRefreshing(key, copy, part) { fills.append(fill) }
+    }
+    // Not begun on the thread of the reader: it would wait for a base whose reads never suspend.
+    let task = Task { [self, fills] in
+      let hasFailed = await !run(load, of: fills.map(\.key), fills, isReload: false)
+      cache.endRefresh(hasFailed: hasFailed)
+      operations.end()
+    }
+    load.begin(in: task)
+  }
+
+  /// Makes a load.
+  ///
+  /// - Parameters:
+  ///   - load: What others wait for.
+  ///   - keys: The keys that it reads.
+  ///   - fills: What each of them has begun with; `nil` for one that is busy.
+  ///   - isReload: Whether nothing older may stay in the cache.
+  /// - Returns: Whether the base was read.
+  @discardableResult
+  private func run(
+    _ load: SharedLoad, of keys: [StoreKey], _ fills: [CopyCache.Keys.Fill?], isReload: Bool
+  ) async -> Bool {
+    do {
+      let boxes = keys.isEmpty ? [] : try await readBase(keys)
+      for (index, key) in keys.enumerated() {
+        cache.end(fills[index], of: key, isReload: isReload, keeping: makeCopy(of: boxes[index], forKey: key))
       }
-      do {
-        let box = try await readBase(fill.key)
-        cache.end(fill, keeping: makeCopy(of: box, forKey: fill.key))
-        load.finish(.success(box))
-      } catch {
-        cache.end(fill)
-        load.finish(.failure(error))
-      }
+      load.finish(.success(boxes), of: keys)
+      return true
+    } catch {
+      for case let fill? in fills { cache.end(fill) }
+      load.finish(.failure(error), of: keys)
+      return false
     }
   }
 
   // MARK: Loading several keys
 
+  /// Reads the values of keys of which the cache does not have all.
+  ///
+  /// They are those of one moment: the one when this reader's own load reads the base, or any other after all have been
+  /// looked at. A copy was the value of its key at that moment if it is still there afterwards, and so was what a load
+  /// brings that others have begun, if no write of its key has begun by then.
   private func load(_ keys: [StoreKey], _ found: [CachedCopy?], isReload: Bool) async throws -> [Value?] {
-    var places: [StoreKey: Int] = [:]
-    var missing: [StoreKey] = []
-    for (key, copy) in zip(keys, found) where copy == nil && places[key] == nil {
-      places[key] = missing.count
-      missing.append(key)
-    }
-    if isReload { cache.counters.reloads.add(keys.count, ordering: .relaxed) }
-    let fills = missing.map { cache.beginFill(of: $0, isReload: isReload) }
-    cache.counters.loads.add(1, ordering: .relaxed)
-    do {
-      var boxes: [(any CachedValue)?] = []
-      let loaded = missing.isEmpty ? [] : try await base.values(forKeys: missing).map { $0.map(box) }
-      // Where nothing is missing, one of those that were found has changed since.
-      if !missing.isEmpty && areStillThere(found, keys) {
-        boxes = zip(keys, found).map { key, copy in copy?.value ?? places[key].flatMap { loaded[$0] } }
-      } else {
-        cache.counters.passedOver.add(found.count { $0 != nil }, ordering: .relaxed)
-        boxes = try await base.values(forKeys: keys).map { $0.map(box) }
+    // One that the base refuses must not spoil the load for those who join it.
+    try ownInformation.check(keys, for: .values)
+    let own = SharedLoad()
+    var ownKeys: [StoreKey] = []
+    var ownFills: [CopyCache.Keys.Fill?] = []
+    var joined: [CopyCache.Keys.Fill] = []
+    var copies: [StoreKey: CachedCopy] = [:]
+    var parts: [StoreKey: SharedLoad.Part] = [:]
+    for (key, copy) in zip(keys, found) where copies[key] == nil && parts[key] == nil {
+      copies[key] = copy
+      guard copy == nil else { continue }
+      let ownPart = SharedLoad.Part(load: own, place: ownKeys.count)
+      switch cache.beginReading(key, isReload: isReload, makeLoad: { ownPart }) {
+      case .found(let copy):
+        copies[key] = copy
+      case .base(.joining(let fill, let part)):
+        joined.append(fill)
+        parts[key] = part
+      case .base(.leading(let fill, _)):
+        ownKeys.append(key)
+        ownFills.append(fill)
+        parts[key] = ownPart
+      case .base(.direct):
+        ownKeys.append(key)
+        ownFills.append(nil)
+        parts[key] = ownPart
       }
-      for (key, box) in zip(keys, boxes) {
-        // A key that stands twice has one fill.
-        guard let place = places.removeValue(forKey: key), let fill = fills[place] else { continue }
-        cache.end(fill, keeping: makeCopy(of: box, forKey: key))
-      }
-      return boxes.map { $0.map(value) }
-    } catch {
-      cache.counters.loadFailures.add(1, ordering: .relaxed)
-      for case let fill? in fills { cache.end(fill) }
-      throw error
     }
+    // Nobody can join a load of busy keys alone, and once closing has begun nobody comes.
+    if ownFills.contains(where: { $0 != nil }), operations.begin() {
+      start(own, of: ownKeys, ownFills, isReload: isReload)
+    } else {
+      await run(own, of: ownKeys, ownFills, isReload: isReload)
+    }
+    var boxes: [StoreKey: (any CachedValue)?] = [:]
+    var isOneMoment = true
+    var failure: (any Error)?
+    for (key, part) in parts where failure == nil {
+      do {
+        boxes.updateValue(try await part.value(), forKey: key)
+      } catch  where !part.load.keys.allSatisfy({ parts[$0] != nil }) {
+        // What could not be read may be a key of others.
+        isOneMoment = false
+      } catch {
+        failure = error
+      }
+    }
+    for fill in joined where !cache.end(fill) { isOneMoment = false }
+    if let failure { throw failure }
+    isOneMoment = isOneMoment && copies.allSatisfy { key, copy in cache.isStillThere(copy, key) }
+    // What stands alone is of one moment anyway, but for a load that failed.
+    if isOneMoment || (parts.count + copies.count == 1 && boxes.count == parts.count) {
+      return keys.map { key in (copies[key].map(\.value) ?? boxes[key] ?? nil).map(value) }
+    }
+    cache.counters.passedOver.add(copies.count, ordering: .relaxed)
+    return try await readBase(keys).map { $0.map(value) }
   }
 }

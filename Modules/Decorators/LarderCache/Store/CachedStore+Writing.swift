@@ -1,4 +1,5 @@
 public import Larder
+import Synchronization
 
 extension CachedStore {
   /// Makes several changes, all or none of them, in the base; see `DataStore`.
@@ -63,5 +64,20 @@ extension CachedStore {
 
   private func makeCopies(of boxes: [(any CachedValue)?], forKeys keys: [StoreKey]) -> [CachedCopy?] {
     zip(keys, boxes).map { key, box in makeCopy(of: box, forKey: key) }
+  }
+}
+
+/// What each run of the body of an update left in its slots.
+private final class RecordedSlots<Value: Sendable>: Sendable {
+  private let runs = Mutex<[[Value?]]>([])
+
+  /// Adds what a run left.
+  func append(_ slots: [Value?]) {
+    runs.withLock { $0.append(slots) }
+  }
+
+  /// What the last run left, the one that counts; `nil` where there was none.
+  var last: [Value?]? {
+    runs.withLock { $0.last }
   }
 }

@@ -11,10 +11,11 @@ public struct CachedStoreOptions<Value: Sendable>: Sendable {
   /// Tells what a copy costs, in a unit of your choice, such as bytes; less than nothing counts as nothing.
   public typealias Cost = @Sendable (_ key: StoreKey, _ value: Value) -> Int
 
-  /// The most copies that there may be; 10,000 unless set.
+  /// The most copies that there may be; `nil`, the default, for 10,000, or for as many as ``costLimit`` allows where that
+  /// is set.
   ///
   /// With none or less nothing is kept.
-  public var entryLimit: Int
+  public var entryLimit: Int?
 
   /// The most that all copies together may cost; `nil`, the default, where only their number is limited.
   public var costLimit: Int?
@@ -30,24 +31,15 @@ public struct CachedStoreOptions<Value: Sendable>: Sendable {
   /// It is for bases that others change past the cache. What is written through the cache is seen at once in any case.
   public var expiry: CacheExpiry = .never
 
-  /// How much longer copies stay whose time since writing is over, for readers with
-  /// ``LoadPolicy/staleWhileRevalidate``; not at all unless set.
-  ///
-  /// It lengthens ``CacheExpiry/afterWrite`` of ``expiry`` alone: a copy that nobody used for as long as
-  /// ``CacheExpiry/afterAccess`` goes at once.
-  public var staleLifetime: Duration = .zero
-
   /// The age from which the copy that a read uses is loaded anew behind it; `nil`, the default, where none is.
   ///
-  /// Less than the lifetime of ``expiry``, it spares the readers of keys in use the wait for the base.
+  /// Less than the lifetime of ``expiry``, it spares the readers of keys in use the wait for the base, whether the
+  /// base's reads suspend or not. When such a load fails, none is begun for the next second, or for this time if it is
+  /// shorter.
   public var refreshAge: Duration?
 
   /// How long it is remembered that the base does not have a key; `nil`, the default, where it is not.
   public var missingLifetime: Duration?
-
-  /// Whether the entries that a scan reads are kept as well; not unless set, since a scan of many would displace what
-  /// is in use.
-  public var keepsScannedEntries = false
 
   /// Whether copies are given up where the system is short of memory; they are unless set.
   public var trimsUnderMemoryPressure = true
@@ -55,10 +47,11 @@ public struct CachedStoreOptions<Value: Sendable>: Sendable {
   /// Makes options: limits, and for all else what is the default.
   ///
   /// - Parameters:
-  ///   - entryLimit: The most copies that there may be; 10,000 unless given.
+  ///   - entryLimit: The most copies that there may be; 10,000 unless given, and not limited where there is a
+  ///     `costLimit`.
   ///   - costLimit: The most that all copies together may cost; unlimited unless given.
   ///   - cost: Tells what a copy costs; each costs 1 unless given.
-  public init(entryLimit: Int = 10_000, costLimit: Int? = nil, cost: Cost? = nil) {
+  public init(entryLimit: Int? = nil, costLimit: Int? = nil, cost: Cost? = nil) {
     self.entryLimit = entryLimit
     self.costLimit = costLimit
     self.cost = cost

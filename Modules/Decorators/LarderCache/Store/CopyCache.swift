@@ -11,7 +11,40 @@ import Synchronization
 /// keys become busy. So while a copy can be found no write runs in the base, and the copy is what the base has.
 @usableFromInline
 final class CopyCache: Sendable {
-  typealias Keys = BusyKeys<SharedLoad>
+  typealias Keys = BusyKeys<SharedLoad.Part>
+
+  private typealias Copies = MemoryCache<StoreKey, CachedCopy>
+
+  /// What goes on with a part of the keys.
+  ///
+  /// Its lock comes before the locks of the cache: values are inserted into the cache while it is held, and never is it
+  /// taken while one of those is held.
+  private final class Shard: Sendable {
+    struct State: Sendable {
+      var busy = Keys()
+      var lastStamp: UInt64 = 0
+    }
+
+    let state = Mutex(State())
+
+    func withLock<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
+      state.withLock { state in body(&state) }
+    }
+  }
+
+  /// How a read of a key that had no copy is answered.
+  enum Reading {
+    /// By a copy that another load has brought meanwhile.
+    case found(CachedCopy)
+    /// By the base.
+    case base(Keys.Reading)
+  }
+
+  /// The loads behind readers that run, and until when none is begun since one has failed.
+  private struct Refreshes: Sendable {
+    var count = 0
+    var pauseEnd: Duration?
+  }
 
   /// What came of the first look for a copy.
   @usableFromInline
@@ -44,27 +77,32 @@ final class CopyCache: Sendable {
 
   private static var shardCount: Int { 64 }
 
-  private let copies: MemoryCache<StoreKey, CachedCopy>
-  private let shards: [CacheShard]
-  private let lifetime: CopyLifetime
-  private let remembersMissing: Bool
+  /// The most loads behind readers that run at a time.
+  ///
+  /// Whoever finds a copy due beyond them leaves it to the next reader.
+  private static var highestRefreshCount: Int { 4 }
+
+  /// How long no load behind a reader is begun after one has failed, unless copies are due more often.
+  private static var longestRefreshPause: Duration { .seconds(1) }
+
+  private let copies: Copies
+  private let shards: [Shard]
+  private let missingLifetime: Duration?
+  private let refreshAge: Duration?
+  private let refreshes = Mutex(Refreshes())
   private let now: @Sendable () -> Duration
   private let isClosing = Atomic(false)
 
   init<Value>(_ options: CachedStoreOptions<Value>, clock: any Clock<Duration>) {
-    lifetime = CopyLifetime(options)
-    remembersMissing = options.missingLifetime != nil
+    missingLifetime = options.missingLifetime
+    refreshAge = options.refreshAge
     now = CopyCache.elapsedTime(of: clock)
-    shards = (0..<CopyCache.shardCount).map { _ in CacheShard() }
-    var expiry = options.expiry
-    if let afterWrite = expiry.afterWrite { expiry.afterWrite = afterWrite + max(.zero, options.staleLifetime) }
-    var cost: MemoryCache<StoreKey, CachedCopy>.Cost?
+    shards = (0..<CopyCache.shardCount).map { _ in Shard() }
+    var cost: Copies.Cost?
     if options.cost != nil { cost = { _, copy in copy.cost } }
     copies = MemoryCache(
-      entryLimit: options.entryLimit, costLimit: options.costLimit, policy: options.policy, expiry: expiry,
-      clock: clock,
-      trimsUnderMemoryPressure: options.trimsUnderMemoryPressure, cost: cost,
-      onRemoval: { _, copy, _ in LateRelease.keep(copy) })
+      entryLimit: options.entryLimit, costLimit: options.costLimit, policy: options.policy, expiry: options.expiry,
+      clock: clock, trimsUnderMemoryPressure: options.trimsUnderMemoryPressure, cost: cost)
   }
 
   private static func elapsedTime(of clock: some Clock<Duration>) -> @Sendable () -> Duration {
@@ -82,9 +120,12 @@ final class CopyCache: Sendable {
     Int(truncatingIfNeeded: UInt(bitPattern: key.hashValue) % UInt(shards.count))
   }
 
-  private func shard(of key: StoreKey) -> CacheShard {
+  private func shard(of key: StoreKey) -> Shard {
     shards[shardIndex(of: key)]
   }
+
+  /// Whether the age of any copy matters.
+  private var agesMatter: Bool { missingLifetime != nil || refreshAge != nil }
 
   /// Lets nobody look for copies any more.
   func beginClosing() {
@@ -99,42 +140,30 @@ final class CopyCache: Sendable {
   /// Looks for the copy of a key where no more is to be asked, as is the rule.
   @usableFromInline
   func look(for key: StoreKey) -> FirstLook {
-    guard !lifetime.matters, !hasBegunClosing else { return .none }
+    guard !agesMatter, !hasBegunClosing else { return .none }
     guard let copy = copies.value(forKey: key), let value = copy.value else { return .nothing }
     return .value(value)
   }
 
   /// The copy of a key that a reader may use.
   ///
-  /// - Parameters:
-  ///   - key: The key.
-  ///   - allowsOld: Whether its time may be over.
+  /// - Parameter key: The key.
   /// - Returns: The copy, and whether it is to be loaded anew.
-  func copy(of key: StoreKey, allowsOld: Bool = false) -> (copy: CachedCopy, isDue: Bool)? {
+  func copy(of key: StoreKey) -> (copy: CachedCopy, isDue: Bool)? {
     guard let copy = copies.value(forKey: key) else { return nil }
-    switch stage(of: copy) {
-    case .fresh: return (copy, false)
-    case .due: return (copy, true)
-    case .old where allowsOld: return (copy, true)
-    case .old, .over:
+    guard agesMatter else { return (copy, false) }
+    let time = now()
+    guard !isOver(copy, at: time) else {
       counters.passedOver.add(1, ordering: .relaxed)
       return nil
     }
+    return (copy, refreshAge.map { time - copy.time >= $0 } ?? false)
   }
 
-  /// The copy of a key for which a load has begun, where another load has put one there meanwhile.
-  ///
-  /// It is good for all who have joined and will: the load began after the last write, and the copy is there after
-  /// that.
-  func copyFoundLate(of key: StoreKey) -> CachedCopy? {
-    guard let copy = copies.peekValue(forKey: key) else { return nil }
-    switch stage(of: copy) {
-    case .fresh, .due:
-      counters.foundLate.add(1, ordering: .relaxed)
-      return copy
-    case .old, .over:
-      return nil
-    }
+  /// Whether a copy that is the knowledge that a key is missing is too old.
+  private func isOver(_ copy: CachedCopy, at time: Duration) -> Bool {
+    guard copy.value == nil, let missingLifetime else { return false }
+    return time - copy.time >= missingLifetime
   }
 
   /// Whether a copy has been there without a break: then the base has had that value all the time.
@@ -149,95 +178,108 @@ final class CopyCache: Sendable {
   ///   - cost: What it costs.
   /// - Returns: The copy, or `nil` where it is not to be remembered that a key is missing.
   func makeCopy(of value: (any CachedValue)?, cost: Int) -> CachedCopy? {
-    guard value != nil || remembersMissing else { return nil }
-    return CachedCopy(value: value, cost: max(0, cost), time: lifetime.matters ? now() : .zero)
-  }
-
-  private func stage(of copy: CachedCopy) -> CopyLifetime.Stage {
-    guard lifetime.matters else { return .fresh }
-    return lifetime.stage(isMissing: copy.value == nil, age: now() - copy.time)
+    guard value != nil || missingLifetime != nil else { return nil }
+    return CachedCopy(value: value, cost: max(0, cost), time: agesMatter ? now() : .zero)
   }
 
   /// Puts the copy of a key in its place, or removes the one that is there where there is none.
   ///
-  /// It is called under the lock of the shard, inside ``LateRelease/after(_:)``.
-  private func keep(_ copy: CachedCopy?, forKey key: StoreKey, in state: inout CacheShard.State) {
-    guard var copy else {
-      copies.removeValue(forKey: key)
-      return
-    }
-    copy.stamp = state.nextStamp()
-    copies.setValue(copy, forKey: key)
+  /// It is called under the lock of the shard.
+  ///
+  /// - Returns: What left the cache, to be released after the lock: the end of a value may run code of its user, which
+  ///   may call the store, and would wait for the lock for ever.
+  private func keep(
+    _ copy: CachedCopy?, forKey key: StoreKey, in state: inout Shard.State
+  ) -> RemovedEntries<StoreKey, CachedCopy> {
+    guard var copy else { return copies.take(key) }
+    state.lastStamp += 1
+    copy.stamp = state.lastStamp
+    return copies.put(copy, forKey: key)
   }
 
   // MARK: Reads of the base
 
-  /// Begins a base read for a reader who found no copy.
-  func beginReading(_ key: StoreKey) -> Keys.Reading {
-    shard(of: key).withLock { $0.busy.beginReading(key, makeLoad: SharedLoad.init) }
-  }
-
-  /// Begins a base read for a reader who wants what the base has now.
-  func beginReloading(_ key: StoreKey) -> Keys.Reading {
-    counters.reloads.add(1, ordering: .relaxed)
-    return shard(of: key).withLock { $0.busy.beginReloading(key, makeLoad: SharedLoad.init) }
-  }
-
-  /// Begins a base read behind a reader, unless the key is busy or being read.
-  func beginRefreshing(_ key: StoreKey) -> (fill: Keys.Fill, load: SharedLoad)? {
-    shard(of: key).withLock { $0.busy.beginRefreshing(key, makeLoad: SharedLoad.init) }
-  }
-
-  /// Begins the part of a base read of several keys that concerns one, unless that is busy.
-  func beginFill(of key: StoreKey, isReload: Bool) -> Keys.Fill? {
-    shard(of: key).withLock { state in
-      if isReload { state.busy.invalidate(key) }
-      return state.busy.beginFill(of: key)
+  /// Begins a base read for a reader who found no copy, or who wants what the base has now.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - isReload: Whether what the base has now is wanted.
+  ///   - makeLoad: Makes the load for others to join, where this reader leads.
+  func beginReading(_ key: StoreKey, isReload: Bool, makeLoad: () -> SharedLoad.Part) -> Reading {
+    if isReload { counters.reloads.add(1, ordering: .relaxed) }
+    let time = agesMatter ? now() : .zero
+    let reading: Reading = shard(of: key).withLock { state in
+      // Another load may have ended after the reader looked. That copy is good for all who would join: it is there, so
+      // no write has begun since.
+      if !isReload, let copy = copies.peekValue(forKey: key), !isOver(copy, at: time) { return .found(copy) }
+      return .base(
+        isReload
+          ? state.busy.beginReloading(key, makeLoad: makeLoad) : state.busy.beginReading(key, makeLoad: makeLoad))
     }
+    switch reading {
+    case .found: counters.foundLate.add(1, ordering: .relaxed)
+    case .base(.joining): counters.sharedLoads.add(1, ordering: .relaxed)
+    default: break
+    }
+    return reading
   }
 
   /// Ends a base read, and keeps what it found where it may.
   ///
   /// - Parameters:
-  ///   - fill: The read.
-  ///   - copy: What it found.
-  func end(_ fill: Keys.Fill, keeping copy: CachedCopy?) {
-    LateRelease.after {
-      shard(of: fill.key).withLock { state in
-        if state.busy.end(fill) { keep(copy, forKey: fill.key, in: &state) }
-      }
-    }
-    // What the cache refuses is released here, not under the lock.
-    withExtendedLifetime(copy) {}
-  }
-
-  /// Ends a base read that found nothing to keep.
-  func end(_ fill: Keys.Fill) {
-    _ = shard(of: fill.key).withLock { $0.busy.end(fill) }
-  }
-
-  /// Begins a scan of the base.
-  ///
-  /// - Returns: What ``keep(_:forKey:of:)`` wants.
-  func beginScan() -> [Keys.Scan?] {
-    shards.map { shard in shard.withLock { $0.busy.beginScan() } }
-  }
-
-  /// Keeps an entry that a scan has read, where it may and none is there.
-  ///
-  /// - Parameters:
-  ///   - copy: The copy of the value.
+  ///   - fill: The read; `nil` where the key was busy.
   ///   - key: The key.
-  ///   - scans: What the scan began with.
-  func keep(_ copy: CachedCopy?, forKey key: StoreKey, of scans: [Keys.Scan?]) {
-    let index = shardIndex(of: key)
-    guard let scan = scans[index], copies.peekValue(forKey: key) == nil else { return }
-    LateRelease.after {
-      shards[index].withLock { state in
-        if state.busy.allows(scan) { keep(copy, forKey: key, in: &state) }
-      }
+  ///   - isReload: Whether nothing may stay that may be older.
+  ///   - copy: What it found.
+  func end(_ fill: Keys.Fill?, of key: StoreKey, isReload: Bool, keeping copy: CachedCopy?) {
+    guard fill != nil || isReload else { return }
+    let removed = shard(of: key).withLock { state in
+      let isCurrent = fill.map { state.busy.end($0) } ?? false
+      if isReload { state.busy.invalidate(key) }
+      return isCurrent || isReload ? keep(isCurrent ? copy : nil, forKey: key, in: &state) : RemovedEntries()
     }
-    withExtendedLifetime(copy) {}
+    // What the cache refuses is released here as well, not under the lock.
+    withExtendedLifetime((copy, removed)) {}
+  }
+
+  /// Ends a base read that found nothing to keep, or that another reader makes.
+  ///
+  /// - Returns: Whether nothing has happened to the key since.
+  @discardableResult
+  func end(_ fill: Keys.Fill) -> Bool {
+    shard(of: fill.key).withLock { $0.busy.end(fill) }
+  }
+
+  // MARK: Reads behind a reader
+
+  /// Begins to load copies anew, unless too many others are or one has failed a short time ago.
+  ///
+  /// - Returns: Whether it may be; then ``endRefresh(hasFailed:)`` ends it.
+  func beginRefresh() -> Bool {
+    let time = now()
+    return refreshes.withLock { refreshes in
+      guard refreshes.count < CopyCache.highestRefreshCount, refreshes.pauseEnd.map({ time >= $0 }) ?? true else {
+        return false
+      }
+      refreshes.count += 1
+      return true
+    }
+  }
+
+  /// Ends what ``beginRefresh()`` began.
+  func endRefresh(hasFailed: Bool) {
+    let pauseEnd = now() + min(refreshAge ?? .zero, CopyCache.longestRefreshPause)
+    refreshes.withLock { refreshes in
+      refreshes.count -= 1
+      if hasFailed { refreshes.pauseEnd = pauseEnd }
+    }
+  }
+
+  /// Begins a base read behind a reader, unless its copy is gone or the key is busy or being read.
+  func beginRefreshing(_ key: StoreKey, _ copy: CachedCopy, _ load: SharedLoad.Part) -> Keys.Fill? {
+    shard(of: key).withLock { state in
+      isStillThere(copy, key) ? state.busy.beginRefreshing(key, makeLoad: { load })?.fill : nil
+    }
   }
 
   // MARK: Writes
@@ -279,14 +321,15 @@ final class CopyCache: Sendable {
   ///   - copies: What each of its keys has now; `nil` where that is not known.
   func end(_ write: Write, keeping copies: [CachedCopy?]?) {
     for part in write.parts {
-      LateRelease.after {
-        shards[part.shard].withLock { state in
-          for (place, keyWrite) in zip(part.places, part.keys) where state.busy.end(keyWrite) {
-            if let copies { keep(copies[place], forKey: write.keys[place], in: &state) }
-          }
-          for rangeWrite in part.ranges { state.busy.end(rangeWrite) }
+      let removed = shards[part.shard].withLock { state in
+        var removed: [RemovedEntries<StoreKey, CachedCopy>] = []
+        for (place, keyWrite) in zip(part.places, part.keys) where state.busy.end(keyWrite) {
+          if let copies { removed.append(keep(copies[place], forKey: write.keys[place], in: &state)) }
         }
+        for rangeWrite in part.ranges { state.busy.end(rangeWrite) }
+        return removed
       }
+      withExtendedLifetime(removed) {}
     }
     withExtendedLifetime(copies) {}
   }

@@ -13,10 +13,4 @@ public enum LoadPolicy: Sendable, Hashable, CaseIterable {
   /// What it finds was read after the call began, and no reader afterwards gets an older value. With it one sees what
   /// was written past the cache.
   case reload
-
-  /// It uses the copy in the cache even where its time is over, and has it loaded anew behind the caller; or else it
-  /// loads the value as ``cacheElseLoad`` does.
-  ///
-  /// Old copies are there only where ``CachedStoreOptions/staleLifetime`` keeps them.
-  case staleWhileRevalidate
 }

@@ -1,0 +1,92 @@
+/// What an order of eviction knows of each slot: its neighbours in the list that it is in, the hash of its key, its
+/// cost, and a mark of the order's own.
+struct SlotRecords: ~Copyable {
+  /// A list of slots, whose links are in the records.
+  struct List {
+    fileprivate(set) var first = Slot.none
+    fileprivate(set) var last = Slot.none
+
+    /// How many slots are in it.
+    fileprivate(set) var count = 0
+
+    /// What their entries cost together.
+    fileprivate(set) var cost = 0
+  }
+
+  private struct Record: BitwiseCopyable, Sendable {
+    var previous = Slot.none
+    var next = Slot.none
+    var hash: UInt32 = 0
+    var mark: UInt8 = 0
+  }
+
+  private var records: SlotArray<Record>
+  // Empty where each entry costs 1.
+  private var costs: SlotArray<Int>
+
+  /// Makes records for a cache.
+  ///
+  /// - Parameters:
+  ///   - slotCount: How many slots there are.
+  ///   - hasCosts: Whether entries may cost anything but 1.
+  init(slotCount: Int, hasCosts: Bool) {
+    records = SlotArray(count: slotCount, repeating: Record())
+    costs = SlotArray(count: hasCosts ? slotCount : 0, repeating: 0)
+  }
+
+  // MARK: One slot
+
+  func hash(of slot: Slot) -> UInt32 { records[slot].hash }
+
+  func mark(of slot: Slot) -> UInt8 { records[slot].mark }
+
+  mutating func setMark(_ mark: UInt8, of slot: Slot) { records[slot].mark = mark }
+
+  func cost(of slot: Slot) -> Int { costs.count == 0 ? 1 : costs[slot] }
+
+  func next(after slot: Slot) -> Slot { records[slot].next }
+
+  // MARK: Lists
+
+  /// Puts a slot that is in no list at the end of one.
+  mutating func append(_ slot: Slot, hash: UInt32, cost: Int, mark: UInt8, to list: inout List) {
+    records[slot].hash = hash
+    if costs.count > 0 { costs[slot] = cost }
+    append(slot, mark: mark, to: &list)
+  }
+
+  /// Puts a slot that is in no list any more at the end of another one.
+  mutating func append(_ slot: Slot, mark: UInt8, to list: inout List) {
+    records[slot].previous = list.last
+    records[slot].next = .none
+    records[slot].mark = mark
+    if list.last == .none { list.first = slot } else { records[list.last].next = slot }
+    list.last = slot
+    list.count += 1
+    list.cost += cost(of: slot)
+  }
+
+  /// Takes a slot out of the list that it is in.
+  mutating func remove(_ slot: Slot, from list: inout List) {
+    let record = records[slot]
+    if record.previous == .none { list.first = record.next } else { records[record.previous].next = record.next }
+    if record.next == .none { list.last = record.previous } else { records[record.next].previous = record.previous }
+    list.count -= 1
+    list.cost -= cost(of: slot)
+  }
+
+  /// Moves a slot to the end of the list that it is in.
+  mutating func moveToEnd(_ slot: Slot, of list: inout List) {
+    guard list.last != slot else { return }
+    let mark = records[slot].mark
+    remove(slot, from: &list)
+    append(slot, mark: mark, to: &list)
+  }
+
+  /// Gives the entry of a slot another cost.
+  mutating func setCost(_ cost: Int, of slot: Slot, in list: inout List) {
+    guard costs.count > 0 else { return }
+    list.cost += cost - costs[slot]
+    costs[slot] = cost
+  }
+}

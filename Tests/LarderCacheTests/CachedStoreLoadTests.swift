@@ -1,0 +1,212 @@
+import Dispatch
+import Larder
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import LarderCache
+
+/// Which reads of the base a ``CachedStore`` makes for its readers, and in which tasks.
+@Suite(.timeLimit(.minutes(60))) struct CachedStoreLoadTests {
+  enum Caller {
+    @TaskLocal static var name: String?
+  }
+
+  let memory = MemoryStore<Int>()
+  let base: FaultyStore<MemoryStore<Int>>
+  let clock = ManualClock()
+
+  init() {
+    base = memory.faulty()
+  }
+
+  private var refreshing: CachedStoreOptions<Int> {
+    var options = CachedStoreOptions<Int>()
+    options.refreshAge = .seconds(10)
+    return options
+  }
+
+  // MARK: Several keys
+
+  @Test(arguments: [["a"], ["a", "b"]] as [[StoreKey]])
+  func tasksThatMissTheSameKeysShareOneLoad(_ keys: [StoreKey]) async throws {
+    try memory.apply([.set("a", 1), .set("b", 2)])
+    let store = base.cached()
+    for operation in [.value, .values] as [StoreOperation] { base.schedule(.suspension(.before), on: operation) }
+    let tasks = (0..<500).map { _ in Task { try await store.values(forKeys: keys) } }
+    while store.statistics.misses < 500 * keys.count { await Task.yield() }
+    // Nobody comes after the load has ended, so whoever has missed must have joined it by now or will.
+    while store.statistics.sharedLoads < 499 * keys.count, base.operationCount == 1 { await Task.yield() }
+    base.clearFaults()
+    base.resume()
+    for task in tasks { #expect(try await task.value == [1, 2].prefix(keys.count).map { $0 }) }
+    #expect(base.operationCount == 1)
+    #expect(store.statistics.loads == 1)
+    #expect(store.cache.isIdle)
+  }
+
+  @Test func aReadOfSeveralKeysJoinsTheLoadsOfSomeAndMakesThatOfTheOthers() async throws {
+    try memory.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
+    let probe = ProbedStore(base: memory)
+    let base = probe.faulty()
+    let store = base.cached()
+    base.schedule(.suspension(.before), on: .value)
+    let one = Task { try await store.value(forKey: "a") }
+    try await base.waitForSuspended()
+    let several = Task { try await store.values(forKeys: ["c", "a", "b"]) }
+    while store.statistics.sharedLoads < 1 { await Task.yield() }
+    base.resume()
+    #expect(try await several.value == [3, 1, 2])
+    #expect(try await one.value == 1)
+    #expect(probe.requests.sorted { $0.count < $1.count } == [["a"], ["c", "b"]])
+  }
+
+  @Test func aJoinedLoadThatAWriteOvertakesIsNotPartOfASnapshot() async throws {
+    try memory.apply([.set("a", 1), .set("b", 1)])
+    let store = base.cached()
+    base.schedule(.suspension(.after), on: .value)
+    let one = Task { try await store.value(forKey: "a") }
+    try await base.waitForSuspended()
+    // It joins the load of "a", which has read the old value, and reads "b" after the write of both.
+    base.schedule(.suspension(.before), on: .value)
+    let both = Task { try await store.values(forKeys: ["a", "b"]) }
+    try await base.waitForSuspended(2)
+    try await store.apply([.set("a", 2), .set("b", 2)])
+    base.resume()
+    #expect(try await one.value == 1)
+    #expect(try await both.value == [2, 2])
+    #expect(try await store.values(forKeys: ["a", "b"], policy: .cacheOnly) == [2, 2])
+    #expect(store.cache.isIdle)
+  }
+
+  @Test func aReaderOfSeveralKeysWhoIsCancelledLeavesTheLoadToTheOthers() async throws {
+    try memory.apply([.set("a", 1), .set("b", 2)])
+    let store = base.cached()
+    base.schedule(.suspension(.before), on: .values)
+    let leader = Task { try await store.values(forKeys: ["a", "b"]) }
+    try await base.waitForSuspended()
+    let joiner = Task { try await store.value(forKey: "b") }
+    while store.statistics.sharedLoads == 0, base.operationCount == 1 { await Task.yield() }
+    leader.cancel()
+    await #expect(throws: CancellationError.self) { try await leader.value }
+    base.resume()
+    #expect(try await joiner.value == 2)
+    #expect(base.operationCount == 1)
+  }
+
+  // MARK: Behind a reader
+
+  /// A base whose reads block their thread until they are let go, as those of a store do that never suspend.
+  private final class BlockingStore: ForwardingDecorator {
+    typealias Value = Int
+    let base: MemoryStore<Int>
+    let gate = DispatchSemaphore(value: 0)
+    let blocked = Mutex(0)
+
+    init(base: MemoryStore<Int>) {
+      self.base = base
+    }
+
+    /// Blocks, though not for ever: else a reader who reads himself would never come back.
+    private func block() {
+      if gate.wait(timeout: .now() + 5) == .timedOut { blocked.withLock { $0 += 1 } }
+    }
+
+    func value(forKey key: StoreKey) async throws -> Int? {
+      block()
+      return try base.value(forKey: key)
+    }
+
+    func values(forKeys keys: [StoreKey]) async throws -> [Int?] {
+      block()
+      return try base.values(forKeys: keys)
+    }
+  }
+
+  @Test func aReaderDoesNotWaitForALoadBehindItThatNeverSuspends() async throws {
+    let base = BlockingStore(base: memory)
+    let store = base.cached(refreshing, clock: clock)
+    try await store.apply([.set("a", 1), .set("b", 1), .set("c", 1)])
+    try memory.apply([.set("a", 2), .set("b", 2), .set("c", 2)])
+    clock.advance(by: .seconds(10))
+    #expect(try await store.value(forKey: "a") == 1)
+    base.gate.signal()
+    #expect(try await store.values(forKeys: ["b", "c"]) == [1, 1])
+    base.gate.signal()
+    while try await store.values(forKeys: ["a", "b", "c"], policy: .cacheOnly) != [2, 2, 2] { await Task.yield() }
+    #expect(base.blocked.withLock { $0 } == 0)
+    #expect(store.statistics.loads == 2)
+  }
+
+  @Test func aBaseThatFailsIsNotAskedAgainAtOnce() async throws {
+    let store = base.cached(refreshing, clock: clock)
+    try await store.apply([.set("a", 1), .set("b", 1)])
+    clock.advance(by: .seconds(10))
+    let before = base.operationCount
+    base.schedule(.error(.timedOut), on: .value, probability: 1)
+    base.schedule(.error(.timedOut), on: .values, probability: 1)
+    #expect(try await store.value(forKey: "a") == 1)
+    while store.statistics.loadFailures == 0 || !store.cache.isIdle { await Task.yield() }
+    for _ in 0..<10 { #expect(try await store.values(forKeys: ["a", "b"]) == [1, 1]) }
+    while !store.cache.isIdle { await Task.yield() }
+    #expect(base.operationCount == before + 1)
+    base.clearFaults()
+    try memory.apply([.set("a", 2), .set("b", 2)])
+    clock.advance(by: .seconds(1))
+    #expect(try await store.values(forKeys: ["a", "b"]) == [1, 1])
+    while try await store.values(forKeys: ["a", "b"], policy: .cacheOnly) != [2, 2] { await Task.yield() }
+    #expect(base.operationCount == before + 2)
+  }
+
+  // MARK: Tasks
+
+  /// A base that notes for whom it is read.
+  private final class CallerStore: ForwardingDecorator {
+    typealias Value = Int
+    let base: FaultyStore<MemoryStore<Int>>
+    let callers = Mutex<[String?]>([])
+    let priorities = Mutex<[TaskPriority]>([])
+
+    init(base: FaultyStore<MemoryStore<Int>>) {
+      self.base = base
+    }
+
+    func value(forKey key: StoreKey) async throws -> Int? {
+      callers.withLock { $0.append(Caller.name) }
+      let value = try await base.value(forKey: key)
+      priorities.withLock { $0.append(Task.currentPriority) }
+      return value
+    }
+
+    func values(forKeys keys: [StoreKey]) async throws -> [Int?] {
+      callers.withLock { $0.append(Caller.name) }
+      return try await base.values(forKeys: keys)
+    }
+  }
+
+  @Test func aLoadKeepsTheTaskLocalsOfTheReaderWhoStartedIt() async throws {
+    let base = CallerStore(base: base)
+    let store = base.cached(refreshing, clock: clock)
+    try memory.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
+    try await Caller.$name.withValue("Ada") { _ = try await store.value(forKey: "a") }
+    try await Caller.$name.withValue("Bob") { _ = try await store.values(forKeys: ["b", "c"]) }
+    clock.advance(by: .seconds(10))
+    try await Caller.$name.withValue("Eve") { _ = try await store.value(forKey: "a") }
+    while store.statistics.loads < 3 || !store.cache.isIdle { await Task.yield() }
+    #expect(base.callers.withLock { $0 } == ["Ada", "Bob", "Eve"])
+  }
+
+  @Test func aReaderOfHigherPriorityRaisesThatOfTheLoadItJoins() async throws {
+    let base = CallerStore(base: base)
+    let store = base.cached()
+    base.base.schedule(.suspension(.before), on: .value)
+    let leader = Task(priority: .low) { try await store.value(forKey: "a") }
+    try await base.base.waitForSuspended()
+    let joiner = Task(priority: .high) { try await store.value(forKey: "a") }
+    while store.statistics.sharedLoads == 0 { await Task.yield() }
+    base.base.resume()
+    _ = try await (leader.value, joiner.value)
+    #expect(base.priorities.withLock { $0 } == [.high])
+  }
+}
