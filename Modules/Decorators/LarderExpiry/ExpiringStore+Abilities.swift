@@ -13,8 +13,10 @@ extension ExpiringStore: InvalidatableStore where Base: InvalidatableStore {
 }
 
 extension ExpiringStore: FlushableStore where Base: FlushableStore {
-  /// Waits until everything accepted before has been written below the base; see `FlushableStore`.
+  /// Writes pending renewals, and waits until everything accepted before has been written below the base; see
+  /// `FlushableStore`.
   public func flush() async throws {
+    await settleRenewals()
     try await base.flush()
   }
 }
