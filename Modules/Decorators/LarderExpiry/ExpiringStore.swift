@@ -154,16 +154,13 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
     let now = now()
     let renewals = pendingRenewals(of: keys)
     let found = try await base.values(forKeys: keys)
-    var due: [(StoreKey, Deadline)] = []
-    var values: [Value?] = []
-    values.reserveCapacity(found.count)
-    for index in found.indices {
-      let entry = found[index]
-      let deadline = entry?.deadline(with: renewals.isEmpty ? nil : renewals[index])
-      values.append(deadline?.isPast(at: now) == true ? nil : entry?.value)
-      if let stored = entry?.deadline, deadline?.isPast(at: now) == false, deadline?.moved(byReadAt: now) != nil {
-        due.append((keys[index], stored))
-      }
+    var due: [(key: StoreKey, deadline: Deadline)] = []
+    let values = found.indices.map { index -> Value? in
+      guard let entry = found[index], let stored = entry.deadline else { return found[index]?.value }
+      let deadline = (renewals.isEmpty ? nil : renewals[index])?.deadline(inPlaceOf: stored) ?? stored
+      guard !deadline.isPast(at: now) else { return nil }
+      if deadline.moved(byReadAt: now) != nil { due.append((keys[index], stored)) }
+      return entry.value
     }
     renew(due)
     return values
@@ -301,4 +298,25 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
 extension ExpiringStore: CustomStringConvertible {
   /// The base, in brackets.
   public var description: String { "ExpiringStore[\(base)]" }
+}
+
+extension ExpiringStore: InvalidatableStore where Base: InvalidatableStore {
+  /// Lets the base forget its copy of one key; see `InvalidatableStore`.
+  public func invalidate(_ key: StoreKey) throws {
+    try base.invalidate(key)
+  }
+
+  /// Lets the base forget all copies; see `InvalidatableStore`.
+  public func invalidateAll() throws {
+    try base.invalidateAll()
+  }
+}
+
+extension ExpiringStore: FlushableStore where Base: FlushableStore {
+  /// Writes pending renewals, and waits until everything accepted before has been written below the base; see
+  /// `FlushableStore`.
+  public func flush() async throws {
+    await settleRenewals()
+    try await base.flush()
+  }
 }
