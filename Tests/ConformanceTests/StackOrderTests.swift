@@ -76,6 +76,8 @@ import Testing
     #expect(later.statistics.pendingChanges == 1)
     clock.advance(by: .seconds(5))
     _ = try await store["k"]
+    while store.statistics.pendingRenewalCount > 0 { await Task.yield() }
+    #expect(store.statistics.writtenRenewalCount == 1)
     #expect(later.statistics.pendingChanges == 0)
     try await store.close()
   }

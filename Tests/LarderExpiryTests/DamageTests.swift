@@ -59,4 +59,43 @@ import Testing
       try bytes.apply([.removeAll(.all)])
     }
   }
+
+  /// A store that does not know which keys a part of it has, like a compressed file with a damaged block.
+  private struct GapStore: ForwardingDecorator {
+    struct Gap: UnreadableKeysError, CustomStringConvertible {
+      let keys: KeyRange
+      var description: String { "a gap" }
+    }
+
+    typealias Value = Expiring<Int>
+    let base: MemoryStore<Expiring<Int>>
+    let gap: KeyRange
+
+    func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Expiring<Int>>] {
+      let entries = try base.entries(in: range, limit: limit, order: order)
+      guard entries.contains(where: { gap.contains($0.key) }) else { return entries }
+      throw StoreError(
+        .corrupted, during: .entries, key: gap.lowerBound, message: "damaged", underlying: Gap(keys: gap))
+    }
+  }
+
+  @Test(arguments: [10..<20, 0..<200, 100..<300, 290..<300])
+  func purgesGoOnBehindKeysThatAreNotKnown(lost: Range<Int>) async throws {
+    let clock = clock
+    let memory = MemoryStore<Expiring<Int>>()
+    let past = Deadline(.distantPast)
+    try memory.apply(ChangeBatch((0..<300).map { .set(StoreKey(integer: $0), Expiring($0, deadline: past)) }))
+    let gap = StoreKey(integer: lost.lowerBound)..<StoreKey(integer: lost.upperBound)
+    let store = GapStore(base: memory, gap: gap).expiring { clock.date }
+    // The way of the writes begins in the gap.
+    for number in 300..<400 { try await store.setValue(number, forKey: StoreKey(integer: number)) }
+    for _ in 0..<100 { try await store.setValue(0, forKey: StoreKey(integer: 400)) }
+    #expect(store.statistics.failureCount == 0)
+    #expect(try memory.count(in: .all) == 101 + lost.count)
+    #expect(try await store.purgeExpired() == 0)
+    for order in ScanOrder.allCases {
+      let page = try? await store.entries(in: .all, limit: 3, order: order)
+      #expect(page?.count == (order == .descending ? 3 : nil))
+    }
+  }
 }

@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import LarderExpiry
 import LarderTesting
+import Synchronization
 import TestSupport
 import Testing
 
@@ -27,7 +28,10 @@ import Testing
     bench.clock.advance(by: .seconds(9))
     #expect(try await bench.store["k"] == "a")
     #expect(try await bench.store.remainingTime(forKey: "k") == .limited(.seconds(10)))
+    try await bench.store.synchronize()
     #expect(try bench.memory.value(forKey: "k")?.deadline?.date == bench.clock.date + 10)
+    #expect(bench.store.statistics.pendingRenewalCount == 0)
+    #expect(bench.store.statistics.writtenRenewalCount == 1)
     bench.clock.advance(by: .milliseconds(9999))
     #expect(try await bench.store.contains("k"))
     bench.clock.advance(by: .milliseconds(1))
@@ -44,28 +48,43 @@ import Testing
         bench.clock.advance(by: .milliseconds(10))
         #expect(try await bench.store["k"] == "a")
       }
-      #expect(bench.watched.count(of: .update) - before == 10)
+      try await bench.store.synchronize()
+      #expect((1...10).contains(bench.watched.count(of: .update) - before))
     }
     #expect(bench.watched.count(of: .apply) == 0)
   }
 
-  /// Many read in the same moment and all find that the deadline must be put off: one of them writes.
-  @Test func readersAtTheSameTimeWriteOnce() async throws {
+  /// Many read while the renewal of the first one is being written: none of them waits, and it is written once.
+  @Test func readersAtTheSameTimeRenewOnceAndDoNotWait() async throws {
     let clock = ManualClock()
-    let memory = MemoryStore<Expiring<String>>()
-    let counting = CommitCounter(memory)
-    let faulty = counting.faulty()
+    let faulty = MemoryStore<Expiring<String>>().faulty()
     let store = faulty.expiring(.sliding(.seconds(10))) { clock.date }
     try await store.setValue("a", forKey: "k")
     clock.advance(by: .seconds(5))
-    faulty.schedule(.suspension(), on: .update, probability: 1)
-    let readers = (0..<20).map { _ in Task { try await store.value(forKey: "k") } }
-    try await faulty.waitForSuspended(20, of: .update)
-    faulty.clearFaults()
+    faulty.schedule(.suspension(), on: .update, number: 1)
+    #expect(try await store["k"] == "a")
+    try await faulty.waitForSuspended(1, of: .update)
+    for _ in 0..<20 { #expect(try await store["k"] == "a") }
+    #expect(store.statistics.pendingRenewalCount == 1)
     faulty.resume()
-    for reader in readers { #expect(try await reader.value == "a") }
-    #expect(counting.updateCount == 1)
-    #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(10)))
+    try await store.synchronize()
+    #expect(store.statistics.writtenRenewalCount == 1)
+    #expect(try await faulty.value(forKey: "k")?.deadline?.date == clock.date + 10)
+  }
+
+  @Test func manyKeysShareAnUpdate() async throws {
+    let bench = TestBench(.sliding(.seconds(10)))
+    let keys = (0..<1000).map { StoreKey(integer: $0) }
+    try await bench.store.apply(ChangeBatch(keys.map { .set($0, "a") }))
+    bench.clock.advance(by: .seconds(5))
+    bench.watched.forgetCalls()
+    for key in keys { #expect(try await bench.store[key] == "a") }
+    #expect(try await bench.store.values(forKeys: keys).count { $0 == "a" } == 1000)
+    try await bench.store.synchronize()
+    #expect(bench.watched.calls.filter { $0.operation == .update }.allSatisfy { $0.count <= 512 })
+    #expect(bench.store.statistics.writtenRenewalCount == 1000)
+    let deadlines = try bench.memory.values(forKeys: keys).map { $0?.deadline?.date }
+    #expect(deadlines.allSatisfy { $0 == bench.clock.date + 10 })
   }
 
   @Test func whatDoesNotReadTheValueOfAKeyPutsNothingOff() async throws {
@@ -105,23 +124,74 @@ import Testing
         if operation == .update { try memory.apply([newer.map { .set("k", $0) } ?? .remove("k")]) }
       }
       #expect(try await store["k"] == "a")
+      try await store.synchronize()
       bench.watched.intervene { _ in }
       #expect(try memory.value(forKey: "k") == newer)
+      #expect(store.statistics.writtenRenewalCount == 0)
+      #expect(store.statistics.failureCount == 0)
     }
   }
 
-  @Test func whatExpiresBeforeItsDeadlineIsPutOffStaysExpired() async throws {
+  /// The deadline in the base passes before the renewal is written.
+  @Test func whatWasReadInTimeLivesOnWhileItsRenewalWaits() async throws {
+    let clock = ManualClock()
+    let faulty = MemoryStore<Expiring<String>>().faulty()
+    let store = faulty.expiring(.sliding(.seconds(10)), purgesOnWrite: false) { clock.date }
+    try await store.setValue("a", forKey: "k")
+    clock.advance(by: .seconds(5))
+    faulty.schedule(.suspension(), on: .update, number: 1)
+    #expect(try await store["k"] == "a")
+    try await faulty.waitForSuspended(1, of: .update)
+    clock.advance(by: .seconds(6))
+    #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(4)))
+    #expect(try await store.entries(in: .all, limit: 9).map(\.value) == ["a"])
+    #expect(try await store.count() == 1)
+    #expect(try await store.contains("k"))
+    #expect(try await store.purgeExpired() == 0)
+    // This read renews the deadline again, behind the update that is being made.
+    #expect(try await store.values(forKeys: ["k", "k"]) == ["a", "a"])
+    #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(10)))
+    clock.advance(by: .seconds(6))
+    #expect(try await store["k"] == "a")
+    faulty.resume()
+    try await store.synchronize()
+    #expect(try await faulty.value(forKey: "k")?.deadline?.date == clock.date + 10)
+  }
+
+  @Test func anUpdateSeesWhatWasReadInTime() async throws {
+    let bench = TestBench(.sliding(.seconds(10)))
+    bench.watched.intervene { operation in
+      if operation == .update { throw StoreError(.full, during: .update, message: "full") }
+    }
+    try await bench.store.setValue("a", forKey: "k")
+    bench.clock.advance(by: .seconds(5))
+    #expect(try await bench.store["k"] == "a")
+    while bench.store.statistics.failureCount == 0 { await Task.yield() }
+    bench.watched.intervene { _ in }
+    bench.clock.advance(by: .seconds(6))
+    try await bench.store.updateKeepingDeadlines(["k"]) { slots in slots[0] = slots[0].map { $0 + "b" } }
+    #expect(try bench.memory.value(forKey: "k")?.value == "ab")
+    #expect(try await bench.store.touch("k", expires: .sliding(.seconds(10))))
+    bench.clock.advance(by: .seconds(10))
+    // What waits renews neither of the two deadlines that were written since.
+    try await bench.store.synchronize()
+    #expect(try await bench.store["k"] == nil)
+    #expect(bench.store.statistics.pendingRenewalCount == 0)
+  }
+
+  @Test func whatExpiresDuringAReadIsNotRevived() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     let clock = bench.clock
     try await bench.store.setValue("a", forKey: "k")
     clock.advance(by: .seconds(5))
     bench.watched.intervene { operation in
-      if operation == .update { clock.advance(by: .seconds(5)) }
+      if operation == .value { clock.advance(by: .seconds(5)) }
     }
     // It was live when the read began.
     #expect(try await bench.store["k"] == "a")
     bench.watched.intervene { _ in }
     #expect(try await bench.store["k"] == nil)
+    #expect(bench.store.statistics.pendingRenewalCount == 0)
   }
 
   @Test func aReadInACancelledTaskReadsAndPutsNothingOff() async throws {
@@ -139,20 +209,82 @@ import Testing
     #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(5)))
   }
 
-  @Test func whereTheDeadlineCannotBePutOffTheReadSaysSo() async throws {
+  @Test func aRenewalThatCannotBeWrittenFailsNoReadAndIsTriedAgain() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
-    try await bench.store.setValue("a", forKey: "k")
-    bench.clock.advance(by: .seconds(5))
+    let store = bench.store
+    try await store.setValue("a", forKey: "k")
     bench.watched.intervene { operation in
       if operation == .update { throw StoreError(.full, during: .update, store: "memory", message: "full") }
     }
-    #expect(await expectStoreError(.full) { try await bench.store["k"] }?.operation == .value)
-    let error = await expectStoreError(.full) { try await bench.store.values(forKeys: ["k"]) }
-    #expect(error?.operation == .values)
-    // What needs no write still reads.
-    #expect(try await bench.store.entries(in: .all, limit: 1).count == 1)
+    for _ in 0..<4 {
+      bench.clock.advance(by: .seconds(5))
+      #expect(try await store["k"] == "a")
+      #expect(try await store.values(forKeys: ["k"]) == ["a"])
+      try await store.synchronize()
+    }
+    let statistics = store.statistics
+    #expect(statistics.failureCount >= 4)
+    #expect((statistics.lastError as? StoreError)?.code == .full)
+    #expect(statistics.pendingRenewalCount == 1 && statistics.writtenRenewalCount == 0)
     bench.watched.intervene { _ in }
+    bench.clock.advance(by: .seconds(5))
+    #expect(try await store["k"] == "a")
+    try await store.synchronize()
+    #expect(store.statistics.pendingRenewalCount == 0)
+    #expect(try bench.memory.value(forKey: "k")?.deadline?.date == bench.clock.date + 10)
+  }
+
+  @Test func closingWritesWhatIsPending() async throws {
+    let bench = TestBench(.sliding(.seconds(10)))
+    let (memory, expected) = (bench.memory, bench.clock.date + 15)
+    try await bench.store.setValue("a", forKey: "k")
+    bench.clock.advance(by: .seconds(5))
     #expect(try await bench.store["k"] == "a")
+    bench.watched.intervene { operation in
+      guard operation == .close else { return }
+      let written = try memory.value(forKey: "k")?.deadline?.date
+      #expect(written == expected)
+    }
+    try await bench.store.close()
+    #expect(bench.watched.count(of: .close) == 1)
+    #expect(bench.watched.count(of: .update) == 1)
+    bench.watched.intervene { _ in }
+    try await bench.store.close()
+  }
+
+  @Test func aStoreThatCannotWriteIsAskedForNothing() async throws {
+    struct ReadOnly: ForwardingDecorator {
+      typealias Value = Expiring<String>
+      let base: WatchedStore<MemoryStore<Expiring<String>>>
+      var information: StoreInformation {
+        var information = base.information
+        information.access = .readOnly
+        return information
+      }
+    }
+    let bench = TestBench(.sliding(.seconds(10)))
+    let clock = bench.clock
+    try await bench.store.setValue("a", forKey: "k")
+    clock.advance(by: .seconds(5))
+    let readOnly = ReadOnly(base: bench.watched).expiring { clock.date }
+    #expect(try await readOnly["k"] == "a")
+    try await readOnly.synchronize()
+    #expect(bench.watched.count(of: .update) == 0)
+    clock.advance(by: .seconds(5))
+    #expect(try await readOnly["k"] == nil)
+  }
+
+  @Test func renewalsKeepNoStoreAlive() async throws {
+    let clock = ManualClock()
+    var store: ExpiringStore? = MemoryStore<Expiring<String>>().expiring(.sliding(.seconds(10))) { clock.date }
+    weak let weakStore = store
+    try await store?.setValue("a", forKey: "k")
+    clock.advance(by: .seconds(5))
+    #expect(try await store?["k"] == "a")
+    try await store?.synchronize()
+    store = nil
+    for _ in 0..<1000 where weakStore != nil { await Task.yield() }
+    #expect(weakStore == nil)
   }
 
   @Test func keepingTheDeadlinePutsItOffAsAReadDoes() async throws {

@@ -7,6 +7,8 @@ import LarderMetrics
 import LarderTesting
 import Logging
 import MetricsTestKit
+import Synchronization
+import TestSupport
 import Testing
 import Tracing
 
@@ -68,9 +70,98 @@ import Tracing
     }
     await #expect(throws: CancellationError.self) { try await cancelled.value }
     let report = store.report()
-    #expect(report["apply"]?.errors == ["ioFailed": 1, "invalidKey": 1, "cancelled": 1])
+    #expect(report["apply"]?.errors == ["ioFailed": 1, "invalidKey": 1])
     #expect(report["apply"]?.count == 3)
-    #expect(report["update"]?.errors == ["other": 1])
+    #expect(report["update"]?.errors == [:])
+    #expect(report["update"]?.count == 1)
+    let outcomes = metrics.timers(label: "larder_operation_duration").compactMap { timer in
+      timer.dimensions.first { $0.0 == "outcome" }?.1
+    }
+    #expect(outcomes.sorted() == ["aborted", "cancelled", "invalidKey", "ioFailed"])
+    // The only spans of failures.
+    let failed = tracer.finishedSpans.filter { $0.status?.code == .error }
+    #expect(failed.map { $0.attributes.get("larder.outcome") } == [.string("ioFailed"), .string("invalidKey")])
+  }
+
+  /// The body's error is the caller's own, whatever its type; that of a store below is not.
+  @Test func whatABodyThrowsPassesUnchanged() async throws {
+    let store = MemoryStore<Int>().faulty().metered(by: meter())
+    let thrown = StoreError(.conflict, during: .update, store: "mine", message: "mine")
+    #expect(await expectStoreError(.conflict) { try await store.update("k") { _ in throw thrown } }?.store == "mine")
+    await #expect(throws: CancellationError.self) { try await store.update("k") { _ in throw CancellationError() } }
+    #expect(store.report()["update"]?.errors == [:])
+    store.base.schedule(.error(.full), on: .update)
+    await expectStoreError(.full) { try await store.update("k") { $0 = 1 } }
+    #expect(store.report()["update"]?.errors == ["full": 1])
+  }
+
+  @Test(arguments: [Int.max, .min]) func sizesAreClamped(size: Int) async throws {
+    let store = MemoryStore<Int>().metered(by: meter(countsBytes: true)) { _ in size }
+    let most = max(0, size)
+    for _ in 0..<2 {
+      try await store.apply([.set("a", 1), .set("b", 1)])
+      _ = try await store.value(forKey: "a")
+      _ = try await store.values(forKeys: ["a", "b"])
+      _ = try await store.entries(in: .all, limit: 9, order: .ascending)
+      try await store.update(["a", "b"]) { $0 = [1, 2] }
+    }
+    #expect(store.report().operations.map(\.bytes) == [most, most, most, most, most])
+    for counter in metrics.counters { #expect(counter.values == (most == 0 ? [] : [Int64(most)])) }
+  }
+
+  /// A backend that uses a measured store itself, as one that keeps its figures in a store does.
+  @Test func noCodeOfABackendRunsUnderALock() async throws {
+    final class Backend: MetricsFactory {
+      let meter = Mutex<StoreMeter?>(nil)
+      let inner = TestMetrics()
+
+      private func measureSomething() {
+        guard let meter = meter.withLock({ $0.take() }) else { return }
+        meter.measure("block") {}
+        _ = meter.report()
+      }
+
+      func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
+        measureSomething()
+        return inner.makeCounter(label: label, dimensions: dimensions)
+      }
+      func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
+        inner.makeRecorder(label: label, dimensions: dimensions, aggregate: aggregate)
+      }
+      func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
+        measureSomething()
+        return inner.makeMeter(label: label, dimensions: dimensions)
+      }
+      func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
+        measureSomething()
+        return inner.makeTimer(label: label, dimensions: dimensions)
+      }
+      func destroyCounter(_ handler: any CounterHandler) {}
+      func destroyRecorder(_ handler: any RecorderHandler) {}
+      func destroyMeter(_ handler: any MeterHandler) {}
+      func destroyTimer(_ handler: any TimerHandler) {}
+    }
+    let backend = Backend()
+    let meter = StoreMeter(name: "users", countsBytes: true, logger: nil, metrics: backend)
+    let store = MemoryStore<Int>().metered(by: meter) { _ in 8 }
+    for _ in 0..<3 {
+      backend.meter.withLock { $0 = meter }
+      meter.measure("block") {}
+      backend.meter.withLock { $0 = meter }
+      try await store.setValue(1, forKey: "k")
+    }
+    #expect((meter.report()["block"]?.count ?? 0) >= 3)
+  }
+
+  @Test func aViewIsMeasuredUnderTheNameOfItsStore() async throws {
+    let view = MemoryStore<[UInt8]>().typed(Int.self, prefix: "tenant/ada@example.org/", codec: .json()).metered()
+    try await view.setValue(1, forKey: "x")
+    let error = await expectStoreError(.invalidKey) { _ = try await view.value(forKey: "") }
+    #expect(view.report().store == "memory")
+    for text in ["\(view)", "\(view.report())", "\(view.information.name)", error.map { $0.detailedDescription } ?? ""]
+    {
+      #expect(!text.contains("ada"))
+    }
   }
 
   @Test func bytesAreCountedWhereASizeIsGiven() async throws {
@@ -186,6 +277,33 @@ import Tracing
     #expect(spans.allSatisfy { $0.attributes.get("larder.store") == .string("users") })
     #expect(spans.map { $0.attributes.get("larder.outcome") } == [.string("success"), .string("invalidKey")])
     #expect(spans.allSatisfy { $0.parentSpanID == outer.context.inMemorySpanContext?.spanID })
+  }
+
+  /// Work that another task does, as the committer of a group does it.
+  @Test func workForCallersBelongsToOneOrIsLinkedToAll() async throws {
+    let store = MemoryStore<Int>().metered(by: meter())
+    let capture = try #require(store.information.callerContext)
+    #expect(capture() == nil)
+    let requests = (0..<3).map { tracer.startSpan("request \($0)") }
+    let callers = requests.map { request in InstrumentationContext.$current.withValue(request.context) { capture() } }
+      .compactMap { $0 }
+    try await InstrumentationContext.$current.withValue(.topLevel) {
+      try await run(for: Array(callers.prefix(1))) { try await store.setValue(1, forKey: "one") }
+      try await run(for: callers) {
+        try await store.metered(by: meter()).setValue(1, forKey: "many")
+      }
+      try await run(for: []) { try await store.setValue(1, forKey: "none") }
+    }
+    let ids = requests.map { $0.context.inMemorySpanContext?.spanID }
+    let spans = tracer.finishedSpans
+    #expect(spans.count == 4)
+    #expect(spans[0].parentSpanID == ids[0] && spans[0].links.isEmpty)
+    // The inner one of two spans, and the outer one, which has the links.
+    #expect(spans[1].parentSpanID == spans[2].spanID && spans[1].links.isEmpty)
+    #expect(spans[2].parentSpanID == nil)
+    #expect(spans[2].links.map { $0.context.inMemorySpanContext?.spanID } == ids)
+    #expect(spans[3].parentSpanID == nil && spans[3].links.isEmpty)
+    #expect(MemoryStore<Int>().metered(by: StoreMeter(name: "untraced", logger: nil)).information.callerContext == nil)
   }
 
   @Test func blocksHaveSpansAroundWhatTheyDo() async throws {

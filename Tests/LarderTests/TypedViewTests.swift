@@ -89,7 +89,8 @@ import Testing
     try await inner.setValue(7, forKey: "k")
     #expect(try store.keys(in: .all, limit: .max, order: .ascending) == ["a/b/k"])
     #expect(inner.information.maximumKeyLength == 507)
-    #expect(inner.information.name == "memory/a//b/")
+    #expect(inner.information.name == "memory")
+    #expect(inner.description == "TypedView[TypedView[MemoryStore(memory)]]")
     try await expectInvalid(StoreKey(bytes: Array(repeating: 0x61, count: 508)), in: inner)
     // What the body throws passes both as it is.
     await #expect(throws: Failure.self) { try await inner.update("k") { _ in throw Failure() } }

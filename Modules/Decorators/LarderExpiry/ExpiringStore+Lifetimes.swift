@@ -91,6 +91,7 @@ extension ExpiringStore {
       return try await reporting(.touch) {
         try await base.update([key]) { [self] slots in
           let now = now()
+          applyRenewals(to: &slots, of: [key])
           guard let entry = slots[0], entry.isLive(at: now) else { throw NothingToChange() }
           let expiration = choose(entry.deadline)
           try expiration.check(for: .touch, of: information)
@@ -113,6 +114,7 @@ extension ExpiringStore {
     return try await writing(keys.count, for: .update) {
       try await base.update(keys) { [self] slots in
         let now = now()
+        applyRenewals(to: &slots, of: keys)
         for index in slots.indices where slots[index]?.isLive(at: now) == false { slots[index] = nil }
         var values = slots.map { $0?.value }
         let result = try body(&values)
@@ -156,8 +158,29 @@ extension ExpiringStore: ExpirableStore {
   /// Tells how long an entry has still to live, and does not put off its deadline; see `ExpirableStore`.
   public func remainingTime(forKey key: StoreKey) async throws -> Lifetime? {
     let now = now()
-    guard let entry = try await reporting(.remainingTime, { try await base.value(forKey: key) }), entry.isLive(at: now)
-    else { return nil }
-    return entry.deadline.map { .limited(.microseconds(now.microseconds(until: $0.time))) } ?? .unlimited
+    let renewal = renewal(of: key)
+    guard let entry = try await reporting(.remainingTime, { try await base.value(forKey: key) }) else { return nil }
+    guard let deadline = entry.deadline(with: renewal) else { return .unlimited }
+    return deadline.isPast(at: now) ? nil : .limited(.microseconds(now.microseconds(until: deadline.time)))
+  }
+}
+
+/// Which deadlines a write gives.
+struct DeadlineRule: Sendable {
+  /// The expiration of what is new, or of everything.
+  let expiration: Expiration
+
+  /// Whether an entry that takes the place of a live one gets its deadline.
+  let keepsDeadlines: Bool
+
+  /// The deadline of a value that is written now; `nil` where it does not expire.
+  ///
+  /// - Parameters:
+  ///   - previous: The live entry in whose place it comes, or `nil` where there is none.
+  ///   - now: The time.
+  func deadline<Value>(inPlaceOf previous: Expiring<Value>?, at now: WallTime) -> Deadline? {
+    guard keepsDeadlines, let previous else { return expiration.deadline(from: now) }
+    // One that slides moves on as by a read: the entry is being used.
+    return previous.deadline?.moved(byReadAt: now) ?? previous.deadline
   }
 }

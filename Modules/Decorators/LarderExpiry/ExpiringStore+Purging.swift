@@ -55,12 +55,13 @@ extension ExpiringStore {
     defer { running.end() }
     return try await reporting(operation) {
       let slice = try await decodableEntries(in: range, limit: size)
-      let seen = now()
-      let expired = slice.entries.filter { !$0.value.isLive(at: seen) }.prefix(limit).map { $0.key }
+      let (seen, renewals) = (now(), allRenewals())
+      let expired = slice.entries.filter { !$0.value.isLive(at: seen, with: renewals[$0.key]) }.prefix(limit).map(\.key)
       guard !expired.isEmpty else { return PurgedSlice(removed: 0, remaining: slice.remaining) }
       do {
         let removed = try await base.update(expired) { [self] slots in
           let now = now()
+          applyRenewals(to: &slots, of: expired)
           var count = 0
           for index in slots.indices where slots[index]?.isLive(at: now) == false {
             slots[index] = nil
@@ -76,30 +77,33 @@ extension ExpiringStore {
     }
   }
 
-  /// Reads the first entries of a range, up to one that cannot be decoded.
+  /// Reads the first entries of a range, up to what cannot be read.
   ///
-  /// - Returns: The entries, and what of the range lies behind them; that entry, if there is one, lies in neither.
+  /// - Returns: The entries, and what of the range lies behind them; what cannot be read lies in neither.
   func decodableEntries(
     in range: KeyRange, limit: Int
   ) async throws -> (entries: [StoreEntry<Expiring<Value>>], remaining: KeyRange?, isDamaged: Bool) {
-    var damage: StoreKey?
+    var readable = range
+    var remaining: KeyRange?
     while true {
+      let isDamaged = readable != range
       do {
-        let readable = damage.map { range.before($0) } ?? range
-        let entries = try await base.entries(in: readable, limit: limit, order: .ascending)
+        let entries =
+          readable.isEmpty ? [] : try await base.entries(in: readable, limit: limit, order: .ascending)
         if entries.count >= limit, let last = entries.last { return (entries, range.after(last.key), false) }
-        return (entries, damage.map { range.after($0) }, damage != nil)
-      } catch let error as StoreError where error.code == .corrupted {
+        return (entries, remaining, isDamaged)
+      } catch let error as StoreError {
         // Its deadline is not known, so it stays; what lies before it and behind it does not suffer for it.
-        guard let key = error.key, range.contains(key), damage.map({ key < $0 }) ?? true else { throw error }
-        damage = key
+        guard let lost = error.lostKeys, let before = readable.part(before: lost), let after = range.part(after: lost)
+        else { throw error }
+        (readable, remaining) = (before, after.isEmpty ? nil : after)
       }
     }
   }
 
-  /// Runs a write, behind the purging that is due with it.
+  /// Runs a write after the purge that is due with it.
   ///
-  /// That comes first: an error of it then says truly that nothing of the write was done.
+  /// A purge that fails does not refuse the write: ``statistics`` counts it, and a later write tries again.
   ///
   /// - Parameters:
   ///   - count: How many entries are written.
@@ -112,16 +116,24 @@ extension ExpiringStore {
     defer { running.end() }
     if purgesOnWrite, let slice = writePurge.withLock({ $0.begin(writing: count) }) {
       var remaining: KeyRange? = slice.range
-      defer { writePurge.withLock { $0.end(remaining: remaining) } }
       do {
-        remaining = try await purge(slice.range, size: slice.size, limit: .max, for: operation).remaining
-      } catch let error as StoreError {
-        throw StoreError(
-          error.code, during: operation, store: error.store,
-          message: "nothing was written, since what has expired could not be purged first: \(error.message)",
-          underlying: error, isRetryable: error.isRetryable)
+        remaining = try await purge(slice.range, size: slice.size, limit: .max, for: .purgeExpired).remaining
+      } catch is CancellationError {
+        // Nobody's fault. The write looks for itself whether it is cancelled.
+      } catch {
+        renewals.withLock { $0.noteFailure(error) }
       }
+      writePurge.withLock { $0.end(remaining: remaining) }
     }
     return try await body()
   }
+}
+
+/// What came of purging a part of a store.
+struct PurgedSlice: Sendable {
+  /// How many entries were removed.
+  let removed: Int
+
+  /// What of the range is still to be looked at; `nil` where nothing is.
+  let remaining: KeyRange?
 }

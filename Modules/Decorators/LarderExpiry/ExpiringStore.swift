@@ -36,6 +36,10 @@ public import Foundation
 /// expired since is live again unless it was purged. One that slides lives no longer than its window and a tenth from the
 /// first read on.
 ///
+/// A read renews a sliding deadline without waiting: in this process the new deadline counts at once, and a background
+/// update that many reads share writes it. No read fails because a renewal could not be written; ``statistics`` counts such
+/// failures.
+///
 /// ## What it costs
 ///
 /// A read costs a look at the clock. Which keys there are and how many is known only from their values: so `keys`, `count`
@@ -63,6 +67,15 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
 
   /// What is due of the purging by writes.
   let writePurge = Mutex(WritePurge())
+
+  /// The renewals of sliding deadlines that are not yet in the base, and what was done in the background.
+  let renewals = Mutex(PendingRenewals())
+
+  /// Whether there may be such renewals, so that reads that need none take no lock.
+  let hasRenewals = Atomic(false)
+
+  /// The task that writes the last batch of renewals.
+  let renewing = Mutex<Task<Bool, Never>?>(nil)
 
   /// Lets the entries of a store expire.
   ///
@@ -120,40 +133,37 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
   // The time is taken before the base is read. Taken behind it, an entry could be found past a deadline that was put
   // off between the two, and be reported absent though it never was.
 
-  /// Reads the value of one key, and puts off its deadline where that slides; see `DataStore`.
+  /// Reads the value of one key; see `DataStore`.
   ///
-  /// In a cancelled task the deadline stays.
-  ///
-  /// - Throws: What the base throws on reading and, where the deadline has to be put off, on writing.
+  /// A sliding deadline that is due is renewed in the background, but not in a cancelled task.
   @inlinable
   public func value(forKey key: StoreKey) async throws -> Value? {
     let now = now()
+    let renewal = renewal(of: key)
     guard let found = try await base.value(forKey: key) else { return nil }
     guard let deadline = found.deadline else { return found.value }
-    guard !deadline.isPast(at: now) else { return nil }
-    if deadline.windowMicroseconds != nil, deadline.moved(byReadAt: now) != nil {
-      try await moveDeadlines(of: [key], for: .value)
-    }
-    return found.value
+    let isLive =
+      deadline.windowMicroseconds == nil ? !deadline.isPast(at: now) : readSliding(key, deadline, renewal, at: now)
+    return isLive ? found.value : nil
   }
 
-  /// Reads the values of several keys as they are at one moment, and puts off those deadlines that slide; see `DataStore`.
+  /// Reads the values of several keys as they are at one moment; see `DataStore`.
   ///
-  /// In a cancelled task the deadlines stay.
-  ///
-  /// - Throws: What the base throws on reading and, where a deadline has to be put off, on writing.
+  /// Sliding deadlines that are due are renewed in the background, but not in a cancelled task.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     let now = now()
+    let renewals = pendingRenewals(of: keys)
     let found = try await base.values(forKeys: keys)
-    var moving: Set<StoreKey> = []
-    for (key, entry) in zip(keys, found) {
-      if let entry, entry.isLive(at: now), entry.deadline?.moved(byReadAt: now) != nil { moving.insert(key) }
-    }
-    if !moving.isEmpty { try await moveDeadlines(of: Array(moving), for: .values) }
-    return found.map { entry in
-      guard let entry, entry.isLive(at: now) else { return nil }
+    var due: [(key: StoreKey, deadline: Deadline)] = []
+    let values = found.indices.map { index -> Value? in
+      guard let entry = found[index], let stored = entry.deadline else { return found[index]?.value }
+      let deadline = (renewals.isEmpty ? nil : renewals[index])?.deadline(inPlaceOf: stored) ?? stored
+      guard !deadline.isPast(at: now) else { return nil }
+      if deadline.moved(byReadAt: now) != nil { due.append((keys[index], stored)) }
       return entry.value
     }
+    renew(due)
+    return values
   }
 
   /// Reads the first live entries of a range as they are at one moment; see `DataStore`.
@@ -188,59 +198,34 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
     guard running.begin() else { throw base.information.closedError(for: operation) }
     defer { running.end() }
     let now = now()
+    let renewals = allRenewals()
+    func isLive(_ entry: StoreEntry<Expiring<Value>>) -> Bool { entry.value.isLive(at: now, with: renewals[entry.key]) }
     var size = limit
     while true {
       let found = try await reporting(operation) {
-        try await firstEntries(in: range, limit: size, order: order, needed: limit, now: now)
+        try await firstEntries(in: range, limit: size, order: order, needed: limit, isLive)
       }
-      let live = found.filter { $0.value.isLive(at: now) }
+      let live = found.filter(isLive)
       // Fewer than asked for: there are no more.
       if live.count >= limit || found.count < size { return live.count > limit ? Array(live.prefix(limit)) : live }
       size = size > .max / 2 ? .max : size * 2
     }
   }
 
-  /// Reads the first entries of a range, or those before one that cannot be decoded where they have enough that are live.
+  /// Reads the first entries of a range, or those before what cannot be read if enough of them are live.
   private func firstEntries(
-    in range: KeyRange, limit: Int, order: ScanOrder, needed: Int, now: WallTime
+    in range: KeyRange, limit: Int, order: ScanOrder, needed: Int, _ isLive: (StoreEntry<Expiring<Value>>) -> Bool
   ) async throws -> [StoreEntry<Expiring<Value>>] {
     do {
       return try await base.entries(in: range, limit: limit, order: order)
-    } catch let error as StoreError where error.code == .corrupted && limit > needed {
+    } catch let error as StoreError where limit > needed {
       // Damage behind what was asked for is met only since more is read than that.
-      guard let key = error.key else { throw error }
-      let before = order == .ascending ? range.before(key) : range.after(key)
-      let found = try await base.entries(in: before, limit: limit, order: order)
-      guard found.count(where: { $0.value.isLive(at: now) }) >= needed else { throw error }
+      guard let lost = error.lostKeys else { throw error }
+      let readable = order == .ascending ? range.part(before: lost) : range.part(after: lost)
+      guard let readable else { throw error }
+      let found = try await base.entries(in: readable, limit: limit, order: order)
+      guard found.count(where: isLive) >= needed else { throw error }
       return found
-    }
-  }
-
-  /// Puts off the deadlines of some keys, for a read that has found that it must.
-  @usableFromInline
-  func moveDeadlines(of keys: [StoreKey], for operation: StoreOperation) async throws {
-    guard !Task.isCancelled else { return }
-    guard running.begin() else { throw base.information.closedError(for: operation) }
-    defer { running.end() }
-    do {
-      try await reporting(operation) {
-        try await base.update(keys) { [self] slots in
-          let now = now()
-          var isChanged = false
-          for index in slots.indices {
-            guard let entry = slots[index], entry.isLive(at: now), let moved = entry.deadline?.moved(byReadAt: now)
-            else { continue }
-            slots[index]?.deadline = moved
-            isChanged = true
-          }
-          // Of many that read at the same time, one writes.
-          guard isChanged else { throw NothingToChange() }
-        }
-      }
-    } catch is NothingToChange {
-      return
-    } catch is CancellationError {
-      return
     }
   }
 
@@ -294,14 +279,18 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
     try await update(keys, DeadlineRule(expiration: expiration, keepsDeadlines: false), body)
   }
 
-  /// Makes everything written before durable; see `DataStore`.
+  /// Writes pending renewals, and makes everything written before durable; see `DataStore`.
+  ///
+  /// A renewal that cannot be written is not an error here: ``statistics`` has it.
   public func synchronize() async throws {
+    await settleRenewals()
     try await base.synchronize()
   }
 
-  /// Waits for running operations and closes the base; see `DataStore`.
+  /// Waits for running operations, writes pending renewals as far as possible, and closes the base; see `DataStore`.
   public func close() async throws {
     await running.close()
+    await settleRenewals()
     try await base.close()
   }
 }
@@ -309,4 +298,25 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
 extension ExpiringStore: CustomStringConvertible {
   /// The base, in brackets.
   public var description: String { "ExpiringStore[\(base)]" }
+}
+
+extension ExpiringStore: InvalidatableStore where Base: InvalidatableStore {
+  /// Lets the base forget its copy of one key; see `InvalidatableStore`.
+  public func invalidate(_ key: StoreKey) throws {
+    try base.invalidate(key)
+  }
+
+  /// Lets the base forget all copies; see `InvalidatableStore`.
+  public func invalidateAll() throws {
+    try base.invalidateAll()
+  }
+}
+
+extension ExpiringStore: FlushableStore where Base: FlushableStore {
+  /// Writes pending renewals, and waits until everything accepted before has been written below the base; see
+  /// `FlushableStore`.
+  public func flush() async throws {
+    await settleRenewals()
+    try await base.flush()
+  }
 }

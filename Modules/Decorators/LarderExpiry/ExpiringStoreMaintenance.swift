@@ -9,14 +9,14 @@ where Base.Value == Expiring<Value> {
   /// Counts the live entries, those included that cannot be decoded, and the expired ones, slice by slice.
   func statistics() async throws -> StoreStatistics {
     var statistics = try await base.statistics()
-    let now = store.now()
+    let (now, renewals) = (store.now(), store.allRenewals())
     var (present, expired) = (0, 0)
     var remaining: KeyRange? = .all
     while let range = remaining {
       let slice = try await reporting(.statistics) {
         try await store.decodableEntries(in: range, limit: ExpiringStore<Base, Value>.sliceSize)
       }
-      let liveCount = slice.entries.count { $0.value.isLive(at: now) }
+      let liveCount = slice.entries.count { $0.value.isLive(at: now, with: renewals[$0.key]) }
       present += liveCount + (slice.isDamaged ? 1 : 0)
       expired += slice.entries.count - liveCount
       remaining = slice.remaining

@@ -51,6 +51,7 @@ public struct MeteredStore<Base: DataStore>: DataStore {
   public var information: StoreInformation {
     var information = base.information
     information.maintenance = maintenance
+    information.callerContext = meter.callerContext ?? information.callerContext
     return information
   }
 
@@ -59,7 +60,7 @@ public struct MeteredStore<Base: DataStore>: DataStore {
   /// Reads the value of one key; see `DataStore`.
   @inlinable
   public func value(forKey key: StoreKey) async throws -> Value? {
-    try await meter.measure(.value, bytes: { bytes(of: $0) }) { try await base.value(forKey: key) }
+    try await meter.measure(.value, bytes: { bytes(of: CollectionOfOne($0)) }) { try await base.value(forKey: key) }
   }
 
   /// Reads the values of several keys as they are at one moment; see `DataStore`.
@@ -71,7 +72,7 @@ public struct MeteredStore<Base: DataStore>: DataStore {
   /// Reads the first entries of a range; see `DataStore`.
   @inlinable
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
-    try await meter.measure(.entries, bytes: { bytes(of: $0) }) {
+    try await meter.measure(.entries, bytes: { bytes(of: $0.lazy.map(\.value)) }) {
       try await base.entries(in: range, limit: limit, order: order)
     }
   }
@@ -98,20 +99,28 @@ public struct MeteredStore<Base: DataStore>: DataStore {
 
   /// Reads, changes and writes back the values of some keys as one step; see `DataStore`.
   ///
-  /// The bytes that are counted are those left in the slots.
+  /// The bytes that are counted are those left in the slots. What `body` throws is no error of the store: the outcome is
+  /// `aborted`.
   @inlinable
   public func update<Result: Sendable>(
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
-    guard let size else { return try await meter.measure(.update) { try await base.update(keys, body) } }
-    let (result, _) = try await meter.measure(.update, bytes: { $0.1 }) {
-      try await base.update(keys) { slots in
-        let result = try body(&slots)
-        return (result, slots.reduce(0) { $0 + ($1.map(size) ?? 0) })
+    do {
+      let (result, _) = try await meter.measure(.update, bytes: { $0.1 }) {
+        try await base.update(keys) { slots in
+          do {
+            let result = try body(&slots)
+            return (result, bytes(of: slots))
+          } catch {
+            throw AbortedUpdate(error)
+          }
+        }
       }
+      return result
+    } catch let aborted as AbortedUpdate {
+      throw aborted.error
     }
-    return result
   }
 
   /// Makes everything written before durable; see `DataStore`.
@@ -128,30 +137,33 @@ public struct MeteredStore<Base: DataStore>: DataStore {
 
   // MARK: Bytes
 
+  /// The bytes of some values, or as many as an `Int` holds.
   @inlinable
-  func bytes(of value: Value?) -> Int {
-    guard let size, let value else { return 0 }
-    return size(value)
-  }
-
-  @inlinable
-  func bytes(of values: [Value?]) -> Int {
+  func bytes<Values: Sequence>(of values: Values) -> Int where Values.Element == Value? {
     guard let size else { return 0 }
-    return values.reduce(0) { $0 + ($1.map(size) ?? 0) }
-  }
-
-  @inlinable
-  func bytes(of entries: [StoreEntry<Value>]) -> Int {
-    guard let size else { return 0 }
-    return entries.reduce(0) { $0 + size($1.value) }
+    return values.reduce(0) { sum, value in
+      let (total, overflows) = sum.addingReportingOverflow(max(0, value.map(size) ?? 0))
+      return overflows ? .max : total
+    }
   }
 
   @inlinable
   func bytes(of changes: ChangeBatch<Value>) -> Int {
-    guard let size else { return 0 }
-    return changes.changes.reduce(0) { sum, change in
-      if case .set(_, let value) = change { sum + size(value) } else { sum }
-    }
+    bytes(
+      of: changes.changes.lazy.map { change in
+        if case .set(_, let value) = change { value } else { nil }
+      })
+  }
+}
+
+/// What the body of an update threw, told apart from the errors of the store.
+@usableFromInline
+struct AbortedUpdate: Error {
+  @usableFromInline let error: any Error
+
+  @usableFromInline
+  init(_ error: any Error) {
+    self.error = error
   }
 }
 
@@ -195,6 +207,28 @@ extension MeteredStore: FlushableStore where Base: FlushableStore {
   /// Waits until everything accepted has been written; see ``FlushableStore/flush()``.
   public func flush() async throws {
     try await meter.measure(.flush) { try await base.flush() }
+  }
+}
+
+/// The maintenance of the base of a ``MeteredStore``, measured.
+private struct MeteredMaintenance: StoreMaintenance {
+  let base: any StoreMaintenance
+  let meter: StoreMeter
+
+  func statistics() async throws -> StoreStatistics {
+    try await meter.measure(.statistics) { try await base.statistics() }
+  }
+
+  func verify() async throws -> VerificationReport {
+    try await meter.measure(.verify) { try await base.verify() }
+  }
+
+  func compact() async throws {
+    try await meter.measure(.compact) { try await base.compact() }
+  }
+
+  func backup(to path: String, compacting: Bool) async throws {
+    try await meter.measure(.backup) { try await base.backup(to: path, compacting: compacting) }
   }
 }
 #endif

@@ -11,6 +11,9 @@ public struct StoreInformation: Sendable {
   /// What the store is called in errors, reports and logs.
   public var name: String
 
+  /// Captures the context of the current task, such as its trace; `nil` if no layer of the store needs one.
+  package var callerContext: (@Sendable () -> (any CallerContext)?)?
+
   /// What it means that a write has returned.
   public var acknowledgement: Acknowledgement
 

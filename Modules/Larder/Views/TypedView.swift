@@ -42,13 +42,14 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
     var information = base.information
     information.maintenance = nil
     if !prefix.isEmpty {
-      information.name += "/\(prefix.string ?? prefix.description)"
       information.maximumKeyLength = max(0, information.maximumKeyLength - prefix.count)
     }
     ownInformation = information
   }
 
-  /// What the store below says of itself, and the name of the view: its own and the prefix.
+  /// What the store below says of itself, its name included.
+  ///
+  /// The prefix is not in the name, since names are in logs and metrics, and a prefix may name a person.
   public var information: StoreInformation {
     var information = ownInformation
     information.maintenance = base.information.maintenance.map { TypedViewMaintenance(view: self, base: $0) }
@@ -241,8 +242,6 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
 }
 
 extension TypedView: CustomStringConvertible {
-  /// The store below, in brackets, and the prefix.
-  public var description: String {
-    prefix.isEmpty ? "TypedView[\(base)]" : "TypedView[\(base)](\(prefix))"
-  }
+  /// The store below, in brackets.
+  public var description: String { "TypedView[\(base)]" }
 }

@@ -25,7 +25,9 @@ struct OperationTally {
   ///   - nanoseconds: How long it took.
   ///   - error: The code of its error, or `nil` where it went well.
   ///   - bytes: The bytes of the values that it read or wrote.
-  mutating func record(nanoseconds: UInt64, error: String?, bytes: Int) {
+  /// - Returns: The bytes that were counted: all of them, until the sum would be more than an `Int` holds.
+  @discardableResult
+  mutating func record(nanoseconds: UInt64, error: String?, bytes: Int) -> Int {
     if durations == nil {
       durations = Histogram(
         highestTrackableValue: OperationTally.longestUsual, numberOfSignificantValueDigits: .three)
@@ -33,8 +35,10 @@ struct OperationTally {
     }
     durations?.record(min(nanoseconds, OperationTally.longestTracked))
     (sum, longest) = (sum &+ nanoseconds, max(longest, nanoseconds))
-    byteCount &+= bytes
     if let error { errors[error, default: 0] += 1 }
+    let counted = min(bytes, .max - byteCount)
+    byteCount += counted
+    return counted
   }
 
   /// What was counted so far.

@@ -1,4 +1,5 @@
 #if Metrics
+internal import Larder
 internal import Tracing
 
 /// The span of an operation or a block.
@@ -13,8 +14,13 @@ final class RunSpan: Sendable {
   ///   - store: The name of the store.
   ///   - tracer: The tracer.
   init(_ name: String, store: String, tracer: any Tracer) {
-    span = tracer.startSpan("larder.\(name)", ofKind: .client)
+    var context = InstrumentationContext.current ?? .topLevel
+    let callers = context[LinkedCallers.self] ?? []
+    // The links are those of this span alone, not of the spans below it.
+    if !callers.isEmpty { context[LinkedCallers.self] = nil }
+    span = tracer.startSpan("larder.\(name)", context: context, ofKind: .client)
     span.attributes["larder.store"] = store
+    for caller in callers { span.addLink(SpanLink(context: caller, attributes: [:])) }
   }
 
   /// Does something whose spans belong to this one.
@@ -47,12 +53,32 @@ final class RunSpan: Sendable {
 
   /// Ends the span.
   ///
-  /// - Parameter error: The code of the error, or `nil` where it went well.
-  func end(error: String?) {
-    span.attributes["larder.outcome"] = error ?? "success"
-    // Not the error itself: what the body of an update threw may hold values.
-    if error != nil { span.setStatus(SpanStatus(code: .error)) }
+  /// - Parameter outcome: How the operation or block ended.
+  func end(_ outcome: OperationMeter.Outcome) {
+    span.attributes["larder.outcome"] = outcome.name
+    // Not the error itself: it may hold values.
+    if outcome.isFailure { span.setStatus(SpanStatus(code: .error)) }
     span.end()
   }
+}
+
+/// The span of a caller, for work that another task does for it.
+struct TracedCaller: CallerContext {
+  let context: InstrumentationContext
+
+  func run<Result>(for callers: [any CallerContext], _ body: () async throws -> Result) async throws -> Result {
+    var context = context
+    if callers.count > 1 {
+      // Work for many belongs to none of their traces.
+      context = .topLevel
+      context[LinkedCallers.self] = callers.compactMap { ($0 as? TracedCaller)?.context }
+    }
+    return try await InstrumentationContext.$current.withValue(context) { try await body() }
+  }
+}
+
+/// The callers to whose spans the next span is linked.
+private enum LinkedCallers: InstrumentationContextKey {
+  typealias Value = [InstrumentationContext]
 }
 #endif

@@ -18,11 +18,12 @@ public import Tracing
 ///
 /// What goes out:
 ///
-/// - swift-metrics: a timer `larder_operation_duration` with the dimensions `store`, `operation` and `outcome` (`success`, or
-///   the code of the error); a meter `larder_operations_in_flight`; and, where bytes are counted, a counter
+/// - swift-metrics: a timer `larder_operation_duration` with the dimensions `store`, `operation` and `outcome` (`success`,
+///   `aborted`, `cancelled`, or the code of the error); a meter `larder_operations_in_flight`; and, where bytes are counted, a counter
 ///   `larder_operation_bytes`.
 /// - swift-log: a warning for each operation that took at least ``slowThreshold``.
-/// - swift-distributed-tracing: a span `larder.OPERATION` with the attributes `larder.store` and `larder.outcome`.
+/// - swift-distributed-tracing: a span `larder.OPERATION` with the attributes `larder.store` and `larder.outcome`. It belongs
+///   to the span of its caller. That of work for several callers, such as a group commit, has links to all of theirs.
 public final class StoreMeter: Sendable {
   /// The name under which operations are measured.
   public let name: String
@@ -67,6 +68,12 @@ public final class StoreMeter: Sendable {
     }
     slowNanoseconds = slowThreshold.wholeNanoseconds
     time = clock.map { MonotonicTime($0) } ?? MonotonicTime()
+  }
+
+  /// Captures the span of the current task; `nil` if nothing is traced.
+  var callerContext: (@Sendable () -> (any CallerContext)?)? {
+    guard tracer != nil else { return nil }
+    return { InstrumentationContext.current.map { TracedCaller(context: $0) } }
   }
 
   // MARK: Blocks
@@ -211,25 +218,26 @@ public final class StoreMeter: Sendable {
   private func end(
     _ meter: OperationMeter, _ run: Run, after nanoseconds: UInt64, error: (any Error)? = nil, bytes: Int = 0
   ) {
-    let code = error.map(StoreMeter.code)
-    meter.end(nanoseconds: nanoseconds, error: code, bytes: bytes)
-    run.span?.end(error: code)
+    let outcome = error.map(StoreMeter.outcome) ?? .success
+    meter.end(nanoseconds: nanoseconds, outcome: outcome, bytes: bytes)
+    run.span?.end(outcome)
     if nanoseconds >= slowNanoseconds, let logger {
       logger.warning(
         "slow operation",
         metadata: [
-          "store": "\(name)", "operation": "\(meter.name)", "outcome": "\(code ?? "success")",
+          "store": "\(name)", "operation": "\(meter.name)", "outcome": "\(outcome.name)",
           "milliseconds": "\(nanoseconds / 1_000_000)",
         ])
     }
   }
 
-  /// What an error is called in reports and metrics.
-  private static func code(of error: any Error) -> String {
+  /// How an operation ended that threw. Only what failed is an error, not what a caller gave up.
+  private static func outcome(of error: any Error) -> OperationMeter.Outcome {
     switch error {
-    case let error as StoreError: error.code.rawValue
-    case is CancellationError: "cancelled"
-    default: "other"
+    case let error as StoreError: OperationMeter.Outcome(name: error.code.rawValue, isFailure: true)
+    case is CancellationError: OperationMeter.Outcome(name: "cancelled", isFailure: false)
+    case is AbortedUpdate: OperationMeter.Outcome(name: "aborted", isFailure: false)
+    default: OperationMeter.Outcome(name: "other", isFailure: true)
     }
   }
 
