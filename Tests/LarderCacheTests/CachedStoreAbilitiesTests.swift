@@ -70,7 +70,7 @@ import Testing
     try await store.setValue(2, forKey: "b")
     try store.invalidate("a")
     #expect(try await cache.values(forKeys: ["n/a", "n/b"], policy: .cacheOnly).map { $0 == nil } == [true, false])
-    #expect(expectStoreError(.invalidKey) { try store.invalidate("") }?.store == "memory/n/")
+    #expect(expectStoreError(.invalidKey) { try store.invalidate("") }?.store == "memory")
     try store.invalidateAll()
     #expect(try await cache.value(forKey: "n/b", policy: .cacheOnly) == nil)
     try await store.close()
@@ -89,7 +89,7 @@ import Testing
     #expect(try await store.value(forKey: "a") == nil)
     try await store.flush()
     #expect(probe.abilities.last == .flush)
-    #expect(await expectStoreError(.invalidKey) { try await store.touch("") }?.store == "memory/n/")
+    #expect(await expectStoreError(.invalidKey) { try await store.touch("") }?.store == "memory")
     await expectStoreError(.invalidKey) { try await store.remainingTime(forKey: "") }
   }
 }

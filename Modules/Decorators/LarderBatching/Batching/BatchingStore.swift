@@ -37,6 +37,8 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   private struct Caller: Sendable {
     let call = PendingCall()
     var batch: ChangeBatch<Value> = []
+    /// What the caller's task carries, such as its trace; `nil` if no layer below needs it.
+    var context: (any CallerContext)?
   }
 
   /// The store that does the work.
@@ -101,7 +103,8 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try checks.check(changes)
     let request = Queue.Request.write(bounds.size(of: changes))
-    guard try await waitForTurn(request, Caller(batch: changes), during: .apply) else { return }
+    guard try await waitForTurn(request, Caller(batch: changes, context: checks.callerContext?()), during: .apply)
+    else { return }
     defer { endTurn() }
     try await base.apply(changes)
   }
@@ -209,7 +212,8 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   private func commit(_ group: [Caller]) async -> [Int: any Error] {
     let commit = await GroupCommit(count: group.count) { part in
       do {
-        try await base.apply(part.count == 1 ? group[part.lowerBound].batch : joined(group[part]))
+        let batch = part.count == 1 ? group[part.lowerBound].batch : joined(group[part])
+        try await run(for: group[part].compactMap(\.context)) { try await base.apply(batch) }
         return nil
       } catch {
         return error

@@ -1,0 +1,64 @@
+import Larder
+import LarderBatching
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+/// A commit is made in the context of the callers that it serves, such as their traces.
+@Suite struct CallerContextTests {
+  @TaskLocal private static var caller: String?
+
+  private final class Notes: Sendable {
+    let groups = Mutex<[[String]]>([])
+  }
+
+  private struct Context: CallerContext {
+    let name: String
+    let notes: Notes
+
+    func run<Result>(for callers: [any CallerContext], _ body: () async throws -> Result) async throws -> Result {
+      let names = callers.compactMap { ($0 as? Context)?.name }
+      notes.groups.withLock { $0.append(names) }
+      return try await body()
+    }
+  }
+
+  private final class ContextStore<Base: DataStore>: ForwardingDecorator {
+    typealias Value = Base.Value
+
+    let base: Base
+    let notes = Notes()
+
+    init(_ base: Base) {
+      self.base = base
+    }
+
+    var information: StoreInformation {
+      var information = base.information
+      let notes = notes
+      information.callerContext = { caller.map { Context(name: $0, notes: notes) } }
+      return information
+    }
+  }
+
+  @Test func aGroupIsCommittedForAllOfItsCallers() async throws {
+    let faulty = MemoryStore<Int>().faulty()
+    let base = ContextStore(faulty)
+    let store = base.batched()
+    @Sendable func write(_ name: String) async throws {
+      try await CallerContextTests.$caller.withValue(name) { try await store.setValue(1, forKey: StoreKey(name)) }
+    }
+    faulty.schedule(.suspension(), on: .apply, number: 1)
+    async let first: Void = write("first")
+    try await faulty.waitForSuspended()
+    async let second: Void = write("second")
+    while store.waitingCount < 1 { await Task.yield() }
+    async let third: Void = write("third")
+    while store.waitingCount < 2 { await Task.yield() }
+    faulty.resume()
+    _ = try await (first, second, third)
+    // The first caller made its write itself, in its own task.
+    #expect(base.notes.groups.withLock { $0 } == [["second", "third"]])
+  }
+}
