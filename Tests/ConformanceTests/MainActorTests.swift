@@ -1,4 +1,4 @@
-import Foundation
+import Dispatch
 import Larder
 import LarderCompression
 import LarderJSON
@@ -11,12 +11,18 @@ import Testing
 /// Much work is not done on the actor of the caller, which may be the main one; see `Docs/Concurrency.md`.
 @MainActor
 @Suite struct MainActorTests {
-  /// Counts which values are encoded and decoded on the main thread.
-  private final class ThreadCounts: Sendable {
+  /// Counts which values are encoded and decoded on the main actor.
+  private final class ActorCounts: Sendable {
+    // Of the queue that the main actor runs on: its thread need not be the main thread.
+    private let key = DispatchSpecificKey<Bool>()
     private let counts = Mutex((main: 0, others: 0))
 
+    init() {
+      DispatchQueue.main.setSpecific(key: key, value: true)
+    }
+
     func note() {
-      let isMain = Thread.isMainThread
+      let isMain = DispatchQueue.getSpecific(key: key) == true
       counts.withLock { counts in
         if isMain { counts.main += 1 } else { counts.others += 1 }
       }
@@ -32,7 +38,7 @@ import Testing
   }
 
   private struct NotingCodec: Codec {
-    let counts: ThreadCounts
+    let counts: ActorCounts
     let base = JSONCodec<String>()
     var name: String { base.name }
     var format: CodecFormat { base.format }
@@ -68,7 +74,7 @@ import Testing
   }
 
   @Test(arguments: Kind.allCases) func muchIsEncodedAndDecodedElsewhere(_ kind: Kind) async throws {
-    let counts = ThreadCounts()
+    let counts = ActorCounts()
     let store = try await open(kind, NotingCodec(counts: counts))
     let keys = (0..<100).map { StoreKey("key \($0)") }
     try await store.apply(ChangeBatch(keys.map { .set($0, "small") }))
@@ -93,7 +99,7 @@ import Testing
 
   /// To change threads takes longer than to decode a few small values.
   @Test(arguments: [Kind.json, .compressed, .lmdb]) func littleIsDecodedWhereTheCallerIs(_ kind: Kind) async throws {
-    let counts = ThreadCounts()
+    let counts = ActorCounts()
     let store = try await open(kind, NotingCodec(counts: counts))
     let keys = (0..<64).map { StoreKey("key \($0)") }
     try await store.apply(ChangeBatch(keys.map { .set($0, "small") }))
