@@ -1,6 +1,4 @@
-import Foundation
 import Larder
-import LarderFiles
 
 extension CaseList {
   /// Cases in which another process opens the store, or is killed while it writes.

@@ -20,7 +20,9 @@ extension CaseList {
           "the maximum size of a value, where one of 4 MiB is too large", limit < 5 << 20, expected: "below 5 MiB",
           got: "\(limit)")
       }
-      try await expect("everything", trial.settled(store), holds: entries)
+      let settled = try await trial.settled(store)
+      try await expect(
+        "everything", settled.entries(in: .all, limit: .max), equals: entries.map { StoreEntry(key: $0, value: $1) })
     }
     add(
       249, "", "scans, reads and updates of more entries than round numbers are complete", in: .scans, checks: .scans

@@ -55,7 +55,7 @@ struct ChildPlan: Codable, Sendable {
   var death: Death
 
   /// How many batches it makes if nothing kills it before.
-  static let count = 400
+  static let count = 120
 }
 
 /// What one process reports to the other, a line each.
