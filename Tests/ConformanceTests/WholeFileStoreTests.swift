@@ -6,12 +6,21 @@ import Testing
 
 /// The store of the guide `Docs/WritingAStore.md`: it keeps every promise, and stands in the guide as it stands here.
 @Suite(.limitedParallelism) struct WholeFileStoreTests {
-  static let suite = ConformanceSuite(named: "WholeFileStore") { location in
-    try await WholeFileStore<SampleValue?>(
-      path: location.path("store.json"), codec: .json(), access: location.access)
+  // The type is stated, since the compiler does not infer it from functions beside a test.
+  static let suite: ConformanceSuite = ConformanceSuite(named: "WholeFileStore", child: child, open: open)
+
+  @Sendable static func open(_ location: ConformanceLocation) async throws -> WholeFileStore<SampleValue?> {
+    try await WholeFileStore(path: location.path("store.json"), codec: .json(), access: location.access)
   }
 
-  @Test(arguments: suite.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {
+  @Sendable static func child(_ order: String) async throws {
+    await #expect(processExitsWith: .failure) { [order] in
+      await ConformanceChild.run(order, open: WholeFileStoreTests.open)
+    }
+  }
+
+  @Test(.timeLimit(.minutes(15)), arguments: suite.cases) func conforms(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 

@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct ConformanceSuiteTests {
   private func suite(lacking: StoreAbilities, seed: UInt64 = 7) -> ConformanceSuite {
-    ConformanceSuite(named: "memory", lacking: lacking, seed: seed) { _ in MemoryStore<SampleValue?>() }
+    ConformanceSuite(named: "memory", lacking: lacking, seed: seed, child: { _ in }, open: { _ in MemoryStore() })
   }
 
   @Test func identitiesAreUniqueAndInOrder() {
@@ -33,6 +33,12 @@ import Testing
     #expect(
       some.skipped.contains { $0.conformanceCase.id == "50" && $0.description.contains("does not encode values") })
     #expect(Set(some.skipped.map(\.conformanceCase.group)).isSuperset(of: [.reopening, .damage]))
+  }
+
+  @Test func casesOfOtherProcessesAreSkippedWithoutAChild() throws {
+    let suite = ConformanceSuite(named: "memory") { _ in MemoryStore<SampleValue?>() }
+    #expect(suite.skipped.map(\.conformanceCase.id) == ["251", "252", "252a"])
+    #expect(try #require(suite.skipped.first).reason.contains("the suite was given no child"))
   }
 
   @Test(arguments: [.persistence, .acknowledgedPersistence, .encoding, .readOnlyAccess] as [StoreAbilities])

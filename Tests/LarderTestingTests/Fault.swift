@@ -80,6 +80,9 @@ enum Fault: String, CaseIterable, Sendable {
   case compactingLosesAnEntry
   case maintainsWhenClosed
   case writesWhenReadOnly
+  case losesAnEntryAbove4MiB
+  case cutsScansAt10000
+  case cutsMultiGetAt999
 
   /// The identity of a case that must find it.
   var detector: String {
@@ -161,6 +164,8 @@ enum Fault: String, CaseIterable, Sendable {
     case .verifiesNothing: "244"
     case .maintainsWhenClosed: "243a"
     case .writesWhenReadOnly: "245"
+    case .losesAnEntryAbove4MiB: "247"
+    case .cutsScansAt10000, .cutsMultiGetAt999: "249"
     }
   }
 }

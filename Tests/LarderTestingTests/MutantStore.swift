@@ -67,6 +67,8 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
       case .damagedIsMissing: return try await keys.asyncMap { try await self.value(forKey: $0) }
       case .givesStaleMultiGet:
         return zip(keys, try await base.values(forKeys: keys)).map { firstSeen($1, forKey: $0) }
+      case .cutsMultiGetAt999 where keys.count > 999:
+        return try await base.values(forKeys: Array(keys.prefix(999))) + keys.dropFirst(999).map { _ in nil }
       case .readsKeyByKey where !keys.isEmpty:
         return try await keys.asyncMap { key in
           await Task.yield()
@@ -162,6 +164,9 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
           case .removeAll: return change
           }
         }
+      case .losesAnEntryAbove4MiB:
+        let sizes = list.map { if case .set(_, let value?) = $0 { value.text.utf8.count } else { 0 } }
+        if sizes.reduce(0, +) > 4 << 20 { list.removeFirst() }
       case .ignoresCancellation:
         try await outsideCancellation { try await self.base.apply(changes) }
         return
@@ -368,6 +373,7 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
   private func changed(_ range: KeyRange, _ limit: Int, _ order: ScanOrder) -> (KeyRange, Int, ScanOrder) {
     switch fault {
     case .ignoresLimit where limit >= 0: (range, .max, order)
+    case .cutsScansAt10000 where limit > 10_000: (range, 10_000, order)
     case .limitOneTooMany where limit >= 0 && limit < .max: (range, limit + 1, order)
     case .includesUpperBound: (KeyRange(from: range.lowerBound, upTo: range.upperBound?.successor), limit, order)
     case .leavesOutLowerBound where !range.lowerBound.isEmpty: (range.after(range.lowerBound), limit, order)

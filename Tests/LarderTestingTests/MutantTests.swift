@@ -23,7 +23,8 @@ import Testing
   @Test func aStoreWithoutAFaultPasses() async throws {
     let report = try await MutantTests.suite(of: nil).run()
     #expect(report.failures.isEmpty, "\(report)")
-    #expect(report.skipped.isEmpty)
+    // What is in memory is in no other process.
+    #expect(report.skipped.allSatisfy { $0.lacking == .otherProcesses })
     #expect(report.passed.count > 100)
   }
 

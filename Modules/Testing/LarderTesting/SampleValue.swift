@@ -87,7 +87,8 @@ public struct SampleValue: Sendable {
 extension SampleValue: Hashable {
   /// Whether nothing tells two values apart.
   public static func == (left: SampleValue, right: SampleValue) -> Bool {
-    left.text.utf8.elementsEqual(right.text.utf8)
+    // As data, for values of megabytes: what is generic is slow in a debug build.
+    Data(left.text.utf8) == Data(right.text.utf8)
       && left.integer == right.integer
       && left.natural == right.natural
       && left.double.bitPattern == right.double.bitPattern
@@ -157,19 +158,23 @@ extension SampleValue: Codable {
 }
 
 extension SampleValue: CustomStringConvertible {
-  /// What is not empty, zero or false in the value, long texts and bytes by their length.
+  /// What is not empty, zero or false in the value, long texts and bytes by their length and a hash.
   public var description: String {
     var parts: [String] = []
-    if !text.isEmpty { parts.append(text.utf8.count > 40 ? "text of \(text.utf8.count) bytes" : text.debugDescription) }
+    if text.utf8.count > 40 {
+      parts.append("text of \(text.utf8.count) bytes #\(SeededGenerator.hash(of: text.utf8))")
+    } else if !text.isEmpty {
+      parts.append(text.debugDescription)
+    }
     if integer != 0 { parts.append("integer: \(integer)") }
     if natural != 0 { parts.append("natural: \(natural)") }
     if double.bitPattern != 0 { parts.append("double: \(double)") }
     if flag { parts.append("flag") }
-    if !bytes.isEmpty { parts.append("\(bytes.count) bytes") }
+    if !bytes.isEmpty { parts.append("\(bytes.count) bytes #\(SeededGenerator.hash(of: bytes))") }
     if let date { parts.append("date: \(date.timeIntervalSinceReferenceDate)") }
     if !list.isEmpty { parts.append("list: \(list)") }
     if !dictionary.isEmpty { parts.append("dictionary: \(dictionary)") }
-    if !children.isEmpty { parts.append("\(children.count) children") }
+    if !children.isEmpty { parts.append("children: \(children)") }
     if let refusal { parts.append("refuses \(refusal.rawValue)") }
     return "SampleValue(\(parts.joined(separator: ", ")))"
   }

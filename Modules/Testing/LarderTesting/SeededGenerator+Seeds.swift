@@ -18,8 +18,11 @@ extension SeededGenerator {
   ///   - seed: Decides, with the purpose, on all the numbers to come.
   ///   - purpose: What the numbers are for.
   public init(seed: UInt64, purpose: String) {
-    // FNV-1a: Swift's own hash differs from process to process.
-    let hash = purpose.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
-    self.init(seed: seed ^ hash)
+    self.init(seed: seed ^ SeededGenerator.hash(of: purpose.utf8))
+  }
+
+  /// The FNV-1a hash of some bytes: Swift's own hash differs from process to process.
+  static func hash(of bytes: some Sequence<UInt8>) -> UInt64 {
+    bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
   }
 }

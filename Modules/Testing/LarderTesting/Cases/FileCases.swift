@@ -1,30 +1,12 @@
 import Larder
 
 extension CaseList {
-  /// Cases of stores whose data are in files: opening for reading only, files that are replaced while open, large values,
+  /// Cases of stores whose data are in files: opening for reading only, files that are replaced while open,
   /// creation by several at once.
   mutating func addFileCases() {
     addReadOnlyCases()
     addReplacementCases()
     addCreationCase()
-    add(
-      247, "", "a large value is kept, or refused before anything changes", in: .values, checks: .badInput,
-      needs: .persistence
-    ) { trial in
-      let store = try await trial.open(withKeys: ["a", "large"])
-      let limit = store.information.maximumValueSize ?? .max
-      let large = SampleValue(String(repeating: "0123456789abcdef", count: 5 << 16))
-      var entries: [(StoreKey, SampleValue?)] = [("a", SampleValue(key: "a")), ("large", SampleValue(key: "large"))]
-      do {
-        try await store.apply([.set("a", nil), .set("large", large)])
-        entries = [("a", nil), ("large", large)]
-      } catch StoreError.Code.valueTooLarge {
-        try expect(
-          "the maximum size of a value, where one of 5 MiB is too large", limit < 6 << 20, expected: "below 6 MiB",
-          got: "\(limit)")
-      }
-      try await expect("everything", trial.settled(store), holds: entries)
-    }
   }
 
   private mutating func addCreationCase() {

@@ -20,9 +20,9 @@ public enum ConformanceGroup: String, Sendable, Hashable, CaseIterable {
   case clear
   /// Closing.
   case lifecycle
-  /// Opening what was closed, or left open.
+  /// Opening what was closed, left open, or is open in another process.
   case reopening
-  /// Entries that cannot be decoded.
+  /// Entries that cannot be decoded, and files that were altered.
   case damage
   /// What errors say.
   case errors

@@ -36,6 +36,11 @@ public final class ConformanceLocation: Sendable {
     folder = url.path(percentEncoded: false)
   }
 
+  /// A location whose folder is there already, made by another process.
+  init(existingFolder: String) {
+    folder = existingFolder
+  }
+
   /// The path of a file or folder inside ``folder``.
   ///
   /// - Parameter name: Its name.

@@ -54,6 +54,10 @@ public struct ConformanceSuite: Sendable {
   ///     variable `LARDER_ROUNDS` says, or else 20, unless given.
   ///   - maximumKeyLength: How many bytes the longest key of the store has; ``StoreKey/maximumLength`` unless it is a
   ///     view that puts something before its keys.
+  ///   - timeLimit: How long a case may take; defaults to ``timeLimitOfProcess``. A case that takes longer fails, and the
+  ///     failure names it. Its task is cancelled, but not waited for, and what it opened stays open.
+  ///   - child: Starts another process that opens the store, as ``ConformanceChild`` shows; defaults to `nil`: the cases that
+  ///     need one are then skipped.
   ///   - open: Opens the store at a location. It is called at least once for each case, and again with the same
   ///     location to reopen what was closed.
   public init<Store: DataStore>(
@@ -62,14 +66,17 @@ public struct ConformanceSuite: Sendable {
     seed: UInt64 = SeededGenerator.seedOfProcess,
     rounds: Int = ConformanceSuite.roundsOfProcess,
     maximumKeyLength: Int = StoreKey.maximumLength,
+    timeLimit: Duration = ConformanceSuite.timeLimitOfProcess,
+    child: ConformanceChild.Start? = nil,
     open: @escaping @Sendable (ConformanceLocation) async throws -> Store
   ) where Store.Value == SampleValue? {
     var list = CaseList(
       suite: name, lacking: lacking, seed: seed, rounds: rounds,
-      maximumKeyLength: maximumKeyLength, open: open)
+      maximumKeyLength: maximumKeyLength, timeLimit: timeLimit, child: child, open: open)
     list.addAll()
-    let missing =
-      lacking.contains(.persistence) ? lacking.union([.acknowledgedPersistence, .readOnlyAccess]) : lacking
+    var missing = lacking
+    if lacking.contains(.persistence) { missing.formUnion([.acknowledgedPersistence, .readOnlyAccess]) }
+    if child == nil { missing.formUnion(.otherProcesses) }
     let all = list.cases.sorted { ($0.number, $0.variant) < ($1.number, $1.variant) }
     self.name = name
     self.lacking = lacking
@@ -77,7 +84,7 @@ public struct ConformanceSuite: Sendable {
     self.rounds = rounds
     cases = all.filter { $0.needs.isDisjoint(with: missing) }
     skipped = all.filter { !$0.needs.isDisjoint(with: missing) }
-      .map { SkippedCase(conformanceCase: $0, lacking: $0.needs.intersection(missing)) }
+      .map { [missing] in SkippedCase(conformanceCase: $0, lacking: $0.needs.intersection(missing)) }
   }
 
   /// Runs the cases one after another.

@@ -44,9 +44,15 @@ public struct StoreAbilities: OptionSet, Sendable, Hashable {
   /// access, or keeps nothing, lacks it.
   public static let readOnlyAccess = StoreAbilities(rawValue: 1 << 5)
 
+  /// Another process can be started that opens the store.
+  ///
+  /// A suite without a `child` lacks it, and every store where there are no other processes, as on iOS.
+  public static let otherProcesses = StoreAbilities(rawValue: 1 << 6)
+
   /// Every ability.
   public static let all: StoreAbilities = [
     .persistence, .acknowledgedPersistence, .encoding, .immediateRefusal, .keysWithoutValues, .readOnlyAccess,
+    .otherProcesses,
   ]
 
   /// What each single ability means, for people to read.
@@ -57,5 +63,6 @@ public struct StoreAbilities: OptionSet, Sendable, Hashable {
     (.immediateRefusal, "may acknowledge a value before it is encoded"),
     (.keysWithoutValues, "decodes values to list keys"),
     (.readOnlyAccess, "cannot be opened for reading only"),
+    (.otherProcesses, "is not opened in another process: the suite was given no child"),
   ]
 }

@@ -26,13 +26,13 @@ extension HistoryResult: CustomStringConvertible {
     case .slots(let slots): "[\(slots.map { $0.map(String.init) ?? "missing" }.joined(separator: ", "))]"
     case .truth(let isThere): isThere ? "there" : "missing"
     case .entries(let entries): HistoryResult.text(of: entries)
-    case .keys(let keys): "[\(keys.map { shortened($0.description) }.joined(separator: ", "))]"
+    case .keys(let keys): "[\(keys.map { shortened($0.description).unambiguous }.joined(separator: ", "))]"
     case .count(let count): "\(count)"
     case .pages(let pages): "[\(pages.map(HistoryResult.text).joined(separator: ", "))]"
     }
   }
 
   private static func text(of entries: [StoreEntry<Int>]) -> String {
-    "[\(entries.map { "\(shortened($0.key.description)): \($0.value)" }.joined(separator: ", "))]"
+    "[\(entries.map { "\(shortened($0.key.description).unambiguous): \($0.value)" }.joined(separator: ", "))]"
   }
 }

@@ -109,8 +109,8 @@ extension HistoryStep: CustomStringConvertible {
   private static func text(of key: StoreKey) -> String {
     guard let string = key.string else { return "StoreKey(bytes: \(key.bytes))" }
     if string.count > 20, let first = string.first, string.allSatisfy({ $0 == first }) {
-      return "StoreKey(String(repeating: \(String(first).debugDescription), count: \(string.count)))"
+      return "StoreKey(String(repeating: \(String(first).debugDescription.unambiguous), count: \(string.count)))"
     }
-    return string.debugDescription
+    return string.debugDescription.unambiguous
   }
 }

@@ -10,16 +10,22 @@ struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
   let rounds: Int
   /// How many bytes the longest key of the store has.
   let maximumKeyLength: Int
+  let timeLimit: Duration
+  let child: ConformanceChild.Start?
   let open: Opener
   private(set) var cases: [ConformanceCase] = []
 
-  init(suite: String, lacking: StoreAbilities, seed: UInt64, rounds: Int, maximumKeyLength: Int, open: @escaping Opener)
-  {
+  init(
+    suite: String, lacking: StoreAbilities, seed: UInt64, rounds: Int, maximumKeyLength: Int, timeLimit: Duration,
+    child: ConformanceChild.Start?, open: @escaping Opener
+  ) {
     self.suite = suite
     self.lacking = lacking
     self.seed = seed
     self.rounds = rounds
     self.maximumKeyLength = maximumKeyLength
+    self.timeLimit = timeLimit
+    self.child = child
     self.open = open
   }
 
@@ -42,6 +48,9 @@ struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
     addHistoryCases()
     addMaintenanceCases()
     addFileCases()
+    addSizeCases()
+    addAlteredFileCases()
+    addProcessCases()
   }
 
   /// Adds a case.
@@ -59,22 +68,24 @@ struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
     _ body: @escaping @Sendable (Trial<Store>) async throws -> Void
   ) {
     let (suite, lacking, seed, open) = (suite, lacking, seed, open)
+    let (timeLimit, child) = (timeLimit, child)
     cases.append(
       ConformanceCase(number: number, variant: variant, name: name, group: group, promise: promise, needs: needs) {
         conformanceCase in
         do {
-          let trial = try Trial(
-            location: ConformanceLocation(), lacking: lacking, seed: seed, purpose: conformanceCase.id, opener: open)
-          try await trial.run(body)
+          try await TimeLimit(timeLimit, of: "case \(conformanceCase) of \(suite)").run {
+            let trial = try Trial(
+              location: ConformanceLocation(), lacking: lacking, seed: seed, purpose: conformanceCase.id, child: child,
+              opener: open)
+            try await trial.run(body)
+          }
         } catch let mismatch as Mismatch {
-          throw ConformanceFailure(
-            suite: suite, conformanceCase: conformanceCase, subject: mismatch.subject, expected: mismatch.expected,
-            got: mismatch.got, underlying: nil, place: mismatch.place, seed: seed)
+          throw ConformanceFailure(mismatch, in: conformanceCase, of: suite, seed: seed)
         } catch {
           try Task.checkCancellation()
-          throw ConformanceFailure(
-            suite: suite, conformanceCase: conformanceCase, subject: "whether the case runs to its end",
-            expected: "no error", got: text(of: error), underlying: error, place: "", seed: seed)
+          let mismatch = Mismatch(
+            subject: "whether the case runs to its end", expected: "no error", got: text(of: error), place: "")
+          throw ConformanceFailure(mismatch, in: conformanceCase, of: suite, seed: seed, underlying: error)
         }
       })
   }

@@ -6,7 +6,9 @@ func expect<Subject: Equatable>(
   file: String = #fileID, line: Int = #line
 ) throws {
   guard got != expected else { return }
-  throw Mismatch(subject: subject(), expected: text(of: expected), got: text(of: got), place: "\(file):\(line)")
+  throw Mismatch(
+    subject: subject(), expected: text(of: expected), got: text(of: got),
+    difference: difference(expected: expected, got: got), place: "\(file):\(line)")
 }
 
 /// Throws a ``Mismatch`` unless a condition holds.

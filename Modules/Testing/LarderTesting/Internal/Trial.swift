@@ -12,17 +12,19 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
   let lacking: StoreAbilities
   private let seed: UInt64
   private let purpose: String
+  private let child: ConformanceChild.Start?
   private let opener: CaseList<Store>.Opener
   private let opened = Mutex(Opened())
 
   init(
     location: ConformanceLocation, lacking: StoreAbilities, seed: UInt64, purpose: String,
-    opener: @escaping CaseList<Store>.Opener
+    child: ConformanceChild.Start?, opener: @escaping CaseList<Store>.Opener
   ) {
     self.location = location
     self.lacking = lacking
     self.seed = seed
     self.purpose = purpose
+    self.child = child
     self.opener = opener
   }
 
@@ -106,6 +108,19 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
     let another = try ConformanceLocation()
     opened.withLock { $0.elsewhere.append(another) }
     return another
+  }
+
+  /// Starts another process that opens the store at the location.
+  ///
+  /// - Parameter work: What it does.
+  /// - Throws: What the file system throws.
+  func startChild(_ work: ChildOrder.Work) throws -> StartedChild {
+    guard let child else {
+      throw Mismatch(subject: "the suite", expected: "a child", got: "none", place: "\(#fileID):\(#line)")
+    }
+    let exchange = try anotherLocation()
+    let order = ChildOrder(folder: location.folder, exchange: exchange.folder, work: work)
+    return StartedChild(child, order: try order.text(), exchange: exchange)
   }
 
   /// Moves the files at the location to another one, as `mv` does while a store may have them open.

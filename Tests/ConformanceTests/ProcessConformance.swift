@@ -1,0 +1,47 @@
+import Larder
+import LarderCBOR
+import LarderCompression
+import LarderJSON
+import LarderLMDB
+import LarderQueue
+import LarderTesting
+import TestSupport
+import Testing
+
+/// Every kind of store that is opened by URL, in two processes, and in those that are killed.
+@Suite(.limitedParallelism) struct ProcessConformance {
+  static let registry = StoreRegistry(providers: [
+    JSONFileStoreProvider(), LMDBStoreProvider(), CompressedFileStoreProvider(), QueueStoreProvider(),
+  ])
+
+  static let suites: [ConformanceSuite] = registry.providers.flatMap { provider in
+    Durability.allCases.map { durability in
+      let (scheme, isSynced) = (provider.scheme, durability == .synced)
+      return ConformanceSuite(
+        named: "\(scheme):, \(durability)", child: { await start($0, scheme, isSynced) },
+        open: { try await open(scheme, isSynced: isSynced, at: $0) })
+    }
+  }
+
+  private static func start(_ order: String, _ scheme: String, _ isSynced: Bool) async {
+    await #expect(processExitsWith: .failure) { [order, scheme, isSynced] in
+      await ConformanceChild.run(order) { try await ProcessConformance.open(scheme, isSynced: isSynced, at: $0) }
+    }
+  }
+
+  private static func open(
+    _ scheme: String, isSynced: Bool, at location: ConformanceLocation
+  ) async throws -> AnyDataStore<SampleValue?> {
+    try await registry.open(
+      StoreURL(scheme: scheme, location: location.path("store")),
+      options: StoreOptions(durability: isSynced ? .synced : .buffered, access: location.access)
+    ) { name in
+      if name == "cbor" { .cbor() } else { .json() }
+    }
+  }
+
+  @Test(arguments: suites.flatMap(\.cases).filter { $0.needs.contains(.otherProcesses) })
+  func conformsAcrossProcesses(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+}

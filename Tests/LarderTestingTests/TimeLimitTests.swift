@@ -1,0 +1,50 @@
+import Dispatch
+import Larder
+import LarderTesting
+import Testing
+
+@Suite struct TimeLimitTests {
+  private func expectHang(_ id: String, of suite: ConformanceSuite) async throws {
+    let conformanceCase = try #require(suite.cases.first { $0.id == id })
+    let failure = try await #require(throws: ConformanceFailure.self) { try await conformanceCase.run() }
+    #expect(failure.conformanceCase.id == id)
+    #expect(failure.expected.contains("an end within"), "\(failure)")
+  }
+
+  @Test func aCaseThatCannotBeCancelledIsNamedAndTheNextOnesRun() async throws {
+    let suite = ConformanceSuite(
+      named: "hanging", lacking: [.persistence, .encoding], timeLimit: .milliseconds(20)
+    ) { _ -> MemoryStore<SampleValue?> in
+      // Nothing ever resumes it, cancelled or not.
+      await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+      return MemoryStore()
+    }
+    for id in ["1", "2", "58"] { try await expectHang(id, of: suite) }
+  }
+
+  @Test func aCaseThatBlocksItsThreadIsNamed() async throws {
+    let end = DispatchSemaphore(value: 0)
+    defer { end.signal() }
+    let suite = ConformanceSuite(
+      named: "blocking", lacking: [.persistence, .encoding], timeLimit: .milliseconds(20)
+    ) { _ in
+      block(until: end)
+      return MemoryStore<SampleValue?>()
+    }
+    try await expectHang("1", of: suite)
+  }
+
+  @Test func cancellingARunEndsItAtOnce() async throws {
+    let suite = ConformanceSuite(named: "waiting", lacking: [.persistence, .encoding]) { _ in
+      try await Task.sleep(for: .seconds(3_600))
+      return MemoryStore<SampleValue?>()
+    }
+    let task = Task { try await suite.run() }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+  }
+}
+
+private func block(until end: DispatchSemaphore) {
+  end.wait()
+}
