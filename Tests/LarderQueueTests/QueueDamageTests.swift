@@ -167,17 +167,19 @@ import Testing
   @Test func aCutEndOnAFullDiskIsNotMadeWholeAgain() async throws {
     let bench = QueueBench()
     var queue = try await bench.open()
+    try await queue.enqueue(0)
     try await queue.enqueue(1)
     let content = try #require(bench.disk.content(at: QueueRecoveryTests.first))
     try await queue.close()
     let end = try #require(try bench.names.first { $0.hasPrefix("end") })
     let files = [QueueRecoveryTests.first: content.dropLast(), "/queue/\(end)": []]
-    for number in 2..<600 {
+    for number in 2..<4 {
       let copy = try QueueRecoveryTests.bench(files)
       // Room for a frame, but not for a header and a frame.
       copy.disk.capacity = content.count + 100
       queue = try await copy.open()
       await expectStoreError(.full) { try await queue.enqueue(number) }
+      await expectStoreError(.full) { try await queue.receive(lease: .seconds(5)) }
       try await queue.close()
       #expect(copy.disk.content(at: QueueRecoveryTests.first) == Array(content.dropLast()))
       copy.disk.capacity = nil
@@ -185,7 +187,7 @@ import Testing
       try await queue.enqueue(number)
       try await queue.close()
       queue = try await copy.open()
-      #expect(try await queue.peek(max: 9).map(\.value) == [number])
+      #expect(try await queue.peek(max: 9).map(\.value) == [0, number])
       try await queue.close()
     }
   }

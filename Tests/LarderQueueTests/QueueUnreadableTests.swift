@@ -8,6 +8,14 @@ import Testing
 
 @testable import LarderQueue
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// A page that the disk refuses to give (EIO) costs no more than it holds, and nothing is deleted for it.
 @Suite struct QueueUnreadableTests {
   private let bench = QueueBench()
@@ -17,8 +25,8 @@ import Testing
     fileSystem = StubbornFileSystem(bench.disk, refusing: [])
   }
 
-  private func open() async throws -> QueueStore<Int> {
-    let clock = bench.clock
+  private func open(_ fileSystem: StubbornFileSystem? = nil) async throws -> QueueStore<Int> {
+    let (clock, fileSystem) = (bench.clock, fileSystem ?? self.fileSystem)
     return try await QueueStore(
       path: "/queue", codec: .cbor(), configuration: QueueConfiguration(segmentSize: 16_384), fileSystem: fileSystem,
       clock: clock, now: { clock.date })
@@ -89,6 +97,46 @@ import Testing
     try await queue.close()
     #expect(bench.disk.content(at: QueueRecoveryTests.first) == nil)
     #expect(bench.disk.content(at: "/queue/\(other)") == content)
+  }
+
+  /// An earlier owner has made the note and nothing more, or could not make it.
+  @Test(arguments: [true, false]) func theNoteWasMadeByAnEarlierOwner(isMade: Bool) async throws {
+    var queue = try await open()
+    try await queue.enqueue((0..<600).map { QueueInput($0) })
+    try await queue.close()
+    let content = try #require(bench.disk.content(at: QueueRecoveryTests.first))
+    let bad = [QueueRecoveryTests.first: 8192..<Int64(12_288)]
+    let writesNoNotes = StubbornFileSystem(bench.disk, refusing: [.write], errorNumber: ENOSPC, atPathsWith: "damaged")
+    writesNoNotes.badBytes = bad
+    queue = try await open(writesNoNotes)
+    #expect(try await drain(queue).count < 600)
+    try await queue.information.maintenance?.compact()
+    #expect(bench.disk.content(at: QueueRecoveryTests.first) == content)
+    bench.disk.killProcess()
+    if isMade {
+      let offset = try #require(try offsetOfDamage(bad))
+      try bench.disk.place([0], at: "/queue/damaged-1-\(String(offset, radix: 16))")
+    }
+    fileSystem.badBytes = bad
+    queue = try await open()
+    #expect(queue.recovery.damagedPlaces == 1)
+    try await queue.enqueue(1)
+    try await queue.information.maintenance?.compact()
+    try await queue.close()
+    #expect(bench.disk.content(at: QueueRecoveryTests.first) == nil)
+    #expect(bench.disk.content(at: "/queue/damaged-1-0") == content)
+  }
+
+  /// Where the damage begins that opening notes.
+  private func offsetOfDamage(_ bad: [String: Range<Int64>]) throws -> Int64? {
+    let folder = QueueFolder(
+      name: "q", path: "/queue", durability: .synced, access: .readOnly, createsIfMissing: false, segmentSize: 16_384,
+      fileSystem: StubbornFileSystem(bench.disk, refusing: []))
+    (folder.fileSystem as? StubbornFileSystem)?.badBytes = bad
+    let segment = try SegmentFile(1, in: folder, .read, during: .open)
+    var scanner = segment.scanner(upTo: segment.size)
+    while let found = try scanner.next() { if case .damage(let range) = found { return range.lowerBound } }
+    return nil
   }
 
   @Test func whileReading() async throws {

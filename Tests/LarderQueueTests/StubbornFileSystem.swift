@@ -71,16 +71,20 @@ final class StubbornFileSystem: FileSystem {
   let base: any FileSystem
   private let refused: Set<FileError.Operation>
   private let errorNumber: Int32
+  /// What the path of a refused operation has in it.
+  private let pathPart: String
   private let refuses = Mutex(true)
   private let creating = Mutex<@Sendable (String) -> Void> { _ in }
   private let bad = Mutex<[String: Range<Int64>]>([:])
 
   init(
-    _ base: any FileSystem, refusing refused: Set<FileError.Operation> = [.removeFile], errorNumber: Int32 = 1
+    _ base: any FileSystem, refusing refused: Set<FileError.Operation> = [.removeFile], errorNumber: Int32 = 1,
+    atPathsWith pathPart: String = ""
   ) {
     self.base = base
     self.refused = refused
     self.errorNumber = errorNumber
+    self.pathPart = pathPart
   }
 
   /// Is told of each new file before it is made, and may wait.
@@ -101,7 +105,7 @@ final class StubbornFileSystem: FileSystem {
   }
 
   private func check(_ operation: FileError.Operation, _ path: String = "") throws(FileError) {
-    guard isStubborn, refused.contains(operation) else { return }
+    guard isStubborn, refused.contains(operation), pathPart.isEmpty || path.contains(pathPart) else { return }
     throw FileError(operation, path: path, errorNumber: errorNumber)
   }
 

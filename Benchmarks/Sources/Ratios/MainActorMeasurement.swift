@@ -32,21 +32,21 @@ enum MainActorMeasurement {
 
   /// The longest time between two turns of a task of the main actor that only yields, while another one works.
   private static func longestStall(during body: @escaping @MainActor () async throws -> Void) async throws -> Duration {
-    let work = Task { try await body() }
-    let watch = Task {
-      var longest = Duration.zero
-      var last = ContinuousClock.now
-      while !Task.isCancelled {
-        await Task.yield()
-        let now = ContinuousClock.now
-        longest = max(longest, now - last)
-        last = now
-      }
-      return longest
+    var isOver = false
+    // Before the work begins, so that what it does before it first waits counts, too.
+    var last = ContinuousClock.now
+    var longest = Duration.zero
+    let work = Task {
+      defer { isOver = true }
+      try await body()
     }
-    let result = await work.result
-    watch.cancel()
-    try result.get()
-    return await watch.value
+    while !isOver {
+      await Task.yield()
+      let now = ContinuousClock.now
+      longest = max(longest, now - last)
+      last = now
+    }
+    try await work.value
+    return longest
   }
 }

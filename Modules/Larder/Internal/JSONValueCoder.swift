@@ -53,11 +53,17 @@ package struct JSONValueCoder<Value: Sendable>: Sendable {
     }
   }
 
-  /// The changes of a batch, with the texts of the values.
+  /// The changes of a batch, with the texts of the values, encoded as ``BulkWork`` does it.
   ///
   /// - Throws: ``StoreError`` with `encodingFailed`.
-  package func texts(of batch: ChangeBatch<Value>) throws -> [Change<ArraySlice<UInt8>>] {
-    try batch.changes.map { change in try change.mapValue { try text(of: $1, forKey: $0, during: .apply) } }
+  package func texts(of batch: ChangeBatch<Value>) async throws -> [Change<ArraySlice<UInt8>>] {
+    try await BulkWork.run(atMost: batch.count) { allowance in
+      try batch.changes.map { change in
+        try change.mapValue { key, value in
+          try allowance.encode { try text(of: value, forKey: key, during: .apply) }
+        }
+      }
+    }
   }
 
   /// Does what an update asks for: decodes the values, lets them be changed, and says which texts become others.

@@ -72,7 +72,13 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
     try ownInformation.check(keys, for: .values)
     return try await reading(for: .values) {
       let values = try await seen { try await base.values(forKeys: keys.map(storedKey)) }
-      return try zip(keys, values).map { key, bytes in try bytes.map { try decode($0, forKey: key, during: .values) } }
+      return try await BulkWork.run(atMost: keys.count) { [self] allowance in
+        try zip(keys, values).map { key, bytes in
+          guard let bytes else { return nil }
+          try allowance.take(bytes.count)
+          return try decode(bytes, forKey: key, during: .values)
+        }
+      }
     }
   }
 
@@ -80,9 +86,12 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try await reading(for: .entries) {
       let entries = try await seen { try await base.entries(in: storedRange(range), limit: limit, order: order) }
-      return try entries.map { entry in
-        let key = ownKey(entry.key)
-        return StoreEntry(key: key, value: try decode(entry.value, forKey: key, during: .entries))
+      return try await BulkWork.run(atMost: entries.count) { [self] allowance in
+        try entries.map { entry in
+          let key = ownKey(entry.key)
+          try allowance.take(entry.value.count)
+          return StoreEntry(key: key, value: try decode(entry.value, forKey: key, during: .entries))
+        }
       }
     }
   }
@@ -102,14 +111,17 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try ownInformation.check(changes)
-    let batch = ChangeBatch(
-      try changes.changes.map { change -> Change<[UInt8]> in
-        switch change {
-        case .set(let key, let value): .set(storedKey(key), try encode(value, forKey: key, during: .apply))
-        case .remove(let key): .remove(storedKey(key))
-        case .removeAll(let range): .removeAll(storedRange(range))
-        }
-      })
+    let batch = try await BulkWork.run(atMost: changes.count) { [self] allowance in
+      ChangeBatch(
+        try changes.changes.map { change -> Change<[UInt8]> in
+          switch change {
+          case .set(let key, let value):
+            .set(storedKey(key), try allowance.encode { try encode(value, forKey: key, during: .apply) })
+          case .remove(let key): .remove(storedKey(key))
+          case .removeAll(let range): .removeAll(storedRange(range))
+          }
+        })
+    }
     try await seen { try await base.apply(batch) }
   }
 

@@ -14,8 +14,8 @@ public import LarderFiles
 /// write does not rewrite it: it appends a line to a journal beside it, `users.json.journal`, which is folded into the
 /// document on ``close()`` and when it has grown large. `Docs/JSONFileStore.md` has the format in full.
 ///
-/// Everything is held in memory, as text; a value is decoded each time it is read. Reads are plain synchronous methods and never
-/// wait for the disk. Writes run one after another on a thread of the store's own.
+/// Everything is held in memory, as text; a value is decoded each time it is read, where the caller is, many or large ones
+/// on the cooperative pool (`Docs/Concurrency.md`). Reads never wait for the disk. Writes run one after another on a thread of the store's own.
 ///
 /// ## Editing by hand
 ///
@@ -157,7 +157,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// - Throws: ``StoreError``: `invalidKey`; `corrupted` if a value cannot be decoded, or damage hides it; `closed`.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try information.check(keys, for: .values)
-    return try await BulkWork.read(atMost: keys.count) { [self] allowance in
+    return try await BulkWork.run(atMost: keys.count) { [self] allowance in
       try read(for: .values) { entries in
         try keys.map { key in
           guard let text = try reporting(for: .values, key, { .some(try entries.value(forKey: key)) }) else {
@@ -178,7 +178,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   ///   damage hides a part of the range; `closed`.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
-    return try await BulkWork.read(atMost: limit) { [self] allowance in
+    return try await BulkWork.run(atMost: limit) { [self] allowance in
       try read(for: .entries) { entries in
         let texts = entries.map.entries(in: range, limit: limit, order: order)
         try entries.checkScan(
@@ -239,11 +239,10 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
 
   /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
   ///
-  /// The values are encoded off the caller's actor.
-  @concurrent
+  /// More than 64 values, or more than 64 KiB of text, are encoded off the caller's actor.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
-    try await writer.apply(coder.texts(of: changes))
+    try await writer.apply(await coder.texts(of: changes))
   }
 
   /// Reads, changes and writes back the values of some keys as one step; see ``DataStore/update(_:_:)``.

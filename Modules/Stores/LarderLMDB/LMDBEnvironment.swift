@@ -80,8 +80,8 @@ public final class LMDBEnvironment: Sendable {
   ///
   /// It runs on the calling thread. While it runs, space that others free is not used again: keep it short.
   ///
-  /// - Parameter body: Reads; the transaction, and the bytes that it shows, cannot leave it. It may use stores as well:
-  ///   what they return is as of then.
+  /// - Parameter body: Reads; the transaction, and the bytes that it shows, cannot leave it. What it reads by the
+  ///   transaction is of one moment.
   /// - Returns: What `body` returns.
   /// - Throws: What `body` throws. ``StoreError``: `closed`; `full` where no reader slot is free; `ioFailed`.
   public func read<Result>(_ body: (borrowing LMDBTransaction) throws -> Result) throws -> Result {

@@ -12,8 +12,9 @@ internal import LarderFiles
 /// try await store.close()
 /// ```
 ///
-/// Reads are plain synchronous methods on the caller's thread: they find a value in the memory map and decode it there.
-/// They never wait for a writer, though they wait for the disk where the data are not in memory. Writes run one after
+/// A read finds a value in the memory map and decodes it where the caller is, many or large ones on the cooperative pool
+/// (`Docs/Concurrency.md`). It never waits for a writer, though it waits for the disk where the data are not in memory.
+/// Writes run one after
 /// another on a thread of the environment's own.
 ///
 /// The named database of the store holds exactly its entries: keys as they are, values as the codec made them. The
@@ -140,7 +141,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   ///   reader slot is free; `ioFailed`.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try information.check(keys, for: .values)
-    return try await BulkWork.read(atMost: keys.count) { [self] allowance in
+    return try await BulkWork.run(atMost: keys.count) { [self] allowance in
       try lease.read(for: .values) { transaction in
         try keys.map { key in
           guard let bytes = try database(in: transaction).value(forKey: key) else { return nil }
@@ -159,7 +160,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   ///   `closed`; `full` where no reader slot is free; `ioFailed`.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
-    return try await BulkWork.read(atMost: limit) { [self] allowance in
+    return try await BulkWork.run(atMost: limit) { [self] allowance in
       try lease.read(for: .entries) {
         try entries(in: range, limit: limit, order: order, in: $0, during: .entries, &allowance)
       }
@@ -189,9 +190,9 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
   ///
   /// They are one transaction. They may be in any order: what can be sorted is sorted first, which LMDB writes fastest. The
-  /// values are encoded off the caller's actor, those of some thousand changes on several threads.
+  /// values of more than 64 changes, or of more than 64 KiB, are encoded off the caller's actor, those of some thousand on
+  /// several threads.
   /// Where another program has removed the named database it throws `conflict`, as `update` does.
-  @concurrent
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try lease.checkOpen(for: .apply)
     try lease.checkWritable(for: .apply)
@@ -204,7 +205,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
           try coder.append(value, forKey: key, to: &bytes, during: .apply)
         }
       } else {
-        try encoded(changes)
+        try await BulkWork.run(atMost: changes.count) { [self] in try self.encoded(changes, &$0) }
       }
     try await lease.environment.writer.write(for: lease, during: .apply) { transaction in
       try encoded.write(to: changeableDatabase(in: transaction, during: .apply))
@@ -265,11 +266,15 @@ public final class LMDBStore<Value: Sendable>: DataStore {
 
   // For bytes, encoding costs so little that to look up the generic types of each change would double it.
   @_specialize(where Value == [UInt8])
-  private func encoded(_ changes: ChangeBatch<Value>) throws -> EncodedChanges {
+  private func encoded(_ changes: ChangeBatch<Value>, _ allowance: inout BulkWork.Allowance) throws -> EncodedChanges {
     try EncodedChanges(changes) { key in
       try check(key, for: .apply)
     } encode: { value, key, bytes in
-      try coder.append(value, forKey: key, to: &bytes, during: .apply)
+      _ = try allowance.encode {
+        let start = bytes.count
+        try coder.append(value, forKey: key, to: &bytes, during: .apply)
+        return start..<bytes.count
+      }
     }
   }
 

@@ -35,12 +35,15 @@ extension QueueStore {
   /// - Returns: What became of each, in order.
   /// - Throws: As ``enqueue(_:id:delay:)``.
   @discardableResult
-  @concurrent
   public func enqueue(_ inputs: [QueueInput<Element>]) async throws -> [EnqueuedItem] {
     let delays = try inputs.map { try microseconds(ofDelay: $0.delay, for: .enqueue) }
     try information.check(inputs.compactMap(\.id), for: .enqueue)
     return try await running(.enqueue) {
-      let payloads = try inputs.map { try coder.payload(of: $0.value, forKey: $0.id, during: .enqueue) }
+      let payloads = try await BulkWork.run(atMost: inputs.count) { [coder] allowance in
+        try inputs.map { input in
+          try allowance.encode { try coder.payload(of: input.value, forKey: input.id, during: .enqueue) }
+        }
+      }
       let ids = inputs.map(\.id)
       return try await engine.perform(.enqueue, .writes, needsRoom: true) { core in
         try core.ledger.checkFit(zip(ids, payloads).map { (key: $0, bytes: $1.count) })

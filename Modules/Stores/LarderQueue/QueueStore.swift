@@ -81,8 +81,8 @@ public final class QueueStore<Element: Sendable>: DataStore {
   ///     ends; defaults to a `ContinuousClock`.
   ///   - now: Returns the wall-clock time, which stands in the files; defaults to the system's.
   ///   - randomness: Gives the random part of ``QueueConfiguration/retryPolicy``; defaults to the system's.
-  ///   - onDeath: Is called for each item that becomes a dead letter, once that is written, on a thread of the queue: it must
-  ///     not wait. Defaults to `nil`.
+  ///   - onDeath: Is called for each item that becomes a dead letter, once that is written, on a thread of the queue or that
+  ///     of a caller: it must not wait. Defaults to `nil`.
   /// - Throws: ``StoreError``: `locked` if another has it open; `corrupted` if the header of one of its files is
   ///   damaged; `unrecognizedFormat` if the folder holds something else; `versionMismatch` if it was written by a
   ///   newer version or with another codec; `notFound`; `unsupported` if a file has several hard links;
@@ -171,6 +171,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
   /// Reads the item of a key.
   ///
   /// - Throws: ``StoreError``: `invalidKey`; `corrupted` if the item cannot be decoded; `closed`; `ioFailed`.
+  @concurrent
   public func value(forKey key: StoreKey) async throws -> Element? {
     try information.check(key, for: .value)
     return try await read(.value) { ledger in ledger.item(forKey: key).map { [$0] } ?? [] }.first?.value
@@ -250,12 +251,15 @@ public final class QueueStore<Element: Sendable>: DataStore {
   /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
   ///
   /// Where there is no room it does what ``QueueCapacity/policy`` says.
-  @concurrent
   public func apply(_ changes: ChangeBatch<Element>) async throws {
     try information.check(changes)
     try await running(.apply) {
-      let encoded = try changes.changes.map { change in
-        try change.mapValue { try coder.payload(of: $1, forKey: $0, during: .apply) }
+      let encoded = try await BulkWork.run(atMost: changes.count) { [coder] allowance in
+        try changes.changes.map { change in
+          try change.mapValue { key, value in
+            try allowance.encode { try coder.payload(of: value, forKey: key, during: .apply) }
+          }
+        }
       }
       _ = try await engine.perform(.apply, .writes, needsRoom: encoded.contains(where: \.needsRoom)) { core in
         for change in encoded {

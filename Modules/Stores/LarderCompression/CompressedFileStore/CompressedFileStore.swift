@@ -19,7 +19,8 @@ public import LarderFiles
 /// Only the keys, and where their values stand, are in memory: about 55 bytes an entry, and what a key has beyond 23
 /// bytes. A value is read by decompressing one block, from the file or from the cache of blocks.
 ///
-/// Reads are plain synchronous methods; one that has to go to the disk waits for it. Writes run one after another on a
+/// A value is read where the caller is, many or large ones on the cooperative pool (`Docs/Concurrency.md`); a read that has
+/// to go to the disk waits for it. Writes run one after another on a
 /// thread of the store's own, and compaction on another. Neither holds up a read.
 ///
 /// ## Damage
@@ -125,31 +126,32 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     return try read(for: .value) {
       $0.find(key)
     } then: { finding, reader in
-      var allowance = BulkWork.Allowance.unlimited
-      return try values([(key, finding)], reader, during: .value, isKept: true, &allowance)[0]
+      try values([(key, finding)], reader, during: .value, isKept: true)[0]
     }
   }
 
   /// Reads the values of several keys as they are at one moment.
   ///
-  /// More than 64, or more than 64 KiB of text, are decoded off the caller's actor.
+  /// More than 64, those in several blocks, and more than 64 KiB of text are read and decoded off the caller's actor.
   ///
   /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where a value is lost or cannot be decoded; `ioFailed`;
   ///   `closed`.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try information.check(keys, for: .values)
-    return try await BulkWork.read(atMost: keys.count) { [self] allowance in
+    return try await BulkWork.run(atMost: keys.count) { [self] allowance in
       try read(for: .values) { index in
         keys.map { (key: $0, finding: index.find($0)) }
       } then: { findings, reader in
-        try values(findings, reader, during: .values, isKept: true, &allowance)
+        try take(findings, from: &allowance)
+        return try values(findings, reader, during: .values, isKept: true)
       }
     }
   }
 
   /// Reads the first entries of a range as they are at one moment.
   ///
-  /// If the limit is above 64, or the entries have more than 64 KiB of text, they are decoded off the caller's actor.
+  /// If the limit is above 64, or the entries stand in several blocks or have more than 64 KiB of text, they are read and
+  /// decoded off the caller's actor.
   ///
   /// If an entry is lost, the ``DamagedBlockError`` of the error says behind which key to go on.
   ///
@@ -157,11 +159,12 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   ///   cannot be decoded; `ioFailed`; `closed`.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
-    return try await BulkWork.read(atMost: limit) { [self] allowance in
+    return try await BulkWork.run(atMost: limit) { [self] allowance in
       try read(for: .entries) {
         IndexPage(of: $0, in: range, limit: limit, order: order)
       } then: { page, reader in
-        let values = try values(page.findings, reader, during: .entries, isKept: false, &allowance)
+        try take(page.findings, from: &allowance)
+        let values = try values(page.findings, reader, during: .entries, isKept: false)
         if let gap = page.gap { throw reader.gapError(gap, during: .entries) }
         return zip(page.findings, values).compactMap { finding, value in
           value.map { StoreEntry(key: finding.key, value: $0) }
@@ -206,12 +209,25 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     return result
   }
 
+  /// Takes the bytes that must be read and decompressed for a few entries: for one line, all of its block.
+  private func take(
+    _ findings: [(key: StoreKey, finding: CompressedFileIndex.Finding)], from allowance: inout BulkWork.Allowance
+  ) throws {
+    guard findings.count <= BulkWork.entryLimit else { return }
+    var (count, blocks): (Int, Set<Int64>) = (0, [])
+    for case .found(let place) in findings.lazy.map(\.finding) {
+      count += Int(place.length)
+      blocks.insert(place.block)
+    }
+    // One block is nothing that the caller would notice.
+    try allowance.take(count + max(blocks.count - 1, 0) * BlockText.maximumSize)
+  }
+
   private func values(
     _ findings: [(key: StoreKey, finding: CompressedFileIndex.Finding)], _ reader: LineReader,
-    during operation: StoreOperation, isKept: Bool, _ allowance: inout BulkWork.Allowance
+    during operation: StoreOperation, isKept: Bool
   ) throws -> [Value?] {
     try reader.read(findings, during: operation, isKept: isKept) { key, line in
-      try allowance.take(line.count)
       let text = try coder.text(ofLine: line, forKey: key, during: operation)
       return try coder.value(of: text, forKey: key, during: operation)
     }
@@ -221,11 +237,10 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
 
   /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
   ///
-  /// The values are encoded off the caller's actor.
-  @concurrent
+  /// More than 64 values, or more than 64 KiB of text, are encoded off the caller's actor.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
-    try await writer.apply(coder.texts(of: changes))
+    try await writer.apply(await coder.texts(of: changes))
   }
 
   /// Reads, changes and writes back the values of some keys as one step; see ``DataStore/update(_:_:)``.

@@ -19,7 +19,7 @@ extension QueueLog {
 
   private func hasUnneededSegments(_ ledger: inout QueueLedger) -> Bool {
     guard ledger.uses.mayHaveUnneeded else { return false }
-    ledger.uses.mayHaveUnneeded = !ledger.uses.unneeded(among: olderSizes.keys.sorted()).isEmpty
+    ledger.uses.mayHaveUnneeded = !ledger.uses.unneeded(among: olderSizes.keys.sorted(), keeping: withheld).isEmpty
     return ledger.uses.mayHaveUnneeded
   }
 

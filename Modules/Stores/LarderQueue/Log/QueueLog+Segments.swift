@@ -24,15 +24,7 @@ extension QueueLog {
     try checkFiles(during: .apply)
     if log?.failure == nil { try log?.synchronize() }
     let end = durableSize
-    let unneeded = ledger.uses.unneeded(among: olderSizes.keys.sorted() + [number])
-    for number in unneeded {
-      do {
-        // The next opening does not scan segments that are in no list.
-        try keepDamage(of: number)
-      } catch {
-        // It is tried again before the file is removed.
-      }
-    }
+    let unneeded = unneededSegments(ledger, mayUseReserve: mayUseReserve)
     let unsafe = unneeded.contains(number) ? end..<end : end..<max(end, acknowledgedSize)
     var needed = olderSizes
     needed[number] = end
@@ -73,6 +65,23 @@ extension QueueLog {
     ledger.segment = number
     drop(unneeded, &ledger)
     try setMark(SegmentEnd(number: number, size: nextLog.size))
+  }
+
+  /// The segments that can go, with their damage kept elsewhere: the next opening does not scan what is in no list.
+  private mutating func unneededSegments(_ ledger: QueueLedger, mayUseReserve: Bool) -> Set<UInt32> {
+    while true {
+      let unneeded = ledger.uses.unneeded(among: olderSizes.keys.sorted() + [number], keeping: withheld)
+      let withheldBefore = withheld
+      for number in unneeded {
+        do {
+          try usingReserve(mayUseReserve) { try $0.keepDamage(of: number) }
+        } catch {
+          // It stays in the list, and so do those that say what of it is gone.
+          withheld.insert(number)
+        }
+      }
+      if withheld == withheldBefore { return unneeded }
+    }
   }
 
   /// A segment that is to be written.
@@ -223,7 +232,7 @@ extension QueueLog {
     for (number, size) in leftovers.sorted(by: { $0.key < $1.key }) where removed < QueueLog.removalLimit {
       files.remove(number)
       do {
-        let isGone = try removeFile(ofSegment: number)
+        let isGone = try removeFile(ofSegment: number, isDamaged: damagedPlaces[number] != nil)
         leftovers[number] = nil
         guard isGone else { continue }
         reserve.gain(size)
@@ -238,17 +247,32 @@ extension QueueLog {
   /// Removes the file of an unneeded segment, or keeps it under another name where something in it cannot be read: the disk
   /// may give that later, or to a program that saves data.
   ///
+  /// - Parameters:
+  ///   - number: The segment.
+  ///   - isDamaged: Whether anything in it is noted as damaged.
   /// - Returns: Whether it was removed.
-  mutating func removeFile(ofSegment number: UInt32) throws -> Bool {
+  mutating func removeFile(ofSegment number: UInt32, isDamaged: Bool) throws -> Bool {
     try keepDamage(of: number)
     let path = folder.segmentPath(number)
-    guard unreadable.contains(number) else {
+    let isRemoved = try !isDamaged || isReadable(number)
+    if isRemoved {
       try folder.fileSystem.removeFile(at: path)
-      return true
+    } else {
+      try folder.fileSystem.rename(path, to: folder.damagePath(segment: number, offset: 0))
     }
-    try folder.fileSystem.rename(path, to: folder.damagePath(segment: number, offset: 0))
+    damagedPlaces[number] = nil
     unreadable.remove(number)
-    return false
+    return isRemoved
+  }
+
+  /// Whether the disk gives every byte of a segment.
+  private func isReadable(_ number: UInt32) throws -> Bool {
+    let file = try folder.fileSystem.open(folder.segmentPath(number), .read)
+    let size = try file.attributes().size
+    for start in stride(from: 0, to: size, by: 1 << 20) {
+      guard try file.readable(from: start, upTo: min(start + 1 << 20, size)).isWhole else { return false }
+    }
+    return true
   }
 
   /// Notes a damaged place, which is kept in a file of its own before the segment is removed.
@@ -258,22 +282,17 @@ extension QueueLog {
   }
 
   /// Copies the damaged places of a segment into files of their own, with zeros for what cannot be read.
-  mutating func keepDamage(of number: UInt32) throws {
+  func keepDamage(of number: UInt32) throws {
     guard let ranges = damagedPlaces[number] else { return }
-    var isReadable = true
     let file = try folder.fileSystem.open(folder.segmentPath(number), .read)
     for range in ranges {
       let path = folder.damagePath(segment: number, offset: range.lowerBound)
       guard try folder.fileSystem.attributes(at: path) == nil else { continue }
       try folder.fileSystem.replaceFile(at: path, like: segment.attributes) { writer in
         for start in stride(from: range.lowerBound, to: range.upperBound, by: 1 << 20) {
-          let (bytes, isWhole) = try file.readable(from: start, upTo: min(start + 1 << 20, range.upperBound))
-          if !isWhole { isReadable = false }
-          try writer.write(bytes)
+          try writer.write(file.readable(from: start, upTo: min(start + 1 << 20, range.upperBound)).bytes)
         }
       }
     }
-    if !isReadable { unreadable.insert(number) }
-    damagedPlaces[number] = nil
   }
 }

@@ -48,6 +48,8 @@ struct QueueLog: Sendable {
   var cleaning: Cleaning?
   /// Segments in which something cannot be read that is needed: they stay.
   var unreadable: Set<UInt32> = []
+  /// Segments whose damage could not be kept elsewhere: they stay until the next opening.
+  var withheld: Set<UInt32> = []
 
   /// The end of the last segment as opening found it.
   struct FoundEnd: Sendable {
@@ -184,26 +186,13 @@ struct QueueLog: Sendable {
       // One that was missing, and that somebody has put back too late, is his.
       && !noted.contains(FilePaths.split(folder.missingPath(number)).name)
     {
-      // Whether the disk gave all of it only the owner knew that has made the note.
-      if names.contains(where: { folder.isNoteOfDamage($0, inSegment: number) }), try !isReadable(number) {
-        unreadable.insert(number)
-      }
-      _ = try removeFile(ofSegment: number)
+      _ = try removeFile(
+        ofSegment: number, isDamaged: names.contains { folder.isNoteOfDamage($0, inSegment: number) })
     }
     for end in names.compactMap(folder.end(ofName:)) where end != mark {
       try folder.fileSystem.removeFile(at: folder.endPath(end))
     }
     for note in notes where !names.contains(FilePaths.split(note).name) { try makeEmptyFile(note) }
-  }
-
-  /// Whether the disk gives every byte of a segment.
-  private func isReadable(_ number: UInt32) throws -> Bool {
-    let file = try folder.fileSystem.open(folder.segmentPath(number), .read)
-    let size = try file.attributes().size
-    for start in stride(from: 0, to: size, by: 1 << 20) {
-      guard try file.readable(from: start, upTo: min(start + 1 << 20, size)).isWhole else { return false }
-    }
-    return true
   }
 
   func makeEmptyFile(_ path: String) throws {

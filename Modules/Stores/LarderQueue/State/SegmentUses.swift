@@ -92,13 +92,17 @@ struct SegmentUses: Sendable {
     change(segment) { $0.references.insert(other) }
   }
 
-  /// The segments that are not needed, given those that there are, in order, without the one that is written.
-  func unneeded(among older: [UInt32]) -> Set<UInt32> {
+  /// The segments that are not needed.
+  ///
+  /// - Parameters:
+  ///   - older: Those that there are, in order.
+  ///   - withheld: Those that stay all the same; defaults to none.
+  func unneeded(among older: [UInt32], keeping withheld: Set<UInt32> = []) -> Set<UInt32> {
     var kept: Set<UInt32> = []
     var unneeded: Set<UInt32> = []
     for number in older {
       let usage = self[number]
-      if usage.isLive || !usage.references.isDisjoint(with: kept) {
+      if usage.isLive || withheld.contains(number) || !usage.references.isDisjoint(with: kept) {
         kept.insert(number)
       } else {
         unneeded.insert(number)

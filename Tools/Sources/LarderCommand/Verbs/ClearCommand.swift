@@ -21,7 +21,8 @@ struct ClearCommand: AsyncParsableCommand {
   @Flag(name: .customLong("yes"), help: "Do not ask.") var isConfirmed = false
 
   func run() async throws {
-    let range = try range.range()
+    let (range, target) = (try range.range(), store.target)
+    var mostEntries = Int.max
     guard !isDryRun else {
       return try await StoreSession.run(store.target, createsIfMissing: false, access: .readOnly) { store, output in
         try output.writeLine("\(try await store.count(in: range))")
@@ -29,15 +30,18 @@ struct ClearCommand: AsyncParsableCommand {
     }
     if !isConfirmed, Descriptor.standardInput.isTerminal {
       // The store is closed before it asks: nothing else waits for the answer.
-      let count = try await StoreSession.run(store.target, createsIfMissing: false, access: .readOnly) { store, _ in
+      mostEntries = try await StoreSession.run(target, createsIfMissing: false, access: .readOnly) { store, _ in
         try await store.count(in: range)
       }
-      Diagnostics.write("Remove \(EntryCount.text(count)) of \(store.url)? [y/N] ")
+      Diagnostics.write("Remove \(EntryCount.text(mostEntries)) of \(store.url)? [y/N] ")
       guard ["y", "yes"].contains(readLine()?.lowercased()) else {
         return Diagnostics.writeLine("Nothing was removed.")
       }
     }
-    try await StoreSession.run(store.target, createsIfMissing: false) { store, _ in
+    try await StoreSession.run(target, createsIfMissing: false) { [mostEntries] store, _ in
+      guard mostEntries == .max || (try await store.count(in: range)) <= mostEntries else {
+        throw CommandFailure(.tryAgain, "entries came while it asked; nothing was removed")
+      }
       try await store.removeAll(in: range)
     }
   }

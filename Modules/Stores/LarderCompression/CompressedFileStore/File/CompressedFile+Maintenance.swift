@@ -98,10 +98,11 @@ extension CompressedFile {
   ///   - index: What the store shows.
   ///   - reader: Reads the lines of the index.
   ///   - check: Says what is wrong with the line of a key, or `nil`.
+  /// - Throws: ``ZlibError`` where there is not enough memory.
   func findings(
     of found: FoundFile, comparedWith index: CompressedFileIndex, _ reader: LineReader,
     _ check: (StoreKey, ArraySlice<UInt8>) -> String?
-  ) -> [VerificationReport.Finding] {
+  ) throws -> [VerificationReport.Finding] {
     var findings: [VerificationReport.Finding] = []
     func report(_ key: StoreKey?, _ block: Int64?, _ message: String) {
       let place = block.map { "\(path), byte \($0)" } ?? path
@@ -109,7 +110,7 @@ extension CompressedFile {
     }
     var named: Set<Int64> = []
     var last: (offset: Int64, block: BlockCache.Block)?
-    found.index.entries.forEach { key, place in
+    try found.index.entries.forEach { key, place in
       if case .lost(let block) = found.index.finding(of: place) {
         named.insert(block)
         report(key, block, "the block of the entry is damaged")
@@ -118,6 +119,9 @@ extension CompressedFile {
       do {
         let line = try reader.line(at: place, &last, isKept: false)
         if let message = check(key, line) { report(key, place.block, message) }
+      } catch let error as ZlibError {
+        // That there is no memory says nothing about the entry.
+        throw error
       } catch {
         report(key, place.block, "the entry cannot be read")
       }

@@ -188,8 +188,10 @@ struct CompressedFile: Sendable {
   mutating func usableLog(during operation: StoreOperation) throws -> AppendLog {
     try checkFiles(during: operation)
     return try configuration.reportingFileErrors(during: operation, message: "\(path) could not be written to") {
-      if mustBeReplaced { try replace(during: operation) }
-      try readUnnoted(during: operation)
+      try configuration.reportingZlibErrors(during: operation) {
+        if mustBeReplaced { try replace(during: operation) }
+        try readUnnoted(during: operation)
+      }
       if let log { return log }
       // Whoever made the file may have died before its name was durable.
       try configuration.fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory)
@@ -243,7 +245,7 @@ struct CompressedFile: Sendable {
         // Up to the next one stand the blocks that its last line goes on in.
         let next = index + 1 < unnotedBlocks.count ? unnotedBlocks[index + 1].offset : layout.end
         if next > block.end { blocks.append(block.end..<next, ChangeNotes()) }
-      } catch  where !(error is FileError) {
+      } catch let error where !(error is FileError || error is ZlibError) {
         // The block was damaged after the file was opened. Its changes cannot be read, so no notes are made of them.
         blocks = UnnotedBlocks(from: min(layout.end, offset + 1))
       }

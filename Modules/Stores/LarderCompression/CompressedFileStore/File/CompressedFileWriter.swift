@@ -183,7 +183,9 @@ actor CompressedFileWriter {
     var report = VerificationReport(entryCount: index.entries.count)
     do {
       let found = try file.rescan()
-      report.findings = file.findings(of: found, comparedWith: index, reader, check)
+      report.findings = try file.configuration.reportingZlibErrors(during: .verify) {
+        try file.findings(of: found, comparedWith: index, reader, check)
+      }
     } catch let error as StoreError where error.code != .ioFailed && error.code != .notPermitted {
       report.findings.append(VerificationReport.Finding(key: error.key, place: file.path, message: error.message))
     }
