@@ -95,6 +95,58 @@ import Testing
     #expect(base.operationCount == 1)
   }
 
+  // MARK: Loads that fail
+
+  /// Lets many readers join one load of these keys and "a", which then goes on.
+  private func joinLoad(
+    of keys: [StoreKey], from store: CachedStore<some DataStore<Int>>, over base: FaultyStore<some DataStore<Int>>,
+    failing: Bool = false
+  ) async throws -> (leader: Task<[Int?], any Error>, joiners: [Task<[Int?], any Error>]) {
+    base.schedule(.suspension(.before), on: .values)
+    if failing { base.schedule(.error(.timedOut), on: .values) }
+    let leader = Task { try await store.values(forKeys: ["a"] + keys) }
+    try await base.waitForSuspended()
+    let joiners = (0..<50).map { _ in
+      Task { keys.count == 1 ? [try await store.value(forKey: keys[0])] : try await store.values(forKeys: keys) }
+    }
+    while store.statistics.sharedLoads < 50 * keys.count { await Task.yield() }
+    base.resume()
+    return (leader, joiners)
+  }
+
+  @Test(arguments: [["b"], ["b", "c"]] as [[StoreKey]])
+  func whoJoinedALoadThatFailsDoesNotAskTheBaseAgain(_ keys: [StoreKey]) async throws {
+    let store = base.cached()
+    let (leader, joiners) = try await joinLoad(of: keys, from: store, over: base, failing: true)
+    for task in [leader] + joiners { await expectStoreError(.timedOut) { try await task.value } }
+    #expect(base.operationCount == 1)
+    #expect(store.statistics.loadFailures == 1)
+    #expect(store.cache.isIdle)
+  }
+
+  @Test(arguments: [["b"], ["b", "c"]] as [[StoreKey]], [true, false])
+  func whoJoinedALoadThatFailsByAnotherKeySharesAnotherOne(_ keys: [StoreKey], _ namesKey: Bool) async throws {
+    try memory.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
+    let base = DamagedStore(memory, from: "a", to: "b", namesKey: namesKey).faulty()
+    let store = base.cached()
+    let (leader, joiners) = try await joinLoad(of: keys, from: store, over: base)
+    await expectStoreError(.corrupted) { try await leader.value }
+    for task in joiners { #expect(try await task.value == [2, 3].prefix(keys.count).map { $0 }) }
+    // Two readers may begin with one key each.
+    #expect(base.operationCount <= 1 + keys.count)
+    #expect(store.statistics.loadFailures == 1)
+    #expect(store.cache.isIdle)
+  }
+
+  @Test(arguments: [["b"], ["b", "c"]] as [[StoreKey]], [true, false])
+  func whoJoinedALoadThatFailsByItsOwnKeyGetsTheError(_ keys: [StoreKey], _ namesKey: Bool) async throws {
+    let base = DamagedStore(memory, from: "b", to: "c", namesKey: namesKey).faulty()
+    let store = base.cached()
+    let (leader, joiners) = try await joinLoad(of: keys, from: store, over: base)
+    for task in [leader] + joiners { await expectStoreError(.corrupted) { try await task.value } }
+    #expect(base.operationCount == 1)
+  }
+
   // MARK: Behind a reader
 
   /// A base whose reads block their thread until they are let go, as those of a store do that never suspend.
