@@ -211,6 +211,26 @@ import Testing
     #expect(base.operationCount == before + 2)
   }
 
+  @Test func aReaderOfACopyThatIsBeingLoadedAnewStartsNoTask() async throws {
+    let testTask = withUnsafeCurrentTask { $0?.hashValue }
+    let others = Mutex(0)
+    let clock = AskedClock(clock: clock) {
+      if withUnsafeCurrentTask(body: { $0?.hashValue }) != testTask { others.withLock { $0 += 1 } }
+    }
+    let store = base.cached(refreshing, clock: clock)
+    try await store.setValue(1, forKey: "a")
+    clock.clock.advance(by: .seconds(10))
+    base.schedule(.suspension(.before), on: .value)
+    #expect(try await store.value(forKey: "a") == 1)
+    try await base.waitForSuspended()
+    for _ in 0..<100 { #expect(try await store.value(forKey: "a") == 1) }
+    base.resume()
+    // It waits for every task of the store.
+    try await store.close()
+    // The load asks when the copy is made and when it ends.
+    #expect(others.withLock { $0 } == 2)
+  }
+
   // MARK: Tasks
 
   /// A base that notes for whom it is read.

@@ -189,6 +189,11 @@ extension CachedStore {
       let part = SharedLoad.Part(load: load, place: fills.count)
       if let fill = cache.beginRefreshing(key, copy, part) { fills.append(fill) }
     }
+    // Somebody else loads them, writes them or has removed them.
+    guard !fills.isEmpty else {
+      cache.endRefresh(hasFailed: false)
+      return operations.end()
+    }
     // Not begun on the thread of the reader: it would wait for a base whose reads never suspend.
     let task = Task { [self, fills] in
       let hasFailed = await !run(load, of: fills.map(\.key), fills, isReload: false)
