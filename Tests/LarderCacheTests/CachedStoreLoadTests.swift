@@ -211,6 +211,42 @@ import Testing
     #expect(base.operationCount == before + 2)
   }
 
+  @Test(arguments: [["a"], ["a", "b", "c"]] as [[StoreKey]])
+  func aKeyThatCannotBeReadDoesNotKeepOthersFromBeingLoaded(_ first: [StoreKey]) async throws {
+    let store = DamagedStore(memory, from: "a", to: "b").cached(refreshing, clock: clock)
+    try await store.apply([.set("a", 1), .set("b", 1), .set("c", 1)])
+    try memory.apply([.set("b", 2), .set("c", 2)])
+    clock.advance(by: .seconds(10))
+    for keys in [first, ["a", "b", "c"]] {
+      #expect(try await store.values(forKeys: keys) == keys.map { _ in 1 })
+      while !store.cache.isIdle { await Task.yield() }
+    }
+    #expect(try await store.values(forKeys: ["a", "b", "c"], policy: .cacheOnly) == [1, 2, 2])
+    #expect(store.statistics.loadFailures == 1)
+    clock.advance(by: .seconds(1))
+    #expect(try await store.value(forKey: "a") == 1)
+    while !store.cache.isIdle { await Task.yield() }
+    #expect(store.statistics.loadFailures == 2)
+  }
+
+  @Test func whereManyKeysCannotBeReadNoneIsLoadedForAWhile() async throws {
+    let store = DamagedStore(memory, from: "a", to: "b").cached(refreshing, clock: clock)
+    let damaged = (0..<100).map { StoreKey("a\($0)") }
+    try await store.apply(ChangeBatch((damaged + ["z"]).map { .set($0, 1) }))
+    try memory.apply([.set("z", 2)])
+    clock.advance(by: .seconds(10))
+    for key in damaged + ["z"] {
+      #expect(try await store.value(forKey: key) == 1)
+      while !store.cache.isIdle { await Task.yield() }
+    }
+    #expect(store.statistics.loadFailures < damaged.count)
+    #expect(try await store.value(forKey: "z", policy: .cacheOnly) == 1)
+    clock.advance(by: .seconds(1))
+    #expect(try await store.value(forKey: "z") == 1)
+    while !store.cache.isIdle { await Task.yield() }
+    #expect(try await store.value(forKey: "z", policy: .cacheOnly) == 2)
+  }
+
   @Test func aReaderOfACopyThatIsBeingLoadedAnewStartsNoTask() async throws {
     let testTask = withUnsafeCurrentTask { $0?.hashValue }
     let others = Mutex(0)

@@ -182,22 +182,23 @@ extension CachedStore {
   /// Loads copies anew behind a reader, but for those that are gone, being loaded or written.
   private func refresh(_ due: [(key: StoreKey, copy: CachedCopy)]) {
     guard !due.isEmpty, operations.begin() else { return }
-    guard cache.beginRefresh() else { return operations.end() }
+    guard let allowed = cache.beginRefresh(of: due.map(\.key)) else { return operations.end() }
     let load = SharedLoad()
     var fills: [CopyCache.Keys.Fill] = []
-    for (key, copy) in due {
+    for (key, copy) in due where allowed.contains(key) {
       let part = SharedLoad.Part(load: load, place: fills.count)
       if let fill = cache.beginRefreshing(key, copy, part) { fills.append(fill) }
     }
     // Somebody else loads them, writes them or has removed them.
     guard !fills.isEmpty else {
-      cache.endRefresh(hasFailed: false)
+      cache.endRefresh(of: [], failure: nil)
       return operations.end()
     }
     // Not begun on the thread of the reader: it would wait for a base whose reads never suspend.
     let task = Task { [self, fills] in
-      let hasFailed = await !run(load, of: fills.map(\.key), fills, isReload: false)
-      cache.endRefresh(hasFailed: hasFailed)
+      let keys = fills.map(\.key)
+      let failure = await run(load, of: keys, fills, isReload: false)
+      cache.endRefresh(of: keys, failure: failure)
       operations.end()
     }
     load.begin(in: task)
@@ -210,22 +211,22 @@ extension CachedStore {
   ///   - keys: The keys that it reads.
   ///   - fills: What each of them has begun with; `nil` for one that is busy.
   ///   - isReload: Whether nothing older may stay in the cache.
-  /// - Returns: Whether the base was read.
+  /// - Returns: What the base threw; `nil` where it was read.
   @discardableResult
   private func run(
     _ load: SharedLoad, of keys: [StoreKey], _ fills: [CopyCache.Keys.Fill?], isReload: Bool
-  ) async -> Bool {
+  ) async -> (any Error)? {
     do {
       let boxes = keys.isEmpty ? [] : try await readBase(keys)
       for (index, key) in keys.enumerated() {
         cache.end(fills[index], of: key, isReload: isReload, keeping: makeCopy(of: boxes[index], forKey: key))
       }
       load.finish(.success(boxes), of: keys)
-      return true
+      return nil
     } catch {
       for case let fill? in fills { cache.end(fill) }
       load.finish(.failure(error), of: keys)
-      return false
+      return error
     }
   }
 
