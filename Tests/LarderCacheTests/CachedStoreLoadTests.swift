@@ -95,6 +95,58 @@ import Testing
     #expect(base.operationCount == 1)
   }
 
+  // MARK: Loads that fail
+
+  /// Lets many readers join one load of these keys and "a", which then goes on.
+  private func joinLoad(
+    of keys: [StoreKey], from store: CachedStore<some DataStore<Int>>, over base: FaultyStore<some DataStore<Int>>,
+    failing: Bool = false
+  ) async throws -> (leader: Task<[Int?], any Error>, joiners: [Task<[Int?], any Error>]) {
+    base.schedule(.suspension(.before), on: .values)
+    if failing { base.schedule(.error(.timedOut), on: .values) }
+    let leader = Task { try await store.values(forKeys: ["a"] + keys) }
+    try await base.waitForSuspended()
+    let joiners = (0..<50).map { _ in
+      Task { keys.count == 1 ? [try await store.value(forKey: keys[0])] : try await store.values(forKeys: keys) }
+    }
+    while store.statistics.sharedLoads < 50 * keys.count { await Task.yield() }
+    base.resume()
+    return (leader, joiners)
+  }
+
+  @Test(arguments: [["b"], ["b", "c"]] as [[StoreKey]])
+  func whoJoinedALoadThatFailsDoesNotAskTheBaseAgain(_ keys: [StoreKey]) async throws {
+    let store = base.cached()
+    let (leader, joiners) = try await joinLoad(of: keys, from: store, over: base, failing: true)
+    for task in [leader] + joiners { await expectStoreError(.timedOut) { try await task.value } }
+    #expect(base.operationCount == 1)
+    #expect(store.statistics.loadFailures == 1)
+    #expect(store.cache.isIdle)
+  }
+
+  @Test(arguments: [["b"], ["b", "c"]] as [[StoreKey]], [true, false])
+  func whoJoinedALoadThatFailsByAnotherKeySharesAnotherOne(_ keys: [StoreKey], _ namesKey: Bool) async throws {
+    try memory.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
+    let base = DamagedStore(memory, from: "a", to: "b", namesKey: namesKey).faulty()
+    let store = base.cached()
+    let (leader, joiners) = try await joinLoad(of: keys, from: store, over: base)
+    await expectStoreError(.corrupted) { try await leader.value }
+    for task in joiners { #expect(try await task.value == [2, 3].prefix(keys.count).map { $0 }) }
+    // Two readers may begin with one key each.
+    #expect(base.operationCount <= 1 + keys.count)
+    #expect(store.statistics.loadFailures == 1)
+    #expect(store.cache.isIdle)
+  }
+
+  @Test(arguments: [["b"], ["b", "c"]] as [[StoreKey]], [true, false])
+  func whoJoinedALoadThatFailsByItsOwnKeyGetsTheError(_ keys: [StoreKey], _ namesKey: Bool) async throws {
+    let base = DamagedStore(memory, from: "b", to: "c", namesKey: namesKey).faulty()
+    let store = base.cached()
+    let (leader, joiners) = try await joinLoad(of: keys, from: store, over: base)
+    for task in [leader] + joiners { await expectStoreError(.corrupted) { try await task.value } }
+    #expect(base.operationCount == 1)
+  }
+
   // MARK: Behind a reader
 
   /// A base whose reads block their thread until they are let go, as those of a store do that never suspend.
@@ -157,6 +209,62 @@ import Testing
     #expect(try await store.values(forKeys: ["a", "b"]) == [1, 1])
     while try await store.values(forKeys: ["a", "b"], policy: .cacheOnly) != [2, 2] { await Task.yield() }
     #expect(base.operationCount == before + 2)
+  }
+
+  @Test(arguments: [["a"], ["a", "b", "c"]] as [[StoreKey]])
+  func aKeyThatCannotBeReadDoesNotKeepOthersFromBeingLoaded(_ first: [StoreKey]) async throws {
+    let store = DamagedStore(memory, from: "a", to: "b").cached(refreshing, clock: clock)
+    try await store.apply([.set("a", 1), .set("b", 1), .set("c", 1)])
+    try memory.apply([.set("b", 2), .set("c", 2)])
+    clock.advance(by: .seconds(10))
+    for keys in [first, ["a", "b", "c"]] {
+      #expect(try await store.values(forKeys: keys) == keys.map { _ in 1 })
+      while !store.cache.isIdle { await Task.yield() }
+    }
+    #expect(try await store.values(forKeys: ["a", "b", "c"], policy: .cacheOnly) == [1, 2, 2])
+    #expect(store.statistics.loadFailures == 1)
+    clock.advance(by: .seconds(1))
+    #expect(try await store.value(forKey: "a") == 1)
+    while !store.cache.isIdle { await Task.yield() }
+    #expect(store.statistics.loadFailures == 2)
+  }
+
+  @Test func whereManyKeysCannotBeReadNoneIsLoadedForAWhile() async throws {
+    let store = DamagedStore(memory, from: "a", to: "b").cached(refreshing, clock: clock)
+    let damaged = (0..<100).map { StoreKey("a\($0)") }
+    try await store.apply(ChangeBatch((damaged + ["z"]).map { .set($0, 1) }))
+    try memory.apply([.set("z", 2)])
+    clock.advance(by: .seconds(10))
+    for key in damaged + ["z"] {
+      #expect(try await store.value(forKey: key) == 1)
+      while !store.cache.isIdle { await Task.yield() }
+    }
+    #expect(store.statistics.loadFailures < damaged.count)
+    #expect(try await store.value(forKey: "z", policy: .cacheOnly) == 1)
+    clock.advance(by: .seconds(1))
+    #expect(try await store.value(forKey: "z") == 1)
+    while !store.cache.isIdle { await Task.yield() }
+    #expect(try await store.value(forKey: "z", policy: .cacheOnly) == 2)
+  }
+
+  @Test func aReaderOfACopyThatIsBeingLoadedAnewStartsNoTask() async throws {
+    let testTask = withUnsafeCurrentTask { $0?.hashValue }
+    let others = Mutex(0)
+    let clock = AskedClock(clock: clock) {
+      if withUnsafeCurrentTask(body: { $0?.hashValue }) != testTask { others.withLock { $0 += 1 } }
+    }
+    let store = base.cached(refreshing, clock: clock)
+    try await store.setValue(1, forKey: "a")
+    clock.clock.advance(by: .seconds(10))
+    base.schedule(.suspension(.before), on: .value)
+    #expect(try await store.value(forKey: "a") == 1)
+    try await base.waitForSuspended()
+    for _ in 0..<100 { #expect(try await store.value(forKey: "a") == 1) }
+    base.resume()
+    // It waits for every task of the store.
+    try await store.close()
+    // The load asks when the copy is made and when it ends.
+    #expect(others.withLock { $0 } == 2)
   }
 
   // MARK: Tasks

@@ -104,7 +104,13 @@ extension CachedStore {
 
   // MARK: Loading one key
 
-  private func load(_ key: StoreKey, isReload: Bool) async throws -> (any CachedValue)? {
+  /// Reads the value of a key of which the cache has no copy.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - isReload: Whether nothing older may stay in the cache.
+  ///   - isRetry: Whether a load that this reader joined has failed by a key that it does not ask for.
+  private func load(_ key: StoreKey, isReload: Bool, isRetry: Bool = false) async throws -> (any CachedValue)? {
     // Noted before it is known whether there will be a load: one that leads must not be left without it.
     guard operations.begin() else { throw ownInformation.closedError(for: .value) }
     switch cache.beginReading(key, isReload: isReload, makeLoad: { SharedLoad.Part(load: SharedLoad(), place: 0) }) {
@@ -121,14 +127,25 @@ extension CachedStore {
       operations.end()
       do {
         return try await part.value()
-      } catch  where part.load.keys.count > 1 {
-        // What could not be read may be another key.
+      } catch  where part.load.keys.count > 1 && isFault(error, ofOthersThan: [key]) {
+        // Loaded once more, so that all whom this concerns share the load; then it is read without any others.
+        guard isRetry else { return try await load(key, isReload: false, isRetry: true) }
         return try await running(.value) { try await readBase([key])[0] }
       }
     case .base(.leading(let fill, let part)):
       start(part.load, of: [key], [fill], isReload: isReload)
       return try await part.value()
     }
+  }
+
+  /// Whether an error says that it is about keys which are not among some, so that those may be read without them.
+  ///
+  /// An error that names no key, such as that of a base which is down, is about all of them.
+  private func isFault(_ error: any Error, ofOthersThan keys: [StoreKey]) -> Bool {
+    guard let error = error as? StoreError else { return false }
+    if let key = error.key, keys.contains(key) { return false }
+    if let lost = (error.underlying as? any UnreadableKeysError)?.keys { return !keys.contains(where: lost.contains) }
+    return error.key != nil
   }
 
   private func readBase(_ keys: [StoreKey]) async throws -> SharedLoad.Values {
@@ -165,17 +182,23 @@ extension CachedStore {
   /// Loads copies anew behind a reader, but for those that are gone, being loaded or written.
   private func refresh(_ due: [(key: StoreKey, copy: CachedCopy)]) {
     guard !due.isEmpty, operations.begin() else { return }
-    guard cache.beginRefresh() else { return operations.end() }
+    guard let allowed = cache.beginRefresh(of: due.map(\.key)) else { return operations.end() }
     let load = SharedLoad()
     var fills: [CopyCache.Keys.Fill] = []
-    for (key, copy) in due {
+    for (key, copy) in due where allowed.contains(key) {
       let part = SharedLoad.Part(load: load, place: fills.count)
       if let fill = cache.beginRefreshing(key, copy, part) { fills.append(fill) }
     }
+    // Somebody else loads them, writes them or has removed them.
+    guard !fills.isEmpty else {
+      cache.endRefresh(of: [], failure: nil)
+      return operations.end()
+    }
     // Not begun on the thread of the reader: it would wait for a base whose reads never suspend.
     let task = Task { [self, fills] in
-      let hasFailed = await !run(load, of: fills.map(\.key), fills, isReload: false)
-      cache.endRefresh(hasFailed: hasFailed)
+      let keys = fills.map(\.key)
+      let failure = await run(load, of: keys, fills, isReload: false)
+      cache.endRefresh(of: keys, failure: failure)
       operations.end()
     }
     load.begin(in: task)
@@ -188,22 +211,22 @@ extension CachedStore {
   ///   - keys: The keys that it reads.
   ///   - fills: What each of them has begun with; `nil` for one that is busy.
   ///   - isReload: Whether nothing older may stay in the cache.
-  /// - Returns: Whether the base was read.
+  /// - Returns: What the base threw; `nil` where it was read.
   @discardableResult
   private func run(
     _ load: SharedLoad, of keys: [StoreKey], _ fills: [CopyCache.Keys.Fill?], isReload: Bool
-  ) async -> Bool {
+  ) async -> (any Error)? {
     do {
       let boxes = keys.isEmpty ? [] : try await readBase(keys)
       for (index, key) in keys.enumerated() {
         cache.end(fills[index], of: key, isReload: isReload, keeping: makeCopy(of: boxes[index], forKey: key))
       }
       load.finish(.success(boxes), of: keys)
-      return true
+      return nil
     } catch {
       for case let fill? in fills { cache.end(fill) }
       load.finish(.failure(error), of: keys)
-      return false
+      return error
     }
   }
 
@@ -214,7 +237,15 @@ extension CachedStore {
   /// They are those of one moment: the one when this reader's own load reads the base, or any other after all have been
   /// looked at. A copy was the value of its key at that moment if it is still there afterwards, and so was what a load
   /// brings that others have begun, if no write of its key has begun by then.
-  private func load(_ keys: [StoreKey], _ found: [CachedCopy?], isReload: Bool) async throws -> [Value?] {
+  ///
+  /// - Parameters:
+  ///   - keys: The keys.
+  ///   - found: The copies that the cache has of them.
+  ///   - isReload: Whether nothing older may stay in the cache.
+  ///   - isRetry: Whether a load that this reader joined has failed by a key that it does not ask for.
+  private func load(
+    _ keys: [StoreKey], _ found: [CachedCopy?], isReload: Bool, isRetry: Bool = false
+  ) async throws -> [Value?] {
     // One that the base refuses must not spoil the load for those who join it.
     try ownInformation.check(keys, for: .values)
     let own = SharedLoad()
@@ -251,22 +282,28 @@ extension CachedStore {
     }
     var boxes: [StoreKey: (any CachedValue)?] = [:]
     var isOneMoment = true
+    var isAnyUnread = false
     var failure: (any Error)?
     for (key, part) in parts where failure == nil {
       do {
         boxes.updateValue(try await part.value(), forKey: key)
-      } catch  where !part.load.keys.allSatisfy({ parts[$0] != nil }) {
-        // What could not be read may be a key of others.
-        isOneMoment = false
+      } catch
+        where !part.load.keys.allSatisfy({ parts[$0] != nil }) && isFault(error, ofOthersThan: Array(parts.keys))
+      {
+        isAnyUnread = true
       } catch {
         failure = error
       }
     }
     for fill in joined where !cache.end(fill) { isOneMoment = false }
     if let failure { throw failure }
-    isOneMoment = isOneMoment && copies.allSatisfy { key, copy in cache.isStillThere(copy, key) }
-    // What stands alone is of one moment anyway, but for a load that failed.
-    if isOneMoment || (parts.count + copies.count == 1 && boxes.count == parts.count) {
+    if isAnyUnread, !isRetry {
+      // Loaded once more, so that all whom this concerns share the load; then they are read without any others.
+      return try await load(keys, keys.map { copies[$0] }, isReload: isReload, isRetry: true)
+    }
+    isOneMoment = isOneMoment && !isAnyUnread && copies.allSatisfy { key, copy in cache.isStillThere(copy, key) }
+    // What stands alone is of one moment anyway.
+    if isOneMoment || (parts.count + copies.count == 1 && !isAnyUnread) {
       return keys.map { key in (copies[key].map(\.value) ?? boxes[key] ?? nil).map(value) }
     }
     cache.counters.passedOver.add(copies.count, ordering: .relaxed)

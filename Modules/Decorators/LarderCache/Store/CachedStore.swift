@@ -18,8 +18,8 @@ public import Larder
 ///
 /// The values are kept as they are, without encoding them: a value of a class is shared with whoever reads it.
 ///
-/// A scan goes to the base. An error is never kept, and all who waited for the same load get it. Closing waits for the
-/// loads that run.
+/// A scan goes to the base. An error is never kept, and all who waited for the same load get it, but for those who did
+/// not ask for the key that it names: what they asked for is loaded again. Closing waits for the loads that run.
 public final class CachedStore<Base: DataStore>: DataStore {
   /// What the base keeps.
   public typealias Value = Base.Value

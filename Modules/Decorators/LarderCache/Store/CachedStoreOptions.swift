@@ -35,7 +35,7 @@ public struct CachedStoreOptions<Value: Sendable>: Sendable {
   ///
   /// Less than the lifetime of ``expiry``, it spares the readers of keys in use the wait for the base, whether the
   /// base's reads suspend or not. When such a load fails, none is begun for the next second, or for this time if it is
-  /// shorter.
+  /// shorter; where the error is that of one key, such as a damaged value, only that key is left alone.
   public var refreshAge: Duration?
 
   /// How long it is remembered that the base does not have a key; `nil`, the default, where it is not.

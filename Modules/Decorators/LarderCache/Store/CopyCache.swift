@@ -40,12 +40,6 @@ final class CopyCache: Sendable {
     case base(Keys.Reading)
   }
 
-  /// The loads behind readers that run, and until when none is begun since one has failed.
-  private struct Refreshes: Sendable {
-    var count = 0
-    var pauseEnd: Duration?
-  }
-
   /// What came of the first look for a copy.
   @usableFromInline
   enum FirstLook: Sendable {
@@ -77,12 +71,8 @@ final class CopyCache: Sendable {
 
   private static var shardCount: Int { 64 }
 
-  /// The most loads behind readers that run at a time.
-  ///
-  /// Whoever finds a copy due beyond them leaves it to the next reader.
-  private static var highestRefreshCount: Int { 4 }
-
-  /// How long no load behind a reader is begun after one has failed, unless copies are due more often.
+  /// How long no load behind a reader is begun after one has failed, or none of the key at fault, unless copies are due
+  /// more often.
   private static var longestRefreshPause: Duration { .seconds(1) }
 
   private let copies: Copies
@@ -114,7 +104,9 @@ final class CopyCache: Sendable {
   var statistics: CachedStoreStatistics { counters.statistics(of: copies.statistics) }
 
   /// Whether no read and no write goes on.
-  var isIdle: Bool { shards.allSatisfy { $0.withLock { $0.busy.isIdle } } }
+  var isIdle: Bool {
+    refreshes.withLock { $0.count == 0 } && shards.allSatisfy { $0.withLock { $0.busy.isIdle } }
+  }
 
   private func shardIndex(of key: StoreKey) -> Int {
     Int(truncatingIfNeeded: UInt(bitPattern: key.hashValue) % UInt(shards.count))
@@ -254,25 +246,22 @@ final class CopyCache: Sendable {
 
   /// Begins to load copies anew, unless too many others are or one has failed a short time ago.
   ///
-  /// - Returns: Whether it may be; then ``endRefresh(hasFailed:)`` ends it.
-  func beginRefresh() -> Bool {
+  /// - Parameter keys: The keys of the copies.
+  /// - Returns: Those whose copies may be; `nil` where none may. Then ``endRefresh(of:failure:)`` ends it.
+  func beginRefresh(of keys: [StoreKey]) -> Set<StoreKey>? {
     let time = now()
-    return refreshes.withLock { refreshes in
-      guard refreshes.count < CopyCache.highestRefreshCount, refreshes.pauseEnd.map({ time >= $0 }) ?? true else {
-        return false
-      }
-      refreshes.count += 1
-      return true
-    }
+    return refreshes.withLock { $0.begin(keys, at: time) }
   }
 
-  /// Ends what ``beginRefresh()`` began.
-  func endRefresh(hasFailed: Bool) {
-    let pauseEnd = now() + min(refreshAge ?? .zero, CopyCache.longestRefreshPause)
-    refreshes.withLock { refreshes in
-      refreshes.count -= 1
-      if hasFailed { refreshes.pauseEnd = pauseEnd }
-    }
+  /// Ends what ``beginRefresh(of:)`` began.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys that were read.
+  ///   - failure: What the base threw; `nil` where it was read.
+  func endRefresh(of keys: [StoreKey], failure: (any Error)?) {
+    let time = now()
+    let pauseEnd = time + min(refreshAge ?? .zero, CopyCache.longestRefreshPause)
+    refreshes.withLock { $0.end(keys, failure: failure, at: time, pauseEnd: pauseEnd) }
   }
 
   /// Begins a base read behind a reader, unless its copy is gone or the key is busy or being read.
