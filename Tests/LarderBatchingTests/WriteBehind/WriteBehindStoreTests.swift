@@ -315,6 +315,38 @@ import Testing
     #expect(try contents() == ["a": 1])
   }
 
+  /// Also one that only the store has any more, which keeps what is written beside a scan.
+  @Test(arguments: [false, true])
+  func aValueMayCallTheStoreWhenItIsReleased(updates: Bool) async throws {
+    final class Caller: Sendable {
+      let call: @Sendable () -> Void
+      init(_ call: @escaping @Sendable () -> Void) { self.call = call }
+      deinit { call() }
+    }
+    let memory = MemoryStore<Caller>()
+    let base = memory.faulty()
+    let store = base.writeBehind(maximumAge: .seconds(1), clock: clock)
+    let calls = Mutex(0)
+    @Sendable func makeCaller() -> Caller {
+      Caller { [weak store] in
+        calls.withLock { $0 += 1 }
+        _ = store?.statistics
+      }
+    }
+    base.schedule(.suspension(), on: .entries)
+    let reading = Task { try await store.entries(in: .all, limit: .max, order: .ascending).count }
+    try await base.waitForSuspended(of: .entries)
+    base.clearFaults()
+    // The second value displaces the first one in what the scan sees, and the third one the second one in the base.
+    for _ in 0..<2 { try await store.setValue(makeCaller(), forKey: "a") }
+    try await store.flush()
+    try memory.apply([.set("a", makeCaller())])
+    if updates { try await store.update("b") { _ in } }
+    base.resume(.entries)
+    #expect(try await reading.value == 1)
+    await waitUntil { calls.withLock { $0 } == 2 }
+  }
+
   // MARK: Failures
 
   @Test func whatMaySucceedLaterIsTriedAgain() async throws {
