@@ -9,17 +9,24 @@ import Testing
 @Suite struct CallerContextTests {
   @TaskLocal private static var caller: String?
 
+  private struct Group: Equatable {
+    let names: [String]
+    let count: Int
+  }
+
   private final class Notes: Sendable {
-    let groups = Mutex<[[String]]>([])
+    let groups = Mutex<[Group]>([])
   }
 
   private struct Context: CallerContext {
     let name: String
     let notes: Notes
 
-    func run<Result>(for callers: [any CallerContext], _ body: () async throws -> Result) async throws -> Result {
+    func run<Result>(
+      for callers: [any CallerContext], among count: Int, _ body: () async throws -> Result
+    ) async throws -> Result {
       let names = callers.compactMap { ($0 as? Context)?.name }
-      notes.groups.withLock { $0.append(names) }
+      notes.groups.withLock { $0.append(Group(names: names, count: count)) }
       return try await body()
     }
   }
@@ -56,9 +63,12 @@ import Testing
     while store.waitingCount < 1 { await Task.yield() }
     async let third: Void = write("third")
     while store.waitingCount < 2 { await Task.yield() }
+    // It has no context.
+    async let fourth: Void = store.setValue(1, forKey: "fourth")
+    while store.waitingCount < 3 { await Task.yield() }
     faulty.resume()
-    _ = try await (first, second, third)
+    _ = try await (first, second, third, fourth)
     // The first caller made its write itself, in its own task.
-    #expect(base.notes.groups.withLock { $0 } == [["second", "third"]])
+    #expect(base.notes.groups.withLock { $0 } == [Group(names: ["second", "third"], count: 3)])
   }
 }

@@ -306,6 +306,29 @@ import Tracing
     #expect(MemoryStore<Int>().metered(by: StoreMeter(name: "untraced", logger: nil)).information.callerContext == nil)
   }
 
+  @Test func workThatAlsoServesUntracedCallersBelongsToNoTrace() async throws {
+    let store = MemoryStore<Int>().metered(by: meter())
+    let capture = try #require(store.information.callerContext)
+    let request = tracer.startSpan("request")
+    let caller = InstrumentationContext.$current.withValue(request.context) { capture() }
+    try await run(for: [nil, caller, nil]) { try await store.setValue(1, forKey: "k") }
+    let span = try #require(tracer.finishedSpans.first)
+    #expect(span.parentSpanID == nil)
+    #expect(span.links.map { $0.context.inMemorySpanContext } == [request.context.inMemorySpanContext])
+  }
+
+  /// Backends keep no more, and a group may have thousands of callers.
+  @Test func aSpanHasNoMoreLinksThanBackendsKeep() async throws {
+    let store = MemoryStore<Int>().metered(by: meter())
+    let capture = try #require(store.information.callerContext)
+    let requests = (0..<200).map { tracer.startSpan("request \($0)") }
+    let callers = requests.map { request in InstrumentationContext.$current.withValue(request.context) { capture() } }
+    try await run(for: callers) { try await store.setValue(1, forKey: "k") }
+    let span = try #require(tracer.finishedSpans.first)
+    let ids = requests.prefix(128).map { $0.context.inMemorySpanContext?.spanID }
+    #expect(span.links.map { $0.context.inMemorySpanContext?.spanID } == ids)
+  }
+
   @Test func blocksHaveSpansAroundWhatTheyDo() async throws {
     struct Failed: Error {}
     let meter = meter()

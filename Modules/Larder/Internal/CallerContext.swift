@@ -6,23 +6,28 @@ package protocol CallerContext: Sendable {
   /// Runs work that serves several callers: in the context of the one caller, or in one that is linked to all of them.
   ///
   /// - Parameters:
-  ///   - callers: The contexts of the callers, this one included.
+  ///   - callers: The contexts of the callers that have one, this one included.
+  ///   - count: The number of callers, also of those without a context.
   ///   - body: The work. It runs on the caller's actor.
   /// - Returns: The result of `body`.
   /// - Throws: The error of `body`.
-  func run<Result>(for callers: [any CallerContext], _ body: () async throws -> Result) async throws -> Result
+  func run<Result>(
+    for callers: [any CallerContext], among count: Int, _ body: () async throws -> Result
+  ) async throws -> Result
 }
 
 /// Runs work that serves several callers in their contexts; see ``CallerContext``.
 ///
 /// - Parameters:
-///   - callers: The contexts of the callers. If there are none, the work runs in that of the current task.
+///   - callers: The contexts of all callers, `nil` for one who has none. If nobody has one, the work runs in that of the
+///     current task.
 ///   - body: The work. It runs on the caller's actor.
 /// - Returns: The result of `body`.
 /// - Throws: The error of `body`.
 package func run<Result>(
-  for callers: [any CallerContext], _ body: () async throws -> Result
+  for callers: [(any CallerContext)?], _ body: () async throws -> Result
 ) async throws -> Result {
-  guard let first = callers.first else { return try await body() }
-  return try await first.run(for: callers, body)
+  let contexts = callers.compactMap(\.self)
+  guard let first = contexts.first else { return try await body() }
+  return try await first.run(for: contexts, among: callers.count, body)
 }

@@ -8,10 +8,10 @@ import Testing
   ///
   /// - Returns: The parts that were tried, those that succeeded, and the calls that failed, in order.
   private func run(
-    count: Int, bad: Set<Int>, _ code: StoreError.Code = .encodingFailed
+    count: Int, bad: Set<Int>, _ code: StoreError.Code = .encodingFailed, singleFailureLimit: Int = 3
   ) async -> (tried: [Range<Int>], done: [Range<Int>], failed: [Int]) {
     var (tried, done): ([Range<Int>], [Range<Int>]) = ([], [])
-    let commit = await GroupCommit(count: count) { part in
+    let commit = await GroupCommit(count: count, singleFailureLimit: singleFailureLimit) { part in
       tried.append(part)
       if !bad.isDisjoint(with: part) { return StoreError(code, during: .apply, message: "a call is bad") }
       done.append(part)
@@ -27,6 +27,20 @@ import Testing
         let result = await run(count: count, bad: bad)
         #expect(result.failed == bad.sorted())
         #expect(result.done.flatMap { Array($0) } == (0..<count).filter { !bad.contains($0) })
+      }
+    }
+  }
+
+  /// So it is for write-behind, which gives up what fails.
+  @Test(arguments: [StoreError.Code.encodingFailed, .full, .init(rawValue: "other")])
+  func exactlyTheBadOnesFailWhereGoodOnesMustNot(code: StoreError.Code) async {
+    for count in 0...7 {
+      for mask in 0..<(1 << count) {
+        let bad = Set((0..<count).filter { mask >> $0 & 1 == 1 })
+        let result = await run(count: count, bad: bad, code, singleFailureLimit: .max)
+        #expect(result.failed == bad.sorted())
+        #expect(result.done.flatMap { Array($0) } == (0..<count).filter { !bad.contains($0) })
+        #expect(result.tried.count <= max(1, 2 * count - 1))
       }
     }
   }

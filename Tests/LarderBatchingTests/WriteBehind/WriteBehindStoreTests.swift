@@ -6,7 +6,7 @@ import Testing
 
 @testable import LarderBatching
 
-@Suite struct WriteBehindStoreTests {
+@Suite(.timeLimit(.minutes(60))) struct WriteBehindStoreTests {
   private let clock = ManualClock()
   private let picky = PickyStore<Int>()
   private let base: FaultyStore<PickyStore<Int>>
@@ -315,6 +315,38 @@ import Testing
     #expect(try contents() == ["a": 1])
   }
 
+  /// Also one that only the store has any more, which keeps what is written beside a scan.
+  @Test(arguments: [false, true])
+  func aValueMayCallTheStoreWhenItIsReleased(updates: Bool) async throws {
+    final class Caller: Sendable {
+      let call: @Sendable () -> Void
+      init(_ call: @escaping @Sendable () -> Void) { self.call = call }
+      deinit { call() }
+    }
+    let memory = MemoryStore<Caller>()
+    let base = memory.faulty()
+    let store = base.writeBehind(maximumAge: .seconds(1), clock: clock)
+    let calls = Mutex(0)
+    @Sendable func makeCaller() -> Caller {
+      Caller { [weak store] in
+        calls.withLock { $0 += 1 }
+        _ = store?.statistics
+      }
+    }
+    base.schedule(.suspension(), on: .entries)
+    let reading = Task { try await store.entries(in: .all, limit: .max, order: .ascending).count }
+    try await base.waitForSuspended(of: .entries)
+    base.clearFaults()
+    // The second value displaces the first one in what the scan sees, and the third one the second one in the base.
+    for _ in 0..<2 { try await store.setValue(makeCaller(), forKey: "a") }
+    try await store.flush()
+    try memory.apply([.set("a", makeCaller())])
+    if updates { try await store.update("b") { _ in } }
+    base.resume(.entries)
+    #expect(try await reading.value == 1)
+    await waitUntil { calls.withLock { $0 } == 2 }
+  }
+
   // MARK: Failures
 
   @Test func whatMaySucceedLaterIsTriedAgain() async throws {
@@ -384,6 +416,27 @@ import Testing
     #expect(store.takeFailures().map(\.changes) == [[.set("counter", 100), .set("bad", -1)]])
     #expect(try contents().count == 101)
     #expect(try contents()["counter"] == 99)
+  }
+
+  /// As the disk may be full for the large ones alone, nothing that was accepted is given up untried.
+  @Test(arguments: [StoreError.Code.full, .init(rawValue: "other")])
+  func goodBatchesAreWrittenWhateverTheErrorOfOthers(code: StoreError.Code) async throws {
+    for mask in 1..<(1 << 7) {
+      let picky = PickyStore<Int>()
+      picky.refuse { batch, _ in
+        for case .set(_, let value) in batch.changes where value < 0 {
+          return StoreError(code, during: .apply, message: "the value is refused")
+        }
+        return nil
+      }
+      let store = picky.writeBehind(maximumAge: .seconds(1), retries: RetryPolicy(attempts: 0), clock: clock)
+      let isBad = { (number: Int) in mask >> number & 1 == 1 }
+      for number in 0..<7 { try await store.setValue(isBad(number) ? -1 : 1, forKey: StoreKey(integer: number)) }
+      await expectStoreError(code) { try await store.flush() }
+      let written = try picky.keys(in: .all, limit: .max, order: .ascending)
+      #expect(written == (0..<7).filter { !isBad($0) }.map { StoreKey(integer: $0) })
+      #expect(store.takeFailures().map(\.changes) == (0..<7).filter(isBad).map { [.set(StoreKey(integer: $0), -1)] })
+    }
   }
 
   @Test func aGoodValueOutlivesTheBadOneThatFollowsIt() async throws {

@@ -210,10 +210,11 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   ///
   /// - Returns: The errors of the batches that failed, by their place in the group.
   private func commit(_ group: [Caller]) async -> [Int: any Error] {
-    let commit = await GroupCommit(count: group.count) { part in
+    // Whoever fails with others can try again, so a full disk need not be found full for each caller.
+    let commit = await GroupCommit(count: group.count, singleFailureLimit: 3) { part in
       do {
         let batch = part.count == 1 ? group[part.lowerBound].batch : joined(group[part])
-        try await run(for: group[part].compactMap(\.context)) { try await base.apply(batch) }
+        try await run(for: group[part].map(\.context)) { try await base.apply(batch) }
         return nil
       } catch {
         return error

@@ -4,14 +4,12 @@ import Larder
 ///
 /// A part that fails with nothing changed is divided into halves, which are committed in order, down to single calls. One
 /// bad call among a thousand costs about twenty commits. If the error may concern every call, as a full disk does, parts
-/// are no longer divided after ``singleFailureLimit`` calls in a row have failed alone: each is tried once more as a whole.
+/// are no longer divided after some calls in a row have failed alone: each is tried once more as a whole.
 struct GroupCommit {
-  /// How many calls in a row fail alone before an error is taken to concern the others too.
-  static let singleFailureLimit = 3
-
   /// The parts that failed, in order, each with its error.
   private(set) var failures: [(part: Range<Int>, error: any Error)] = []
 
+  private let singleFailureLimit: Int
   private var parts: [Range<Int>]  // The next one is the last.
   private var singleFailureCount = 0
 
@@ -19,8 +17,11 @@ struct GroupCommit {
   ///
   /// - Parameters:
   ///   - count: The number of calls in the group.
+  ///   - singleFailureLimit: How many calls in a row fail alone before an error that may concern every call is taken to do
+  ///     so. With `Int.max`, which costs up to two commits for each call, no good call ever fails with others because of it.
   ///   - commit: Commits some of them together, and returns the error if that fails.
-  init(count: Int, commit: (Range<Int>) async -> (any Error)?) async {
+  init(count: Int, singleFailureLimit: Int, commit: (Range<Int>) async -> (any Error)?) async {
+    self.singleFailureLimit = singleFailureLimit
     parts = count > 0 ? [0..<count] : []
     while let part = parts.popLast() {
       if let error = await commit(part) {
@@ -34,7 +35,7 @@ struct GroupCommit {
   private mutating func handle(_ error: any Error, of part: Range<Int>) {
     let storeError = error as? StoreError
     let concern = storeError?.concern ?? .everyone
-    if part.count > 1, concern == .oneChange || (concern == .unclear && singleFailureCount < Self.singleFailureLimit) {
+    if part.count > 1, concern == .oneChange || (concern == .unclear && singleFailureCount < singleFailureLimit) {
       let middle = part.lowerBound + part.count / 2
       parts.append(middle..<part.upperBound)
       parts.append(part.lowerBound..<middle)

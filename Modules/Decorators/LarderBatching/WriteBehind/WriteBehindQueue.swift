@@ -54,6 +54,8 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     var flusher = FlusherCall.none
     /// Changes that are no longer needed, to be released outside the lock.
     var released: [PendingChanges<Value>] = []
+    /// What was kept for scans and is no longer needed, to be released outside the lock as well.
+    var releasedContents: [SortedMap<PendingChanges<Value>.Content>] = []
   }
 
   /// What the flusher does next.
@@ -98,8 +100,8 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
 
   /// The scans that read the base now, each with the latest flush that was over when it began.
   private var scans = WaitingLine<UInt64>()
-  /// The flushes that were written while they did.
-  private var written: [(flush: UInt64, changes: PendingChanges<Value>)] = []
+  /// The flushes that were written while they did, without the values that were displaced before.
+  private var written: [(flush: UInt64, contents: SortedMap<PendingChanges<Value>.Content>, size: BatchSize)] = []
   private var writtenSize = BatchSize()
 
   /// Whether no more may come.
@@ -140,10 +142,10 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   ///   the base was changed in another way, a flush failed, or too much was written.
   mutating func endScan(_ number: UInt64) -> PendingView<Value>? {
     guard let start = scans.remove(number) else { return nil }
-    let layers = written.reversed().filter { $0.flush > start }.map(\.changes.contents)
-    // What is dropped is part of the view, so it is released outside the lock.
+    let layers = written.reversed().filter { $0.flush > start }.map(\.contents)
+    // What is dropped was written during this scan. So it is part of the view, with which it is released outside the lock.
     while let first = written.first, first.flush <= scans.first ?? .max {
-      writtenSize -= first.changes.size
+      writtenSize -= first.size
       written.removeFirst()
     }
     return PendingView(layers: unwrittenLayers + layers)
@@ -156,7 +158,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   /// Makes the running scans begin anew.
   private mutating func discardScans(_ consequences: inout Consequences) {
     while scans.removeFirst() != nil {}
-    consequences.released += written.map(\.changes)
+    consequences.releasedContents += written.map(\.contents)
     written = []
     writtenSize = BatchSize()
   }
@@ -290,7 +292,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     if let changes = inFlight.take() {
       consequences.released.append(changes)
       if !scans.isEmpty {
-        written.append((nextFlush - 1, changes))
+        written.append((nextFlush - 1, changes.contents, changes.size))
         writtenSize += changes.size
         if !newFailures.isEmpty || !writtenSize.fits(in: limit) { discardScans(&consequences) }
       }

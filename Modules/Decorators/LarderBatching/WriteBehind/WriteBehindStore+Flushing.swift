@@ -23,7 +23,8 @@ extension WriteBehindStore {
   /// - Returns: The batches that had to be given up.
   private func write(_ batches: [SizedBatch<Value>]) async -> [WriteBehindFailure<Value>] {
     var attempt = 0
-    let commit = await GroupCommit(count: batches.count) { part in
+    // Nobody can try again what is given up here, so nothing is given up with others that may be good.
+    let commit = await GroupCommit(count: batches.count, singleFailureLimit: .max) { part in
       await write(PendingChanges.joined(batches[part]), attempt: &attempt)
     }
     return commit.failures.map { part, error in

@@ -24,7 +24,8 @@ import Synchronization
 ///
 /// **Failures.** Errors that may pass are tried again, as ``RetryPolicy`` says. A batch that fails because of something in
 /// it is given up alone: batches before and after it are written, also if they change the same keys. For that reason every
-/// accepted batch is kept until it is written. After any other error, such as a failed sync, nothing is tried again: the
+/// accepted batch is kept until it is written. A full disk, or an error of an unknown code, may concern one batch or all of
+/// them, so every batch is tried, if need be alone. After any other error, such as a failed sync, nothing is tried again: the
 /// rest of that flush is given up. Reads no longer show changes that were given up. They are kept, with the error, until
 /// ``takeFailures()``; the handler gets them; and ``flush()``, ``synchronize()`` and ``close()`` throw the first such error
 /// as long as it is kept. They take room: if failures leave none, writes are refused with `full`.

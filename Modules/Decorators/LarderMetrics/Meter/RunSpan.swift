@@ -64,14 +64,21 @@ final class RunSpan: Sendable {
 
 /// The span of a caller, for work that another task does for it.
 struct TracedCaller: CallerContext {
+  /// The most links of a span.
+  ///
+  /// Backends keep about as many, and a group may have thousands of callers.
+  private static let linkLimit = 128
+
   let context: InstrumentationContext
 
-  func run<Result>(for callers: [any CallerContext], _ body: () async throws -> Result) async throws -> Result {
+  func run<Result>(
+    for callers: [any CallerContext], among count: Int, _ body: () async throws -> Result
+  ) async throws -> Result {
     var context = context
-    if callers.count > 1 {
-      // Work for many belongs to none of their traces.
+    if count > 1 {
+      // Work for many belongs to none of their traces, not even to the only one that is traced.
       context = .topLevel
-      context[LinkedCallers.self] = callers.compactMap { ($0 as? TracedCaller)?.context }
+      context[LinkedCallers.self] = callers.prefix(TracedCaller.linkLimit).compactMap { ($0 as? TracedCaller)?.context }
     }
     return try await InstrumentationContext.$current.withValue(context) { try await body() }
   }
