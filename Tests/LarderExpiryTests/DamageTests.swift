@@ -61,17 +61,16 @@ import Testing
   }
 
   /// A store that does not know which keys a part of it has, like a compressed file with a damaged block.
-  private struct GapStore: ForwardingDecorator {
+  private struct GapStore<Value: Sendable>: ForwardingDecorator {
     struct Gap: UnreadableKeysError, CustomStringConvertible {
       let keys: KeyRange
       var description: String { "a gap" }
     }
 
-    typealias Value = Expiring<Int>
-    let base: MemoryStore<Expiring<Int>>
+    let base: MemoryStore<Value>
     let gap: KeyRange
 
-    func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Expiring<Int>>] {
+    func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
       let entries = try base.entries(in: range, limit: limit, order: order)
       guard entries.contains(where: { gap.contains($0.key) }) else { return entries }
       throw StoreError(
@@ -97,5 +96,26 @@ import Testing
       let page = try? await store.entries(in: .all, limit: 3, order: order)
       #expect(page?.count == (order == .descending ? 3 : nil))
     }
+  }
+
+  /// The gap ends within the view, begins within it, or lies in it, and the keys of the view are shorter.
+  @Test(arguments: ["s/0"..<"s/3", "r"..<"s/3", "s/3"..<"s/4", "s/7"..<"t", "s/7"..., "r"..<"t"] as [KeyRange])
+  func purgesGoOnBehindKeysThatAViewDoesNotKnow(gap: KeyRange) async throws {
+    let clock = clock
+    let view = GapStore(base: bytes, gap: gap).typed(
+      Expiring<Int>.self, prefix: "s/", codec: .json(Int.self).expiring())
+    let store = view.expiring(.after(.seconds(1)), purgesOnWrite: false) { clock.date }
+    for number in 0..<10 {
+      try await store.setValue(number, forKey: "\(number)")
+      for prefix in ["r/", "t/"] { try bytes.apply([.set("\(prefix)\(number)", [0xFF])]) }
+    }
+    clock.advance(by: .seconds(1))
+    let lost = (0..<10).filter { gap.contains("s/\($0)") }
+    #expect(try await store.purgeExpired() == 10 - lost.count)
+    #expect(try bytes.keys(in: .prefix("s/"), limit: 99, order: .ascending) == lost.map { "s/\($0)" })
+    let error = await expectStoreError(.corrupted) { try await store.entries(in: .all, limit: 99, order: .ascending) }
+    let keys = try #require((error?.underlying as? any UnreadableKeysError)?.keys)
+    #expect((0..<10).filter { keys.contains("\($0)") } == lost)
+    #expect(error?.description.contains("a gap") == true)
   }
 }

@@ -87,6 +87,42 @@ import Testing
     #expect(state.nextBatch(at: time(50)).map(\.key) == ["a", "c"])
   }
 
+  @Test(arguments: [.valueTooLarge, .invalidKey, .unsupported, StoreError.Code(rawValue: "custom")])
+  mutating func anEntryIsAtFaultWhateverTheCode(_ code: StoreError.Code) {
+    for key in ["a", "b", "c"] as [StoreKey] { _ = note(key, deadline(100), at: 50) }
+    let batch = state.nextBatch(at: time(50))
+    #expect(finish(batch, StoreError(code, during: .update, key: "b", message: "refused"), at: 50))
+    #expect(state.statistics.droppedRenewalCount == 1)
+    #expect(state.nextBatch(at: time(50)).map(\.key) == ["a", "c"])
+  }
+
+  @Test mutating func noEntryIsAtFaultForWhatConcernsTheStore() {
+    let errors = [
+      StoreError(.full, during: .update, key: "k", message: "full"),
+      StoreError(.corrupted, during: .update, key: "k", message: "unclear", outcome: .unknown),
+      StoreError(.unsupported, during: .update, key: "k", message: "not yet", isRetryable: true),
+      StoreError(.corrupted, during: .update, key: "other", message: "damaged"),
+      StoreError(.corrupted, during: .update, message: "damaged"),
+    ]
+    for (index, error) in errors.enumerated() {
+      let seconds = 50 + Int64(index) * 2
+      #expect(note("k", deadline(100), at: seconds))
+      #expect(!finish(state.nextBatch(at: time(seconds)), error, at: seconds))
+      #expect(!state.isStalled(at: time(seconds)))
+      #expect(state.isStalled(at: time(seconds + 1)))
+    }
+    #expect(state.renewals["k"] != nil)
+    #expect(state.statistics.droppedRenewalCount == 0)
+  }
+
+  @Test mutating func aBatchThatFailedWaitsBehindTheOthers() {
+    let count = PendingRenewals.batchSize
+    for number in 0..<(count + 1) { _ = note(StoreKey(integer: number), deadline(100), at: 50) }
+    #expect(!finish(state.nextBatch(at: time(50)), full, at: 50))
+    let second = state.nextBatch(at: time(51))
+    #expect(second.map(\.key) == ([count] + (0..<(count - 1))).map { StoreKey(integer: $0) })
+  }
+
   @Test mutating func anEntryThatWasWrittenAnewHasARenewalOfItsOwn() {
     _ = note("k", deadline(100), at: 50)
     let first = state.nextBatch(at: time(50))

@@ -1,12 +1,13 @@
 import Foundation
 import Larder
-import LarderExpiry
 import LarderTesting
 import Synchronization
 import TestSupport
 import Testing
 
-@Suite struct SlidingTests {
+@testable import LarderExpiry
+
+@Suite(.timeLimit(.minutes(60))) struct SlidingTests {
   @Test func anEntryThatIsReadLivesOn() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     try await bench.store.setValue("a", forKey: "k")
@@ -232,6 +233,66 @@ import Testing
     try await store.synchronize()
     #expect(store.statistics.pendingRenewalCount == 0)
     #expect(try bench.memory.value(forKey: "k")?.deadline?.date == bench.clock.date + 10)
+  }
+
+  /// The read is not due: only a moment ago another one renewed the deadline, which could not be written.
+  @Test(arguments: [true, false])
+  func aReadTriesARenewalAgainASecondAfterAFailure(readsSeveral: Bool) async throws {
+    let bench = TestBench(.sliding(.seconds(3600)))
+    let (store, watched) = (bench.store, bench.watched)
+    func read() async throws {
+      if readsSeveral {
+        #expect(try await store.values(forKeys: ["k", "l"]) == ["a", nil])
+      } else {
+        #expect(try await store["k"] == "a")
+      }
+      _ = await store.renewing.withLock { $0 }?.value
+    }
+    try await store.setValue("a", forKey: "k")
+    bench.clock.advance(by: .seconds(1800))
+    watched.intervene { operation in
+      if operation == .update { throw StoreError(.full, during: .update, store: "memory", message: "full") }
+    }
+    try await read()
+    for failureCount in 1...3 {
+      #expect(store.statistics.failureCount == failureCount)
+      bench.clock.advance(by: .milliseconds(999))
+      try await read()
+      #expect(store.statistics.failureCount == failureCount)
+      bench.clock.advance(by: .milliseconds(1))
+      try await read()
+    }
+    watched.intervene { _ in }
+    bench.clock.advance(by: .seconds(1))
+    try await read()
+    #expect(store.statistics.pendingRenewalCount == 0)
+    #expect(try bench.memory.value(forKey: "k")?.deadline?.date == bench.clock.date + 3596)
+  }
+
+  /// Several entries are damaged while their renewals wait.
+  @Test func entriesAtFaultKeepNoOtherRenewalFromBeingWritten() async throws {
+    let clock = ManualClock()
+    let bytes = MemoryStore<[UInt8]>()
+    let watched = WatchedStore(bytes.typed(Expiring<Int>.self, prefix: "s/", codec: .json(Int.self).expiring()))
+    let store = watched.expiring(.sliding(.seconds(10)), purgesOnWrite: false) { clock.date }
+    let keys = (0..<10).map { StoreKey(integer: $0) }
+    try await store.apply(ChangeBatch(keys.enumerated().map { .set($1, $0) }))
+    clock.advance(by: .seconds(5))
+    watched.intervene { operation in
+      if operation == .update { throw StoreError(.full, during: .update, message: "full") }
+    }
+    #expect(try await store.values(forKeys: keys) == Array(0..<10))
+    _ = await store.renewing.withLock { $0 }?.value
+    watched.intervene { _ in }
+    for key in keys.prefix(4) { try bytes.apply([.set(StoreKey(bytes: Array("s/".utf8) + key.bytes), [0xFF])]) }
+    try await store.synchronize()
+    let statistics = store.statistics
+    #expect(statistics.writtenRenewalCount == 6)
+    #expect(statistics.droppedRenewalCount == 4)
+    #expect(statistics.failureCount == 5)
+    #expect(statistics.pendingRenewalCount == 0)
+    clock.advance(by: .seconds(9))
+    #expect(try await watched.value(forKey: keys[9])?.deadline?.date == clock.date + 1)
   }
 
   @Test func closingWritesWhatIsPending() async throws {

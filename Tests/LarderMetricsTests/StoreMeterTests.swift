@@ -12,7 +12,7 @@ import TestSupport
 import Testing
 import Tracing
 
-@Suite struct StoreMeterTests {
+@Suite(.timeLimit(.minutes(60))) struct StoreMeterTests {
   private let clock = ManualClock()
   private let metrics = TestMetrics()
   private let log = InMemoryLogHandler()

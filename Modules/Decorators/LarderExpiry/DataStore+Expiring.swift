@@ -12,7 +12,7 @@ extension DataStore {
   /// - Parameters:
   ///   - expiration: When an entry expires where its write does not say; never unless given.
   ///   - purgesOnWrite: Whether writes remove some of what has expired; `true` unless said.
-  ///   - now: Tells the time; that of the system unless given.
+  ///   - now: Tells the time; that of the system unless given. It must not call the store.
   public func expiring<Kept: Sendable>(
     _ expiration: Expiration = .never, purgesOnWrite: Bool = true, now: @escaping @Sendable () -> Date = { Date.now }
   ) -> ExpiringStore<Self, Kept> where Value == Expiring<Kept> {
@@ -25,7 +25,7 @@ extension DataStore {
   ///   - expiration: When an entry expires where its write does not say; never unless given.
   ///   - purgesOnWrite: Whether writes remove some of what has expired; `true` unless said.
   ///   - limit: The most entries to remove first; `Int.max` for all that have expired.
-  ///   - now: Tells the time; that of the system unless given.
+  ///   - now: Tells the time; that of the system unless given. It must not call the store.
   /// - Throws: As ``ExpiringStore/purgeExpired(limit:)``. This store stays open.
   public func expiring<Kept: Sendable>(
     _ expiration: Expiration = .never, purgesOnWrite: Bool = true, purgingUpTo limit: Int,

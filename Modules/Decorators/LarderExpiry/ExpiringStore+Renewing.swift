@@ -44,7 +44,16 @@ extension ExpiringStore {
     }
   }
 
+  /// Whether a read of an entry with a pending renewal has to see to it that renewals are tried again.
+  func needsRetry(_ renewal: Renewal?, at now: WallTime) -> Bool {
+    guard renewal != nil else { return false }
+    return renewals.withLock { $0.isStalled(at: now) }
+  }
+
   /// Whether an entry with a sliding deadline is live for a read, which renews the deadline if that is due.
+  ///
+  /// It also has a renewal tried again that could not be written: the deadline that counts is the renewed one, so the next
+  /// due read may be far off.
   ///
   /// - Parameters:
   ///   - key: The key of the entry.
@@ -55,13 +64,13 @@ extension ExpiringStore {
   func readSliding(_ key: StoreKey, _ found: Deadline, _ renewal: Renewal?, at now: WallTime) -> Bool {
     let deadline = renewal?.deadline(inPlaceOf: found) ?? found
     guard !deadline.isPast(at: now) else { return false }
-    if deadline.moved(byReadAt: now) != nil { renew([(key, found)]) }
+    if deadline.moved(byReadAt: now) != nil || needsRetry(renewal, at: now) { renew([(key, found)]) }
     return true
   }
 
   // MARK: Writing
 
-  /// Renews the deadlines of entries that were read, as far as they are due.
+  /// Renews the deadlines of entries that were read, as far as they are due, and has failed renewals tried again.
   ///
   /// - Parameter found: The keys with the deadlines of their entries in the base.
   func renew(_ found: [(key: StoreKey, deadline: Deadline)]) {
@@ -70,7 +79,8 @@ extension ExpiringStore {
     guard information.access == .readWrite else { return }
     let caller = information.callerContext?()
     let isDue = withRenewals { state in
-      // First the mark and then the time: a read that finds the entry expired at that time or later finds the mark.
+      // First the mark and then the time: a read that finds the entry expired at that time or later finds the mark, and
+      // waits for the lock. So the clock is read under it.
       hasRenewals.store(true, ordering: .sequentiallyConsistent)
       let now = now()
       var isDue = false
@@ -80,21 +90,28 @@ extension ExpiringStore {
     if isDue { writeRenewals() }
   }
 
-  /// Writes what is pending, whatever failed before, and stops at the first failure.
+  /// Writes what is pending, whatever failed before, and stops at the first failure for which no entry is at fault.
   ///
   /// It does not wait for renewals that are noted meanwhile, beyond a batch.
   func settleRenewals() async {
-    var batchCount = renewals.withLock { $0.renewals.count } / PendingRenewals.batchSize + 2
-    while batchCount > 0, hasRenewals.load(ordering: .acquiring), await writeRenewals().value { batchCount -= 1 }
+    let pendingCount = renewals.withLock { $0.renewals.count }
+    var (batchCount, faultCount) = (pendingCount / PendingRenewals.batchSize + 2, pendingCount)
+    while batchCount > 0, faultCount >= 0, hasRenewals.load(ordering: .acquiring) {
+      switch await writeRenewals().value {
+      case .written: batchCount -= 1
+      case .entryAtFault: faultCount -= 1
+      case .failed: return
+      }
+    }
   }
 
   /// Writes the next batch when the one before has been written.
   ///
   /// It is a task of its own, which no reader waits for or cancels.
   ///
-  /// - Returns: The task, which tells whether the batch was written.
+  /// - Returns: The task, which tells how that ended.
   @discardableResult
-  private func writeRenewals() -> Task<Bool, Never> {
+  private func writeRenewals() -> Task<RenewalOutcome, Never> {
     renewing.withLock { last in
       let task = Task.detached { [last] in
         _ = await last?.value
@@ -105,9 +122,10 @@ extension ExpiringStore {
     }
   }
 
-  private func writeNextRenewals() async -> Bool {
-    let batch = withRenewals { $0.nextBatch(at: now()) }
-    guard !batch.isEmpty else { return true }
+  private func writeNextRenewals() async -> RenewalOutcome {
+    let start = now()
+    let batch = withRenewals { $0.nextBatch(at: start) }
+    guard !batch.isEmpty else { return .written }
     var count = 0
     var failure: (any Error)?
     do {
@@ -127,8 +145,10 @@ extension ExpiringStore {
     } catch {
       failure = error
     }
-    if withRenewals({ $0.finish(batch, writing: count, error: failure, at: now()) }) { writeRenewals() }
-    return failure == nil
+    let end = now()
+    if withRenewals({ $0.finish(batch, writing: count, error: failure, at: end) }) { writeRenewals() }
+    guard let failure else { return .written }
+    return PendingRenewals.keyAtFault(in: batch, after: failure) == nil ? .failed : .entryAtFault
   }
 
   private func withRenewals<Result: Sendable>(_ body: (inout PendingRenewals) -> Result) -> Result {
@@ -139,4 +159,14 @@ extension ExpiringStore {
       return result
     }
   }
+}
+
+/// How writing a batch of renewals ended.
+enum RenewalOutcome: Sendable {
+  /// The batch was written, or there was none.
+  case written
+  /// Nothing was written because of one entry, whose renewal was dropped.
+  case entryAtFault
+  /// Nothing is known to be written.
+  case failed
 }

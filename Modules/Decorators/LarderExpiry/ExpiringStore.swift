@@ -75,7 +75,7 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
   let hasRenewals = Atomic(false)
 
   /// The task that writes the last batch of renewals.
-  let renewing = Mutex<Task<Bool, Never>?>(nil)
+  let renewing = Mutex<Task<RenewalOutcome, Never>?>(nil)
 
   /// Lets the entries of a store expire.
   ///
@@ -85,7 +85,7 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
   ///     with `invalidArgument` where it makes no sense.
   ///   - purgesOnWrite: Whether writes remove some of what has expired: one in sixteen looks at the next 32 entries, so
   ///     that space is given back faster than it is taken. `true` unless said.
-  ///   - now: Tells the time; that of the system unless given.
+  ///   - now: Tells the time; that of the system unless given. It must not call the store.
   public init(
     _ base: Base, expiration: Expiration = .never, purgesOnWrite: Bool = true,
     now: @escaping @Sendable () -> Date = { Date.now }
@@ -103,7 +103,7 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
   ///   - expiration: When an entry expires where its write does not say; never unless given.
   ///   - purgesOnWrite: Whether writes remove some of what has expired; `true` unless said.
   ///   - limit: The most entries to remove first; `Int.max` for all that have expired.
-  ///   - now: Tells the time; that of the system unless given.
+  ///   - now: Tells the time; that of the system unless given. It must not call the store.
   /// - Throws: As ``purgeExpired(limit:)``. The base stays open.
   public convenience init(
     _ base: Base, expiration: Expiration = .never, purgesOnWrite: Bool = true, purgingUpTo limit: Int,
@@ -152,14 +152,15 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
   /// Sliding deadlines that are due are renewed in the background, but not in a cancelled task.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     let now = now()
-    let renewals = pendingRenewals(of: keys)
+    let pending = pendingRenewals(of: keys)
     let found = try await base.values(forKeys: keys)
     var due: [(key: StoreKey, deadline: Deadline)] = []
     let values = found.indices.map { index -> Value? in
       guard let entry = found[index], let stored = entry.deadline else { return found[index]?.value }
-      let deadline = (renewals.isEmpty ? nil : renewals[index])?.deadline(inPlaceOf: stored) ?? stored
+      let renewal = pending.isEmpty ? nil : pending[index]
+      let deadline = renewal?.deadline(inPlaceOf: stored) ?? stored
       guard !deadline.isPast(at: now) else { return nil }
-      if deadline.moved(byReadAt: now) != nil { due.append((keys[index], stored)) }
+      if deadline.moved(byReadAt: now) != nil || needsRetry(renewal, at: now) { due.append((keys[index], stored)) }
       return entry.value
     }
     renew(due)

@@ -225,7 +225,23 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
     let key = error.key.map { $0.hasPrefix(prefix) ? ownKey($0) : $0 }
     return StoreError(
       error.code, during: error.operation, store: ownInformation.name, key: key, message: error.message,
-      underlying: error.underlying, isRetryable: error.isRetryable, outcome: error.outcome)
+      underlying: error.underlying.map(seen), isRetryable: error.isRetryable, outcome: error.outcome)
+  }
+
+  private func seen(_ underlying: any Error) -> any Error {
+    guard !prefix.isEmpty, let damage = underlying as? any UnreadableKeysError else { return underlying }
+    return SeenUnreadableKeysError(keys: seenRange(damage.keys), damage: damage)
+  }
+
+  /// The part of a range of the store below that this view sees, without the prefix; empty if it sees nothing of it.
+  private func seenRange(_ range: KeyRange) -> KeyRange {
+    let seen = KeyRange.prefix(prefix)
+    let isBehind = seen.upperBound.map { range.lowerBound >= $0 } ?? false
+    let isBefore = range.upperBound.map { $0 <= prefix } ?? false
+    guard !isBehind, !isBefore else { return KeyRange(from: "", upTo: "") }
+    return KeyRange(
+      from: range.lowerBound.hasPrefix(prefix) ? ownKey(range.lowerBound) : "",
+      upTo: range.upperBound.flatMap { $0.hasPrefix(prefix) ? ownKey($0) : nil })
   }
 
   // MARK: Values
@@ -251,6 +267,13 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
         underlying: error)
     }
   }
+}
+
+/// Damage of the store below a view, with the keys as the view sees them.
+private struct SeenUnreadableKeysError: UnreadableKeysError, CustomStringConvertible {
+  let keys: KeyRange
+  let damage: any UnreadableKeysError
+  var description: String { "\(damage)" }
 }
 
 extension TypedView: CustomStringConvertible {

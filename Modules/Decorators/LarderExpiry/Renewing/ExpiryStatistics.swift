@@ -7,7 +7,7 @@ public struct ExpiryStatistics: Sendable {
   public internal(set) var writtenRenewalCount = 0
 
   /// The number of renewals that were given up, because too many were pending, the new deadline passed before it could be
-  /// written, or the entry could not be read or encoded.
+  /// written, or the store refused the entry, for instance because it could not be read or encoded.
   public internal(set) var droppedRenewalCount = 0
 
   /// The number of background updates that failed: of renewals, which are tried again, and of purges by writes.

@@ -5,7 +5,9 @@ import Larder
 struct Renewal: Sendable {
   let key: StoreKey
 
-  /// The deadline in the base, as far as is known. An entry with any other one was written anew: this renewal is void.
+  /// The deadline in the base, as far as is known.
+  ///
+  /// An entry with any other one was written anew: this renewal is void.
   fileprivate(set) var stored: Deadline
 
   /// The deadline that an update of the base is writing; `nil` if none is.
@@ -32,9 +34,12 @@ struct Renewal: Sendable {
 /// Decides which renewals are written when: plain state without any I/O.
 ///
 /// Renewals are written in batches, one after another and the oldest first. A key has one renewal at most, whatever the
-/// number of its readers. After a failed update the renewals of the batch keep waiting, and still count in this process.
+/// number of its readers. After a failed update the renewals of the batch wait behind all others, and still count in this
+/// process.
 struct PendingRenewals: Sendable {
-  /// The most renewals that wait. Reads beyond it leave the deadline as it is, and the next read tries again.
+  /// The most renewals that wait.
+  ///
+  /// Reads beyond it leave the deadline as it is, and the next read tries again.
   static let limit = 10_000
 
   /// The most renewals of a batch, so that no other writer waits for long.
@@ -43,13 +48,20 @@ struct PendingRenewals: Sendable {
   /// The time after a failed update within which no read starts another one.
   static let pauseMicroseconds: Int64 = 1_000_000
 
+  /// The codes of errors that concern the whole store, even if they name a key.
+  private static let storeWideCodes: Set<StoreError.Code> = [
+    .closed, .conflict, .full, .ioFailed, .locked, .notPermitted, .timedOut,
+  ]
+
   /// The renewals by key, those included that are being written.
   private(set) var renewals: [StoreKey: Renewal] = [:]
 
   /// The counts since the store was opened.
   private(set) var statistics = ExpiryStatistics()
 
-  /// The keys of the renewals that are to be written, in order. Those of renewals that are gone may still be here.
+  /// The keys of the renewals that are to be written, in order.
+  ///
+  /// Those of renewals that are gone may still be here.
   private var queue: [StoreKey] = []
 
   /// Whether a batch is going to be taken that contains whatever is noted now.
@@ -116,19 +128,17 @@ struct PendingRenewals: Sendable {
   ///   - batch: The batch.
   ///   - count: The number of deadlines that were written; the other entries had been written anew or removed.
   ///   - error: The error, if the update failed. A renewal whose entry is at fault is dropped, so that it does not fail the
-  ///     others.
+  ///     others. If no entry is known to be at fault, the batch waits behind all others, which may be written.
   ///   - now: The time.
   /// - Returns: Whether the caller must see to it that the next batch is taken.
   mutating func finish(_ batch: [Renewal], writing count: Int, error: (any Error)?, at now: WallTime) -> Bool {
-    let fault = (error as? StoreError).flatMap { [.corrupted, .encodingFailed].contains($0.code) ? $0.key : nil }
-    var isFaultKnown = false
+    let fault = error.flatMap { PendingRenewals.keyAtFault(in: batch, after: $0) }
     var failed: [StoreKey] = []
     for taken in batch {
       // One without is a newer renewal of an entry that was written meanwhile.
       guard var renewal = renewals[taken.key], let written = renewal.written else { continue }
       renewal.written = nil
       if taken.key == fault {
-        isFaultKnown = true
         renewals[taken.key] = nil
         statistics.droppedRenewalCount += 1
       } else if error != nil {
@@ -140,11 +150,19 @@ struct PendingRenewals: Sendable {
         renewals[taken.key] = renewal.isQueued ? renewal : nil
       }
     }
-    queue.insert(contentsOf: failed, at: 0)
+    queue.append(contentsOf: failed)
     statistics.writtenRenewalCount += count
     if let error { noteFailure(error) }
-    failureTime = error == nil || isFaultKnown ? nil : now
+    failureTime = error == nil || fault != nil ? nil : now
     return schedule(at: now)
+  }
+
+  /// The key of the entry that is alone at fault for a failed update; `nil` if none is known.
+  static func keyAtFault(in batch: [Renewal], after error: any Error) -> StoreKey? {
+    guard let error = error as? StoreError, error.outcome == .nothingChanged, !error.isRetryable,
+      !storeWideCodes.contains(error.code)
+    else { return nil }
+    return batch.first { $0.key == error.key }?.key
   }
 
   /// Counts an update for renewals or a purge that failed.
@@ -153,10 +171,15 @@ struct PendingRenewals: Sendable {
     statistics.lastError = error
   }
 
-  private mutating func schedule(at now: WallTime) -> Bool {
+  /// Whether renewals wait that nothing is going to take: an update has failed, and the pause after it is over.
+  func isStalled(at now: WallTime) -> Bool {
     // A clock that was put back does not make the pause longer.
     let isPausing = failureTime.map { (0..<PendingRenewals.pauseMicroseconds).contains($0.microseconds(until: now)) }
-    guard !isScheduled, !queue.isEmpty, isPausing != true else { return false }
+    return !isScheduled && !queue.isEmpty && isPausing != true
+  }
+
+  private mutating func schedule(at now: WallTime) -> Bool {
+    guard isStalled(at: now) else { return false }
     isScheduled = true
     return true
   }

@@ -231,7 +231,9 @@ public final class StoreMeter: Sendable {
     }
   }
 
-  /// How an operation ended that threw. Only what failed is an error, not what a caller gave up.
+  /// How an operation ended that threw.
+  ///
+  /// Only what failed is an error, not what a caller gave up.
   private static func outcome(of error: any Error) -> OperationMeter.Outcome {
     switch error {
     case let error as StoreError: OperationMeter.Outcome(name: error.code.rawValue, isFailure: true)

@@ -9,7 +9,9 @@ public struct OperationReport: Sendable, Hashable {
   /// How many were counted, failed ones included.
   public let count: Int
 
-  /// How many failed, by the code of the `StoreError`; `cancelled` for `CancellationError`, `other` for any other error.
+  /// How many failed, by the code of the `StoreError`; `other` for any other error.
+  ///
+  /// A `CancellationError`, and what the body of an update throws, is no failure.
   public let errors: [String: Int]
 
   /// How many have begun and not ended.
