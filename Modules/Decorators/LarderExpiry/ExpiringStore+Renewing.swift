@@ -129,7 +129,7 @@ extension ExpiringStore {
     var count = 0
     var failure: (any Error)?
     do {
-      count = try await run(for: batch.compactMap(\.caller)) {
+      count = try await run(for: batch.map(\.caller)) {
         try await base.update(batch.map(\.key)) { slots in
           var count = 0
           for (index, renewal) in batch.enumerated() where slots[index]?.deadline == renewal.stored {
