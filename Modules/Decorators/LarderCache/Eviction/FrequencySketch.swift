@@ -140,7 +140,8 @@ struct FrequencySketch: ~Copyable {
 ///
 /// It is `Sendable` since it alone knows its memory, cannot be copied, and changes it in mutating methods only: who may
 /// call one has it to himself.
-private struct AlignedWords: ~Copyable, @unchecked Sendable {
+// Not private: in release builds with `-enable-testing` the linker would not find it (Swift 6.3.1).
+struct AlignedWords: ~Copyable, @unchecked Sendable {
   private let words: UnsafeMutableBufferPointer<UInt64>
 
   init(count: Int) {
