@@ -181,7 +181,13 @@ import Testing
 
   @Test func bytesInManyTypes() throws {
     #expect(try Coding.encoded(Data([1, 2])) == [0x42, 1, 2])
-    #expect(try Coding.encoded([1, 2] as [UInt8]) == [0x42, 1, 2])
+    #expect(try Coding.encoded([1, 2] as [UInt8]) == [0xD8, 64, 0x42, 1, 2])
+    for hex in ["420102", "d840420102", "d90040420102", "d8405f41014102ff"] {
+      #expect(try Coding.decoded([UInt8].self, hex: hex) == [1, 2])
+    }
+    #expect(try Coding.decoded([Int].self, hex: "d90040420102") == [1, 2])
+    #expect(throws: DecodingError.self) { try Coding.decoded([Int].self, hex: "420102") }
+    #expect(throws: DecodingError.self) { try Coding.decoded(Data.self, hex: "820102") }
     #expect(try Coding.decoded([UInt8].self, hex: "820102") == [1, 2])
     #expect(try Coding.decoded([UInt8].self, hex: "5f41014102ff") == [1, 2])
     let uuid = try #require(UUID(uuidString: "00112233-4455-6677-8899-AABBCCDDEEFF"))

@@ -51,6 +51,7 @@ import Testing
       "`String`, Base64 | `Data`": [Change("AQI=", Data.self)],
       "`Data` | `String`": [Change(Data([1, 2]), String.self)],
       "`[UInt8]` | `Data`": [Change([UInt8]([1, 2]), Data.self)],
+      "`[Int]` | `Data`": [Change([1, 255], Data.self), Change([Int](), Data.self)],
       "`Data` | `[UInt8]`": [Change(Data([1, 255]), [UInt8].self)],
       "`[UInt8]` | `[Int]`": [Change([UInt8]([1, 255]), [Int].self), Change([UInt8](), [Int].self)],
       "`[Int]` | `[UInt8]`": [Change([1, 255], [UInt8].self)],

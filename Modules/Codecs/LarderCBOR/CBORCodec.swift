@@ -8,7 +8,7 @@ public import Larder
 ///   which it encodes them, under their names; the keys of a dictionary and the elements of a set in the order of their
 ///   bytes (RFC 8949, section 4.2.1). So equal values have equal bytes.
 /// - A `Date` has tag 1, or 1001 where tag 1 would lose a bit; a `UUID` tag 37; a `Decimal` tag 4; a `URL` tag 32. `Data`
-///   and `[UInt8]` are byte strings. Integers of more than 64 bits are bignums.
+///   is a byte string, and a `[UInt8]` one with tag 64. Integers of more than 64 bits are bignums.
 /// - A type may hand its encoder or its decoder on to a value, like a property wrapper. What the value's own `Codable`
 ///   writes is read in place of these forms, and the other way round.
 /// - What it reads may have any other form that CBOR allows, with the fields in any order; fields that nobody asks for and

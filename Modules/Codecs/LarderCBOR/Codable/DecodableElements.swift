@@ -23,7 +23,7 @@ extension Optional: DecodableElements where Wrapped: Decodable {
 extension Array: DecodableElements where Element: Decodable {
   init(elementsFrom state: DecodingState) throws {
     guard let reader = state.reader else { throw DecodingHandle.finished() }
-    if reader.pointee.isNextAByteString {
+    if try reader.pointee.isNextAnArrayOfBytes() {
       self = try reader.pointee.readBytesAsArray { try DecodingState.decode(Self.self, with: &$0) }
       return
     }
@@ -38,7 +38,7 @@ extension Array: DecodableElements where Element: Decodable {
 extension Set: DecodableElements where Element: Decodable {
   init(elementsFrom state: DecodingState) throws {
     guard let reader = state.reader else { throw DecodingHandle.finished() }
-    if reader.pointee.isNextAByteString {
+    if try reader.pointee.isNextAnArrayOfBytes() {
       self = try reader.pointee.readBytesAsArray { try DecodingState.decode(Self.self, with: &$0) }
       return
     }

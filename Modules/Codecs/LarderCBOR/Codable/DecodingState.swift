@@ -332,7 +332,7 @@ struct DecodingState: BitwiseCopyable {
     guard let reader, level.pointee.kind != .map else { return }
     reader.pointee.next = level.pointee.start
     reader.pointee.depth = level.pointee.depth
-    let count = try reader.pointee.openDictionary(.texts)
+    let count = try reader.pointee.openPairs(.texts)
     level.pointee.map = MapCursor(start: reader.pointee.next, count: count)
     level.pointee.kind = .map
   }

@@ -15,10 +15,10 @@ extension Optional: CBORConvertible where Wrapped: CBORConvertible {
 }
 
 extension Array: CBORConvertible where Element: CBORConvertible {
-  /// Writes the elements as an array; those of a `[UInt8]` as a byte string.
+  /// Writes the elements as an array; those of a `[UInt8]` as a byte string with tag 64, as RFC 8746 has it.
   @inlinable
   public func write(to writer: inout CBORWriter) throws {
-    if Element.self == UInt8.self { return withUnsafeBytes { writer.put(bytes: $0) } }
+    if Element.self == UInt8.self { return try withUnsafeBytes { try writer.put(arrayOfBytes: $0) } }
     let (outerCount, _) = (writer.itemCount, try writer.descend())
     writer.putHead(0x80, UInt64(truncatingIfNeeded: count))
     writer.itemCount = 0
@@ -28,7 +28,7 @@ extension Array: CBORConvertible where Element: CBORConvertible {
     writer.itemCount = outerCount &+ 1
   }
 
-  /// Reads an array, or a byte string as an array of numbers.
+  /// Reads an array, or a byte string with tag 64; a `[UInt8]` reads byte strings without the tag too.
   ///
   /// - Throws: `DecodingError` where the item is none, or what an element throws.
   @inlinable
@@ -37,7 +37,7 @@ extension Array: CBORConvertible where Element: CBORConvertible {
       self = unsafeBitCast(bytes, to: Self.self)
       return
     }
-    if reader.isNextAByteString {
+    if try reader.isNextAnArrayOfBytes() {
       self = try reader.readBytesAsArray { try Self(from: &$0) }
       return
     }
@@ -68,12 +68,12 @@ extension Set: CBORConvertible where Element: CBORConvertible {
     writer.itemCount = outerCount &+ 1
   }
 
-  /// Reads an array, in which an element may come twice, or a byte string as an array of numbers.
+  /// Reads an array, in which an element may come twice, or a byte string with tag 64.
   ///
   /// - Throws: `DecodingError` where the item is neither, or what an element throws.
   @inlinable
   public init(from reader: inout CBORReader) throws {
-    if reader.isNextAByteString {
+    if try reader.isNextAnArrayOfBytes() {
       self = try reader.readBytesAsArray { try Self(from: &$0) }
       return
     }
@@ -124,7 +124,15 @@ extension Dictionary: CBORConvertible where Key: CBORConvertible, Value: CBORCon
 }
 
 extension CBORWriter {
+  /// The tag of an array whose elements are the bytes of a byte string; see
+  /// [RFC 8746](https://www.rfc-editor.org/rfc/rfc8746).
+  @usableFromInline static var tagOfBytes: UInt64 { 64 }
+
   @usableFromInline
+  mutating func put(arrayOfBytes bytes: UnsafeRawBufferPointer) throws {
+    try writeTag(CBORWriter.tagOfBytes) { $0.put(bytes: bytes) }
+  }
+
   mutating func put(bytes: UnsafeRawBufferPointer) {
     putString(0x40, bytes)
     itemCount &+= 1
@@ -137,7 +145,7 @@ extension CBORReader {
   mutating func readBytesIfNext() throws -> [UInt8]? {
     let start = next
     _ = try readTag()
-    guard isNextAByteString else { return nil }
+    guard next < end, next.load(as: UInt8.self) &>> 5 == 2 else { return nil }
     next = start
     return try readBytes()
   }

@@ -65,27 +65,12 @@ extension CBORReader {
   /// its pairs, or -1 where its length is indefinite.
   @usableFromInline
   mutating func openDictionary(_ keys: DictionaryKeys) throws -> Int {
-    guard keys == .items, isNextAnArray else {
-      if keys == .texts || keys == .integers { try refuseItemsAsKeys() }
-      return try openPairs()
-    }
+    guard keys == .items, isNextAnArray else { return try openPairs(keys) }
     let start = offset
     let count = try openArray()
     // One of indefinite length ends behind a key without a value, which is found there.
     guard count < 0 || count.isMultiple(of: 2) else { throw corrupted("The last key has no value.", at: start) }
     return count < 0 ? count : count / 2
-  }
-
-  /// Refuses the map of a dictionary whose keys are items of any kind.
-  @inline(__always)
-  private mutating func refuseItemsAsKeys() throws {
-    guard next < end, next.load(as: UInt8.self) &>> 5 == 6 else { return }
-    let start = next
-    let tag = try readTag()
-    next = start
-    guard tag == DictionaryKeys.tag else { return }
-    throw DecodingError.typeMismatch(
-      [String: Any].self, context("The keys of the map are neither text nor numbers.", at: offset))
   }
 
   /// Reads a key in a form that is not its type's own; `nil` where it has that one.

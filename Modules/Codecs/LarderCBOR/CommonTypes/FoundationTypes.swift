@@ -10,15 +10,11 @@ extension Data: CBORConvertible {
     withUnsafeBytes { writer.put(bytes: $0) }
   }
 
-  /// Reads a byte string, of whatever lengths and chunks, or an array of numbers, as the own `Codable` of `Data` writes it.
+  /// Reads a byte string, of whatever lengths and chunks.
   ///
-  /// - Throws: `DecodingError` where the item is neither.
+  /// - Throws: `DecodingError` where the item is none.
   public init(from reader: inout CBORReader) throws {
     let start = reader.offset
-    if reader.isNextAnArray {
-      self.init(try [UInt8](from: &reader))
-      return
-    }
     let head = try reader.readUntaggedHead(Data.self)
     guard head.major == .bytes else { throw reader.mismatch(Data.self, head, at: start) }
     self = head.isIndefinite ? Data(try reader.readChunks(.bytes)) : Data(try reader.content(head))

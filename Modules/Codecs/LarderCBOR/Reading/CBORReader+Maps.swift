@@ -76,21 +76,31 @@ extension CBORReader {
 
   // MARK: By pairs
 
-  /// Reads the head of a map; gives the number of its pairs, or -1 where its length is indefinite.
+  /// Reads the head of a map; gives the number of its pairs, or -1 if its length is indefinite.
+  ///
+  /// - Parameter keys: The keys that are read. A map with tag 259, whose keys may be of any kind, is refused for all others.
+  ///   Defaults to ``DictionaryKeys/items``, which takes every map.
   @usableFromInline
-  mutating func openPairs() throws -> Int {
+  mutating func openPairs(_ keys: DictionaryKeys = .items) throws -> Int {
     if next < end, case let first = next.load(as: UInt8.self), first >= 0xA0, first < 0xB8 {
       try descend()
       next += 1
       return Int(first &- 0xA0)
     }
-    return try openOtherPairs()
+    return try openOtherPairs(keys)
   }
 
-  private mutating func openOtherPairs() throws -> Int {
+  private mutating func openOtherPairs(_ keys: DictionaryKeys) throws -> Int {
     let start = offset
-    let head = try readUntaggedHead([String: Any].self)
-    guard head.major == .map else { throw mismatch([String: Any].self, head, at: start) }
+    let tag = try readTag()
+    let head = try readHead()
+    guard head.major == .map, CBORReader.meaning(of: tag) == nil else {
+      throw mismatch([String: Any].self, tag: tag, head, at: start)
+    }
+    if tag == DictionaryKeys.tag, keys != .items {
+      throw DecodingError.typeMismatch(
+        [String: Any].self, context("The keys of the map are neither texts nor numbers.", at: start))
+    }
     try descend()
     if head.isIndefinite { return -1 }
     // A pair takes two bytes at least.

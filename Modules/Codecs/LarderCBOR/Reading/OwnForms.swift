@@ -22,7 +22,7 @@ extension CBORReader {
     let head = try readHead()
     next = start
     switch (kind, tag, head.major) {
-    case (.array, nil, .bytes): return try CBORWriter.ownForm(of: try readBytes())
+    case (.array, CBORWriter.tagOfBytes, .bytes): return try CBORWriter.ownForm(of: try readBytes())
     case (.map, 4, .array) where asksFor("mantissa"): return try CBORWriter.ownForm(of: try Decimal(from: &self))
     case (.map, 32, .text) where asksFor("relative"): return try CBORWriter.ownForm(of: try URL(from: &self))
     case (.map, nil, .simple) where head.float?.isNaN == true && asksFor("mantissa"):
@@ -31,7 +31,7 @@ extension CBORReader {
     }
   }
 
-  /// Reads a byte string as an array of numbers.
+  /// Reads an array of bytes as an array of any numbers.
   @usableFromInline
   mutating func readBytesAsArray<Value>(_ body: (inout CBORReader) throws -> Value) throws -> Value {
     let path = path(to: next)
@@ -44,8 +44,21 @@ extension CBORReader {
     }
   }
 
-  /// Whether the next item is a byte string without a tag.
-  @inlinable var isNextAByteString: Bool { next < end && next.load(as: UInt8.self) &>> 5 == 2 }
+  /// Whether the next item is the byte string of a `[UInt8]`, by its tag.
+  ///
+  /// One without the tag is `Data`, which a type that tries an array first must not find in its place.
+  @inlinable
+  mutating func isNextAnArrayOfBytes() throws -> Bool {
+    guard next < end, next.load(as: UInt8.self) &>> 5 == 6 else { return false }
+    return try isNextAByteString(tagged: CBORWriter.tagOfBytes)
+  }
+
+  @usableFromInline
+  mutating func isNextAByteString(tagged tag: UInt64) throws -> Bool {
+    let start = next
+    defer { next = start }
+    return try readTag() == tag && next < end && next.load(as: UInt8.self) &>> 5 == 2
+  }
 
   /// Whether the next item is a date.
   var isNextADate: Bool {
