@@ -55,7 +55,7 @@ import Testing
   }
 
   enum Kind: CaseIterable {
-    case json, compressed, lmdb, queue
+    case json, compressed, lmdb, queue, typedView
   }
 
   private let folder: TemporaryFolder
@@ -70,6 +70,9 @@ import Testing
     case .compressed: AnyDataStore(try await CompressedFileStore(path: folder.path("s.gz"), codec: codec))
     case .lmdb: AnyDataStore(try await LMDBStore(path: folder.path("s"), codec: codec))
     case .queue: AnyDataStore(try await QueueStore(path: folder.path("q"), codec: codec))
+    case .typedView:
+      AnyDataStore(
+        try await LMDBStore(path: folder.path("v"), codec: .raw).typed(String.self, prefix: "v/", codec: codec))
     }
   }
 
@@ -99,8 +102,24 @@ import Testing
     try await store.close()
   }
 
+  /// Small writes that are not waited for are made in the order in which the actor has begun them.
+  @Test(arguments: Kind.allCases) func smallWritesKeepTheirOrder(_ kind: Kind) async throws {
+    let store = try await open(kind, NotingCodec(counts: ActorCounts()))
+    for round in 0..<50 {
+      let writes = (0..<4).map { number in
+        // The first ones take longer to encode.
+        Task { try await store.setValue(String(repeating: "\(number)", count: 5000 >> (4 * number)), forKey: "k") }
+      }
+      for write in writes { try await write.value }
+      #expect(try await store.value(forKey: "k") == "3", "round \(round)")
+    }
+    try await store.close()
+  }
+
   /// To change threads takes longer than to decode a few small values.
-  @Test(arguments: [Kind.json, .compressed, .lmdb]) func littleIsDecodedWhereTheCallerIs(_ kind: Kind) async throws {
+  @Test(arguments: [Kind.json, .compressed, .lmdb, .typedView]) func littleIsDecodedWhereTheCallerIs(_ kind: Kind)
+    async throws
+  {
     let counts = ActorCounts()
     let store = try await open(kind, NotingCodec(counts: counts))
     let keys = (0..<64).map { StoreKey("key \($0)") }

@@ -17,16 +17,18 @@ import Testing
   }
 
   /// Begins a read that waits in the base, before it has read or after.
-  private func beginRead(_ moment: StoreFault.Moment) async throws -> Task<Int?, any Error> {
+  func beginRead(
+    _ moment: StoreFault.Moment, policy: LoadPolicy = .cacheElseLoad
+  ) async throws -> Task<Int?, any Error> {
     let before = base.suspendedCount()
     base.schedule(.suspension(moment), on: .value)
-    let read = Task { [store] in try await store.value(forKey: "a") }
+    let read = Task { [store] in try await store.value(forKey: "a", policy: policy) }
     try await base.waitForSuspended(before + 1)
     return read
   }
 
   /// Begins a write that waits in the base, before it has written or after.
-  private func beginWrite(_ value: Int, _ moment: StoreFault.Moment) async throws -> Task<Void, any Error> {
+  func beginWrite(_ value: Int, _ moment: StoreFault.Moment) async throws -> Task<Void, any Error> {
     let before = base.suspendedCount(of: .apply)
     base.schedule(.suspension(moment), on: .apply)
     let write = Task { [store] in try await store.setValue(value, forKey: "a") }

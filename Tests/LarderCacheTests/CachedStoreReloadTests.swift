@@ -6,24 +6,7 @@ import Testing
 @testable import LarderCache
 
 /// After a reload no reader gets an older value, also if several reloads run at the same time.
-@Suite(.timeLimit(.minutes(60))) struct CachedStoreReloadTests {
-  let memory = MemoryStore<Int>()
-  let base: FaultyStore<MemoryStore<Int>>
-  let store: CachedStore<FaultyStore<MemoryStore<Int>>>
-
-  init() {
-    base = memory.faulty()
-    store = base.cached()
-  }
-
-  /// Begins a reload that waits in the base.
-  private func beginReload(_ moment: StoreFault.Moment) async throws -> Task<Int?, any Error> {
-    base.schedule(.suspension(moment), on: .value)
-    let reload = Task { [store] in try await store.value(forKey: "a", policy: .reload) }
-    try await base.waitForSuspended(1, of: .value)
-    return reload
-  }
-
+extension CachedStoreRaceTests {
   /// Begins a reload of two keys, which the base can resume apart from one of a single key.
   private func beginReloadOfTwo(_ moment: StoreFault.Moment) async throws -> Task<[Int?], any Error> {
     base.schedule(.suspension(moment), on: .values)
@@ -37,7 +20,7 @@ import Testing
   ) async throws {
     try await store.setValue(1, forKey: "a")
     try memory.apply([.set("a", 2)])
-    let first = try await beginReload(.after)
+    let first = try await beginRead(.after, policy: .reload)
     if fails { base.schedule(.error(.ioFailed, .after), on: .values) }
     let second = try await beginReloadOfTwo(.before)
     base.resume(.value)
@@ -55,7 +38,7 @@ import Testing
 
   @Test func aReloadThatReadEarlierDoesNotReplaceALaterOne() async throws {
     try memory.apply([.set("a", 1)])
-    let late = try await beginReload(.before)
+    let late = try await beginRead(.before, policy: .reload)
     // It has read the base before the other one does, and comes to its end after it.
     let early = try await beginReloadOfTwo(.after)
     try memory.apply([.set("a", 2)])
@@ -71,7 +54,7 @@ import Testing
     try await store.apply([.set("a", 1), .set("b", 1)])
     try memory.apply([.set("a", 2), .set("b", 2)])
     let both = try await beginReloadOfTwo(.after)
-    let one = try await beginReload(.before)
+    let one = try await beginRead(.before, policy: .reload)
     base.resume(.values)
     #expect(try await both.value == [2, 2])
     #expect(try await store.values(forKeys: ["a", "b"]) == [2, 2])
@@ -82,12 +65,10 @@ import Testing
 
   @Test func aReloadDuringAWriteLeavesNothingOlder() async throws {
     try await store.setValue(1, forKey: "a")
-    base.schedule(.suspension(.after), on: .apply)
-    let write = Task { [store] in try await store.setValue(2, forKey: "a") }
-    try await base.waitForSuspended(1, of: .apply)
+    let write = try await beginWrite(2, .after)
     try memory.apply([.set("a", 3)])
     // It begins while the key is busy, and ends after the writer has kept its value.
-    let reload = try await beginReload(.after)
+    let reload = try await beginRead(.after, policy: .reload)
     base.resume(.apply)
     try await write.value
     base.resume(.value)

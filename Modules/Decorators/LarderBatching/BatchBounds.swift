@@ -74,7 +74,7 @@ struct BatchSize: Hashable, Sendable {
   /// How many bytes their keys and values have, or 0 where they are not counted.
   var bytes: Int
 
-  /// Makes a size; nothing unless said.
+  /// Makes a size, by default of nothing.
   init(changes: Int = 0, bytes: Int = 0) {
     self.changes = changes
     self.bytes = bytes

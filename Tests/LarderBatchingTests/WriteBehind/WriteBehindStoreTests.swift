@@ -459,23 +459,6 @@ import Testing
     #expect(store.takeFailures().map(\.changes) == [[.set("x", 1), .set("x", 2)]])
   }
 
-  /// Whatever is pending, beginning a flush takes no time that depends on it.
-  @Test func aFlushIsPreparedOutsideTheLock() async throws {
-    var queue = WriteBehindQueue<Int, Int>(
-      limit: BatchSize(changes: .max, bytes: .max), maximumAge: .zero
-    ) { $0 }
-    for number in 0..<10_000 {
-      let batch = SizedBatch<Int>([.set(StoreKey(integer: number), number)], bounds: BatchBounds())
-      _ = queue.arrive(.write(batch), number, at: .zero, isCancelled: false)
-    }
-    // The shortest of several times, because the thread may be interrupted.
-    let times = (0..<20).map { _ in
-      var copy = queue
-      return ContinuousClock().measure { _ = copy.nextFlusherStep(at: .zero) }
-    }
-    #expect(try #require(times.min()) < .milliseconds(1))
-  }
-
   @Test func aFailedSyncIsNotTriedAgain() async throws {
     let store = store(retries: RetryPolicy())
     picky.refuse { _, _ in

@@ -26,7 +26,7 @@ struct S3FIFOOrder: YardstickOrder, ~Copyable {
 
   init(entryLimit: Int) {
     smallLimit = max(1, Int(Double(entryLimit) * S3FIFOOrder.smallShare))
-    records = SlotRecords(slotCount: entryLimit + 1, hasCosts: false)
+    records = SlotRecords(hasCosts: false)
     ghosts = GhostQueue(capacity: max(1, entryLimit - smallLimit))
   }
 
@@ -92,7 +92,7 @@ private struct GhostQueue: ~Copyable {
 
   private let capacity: UInt32
   private let bucketMask: UInt32
-  private var places: SlotArray<Place>
+  private var places: [Place]
   private var turn: UInt32 = 0
 
   /// Makes a queue.
@@ -103,7 +103,7 @@ private struct GhostQueue: ~Copyable {
     while bucketCount * GhostQueue.placesPerBucket < capacity * 3 / 2 { bucketCount *= 2 }
     self.capacity = UInt32(clamping: capacity)
     bucketMask = UInt32(bucketCount - 1)
-    places = SlotArray(count: bucketCount * GhostQueue.placesPerBucket, repeating: Place())
+    places = Array(repeating: Place(), count: bucketCount * GhostQueue.placesPerBucket)
   }
 
   /// Remembers a hash.

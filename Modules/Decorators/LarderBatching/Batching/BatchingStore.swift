@@ -200,8 +200,8 @@ public final class BatchingStore<Base: DataStore>: DataStore {
       guard !next.group.isEmpty else { return }
       let errors = await commit(next.group)
       for (index, caller) in next.group.enumerated() { caller.call.end(.finished(errors[index])) }
-      // Whoever waits is served at once. If nobody does, the callers just resumed go first: those who write again then
-      // share a commit, instead of the first of them making one alone.
+      // Callers that wait are served at once. Otherwise the callers just resumed go first: those that write again then share
+      // a commit, instead of the first of them making one alone.
       if waitingCount == 0 { await Task.yield() }
     }
   }
@@ -210,7 +210,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   ///
   /// - Returns: The errors of the batches that failed, by their place in the group.
   private func commit(_ group: [Caller]) async -> [Int: any Error] {
-    // Whoever fails with others can try again, so a full disk need not be found full for each caller.
+    // A caller that fails with others can try again, so a full disk need not be found full for each of them.
     let commit = await GroupCommit(count: group.count, singleFailureLimit: 3) { part in
       do {
         let batch = part.count == 1 ? group[part.lowerBound].batch : joined(group[part])

@@ -50,7 +50,7 @@ struct CommitQueue<Caller: Sendable>: Sendable {
 
   private let limit: BatchSize
   private var line = WaitingLine<Waiting>()
-  // While nothing is done, nobody waits.
+  // While it is false, no caller waits.
   private var isBusy = false
 
   /// Whether no more callers are admitted.

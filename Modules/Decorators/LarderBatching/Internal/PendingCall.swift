@@ -2,7 +2,7 @@ import Synchronization
 
 /// The outcome of waiting in a queue.
 enum TurnOutcome: Sendable {
-  /// It is the caller's turn, and nobody else's until the caller ends it.
+  /// The caller's turn has begun; no other begins until the caller ends it.
   case turn
   /// The work that the caller waited for is over, with an error if it failed.
   case finished((any Error)?)

@@ -23,7 +23,7 @@ extension WriteBehindStore {
   /// - Returns: The batches that had to be given up.
   private func write(_ batches: [SizedBatch<Value>]) async -> [WriteBehindFailure<Value>] {
     var attempt = 0
-    // Nobody can try again what is given up here, so nothing is given up with others that may be good.
+    // What is given up here is not tried again, so no batch is given up with others that may be good.
     let commit = await GroupCommit(count: batches.count, singleFailureLimit: .max) { part in
       await write(PendingChanges.joined(batches[part]), attempt: &attempt)
     }

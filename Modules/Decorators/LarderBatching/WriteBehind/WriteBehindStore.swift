@@ -56,12 +56,12 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   ///
   /// - Parameters:
   ///   - base: The store that does the work.
-  ///   - bounds: The most that is accepted and not yet written; 10,000 changes unless given.
-  ///   - maximumAge: How long changes wait before they are written; 100 milliseconds unless given.
+  ///   - bounds: The most that is accepted and not yet written. Defaults to 10,000 changes.
+  ///   - maximumAge: How long changes wait before they are written. Defaults to 100 milliseconds.
   ///   - retries: How often what may succeed later is tried again.
-  ///   - clock: What measures time; a `ContinuousClock` unless given.
+  ///   - clock: What measures time. Defaults to a `ContinuousClock`.
   ///   - onFailure: Gets what was given up, one after another, before anyone who waits for a flush hears of it. It must not
-  ///     wait for this store. Nothing is done unless given.
+  ///     wait for this store. Defaults to doing nothing.
   public init(
     _ base: Base, bounds: BatchBounds<Value> = BatchBounds(), maximumAge: Duration = .milliseconds(100),
     retries: RetryPolicy = RetryPolicy(), clock: any Clock<Duration> = ContinuousClock(),
@@ -265,11 +265,11 @@ extension DataStore {
   /// ``WriteBehindStore``.
   ///
   /// - Parameters:
-  ///   - bounds: The most that is accepted and not yet written; 10,000 changes unless given.
-  ///   - maximumAge: How long changes wait before they are written; 100 milliseconds unless given.
+  ///   - bounds: The most that is accepted and not yet written. Defaults to 10,000 changes.
+  ///   - maximumAge: How long changes wait before they are written. Defaults to 100 milliseconds.
   ///   - retries: How often what may succeed later is tried again.
-  ///   - clock: What measures time; a `ContinuousClock` unless given.
-  ///   - onFailure: Gets what was given up; nothing is done unless given.
+  ///   - clock: What measures time. Defaults to a `ContinuousClock`.
+  ///   - onFailure: Gets what was given up. Defaults to doing nothing.
   public func writeBehind(
     bounds: BatchBounds<Value> = BatchBounds(), maximumAge: Duration = .milliseconds(100),
     retries: RetryPolicy = RetryPolicy(), clock: any Clock<Duration> = ContinuousClock(),

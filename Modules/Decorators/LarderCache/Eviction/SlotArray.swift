@@ -17,7 +17,8 @@ struct Slot: Equatable, Sendable, BitwiseCopyable {
 /// They lie in chunks, each twice as large as the one before. Who reserves a slot, and who uses one, is up to the owner;
 /// so are the ends of elements that are not trivial.
 ///
-/// It is `Sendable` since it cannot be copied, and its owner decides who may use it when.
+/// Proof for `@unchecked`: it cannot be copied, so its memory belongs to its one owner. The owners are `CacheTable`, which
+/// says by which lock a slot may be used, and `SlotRecords`, which is used under the lock of the order of eviction.
 @usableFromInline
 struct SlotArray<Element: Sendable>: ~Copyable, @unchecked Sendable {
   @usableFromInline typealias Chunk = UnsafeMutablePointer<Element>

@@ -56,7 +56,7 @@ struct PressureFile: Sendable {
       return parts.count == 3 ? (parts[1], parts[2]) : nil
     }
     let areRoots = groups.allSatisfy { $0.path == "/" }
-    // In a namespace of its own the group of a container looks like the root.
+    // In a namespace of its own the group of a container looks like the root. A kernel without the link has no namespaces.
     let namespace = try? FileManager.default.destinationOfSymbolicLink(atPath: places.namespace)
     if areRoots, (namespace ?? initialNamespace) == initialNamespace { return places.system }
     guard let group = groups.first(where: { $0.controllers.isEmpty })?.path, group != "/" || areRoots,

@@ -187,7 +187,7 @@ struct QueueLog: Sendable {
       && !noted.contains(FilePaths.split(folder.missingPath(number)).name)
     {
       _ = try removeFile(
-        ofSegment: number, isDamaged: names.contains { folder.isNoteOfDamage($0, inSegment: number) })
+        ofSegment: number, isDamaged: noted.contains { folder.isNoteOfDamage($0, inSegment: number) })
     }
     for end in names.compactMap(folder.end(ofName:)) where end != mark {
       try folder.fileSystem.removeFile(at: folder.endPath(end))

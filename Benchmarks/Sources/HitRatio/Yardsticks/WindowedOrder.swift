@@ -1,0 +1,1 @@
+../../../../Modules/Decorators/LarderCache/Eviction/WindowedOrder.swift
