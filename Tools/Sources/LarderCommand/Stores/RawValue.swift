@@ -34,7 +34,7 @@ enum RawValue {
 
   /// What shows the bytes of a store whose values the tool cannot read otherwise; `nil` where it can.
   private static func opaqueCodec(_ codecName: String?) -> OpaqueTextCodec? {
-    guard let codecName, !ValueCodecs.canRead(codecName) else { return nil }
+    guard let codecName, !CodecName(codecName).isReadable else { return nil }
     return OpaqueTextCodec(name: codecName)
   }
 }
