@@ -207,7 +207,7 @@ import Testing
     #expect(try await Tool.larder("list", store, "--after", "nonsense").failed(64, "cursor"))
   }
 
-  // MARK: Several keys, bounds and bytes
+  // MARK: Several keys and bounds
 
   @Test(arguments: StoreKind.allCases) func severalKeysAreGotAsEntries(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
@@ -216,26 +216,6 @@ import Testing
     #expect(try await Tool.larder("get", store, "b", "a") == .done(lines))
     #expect(try await Tool.larder("get", store, "b", "x", "a") == ToolRun(status: 1, output: lines, errors: ""))
     #expect(try await Tool.larder("get", store, "b", "a", "--raw").failed(64, "--raw prints one value"))
-  }
-
-  @Test(arguments: StoreKind.allCases) func rawTextHasNoQuotes(kind: StoreKind) async throws {
-    let store = kind.url(in: folder)
-    #expect(try await Tool.larder("set", store, "k", "say \"hi\" 🦦\n", "--raw") == .done())
-    #expect(try await Tool.larder("get", store, "k") == .done(#""say \"hi\" 🦦\n""# + "\n"))
-    #expect(try await Tool.larder("get", store, "k", "--raw") == .done("say \"hi\" 🦦\n"))
-    #expect(try await Tool.larder("set", store, "n", "[1]") == .done())
-    #expect(try await Tool.larder("get", store, "n", "--raw") == .done("[1]"))
-  }
-
-  @Test func rawBytesGoInAndOutAsTheyAre() async throws {
-    let store = "lmdb:\(folder.file("raw"))"
-    let program = try await Stores.registry.open(store, codec: .raw)
-    try await program.close()
-    let line =
-      #"head -c 3000 /dev/urandom >"$1"; larder set "$2" k - --raw <"$1" && larder get "$2" k --raw | cmp - "$1""#
-    #expect(try await Tool.shell(line, folder.file("bytes"), store) == .done())
-    let text = "json:\(folder.file("text.json"))"
-    #expect(try await Tool.shell(#"printf '\377' | larder set "$1" k - --raw"#, text).failed(65, "is not UTF-8"))
   }
 
   @Test(arguments: StoreKind.allCases) func boundsHoldForCountExportAndClear(kind: StoreKind) async throws {
