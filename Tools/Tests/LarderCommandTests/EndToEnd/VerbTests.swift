@@ -451,8 +451,13 @@ import Testing
       }
     }
     #expect(try await Tool.larder("help", "get").output == Tool.larder("get", "--help").output)
-    for (word, verb) in [("gett", "get"), ("ls", "list"), ("rm", "remove"), ("del", "remove"), ("exprot", "export")] {
-      #expect(try await Tool.larder(word).failed(64, "Unexpected argument '\(word)'. Did you mean '\(verb)'?"))
+    let misspelt = [
+      "gett": "get", "gte": "get", "lsit": "list", "tsat": "stat", "exprot": "export", "ls": "list", "rm": "remove",
+      "del": "remove",
+    ]
+    for (word, verb) in misspelt {
+      let message = "Unexpected argument '\(word)'. Did you mean '\(verb)'? See `larder --help`."
+      #expect(try await Tool.larder(word).failed(64, message))
     }
     #expect(try await Tool.larder("queue", "recieve").failed(64, "Did you mean 'receive'?"))
     for arguments in [["help", "nosuch"], ["nosuch", "--help"], ["help", "get", "nosuch"]] {
