@@ -238,11 +238,18 @@ import Testing
   func clearAsksOnATerminal() async throws {
     let store = StoreKind.json.url(in: folder)
     try await set("a", in: store)
-    let line = #"printf "$2\n" | script -qec "$3 clear $1" /dev/null"#
-    let no = try await Tool.shell(line, store, "n", Tool.path)
-    #expect(no.output.contains("Remove 1 entry of \(store)? [y/N]") && no.output.contains("Nothing was removed."))
-    #expect(try await Tool.larder("count", store) == .done("1\n"))
-    #expect(try await Tool.shell(line, store, "y", Tool.path).status == 0)
+    let line = #"printf "$2" | script -qec "$3 clear $1" /dev/null"#
+    // An empty line, and the end of the input (Ctrl-D), are a no as well.
+    for answer in ["n\\n", "\\n", "\\004"] {
+      let no = try await Tool.shell(line, store, answer, Tool.path)
+      #expect(no.status == 4, "\(answer)")
+      #expect(no.output.contains("Remove 1 entry of \(store)? [y/N]"), "\(answer)")
+      // On a line of its own, though nobody has ended that of the question.
+      let end = answer == "\\004" ? "[y/N] \r\n" : "[y/N] "
+      #expect(no.output.contains("\(end)larder: nothing was removed. Answer y, or give --yes.\r\n"), "\(answer)")
+      #expect(try await Tool.larder("count", store) == .done("1\n"))
+    }
+    #expect(try await Tool.shell(line, store, "y\\n", Tool.path).status == 0)
     #expect(try await Tool.larder("count", store) == .done("0\n"))
   }
 
