@@ -315,10 +315,20 @@ import Testing
     #expect(try await Tool.shell("larder get \"$1\" \"$(printf '\\351')\"", store).failed(64, "is not UTF-8"))
   }
 
-  @Test func theURLIsTakenAsItIs() async throws {
-    let path = folder.file("a b%20:é?#.json")
-    #expect(try await Tool.larder("set", "json:\(path)", "k", "1") == .done())
-    #expect(FileManager.default.fileExists(atPath: path))
+  @Test(arguments: ["json", "compressed", "queue"])
+  func noCharacterOfThePathIsSpecial(scheme: String) async throws {
+    for name in ["a#b", "a?b", "a%20b", "a b", "a b%20:é?#.json", "#", "%", "~"] {
+      let url = "\(scheme):\(folder.file(name))"
+      #expect(try await Tool.larder("set", url, "k", "1") == .done())
+      #expect(try await Tool.larder("get", url, "k") == .done("1\n"))
+      #expect(FileManager.default.fileExists(atPath: folder.file(name)))
+      // Nothing but the files of this store, which bear its name.
+      #expect(try folder.names().allSatisfy { $0.hasPrefix(name) })
+      for file in try folder.names() { try FileManager.default.removeItem(atPath: folder.file(file)) }
+    }
+  }
+
+  @Test func whatIsNoURLOfAStoreIsRefused() async throws {
     #expect(try await Tool.larder("get", "nope:x", "k").failed(64, "no kind of store has the scheme nope:"))
     #expect(try await Tool.larder("get", "x", "k").failed(64, "json:users.json"))
     #expect(try await Tool.larder("get", "json:", "k").failed(64, "path"))
