@@ -1,5 +1,14 @@
 #if LMDB
 public import Larder
+internal import LarderFiles
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
 
 /// Opens ``LMDBStore``s for ``StoreRegistry``, for URLs like `lmdb:users` and `lmdb:shop#orders`.
 public struct LMDBStoreProvider: StoreProvider {
@@ -14,8 +23,13 @@ public struct LMDBStoreProvider: StoreProvider {
 
   /// Opens the store that the location names: the path of the environment and, behind the last `#`, the name.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` where the path or the name is empty; what opening an ``LMDBStore`` throws;
-  ///   what `codec` throws.
+  /// A path that contains `#` needs the name behind it, as in `lmdb:build#7#default`. A location that may have been meant as
+  /// such a path is refused, instead of opening another environment.
+  ///
+  /// - Throws: ``StoreError``: `invalidArgument` if the path or the name is empty, or if the last `#` may be part of the path:
+  ///   there is a file or folder at the whole location, or the name contains a slash and either there is no environment at
+  ///   the path or the part of the location before its last slash exists; what opening an ``LMDBStore`` throws; what `codec`
+  ///   throws.
   public func open<Value: Sendable>(
     _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws -> AnyDataStore<Value> {
@@ -24,6 +38,15 @@ public struct LMDBStoreProvider: StoreProvider {
       try await LMDBStore(
         path: path, name: name, durability: options.durability, access: options.access,
         createsIfMissing: options.createsIfMissing, choosing: codec))
+  }
+
+  /// Returns the path of the environment that a URL names, alone or with a store in it.
+  ///
+  /// - Parameter url: The URL, such as `lmdb:shop` or `lmdb:shop#orders`.
+  /// - Returns: The path, such as `shop`.
+  /// - Throws: ``StoreError``: `invalidArgument` if the path or the name is empty, or if the last `#` may be part of the path.
+  public func environmentPath(of url: StoreURL) throws -> String {
+    try LMDBStoreProvider.place(of: url).path
   }
 
   /// The path and the name that a URL stands for.
@@ -38,7 +61,28 @@ public struct LMDBStoreProvider: StoreProvider {
         .invalidArgument, during: .open, store: url.description,
         message: "an LMDB store is a path or, behind it, a number sign and a name, like lmdb:shop#orders")
     }
+    guard mark == nil || !isPath(location, insteadOf: path, name) else {
+      let advice = "write \(url)#\(LMDBStore<Never>.defaultName) for the path \(location)"
+      // The slash leads to the same folder, and tells it from the path in most cases.
+      let other = "\(path)/#\(name)"
+      let isUnclear = isPath(other, insteadOf: path, name)
+      throw StoreError(
+        .invalidArgument, during: .open, store: url.description,
+        message: "the last # may be part of a path or begin the name of a store: "
+          + (isUnclear ? advice : "\(advice), or \(url.scheme):\(other) for the store \(name) in \(path)"))
+    }
     return (path, name)
   }
+
+  /// Whether a location with a number sign in it is, as a whole, the path of something, or of something to be made.
+  private static func isPath(_ location: String, insteadOf path: String, _ name: String) -> Bool {
+    if exists(location) { return true }
+    guard name.utf8.contains(UInt8(ascii: "/")) else { return false }
+    // An environment of another program may have such names.
+    let isEnvironment = exists(FilePaths.join(path, "data.mdb")) || exists(path + "-lock")
+    return !isEnvironment || exists(FilePaths.split(location).directory)
+  }
+
+  private static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 }
 #endif

@@ -16,7 +16,8 @@ struct CommandFailure: Error, Equatable {
   ///   - advice: What to do next, as a sentence; none unless given.
   init(_ status: ExitStatus, _ message: String, advice: String? = nil) {
     self.status = status
-    self.message = (advice.map { "\(message). \($0)" } ?? message).inOneLine
+    let end = message.hasSuffix("?") ? "" : "."
+    self.message = (advice.map { "\(message)\(end) \($0)" } ?? message).inOneLine
   }
 
   /// Describes what a store threw.

@@ -40,11 +40,11 @@ struct ErrorReport: Equatable {
       let help = (["larder"] + (verb?.words ?? []) + ["--help"]).joined(separator: " ")
       let hint = verb.flatMap { ErrorReport.hint(on: message, of: $0.verb, arguments: arguments) }
       let advice = [hint, "See `\(help)`."].compactMap(\.self).joined(separator: " ")
-      self.init(CommandFailure(.usage, message.trimmingSuffix("."), advice: advice))
+      self.init(CommandFailure(.usage, message.withoutOptionSuggestion.trimmingSuffix("."), advice: advice))
     }
   }
 
-  /// What to do about a key or value that starts with -, where that is what went wrong.
+  /// What to do about a misspelt option, or a key or value that starts with -, if that is what went wrong.
   private static func hint(
     on message: String, of verb: any ParsableCommand.Type, arguments: [String]
   ) -> String? {
@@ -58,10 +58,13 @@ struct ErrorReport: Equatable {
     else { return nil }
     // Such a key or value is taken for an option, which is unknown or leaves an argument missing.
     let options = Set(LarderCommand.helpMessage(for: verb).matches(of: /--?[a-z-]+/).map { String($0.output) })
-    let isDashTaken = arguments.contains { argument in
-      argument.hasPrefix("-") && !options.contains(String(argument.prefix { $0 != "=" }))
-    }
-    return isDashTaken ? "A key or value that starts with - goes after --." : nil
+    let unknown = arguments.filter { $0.hasPrefix("-") }.map { String($0.prefix { $0 != "=" }) }
+      .filter { !options.contains($0) }
+    let longOptions = options.filter { $0.hasPrefix("--") }.sorted()
+    let meant = unknown.filter { $0.hasPrefix("--") }
+      .compactMap { Spelling.nearest(to: $0, among: longOptions) }
+    if let option = meant.first { return "Did you mean '\(option)'?" }
+    return unknown.isEmpty ? nil : "A key or value that starts with - goes after --."
   }
 
   private init(_ failure: CommandFailure) {
@@ -75,6 +78,12 @@ struct ErrorReport: Equatable {
 }
 
 extension String {
+  /// The message without a suggestion of the argument parser's, which takes a swap of two letters for two edits.
+  fileprivate var withoutOptionSuggestion: String {
+    guard hasPrefix("Unknown option"), let suggestion = firstRange(of: ". Did you mean") else { return self }
+    return String(self[..<suggestion.lowerBound])
+  }
+
   fileprivate func trimmingSuffix(_ suffix: String) -> String {
     hasSuffix(suffix) ? String(dropLast(suffix.count)) : self
   }

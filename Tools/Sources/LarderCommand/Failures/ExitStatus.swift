@@ -10,6 +10,8 @@ enum ExitStatus: Int32, Error, CaseIterable {
   case damaged = 2
   /// A receipt of `queue acknowledge`, `queue release` or `queue extend` is stale; nothing else ends with it.
   case staleReceipt = 3
+  /// The answer to the question of `clear` was not yes; nothing else ends with it.
+  case declined = 4
   /// The command line makes no sense (EX_USAGE).
   case usage = 64
   /// Data makes no sense: of a file, of standard input, or in the store (EX_DATAERR).
@@ -32,6 +34,7 @@ enum ExitStatus: Int32, Error, CaseIterable {
     case .missing: "get: there is no such key"
     case .damaged: "verify, salvage: there is damage"
     case .staleReceipt: "queue: a receipt is stale"
+    case .declined: "clear: the answer was not yes"
     case .usage: "the command line makes no sense"
     case .badData: "data makes no sense: a line of input, or what a store holds"
     case .noInput: "there is no such store or file"

@@ -46,21 +46,16 @@ final class CodecChoice: Sendable {
   ///
   /// - Throws: What ``ValueCodecs/codec(named:)`` throws.
   func codec(named name: String) throws -> any Codec<Expiring<JSONText>> {
-    let values: Values = try codecs.expiringCodec(named: name) == nil ? .plain : .expiring
+    let values: Values = CodecName(name).isExpiring ? .expiring : .plain
     var name = name
-    if let codecName, !CodecChoice.differOnlyInDeadlines(name, codecName) {
+    // Whether values have deadlines is what ``isExpiring`` is about.
+    if let codecName, CodecName(name).withoutDeadlines != CodecName(codecName).withoutDeadlines {
       refused.withLock { [name] in $0 = name }
       name = codecName
     }
     if let expiring = try codecs.expiringCodec(named: name) { return choose(expiring, values) }
     let plain = try codecs.codec(named: name)
     return choose(makesExpiring ? ValueCodecs.expiring(plain) : ValueCodecs.withoutDeadlines(plain), values)
-  }
-
-  /// Whether two names are of the same codec, but for the deadlines, which ``isExpiring`` is about.
-  private static func differOnlyInDeadlines(_ one: String, _ other: String) -> Bool {
-    let suffix = ExpiringCodec<JSONTextCodec>.nameSuffix
-    return one.replacing(suffix, with: "") == other.replacing(suffix, with: "")
   }
 
   private func choose(_ codec: any Codec<Expiring<JSONText>>, _ values: Values) -> any Codec<Expiring<JSONText>> {

@@ -104,7 +104,7 @@ enum Stores {
       throw CommandFailure(
         .usage, "\(url) is no LMDB environment", advice: "There is one store at each place of the other kinds.")
     }
-    let path = path(of: url)
+    let path = try path(of: url)
     let environment = try await measure(.open, by: target.meter) {
       try await LockWait(upTo: target.patience).run {
         try await LMDBEnvironment(path: path, access: access, createsIfMissing: false)
@@ -132,26 +132,26 @@ enum Stores {
   /// The dictionaries that lie beside a store, where there are any, or why they cannot be read.
   private static func dictionaries(besideStoreAt url: StoreURL) async -> Result<CompressionDictionaries, any Error> {
     do {
-      return .success(try await .read(fromFile: CompressionDictionaries.path(besideStoreAt: path(of: url))))
+      return .success(try await .read(fromFile: CompressionDictionaries.path(besideStoreAt: try path(of: url))))
     } catch {
       return .failure(error)
     }
   }
 
   /// The path of a store's file or folder.
-  private static func path(of url: StoreURL) -> String {
+  ///
+  /// - Throws: `StoreError` if the URL is that of an LMDB store, and does not say which part is the path.
+  private static func path(of url: StoreURL) throws -> String {
     // Behind the path of an LMDB environment stands the name of a store in it.
-    guard url.scheme == LMDBStoreProvider().scheme, let mark = url.location.utf8.lastIndex(of: UInt8(ascii: "#")) else {
-      return url.location
-    }
-    return String(url.location[..<mark])
+    let lmdb = LMDBStoreProvider()
+    return url.scheme == lmdb.scheme ? try lmdb.environmentPath(of: url) : url.location
   }
 
   /// Whether two stores are in one LMDB environment, which a process has open with one access only.
   static func shareEnvironment(_ one: String, _ other: String) throws -> Bool {
     let urls = [try StoreURL(one), try StoreURL(other)]
     guard urls.allSatisfy({ $0.scheme == LMDBStoreProvider().scheme }) else { return false }
-    let paths = urls.map { URL(filePath: path(of: $0)).resolvingSymlinksInPath().path }
+    let paths = try urls.map { URL(filePath: try path(of: $0)).resolvingSymlinksInPath().path }
     return paths[0] == paths[1]
   }
 

@@ -13,14 +13,10 @@ struct ValueCodecs {
   /// - Returns: The codec; for a name that the tool does not know, one that shows the bytes.
   /// - Throws: What reading the dictionaries threw, where values are compressed.
   func codec(named name: String) throws -> any Codec<JSONText> {
-    if let wrapper = try wrapper(of: name) {
-      return wrapper.wrapping(try codec(named: wrapper.baseName))
-    }
-    return switch name {
-    case "json": JSONTextCodec()
-    case "cbor": CBORTextCodec()
-    default: OpaqueTextCodec(name: name)
-    }
+    let parts = CodecName(name)
+    // A codec with deadlines is one of other values: see below.
+    guard !parts.isExpiring else { return OpaqueTextCodec(name: name) }
+    return try wrap(plainCodec(named: parts.base), in: parts.transforms)
   }
 
   /// The codec of a name that says that values have deadlines, like `json+expiring`; `nil` for any other name.
@@ -28,23 +24,10 @@ struct ValueCodecs {
   /// - Parameter name: What a store says it was written with.
   /// - Throws: What reading the dictionaries threw, where values are compressed.
   func expiringCodec(named name: String) throws -> (any Codec<Expiring<JSONText>>)? {
-    if let wrapper = try wrapper(of: name) {
-      return try expiringCodec(named: wrapper.baseName).map { wrapper.wrapping($0) }
-    }
-    let suffix = ExpiringCodec<JSONTextCodec>.nameSuffix
-    return name.hasSuffix(suffix) ? Self.expiring(try codec(named: String(name.dropLast(suffix.count)))) : nil
-  }
-
-  /// Whether the tool can read values of a codec, and shows more of them than their bytes.
-  ///
-  /// - Parameter name: What a store says it was written with.
-  static func canRead(_ name: String) -> Bool {
-    var name = name[...]
-    let suffixes = [
-      checksumSuffix, CompressedCodec<JSONTextCodec>.nameSuffix, ExpiringCodec<JSONTextCodec>.nameSuffix,
-    ]
-    while let suffix = suffixes.first(where: name.hasSuffix) { name = name.dropLast(suffix.count) }
-    return ["json", "cbor"].contains(name)
+    let parts = CodecName(name)
+    guard let place = parts.transforms.firstIndex(of: .expiry) else { return nil }
+    let plain = try wrap(plainCodec(named: parts.base), in: parts.transforms[..<place])
+    return try wrap(Self.expiring(plain), in: parts.transforms[(place + 1)...])
   }
 
   /// A codec with a deadline before each value.
@@ -57,26 +40,37 @@ struct ValueCodecs {
     DeadlinelessCodec(base)
   }
 
-  /// What a codec has behind the name of its base when it is checksummed.
-  private static let checksumSuffix = "+crc32c"
-
-  /// What stands around a codec, whatever its values are.
-  private struct Wrapper {
-    let baseName: String
-    /// `nil` for checksums.
-    let dictionaries: CompressionDictionaries?
-
-    func wrapping<Value>(_ base: some Codec<Value>) -> any Codec<Value> {
-      if let dictionaries { base.compressed(dictionaries: dictionaries) } else { base.checksummed() }
+  private func plainCodec(named name: String) -> any Codec<JSONText> {
+    switch name {
+    case "json": JSONTextCodec()
+    case "cbor": CBORTextCodec()
+    default: OpaqueTextCodec(name: name)
     }
   }
 
-  private func wrapper(of name: String) throws -> Wrapper? {
-    let compressionSuffix = CompressedCodec<JSONTextCodec>.nameSuffix
-    if name.hasSuffix(Self.checksumSuffix) {
-      return Wrapper(baseName: String(name.dropLast(Self.checksumSuffix.count)), dictionaries: nil)
+  /// Puts checksums and compression around a codec, whatever its values are.
+  ///
+  /// - Throws: What reading the dictionaries threw, where values are compressed.
+  private func wrap<Value>(
+    _ base: any Codec<Value>, in transforms: some Sequence<CodecName.Transform>
+  ) throws -> any Codec<Value> {
+    try transforms.reduce(base) { codec, transform in
+      switch transform {
+      case .checksum: Self.checksummed(codec)
+      case .compression: Self.compressed(codec, with: try dictionaries.get())
+      // Makes a codec of other values, so the callers put it around.
+      case .expiry: codec
+      }
     }
-    guard name.hasSuffix(compressionSuffix) else { return nil }
-    return Wrapper(baseName: String(name.dropLast(compressionSuffix.count)), dictionaries: try dictionaries.get())
+  }
+
+  private static func checksummed<Value>(_ base: some Codec<Value>) -> any Codec<Value> {
+    base.checksummed()
+  }
+
+  private static func compressed<Value>(
+    _ base: some Codec<Value>, with dictionaries: CompressionDictionaries
+  ) -> any Codec<Value> {
+    base.compressed(dictionaries: dictionaries)
   }
 }

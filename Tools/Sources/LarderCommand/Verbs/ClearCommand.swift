@@ -7,7 +7,8 @@ struct ClearCommand: AsyncParsableCommand {
     commandName: "clear",
     abstract: "Remove every entry, or every one within bounds, at once.",
     discussion: """
-      On a terminal it asks first, unless --yes is given. With --dry-run it prints how many entries it would remove.
+      On a terminal it asks first, unless --yes is given. Any answer but y or yes leaves every entry, and makes it end \
+      with 4. With --dry-run it prints how many entries it would remove.
 
         larder clear json:users.json --prefix guest: --dry-run
         larder clear json:users.json --prefix guest:
@@ -34,8 +35,11 @@ struct ClearCommand: AsyncParsableCommand {
         try await store.count(in: range)
       }
       Diagnostics.write("Remove \(EntryCount.text(mostEntries)) of \(store.url)? [y/N] ")
-      guard ["y", "yes"].contains(readLine()?.lowercased()) else {
-        return Diagnostics.writeLine("Nothing was removed.")
+      let answer = readLine()
+      // Without an answer the cursor is still behind the question.
+      if answer == nil { Diagnostics.writeLine("") }
+      guard ["y", "yes"].contains(answer?.lowercased()) else {
+        throw CommandFailure(.declined, "nothing was removed", advice: "Answer y, or give --yes.")
       }
     }
     try await StoreSession.run(target, createsIfMissing: false) { [mostEntries] store, _ in

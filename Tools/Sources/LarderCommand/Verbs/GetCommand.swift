@@ -8,9 +8,9 @@ struct GetCommand: AsyncParsableCommand {
     commandName: "get",
     abstract: "Print the value of a key, or the entries of several.",
     discussion: """
-      Prints the value as one line of JSON. With --raw a string comes without quotes, and bytes as they are, without an end \
-      of line. For several keys it prints lines {"key":…,"value":…} as list does. What is missing is left out, and makes it \
-      end with 1.
+      Prints the value as one line of JSON. With --raw a string comes without quotes, and bytes as they are (a CBOR byte \
+      string, or a value of a codec that the tool does not know), without an end of line; anything else stays JSON. For \
+      several keys it prints lines {"key":…,"value":…} as list does. What is missing is left out, and makes it end with 1.
 
         larder get json:users.json ada
         larder get json:users.json ada grace

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Larder
+import LarderExpiry
 
 /// `larder set`.
 struct SetCommand: AsyncParsableCommand {
@@ -7,8 +8,8 @@ struct SetCommand: AsyncParsableCommand {
     commandName: "set",
     abstract: "Put a value under a key, in place of any other.",
     discussion: """
-      Makes the store where it is missing. With --raw the value is taken as it is: as text, or, where the store has the \
-      codec raw, as bytes.
+      Makes the store where it is missing. With --raw the value is taken as it is: as bytes if the store has the codec \
+      raw, otherwise as text. In a store with the codec cbor it is a byte string if it is not UTF-8 or replaces one.
 
         larder set json:users.json ada '{"name":"Ada","born":1815}'
         larder set json:users.json greeting '"good morning"'
@@ -31,8 +32,15 @@ struct SetCommand: AsyncParsableCommand {
     let bytes = isRaw ? try value.bytes() : []
     try await StoreSession.runOpened(store.target, createsIfMissing: true, expiration: lifetime.expiration) {
       store, _ in
-      let value = try json ?? RawValue.value(of: bytes, codecName: store.codecName)
+      let value = if let json { json } else { try await rawValue(of: bytes, forKey: key, in: store) }
       try await store.present.setValue(value, forKey: key)
     }
+  }
+
+  /// The value of `--raw`, which stays a byte string if the key has one.
+  private func rawValue(of bytes: [UInt8], forKey key: StoreKey, in store: OpenedStore) async throws -> JSONText {
+    // What is stored, so that a deadline that slides stays where it is.
+    let previous = RawValue.hasByteStrings(store.codecName) ? try await store.stored.value(forKey: key)?.value : nil
+    return try RawValue.value(of: bytes, codecName: store.codecName, replacing: previous)
   }
 }

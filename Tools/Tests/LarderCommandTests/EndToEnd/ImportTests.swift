@@ -154,17 +154,20 @@ import Testing
   }
 
   /// Ctrl-C says how much is committed, and ends the tool.
-  @Test func anInterruptionTellsWhatIsCommitted() async throws {
+  ///
+  /// It does neither if whoever started the tool has it ignored, as a shell does for what a script runs in the background.
+  @Test(arguments: [false, true]) func anInterruptionTellsWhatIsCommitted(isIgnored: Bool) async throws {
     let store = StoreKind.json.url(in: folder)
     let errors = try folder.write("", to: "errors")
     let (input, output) = (Pipe(), Pipe())
     let process = Process()
-    process.executableURL = URL(fileURLWithPath: Tool.path)
-    process.arguments = ["import", store, "--batch", "1", "--acknowledge"]
+    process.executableURL = URL(fileURLWithPath: "/bin/sh")
+    let command = #"exec "$0" import "$1" --batch 1 --acknowledge"#
+    process.arguments = ["-c", isIgnored ? "trap '' INT; \(command)" : command, Tool.path, store]
     process.standardInput = input
     process.standardOutput = output
     process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: errors))
-    async let run: Void = process.runToEnd()
+    try process.run()
     try input.fileHandleForWriting.write(contentsOf: Data(lines(2).utf8))
     // The tool waits for more lines then.
     var acknowledged = Data()
@@ -172,7 +175,16 @@ import Testing
       acknowledged += try #require(try output.fileHandleForReading.read(upToCount: 1), "the tool has ended")
     }
     process.interrupt()
-    try await run
+    if isIgnored {
+      try input.fileHandleForWriting.write(contentsOf: Data(lines(5).utf8))
+      try input.fileHandleForWriting.close()
+      process.waitUntilExit()
+      #expect(process.terminationStatus == 0)
+      #expect(try String(contentsOfFile: errors, encoding: .utf8).hasPrefix("imported 7 entries in "))
+      #expect(try await Tool.larder("count", store) == .done("5\n"))
+      return
+    }
+    process.waitUntilExit()
     #expect(process.terminationStatus == 130)
     #expect(
       try String(contentsOfFile: errors, encoding: .utf8)

@@ -39,7 +39,35 @@ import Testing
     #expect(try folder.names() == ["a b%20:é?#1"])
     #expect(try await Tool.larder("get", "\(odd)#n", "k") == .done("1\n"))
     // A path that has one itself needs the name behind it.
-    #expect(try await Tool.larder("get", odd, "k").failed(66, "no LMDB environment"))
+    #expect(try await Tool.larder("get", odd, "k").failed(64, "write \(odd)#default for the path"))
+  }
+
+  /// A path with a number sign is never taken for that of another environment.
+  @Test func aNumberSignThatMayBePartOfThePathIsRefused() async throws {
+    #expect(try await Tool.larder("set", "\(store)#7", "k", "1") == .done())
+    #expect(try await Tool.larder("set", "\(store)#7#default", "k", "2") == .done())
+    // Now there are two: a store 7, and a folder whose name ends with #7.
+    for arguments in [["set", "\(store)#7", "k", "3"], ["get", "\(store)#7", "k"], ["stores", "\(store)#7"]] {
+      #expect(
+        try await ToolRun.run(Tool.path, arguments).failed(
+          64, "write \(store)#7#default for the path \(path)#7, or \(store)/#7 for the store 7 in "))
+    }
+    #expect(try await Tool.larder("get", "\(store)/#7", "k") == .done("1\n"))
+    #expect(try await Tool.larder("get", "\(store)#7#default", "k") == .done("2\n"))
+    #expect(try await Tool.larder("stores", "\(store)#7#default") == .done("\(store)#7#default\n"))
+    // No environment is made beside a folder with a number sign, whether that is there or not.
+    let other = folder.file("#folder")
+    for _ in 0..<2 {
+      #expect(
+        try await Tool.larder("set", "lmdb:\(other)/store", "k", "1")
+          .failed(64, "write lmdb:\(other)/store#default for the path \(other)/store\n"))
+      try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: true)
+    }
+    #expect(try await Tool.larder("set", "lmdb:\(other)/store#default", "k", "1") == .done())
+    #expect(try folder.names() == ["#folder", "store", "store#7"])
+    // The name of a store may have a slash where there is no such folder.
+    #expect(try await Tool.larder("set", "\(store)#a/b", "k", "4") == .done())
+    #expect(try await Tool.larder("stores", store) == .done("\(store)#7\n\(store)#a/b\n"))
   }
 
   @Test func oneFolderIsMadeAndNoneAboveIt() async throws {

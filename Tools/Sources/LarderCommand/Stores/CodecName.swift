@@ -1,0 +1,61 @@
+import Larder
+import LarderCompression
+import LarderExpiry
+
+/// The name of a codec in parts: the codec of the values, and the transforms around it.
+///
+/// `cbor+expiring+deflate` is `cbor` with deadlines, compressed.
+struct CodecName: Equatable {
+  /// A codec around another one, which adds a suffix to its name.
+  enum Transform: CaseIterable {
+    case checksum
+    case compression
+    case expiry
+
+    /// The suffix.
+    var suffix: String {
+      switch self {
+      case .checksum: "+crc32c"
+      case .compression: CompressedCodec<JSONTextCodec>.nameSuffix
+      case .expiry: ExpiringCodec<JSONTextCodec>.nameSuffix
+      }
+    }
+  }
+
+  /// The codec of the values, such as `json`.
+  let base: String
+
+  /// The transforms, from the innermost to the outermost.
+  private(set) var transforms: [Transform]
+
+  /// Parses a name.
+  ///
+  /// Values have one deadline at most, so a second `+expiring` is part of the base, which makes it an unknown codec.
+  ///
+  /// - Parameter name: The name that a store was written with.
+  init(_ name: String) {
+    var rest = name[...]
+    var transforms: [Transform] = []
+    while let transform = Transform.allCases.first(where: { rest.hasSuffix($0.suffix) }),
+      transform != .expiry || !transforms.contains(.expiry)
+    {
+      transforms.insert(transform, at: 0)
+      rest = rest.dropLast(transform.suffix.count)
+    }
+    base = String(rest)
+    self.transforms = transforms
+  }
+
+  /// Whether the values have deadlines.
+  var isExpiring: Bool { transforms.contains(.expiry) }
+
+  /// Whether the tool shows the values as JSON, not only their bytes.
+  var isReadable: Bool { ["json", "cbor"].contains(base) }
+
+  /// The name of the same codec without deadlines.
+  var withoutDeadlines: CodecName {
+    var name = self
+    name.transforms.removeAll { $0 == .expiry }
+    return name
+  }
+}
