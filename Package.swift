@@ -2,13 +2,13 @@
 
 import PackageDescription
 
-// A dependant resolves and builds only what it asks for:
+// A dependant resolves and builds only the products that it uses:
 //
-// - A module that needs another package or a C library stands behind a trait of this manifest, off unless asked for.
-//   With its trait off such a module is empty but for declarations that say which trait is missing.
-// - The command-line tool, the examples and the benchmarks are nested packages with manifests of their own.
+// - A module that needs another package or a C library is behind a trait of this manifest, which is off by default.
+//   Without its trait, the module contains only declarations that name the missing trait.
+// - The command-line tool, the examples and the benchmarks are nested packages with their own manifests.
 //
-// `Scripts/prove-isolation` holds this manifest to that.
+// `Scripts/prove-isolation` verifies this.
 
 let package = Package(
   name: "Larder",
@@ -19,6 +19,7 @@ let package = Package(
     .library(name: "LarderJSON", targets: ["LarderJSON"]),
     .library(name: "LarderLMDB", targets: ["LarderLMDB"]),
     .library(name: "LarderCompression", targets: ["LarderCompression"]),
+    .library(name: "LarderCompressedFile", targets: ["LarderCompressedFile"]),
     .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
     .library(name: "LarderCache", targets: ["LarderCache"]),
     .library(name: "LarderExpiry", targets: ["LarderExpiry"]),
@@ -29,7 +30,9 @@ let package = Package(
   ],
   traits: [
     .trait(name: "LMDB", description: "The module LarderLMDB, which needs the C library LMDB."),
-    .trait(name: "Compression", description: "The module LarderCompression, which needs the C library zlib."),
+    .trait(
+      name: "Compression",
+      description: "The modules LarderCompression and LarderCompressedFile, which need the C library zlib."),
     .trait(name: "Metrics", description: "The module LarderMetrics, which needs the packages that it reports through."),
   ],
   dependencies: [
@@ -59,7 +62,10 @@ let package = Package(
     .target(
       name: "LarderCompression",
       dependencies: ["Larder", "LarderFiles", .target(name: "CZlib", condition: .when(traits: ["Compression"]))],
-      path: "Modules/Stores/LarderCompression"),
+      path: "Modules/Codecs/LarderCompression"),
+    .target(
+      name: "LarderCompressedFile", dependencies: ["Larder", "LarderFiles", "LarderCompression"],
+      path: "Modules/Stores/LarderCompressedFile"),
     .target(
       name: "LarderQueue", dependencies: ["Larder", "LarderFiles", "LarderCBOR"], path: "Modules/Stores/LarderQueue"),
     .target(name: "LarderCBOR", dependencies: ["Larder"], path: "Modules/Codecs/LarderCBOR"),
@@ -80,7 +86,7 @@ let package = Package(
 
     .target(name: "TestSupport", dependencies: ["Larder", "LarderFiles", "LarderTesting"], path: "Tests/TestSupport"),
 
-    // All test targets become one program, so it serves them all.
+    // All test targets become one program, so this target serves all of them.
     .target(name: "ThreadSanitizerMutex", path: "Tests/ThreadSanitizerMutex"),
     .testTarget(name: "LarderTests", dependencies: ["Larder", "LarderTesting", "TestSupport", "ThreadSanitizerMutex"]),
     .testTarget(name: "LarderFilesTests", dependencies: ["LarderFiles", "LarderTesting", "TestSupport"]),
@@ -95,6 +101,12 @@ let package = Package(
       name: "LarderCompressionTests",
       dependencies: [
         "LarderCompression", "LarderCBOR", "LarderFiles", "LarderJSON", "LarderLMDB", "LarderTesting", "TestSupport",
+        .target(name: "CZlib", condition: .when(traits: ["Compression"])),
+      ]),
+    .testTarget(
+      name: "LarderCompressedFileTests",
+      dependencies: [
+        "LarderCompressedFile", "LarderCompression", "LarderCBOR", "LarderFiles", "LarderTesting", "TestSupport",
         .target(name: "CZlib", condition: .when(traits: ["Compression"])),
       ]),
     .testTarget(
@@ -123,14 +135,15 @@ let package = Package(
     .testTarget(
       name: "ConformanceTests",
       dependencies: [
-        "LarderTesting", "LarderBatching", "LarderCache", "LarderCBOR", "LarderCompression", "LarderExpiry",
+        "LarderTesting", "LarderBatching", "LarderCache", "LarderCBOR", "LarderCompressedFile", "LarderCompression",
+        "LarderExpiry",
         "LarderFiles", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderQueue", "TestSupport",
       ]),
   ],
   swiftLanguageModes: [.v6]
 )
 
-// CI sets LARDER_WARNINGS_AS_ERRORS; a dependant's build never fails because a newer compiler learnt a new warning.
+// CI sets LARDER_WARNINGS_AS_ERRORS. Without it, a new warning of a newer compiler never fails a dependant's build.
 let warningsAreErrors = Context.environment["LARDER_WARNINGS_AS_ERRORS"] != nil
 
 for target in package.targets where target.type != .system {

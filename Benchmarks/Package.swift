@@ -2,15 +2,15 @@
 
 import PackageDescription
 
-// A package of its own, so that nobody who depends on Larder resolves what only the benchmarks need.
+// A separate package, so that packages that depend on Larder don't resolve the dependencies of the benchmarks.
 
 let package = Package(
   name: "LarderBenchmarks",
   platforms: [.macOS(.v15)],
   dependencies: [
-    // By name, so that the folder of the repository may be called anything.
+    // By name, so that the folder of the repository can have any name.
     .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics", "Compression"]),
-    // Its traits put a layer between the program and the memory allocator, which would be measured with it.
+    // No traits: they add a layer between the program and the memory allocator, which would be measured too.
     .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/apple/swift-protobuf", exact: "1.39.0"),
@@ -20,7 +20,7 @@ let package = Package(
     .executableTarget(
       name: "LarderBenchmarks",
       dependencies: ["Workloads", .product(name: "Benchmark", package: "benchmark")],
-      // The plugin looks for benchmarks in this folder only.
+      // The plugin only looks for benchmarks in this folder.
       path: "Benchmarks/LarderBenchmarks",
       plugins: [.plugin(name: "BenchmarkPlugin", package: "benchmark")]
     ),
@@ -38,6 +38,7 @@ let package = Package(
       name: "OpenDocument",
       dependencies: [
         "PeakMemory", .product(name: "Larder", package: "Larder"), .product(name: "LarderJSON", package: "Larder"),
+        .product(name: "LarderCompressedFile", package: "Larder"),
         .product(name: "LarderCompression", package: "Larder"),
       ]
     ),
@@ -58,6 +59,7 @@ let package = Package(
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderCompressedFile", package: "Larder"),
         .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderCache", package: "Larder"),
@@ -71,7 +73,7 @@ let package = Package(
       ],
       exclude: ["Codecs/UserMessage.proto"]
     ),
-    // In C, since Swift is a part of what is measured. What it needs to find LMDB comes with LarderLMDB.
+    // Written in C, because Swift is part of the measured cost. LarderLMDB knows how to find LMDB.
     .target(
       name: "RawLMDB", dependencies: [.product(name: "LarderLMDB", package: "Larder")],
       linkerSettings: [.linkedLibrary("lmdb")]),
@@ -79,13 +81,13 @@ let package = Package(
     .target(
       name: "RawZlib", dependencies: [.product(name: "LarderCompression", package: "Larder")],
       linkerSettings: [.linkedLibrary("z")]),
-    // A module of its own, as the decorators of Larder are: what the compiler can do across modules is a part of the cost.
+    // A separate module, like the decorators of Larder, because optimization across modules is part of the cost.
     .target(name: "ForwardingStore", dependencies: [.product(name: "Larder", package: "Larder")]),
   ],
   swiftLanguageModes: [.v6]
 )
 
-// CI sets LARDER_WARNINGS_AS_ERRORS; a build with a newer compiler never fails because it learnt a new warning.
+// CI sets LARDER_WARNINGS_AS_ERRORS. New warnings of a newer compiler never break other builds.
 let warningsAreErrors = Context.environment["LARDER_WARNINGS_AS_ERRORS"] != nil
 
 for target in package.targets {

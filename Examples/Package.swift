@@ -11,7 +11,7 @@ let package = Package(
     .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
   ],
   targets: [
-    // What several examples share.
+    // Code that several examples share.
     .target(name: "ExampleSupport", path: "ExampleSupport"),
     .executableTarget(
       name: "FileCatalog",
@@ -46,6 +46,7 @@ let package = Package(
       dependencies: [
         "ExampleSupport",
         .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCompressedFile", package: "Larder"),
         .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),

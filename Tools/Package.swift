@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-// A package of its own, so that nobody who depends on Larder resolves what only the command-line tool needs.
+// A package of its own, so that no user who depends on Larder resolves what only the command-line tool needs.
 
 let package = Package(
   name: "LarderTools",
@@ -25,6 +25,7 @@ let package = Package(
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderCompressedFile", package: "Larder"),
         .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderBatching", package: "Larder"),
         .product(name: "LarderMetrics", package: "Larder"),
@@ -47,6 +48,7 @@ let package = Package(
       name: "PowerCutWorker",
       dependencies: [
         .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCompressedFile", package: "Larder"),
         .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
@@ -63,6 +65,7 @@ let package = Package(
         "QueueWorker",
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
+        .product(name: "LarderCompressedFile", package: "Larder"),
         .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderFiles", package: "Larder"),

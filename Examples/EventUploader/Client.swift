@@ -4,31 +4,31 @@ import Larder
 import LarderCBOR
 import LarderQueue
 
-/// An app's client: records events from many tasks, and uploads them meanwhile.
+/// An app's client, which records events in many tasks and uploads them at the same time.
 struct Client<Target: Endpoint> {
   private static var patience: Duration { .seconds(5) }
 
   private let outbox: QueueStore<Event>
   private let endpoint: Target
   private let session: String
-  /// The deaths of events, which leave the outbox by them.
+  /// The dead letters, which leave the outbox without being uploaded.
   private let deaths: AsyncStream<Void>
   private let deathNotes: AsyncStream<Void>.Continuation
   private let taskCount = 16
   private let uploaderCount = 2
   private let batchSize = 50
 
-  /// Makes a client, which opens the outbox.
+  /// Creates a client and opens the outbox.
   ///
   /// - Parameters:
-  ///   - outboxPath: The folder of the outbox; it is made where it is missing.
-  ///   - endpoint: Where events are sent.
-  ///   - session: What the names of the events begin with.
-  ///   - seed: What the pauses between attempts are drawn from.
+  ///   - outboxPath: The folder of the outbox, which is created if it is missing.
+  ///   - endpoint: The destination of the events.
+  ///   - session: The prefix of the identifiers of the events.
+  ///   - seed: The seed of the random pauses between attempts.
   init(outboxPath: String, endpoint: Target, session: String, seed: UInt64) async throws {
     let (deaths, notes) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     outbox = try await Self.outbox(at: outboxPath, seed: seed) { death in
-      FileHandle.standardError.write(Data("an event cannot be read: \(death)\n".utf8))
+      FileHandle.standardError.write(Data("an event became a dead letter: \(death)\n".utf8))
       notes.yield()
     }
     (self.deaths, deathNotes) = (deaths, notes)
@@ -36,16 +36,18 @@ struct Client<Target: Endpoint> {
     self.session = session
   }
 
-  /// Opens the outbox; a client that was killed a moment ago may not have let go of it yet.
+  /// Opens the outbox.
+  ///
+  /// A client that was just killed may not have released it yet.
   private static func outbox(
     at path: String, seed: UInt64, onDeath: @escaping @Sendable (QueueDeath) -> Void
   ) async throws -> QueueStore<Event> {
     let deadline = ContinuousClock.now + patience
     while true {
       do {
-        // What an earlier client had leased is sent again at once: whoever had the lease has died. However often that
-        // happens, and however long the server is down, no event is given up for it. Only one that cannot be decoded
-        // becomes a dead letter, which is kept.
+        // Items that an earlier client had leased are sent again immediately, because that client has died. However
+        // often this happens, and however long the server is down, no event is given up. Only an event that cannot be
+        // decoded becomes a dead letter, which is kept.
         return try await QueueStore(
           path: path, codec: .cbor(),
           configuration: QueueConfiguration(
@@ -58,17 +60,17 @@ struct Client<Target: Endpoint> {
     }
   }
 
-  /// Records events, and uploads these and all that the outbox held before; then closes the outbox.
+  /// Records events, uploads these and all events that are already in the outbox, and closes the outbox.
   ///
   /// - Parameters:
-  ///   - eventCount: How many events are recorded.
-  ///   - recorded: Gets each event once it is recorded for good.
-  /// - Throws: What the outbox and `recorded` throw.
+  ///   - eventCount: The number of events to record.
+  ///   - recorded: A closure that is called with each event once it is durable.
+  /// - Throws: The error of the outbox or of `recorded`.
   func run(eventCount: Int, recorded: @escaping @Sendable (Event) throws -> Void) async throws {
     let recorders = OpenTasks(taskCount)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for task in 0..<taskCount {
-        // As many for each task, and the first ones take the rest.
+        // Every task records the same number of events, and the first tasks the rest.
         let count = eventCount / taskCount + (task < eventCount % taskCount ? 1 : 0)
         group.addTask {
           for number in 0..<count {
@@ -94,13 +96,13 @@ struct Client<Target: Endpoint> {
     }
   }
 
-  /// Closes the outbox when everything is recorded and nothing is left to upload, which ends the uploaders.
+  /// Closes the outbox when all events are recorded and uploaded, which ends the uploaders.
   private func closeWhenDone(_ recorders: OpenTasks) async throws {
     do {
-      // Asked in this order: what is recorded afterwards is counted.
+      // In this order, so that events recorded in between are counted.
       guard recorders.areDone, try await outbox.count() == 0 else { return }
     } catch StoreError.Code.closed {
-      // Another task was first, and may still be closing it.
+      // Another task closes it and may not be done.
     }
     deathNotes.finish()
     try await outbox.close()

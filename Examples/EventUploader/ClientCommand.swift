@@ -3,29 +3,29 @@ import Foundation
 
 struct ClientCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "client", abstract: "Record events from many tasks and upload them, until all have been taken.")
+    commandName: "client", abstract: "Record events in many tasks, and upload them until the server has accepted all.")
 
-  @Option(help: "The folder of the outbox; it is made where it is missing.")
+  @Option(help: "The folder of the outbox, which is created if it is missing.")
   var outbox: String
 
-  @Option(help: "Where events are sent, by HTTP.")
+  @Option(help: "The HTTP URL to which events are sent.")
   var endpoint: String
 
-  @Option(help: "How many events are recorded, beside those that are in the outbox already.")
+  @Option(help: "The number of events to record, in addition to those in the outbox.")
   var events: Int
 
-  @Option(help: "What the names of the events begin with; another one each time.")
+  @Option(help: "The prefix of the identifiers of the events. Use another one each time.")
   var session: String
 
-  @Option(help: "What the pauses between attempts are drawn from.")
+  @Option(help: "The seed of the random pauses between attempts.")
   var seed: UInt64 = 1
 
   func run() async throws {
-    guard let url = URL(string: endpoint) else { throw ValidationError("\(endpoint) is no URL.") }
+    guard let url = URL(string: endpoint) else { throw ValidationError("invalid URL: \(endpoint)") }
     OutputWatch.start()
     let client = try await Client(outboxPath: outbox, endpoint: HTTPEndpoint(url: url), session: session, seed: seed)
     try await client.run(eventCount: events) { event in
-      // In one call for the whole line, past every buffer: what was recorded must not die with the process.
+      // One unbuffered call for the whole line, so that the report survives if the process is killed.
       try FileHandle.standardOutput.write(contentsOf: Data("\(event.id)\n".utf8))
     }
   }

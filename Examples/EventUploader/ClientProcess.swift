@@ -2,15 +2,15 @@ import Foundation
 
 /// A client in a process of its own, which can be killed.
 struct ClientProcess {
-  /// How a client ended.
+  /// The end of a client.
   struct End {
-    /// Whether it was killed, on purpose.
+    /// Whether it was killed on purpose.
     var wasKilled: Bool
-    /// How many events it said that it had recorded.
+    /// The number of events that it reported as recorded.
     var recordedCount: Int
   }
 
-  /// A client ended otherwise than it should.
+  /// A client that ended with an unexpected status.
   struct Failure: Error, CustomStringConvertible {
     let status: Int32
 
@@ -23,12 +23,12 @@ struct ClientProcess {
   /// Runs a client until it is done or killed.
   ///
   /// - Parameters:
-  ///   - eventCount: How many events it records.
-  ///   - session: What their names begin with.
-  ///   - seed: What its pauses are drawn from.
-  ///   - killCount: After how many recorded events it is killed; `nil` for never.
-  ///   - recorded: Gets the events that it says it has recorded, as they come.
-  /// - Throws: ``Failure``; what starting a process and `recorded` throw.
+  ///   - eventCount: The number of events to record.
+  ///   - session: The prefix of the identifiers of the events.
+  ///   - seed: The seed of the client's random pauses.
+  ///   - killCount: The number of recorded events after which the client is killed, or `nil` for never.
+  ///   - recorded: A closure that is called with the events that the client reports as recorded.
+  /// - Throws: ``Failure``, or the error of starting a process or of `recorded`.
   func run(
     eventCount: Int, session: String, seed: UInt64, killedAfter killCount: Int?,
     recorded: @escaping @Sendable ([String]) throws -> Void
@@ -37,7 +37,7 @@ struct ClientProcess {
       "client", "--outbox", outbox, "--endpoint", endpoint, "--events", "\(eventCount)", "--session", session, "--seed",
       "\(seed)",
     ]
-    // Reading waits, and must not hold a thread of the pool.
+    // Reading blocks and must not occupy a thread of the cooperative pool.
     return try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<End, any Error>) in
       Thread.detachNewThread {
         continuation.resume(
@@ -75,12 +75,12 @@ struct ClientProcess {
       }
     }
     process.waitUntilExit()
-    // A client that was done before the signal came is no failure either.
+    // A client that ended before the signal arrived is not a failure.
     guard process.terminationStatus == 0 || end.wasKilled else { throw Failure(status: process.terminationStatus) }
     return end
   }
 
-  /// This program.
+  /// The path of this program.
   private static var program: URL? {
     Bundle.main.executableURL
   }

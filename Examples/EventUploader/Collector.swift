@@ -1,40 +1,40 @@
 import Foundation
 import Synchronization
 
-/// What the server does with batches: takes each event once, and fails now and then.
+/// The server's receiver of batches, which accepts each event once and sometimes fails.
 final class Collector: Sendable {
-  /// What a request is answered with.
+  /// The answer to a request.
   enum Answer: Equatable {
     case status(Int)
     /// The connection is cut.
     case cut
-    /// Nothing comes.
+    /// There is no answer.
     case silence
   }
 
-  /// What has come in.
+  /// The received events and requests.
   struct Intake: Sendable {
-    /// The events, by their identifiers.
+    /// The identifiers of the events.
     var received: Set<String> = []
-    /// How many came that had come before.
+    /// The number of events that had been received before.
     var duplicateCount = 0
-    /// How many batches had an event before an older one of the same task.
+    /// The number of batches with an event before an older one of the same task.
     var unorderedBatchCount = 0
-    /// How many requests there were, by what went wrong with them.
+    /// The number of requests by fault.
     var faults: [Fault: Int] = [:]
-    /// How many requests there were.
+    /// The number of requests.
     var requestCount = 0
-    /// How many of them made no sense.
+    /// The number of invalid requests.
     var refusedCount = 0
   }
 
   private struct State: Sendable {
     var plan: FaultPlan
     var received: NotedNames
-    /// What has come in, but for the events themselves.
+    /// The received figures without the events themselves.
     var intake = Intake()
 
-    /// Adds the events of a batch that have not come before.
+    /// Adds the events of a batch that were not received before.
     mutating func add(_ batch: EventBatch) throws {
       let newCount = try received.note(batch.events.map(\.id))
       intake.duplicateCount += batch.events.count - newCount
@@ -44,16 +44,16 @@ final class Collector: Sendable {
 
   private let state: Mutex<State>
 
-  /// Makes a collector.
+  /// Creates a collector.
   ///
   /// - Parameters:
-  ///   - plan: Which requests fail.
-  ///   - received: The events that came in before, to which others are added.
+  ///   - plan: The plan of the requests that fail.
+  ///   - received: The events that were received before, to which new ones are added.
   init(plan: FaultPlan, received: NotedNames) {
     state = Mutex(State(plan: plan, received: received))
   }
 
-  /// What has come in so far.
+  /// Everything received so far.
   var intake: Intake {
     state.withLock { state in
       var intake = state.intake
@@ -62,9 +62,9 @@ final class Collector: Sendable {
     }
   }
 
-  /// Takes a request, or fails.
+  /// Accepts a request, or fails as planned.
   ///
-  /// - Parameter body: What was sent.
+  /// - Parameter body: The body of the request.
   func take(_ body: Data) -> Answer {
     let batch: EventBatch
     do {
@@ -88,8 +88,8 @@ final class Collector: Sendable {
       do {
         try state.add(batch)
       } catch {
-        // What is not noted has not been received: the client sends it again.
-        FileHandle.standardError.write(Data("a batch cannot be noted: \(error)\n".utf8))
+        // An event that is not noted was not received, so the client sends it again.
+        FileHandle.standardError.write(Data("a batch could not be saved: \(error)\n".utf8))
         return .status(500)
       }
       return switch fault {
@@ -102,7 +102,7 @@ final class Collector: Sendable {
 }
 
 extension EventBatch {
-  /// Whether the events of each task come in the order in which it recorded them, each once.
+  /// Returns whether the events of each task are in the order of recording, without duplicates.
   var isOrdered: Bool {
     var last: [String: Int] = [:]
     for event in events {

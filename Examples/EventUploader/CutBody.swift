@@ -1,6 +1,8 @@
 import FlyingSocks
 
-/// A body that fails before its first byte: the answer has begun by then, so the server can do nothing but cut the connection.
+/// A body that fails before its first byte.
+///
+/// The answer has begun by then, so the server can only cut the connection.
 struct CutBody: AsyncBufferedSequence {
   struct Cut: Error {}
 

@@ -1,7 +1,7 @@
-/// Where batches of events are sent.
+/// A destination for batches of events.
 protocol Endpoint: Sendable {
-  /// Sends a batch, and returns when it has been taken.
+  /// Sends a batch and returns when it has been accepted.
   ///
-  /// - Throws: Whatever stands in the way; the batch may have been taken all the same.
+  /// - Throws: Any error. The batch may have been accepted all the same.
   func send(_ batch: EventBatch) async throws
 }

@@ -1,26 +1,26 @@
 import Foundation
 
-/// Something that happened in an app.
+/// An event in an app.
 struct Event: Codable, Sendable, Equatable {
-  /// Which run of the client recorded it.
+  /// The run of the client that recorded the event.
   var session: String
 
-  /// Which task of the client did.
+  /// The task of the client that recorded it.
   var task: Int
 
-  /// The how manieth of that task it is.
+  /// The number of the event within its task.
   var number: Int
 
-  /// When it was.
+  /// The time of the event.
   var date: Date
 
-  /// What happened.
+  /// The name of the event.
   var name: String
 
-  /// What nobody else is called.
+  /// A unique identifier.
   var id: String { "\(session)/\(task)/\(number)" }
 
-  /// What the events of a task have in common, which are recorded one after another.
+  /// The common prefix of the identifiers of a task's events, which are recorded one after another.
   var source: String { "\(session)/\(task)" }
 
   private static let names = ["app opened", "item viewed", "item added", "order placed", "screen left"]

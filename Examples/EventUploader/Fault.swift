@@ -1,11 +1,11 @@
-/// What can go wrong with a request.
+/// A fault of a request.
 enum Fault: CaseIterable, Sendable {
-  /// The server answers that it cannot.
+  /// The server answers with an error.
   case serverError
-  /// The connection is cut before the server has looked at the request.
+  /// The connection is cut before the server has read the request.
   case cutBefore
-  /// The server has taken the batch, but the connection is cut before it says so.
+  /// The server has accepted the batch, but the connection is cut before the answer.
   case cutBehind
-  /// The server has taken the batch, but says nothing.
+  /// The server has accepted the batch, but does not answer.
   case silence
 }

@@ -4,9 +4,9 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// A server that takes batches by HTTP.
+/// A server that accepts batches by HTTP.
 struct HTTPEndpoint: Endpoint {
-  /// The server did not take a batch.
+  /// An answer that did not accept a batch.
   struct Refusal: Error {
     let status: Int
   }
@@ -14,11 +14,11 @@ struct HTTPEndpoint: Endpoint {
   private let url: URL
   private let session: URLSession
 
-  /// Makes an endpoint.
+  /// Creates an endpoint.
   ///
   /// - Parameters:
-  ///   - url: Where the server is.
-  ///   - patience: How many seconds it waits for an answer, whole ones: a fraction is dropped on Linux. 1 unless given.
+  ///   - url: The URL of the server.
+  ///   - patience: The seconds to wait for an answer. Linux ignores a fraction. Defaults to 1.
   init(url: URL, patience: TimeInterval = 1) {
     self.url = url
     let configuration = URLSessionConfiguration.ephemeral
@@ -32,7 +32,7 @@ struct HTTPEndpoint: Endpoint {
     request.setValue("application/json", forHTTPHeaderField: "Content-Type")
     request.httpBody = try JSONEncoder().encode(batch)
     let (_, response) = try await session.data(for: request)
-    // That an answer came is no success: only these numbers are.
+    // Only these status codes are a success.
     let status = (response as? HTTPURLResponse)?.statusCode ?? 0
     guard (200..<300).contains(status) else { throw Refusal(status: status) }
   }

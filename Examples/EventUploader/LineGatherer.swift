@@ -1,12 +1,12 @@
 import Foundation
 
-/// Makes lines of bytes that come in pieces; what has no end yet is kept.
+/// A buffer that turns chunks of bytes into lines and keeps an incomplete line.
 struct LineGatherer {
   private var rest = Data()
 
   /// Adds bytes.
   ///
-  /// - Returns: The lines that are whole now, without their ends.
+  /// - Returns: The lines that are now complete, without their line feeds.
   mutating func append(_ bytes: Data) -> [String] {
     rest += bytes
     var parts = rest.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)

@@ -1,15 +1,17 @@
 import ExampleSupport
 import Foundation
 
-/// A line on the terminal that is drawn anew while events come in; nothing where standard error is no terminal.
+/// A line on the terminal that is redrawn while events arrive.
+///
+/// It is not shown if standard error is not a terminal.
 struct LiveSummary {
   private static let interval = Duration.milliseconds(100)
 
   private let isShown = isatty(FileHandle.standardError.fileDescriptor) == 1
 
-  /// Draws the line until the task is cancelled, and clears it then.
+  /// Draws the line until the task is cancelled, and then clears it.
   ///
-  /// - Parameter state: How many events were recorded, and what was received.
+  /// - Parameter state: A closure that returns the number of recorded events, and the received figures.
   func run(of state: @Sendable () -> (recordedCount: Int, intake: Collector.Intake)) async {
     guard isShown else { return }
     while !Task.isCancelled {

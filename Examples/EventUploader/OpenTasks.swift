@@ -1,6 +1,6 @@
 import Synchronization
 
-/// How many tasks have something left to do, counted by themselves.
+/// A count of unfinished tasks.
 final class OpenTasks: Sendable {
   private let count: Mutex<Int>
 
@@ -8,10 +8,10 @@ final class OpenTasks: Sendable {
     self.count = Mutex(count)
   }
 
-  /// Whether all of them are done.
+  /// Whether all tasks are finished.
   var areDone: Bool { count.withLock { $0 == 0 } }
 
-  /// Takes off one that is done.
+  /// Records that a task is finished.
   func end() {
     count.withLock { $0 -= 1 }
   }

@@ -2,18 +2,18 @@ import ExampleSupport
 import Foundation
 import Synchronization
 
-/// Runs the server, and one client after another, each killed but for the last.
+/// Runs the server, and one client after another, of which all but the last are killed.
 struct Presentation {
   let eventCount: Int
   let seed: UInt64
   let failureRate: Double
   let crashCount: Int
 
-  /// Runs all of it.
+  /// Runs the presentation.
   ///
-  /// - Parameter folder: Where the outbox is, and the names of the events that were recorded and received: a run goes on
-  ///   where an earlier one in the same folder was killed.
-  /// - Returns: What came of it.
+  /// - Parameter folder: The folder of the outbox and of the names of the recorded and received events. A run continues
+  ///   an earlier one that was killed in the same folder.
+  /// - Returns: The result.
   func run(in folder: String) async throws -> Proof {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let collector = Collector(
@@ -26,7 +26,7 @@ struct Presentation {
         + "\(TextFormat.percent(failureRate)) of the requests fail")
     if recorded.count > 0 {
       print(
-        "Going on where \(TextFormat.count(recorded.count)) were recorded and "
+        "Continuing after \(TextFormat.count(recorded.count)) were recorded and "
           + "\(TextFormat.count(collector.intake.received.count)) received")
     }
     let summary = Task {
@@ -49,11 +49,11 @@ struct Presentation {
 
   private func runClients(_ client: ClientProcess, _ recorded: Recorded, _ collector: Collector) async throws {
     var generator = SplitMix64(seed: seed &+ 1)
-    // Another one in each run, so that no two events have the same name.
+    // Different in each run, so that identifiers are unique.
     let run = String(UInt64.random(in: 0 ... .max), radix: 16)
     var left = max(0, eventCount - recorded.count)
     for number in 0...crashCount {
-      // All but the last client die, each at a moment of chance.
+      // All clients but the last are killed at a random moment.
       let isKilled = number < crashCount && left > 1
       let part = max(1, left / (crashCount - number + 1))
       let killCount = isKilled ? Int.random(in: 1...part, using: &generator) : nil
@@ -71,7 +71,7 @@ struct Presentation {
     }
   }
 
-  /// What clients have said that they recorded.
+  /// The events that clients have reported as recorded.
   private final class Recorded: Sendable {
     private let noted: Mutex<NotedNames>
 

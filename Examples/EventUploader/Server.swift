@@ -2,9 +2,9 @@ import FlyingFox
 import FlyingSocks
 import Foundation
 
-/// An HTTP server on this machine: asks for each request what to answer, and does that to the connection.
+/// A local HTTP server that calls a closure for the answer to each request.
 final class Server: Sendable {
-  /// Where it is.
+  /// The URL of the server.
   let url: String
 
   private let server: HTTPServer
@@ -13,10 +13,10 @@ final class Server: Sendable {
   /// Starts a server.
   ///
   /// - Parameters:
-  ///   - silence: How long the connection of a request that gets no answer stays open: longer than the client waits, and
-  ///     less than the 15 seconds after which FlyingFox answers itself. 5 seconds unless given.
-  ///   - answer: Gets the body of each request, and says what is done.
-  /// - Throws: What listening throws.
+  ///   - silence: How long the connection of a request without an answer stays open. It must be longer than the client
+  ///     waits, and less than the 15 seconds after which FlyingFox answers itself. Defaults to 5 seconds.
+  ///   - answer: A closure that receives the body of each request and returns the answer.
+  /// - Throws: The error of listening.
   init(silence: Duration = .seconds(5), answer: @escaping @Sendable (Data) -> Collector.Answer) async throws {
     let server = HTTPServer(address: try .inet(ip4: "127.0.0.1", port: 0), logger: .disabled)
     await server.appendRoute("POST /events") { request in
@@ -29,7 +29,7 @@ final class Server: Sendable {
       try await server.waitUntilListening()
     } catch {
       running.cancel()
-      // Where it could not listen, this says why.
+      // If the server could not listen, this throws the reason.
       do { try await running.value } catch is CancellationError {}
       throw error
     }
@@ -39,21 +39,21 @@ final class Server: Sendable {
     self.running = running
   }
 
-  /// Stops taking connections, ends those that go on, and returns when all of them have ended.
+  /// Stops accepting connections, ends the running requests, and returns when all of them have ended.
   func stop() async {
     await server.stop()
-    // An error, which says that it was stopped.
+    // This throws an error when the server was stopped.
     _ = await running.result
   }
 
   private static func response(_ answer: Collector.Answer) -> HTTPResponse {
-    // One request to a connection: what is cut off on one that was used before, a client may send again unasked.
+    // One request for each connection, because clients may resend a request that fails on a reused connection.
     let headers: HTTPHeaders = [.connection: "close"]
     return switch answer {
     case .status(let status):
       HTTPResponse(statusCode: HTTPStatusCode(status, phrase: ""), headers: headers)
     case .cut, .silence:
-      // No success, even for a client that does not miss the body.
+      // Not a success, even for a client that does not read the body.
       HTTPResponse(
         statusCode: .internalServerError, headers: headers, body: HTTPBodySequence(from: CutBody(), count: 1))
     }

@@ -4,28 +4,28 @@ import Foundation
 
 struct ShowCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "show", abstract: "Record events, lose none, and prove it.")
+    commandName: "show", abstract: "Record events, and prove that none is lost.")
 
   @Option(
-    help: "The folder of the outbox, which is kept, so that a run that was killed goes on; else one that is removed.")
+    help: "The folder of the outbox. A later run continues one that was killed. Defaults to a temporary folder.")
   var folder: String?
 
-  @Option(help: "How many events are recorded, those of earlier runs in the folder included.")
+  @Option(help: "The number of events to record, including those of earlier runs in the folder.")
   var events = 20_000
 
-  @Option(help: "What the failures and the moments of the crashes are drawn from.")
+  @Option(help: "The seed of the random failures and crashes.")
   var seed: UInt64 = 1
 
-  @Option(name: .customLong("failure-rate"), help: "Which part of the requests fails, from 0 to 0.9.")
+  @Option(name: .customLong("failure-rate"), help: "The share of requests that fail, from 0 to 0.9.")
   var failureRate = 0.2
 
-  @Option(help: "How often the client is killed while it records.")
+  @Option(help: "The number of times that the client is killed while it records.")
   var crashes = 3
 
   func validate() throws {
-    guard events >= 0 else { throw ValidationError("There cannot be fewer than no events.") }
-    guard (0...0.9).contains(failureRate) else { throw ValidationError("The failure rate is between 0 and 0.9.") }
-    guard crashes >= 0 else { throw ValidationError("There cannot be fewer than no crashes.") }
+    guard events >= 0 else { throw ValidationError("--events must not be negative") }
+    guard (0...0.9).contains(failureRate) else { throw ValidationError("--failure-rate must be from 0 to 0.9") }
+    guard crashes >= 0 else { throw ValidationError("--crashes must not be negative") }
   }
 
   func run() async throws {

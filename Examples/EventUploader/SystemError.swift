@@ -6,19 +6,21 @@ import Musl
 import Glibc
 #endif
 
-/// What a call to the system failed with.
+/// The error of a system call.
 struct SystemError: Error {
   /// The value of `errno`.
   let code: Int32
 
-  /// Takes the code that the last call left in `errno`; make it directly after the call.
+  /// Creates an error from `errno`.
+  ///
+  /// Call this directly after the system call.
   static func current() -> SystemError {
     SystemError(code: errno)
   }
 }
 
 extension SystemError: CustomStringConvertible {
-  /// The system's own words.
+  /// The message of the system.
   var description: String {
     String(cString: strerror(code))
   }

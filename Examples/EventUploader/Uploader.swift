@@ -1,11 +1,11 @@
 import Larder
 import LarderQueue
 
-/// Sends what comes into the outbox, a batch at a time.
+/// Sends the events in the outbox, in batches.
 ///
-/// Events leave the outbox only when the endpoint has taken their batch. A batch that fails is released, and its events
-/// come back after the pauses of the outbox's `RetryPolicy`. A client that dies in between leaves them leased, and the next
-/// client sends them again, so the endpoint has to recognize what it has seen.
+/// Events leave the outbox only when the endpoint has accepted their batch. A batch that fails is released, and its
+/// events are delivered again after the pauses of the outbox's `RetryPolicy`. If the client is killed in between, they
+/// stay leased, and the next client sends them again. The endpoint must therefore recognize duplicates.
 struct Uploader<Target: Endpoint> {
   /// Much longer than the endpoint may take for a batch.
   private static var lease: Duration { .seconds(60) }
@@ -16,31 +16,31 @@ struct Uploader<Target: Endpoint> {
 
   /// Uploads until the outbox is closed.
   ///
-  /// - Parameter settled: Is called each time events have left the outbox.
-  /// - Throws: What the outbox throws; that a batch could not be sent is no error.
+  /// - Parameter settled: A closure that is called each time events have left the outbox.
+  /// - Throws: The error of the outbox. A failed upload does not throw.
   func run(settled: () async throws -> Void) async throws {
     while true {
       do {
-        // While an event waits for others to go with it, and then for the endpoint, its lease is extended.
+        // The lease of an event is extended while it waits for other events, and then for the endpoint.
         try await outbox.withNext(lease: Self.lease, extending: true) { try await upload($0) }
       } catch StoreError.Code.closed {
         return
       } catch StoreError.Code.staleReceipt {
-        // The lease has ended all the same: the event is delivered, and sent, once more.
+        // The lease has ended all the same, so the event is delivered and sent again.
       } catch let error where error is StoreError || error is CancellationError {
         throw error
       } catch {
-        // Refused, too late, or cut off: whichever it was, the batch stays in the outbox.
+        // Refused, too late, or cut off. In all cases the batch stays in the outbox.
       }
       try await settled()
     }
   }
 
-  /// Sends an event, and what else is there without waiting for more.
+  /// Sends an event, together with the other events that are available without waiting.
   private func upload(_ first: Delivery<Event>) async throws {
     let others = batchSize > 1 ? try await outbox.receive(max: batchSize - 1, lease: Self.lease) : []
     let receipts = others.map(\.receipt)
-    // One that has come back since may be older than the first.
+    // An event that was released in the meantime may be older than the first.
     let deliveries = ([first] + others).sorted { $0.receipt.sequence < $1.receipt.sequence }
     do {
       try await endpoint.send(EventBatch(events: deliveries.map(\.value)))

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// Random numbers that are the same for the same seed: SplitMix64, by Guy Steele and others.
+/// A seeded generator of random numbers: SplitMix64, by Guy Steele and others.
 package struct SplitMix64: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
@@ -16,7 +16,7 @@ package struct SplitMix64: RandomNumberGenerator, Sendable {
     return mixed ^ (mixed >> 31)
   }
 
-  /// The next identifier: random, of version 4.
+  /// Returns a random identifier, version 4.
   package mutating func nextUUID() -> UUID {
     var halves = (next(), next())
     return withUnsafeMutableBytes(of: &halves) { bytes in

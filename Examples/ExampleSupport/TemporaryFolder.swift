@@ -1,10 +1,10 @@
 import Foundation
 
-/// A folder for files that nobody needs afterwards.
+/// A temporary folder.
 package enum TemporaryFolder {
-  /// Makes a folder, and removes it with all that is in it when a closure is done, or has thrown.
+  /// Creates a folder, and removes it with its content when a closure returns or throws.
   ///
-  /// - Parameter body: Gets the path of the folder.
+  /// - Parameter body: A closure that receives the path of the folder.
   package static func with<Result>(_ body: (String) async throws -> Result) async throws -> Result {
     let folder = FileManager.default.temporaryDirectory
       .appending(path: "larder-example-\(UUID())", directoryHint: .isDirectory)

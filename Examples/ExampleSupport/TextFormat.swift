@@ -1,8 +1,8 @@
 import Foundation
 
-/// Numbers and times as people read them on a terminal.
+/// Numbers and times as readable text.
 package enum TextFormat {
-  /// A count with its thousands apart: 12,345.
+  /// Returns a count with thousands separators: 12,345.
   package static func count(_ count: Int) -> String {
     let digits = String(count.magnitude)
     var text = count < 0 ? "-" : ""
@@ -13,7 +13,7 @@ package enum TextFormat {
     return text
   }
 
-  /// A number of bytes in the largest fitting unit, by thousands: 12.3 MB.
+  /// Returns a number of bytes in the largest fitting decimal unit: 12.3 MB.
   package static func bytes(_ bytes: Int64) -> String {
     var value = Double(bytes)
     var unit = "B"
@@ -24,7 +24,7 @@ package enum TextFormat {
     return unit == "B" ? "\(bytes) B" : String(format: "%.1f %@", value, unit)
   }
 
-  /// A duration in microseconds, in milliseconds from one of them on, or in seconds from ten of them on.
+  /// Returns a duration in microseconds, in milliseconds from 1 ms, or in seconds from 10 s.
   package static func duration(_ duration: Duration) -> String {
     let milliseconds = duration / .milliseconds(1)
     return switch milliseconds {
@@ -34,12 +34,12 @@ package enum TextFormat {
     }
   }
 
-  /// How many times as large something is: 1.07, or 1,234 from a hundred on.
+  /// Returns a factor: 1.07, or 1,234 from 100.
   package static func factor(_ factor: Double) -> String {
     factor < 100 ? String(format: "%.2f", factor) : count(Int(factor.rounded()))
   }
 
-  /// A part of a whole in percent: 98.7 %.
+  /// Returns a share in percent: 98.7 %.
   package static func percent(_ part: Double) -> String {
     String(format: "%.1f %%", part * 100)
   }

@@ -8,19 +8,21 @@ package struct TextTable: CustomStringConvertible {
   private let alignments: [Alignment]
   private var rows: [[String]] = []
 
-  /// Makes a table without rows.
+  /// Creates a table without rows.
   ///
-  /// - Parameter alignments: How the text of each column stands.
+  /// - Parameter alignments: The alignment of each column.
   package init(alignments: [Alignment]) {
     self.alignments = alignments
   }
 
-  /// Adds a row; cells beyond the last column are left out.
+  /// Adds a row.
+  ///
+  /// Cells beyond the last column are omitted.
   package mutating func append(_ row: [String]) {
     rows.append(row)
   }
 
-  /// The rows, each on an indented line of its own.
+  /// The rows, each on an indented line.
   package var description: String {
     let widths = alignments.indices.map { column in
       rows.map { column < $0.count ? $0[column].count : 0 }.max() ?? 0

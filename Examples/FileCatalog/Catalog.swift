@@ -1,25 +1,28 @@
 import Larder
 
-/// The records of the files below one folder, in a store, under their paths relative to that folder.
+/// The records of the files below a folder, in a store, with their relative paths as keys.
 struct Catalog<Store: DataStore<FileRecord>> {
-  /// How many changes go to the store at once.
+  /// The number of changes in a batch.
   ///
-  /// Large enough that the cost of a commit is spread, small enough that memory does not grow with the tree.
+  /// Large enough to spread the cost of a commit, small enough that memory does not grow with the tree.
   static var batchSize: Int { 1000 }
 
   let store: Store
 
-  /// Brings the catalogue up to date with what is in the folder now, writing only what differs.
+  /// Updates the catalogue to the current state of the folder.
   ///
-  /// Each batch is kept for good when the next one begins, so that a run which is cut short leaves the rest to the next.
+  /// Only differences are written.
+  ///
+  /// Each batch is durable before the next one begins, so that a run that is interrupted leaves the rest to the next.
   ///
   /// - Parameters:
   ///   - walk: The walk through the folder, from its beginning.
-  ///   - progress: Gets the number of entries that the walk has come to, again and again; what it throws ends the update.
+  ///   - progress: A closure that is called repeatedly with the number of entries that the walk has reached. An error
+  ///     that it throws ends the update.
   func update(from walk: FolderWalk, progress: (Int) throws -> Void) async throws -> CatalogChanges {
     var changes = CatalogChanges()
     var batch = ChangeBatch<FileRecord>()
-    // A batch changes only keys that both sides have been read beyond, so the walk over the store does not meet it.
+    // A batch only changes keys that both sides have passed, so the walk over the store does not meet its changes.
     for try await difference in SortedDifference(from: store.entries(), to: walk) {
       switch difference {
       case .added(let entry):
@@ -48,7 +51,7 @@ struct Catalog<Store: DataStore<FileRecord>> {
     return changes
   }
 
-  /// Reads the whole catalogue, page by page, and adds it up.
+  /// Reads the whole catalogue, page by page, and adds up its figures.
   func overview() async throws -> CatalogOverview {
     var overview = CatalogOverview()
     for try await page in store.pages(size: 500) {

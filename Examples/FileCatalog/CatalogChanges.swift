@@ -1,10 +1,10 @@
-/// What bringing the catalogue up to date came to, in numbers of entries.
+/// The numbers of entries in an update of the catalogue, by kind of change.
 struct CatalogChanges: Hashable, Sendable {
   var added = 0
   var changed = 0
   var removed = 0
   var unchanged = 0
 
-  /// Entries that were kept though the walk did not see them: it could not read the folder that they are in.
+  /// Entries that were kept although the walk did not see them, because their folder could not be read.
   var kept = 0
 }

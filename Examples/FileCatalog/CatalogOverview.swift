@@ -1,20 +1,20 @@
 import Larder
 
-/// What the entries of a catalogue add up to.
+/// The total figures of a catalogue.
 struct CatalogOverview {
-  /// How many entries there are of each kind.
+  /// The number of entries of each kind.
   private(set) var countByKind: [FileKind: Int] = [:]
 
-  /// The bytes in files.
+  /// The total size of files, in bytes.
   private(set) var totalSize: Int64 = 0
 
-  /// The largest files, the largest first.
+  /// The largest files, largest first.
   private(set) var largestFiles = Ranking<StoreEntry<FileRecord>>(capacity: 10) { $0.value.size > $1.value.size }
 
-  /// How many entries lie under each name at the top.
+  /// The number of entries below each name at the top level.
   private var countByFirstName: [StoreKey: Int] = [:]
 
-  /// The folder at the top with the most in it, as the prefix of the paths there; `nil` where there is no folder.
+  /// The top-level folder with the most entries, as the prefix of their paths, or `nil` if there is no folder.
   var fullestPrefix: StoreKey? {
     countByFirstName.max { ($0.value, $1.key) < ($1.value, $0.key) }?.key
   }

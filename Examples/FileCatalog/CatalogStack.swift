@@ -6,41 +6,45 @@ import LarderCache
 import LarderExpiry
 import LarderMetrics
 
-/// The store of a catalogue with everything in front of it that Larder has, measured on either side.
+/// The store of a catalogue with all decorators of Larder, and metrics on both sides.
 struct CatalogStack {
   /// From the inside out: the store, metrics, batching, a cache, expiry, and metrics again.
   typealias Store = MeteredStore<
     ExpiringStore<CachedStore<BatchingStore<MeteredStore<AnyDataStore<Expiring<FileRecord>>>>>, FileRecord>
   >
 
-  /// How long a record is believed once it is written; behind that it is absent, and made anew when the folder is walked.
-  static let lifetime = Duration.seconds(30 * 86_400)
+  /// The time to live of a record.
+  ///
+  /// After it the record is absent, and the next walk through the folder writes it again.
+  static let timeToLive = Duration.seconds(30 * 86_400)
 
-  /// What is asked of the stack.
-  let asked = StoreMeter(name: "asked of the stack", logger: nil)
+  /// The meter outside of the stack.
+  let asked = StoreMeter(name: "calls of the stack", logger: nil)
 
-  /// What of it comes to the store.
-  let arrived = StoreMeter(name: "come to the store", logger: nil)
+  /// The meter next to the store.
+  let arrived = StoreMeter(name: "calls of the store", logger: nil)
 
   private let registry: StoreRegistry
 
-  /// Makes a stack without a store.
+  /// Creates a stack without a store.
   ///
-  /// - Parameter registry: The kinds of store there are.
+  /// - Parameter registry: The available kinds of stores.
   init(registry: StoreRegistry) {
     self.registry = registry
   }
 
-  /// Opens a store and puts everything in front of it; the meters go on counting from one store to the next.
+  /// Opens a store and decorates it.
+  ///
+  /// The meters continue from one store to the next.
   func open(_ url: String) async throws -> Store {
-    // As each kind of store has it by default, or as the store was made.
+    // With the default codec of each kind of store, or the codec with which the store was created.
     let stored = try await registry.open(StoreURL(url)) { name in
       name.hasPrefix("cbor") ? .cbor(FileRecord.self).expiring() : .json(FileRecord.self).expiring()
     }
-    return stored.metered(by: arrived).batched().cached().expiring(.after(Self.lifetime)).metered(by: asked)
+    return stored.metered(by: arrived).batched().cached().expiring(.limited(Self.timeToLive)).metered(by: asked)
   }
 
-  /// What was asked of the stack beside what of it came to the store, a row for each kind of operation.
+  /// The operations of the stack next to those that reached the store, with a row for each kind of operation.
   var report: TextTable {
     let (asked, arrived) = (asked.report(), arrived.report())
     var table = TextTable(alignments: [.left, .right, .right, .right, .right, .right, .right])

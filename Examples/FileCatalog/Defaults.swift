@@ -1,13 +1,13 @@
 import Foundation
 
-/// What the program works on where nothing is said.
+/// The defaults of the program's arguments.
 enum Defaults {
-  /// How many entries make a folder worth looking at.
+  /// The minimum number of entries in an example folder.
   private static let enoughEntries = 10_000
 
-  /// A large folder that is there on every machine with Swift.
+  /// Returns a large folder, which exists on every machine with Swift.
   ///
-  /// It is that of the toolchain, where it is large; or else one of those of the system, or what is largest of all these.
+  /// This is the folder of the toolchain if it is large; otherwise one of the system's folders, or the largest of all.
   static func folder() -> String? {
     var largest: (path: String, count: Int)?
     for path in candidates() {
@@ -25,24 +25,25 @@ enum Defaults {
     for folder in searchPath.split(separator: ":") {
       let swift = URL(filePath: String(folder), directoryHint: .isDirectory).appending(path: "swift")
       guard FileManager.default.isExecutableFile(atPath: swift.path) else { continue }
-      // …/usr/bin/swift, once links are resolved
+      // …/usr/bin/swift, after resolving links
       paths.append(swift.resolvingSymlinksInPath().deletingLastPathComponent().deletingLastPathComponent().path)
       break
     }
     #if canImport(Darwin)
-    // The swift on the PATH only stands in for that of the selected tools.
+    // The swift on the PATH is only a stub for the selected tools.
     paths.insert("/Library/Developer/CommandLineTools/usr", at: 0)
     #endif
     return paths + ["/usr/share", "/usr/lib", "/usr"]
   }
 
-  /// Where the catalogue of a folder is kept: in the user's folder for caches, in a place that mirrors the folder's path.
+  /// Returns the location of the catalogue of a folder: in the user's cache folder, with a path that mirrors the
+  /// folder's.
   static func storeURL(forFolder folder: String) throws -> String {
     let caches = try FileManager.default.url(
       for: .cachesDirectory, in: .userDomainMask, appropriateFor: nil, create: true)
     let place = caches.appending(path: "larder/FileCatalog" + folder, directoryHint: .isDirectory)
     try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
-    // With the name of the store behind it, since the folder's own path may have a number sign.
+    // With the name of the store after it, because the folder's own path may have a number sign.
     return "lmdb:\(place.appending(path: "catalog.lmdb").path)#records"
   }
 }

@@ -1,14 +1,14 @@
 import Larder
 
-/// How one entry of the new state of a collection differs from the old.
+/// The difference of one entry between the new and the old state of a collection.
 enum Difference<Value: Equatable> {
-  /// It is new.
+  /// The entry is new.
   case added(StoreEntry<Value>)
-  /// Its value is another one; this is the new entry.
+  /// The entry has another value. This is the new entry.
   case changed(StoreEntry<Value>)
-  /// It is as it was.
+  /// The entry is unchanged.
   case unchanged(StoreKey)
-  /// It is not there any more.
+  /// The entry was removed.
   case removed(StoreKey)
 }
 

@@ -8,30 +8,30 @@ import LarderLMDB
 struct FileCatalogCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "FileCatalog",
-    abstract: "Keep a catalogue of the files below a folder in a Larder store, and show what is in it.",
+    abstract: "Keep a catalogue of the files below a folder in a Larder store, and show its content.",
     discussion: """
-      The first run fills the catalogue; each later one writes only what has changed since. Nothing in the folder is \
-      changed, and symbolic links are not followed.
+      The first run fills the catalogue. Later runs write only the differences. The folder is never changed, and \
+      symbolic links are not followed.
 
-      The store stands behind group commit, a cache and expiry, with metrics on either side, whose reports are compared at \
-      the end.
+      The store is decorated with group commit, a cache and expiry, and with metrics on both sides, whose reports are \
+      compared at the end.
       """)
 
-  @Argument(help: "The folder to catalogue; a large one that every machine with Swift has, unless given.")
+  @Argument(help: "The folder to catalogue. Defaults to a large folder that every machine with Swift has.")
   var folder: String?
 
   @Option(
     help:
-      "The store, like lmdb:catalog or json:catalog.json; an LMDB store for each folder, in your folder for caches, unless given."
+      "The store, such as lmdb:catalog or json:catalog.json. Defaults to an LMDB store in your cache folder."
   )
   var store: String?
 
-  @Option(help: "What the paths of the page that is shown begin with; the fullest folder, unless given.")
+  @Option(help: "The prefix of the paths on the printed page. Defaults to the folder with the most entries.")
   var prefix: String?
 
   func run() async throws {
     guard let root = folder ?? Defaults.folder() else {
-      throw ValidationError("There is no large folder here that could serve as an example; please name one.")
+      throw ValidationError("no large example folder was found; pass a folder")
     }
     let path = URL(filePath: root).standardizedFileURL.path
     let stack = CatalogStack(

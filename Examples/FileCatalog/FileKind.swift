@@ -1,4 +1,4 @@
-/// What a name in a folder stands for.
+/// The kind of an item in a folder.
 enum FileKind: String, Codable, Hashable, Sendable, CaseIterable {
   case file
   case folder

@@ -7,7 +7,7 @@ import Glibc
 #endif
 
 extension FileRecord {
-  /// Makes a record of what the system tells of a file.
+  /// Creates a record from a file's status.
   init(_ status: stat) {
     let kind: FileKind =
       switch status.st_mode & S_IFMT {
@@ -31,7 +31,7 @@ extension FileRecord {
 }
 
 extension FileTime {
-  /// Takes over a time of the system's.
+  /// Converts a time of the system.
   init(_ time: timespec) {
     self.init(seconds: Int64(time.tv_sec), nanoseconds: Int32(time.tv_nsec))
   }

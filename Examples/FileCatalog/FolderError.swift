@@ -1,13 +1,13 @@
 /// A folder that cannot be catalogued.
 struct FolderError: Error, CustomStringConvertible {
-  /// The folder's path.
+  /// The path of the folder.
   let folder: String
 
-  /// What the system said.
+  /// The message of the system.
   let cause: SystemError
 
-  /// What went wrong and what to do, in one line.
+  /// The error and its remedy, in one line.
   var description: String {
-    "cannot read the folder \(folder): \(cause); please name one that is there and may be read"
+    "cannot read the folder \(folder): \(cause); pass a readable folder"
   }
 }

@@ -8,25 +8,25 @@ import Musl
 import Glibc
 #endif
 
-/// Reads folders by the system's own calls, which keep every byte of a name; names need not be UTF-8.
+/// A reader of folders that keeps every byte of a name, because names need not be UTF-8.
 enum FolderReader {
-  /// A name in a folder, and what it stands for.
+  /// An item in a folder.
   struct Item {
-    /// The name's bytes.
+    /// The bytes of the name.
     var name: StoreKey
 
-    /// What the system tells of it, or why it tells nothing.
+    /// The status of the item, or the error of reading it.
     var record: Result<FileRecord, SystemError>
   }
 
-  /// Reads every name in a folder, in no particular order, "." and ".." left out.
+  /// Reads all names in a folder, in no particular order, without "." and "..".
   ///
-  /// Names that go while the folder is read are left out.
+  /// Names that are removed in the meantime are omitted.
   ///
   /// - Parameters:
-  ///   - path: The folder's path.
+  ///   - path: The path of the folder.
   ///   - followsLink: Whether the path may be a symbolic link to a folder.
-  /// - Throws: ``SystemError`` where the folder cannot be read to its end.
+  /// - Throws: ``SystemError`` if the folder cannot be read completely.
   static func items(ofFolder path: [UInt8], followsLink: Bool) throws(SystemError) -> [Item] {
     let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (followsLink ? 0 : O_NOFOLLOW)
     let descriptor = withNullTerminated(path) { open($0, flags) }
@@ -45,7 +45,7 @@ enum FolderReader {
         guard errno == 0 else { throw .current() }
         return items
       }
-      // The name is read where it lies: the struct may be shorter than its declaration, which a copy would overrun.
+      // The name is read in place. The struct may be shorter than its declaration, so that a copy would overrun it.
       guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { continue }
       let name = UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self)
       let bytes = UnsafeRawBufferPointer(start: name, count: strlen(name))
@@ -65,7 +65,7 @@ enum FolderReader {
   private static func withNullTerminated<Result>(_ path: [UInt8], _ body: (UnsafePointer<CChar>) -> Result) -> Result {
     (path + [0]).withUnsafeBytes { bytes in
       bytes.withMemoryRebound(to: CChar.self) { characters in
-        // An array that ends in a NUL byte is never without an address.
+        // An array that ends in a NUL byte always has a base address.
         characters.baseAddress.map(body) ?? body("")
       }
     }

@@ -1,22 +1,22 @@
 import Larder
 
-/// Every path below a folder with its record, in the byte order of the paths: the order of a store's keys.
+/// Every path below a folder with its record, in the byte order of the paths, which is the order of a store's keys.
 ///
-/// It reads one folder at a time and goes down as it comes to it, so its memory follows the size of the folders on the
-/// way down, not that of the tree. Symbolic links are recorded and not followed.
+/// The walk reads one folder at a time when it reaches it. Its memory depends on the size of the folders above the
+/// current one, not on the tree. Symbolic links are recorded but not followed.
 ///
-/// What cannot be read, and what has too long a path for a key, is left out and kept in ``problems``.
+/// Items that cannot be read, or whose path is too long for a key, are omitted and recorded in ``problems``.
 final class FolderWalk: Sequence, IteratorProtocol {
   private enum Step {
-    /// To hand out an entry.
+    /// To return an entry.
     case entry(path: StoreKey, record: FileRecord)
-    /// To read a folder; its path ends in "/".
+    /// To read a folder, whose path ends in "/".
     case contents(path: StoreKey)
 
-    /// Where the step stands in the walk.
+    /// The position of the step in the walk.
     ///
-    /// A folder's contents begin with its path and "/", so that "a", "a.b" and "a/c" come in the order of their bytes
-    /// though "a/c" lies in "a".
+    /// The contents of a folder start at its path with "/". "a", "a.b" and "a/c" are therefore in byte order, although
+    /// "a/c" is inside "a".
     var path: StoreKey {
       switch self {
       case .entry(let path, _), .contents(let path): path
@@ -24,24 +24,24 @@ final class FolderWalk: Sequence, IteratorProtocol {
     }
   }
 
-  /// What the walk had to leave out until now.
+  /// The items that the walk had to omit so far.
   private(set) var problems = WalkProblems()
 
   private let root: [UInt8]
 
-  /// What is still to do, the next step last.
+  /// The remaining steps, the next one last.
   private var steps: [Step] = []
 
   /// Starts a walk.
   ///
-  /// - Parameter root: The folder's path; it may be a symbolic link to a folder.
-  /// - Throws: ``SystemError`` where the folder cannot be read.
+  /// - Parameter root: The path of the folder, which may be a symbolic link to a folder.
+  /// - Throws: ``SystemError`` if the folder cannot be read.
   init(root: String) throws(SystemError) {
     self.root = Array(root.utf8)
     push(try FolderReader.items(ofFolder: self.root, followsLink: true), under: "")
   }
 
-  /// The next entry, its path relative to the root, or `nil` at the end.
+  /// Returns the next entry with its path relative to the root, or `nil` at the end.
   func next() -> StoreEntry<FileRecord>? {
     while let step = steps.popLast() {
       switch step {
@@ -56,7 +56,7 @@ final class FolderWalk: Sequence, IteratorProtocol {
           let folder = root + [UInt8(ascii: "/")] + path.bytes
           push(try FolderReader.items(ofFolder: folder, followsLink: false), under: path)
         } catch  where error.meansGone {
-          // It went, or became something else, since its own folder was read: it has no contents.
+          // It was removed or replaced since its parent was read, so it has no contents.
           continue
         } catch {
           problems.noteUnreadable(path, error)

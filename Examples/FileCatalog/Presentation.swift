@@ -2,15 +2,15 @@ import ExampleSupport
 import Larder
 import LarderMetrics
 
-/// Runs through the program's steps and shows on standard output what each came to.
+/// Runs the steps of the program and prints the result of each.
 struct Presentation {
   let folder: String
   let stack: CatalogStack
 
-  /// The store's URL; `nil` for the folder's own place in the user's folder for caches.
+  /// The URL of the store, or `nil` for the folder's own location in the user's cache folder.
   let storeURL: String?
 
-  /// What the paths of the page that is shown begin with; `nil` for the fullest folder.
+  /// The prefix of the paths on the printed page, or `nil` for the folder with the most entries.
   let prefix: StoreKey?
 
   private static let pageSize = 8
@@ -20,7 +20,7 @@ struct Presentation {
   func run() async throws {
     var times = StepTimes()
     var start = ContinuousClock.now
-    // A folder that is not there shows here, before anything is made for it.
+    // A missing folder throws here, before anything is created for it.
     let walk = try walk()
     let url = try storeURL ?? Defaults.storeURL(forFolder: folder)
     print("Folder  \(folder)")
@@ -33,12 +33,12 @@ struct Presentation {
     times.note("Open the store", since: start)
     try await update(store, expected: expected, times: &times)
 
-    // What follows is read from a store that was opened anew, where there is something to open.
+    // All further reads use a store that was opened again, if it has files.
     store = try await reopen(store, at: url, noting: "the store", in: &times)
     start = .now
     let overview = try await Catalog(store: store).overview()
     let count = try await store.count()
-    times.note("Read it all, page by page", since: start, entryCount: count)
+    times.note("Read all entries, page by page", since: start, entryCount: count)
     show(overview)
 
     start = .now
@@ -62,7 +62,8 @@ struct Presentation {
     }
 
     try await visit(store, times: &times)
-    if let statistics = try await store.information.maintenance?.statistics(), let size = statistics.bytesOnDisk {
+    if let statistics = try await AnyDataStore(store).maintenance?.storeStatistics(), let size = statistics.bytesOnDisk
+    {
       print("On disk: \(TextFormat.bytes(size)) for \(TextFormat.count(statistics.entryCount)) entries\n")
     }
     start = .now
@@ -70,7 +71,7 @@ struct Presentation {
     times.note("Close the store", since: start)
     print("Times\n\(times.table)\n")
     print(
-      "What was asked, and what of it came to the store: the cache answers, batching makes one of many\n\(stack.report)"
+      "Operations of the stack, and those that reached the store after the cache and group commit\n\(stack.report)"
     )
   }
 
@@ -87,8 +88,8 @@ struct Presentation {
   private func reopen(
     _ store: CatalogStack.Store, at url: String, noting what: String, in times: inout StepTimes
   ) async throws -> CatalogStack.Store {
-    // A store in memory is gone once it is closed.
-    if case .volatile = store.information.acknowledgement { return store }
+    // A store in memory would be lost when it is closed.
+    if case .volatile = store.information.durability { return store }
     let start = ContinuousClock.now
     try await store.close()
     let reopened = try await stack.open(url)
@@ -103,7 +104,7 @@ struct Presentation {
     let changes = try await Catalog(store: store).update(from: walk) { bar.show($0) }
     bar.clear()
     times.note(
-      "Walk, compare, write what differs", since: start,
+      "Walk, compare, write differences", since: start,
       entryCount: changes.added + changes.changed + changes.unchanged + changes.removed)
 
     var table = TextTable(alignments: [.left, .right])
@@ -111,7 +112,7 @@ struct Presentation {
     table.append(["Changed", TextFormat.count(changes.changed)])
     table.append(["Removed", TextFormat.count(changes.removed)])
     table.append(["Unchanged", TextFormat.count(changes.unchanged)])
-    print("Differences to the catalogue as it was\n\(table)\n")
+    print("Differences from the previous catalogue\n\(table)\n")
     show(walk.problems, kept: changes.kept)
   }
 
@@ -119,7 +120,7 @@ struct Presentation {
     let visitors = Visitors(store: store, paths: try await store.keys(in: .all, limit: 20_000).shuffled())
     var start = ContinuousClock.now
     try await visitors.look(Self.visitCount, tasks: 8)
-    times.note("Read records one by one, some of them often", since: start, entryCount: Self.visitCount)
+    times.note("Read records one by one, some repeatedly", since: start, entryCount: Self.visitCount)
     start = .now
     try await visitors.renew(Self.renewalCount, tasks: 100)
     times.note("Write records one by one, in 100 tasks", since: start, entryCount: Self.renewalCount)
@@ -129,13 +130,13 @@ struct Presentation {
 
   private func show(_ problems: WalkProblems, kept: Int) {
     if let first = problems.unreadable.first {
-      print("Could not be read: \(TextFormat.count(problems.unreadable.count)), the first one")
+      print("Unreadable: \(TextFormat.count(problems.unreadable.count)), the first one")
       print("  \(TextFormat.path(first.path)): \(first.error)")
-      print("  Entries below such folders, kept as they were: \(TextFormat.count(kept))\n")
+      print("  Entries below such folders, unchanged: \(TextFormat.count(kept))\n")
     }
     if let first = problems.firstTooLong {
       print(
-        "Left out, their paths being longer than the \(StoreKey.maximumLength) bytes of a key: "
+        "Omitted, because their paths are longer than the \(StoreKey.maximumLength) bytes of a key: "
           + "\(TextFormat.count(problems.tooLongCount)), the first one")
       print("  \(TextFormat.path(first))\n")
     }
@@ -168,6 +169,6 @@ struct Presentation {
   }
 
   private func describe(_ range: KeyRange) -> String {
-    range == .all ? "all paths" : "the paths that begin with \(TextFormat.path(range.lowerBound))"
+    range == .all ? "all paths" : "paths that begin with \(TextFormat.path(range.lowerBound))"
   }
 }

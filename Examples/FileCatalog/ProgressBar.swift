@@ -1,7 +1,9 @@
 import ExampleSupport
 import Foundation
 
-/// A line on the terminal that shows how far something has come; nothing where standard error is no terminal.
+/// A progress bar on the terminal.
+///
+/// It is not shown if standard error is not a terminal.
 struct ProgressBar {
   private static let width = 30
 
@@ -11,11 +13,11 @@ struct ProgressBar {
   private let start = ContinuousClock.now
   private var lastDrawing: ContinuousClock.Instant?
 
-  /// Makes a bar.
+  /// Creates a bar.
   ///
   /// - Parameters:
-  ///   - label: What goes on.
-  ///   - total: How many steps it is expected to take; it may turn out to be more or less.
+  ///   - label: The name of the work.
+  ///   - total: The expected number of steps, which need not be exact.
   init(label: String, total: Int) {
     self.label = label
     self.total = max(total, 1)
@@ -24,9 +26,9 @@ struct ProgressBar {
 
   /// Draws the bar, at most ten times a second.
   ///
-  /// - Parameter count: How many steps are done.
+  /// - Parameter count: The number of completed steps.
   mutating func show(_ count: Int) {
-    // The clock costs more than the steps do.
+    // The clock costs more than the steps.
     guard isShown, count.isMultiple(of: 64) else { return }
     let now = ContinuousClock.now
     if let lastDrawing, lastDrawing.duration(to: now) < .milliseconds(100) { return }

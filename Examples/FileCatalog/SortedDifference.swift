@@ -1,8 +1,8 @@
 import Larder
 
-/// How one sorted sequence of entries differs from another, entry by entry, in key order.
+/// The differences between two sorted sequences of entries, in key order.
 ///
-/// Both are read once and side by side, so that neither has to fit in memory.
+/// Both are read once, side by side, so that neither has to fit into memory.
 struct SortedDifference<New: Sequence, Old: AsyncSequence, Value: Equatable>: AsyncSequence
 where New.Element == StoreEntry<Value>, Old.Element == StoreEntry<Value> {
   typealias Element = Difference<Value>
@@ -13,8 +13,8 @@ where New.Element == StoreEntry<Value>, Old.Element == StoreEntry<Value> {
   /// Compares two sequences.
   ///
   /// - Parameters:
-  ///   - new: The entries as they are now, in key order, no key twice.
-  ///   - old: The entries as they were, in key order, no key twice.
+  ///   - new: The new entries, in key order, without duplicate keys.
+  ///   - old: The old entries, in key order, without duplicate keys.
   init(from old: Old, to new: New) {
     self.new = new
     self.old = old

@@ -1,12 +1,12 @@
 import ExampleSupport
 
-/// How long the steps of the program took.
+/// The durations of the steps of the program.
 struct StepTimes {
-  /// A step that is done.
+  /// A completed step.
   struct Step {
     var name: String
     var duration: Duration
-    /// How many entries it went through, where it is a matter of entries.
+    /// The number of entries that it processed, if applicable.
     var entryCount: Int?
   }
 
@@ -17,7 +17,7 @@ struct StepTimes {
     steps.append(Step(name: name, duration: start.duration(to: .now), entryCount: entryCount))
   }
 
-  /// The steps as a table: name, time, and entries per second.
+  /// A table of the steps with name, time, and entries per second.
   var table: TextTable {
     var table = TextTable(alignments: [.left, .right, .right, .right])
     for step in steps {

@@ -6,24 +6,26 @@ import Musl
 import Glibc
 #endif
 
-/// What a call to the system failed with.
+/// The error of a system call.
 struct SystemError: Error, Equatable {
   /// The value of `errno`.
   let code: Int32
 
-  /// Takes the code that the last call left in `errno`; make it directly after the call.
+  /// Creates an error from `errno`.
+  ///
+  /// Call this directly after the system call.
   static func current() -> SystemError {
     SystemError(code: errno)
   }
 
-  /// Whether what was asked for is not there, or is not what it was a moment ago.
+  /// Whether the item is missing, or no longer of the same kind.
   var meansGone: Bool {
     code == ENOENT || code == ENOTDIR || code == ELOOP
   }
 }
 
 extension SystemError: CustomStringConvertible {
-  /// The system's own words.
+  /// The message of the system.
   var description: String {
     String(cString: strerror(code))
   }

@@ -3,14 +3,14 @@ import Foundation
 import Larder
 
 extension TextFormat {
-  /// A path, fit for a terminal whatever bytes it has.
+  /// Returns a path as text that a terminal can show, whatever its bytes.
   static func path(_ path: StoreKey) -> String {
     guard let text = path.string, !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
     else { return path.description }
     return text
   }
 
-  /// A moment to the second: 2026-04-14 09:30:00Z.
+  /// Returns a time with a precision of one second: 2026-04-14 09:30:00Z.
   static func time(_ time: FileTime) -> String {
     Date(timeIntervalSince1970: Double(time.seconds)).formatted(Date.ISO8601FormatStyle(dateTimeSeparator: .space))
   }

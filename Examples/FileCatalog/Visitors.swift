@@ -1,27 +1,27 @@
 import Foundation
 import Larder
 
-/// Those who look at the records of a catalogue, at some of them much more often than at others.
+/// Simulated visitors, who read some records of a catalogue much more often than others.
 struct Visitors<Store: DataStore<FileRecord>> {
   let store: Store
 
-  /// What they look at, the most popular path first.
+  /// The paths of the records, the most popular first.
   let paths: [StoreKey]
 
   /// Reads records one by one, in several tasks.
   ///
   /// - Parameters:
-  ///   - count: How many reads.
-  ///   - taskCount: How many tasks share them.
+  ///   - count: The number of reads.
+  ///   - taskCount: The number of tasks that share them.
   func look(_ count: Int, tasks taskCount: Int) async throws {
     try await share(count, among: taskCount) { _ = try await store.value(forKey: $0) }
   }
 
-  /// Writes records again as they are, each by itself, in several tasks: whereby they live on.
+  /// Writes records again unchanged, one by one, in several tasks, which renews their time to live.
   ///
   /// - Parameters:
-  ///   - count: How many writes.
-  ///   - taskCount: How many tasks share them.
+  ///   - count: The number of writes.
+  ///   - taskCount: The number of tasks that share them.
   func renew(_ count: Int, tasks taskCount: Int) async throws {
     try await share(count, among: taskCount) { path in
       guard let record = try await store.value(forKey: path) else { return }
@@ -43,7 +43,9 @@ struct Visitors<Store: DataStore<FileRecord>> {
     }
   }
 
-  /// A path: the one at place n n times as seldom as the first one.
+  /// Returns a random path.
+  ///
+  /// The path at position n is chosen n times less often than the first one.
   private func popularPath() -> StoreKey {
     let place = Int(pow(Double(paths.count), Double.random(in: 0..<1))) - 1
     return paths[min(max(place, 0), paths.count - 1)]

@@ -1,17 +1,19 @@
 import Larder
 
-/// What a walk through a folder had to leave out.
+/// The items that a walk through a folder had to omit.
 struct WalkProblems {
-  /// A path whose content or record the system did not give.
+  /// A path whose content or record could not be read.
   struct Unreadable {
     var path: StoreKey
     var error: SystemError
   }
 
-  /// The paths that could not be read; those of folders end in "/".
+  /// The paths that could not be read.
+  ///
+  /// Those of folders end in "/".
   private(set) var unreadable: [Unreadable] = []
 
-  /// How many paths are too long for a key.
+  /// The number of paths that are too long for a key.
   private(set) var tooLongCount = 0
 
   /// The first path that is too long for a key.
@@ -26,9 +28,9 @@ struct WalkProblems {
     firstTooLong = firstTooLong ?? path
   }
 
-  /// Whether a path was not seen only because it, or a folder around it, could not be read.
+  /// Returns whether a path may only be missing from the walk because it, or a folder above it, could not be read.
   ///
-  /// That it is gone is then not known.
+  /// In this case it is unknown whether the path still exists.
   func mayHide(_ path: StoreKey) -> Bool {
     unreadable.contains { hidden in
       let last = hidden.path.bytes.last

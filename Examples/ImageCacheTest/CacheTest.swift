@@ -1,29 +1,30 @@
 import Larder
 import LarderExpiry
 
-/// The test of a store as a cache of images: it is filled, read, cleared and filled again, and its images expire.
+/// A test of a store as a cache of images, which fills, reads and clears it, fills it again, and lets its images
+/// expire.
 ///
-/// It is the classical comparison of a cache in files with one in a database, with every step checked.
+/// It is the classic comparison of a cache in files with one in a database. Every step is verified.
 struct CacheTest {
-  /// How long an image lives that nobody asks for.
-  static let lifetime = Duration.seconds(3600)
+  /// The time to live of an image.
+  static let timeToLive = Duration.seconds(3600)
 
-  /// What is stored, each image under a key of its own.
+  /// The images to store, each under its own key.
   let images: [Image]
 
-  /// The time that the store goes by; it is moved on to see images expire.
+  /// The clock of the store, which is advanced to let images expire.
   let time = ManualTime()
 
-  /// Makes the test with a store.
+  /// Tests a store.
   ///
   /// - Parameters:
-  ///   - base: The store, empty. It is closed at the end.
-  ///   - name: What the store is called in the result.
-  /// - Returns: How long each step took, and what was counted.
-  /// - Throws: ``CacheTestFailure`` where the store does not have what it was given; what the store throws.
+  ///   - base: The empty store, which is closed at the end.
+  ///   - name: The name of the store in the result.
+  /// - Returns: The duration of each step, and the counts.
+  /// - Throws: ``CacheTestFailure`` if the store does not return the stored images, or the error of the store.
   func run(on base: some DataStore<Expiring<[UInt8]>>, named name: String) async throws -> CacheTestResult {
     let time = time
-    let store = base.expiring(.sliding(Self.lifetime), now: { time.date })
+    let store = base.expiring(.sliding(Self.timeToLive), now: { time.date })
     let keys = images.indices.map { StoreKey(components: "image", $0) }
     var result = CacheTestResult(store: name)
 
@@ -58,14 +59,14 @@ struct CacheTest {
     }
     result.storedCount = try await store.count()
 
-    // The first half is touched when most of the lifetime has passed, and so outlives the second.
-    time.advance(by: Self.lifetime * 3 / 4)
+    // The first half is touched near the end of its time to live, and therefore outlives the second.
+    time.advance(by: Self.timeToLive * 3 / 4)
     try await result.measure(.touchHalf) {
       for key in keys.prefix(keys.count / 2) {
         try await store.touch(key)
       }
     }
-    time.advance(by: Self.lifetime / 2)
+    time.advance(by: Self.timeToLive / 2)
     result.liveCount = try await store.count()
     try await store.close()
     return result

@@ -1,12 +1,12 @@
-/// A store that does not have what it was given.
+/// A failure of a store to keep its entries.
 enum CacheTestFailure: Error, CustomStringConvertible {
   case loadedSomethingElse
   case notCleared
 
   var description: String {
     switch self {
-    case .loadedSomethingElse: "what was loaded is not what was stored"
-    case .notCleared: "there were images left after everything was removed"
+    case .loadedSomethingElse: "a loaded image differs from the stored one"
+    case .notCleared: "images were left after all were removed"
     }
   }
 }

@@ -1,18 +1,18 @@
-/// What the test of a store came to.
+/// The result of testing a store.
 struct CacheTestResult: Sendable {
   /// The name of the store.
   var store: String
 
-  /// How long the steps took.
+  /// The durations of the steps.
   var durations: [Step: Duration] = [:]
 
-  /// How many images were there at the end.
+  /// The number of images at the end.
   var storedCount = 0
 
-  /// How many of them were there still when only those that had been touched were to live.
+  /// The number of images that were left when only those that had been touched should be live.
   var liveCount = 0
 
-  /// Makes a result without times.
+  /// Creates a result without times.
   init(store: String) {
     self.store = store
   }
@@ -31,7 +31,7 @@ extension CacheTestResult: Encodable {
     case store, storedCount, liveCount, nanoseconds
   }
 
-  /// Writes times as whole nanoseconds.
+  /// Encodes times as whole nanoseconds.
   func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(store, forKey: .store)

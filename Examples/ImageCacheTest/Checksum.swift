@@ -1,6 +1,6 @@
 /// The checksums of PNG files and of zlib streams.
 enum Checksum {
-  /// The CRC-32 of ISO 3309, which each chunk of a PNG file ends with.
+  /// Returns the CRC-32 of ISO 3309, which ends each chunk of a PNG file.
   static func crc32(of bytes: [UInt8]) -> UInt32 {
     var crc: UInt32 = 0xFFFF_FFFF
     for byte in bytes {
@@ -12,7 +12,7 @@ enum Checksum {
     return ~crc
   }
 
-  /// The Adler-32 of RFC 1950, which a zlib stream ends with.
+  /// Returns the Adler-32 of RFC 1950, which ends a zlib stream.
   static func adler32(of bytes: [UInt8]) -> UInt32 {
     var (sum, sumOfSums): (UInt32, UInt32) = (1, 0)
     for byte in bytes {

@@ -12,17 +12,17 @@ struct ImageCacheTestCommand: AsyncParsableCommand {
       cleared, and stored again with a synchronization each; then half of them are touched, and the others expire.
       """)
 
-  @Option(help: "How many images.")
+  @Option(help: "The number of images.")
   var count = 100
 
-  @Option(help: "Where to look for PNG files; what is missing is drawn.")
+  @Option(help: "The folder to search for PNG files. Missing images are drawn.")
   var folder = "/usr/share"
 
   @Flag(help: "Print the results as JSON, times in nanoseconds.")
   var json = false
 
   func validate() throws {
-    guard count >= 1 else { throw ValidationError("There must be an image at least.") }
+    guard count >= 1 else { throw ValidationError("--count must be at least 1") }
   }
 
   func run() async throws {

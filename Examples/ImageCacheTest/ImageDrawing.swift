@@ -1,14 +1,18 @@
-/// Draws images where there are too few on the machine: stripes in a colour for each number, as a PNG file.
+/// Draws images if there are too few on the machine.
 ///
-/// Formats: PNG (ISO/IEC 15948), its pixels in a zlib stream (RFC 1950) of one stored block (RFC 1951), which is not
-/// compressed.
+/// Each number has its own stripes, as a PNG file.
+///
+/// Formats: PNG (ISO/IEC 15948), with the pixels in a zlib stream (RFC 1950) of one stored block (RFC 1951), which is
+/// not compressed.
 enum ImageDrawing {
-  /// The width and the height of an image in pixels; more than 147 would not fit into one stored block.
+  /// The width and height of an image in pixels.
+  ///
+  /// More than 147 would not fit into one stored block.
   private static let side = 96
 
   /// Draws an image.
   ///
-  /// - Parameter number: Which one. Two of the first 16,777,216 numbers have two images.
+  /// - Parameter number: The number of the image. The first 16,777,216 images differ from each other.
   static func bytes(ofImage number: Int) -> [UInt8] {
     var header = bigEndian(UInt32(side)) + bigEndian(UInt32(side))
     header += [8, 2, 0, 0, 0]  // 8 bits for each of red, green and blue; not interlaced
@@ -19,7 +23,7 @@ enum ImageDrawing {
     return bytes
   }
 
-  /// The rows of pixels, each behind a byte that says it is not filtered.
+  /// Returns the rows of pixels, each after a byte that says that it is not filtered.
   private static func pixels(ofImage number: Int) -> [UInt8] {
     let colour = bigEndian(UInt32(truncatingIfNeeded: number)).dropFirst()
     let opposite = colour.map { ~$0 }
@@ -40,7 +44,7 @@ enum ImageDrawing {
     bytes += bigEndian(UInt32(data.count)) + checked + bigEndian(Checksum.crc32(of: checked))
   }
 
-  /// A zlib stream that holds data as they are.
+  /// Returns a zlib stream with uncompressed data.
   private static func stored(_ data: [UInt8]) -> [UInt8] {
     let length = UInt16(data.count)
     var stream: [UInt8] = [0x78, 0x01]  // deflate, not compressed

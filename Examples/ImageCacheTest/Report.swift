@@ -1,20 +1,22 @@
 import ExampleSupport
 
-/// What the tests of all stores came to, in one round.
+/// The results of all stores in one round.
 struct Report: Encodable {
-  /// What was stored.
+  /// The kind of round.
   let round: Round
 
-  /// How many images.
+  /// The number of images.
   let imageCount: Int
 
-  /// How many bytes they have together, one that is stored several times counted as often.
+  /// The total size of the images, in bytes.
+  ///
+  /// An image that is stored several times counts each time.
   let byteCount: Int
 
-  /// What each store came to.
+  /// The results of the stores.
   var results: [CacheTestResult] = []
 
-  /// Makes a report without results.
+  /// Creates a report without results.
   init(round: Round, images: [Image]) {
     self.round = round
     imageCount = images.count
@@ -23,7 +25,7 @@ struct Report: Encodable {
 }
 
 extension Report: CustomStringConvertible {
-  /// The report as people read it: a title, and a row for each store.
+  /// The report as text, with a title and a row for each store.
   var description: String {
     var table = TextTable(alignments: [.left] + Array(repeating: .right, count: Step.allCases.count + 2))
     table.append([""] + Step.allCases.map(\.title) + ["items", "live after expiry"])

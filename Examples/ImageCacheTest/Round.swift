@@ -1,11 +1,11 @@
-/// What is stored.
+/// A choice of images to store.
 enum Round: String, CaseIterable, Encodable {
   /// One image, the largest, under many keys.
   case oneImage
   /// A different image under each key.
   case differentImages
 
-  /// The images of the round, as many as there are.
+  /// Returns the images of the round, the same number as there are.
   func images(from images: [Image]) -> [Image] {
     switch self {
     case .oneImage:

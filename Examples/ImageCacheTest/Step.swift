@@ -1,4 +1,4 @@
-/// A step of the test that is measured.
+/// A measured step of the test.
 enum Step: String, CaseIterable, CodingKeyRepresentable, Encodable {
   case store
   case synchronize
@@ -7,7 +7,7 @@ enum Step: String, CaseIterable, CodingKeyRepresentable, Encodable {
   case storeAndSynchronizeEach
   case touchHalf
 
-  /// What stands above its column.
+  /// The title of the column.
   var title: String {
     switch self {
     case .store: "store"

@@ -1,23 +1,23 @@
 import Foundation
 import Larder
-import LarderCompression
+import LarderCompressedFile
 import LarderExpiry
 import LarderJSON
 import LarderLMDB
 
-/// A kind of store that the test is made with.
+/// A kind of store to test.
 struct TestedStore: Sendable {
-  /// What stands in the table.
+  /// The name in the table.
   let name: String
 
-  /// Opens an empty store; `folder` is the store's own.
+  /// A closure that opens an empty store in the given folder, which belongs to the store.
   let open: @Sendable (_ folder: String) async throws -> AnyDataStore<Expiring<[UInt8]>>
 
-  /// Describes a kind of store.
+  /// Creates a kind of store.
   ///
   /// - Parameters:
-  ///   - name: What stands in the table.
-  ///   - open: Opens an empty store in a folder of its own.
+  ///   - name: The name in the table.
+  ///   - open: A closure that opens an empty store in a folder of its own.
   init<Store: DataStore<Expiring<[UInt8]>>>(
     _ name: String, open: @escaping @Sendable (_ folder: String) async throws -> Store
   ) {
@@ -25,9 +25,9 @@ struct TestedStore: Sendable {
     self.open = { folder in AnyDataStore(try await open(folder)) }
   }
 
-  /// Every store that there is.
+  /// All stores of Larder.
   ///
-  /// They leave it to `synchronize` to wait for the disk, where they have one.
+  /// Stores with files only wait for the disk in `synchronize`.
   static let all = [
     TestedStore("MemoryStore") { _ in MemoryStore() },
     TestedStore("JSONFileStore") {

@@ -1,20 +1,21 @@
 import Foundation
 import Larder
 
-/// New transactions of today, which several tasks add at once, as the connections of a server would.
+/// New transactions of today, which several tasks add at the same time, like the connections of a server.
 ///
-/// Each task waits for one to be there for good before it adds the next; what waits at the same time shares a commit.
+/// Each task waits until its transaction is durable before it adds the next. Transactions that wait at the same time
+/// share a commit.
 struct Arrivals {
   var accountCount: Int
   var taskCount = 8
 
-  /// Adds transactions until so many are there or the task is cancelled.
+  /// Adds transactions until the count is reached or the task is cancelled.
   ///
   /// - Parameters:
-  ///   - feed: Where they go.
-  ///   - count: How many; without end unless given.
-  ///   - acknowledge: Gets each transaction once it is there for good, from several tasks at once.
-  /// - Throws: What the store throws, and `acknowledge`; nothing for a cancellation.
+  ///   - feed: The feed.
+  ///   - count: The number of transactions. Defaults to no limit.
+  ///   - acknowledge: A closure that is called with each durable transaction, by several tasks at the same time.
+  /// - Throws: The error of the store or of `acknowledge`. Cancellation does not throw.
   func run(
     into feed: Feed<some DataStore<Transaction>>, count: Int = .max,
     acknowledge: @escaping @Sendable (Transaction) throws -> Void = { _ in }

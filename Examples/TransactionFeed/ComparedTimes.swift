@@ -1,15 +1,15 @@
 import ExampleSupport
 
-/// The median times of the same thing, done in two ways.
+/// The median times of the same operation, done in two ways.
 struct ComparedTimes {
   var name: String
   var time: Duration
   var otherTime: Duration
 
-  /// How many times as long the other way takes.
+  /// The ratio of the other way's time to this one.
   var factor: Double { otherTime / time }
 
-  /// A table of several, with a line above that says which way is which.
+  /// Returns a table of several comparisons, with a header that names both ways.
   static func table(_ lines: [ComparedTimes], ways: (String, String)) -> TextTable {
     var table = TextTable(alignments: [.left, .right, .right, .right])
     table.append(["", ways.0, ways.1, "factor"])

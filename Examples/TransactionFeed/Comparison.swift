@@ -3,19 +3,19 @@ import Foundation
 import Larder
 import LarderMetrics
 
-/// Measures a feed beside the naive one, and beside a feed of far fewer transactions.
+/// Compares a feed with the naive one, and with a feed of far fewer transactions.
 struct Comparison<Store: DataStore<Transaction>> {
   let feed: Feed<Store>
   let accountCount: Int
   var pageSize = 50
 
-  /// How often the feed is measured.
+  /// The number of measurements of the feed.
   var rounds = 2000
 
-  /// How often the naive feed is measured, which takes its time.
+  /// The number of measurements of the naive feed, which is slow.
   var naiveRounds = 5
 
-  /// Measures the feed beside the naive one: the first page, a later one, and an addition.
+  /// Compares the feed with the naive one: the first page, a later one, and an addition.
   func times(
     besides naive: NaiveFeed<some DataStore<[[UInt8]]>, some DataStore<Transaction>>
   ) async throws -> [ComparedTimes] {
@@ -43,7 +43,7 @@ struct Comparison<Store: DataStore<Transaction>> {
     return [first, later, addition]
   }
 
-  /// Measures pages that begin anywhere, in this feed and in another with fewer transactions, turn about.
+  /// Measures pages that begin anywhere, alternately in this feed and in another with fewer transactions.
   func times(besides smaller: Feed<some DataStore<Transaction>>) async throws -> ComparedTimes {
     let meter = StoreMeter(name: "page", logger: nil)
     var generator = SplitMix64(seed: 1)
@@ -61,7 +61,7 @@ struct Comparison<Store: DataStore<Transaction>> {
       name: "A page anywhere", time: report["smaller"]?.median ?? .zero, otherTime: report["this"]?.median ?? .zero)
   }
 
-  /// Where a page of an account begins.
+  /// Returns the random start of a page of an account.
   private func start(ofPage number: Int, account: Int) async throws -> PageStart {
     var reader = feed.reader(ofAccount: account, pageSize: pageSize)
     var start = PageStart.beginning
@@ -72,7 +72,7 @@ struct Comparison<Store: DataStore<Transaction>> {
     return start
   }
 
-  /// Does the same thing in two ways, the other one ``naiveRounds`` times.
+  /// Measures the same operation in two ways, the other one ``naiveRounds`` times.
   private func compare<Result, OtherResult>(
     _ name: String, rounds: Int, _ body: () async throws -> Result, other: () async throws -> OtherResult
   ) async throws -> ComparedTimes {

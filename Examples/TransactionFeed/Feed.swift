@@ -1,38 +1,40 @@
 import Larder
 
-/// The transactions of all accounts in a store, newest first for whoever reads.
+/// The transactions of all accounts in a store.
 ///
-/// All that makes it fast lies in the key: an account's transactions stand side by side, sorted by date, so a page is a
-/// walk over fifty neighbours from its newest end, however many there are before and behind them.
+/// Pages show the newest first.
+///
+/// The speed is due to the keys. The transactions of an account are adjacent and sorted by date, so a page is a walk
+/// over fifty neighbours from its newest end, however many transactions come before and after them.
 struct Feed<Store: DataStore<Transaction>> {
   let store: Store
 
-  /// The pages of an account, newest first.
-  func pages(ofAccount account: Int, size: Int) -> StorePages<Store> {
+  /// Returns the pages of an account, newest first.
+  func pages(ofAccount account: Int, size: Int) -> StorePages<Transaction> {
     store.pages(of: Transaction.range(ofAccount: account), size: size, order: .descending)
   }
 
-  /// A reader of an account's pages, who finds the next one loaded already.
+  /// Returns a reader of an account's pages, which loads the next page ahead.
   ///
   /// - Parameters:
   ///   - account: The number of the account.
-  ///   - pageSize: How many transactions a page has.
-  ///   - start: Where the first page begins; at the newest transaction unless given.
-  func reader(ofAccount account: Int, pageSize: Int, from start: PageStart = .beginning) -> FeedReader<Store> {
+  ///   - pageSize: The number of transactions on a page.
+  ///   - start: The start of the first page. Defaults to the newest transaction.
+  func reader(ofAccount account: Int, pageSize: Int, from start: PageStart = .beginning) -> FeedReader {
     FeedReader(pages: pages(ofAccount: account, size: pageSize), start: start)
   }
 
-  /// All about one transaction, for the screen that shows it alone.
+  /// Returns all details of one transaction, for the screen that shows it.
   func transaction(forKey key: StoreKey) async throws -> Transaction? {
     try await store.value(forKey: key)
   }
 
-  /// Adds a transaction; it is there for good when this returns.
+  /// Adds a transaction, which is durable when this method returns.
   func add(_ transaction: Transaction) async throws {
     try await store.setValue(transaction, forKey: transaction.key)
   }
 
-  /// Adds many transactions, a large batch at a time.
+  /// Adds many transactions, in large batches.
   func add(_ transactions: some Sequence<Transaction>) async throws {
     var batch = ChangeBatch<Transaction>()
     for transaction in transactions {

@@ -1,21 +1,21 @@
 import Larder
 
-/// Reads the pages of a feed one after another, and loads each ahead of time while the one before is being read.
-struct FeedReader<Store: DataStore<Transaction>> {
+/// Reads the pages of a feed one after another, and loads the next page while the current one is being read.
+struct FeedReader {
   typealias Page = StorePage<Transaction>
 
-  private let pages: StorePages<Store>
+  private let pages: StorePages<Transaction>
   private var pager: Pager<Page>
   private var loadAhead: Task<Page, any Error>?
 
-  init(pages: StorePages<Store>, start: PageStart) {
+  init(pages: StorePages<Transaction>, start: PageStart) {
     self.pages = pages
     pager = Pager(start: start)
   }
 
-  /// The next page, or `nil` behind the last one.
+  /// Returns the next page, or `nil` after the last one.
   ///
-  /// - Throws: What the store throws. The next call tries the same page again.
+  /// - Throws: The error of the store. The next call tries the same page again.
   mutating func next() async throws -> Page? {
     do {
       if let loadAhead {
@@ -39,8 +39,8 @@ struct FeedReader<Store: DataStore<Transaction>> {
 }
 
 extension StorePages {
-  /// Reads the page that begins somewhere.
-  func page(from start: PageStart) async throws -> StorePage<Store.Value> {
+  /// Reads the page with the given start.
+  func page(from start: PageStart) async throws -> StorePage<Value> {
     switch start {
     case .beginning: try await page()
     case .after(let cursor): try await page(after: cursor)

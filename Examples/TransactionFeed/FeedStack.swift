@@ -4,15 +4,15 @@ import LarderCBOR
 import LarderCache
 import LarderLMDB
 
-/// The store of the feed: LMDB, in front of it group commit for those who add and a cache for those who read.
+/// The store of the feed: LMDB with group commit for its writers and a cache for its readers.
 typealias FeedStack = CachedStore<BatchingStore<LMDBStore<Transaction>>>
 
 extension FeedStack {
   /// Opens the feed's store.
   ///
   /// - Parameters:
-  ///   - path: The folder of the LMDB environment; it is made where it is missing.
-  ///   - createsIfMissing: Whether a missing store is made.
+  ///   - path: The folder of the LMDB environment, which is created if it is missing.
+  ///   - createsIfMissing: Whether a missing store is created.
   static func open(path: String, createsIfMissing: Bool = true) async throws -> FeedStack {
     try await LMDBStore(
       path: path, name: "transactions", codec: .cbor(Transaction.self), createsIfMissing: createsIfMissing

@@ -1,4 +1,4 @@
-/// What is measured, under the names that it has in the meter.
+/// The names of the measured blocks in the meter.
 enum MeasuredBlock {
   static let firstPage = "first page"
   static let nextPage = "next page"

@@ -1,9 +1,9 @@
 import Larder
 
-/// The feed as it is often built at first: one array with the keys of all transactions, under one key.
+/// A common first design of a feed: one array with the keys of all transactions, under one key.
 ///
-/// It shows what sorted keys spare. A page costs the whole array, and then a get for each row; so does an addition, which
-/// also writes the array. The transactions themselves are the same as those of the ``Feed``.
+/// It shows what sorted keys save. A page reads the whole array and then each of its rows. An addition reads and writes
+/// the whole array. The transactions themselves are the same as those of the ``Feed``.
 struct NaiveFeed<Index: DataStore<[[UInt8]]>, Transactions: DataStore<Transaction>> {
   private let indexKey: StoreKey = "all transactions"
 
@@ -24,9 +24,9 @@ struct NaiveFeed<Index: DataStore<[[UInt8]]>, Transactions: DataStore<Transactio
   /// Reads a page of an account, newest first.
   ///
   /// - Parameters:
-  ///   - number: Which one, from 0 on.
+  ///   - number: The number of the page, from 0.
   ///   - account: The number of the account.
-  ///   - size: How many transactions a page has.
+  ///   - size: The number of transactions on a page.
   func page(_ number: Int, ofAccount account: Int, size: Int) async throws -> [Transaction] {
     let keys = try await index.value(forKey: indexKey) ?? []
     let range = Transaction.range(ofAccount: account)
@@ -42,7 +42,7 @@ struct NaiveFeed<Index: DataStore<[[UInt8]]>, Transactions: DataStore<Transactio
     return page
   }
 
-  /// Adds a transaction, before all others of its account.
+  /// Adds a transaction before all others of its account.
   func add(_ transaction: Transaction) async throws {
     let key = transaction.key
     let range = Transaction.range(ofAccount: transaction.account)

@@ -4,7 +4,7 @@ import LarderCache
 
 struct PageCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "page", abstract: "Print a page of an account, and the cursor of the next one.")
+    commandName: "page", abstract: "Print a page of an account, and the cursor of the next page.")
 
   @Option(help: "The folder of the store.")
   var store: String
@@ -12,10 +12,10 @@ struct PageCommand: AsyncParsableCommand {
   @Option(help: "The number of the account.")
   var account = 1
 
-  @Option(help: "How many transactions the page has.")
+  @Option(help: "The number of transactions on the page.")
   var size = 50
 
-  @Option(help: "The cursor, as it was printed; the newest transactions, unless given.", transform: PageCursor.init)
+  @Option(help: "A cursor that was printed. Defaults to the newest transactions.", transform: PageCursor.init)
   var after: PageCursor?
 
   func run() async throws {

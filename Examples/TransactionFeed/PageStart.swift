@@ -1,9 +1,9 @@
 import Larder
 
-/// Where a page of a feed begins.
+/// The start of a page of a feed.
 enum PageStart: Hashable, Sendable {
   /// At the newest transaction.
   case beginning
-  /// Behind the last transaction of the page before.
+  /// After the last transaction of the previous page.
   case after(PageCursor)
 }

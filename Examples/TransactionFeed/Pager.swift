@@ -1,16 +1,16 @@
 import Larder
 
-/// Decides what a reader of pages loads and when: the page that is asked for, and the one behind it ahead of time.
+/// Decides which page a reader loads and when: the requested page, and then the next one ahead.
 ///
-/// A plain value that loads nothing itself: it says what to load, is told what came of it, and hands out the pages in
-/// order. One load runs at a time, at most one page is kept, and a load that failed is asked for again.
+/// A plain value that loads nothing itself. It returns the page to load, receives the result, and returns the pages in
+/// order. One load runs at a time, at most one page is kept, and a failed load is requested again.
 struct Pager<Page> {
   private enum State {
-    /// The page that begins here is to be loaded.
+    /// The page with this start must be loaded.
     case due(PageStart)
     /// It is being loaded.
     case loading(PageStart)
-    /// It is here, and nobody has taken it yet.
+    /// It is loaded and was not taken yet.
     case loaded(Page, next: PageCursor?)
     /// There is no further page.
     case atEnd
@@ -18,9 +18,9 @@ struct Pager<Page> {
 
   private var state: State
 
-  /// Makes a pager that stands before a page.
+  /// Creates a pager before a page.
   ///
-  /// - Parameter start: Where that page begins; the beginning of the feed unless given.
+  /// - Parameter start: The start of that page. Defaults to the beginning of the feed.
   init(start: PageStart = .beginning) {
     state = .due(start)
   }
@@ -30,32 +30,32 @@ struct Pager<Page> {
     if case .atEnd = state { true } else { false }
   }
 
-  /// What to load now: the page that comes next, where it is neither here nor on its way.
+  /// Returns the start of the page to load now, or `nil` if the next page is loaded or being loaded.
   ///
-  /// Whoever gets a start loads that page, and tells by ``finishLoad(_:next:)`` or ``failLoad()`` what came of it.
+  /// The caller must load that page and report the result with ``finishLoad(_:next:)`` or ``failLoad()``.
   mutating func beginLoad() -> PageStart? {
     guard case .due(let start) = state else { return nil }
     state = .loading(start)
     return start
   }
 
-  /// Takes a page that was loaded.
+  /// Accepts a loaded page.
   ///
   /// - Parameters:
   ///   - page: The page.
-  ///   - next: Where the next one begins, or `nil` where there is none.
+  ///   - next: The start of the next page, or `nil` if there is none.
   mutating func finishLoad(_ page: Page, next: PageCursor?) {
     guard case .loading = state else { return }
     state = .loaded(page, next: next)
   }
 
-  /// Notes that a load failed: the same page is due again.
+  /// Records that a load failed, so that the same page must be loaded again.
   mutating func failLoad() {
     guard case .loading(let start) = state else { return }
     state = .due(start)
   }
 
-  /// Hands out the page that is here, which makes the one behind it due.
+  /// Returns the loaded page, after which the next one must be loaded.
   mutating func takePage() -> Page? {
     guard case .loaded(let page, let next) = state else { return nil }
     state = next.map { .due(.after($0)) } ?? .atEnd

@@ -5,7 +5,7 @@ import LarderCBOR
 import LarderLMDB
 import LarderMetrics
 
-/// Runs through what the program shows, and prints what each step came to.
+/// Runs the steps of the program and prints the result of each.
 struct Presentation {
   let transactionCount: Int
   let accountCount: Int
@@ -21,11 +21,11 @@ struct Presentation {
     self.visitCount = visitCount
   }
 
-  /// Runs through all of it.
+  /// Runs all steps.
   ///
   /// - Parameters:
-  ///   - path: The folder of the store; it is filled where it holds fewer transactions.
-  ///   - compares: Whether the naive way and a smaller feed are measured as well.
+  ///   - path: The folder of the store, to which transactions are added if there are too few.
+  ///   - compares: Whether to measure the naive way and a smaller feed as well.
   func run(path: String, compares: Bool) async throws {
     try await fill(path, count: transactionCount)
     let feed = try await open(path)
@@ -72,7 +72,7 @@ struct Presentation {
   }
 
   private func visit(_ feed: Feed<FeedStack>, path: String) async throws {
-    // Who opens an environment again in the same process shares it; this one tells how many commits there have been.
+    // Stores of one process share an environment. This one has the number of commits.
     let environment = try await LMDBEnvironment(path: path, createsIfMissing: false)
     let firstCommit = try await environment.statistics().lastTransaction
     let firstCount = try await feed.store.count()
@@ -89,18 +89,18 @@ struct Presentation {
     }
     let time = start.duration(to: .now)
 
-    print("\(TextFormat.count(visits.count)) visits in \(TextFormat.duration(time)), while new transactions came in")
+    print("\(TextFormat.count(visits.count)) visits in \(TextFormat.duration(time)), while new transactions arrived")
     print("\(times)")
     var table = TextTable(alignments: [.left, .right])
     table.append(["Details from the cache", TextFormat.percent(feed.store.statistics.hitRatio)])
-    table.append(["Transactions that came in", TextFormat.count(try await feed.store.count() - firstCount)])
+    table.append(["Transactions that arrived", TextFormat.count(try await feed.store.count() - firstCount)])
     let commitCount = try await environment.statistics().lastTransaction - firstCommit
     table.append(["Commits that they shared", TextFormat.count(commitCount)])
     print("\(table)\n")
     try await environment.close()
   }
 
-  /// What visitors waited for.
+  /// The times that visitors waited.
   private var times: TextTable {
     var table = TextTable(alignments: [.left, .right, .right, .right])
     table.append(["", "count", "p50", "p99"])
@@ -138,7 +138,7 @@ struct Presentation {
         transactions: feed.store.backend)
       try await naive.buildIndex(accountCount: accountCount)
       let ways = try await comparison.times(besides: naive)
-      print("Beside the naive way, an array of all keys under one key, medians")
+      print("Compared with the naive way, an array of all keys under one key, medians")
       print("\(ComparedTimes.table(ways, ways: ("this feed", "naive")))\n")
       try await naive.index.close()
     }

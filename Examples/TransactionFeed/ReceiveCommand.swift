@@ -5,27 +5,27 @@ import LarderCache
 
 struct ReceiveCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "receive", abstract: "Add new transactions, from several tasks at once.")
+    commandName: "receive", abstract: "Add new transactions in several concurrent tasks.")
 
-  @Option(help: "The folder of the store; it is made where it is missing.")
+  @Option(help: "The folder of the store, which is created if it is missing.")
   var store: String
 
-  @Option(help: "How many transactions.")
+  @Option(help: "The number of transactions.")
   var count = 1000
 
-  @Option(help: "How many accounts they go to.")
+  @Option(help: "The number of accounts that they belong to.")
   var accounts = 10
 
-  @Option(help: "How many tasks add them.")
+  @Option(help: "The number of tasks that add them.")
   var tasks = 8
 
-  @Flag(help: "Print the identifier of each transaction once it is there for good.")
+  @Flag(help: "Print the identifier of each transaction once it is durable.")
   var acknowledge = false
 
   func validate() throws {
-    guard count >= 0 else { throw ValidationError("There cannot be fewer than no transactions.") }
-    guard accounts >= 1 else { throw ValidationError("There must be an account at least.") }
-    guard tasks >= 1 else { throw ValidationError("There must be a task at least.") }
+    guard count >= 0 else { throw ValidationError("--count must not be negative") }
+    guard accounts >= 1 else { throw ValidationError("--accounts must be at least 1") }
+    guard tasks >= 1 else { throw ValidationError("--tasks must be at least 1") }
   }
 
   func run() async throws {
@@ -33,7 +33,7 @@ struct ReceiveCommand: AsyncParsableCommand {
     let prints = acknowledge
     try await Arrivals(accountCount: accounts, taskCount: tasks).run(into: feed, count: count) { transaction in
       guard prints else { return }
-      // In one call for the whole line, past every buffer: what was acknowledged must not die with the process.
+      // One unbuffered call for the whole line, so that the report survives if the process is killed.
       try FileHandle.standardOutput.write(contentsOf: Data("\(transaction.id)\n".utf8))
     }
     try await feed.store.close()

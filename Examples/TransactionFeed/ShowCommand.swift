@@ -4,30 +4,32 @@ import Larder
 
 struct ShowCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "show", abstract: "Fill a store, read it as many customers would, and print what that took.")
+    commandName: "show", abstract: "Fill a store, read it like many customers, and print the times.")
 
-  @Option(help: "The folder of the store, which is kept; one that is removed at the end, unless given.")
+  @Option(help: "The folder of the store, which is kept. Defaults to a temporary folder.")
   var store: String?
 
-  @Option(help: "How many transactions there are at first.")
+  @Option(help: "The initial number of transactions.")
   var transactions = 1_000_000
 
-  @Option(help: "How many accounts share them.")
+  @Option(help: "The number of accounts that share them.")
   var accounts = 10
 
-  @Option(help: "What the transactions and the visits are made from: the same seed makes the same ones.")
+  @Option(help: "The seed of the random transactions and visits.")
   var seed: UInt64 = 1
 
-  @Option(help: "How many visits are made while new transactions come in.")
+  @Option(help: "The number of visits while new transactions arrive.")
   var visits = 200
 
-  @Flag(help: "Measure the naive way as well, an array of all keys under one key; and a feed of 10,000 transactions.")
+  @Flag(help: "Also measure the naive way, an array of all keys under one key, and a feed of 10,000 transactions.")
   var compare = false
 
   func validate() throws {
-    guard accounts >= 1 else { throw ValidationError("There must be an account at least.") }
-    guard transactions >= accounts else { throw ValidationError("There must be a transaction for each account.") }
-    guard visits >= 0 else { throw ValidationError("There cannot be fewer than no visits.") }
+    guard accounts >= 1 else { throw ValidationError("--accounts must be at least 1") }
+    guard transactions >= accounts else {
+      throw ValidationError("--transactions must be at least the number of accounts")
+    }
+    guard visits >= 0 else { throw ValidationError("--visits must not be negative") }
   }
 
   func run() async throws {

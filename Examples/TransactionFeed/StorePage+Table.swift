@@ -3,10 +3,10 @@ import Foundation
 import Larder
 
 extension StorePage<Transaction> {
-  /// The page as people read it.
+  /// The page as text.
   var table: TextTable { table(first: .max) }
 
-  /// The first rows of the page as people read them.
+  /// Returns the first rows of the page as text.
   func table(first count: Int) -> TextTable {
     var table = TextTable(alignments: [.left, .right, .left, .left])
     for transaction in entries.prefix(count).map(\.value) {
@@ -20,7 +20,7 @@ extension StorePage<Transaction> {
 }
 
 extension TextFormat {
-  /// An amount of money: -12.34.
+  /// Returns an amount of money: -12.34.
   static func amount(cents: Int64) -> String {
     let (units, rest) = cents.magnitude.quotientAndRemainder(dividingBy: 100)
     return "\(cents < 0 ? "-" : "")\(units).\(rest < 10 ? "0" : "")\(rest)"

@@ -2,40 +2,40 @@ import Foundation
 import Larder
 import LarderCBOR
 
-/// Money that came to an account, or left it.
+/// A payment to or from an account.
 struct Transaction: Codable, Hashable, Sendable {
   var id: UUID
   var account: Int
   var date: Date
 
-  /// The amount in cents; negative where money left the account.
+  /// The amount in cents, which is negative for a payment from the account.
   var amount: Int64
 
-  /// Who paid, or was paid.
+  /// The payer or the payee.
   var counterparty: String
 
-  /// What it was for.
+  /// The purpose of the payment.
   var purpose: String
 }
 
 extension Transaction {
-  /// The key: by account, then by date; the identifier tells apart what came at the same moment.
+  /// The key: account, then date, then the identifier, which distinguishes transactions at the same time.
   var key: StoreKey {
     StoreKey(components: "txn", account, date, id)
   }
 
-  /// The keys of all transactions of an account, the oldest first.
+  /// Returns the range of the keys of an account's transactions, oldest first.
   static func range(ofAccount account: Int) -> KeyRange {
     .prefix(components: "txn", account)
   }
 
-  /// The place of a page that begins with the last transaction before a date; there need not be one at that date.
+  /// Returns the start of a page at the last transaction before a date, with or without a transaction at that date.
   static func cursor(ofAccount account: Int, before date: Date) -> PageCursor {
     PageCursor(after: StoreKey(components: "txn", account, date), order: .descending)
   }
 }
 
-/// Its own way into CBOR and back: the same bytes as by `Codable`, three times as fast.
+/// Direct encoding as CBOR: the same bytes as through `Codable`, three times as fast.
 extension Transaction: CBORConvertible {
   func write(to writer: inout CBORWriter) throws {
     try writer.writeMap { map in

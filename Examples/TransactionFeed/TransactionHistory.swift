@@ -1,13 +1,13 @@
 import Foundation
 
-/// Made-up transactions of several accounts, in the order of their keys, the same ones for the same seed.
+/// Synthetic transactions of several accounts, in the order of their keys, the same for the same seed.
 ///
-/// They are made as they are asked for, so that a million of them need no memory.
+/// They are created on demand, so that a million of them need no memory.
 struct TransactionHistory: Sequence, IteratorProtocol {
-  /// When every account was opened: the first moment of the year 2010, UTC.
+  /// The opening date of all accounts, the first moment of 2010, UTC.
   private static let start = Date(timeIntervalSince1970: 1_262_304_000)
 
-  /// How long all of it lasts at most, in seconds: fifteen years, so that what arrives today is newer.
+  /// The maximum duration in seconds: fifteen years, so that today's transactions are newer.
   private static let length: TimeInterval = 15 * 365 * 86_400
 
   private let count: Int
@@ -18,12 +18,12 @@ struct TransactionHistory: Sequence, IteratorProtocol {
   private var account = 0
   private var date = Self.start
 
-  /// Prepares a history.
+  /// Creates a history.
   ///
   /// - Parameters:
-  ///   - count: How many transactions there are.
-  ///   - accountCount: How many accounts, numbered from 1 on, share them evenly; at least 1.
-  ///   - seed: What they are made from.
+  ///   - count: The number of transactions.
+  ///   - accountCount: The number of accounts, at least 1, which share the transactions evenly and are numbered from 1.
+  ///   - seed: The seed of the random numbers.
   init(count: Int, accountCount: Int, seed: UInt64) {
     self.count = count
     self.accountCount = accountCount
@@ -31,9 +31,9 @@ struct TransactionHistory: Sequence, IteratorProtocol {
     maker = TransactionMaker(seed: seed)
   }
 
-  /// A date around which every account has transactions, before it too.
+  /// A date with transactions of every account before and after it.
   static func date(using generator: inout some RandomNumberGenerator) -> Date {
-    // What is made ends about halfway.
+    // The transactions end at about half of the maximum duration.
     start + Double.random(in: length / 5...length / 3, using: &generator)
   }
 

@@ -1,7 +1,7 @@
 import ExampleSupport
 import Foundation
 
-/// Makes up transactions, the same ones for the same seed.
+/// A generator of synthetic transactions, which are the same for the same seed.
 struct TransactionMaker {
   private static let counterparties = [
     "Alder Books", "Bright Energy", "City Transport", "Corner Bakery", "Fern & Sons", "Harbour Café", "Jonas Petersen",
@@ -18,11 +18,11 @@ struct TransactionMaker {
     generator = SplitMix64(seed: seed)
   }
 
-  /// Makes up a transaction.
+  /// Returns a new transaction.
   ///
   /// - Parameters:
   ///   - account: The number of the account.
-  ///   - date: When it was.
+  ///   - date: The date of the transaction.
   mutating func transaction(ofAccount account: Int, on date: Date) -> Transaction {
     Transaction(
       id: generator.nextUUID(), account: account, date: date, amount: .random(in: -50_000...50_000, using: &generator),
@@ -30,11 +30,11 @@ struct TransactionMaker {
       purpose: Self.purposes.randomElement(using: &generator) ?? "")
   }
 
-  /// How long after a transaction the next one of the account comes.
+  /// Returns the random time from one transaction of an account to the next.
   ///
-  /// - Parameter longest: The longest time, in seconds.
+  /// - Parameter longest: The maximum, in seconds.
   mutating func pause(upTo longest: TimeInterval) -> TimeInterval {
-    // In whole seconds, as a bank would have it.
+    // In whole seconds, as at a bank.
     Double.random(in: 0...longest, using: &generator).rounded(.down)
   }
 }

@@ -1,22 +1,24 @@
 import Larder
 import LarderMetrics
 
-/// Visits to the feed, one after another: someone looks at an account, page by page, and opens some of the rows.
+/// Visits to the feed, one after another.
+///
+/// A visitor reads an account, page by page, and opens some of the rows.
 struct Visits {
   var count: Int
   var pagesPerVisit = 5
   var rowsOpenedPerPage = 5
   var pageSize = 50
 
-  /// How long someone looks at a page: far less than a person does, but enough to load the next one.
+  /// How long a visitor reads a page: far less than a person, but enough to load the next one.
   var readingTime = Duration.milliseconds(1)
 
-  /// Makes the visits.
+  /// Creates visits.
   ///
   /// - Parameters:
-  ///   - feed: What is read.
-  ///   - habits: What people look at.
-  ///   - meter: Measures the first page of each visit, the further ones, and the rows that are opened.
+  ///   - feed: The feed to read.
+  ///   - habits: The habits of the visitors.
+  ///   - meter: The meter of the first page of each visit, the following pages, and the opened rows.
   func run(
     on feed: Feed<some DataStore<Transaction>>, habits: VisitHabits, meter: StoreMeter
   ) async throws {

@@ -5,7 +5,9 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// The pieces of Swift in the guide `Docs/Batching.md`: they stand there as they stand here, and do what it says.
+/// The Swift code of the guide `Modules/Decorators/LarderBatching/LarderBatching.docc/Batching.md`.
+///
+/// It must appear in the guide unchanged, and it must work.
 @Suite struct BatchingGuideTests {
   struct Order: Codable, Equatable {
     var item: String
@@ -45,13 +47,13 @@ import Testing
     try await positions.flush()  // written
     #expect(try positions.base.value(forKey: "vehicle:7") == position)
     #expect(positions.statistics.pendingChanges == 0)
-    #expect(positions.information.acknowledgement == .accepted)
+    #expect(positions.information.durability == .accepted)
     try await positions.close()
     try location.remove()
   }
 
   @Test func theGuideShowsThisCode() throws {
-    let guide = try Guide("Docs/Batching.md")
+    let guide = try Guide("Modules/Decorators/LarderBatching/LarderBatching.docc/Batching.md")
     #expect(guide.pieces.count == 4)
     #expect(try guide.piecesMissing() == [])
   }

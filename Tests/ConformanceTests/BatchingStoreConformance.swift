@@ -46,8 +46,10 @@ import Testing
     try await conformanceCase.run()
   }
 
-  /// Whatever the base does, each caller's result is true: what failed with `nothingChanged` is not there.
-  @Test func resultsAreTrueOverABaseThatFails() async throws {
+  /// Results stay accurate over a base that fails.
+  ///
+  /// A change that failed with `nothingChanged` had no effect.
+  @Test func resultsAreAccurateOverAFailingBase() async throws {
     let trial = ConcurrencyTrial("BatchingStore over a failing base", mayFail: true) { _ in
       var plan = FaultPlan()
       plan.schedule(.yields(upTo: 3), probability: 1)

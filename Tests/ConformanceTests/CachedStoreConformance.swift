@@ -9,13 +9,13 @@ import Testing
 @Suite(.limitedParallelism) struct CachedStoreConformance {
   typealias Options = CachedStoreOptions<SampleValue?>
 
-  static let lacking: StoreAbilities = [.persistence, .encoding]
+  static let lacking: StoreCapabilities = [.persistence, .encoding]
 
-  /// Options under which the cache keeps whatever it hears of, and has all of it read anew.
+  /// Options under which the cache keeps every entry that it sees and refreshes each of them.
   static var eager: Options {
     var options = Options()
-    options.missingLifetime = .seconds(3600)
-    options.refreshAge = .zero
+    options.negativeTimeToLive = .seconds(3600)
+    options.refreshAfter = .zero
     return options
   }
 
@@ -57,7 +57,7 @@ import Testing
     try await conformanceCase.run()
   }
 
-  @Test(arguments: single.cases) func conformsWithOneCopy(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: single.cases) func conformsWithOneEntry(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 

@@ -6,7 +6,9 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// The pieces of Swift in the guide `Docs/Caching.md`: they stand there as they stand here, and do what it says.
+/// The Swift code of the guide `Modules/Decorators/LarderCache/LarderCache.docc/Caching.md`.
+///
+/// It must appear in the guide unchanged, and it must work.
 @Suite struct CachingGuideTests {
   struct User: Codable, Equatable {
     var name: String
@@ -24,7 +26,7 @@ import Testing
 
     let thumbnails = MemoryCache<URL, Thumbnail>(
       costLimit: MemoryCache.recommendedCostLimit,
-      expiry: .afterAccess(.seconds(600)),
+      timeToLive: .afterAccess(.seconds(600)),
       cost: { _, thumbnail in thumbnail.byteCount })
 
     thumbnails.setValue(thumbnail, forKey: url)
@@ -40,11 +42,11 @@ import Testing
     let user = User(name: "Bob")
 
     var options = CachedStoreOptions<User>(entryLimit: 50_000)
-    options.missingLifetime = .seconds(5)
+    options.negativeTimeToLive = .seconds(5)
     let users = try await LMDBStore<User>(path: folder + "/users").cached(options)
 
-    let ada = try await users.value(forKey: "user:1")  // from the base, and from then on from memory
-    try await users.setValue(user, forKey: "user:2")  // to the base, and from then on from memory
+    let ada = try await users.value(forKey: "user:1")  // loaded from the base, then cached
+    try await users.setValue(user, forKey: "user:2")  // written to the base, then cached
 
     #expect(ada == nil)
     #expect(try await users.value(forKey: "user:2") == user)
@@ -54,12 +56,12 @@ import Testing
     try location.remove()
   }
 
-  @Test func whatTheCacheCannotSee() async throws {
+  @Test func invalidationAfterExternalWrites() async throws {
     let base = MemoryStore<User>()
     try base.apply([.set("user:1", User(name: "Ada")), .set("user:2", User(name: "Bob"))])
     let clock = ManualClock()
     var options = CachedStoreOptions<User>()
-    options.expiry = .afterWrite(.seconds(30))
+    options.timeToLive = .afterWrite(.seconds(30))
     let users = base.cached(options, clock: clock)
     #expect(try await users.values(forKeys: ["user:1", "user:2"]).map(\.?.name) == ["Ada", "Bob"])
 
@@ -77,7 +79,7 @@ import Testing
   }
 
   @Test func theGuideShowsThisCode() throws {
-    let guide = try Guide("Docs/Caching.md")
+    let guide = try Guide("Modules/Decorators/LarderCache/LarderCache.docc/Caching.md")
     #expect(guide.pieces.count == 2)
     #expect(try guide.piecesMissing() == [])
   }

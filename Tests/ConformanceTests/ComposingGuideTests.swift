@@ -9,9 +9,11 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// The pieces of Swift in the guide `Docs/Composing.md` stand there as they stand here.
+/// The Swift code of the guide `Modules/Larder/Larder.docc/Composing.md`.
 ///
-/// What the guide says of orders is in ``StackOrderTests``, what it says of whole stacks in ``StackConformance``.
+/// It must appear in the guide unchanged.
+///
+/// ``StackOrderTests`` tests the guide's claims about order, and ``StackConformance`` those about whole stacks.
 @Suite struct ComposingGuideTests {
   private struct Session: Codable, Sendable, Equatable {
     var user: String
@@ -30,30 +32,30 @@ import Testing
   private let position = Position(latitude: 59.9)
 
   private func log(_ text: String) {
-    Issue.record("nothing was to fail: \(text)")
+    Issue.record("unexpected failure: \(text)")
   }
 
   @Test func theRecommendedStack() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     let backend = try await LMDBStore(path: folder + "/sessions", codec: .cbor(Session.self).expiring())
-      .metered(as: "backend")  // what comes to the store
+      .metered(as: "backend")  // calls that reach the store
     let sessions =
       backend
       .batched()  // many writers share a commit
-      .cached()  // what is used most stays in memory
-      .expiring(.sliding(.seconds(1800)))  // looks at the deadline of every hit
-      .metered(as: "sessions")  // what callers see
+      .cached()  // frequently used values stay in memory
+      .expiring(.sliding(.seconds(1800)))  // checks the deadline of every hit
+      .metered(as: "sessions")  // calls as callers see them
     try await sessions.setValue(Session(user: "Ada"), forKey: "7f3a")
     #expect(try await sessions["7f3a"] == Session(user: "Ada"))
 
-    try await sessions.touch("7f3a", lifetime: .limited(.seconds(60)))
+    try await sessions.touch("7f3a", timeToLive: .limited(.seconds(60)))
     try sessions.invalidate("7f3a")
-    let statistics = try await sessions.information.maintenance?.statistics()
-    #expect(statistics?.entryCount == 1)
+    let statistics = try await sessions.storeStatistics()
+    #expect(statistics.entryCount == 1)
 
     let expiring = sessions.base
-    try await expiring.setValue(guest, forKey: "8", expires: .after(.seconds(600)))
+    try await expiring.setValue(guest, forKey: "8", timeToLive: .limited(.seconds(600)))
     print(expiring.base.statistics.hitRatio)
     #expect(try await sessions["8"] == guest)
     #expect(sessions.report()["apply"]?.count == 1)
@@ -84,7 +86,7 @@ import Testing
     let later = backend.cached().writeBehind { failure in
       log("\(failure.changes.count) positions were not written: \(failure.error)")
     }
-    let positions = later.expiring(.after(.seconds(3600))).metered(as: "positions")
+    let positions = later.expiring(.limited(.seconds(3600))).metered(as: "positions")
     try await positions.setValue(position, forKey: "vehicle:7")
     try await positions.flush()
     print(later.statistics.failedChanges, later.takeFailures().count)
@@ -92,9 +94,9 @@ import Testing
     try await positions.close()
   }
 
-  @Test func aStackIsWhatItsUserNeedsOfIt() async throws {
+  @Test func aStackIsPassedAsTheCapabilityItsUserNeeds() async throws {
     func stack() -> some DataStore<Session> & ExpirableStore {
-      MemoryStore<Expiring<Session>>().cached().expiring(.after(.seconds(60)))
+      MemoryStore<Expiring<Session>>().cached().expiring(.limited(.seconds(60)))
     }
     let sessions = stack()
     try await sessions.setValue(guest, forKey: "7")
@@ -102,7 +104,7 @@ import Testing
   }
 
   @Test func theGuideShowsThisCode() throws {
-    let guide = try Guide("Docs/Composing.md")
+    let guide = try Guide("Modules/Larder/Larder.docc/Composing.md")
     #expect(guide.pieces.count == 5)
     #expect(try guide.piecesMissing() == [])
   }

@@ -6,13 +6,13 @@ import LarderTesting
 import Testing
 
 @Suite struct CompressedCodecConformance {
-  /// What the sample values look like.
+  /// A dictionary trained on values that resemble the sample values.
   private static let dictionary = Result {
     try CompressionDictionary.train(
       on: (0..<40).map { SampleValue("value number \($0)") }, codec: .json(), size: 256)
   }
 
-  /// Compresses everything that shrinks by the dictionary.
+  /// Returns a codec that compresses every value that the dictionary makes smaller.
   private static func compressed<Base: Codec>(_ base: Base) throws -> CompressedCodec<Base> {
     base.compressed(dictionary: try dictionary.get(), threshold: 0)
   }

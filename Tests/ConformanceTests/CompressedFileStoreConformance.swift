@@ -1,6 +1,6 @@
 #if Compression
 import Larder
-import LarderCompression
+import LarderCompressedFile
 import LarderTesting
 import Testing
 

@@ -6,10 +6,12 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What tasks see at the same time through a cache, through writing behind, and through stacks of both, where every
-/// third read reloads; `LARDER_ROUNDS` says how many random histories of each there are.
+/// Concurrent histories through a cache, through write-behind, and through stacks of both, in which every third read
+/// reloads.
+///
+/// `LARDER_ROUNDS` sets the number of random histories of each.
 @Suite struct DecoratorHistoryTests {
-  /// A cache whose readers want what the base has now, every third time.
+  /// A cache that uses the `reload` policy for every third read.
   private final class ReloadingStore<Base: DataStore>: ForwardingDecorator {
     typealias Value = Base.Value
     let base: CachedStore<Base>
@@ -38,27 +40,27 @@ import Testing
     return MemoryStore<Int>().faulty(plan: plan)
   }
 
-  /// All kinds of copies, few of them, and most of them loaded anew all the time.
+  /// Options with a small cache that keeps all kinds of entries and refreshes most of them constantly.
   private static var eager: CachedStoreOptions<Int> {
     var options = CachedStoreOptions<Int>(entryLimit: 2)
-    options.missingLifetime = .seconds(3600)
-    options.refreshAge = .zero
+    options.negativeTimeToLive = .seconds(3600)
+    options.refreshAfter = .zero
     return options
   }
 
-  private static func behind<Base: DataStore>(_ base: Base) -> WriteBehindStore<Base> {
+  private static func writeBehind<Base: DataStore>(_ base: Base) -> WriteBehindStore<Base> {
     base.writeBehind(bounds: BatchBounds(changes: 6), maximumAge: .microseconds(5))
   }
 
   private static let stacks: [(name: String, open: @Sendable () -> AnyDataStore<Int>)] = [
     ("a cache", { AnyDataStore(ReloadingStore(slow().cached())) }),
     ("an eager cache", { AnyDataStore(ReloadingStore(slow().cached(eager))) }),
-    ("writing behind", { AnyDataStore(behind(slow())) }),
-    ("writing behind over a cache", { AnyDataStore(behind(ReloadingStore(slow().cached(eager)))) }),
-    ("a cache over writing behind", { AnyDataStore(ReloadingStore(behind(slow()).cached(eager))) }),
+    ("write-behind", { AnyDataStore(writeBehind(slow())) }),
+    ("write-behind over a cache", { AnyDataStore(writeBehind(ReloadingStore(slow().cached(eager)))) }),
+    ("a cache over write-behind", { AnyDataStore(ReloadingStore(writeBehind(slow()).cached(eager))) }),
   ]
 
-  @Test(arguments: stacks.indices) func everyHistoryIsExplained(_ index: Int) async throws {
+  @Test(arguments: stacks.indices) func everyHistoryIsLinearizable(_ index: Int) async throws {
     let (name, open) = Self.stacks[index]
     let trial = ConcurrencyTrial(name) { _ in open() }
     try await trial.run(rounds: ConformanceSuite.roundsOfProcess, seed: SeededGenerator.seedOfProcess)

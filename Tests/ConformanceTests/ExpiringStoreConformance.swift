@@ -10,13 +10,13 @@ import TestSupport
 import Testing
 
 @Suite(.limitedParallelism) struct ExpiringStoreConformance {
-  private static let inMemory: StoreAbilities = [.persistence, .encoding]
+  private static let inMemory: StoreCapabilities = [.persistence, .encoding]
 
   static let memory = ConformanceSuite(named: "ExpiringStore over MemoryStore", lacking: inMemory) { _ in
     MemoryStore<Expiring<SampleValue?>>().expiring()
   }
 
-  /// The clock flickers by half of the window, so that every other read puts the deadline off.
+  /// The clock jitters by half of the window, so that every other read moves the deadline.
   static let sliding = ConformanceSuite(named: "ExpiringStore over MemoryStore, sliding", lacking: inMemory) { _ in
     let isLater = Mutex(false)
     return MemoryStore<Expiring<SampleValue?>>().expiring(.sliding(.seconds(100))) {
@@ -28,7 +28,9 @@ import Testing
     }
   }
 
-  /// Among expired entries, which no case may notice; the lowest keys are among them, and many more than a page has.
+  /// A store that also holds expired entries, which no case may notice.
+  ///
+  /// They include the lowest keys and fill many pages.
   static let amongExpired = ConformanceSuite(
     named: "ExpiringStore over a MemoryStore full of expired entries", lacking: inMemory
   ) { _ in
@@ -36,20 +38,20 @@ import Testing
     let past = Deadline(.distantPast)
     let keys = (0..<300).map { StoreKey(bytes: [0, UInt8($0 % 256), UInt8($0 / 256)]) } + ["a", "b", "c", "k", "m"]
     try memory.apply(ChangeBatch(keys.map { .set($0, Expiring(SampleValue("expired"), deadline: past)) }))
-    return memory.expiring(.after(.seconds(86_400)))
+    return memory.expiring(.limited(.seconds(86_400)))
   }
 
   static let shuffled = ConformanceSuite(named: "ExpiringStore over FaultyStore", lacking: inMemory) { _ in
     var plan = FaultPlan()
     plan.schedule(.yields(upTo: 3), probability: 1)
-    return AnyDataStore(MemoryStore<Expiring<SampleValue?>>().faulty(plan: plan).expiring(.after(.seconds(86_400))))
+    return AnyDataStore(MemoryStore<Expiring<SampleValue?>>().faulty(plan: plan).expiring(.limited(.seconds(86_400))))
   }
 
   static let lmdb = ConformanceSuite(named: "ExpiringStore over LMDBStore", lacking: .keysWithoutValues) { location in
     try await LMDBStore(
       path: location.path("environment"), codec: .cbor(SampleValue?.self).expiring(), durability: .buffered,
       access: location.access
-    ).expiring(.after(.seconds(86_400)))
+    ).expiring(.limited(.seconds(86_400)))
   }
 
   static let json = ConformanceSuite(named: "ExpiringStore over JSONFileStore", lacking: .keysWithoutValues) {

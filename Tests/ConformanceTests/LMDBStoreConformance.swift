@@ -5,7 +5,7 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// A store that closes its environment, too.
+/// A store that closes its environment when it is closed.
 private struct EnvironmentOwner<Value: Sendable>: ForwardingDecorator {
   let base: LMDBStore<Value>
   let environment: LMDBEnvironment
@@ -50,7 +50,7 @@ private struct EnvironmentOwner<Value: Sendable>: ForwardingDecorator {
 
   static let singleFile = ConformanceSuite(named: "LMDBStore in a single file, behind AnyDataStore") { location in
     let path = location.path("environment.mdb")
-    // An empty file becomes a data file; where nothing is, a folder is made.
+    // An empty file becomes a data file. A missing path becomes a folder.
     if location.access == .readWrite, !FileManager.default.fileExists(atPath: path) {
       try Data().write(to: URL(filePath: path))
     }
@@ -77,3 +77,5 @@ private struct EnvironmentOwner<Value: Sendable>: ForwardingDecorator {
     try await conformanceCase.run()
   }
 }
+
+extension EnvironmentOwner: MaintainableStore {}

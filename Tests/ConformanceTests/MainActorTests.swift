@@ -1,6 +1,6 @@
 import Dispatch
 import Larder
-import LarderCompression
+import LarderCompressedFile
 import LarderJSON
 import LarderLMDB
 import LarderQueue
@@ -8,12 +8,12 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Much work is not done on the actor of the caller, which may be the main one; see `Docs/Concurrency.md`.
+/// Expensive work leaves the caller's actor, which may be the main actor; see `Modules/Larder/Larder.docc/Concurrency.md`.
 @MainActor
 @Suite struct MainActorTests {
-  /// Counts which values are encoded and decoded on the main actor.
+  /// Counts the values that are encoded and decoded on the main actor and elsewhere.
   private final class ActorCounts: Sendable {
-    // Of the queue that the main actor runs on: its thread need not be the main thread.
+    // Identifies the main actor's dispatch queue, whose thread need not be the main thread.
     private let key = DispatchSpecificKey<Bool>()
     private let counts = Mutex((main: 0, others: 0))
 
@@ -28,7 +28,7 @@ import Testing
       }
     }
 
-    /// The values since the last call.
+    /// Returns the counts since the last call.
     func take() -> (main: Int, others: Int) {
       counts.withLock { counts in
         defer { counts = (0, 0) }
@@ -43,14 +43,14 @@ import Testing
     var name: String { base.name }
     var format: CodecFormat { base.format }
 
-    func encode(_ value: String, into bytes: inout [UInt8]) throws {
+    func encode(_ value: String, into bytes: inout [UInt8], context: ValueContext) throws {
       counts.note()
-      try base.encode(value, into: &bytes)
+      try base.encode(value, into: &bytes, context: context)
     }
 
-    func decode(_ bytes: RawSpan) throws -> String {
+    func decode(_ bytes: RawSpan, context: ValueContext) throws -> String {
       counts.note()
-      return try base.decode(bytes)
+      return try base.decode(bytes, context: context)
     }
   }
 
@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test(arguments: Kind.allCases) func muchIsEncodedAndDecodedElsewhere(_ kind: Kind) async throws {
+  @Test(arguments: Kind.allCases) func largeWorkIsEncodedAndDecodedElsewhere(_ kind: Kind) async throws {
     let counts = ActorCounts()
     let store = try await open(kind, NotingCodec(counts: counts))
     let keys = (0..<100).map { StoreKey("key \($0)") }
@@ -84,7 +84,7 @@ import Testing
     #expect(counts.take().main == 0)
     let large = String(repeating: "large ", count: 8000)
     try await store.apply(ChangeBatch((1...4).map { .set(StoreKey("large \($0)"), large) }))
-    // Until they are too much.
+    // Encoding moves off the actor once the values exceed the limit.
     let encoded = counts.take()
     #expect(encoded.main <= 2 && encoded.others == 4)
     try await store.update(keys) { values in values = values.map { $0.map { $0 + "er" } } }
@@ -94,7 +94,7 @@ import Testing
     #expect(counts.take() == (0, 100))
     #expect(try await store.values(forKeys: keys).allSatisfy { $0 == "smaller" })
     #expect(counts.take() == (0, 100))
-    // Few of them, but large: those that fit are decoded twice.
+    // These values are few but large. Those that fit are decoded twice.
     #expect(try await store.entries(in: "large"..., limit: 9, order: .ascending).count == 4)
     #expect(counts.take().others == 4)
     #expect(try await store.values(forKeys: ["large 1", "large 2"]) == [large, large])
@@ -102,12 +102,12 @@ import Testing
     try await store.close()
   }
 
-  /// Small writes that are not waited for are made in the order in which the actor has begun them.
+  /// Small writes that the caller does not await are made in the order in which the actor started them.
   @Test(arguments: Kind.allCases) func smallWritesKeepTheirOrder(_ kind: Kind) async throws {
     let store = try await open(kind, NotingCodec(counts: ActorCounts()))
     for round in 0..<50 {
       let writes = (0..<4).map { number in
-        // The first ones take longer to encode.
+        // The first values take longer to encode.
         Task { try await store.setValue(String(repeating: "\(number)", count: 5000 >> (4 * number)), forKey: "k") }
       }
       for write in writes { try await write.value }
@@ -116,8 +116,10 @@ import Testing
     try await store.close()
   }
 
-  /// To change threads takes longer than to decode a few small values.
-  @Test(arguments: [Kind.json, .compressed, .lmdb, .typedView]) func littleIsDecodedWhereTheCallerIs(_ kind: Kind)
+  /// Changing threads takes longer than decoding a few small values.
+  @Test(arguments: [Kind.json, .compressed, .lmdb, .typedView]) func smallValuesAreDecodedOnTheCallersActor(
+    _ kind: Kind
+  )
     async throws
   {
     let counts = ActorCounts()

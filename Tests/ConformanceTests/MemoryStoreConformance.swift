@@ -1,10 +1,10 @@
 import Larder
 import LarderTesting
-import TestSupport
 import Testing
+import TestSupport
 
 @Suite(.limitedParallelism) struct MemoryStoreConformance {
-  static let lacking: StoreAbilities = [.persistence, .encoding]
+  static let lacking: StoreCapabilities = [.persistence, .encoding]
 
   static let bare = ConformanceSuite(named: "MemoryStore", lacking: lacking) { _ in
     MemoryStore<SampleValue?>()
@@ -48,3 +48,12 @@ import Testing
     try await conformanceCase.run()
   }
 }
+
+/// A decorator that only forwards, which is the least that every decorator must do.
+struct ForwardingStore<Base: DataStore>: ForwardingDecorator {
+  typealias Value = Base.Value
+
+  let base: Base
+}
+
+extension ForwardingStore: MaintainableStore where Base: MaintainableStore {}

@@ -1,6 +1,6 @@
 import Larder
 import LarderCBOR
-import LarderCompression
+import LarderCompressedFile
 import LarderJSON
 import LarderLMDB
 import LarderQueue
@@ -8,14 +8,14 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// Every kind of store that is opened by URL, in two processes, and in those that are killed.
+/// Conformance of every kind of store that a URL can open, in two processes, some of which are killed.
 @Suite(.limitedParallelism) struct ProcessConformance {
   static let registry = StoreRegistry(providers: [
     JSONFileStoreProvider(), LMDBStoreProvider(), CompressedFileStoreProvider(), QueueStoreProvider(),
   ])
 
   static let suites: [ConformanceSuite] = registry.providers.flatMap { provider in
-    Durability.allCases.map { durability in
+    FileDurability.allCases.map { durability in
       let (scheme, isSynced) = (provider.scheme, durability == .synced)
       return ConformanceSuite(
         named: "\(scheme):, \(durability)", child: { await start($0, scheme, isSynced) },

@@ -15,7 +15,7 @@ import Testing
         path: location.path("queue"), codec: .json(), durability: .buffered, access: location.access))
   }
 
-  /// Segments so small that they are begun and removed all the time.
+  /// The segments are so small that the queue constantly creates and removes them.
   static let simulated = ConformanceSuite(named: "QueueStore on a simulated disk", rounds: 5) { location in
     let disk = location.object { SimulatedFileSystem(seed: SeededGenerator.seedOfProcess) }
     return try await QueueStore<SampleValue?>(

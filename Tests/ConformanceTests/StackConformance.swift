@@ -2,7 +2,7 @@ import Larder
 import LarderBatching
 import LarderCBOR
 import LarderCache
-import LarderCompression
+import LarderCompressedFile
 import LarderExpiry
 import LarderJSON
 import LarderLMDB
@@ -15,29 +15,31 @@ import Testing
 
 /// Whole stacks of decorators, in the order in which the guides recommend them.
 @Suite(.limitedParallelism) struct StackConformance {
-  private static let lifetime = Expiration.after(.seconds(86_400))
+  private static let timeToLive = TimeToLive.limited(.seconds(86_400))
 
-  /// How many random histories each case runs: the layers have their own suites, which run more.
+  /// The number of random histories of each case.
+  ///
+  /// The layers' own suites run more.
   private static let rounds = ConformanceSuite.roundsOfProcess / 5
 
-  /// Everything there is, from the outside in: metrics, expiry, cache, batching, metrics, and the store.
+  /// A stack of all layers, from the outside in: metrics, expiry, cache, batching, metrics, and the store.
   private static func stack<Base: DataStore, Kept: Sendable>(
     _ base: Base
   ) -> some DataStore<Kept> & ExpirableStore & InvalidatableStore where Base.Value == Expiring<Kept> {
-    base.metered(as: "backend", logger: nil).batched().cached().expiring(Self.lifetime).metered(
+    base.metered(as: "backend", logger: nil).batched().cached().expiring(Self.timeToLive).metered(
       as: "store", logger: nil)
   }
 
-  /// The same with write-behind, which stands outside of the cache, in place of batching.
+  /// The same stack with write-behind, outside of the cache, in place of batching.
   private static func laterStack<Base: DataStore, Kept: Sendable>(
     _ base: Base
   ) -> some DataStore<Kept> & ExpirableStore & InvalidatableStore & FlushableStore
   where Base.Value == Expiring<Kept> {
     base.metered(as: "backend", logger: nil).cached().writeBehind(maximumAge: .microseconds(200))
-      .expiring(Self.lifetime).metered(as: "store", logger: nil)
+      .expiring(Self.timeToLive).metered(as: "store", logger: nil)
   }
 
-  /// A base that gives way to others again and again.
+  /// A base that repeatedly yields to other tasks.
   private static func slow<Kept: Sendable>() -> FaultyStore<MemoryStore<Expiring<Kept>>> {
     var plan = FaultPlan()
     plan.schedule(.yields(upTo: 3), probability: 1)
@@ -119,7 +121,7 @@ import Testing
     try await conformanceCase.run()
   }
 
-  /// What several tasks see can be explained by one order, in every stack that the guide calls right.
+  /// Concurrent operations are linearizable in every stack that the guide recommends.
   @Test func interleavingsAreLinearizable() async throws {
     let seed = SeededGenerator.seedOfProcess
     try await ConcurrencyTrial("a full stack over a slow base") { _ in
@@ -129,12 +131,12 @@ import Testing
       Self.laterStack(Self.slow())
     }.run(rounds: 60, seed: seed, tasks: 6)
     try await ConcurrencyTrial("batching over a cache over a slow base") { _ in
-      Self.slow().cached().batched().expiring(Self.lifetime)
+      Self.slow().cached().batched().expiring(Self.timeToLive)
     }.run(rounds: 60, seed: seed, tasks: 6)
   }
 
-  /// Power cuts and failures at the operations of random histories, below everything.
-  @Test func aStackOnADiskThatFailsKeepsWhatItsStoreKeeps() async throws {
+  /// Power loss and failures at the operations of random histories, at the bottom of the stack.
+  @Test func aStackKeepsItsStoresPromisesOnAFailingDisk() async throws {
     let trial = DiskTrial("a full stack over JSONFileStore") { disk in
       Self.stack(
         try await JSONFileStore(
@@ -146,7 +148,7 @@ import Testing
     #expect(try await trial.fail(faults: 30, seed: generator.next(), errorNumbers: [5, 28]) >= 30)
   }
 
-  /// The stack of the README, as it stands there.
+  /// The stack of the README, unchanged.
   @Test func theStackOfTheReadmeWorks() async throws {
     struct Session: Codable, Sendable {
       var user: String
@@ -170,9 +172,9 @@ import Testing
     #expect(missing == [])
   }
 
-  @Test func theAbilitiesOfEveryLayerAreReachedFromOutside() async throws {
+  @Test func theCapabilitiesOfEveryLayerAreReachableThroughAStack() async throws {
     let memory = MemoryStore<Expiring<SampleValue?>>()
-    let store = memory.metered(as: "backend", logger: nil).batched().cached().writeBehind().expiring(Self.lifetime)
+    let store = memory.metered(as: "backend", logger: nil).batched().cached().writeBehind().expiring(Self.timeToLive)
       .metered(as: "store", logger: nil)
     try await store.setValue(SampleValue("a"), forKey: "k")
     try await store.flush()
@@ -182,7 +184,7 @@ import Testing
     try store.invalidate("k")
     #expect(try await store.value(forKey: "k") == SampleValue("b"))
     #expect(try await store.remainingTime(forKey: "k") == .unlimited)
-    #expect(try await store.touch("k", lifetime: .limited(.seconds(60))))
+    #expect(try await store.touch("k", timeToLive: .limited(.seconds(60))))
     #expect(try await store.remainingTime(forKey: "k") != .unlimited)
     #expect(try await store.purgeExpired() == 0)
     try store.invalidateAll()
@@ -197,15 +199,15 @@ import Testing
         == "MeteredStore[ExpiringStore[WriteBehindStore[CachedStore[BatchingStore[MeteredStore[\(memory)]]]]]]")
   }
 
-  @Test func maintenanceIsReachedFromOutsideAndMeasured() async throws {
+  @Test func maintenanceIsReachableThroughAStackAndMeasured() async throws {
     let location = try ConformanceLocation()
     let backend = try await LMDBStore(
       path: location.path("environment"), codec: .cbor(Int.self).expiring(), durability: .buffered
     ).metered(as: "backend", logger: nil)
-    let store = backend.batched().cached().expiring(Self.lifetime).metered(as: "store", logger: nil)
+    let store = backend.batched().cached().expiring(Self.timeToLive).metered(as: "store", logger: nil)
     try await store.setValue(1, forKey: "a")
-    let maintenance = try #require(AnyDataStore(store).information.maintenance)
-    let statistics = try await maintenance.statistics()
+    let maintenance = try #require(AnyDataStore(store).maintenance)
+    let statistics = try await maintenance.storeStatistics()
     #expect(statistics.entryCount == 1)
     #expect(statistics.details.first?.name == "expiredEntries")
     #expect(try await maintenance.verify().findings.isEmpty)
@@ -224,13 +226,14 @@ import Testing
     try location.remove()
   }
 
-  /// A write that was accepted and then given up is told to the handler, thrown by a flush, and counted by the meters.
-  @Test func aFailureOfWriteBehindIsSeenInThreeWays() async throws {
+  /// A write that was accepted and later abandoned reaches the handler, is thrown by a flush, and is counted by the
+  /// meters.
+  @Test func writeBehindReportsAFailureInThreeWays() async throws {
     let told = Mutex<[StoreError.Code]>([])
     let base = MemoryStore<Expiring<Int>>().faulty()
     let backend = base.metered(as: "backend", logger: nil)
     let later = backend.cached().writeBehind { failure in told.withLock { $0.append(failure.error.code) } }
-    let store = later.expiring(Self.lifetime).metered(as: "store", logger: nil)
+    let store = later.expiring(Self.timeToLive).metered(as: "store", logger: nil)
     base.schedule(.error(.ioFailed, outcome: .unknown), on: .apply)
     try await store.setValue(1, forKey: "k")
     await expectStoreError(.ioFailed) { try await store.flush() }

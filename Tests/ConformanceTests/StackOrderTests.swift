@@ -9,25 +9,25 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What each order of decorators gets right and wrong: a test for what `Docs/Composing.md` says.
+/// The advantages and faults of each order of decorators, as `Modules/Larder/Larder.docc/Composing.md` describes them.
 @Suite struct StackOrderTests {
   private let clock = ManualClock()
 
   // MARK: Expiry and the cache
 
-  @Test func aCacheAboveExpiryGivesWhatHasExpired() async throws {
+  @Test func aCacheAboveExpiryReturnsExpiredEntries() async throws {
     let clock = clock
-    let wrong = MemoryStore<Expiring<String>>().expiring(.after(.seconds(1))) { clock.date }.cached()
+    let wrong = MemoryStore<Expiring<String>>().expiring(.limited(.seconds(1))) { clock.date }.cached()
     try await wrong.setValue("a", forKey: "k")
     clock.advance(by: .seconds(1000))
     #expect(try await wrong["k"] == "a")
     #expect(try await wrong.base["k"] == nil)
   }
 
-  @Test func aCacheBelowExpiryGivesNothingThatHasExpired() async throws {
+  @Test func aCacheBelowExpiryReturnsNoExpiredEntries() async throws {
     let clock = clock
     let backend = MemoryStore<Expiring<String>>().metered(as: "backend", logger: nil)
-    let right = backend.cached().expiring(.after(.seconds(1))) { clock.date }
+    let right = backend.cached().expiring(.limited(.seconds(1))) { clock.date }
     try await right.setValue("a", forKey: "k")
     #expect(try await right["k"] == "a")
     clock.advance(by: .seconds(1))
@@ -35,7 +35,7 @@ import Testing
     #expect(backend.report()["value"] == nil)
   }
 
-  @Test func hitsOfACacheAboveExpiryPutNoDeadlineOff() async throws {
+  @Test func hitsOfACacheAboveExpiryMoveNoDeadline() async throws {
     let clock = clock
     let wrong = MemoryStore<Expiring<String>>().expiring(.sliding(.seconds(10))) { clock.date }.cached()
     let right = MemoryStore<Expiring<String>>().cached().expiring(.sliding(.seconds(10))) { clock.date }
@@ -50,12 +50,12 @@ import Testing
 
   // MARK: Expiry and write-behind
 
-  @Test func belowWriteBehindALifetimeBeginsWithTheFlush() async throws {
+  @Test func belowWriteBehindATimeToLiveBeginsWithTheFlush() async throws {
     let clock = clock
-    let wrong = MemoryStore<Expiring<String>>().expiring(.after(.seconds(10))) { clock.date }
+    let wrong = MemoryStore<Expiring<String>>().expiring(.limited(.seconds(10))) { clock.date }
       .writeBehind(maximumAge: .seconds(3600), clock: clock)
     let right = MemoryStore<Expiring<String>>().writeBehind(maximumAge: .seconds(3600), clock: clock)
-      .expiring(.after(.seconds(10))) { clock.date }
+      .expiring(.limited(.seconds(10))) { clock.date }
     try await wrong.setValue("a", forKey: "k")
     try await right.setValue("a", forKey: "k")
     clock.advance(by: .seconds(100))
@@ -67,7 +67,7 @@ import Testing
     try await right.close()
   }
 
-  @Test func puttingOffADeadlineFirstWritesWhatIsPending() async throws {
+  @Test func movingADeadlineFirstWritesPendingChanges() async throws {
     let clock = clock
     let later = MemoryStore<Expiring<String>>().writeBehind(maximumAge: .seconds(3600), clock: clock)
     let store = later.expiring(.sliding(.seconds(10))) { clock.date }
@@ -84,7 +84,7 @@ import Testing
 
   // MARK: The cache and write-behind
 
-  @Test func aCacheAboveWriteBehindGoesOnGivingWhatWasGivenUp() async throws {
+  @Test func aCacheAboveWriteBehindKeepsReturningAbandonedWrites() async throws {
     let base = MemoryStore<String>().faulty()
     base.schedule(.error(.ioFailed, outcome: .unknown), on: .apply)
     let wrong = base.writeBehind().cached()
@@ -94,7 +94,7 @@ import Testing
     #expect(try await wrong.base["k"] == nil)
   }
 
-  @Test func aCacheBelowWriteBehindKnowsOnlyWhatWasWritten() async throws {
+  @Test func aCacheBelowWriteBehindSeesOnlyFlushedWrites() async throws {
     let base = MemoryStore<String>().faulty()
     base.schedule(.error(.ioFailed, outcome: .unknown), on: .apply)
     let right = base.cached().writeBehind()
@@ -109,9 +109,9 @@ import Testing
 
   // MARK: Batching
 
-  /// Reads the second of two keys while the commit of the first one keeps its write waiting.
+  /// Reads the second of two keys while the commit of the first one delays its write.
   ///
-  /// - Returns: How many reads have reached the store.
+  /// - Returns: The number of reads that have reached the store.
   private func readsOfAKeyWhoseWriteWaits<Stack: DataStore<String>>(
     _ decorate: (MeteredStore<FaultyStore<MemoryStore<String>>>) -> Stack
   ) async throws -> Int {
@@ -123,7 +123,7 @@ import Testing
     async let first: Void = stack.setValue("new", forKey: "a")
     try await faulty.waitForSuspended()
     async let second: Void = stack.setValue("new", forKey: "b")
-    // Until the write has come to the queue of the batching store, wherever that stands.
+    // Waits until the write is in the queue of the batching store, which may be any layer of the stack.
     for _ in 0..<1000 { await Task.yield() }
     #expect(try await stack["b"] == "old")
     #expect(try await stack["b"] == "old")
@@ -134,12 +134,12 @@ import Testing
     return backend.report()["value"]?.count ?? 0
   }
 
-  @Test func aCacheHoldsBackTheKeysOfWritesThatWaitBelowIt() async throws {
+  @Test func aCacheDoesNotKeepKeysWhoseWritesWaitBelowIt() async throws {
     #expect(try await readsOfAKeyWhoseWriteWaits { $0.batched().cached() } == 2)
     #expect(try await readsOfAKeyWhoseWriteWaits { $0.cached().batched() } == 0)
   }
 
-  @Test func belowWriteBehindThereIsNothingToBatch() async throws {
+  @Test func batchingBelowWriteBehindHasNoEffect() async throws {
     let backend = MemoryStore<Int>().metered(as: "backend", logger: nil)
     let store = backend.batched().writeBehind(maximumAge: .seconds(3600), clock: clock)
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -152,38 +152,38 @@ import Testing
 
   // MARK: Metrics
 
-  @Test func metersShowWhatComesToWhereTheyStand() async throws {
+  @Test func metersCountTheCallsThatReachTheirLayer() async throws {
     let clock = clock
     let backend = MemoryStore<Expiring<String>>().metered(as: "backend", logger: nil)
-    let store = backend.cached().expiring(.after(.seconds(10))) { clock.date }.metered(as: "store", logger: nil)
+    let store = backend.cached().expiring(.limited(.seconds(10))) { clock.date }.metered(as: "store", logger: nil)
     try await store.setValue("a", forKey: "k")
     for _ in 0..<100 { #expect(try await store["k"] == "a") }
     #expect(store.report()["value"]?.count == 100)
     #expect(backend.report()["value"] == nil)
-    try await store.base.setValue("b", forKey: "l", expires: .never)
+    try await store.base.setValue("b", forKey: "l", timeToLive: .unlimited)
     #expect(store.report()["apply"]?.count == 1)
     #expect(backend.report()["apply"]?.count == 2)
   }
 
   // MARK: Views, erasure, two caches
 
-  /// A codec that counts how often it decodes.
+  /// A codec that counts its calls to decode.
   private final class CountingCodec: Codec {
     let count = Atomic<Int>(0)
     var name: String { "json" }
     var format: CodecFormat { .json }
 
-    func encode(_ value: String, into bytes: inout [UInt8]) throws {
+    func encode(_ value: String, into bytes: inout [UInt8], context: ValueContext) throws {
       try JSONCodec<String>().encode(value, into: &bytes)
     }
 
-    func decode(_ bytes: RawSpan) throws -> String {
+    func decode(_ bytes: RawSpan, context: ValueContext) throws -> String {
       count.add(1, ordering: .relaxed)
       return try JSONCodec<String>().decode(bytes)
     }
   }
 
-  @Test func aCacheBelowAViewDecodesWithEveryHit() async throws {
+  @Test func aCacheBelowAViewDecodesOnEveryHit() async throws {
     let (wrong, right) = (CountingCodec(), CountingCodec())
     let above = MemoryStore<[UInt8]>().cached().typed(String.self, codec: wrong)
     let below = MemoryStore<[UInt8]>().typed(String.self, codec: right).cached()
@@ -197,7 +197,7 @@ import Testing
     #expect(right.count.load(ordering: .relaxed) == 0)
   }
 
-  @Test func whatIsErasedHasNoAbilitiesLeft() {
+  @Test func typeErasureHidesCapabilities() {
     let store = MemoryStore<Expiring<String>>().cached().writeBehind().expiring().metered(logger: nil)
     for (value, isAble) in [(store as Any, true), (AnyDataStore(store) as Any, false)] {
       #expect((value is any ExpirableStore) == isAble)
@@ -206,13 +206,13 @@ import Testing
     }
   }
 
-  @Test func aChecksumOutsideOfDeadlinesCoversThemToo() throws {
+  @Test func aChecksumOutsideOfTheDeadlineCoversIt() throws {
     let entry = Expiring("a", deadline: Deadline(clock.date))
     func isDamageFound(by codec: some Codec<Expiring<String>>) throws -> Bool {
       var bytes: [UInt8] = []
       try codec.encode(entry, into: &bytes)
       #expect(try codec.decode(bytes.span.bytes) == entry)
-      // The last bit of the deadline, which stands in 8 bytes behind the first one.
+      // The last bit of the deadline, which is the 8 bytes after the first one.
       bytes[8] ^= 1
       do {
         return try codec.decode(bytes.span.bytes) == entry
@@ -224,7 +224,7 @@ import Testing
     #expect(try !isDamageFound(by: .cbor(String.self).checksummed().expiring()))
   }
 
-  @Test func ofTwoCachesNeitherSeesWhatGoesThroughTheOther() async throws {
+  @Test func twoCachesDoNotSeeEachOthersWrites() async throws {
     let base = MemoryStore<String>()
     let (one, other) = (base.cached(), base.cached())
     try await one.setValue("a", forKey: "k")

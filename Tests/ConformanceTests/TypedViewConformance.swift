@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.limitedParallelism) struct TypedViewConformance {
-  /// Two types side by side in one LMDB store, and bytes of nobody's around them.
+  /// Two types side by side in one LMDB store, among keys that belong to neither.
   static let besideAnother = ConformanceSuite(
     named: "TypedView of LMDBStore, beside another", maximumKeyLength: 511 - 2
   ) { location in
@@ -28,7 +28,7 @@ import Testing
     MemoryStore<[UInt8]>().typed(SampleValue?.self, codec: .json())
   }
 
-  @Test func viewsOfAStoreDoNotMeet() async throws {
+  @Test func viewsOfAStoreAreSeparate() async throws {
     let bytes = MemoryStore<[UInt8]>()
     let names = bytes.typed(String.self, prefix: "n/")
     let ages = bytes.typed(Int.self, prefix: "a/")
@@ -39,7 +39,7 @@ import Testing
     try await names.removeAll()
     #expect(try await names.count() == 0)
     #expect(try await ages["1"] == 36)
-    // What another type wrote is damage where it is read as this one, and names the key as the view sees it.
+    // A value of another type is damage when it is read as this one. The error names the key as the view sees it.
     try await bytes.setValue([0xFF], forKey: "a/2")
     let error = await #expect(throws: StoreError.self) { try await ages.value(forKey: "2") }
     #expect(error?.code == .corrupted)

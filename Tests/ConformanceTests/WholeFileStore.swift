@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import LarderFiles
 
-/// A store that writes its whole file anew for each change.
+/// A store that rewrites its whole file for each change.
 actor WholeFileStore<Value: Sendable>: DataStore {
   private struct Record: Codable {
     var key: Data
@@ -18,10 +18,10 @@ actor WholeFileStore<Value: Sendable>: DataStore {
   private var opened = OpenedFiles()
   private var records: [StoreKey: [UInt8]] = [:]
 
-  /// Whether the file may hold a change that failed, and that no reader was shown.
+  /// Whether the file may contain a failed change that no reader has seen.
   private var isFileInDoubt = false
 
-  // Files block, so the actor runs on a thread of its own, not on the few that all tasks share.
+  // File operations block, so the actor runs on its own thread, not in the cooperative pool.
   private nonisolated let executor = DispatchQueueExecutor(label: "WholeFileStore")
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -30,7 +30,7 @@ actor WholeFileStore<Value: Sendable>: DataStore {
     fileSystem: some FileSystem = POSIXFileSystem()
   ) async throws {
     information = StoreInformation(
-      name: "WholeFileStore", acknowledgement: .durable, sharing: .exclusive, access: access)
+      name: "WholeFileStore", durability: .synced, sharing: .exclusive, access: access)
     self.path = path
     self.codec = codec
     self.fileSystem = fileSystem
@@ -39,12 +39,12 @@ actor WholeFileStore<Value: Sendable>: DataStore {
 
   private func open() throws {
     try reportingFileErrors(during: .open) {
-      // Whatever name the file is opened by, there is one lock.
+      // All paths to the file share one lock.
       path = try fileSystem.canonicalPath(of: path)
       try takeLock()
       guard let attributes = try fileSystem.attributes(at: path) else { return }
       guard attributes.linkCount == 1 || information.access != .readWrite else {
-        throw StoreError(.unsupported, during: .open, store: information.name, message: "\(path) has several names")
+        throw StoreError(.unsupported, during: .open, store: information.name, message: "\(path) has other hard links")
       }
       let bytes = try fileSystem.open(path, .read).readAll()
       do {
@@ -58,7 +58,7 @@ actor WholeFileStore<Value: Sendable>: DataStore {
     }
   }
 
-  /// Takes the lock: a writer alone; readers together, who leave everything as it is.
+  /// Takes the lock, exclusively for a writer and shared for readers, which change nothing.
   private func takeLock() throws {
     let lockPath = path + ".lock"
     switch information.access {
@@ -160,7 +160,7 @@ actor WholeFileStore<Value: Sendable>: DataStore {
     return result
   }
 
-  /// Writes the file, and only then shows the change: what a reader has seen is durable.
+  /// Writes the file before it publishes the change, so that everything a reader sees is durable.
   private func write(_ changed: [StoreKey: [UInt8]], during operation: StoreOperation) throws {
     try reportingFileErrors(during: operation) {
       guard try opened.firstMismatch(in: fileSystem) == nil else {
@@ -172,7 +172,7 @@ actor WholeFileStore<Value: Sendable>: DataStore {
       do {
         try fileSystem.replaceFile(at: path) { try $0.write(bytes) }
       } catch let error as FileError where error.operation == .rename || error.operation == .synchronizeDirectory {
-        // Nobody knows which of the two files is there; the next write, or synchronization, settles it.
+        // It is unknown which of the two files is at the path. The next write or synchronization resolves this.
         isFileInDoubt = true
         throw error
       }
@@ -193,7 +193,7 @@ actor WholeFileStore<Value: Sendable>: DataStore {
     }
   }
 
-  // MARK: The rest
+  // MARK: Lifecycle
 
   func synchronize() throws {
     try checkOpen(for: .synchronize)

@@ -3,9 +3,9 @@ import LarderFiles
 
 struct WholeFileStoreProvider: StoreProvider {
   var scheme: String { "whole" }
-  var summary: String { "one file, written anew for each change" }
+  var summary: String { "one file, rewritten for each change" }
 
-  // The durability of the options is left aside: this store knows only the stronger one.
+  // The durability in the options is ignored, because this store always synchronizes.
   func open<Value: Sendable>(
     _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws -> AnyDataStore<Value> {

@@ -4,9 +4,11 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// The store of the guide `Docs/WritingAStore.md`: it keeps every promise, and stands in the guide as it stands here.
+/// The store of the guide `Modules/Testing/LarderTesting/LarderTesting.docc/WritingAStore.md`.
+///
+/// It keeps every promise and must appear in the guide unchanged.
 @Suite(.limitedParallelism) struct WholeFileStoreTests {
-  // The type is stated, since the compiler does not infer it from functions beside a test.
+  // The type is stated, because the compiler does not infer it from functions next to a test.
   static let suite: ConformanceSuite = ConformanceSuite(named: "WholeFileStore", child: child, open: open)
 
   @Sendable static func open(_ location: ConformanceLocation) async throws -> WholeFileStore<SampleValue?> {
@@ -56,11 +58,11 @@ import Testing
 
   @Test func theGuideShowsThisCode() throws {
     let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    let guide = tests.appendingPathComponent("../../Docs/WritingAStore.md")
+    let guide = tests.appendingPathComponent("../../Modules/Testing/LarderTesting/LarderTesting.docc/WritingAStore.md")
     let text = try String(contentsOf: guide, encoding: .utf8)
     for file in ["WholeFileStore.swift", "WholeFileStoreProvider.swift"] {
       let code = try String(contentsOf: tests.appendingPathComponent(file), encoding: .utf8)
-      #expect(text.contains("```swift\n\(code)```"), "Docs/WritingAStore.md does not show \(file) as it is")
+      #expect(text.contains("```swift\n\(code)```"), "WritingAStore.md does not show \(file) as it is")
     }
   }
 }

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.limitedParallelism) struct WriteBehindStoreConformance {
-  static let lacking: StoreAbilities = [.acknowledgedPersistence, .immediateRefusal]
+  static let lacking: StoreCapabilities = [.acknowledgedPersistence, .immediateRefusal]
 
   static let memory = ConformanceSuite(
     named: "WriteBehindStore over MemoryStore", lacking: MemoryStoreConformance.lacking
@@ -63,7 +63,7 @@ import Testing
     try await conformanceCase.run()
   }
 
-  /// What several tasks see can be explained by one order, whenever flushes come between.
+  /// Concurrent operations are linearizable whatever the timing of flushes.
   @Test func interleavingsAreLinearizable() async throws {
     let trial = ConcurrencyTrial("WriteBehindStore over a slow base") { _ in
       var plan = FaultPlan()

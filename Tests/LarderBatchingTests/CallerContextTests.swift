@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A commit is made in the context of the callers that it serves, such as their traces.
+/// A commit runs in the context, such as the traces, of the callers that it serves.
 @Suite struct CallerContextTests {
   @TaskLocal private static var caller: String?
 
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test func aGroupIsCommittedForAllOfItsCallers() async throws {
+  @Test func aGroupIsCommittedInTheContextOfAllItsCallers() async throws {
     let faulty = MemoryStore<Int>().faulty()
     let base = ContextStore(faulty)
     let store = base.batched()
@@ -63,7 +63,7 @@ import Testing
     while store.waitingCount < 1 { await Task.yield() }
     async let third: Void = write("third")
     while store.waitingCount < 2 { await Task.yield() }
-    // It has no context.
+    // This caller has no context.
     async let fourth: Void = store.setValue(1, forKey: "fourth")
     while store.waitingCount < 3 { await Task.yield() }
     faulty.resume()

@@ -3,7 +3,7 @@ import Testing
 @testable import LarderBatching
 
 @Suite struct PendingCallTests {
-  @Test(arguments: [false, true]) func theOutcomeIsToldWhetherItComesBeforeOrAfterTheWait(isEarly: Bool) async {
+  @Test(arguments: [false, true]) func theOutcomeArrivesBeforeOrAfterTheWait(isEarly: Bool) async {
     for _ in 0..<100 {
       let call = PendingCall()
       if isEarly { call.end(.turn) }
@@ -13,7 +13,7 @@ import Testing
         call.end(.turn)
       }
       guard case .turn = await waiting.value else {
-        Issue.record("the outcome is another one")
+        Issue.record("unexpected outcome")
         return
       }
     }

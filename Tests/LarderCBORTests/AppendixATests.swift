@@ -2,9 +2,9 @@ import Foundation
 import LarderCBOR
 import Testing
 
-/// The examples of RFC 8949, Appendix A, that have a shape in Swift.
+/// The examples of RFC 8949, Appendix A, that have a counterpart in Swift.
 @Suite struct AppendixATests {
-  /// Reads an example, and expects that it is written as it stands there.
+  /// Decodes an example, and expects that encoding the value gives the same bytes.
   private func expect<Value: Codable & Sendable & Equatable>(
     _ value: Value, _ hex: String, isPreferred: Bool = true, sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
@@ -68,7 +68,7 @@ import Testing
     try expect(true, "f5")
     try expect(Int?.none, "f6")
     try expect(Int?.none, "f7", isPreferred: false)
-    // Simple values without a name have no shape in Swift, but a field that nobody asks for may have one.
+    // Unassigned simple values have no counterpart in Swift, but they may occur in a field that no type reads.
     struct Empty: Codable, Equatable {}
     for hex in ["f0", "f8ff"] {
       Coding.expectRefused(Int.self, hex)

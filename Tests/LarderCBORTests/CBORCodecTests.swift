@@ -90,7 +90,7 @@ import Testing
     #expect(try Coding.encoded(Int?.none) == [0xF6])
   }
 
-  @Test func everyBitOfANumberStays() throws {
+  @Test func everyBitOfANumberIsPreserved() throws {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "numbers as CBOR")
     for _ in 0..<20_000 {
       let bits = random.next()
@@ -100,7 +100,7 @@ import Testing
       let readSingle = try Coding.decoded(Float.self, Coding.encoded(single))
       #expect(readSingle.bitPattern == single.bitPattern)
     }
-    // All there are of 16 bits.
+    // All 16-bit values.
     for bits in UInt16.min ... .max {
       let bytes: [UInt8] = [0xF9, UInt8(bits >> 8), UInt8(bits & 0xFF)]
       #expect(try Coding.encoded(Coding.decoded(Double.self, bytes)) == bytes)
@@ -132,7 +132,7 @@ import Testing
       if bytes[0] != 0xC1 { extendedCount += 1 }
     }
     #expect(extendedCount > 1000)
-    // Whole seconds, whatever they are, have tag 1.
+    // Whole seconds always have tag 1.
     #expect(try Coding.hex(Coding.encoded(Date(timeIntervalSinceReferenceDate: 800_000_000))) == "c11a69fed080")
   }
 
@@ -142,14 +142,14 @@ import Testing
     #expect(try date("c1f93c00") == 1)
     #expect(try date("d903e9a2011a514b67b0281a075bcd15") == 1_363_896_240.123456789 as Double)
     #expect(try date("d903e9a104822019" + "0fa0") == 400)
-    // A number without a tag, as the own `Codable` of `Date` writes it: since 2001.
+    // An untagged number of seconds since 2001, as the `Codable` conformance of `Date` writes it.
     #expect(try Coding.decoded(Date.self, hex: "1a2faf0800") == Date(timeIntervalSinceReferenceDate: 800_000_000))
     #expect(try Coding.decoded(Date.self, hex: "d9d9f7f93800") == Date(timeIntervalSinceReferenceDate: 0.5))
-    // Behind a tag that says that CBOR follows, and with a time scale that is UTC.
+    // After a tag that marks CBOR, and with UTC as the time scale.
     #expect(try date("d9d9f7d903e9a2200001" + "00") == 0)
     // "2013-03-21T20:04:00.5+01:00"
     #expect(try date("c0781b323031332d30332d32315432303a30343a30302e352b30313a3030") == 1_363_892_640.5)
-    // "2000-02-29T00:00:00Z", and the same of 2100, which has no such day
+    // "2000-02-29T00:00:00Z", and the same day of 2100, which has no such day
     #expect(try date("c074323030302d30322d32395430303a30303a30305a") == 951_782_400)
     Coding.expectRefused(Date.self, "c074323130302d30322d32395430303a30303a30305a")
     for hex in [
@@ -168,7 +168,7 @@ import Testing
     let many = Dictionary(uniqueKeysWithValues: (0..<1000).map { ("\($0)", [$0: Shape.point]) })
     let bytes = try Coding.encoded(many)
     for _ in 0..<3 {
-      // Another order of insertion.
+      // The same entries, inserted in another order.
       let copy = Dictionary(uniqueKeysWithValues: many.shuffled())
       #expect(try Coding.encoded(copy) == bytes)
     }
@@ -199,14 +199,14 @@ import Testing
     #expect(try Coding.hex(Coding.encoded(try #require(Decimal(string: "273.15")))) == "c48221196ab3")
     #expect(try Coding.decoded(Decimal.self, hex: "0a") == 10)
     #expect(try Coding.decoded(Decimal.self, hex: "c48201c2420100") == 2560)
-    // The digits of a floating-point number, as JSON shows them.
+    // The digits of a floating-point number, as JSON prints them.
     #expect(try Coding.decoded(Decimal.self, hex: "fb3fb999999999999a") == Decimal(string: "0.1"))
     for hex in ["f97c00", "c4821903e801", "c48101", "6131", "c48200c251" + String(repeating: "ff", count: 17)] {
       Coding.expectRefused(Decimal.self, hex)
     }
   }
 
-  /// Every significand of 128 bits with every exponent, those with zeros at their ends too.
+  /// Significands of all sizes up to 128 bits with every exponent, including those with trailing zeros.
   @Test func decimalsOfAllMagnitudes() throws {
     func text(_ number: UInt128, _ exponent: Int) -> String {
       var (digits, exponent) = (number.description, exponent)
@@ -235,7 +235,7 @@ import Testing
     }
   }
 
-  @Test func handsOnWhatTheValueThrows() {
+  @Test func errorsOfTheValuePassThrough() {
     #expect(throws: CancellationError.self) { try Coding.encoded(Refusing()) }
     #expect(throws: CancellationError.self) { try Coding.encoded([[Refusing()]]) }
     #expect(throws: CancellationError.self) { try Coding.decoded(Refusing.self, hex: "a0") }
@@ -257,7 +257,7 @@ import Testing
     Coding.expectRefused(Int.self, "f93c00")
   }
 
-  @Test func numbersOfOtherFormsAreRead() throws {
+  @Test func numbersInOtherFormsAreRead() throws {
     for hex in [
       "1805", "190005", "1a00000005", "1b0000000000000005", "c24105", "c2420005", "c25f40420005ff", "d9d9f705",
     ] {
@@ -282,9 +282,9 @@ import Testing
     "fb",
     "5fff", "7fff", "9fff", "bfff", "c25f", "c25f4105", "c25f6105ff", "c25f5f4105ffff", "c25bffffffffffffffff",
     "9bffffffffffffffff", "bbffffffffffffffff", "5bffffffffffffffff", "7bffffffffffffffff",
-  ]) func whatIsNoNumberIsRefused(_ hex: String) {
+  ]) func otherThanNumbersAreRefused(_ hex: String) {
     Coding.expectRefused(Int.self, hex)
-    // Neither is it passed over where it is not well-formed.
+    // Malformed items are not skipped either.
     struct Empty: Codable {}
     if hex.isEmpty || hex.count > 4 || hex.hasPrefix("1") || hex.hasPrefix("f") && hex != "f6" && hex != "f4" {
       if !["0000", "5fff", "7fff", "9fff", "bfff", "6161"].contains(hex) {
@@ -293,13 +293,13 @@ import Testing
     }
   }
 
-  /// Short texts are made without the library, in one way where many bytes follow and in another at the end.
+  /// Short texts are decoded without the library, in one way before many bytes and in another at the end.
   @Test func shortTextsAtTheEndAndBeforeOtherBytes() throws {
     let letters = Array("abcdefghijklmnopqrstuvwxyz".utf8)
     for count in 0...24 {
       let text = String(decoding: letters[..<count], as: UTF8.self)
       for index in 0..<count {
-        // Each byte must come to its place, and each must be looked at.
+        // Each byte must be copied to its place, and each must be validated.
         var characters = Array(text)
         characters[index] = "\u{7F}"
         let other = String(characters)
@@ -319,7 +319,7 @@ import Testing
     }
   }
 
-  @Test func textThatIsNotUTF8IsRefused() {
+  @Test func invalidUTF8IsRefused() {
     for hex in ["61ff", "62c328", "61c3", "63eda080", "64f8808080", "7f61c361a9ff", "7f61ffff"] {
       Coding.expectRefused(String.self, hex)
       Coding.expectRefused([String].self, "81" + hex)
@@ -327,7 +327,7 @@ import Testing
     }
   }
 
-  @Test func aKeyThatComesTwiceIsRefused() {
+  @Test func duplicateKeysAreRefused() {
     struct Fields: Codable { var a: Int, b: Int }
     Coding.expectRefused([String: Int].self, "a2616101616102")
     Coding.expectRefused([Int: Int].self, "a201010102")
@@ -337,7 +337,7 @@ import Testing
     ] {
       Coding.expectRefused(Fields.self, hex)
     }
-    // In chunks it is the same key.
+    // The same key in chunks.
     Coding.expectRefused(Fields.self, "a36161016162027f6161ff03")
   }
 
@@ -369,7 +369,7 @@ import Testing
       Coding.expectRefused(Empty.self, "a16161" + deep)
       Coding.expectRefused([Nest?].self, "81" + deep)
     }
-    // Tags that are passed over count too.
+    // Skipped tags count, too.
     for (count, item) in [
       (513, "01"), (513, "6161"), (513, "80"), (513, "a0"), (513, "f6"), (513, "4101"), (100_000, "01"),
     ] {
@@ -386,7 +386,7 @@ import Testing
     #expect(try Coding.decoded(Int.self, hex: String(repeating: "c6", count: 511) + "01") == 1)
   }
 
-  @Test func appendsBehindWhatIsThere() throws {
+  @Test func encodingAppendsToExistingBytes() throws {
     var bytes: [UInt8] = [1, 2]
     try CBORCodec<Int>().encode(7, into: &bytes)
     #expect(bytes == [1, 2, 7])
@@ -399,7 +399,7 @@ import Testing
     #expect(CBORCodec<Int>().format == .binary)
   }
 
-  @Test func encodesFromManyTasksAtOnce() async throws {
+  @Test func manyTasksEncodeConcurrently() async throws {
     let codec = CBORCodec<[User]>()
     try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<200 {

@@ -3,7 +3,7 @@ import Larder
 import LarderCBOR
 import Testing
 
-/// Types that write and read themselves, alone and among `Codable` ones.
+/// Types that conform to `CBORConvertible`, alone and among `Codable` types.
 @Suite struct CBORConvertibleTests {
   struct User: Codable, Sendable, Equatable {
     var id: Int
@@ -13,7 +13,7 @@ import Testing
     var tags: [String]
   }
 
-  /// The same by hand.
+  /// The same type with handwritten coding.
   struct HandUser: Codable, CBORConvertible, Sendable, Equatable, Hashable {
     var id: Int
     var name: String
@@ -25,7 +25,7 @@ import Testing
       (id, name, nickname, created, tags) = (user.id, user.name, user.nickname, user.created, user.tags)
     }
 
-    // Never called: the codec uses what is written by hand.
+    // Never called, because the codec prefers the handwritten coding.
     init(from decoder: any Decoder) throws { throw CancellationError() }
     func encode(to encoder: any Encoder) throws { throw CancellationError() }
 
@@ -55,7 +55,7 @@ import Testing
     User(id: -1_000_000, name: "", nickname: "Countess", created: .distantPast, tags: []),
   ]
 
-  @Test func bothWritesAreTheSame() throws {
+  @Test func bothConformancesWriteTheSameBytes() throws {
     for user in CBORConvertibleTests.users {
       let bytes = try Coding.encoded(user)
       #expect(try Coding.encoded(HandUser(user), CBORCodec<HandUser>()) == bytes)
@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test func whatIsWrittenIsWellFormed() {
+  @Test func outputIsWellFormed() {
     struct Scripted: CBORConvertible, Sendable {
       var script: @Sendable (inout CBORWriter) throws -> Void
       init(_ script: @escaping @Sendable (inout CBORWriter) throws -> Void) { self.script = script }
@@ -179,7 +179,7 @@ import Testing
     expectRefused { try $0.writeMap { try $0.write("key") } }
     expectRefused { try $0.writeTag(1) { _ in } }
     expectRefused { try $0.writeMap { try $0.write(Scripted { _ in }, forKey: "a") } }
-    // A map that has a key twice could not be read again.
+    // A map with a duplicate key could not be read again.
     expectRefused { writer in
       try writer.writeMap { map in
         try map.write(1, forKey: "a")
@@ -195,7 +195,7 @@ import Testing
         try map.write(1, forKey: "a name of more than 23 bytes")
       }
     }
-    // An error that is ignored leaves something half written.
+    // An ignored error leaves incomplete output.
     expectRefused { writer in
       try writer.writeArray { array in
         try? array.writeMap { map in
@@ -286,7 +286,7 @@ import Testing
     #expect(read.kind == .large && read.optional == [1, nil] && read.bytes == [1, 2, 3] && read.tag == 1000)
     #expect(read.pairs == (0..<30).map { "\($0)" })
     #expect(throws: DecodingError.self) { try Coding.decoded([2], CBORCodec<Kind>()) }
-    // Where a type is of both kinds, or only of the one, the codec is the same.
+    // The codec is the same for types with both conformances and for types with only one.
     let format: some Codec<Kind> = .cbor()
     #expect(format.name == "cbor")
   }

@@ -6,7 +6,9 @@ import Testing
 @Suite struct CBORItemTests {
   private func item(_ hex: String) throws -> CBORItem { try CBORItem(Coding.bytes(hex)) }
 
-  /// RFC 8949, Appendix A; as JSON where the diagnostic notation is none.
+  /// The examples of RFC 8949, Appendix A.
+  ///
+  /// The last element is the JSON, if it differs from the diagnostic notation.
   @Test(
     arguments: [
       ("00", "0", nil), ("1bffffffffffffffff", "18446744073709551615", nil), ("20", "-1", nil),
@@ -32,7 +34,7 @@ import Testing
       ("a0", "{}", nil), ("a201020304", "{1: 2, 3: 4}", #"{"$map":[[1,2],[3,4]]}"#),
       ("a26161016162820203", #"{"a": 1, "b": [2, 3]}"#, #"{"a":1,"b":[2,3]}"#),
     ] as [(String, String, String?)])
-  func showsWhatThereIs(_ hex: String, _ notation: String, _ json: String?) throws {
+  func showsAndRoundTripsItems(_ hex: String, _ notation: String, _ json: String?) throws {
     let item = try item(hex)
     #expect(item.diagnosticDescription == notation)
     #expect(try item.json() == JSONText(json ?? notation))
@@ -54,9 +56,9 @@ import Testing
     #expect(try item.json() == JSONText(json))
   }
 
-  /// JSON has no way to say which NaN.
+  /// JSON cannot represent the payload of a NaN.
   @Test(arguments: ["f9fe00", "f97e01", "f97c01", "fa7fc00001", "fb7ff8000000000001", "8201f97e01"])
-  func everyBitOfANaNStays(_ hex: String) throws {
+  func everyBitOfANaNIsPreserved(_ hex: String) throws {
     let item = try item(hex)
     let json = try item.json()
     #expect(json.description.contains(#"{"$diagnostic":"NaN","$base64":""#))
@@ -67,7 +69,7 @@ import Testing
     #"{"$ref":"x"}"#, #"{"$tag":"x"}"#, #"{"$tag":1}"#, #"{"$tag":1,"$value":2,"more":3}"#, #"{"$base64":"*"}"#,
     #"{"$simple":25}"#, #"{"$map":[[1]]}"#, #"{"$float":"1"}"#, #"{"b":1,"a":[true,null,-0.5,1e30]}"#,
     "340282366920938463463374607431768211455", "-340282366920938463463374607431768211455",
-  ]) func otherJSONIsWhatItIs(_ text: String) throws {
+  ]) func otherJSONIsReadAsPlainJSON(_ text: String) throws {
     let item = try CBORItem(JSONText(text))
     let json = try item.json()
     #expect(try CBORItem(json) == item)
@@ -79,27 +81,27 @@ import Testing
   }
 
   @Test(arguments: ["1e999", "-1e999", String(repeating: "9", count: 40), #"{"a":1,"a":2}"#, #"[{"b":{"a":1,"a":2}}]"#])
-  func whatCannotBeSaidIsRefused(_ text: String) throws {
+  func unrepresentableItemsAreRefused(_ text: String) throws {
     let json = try JSONText(text)
     #expect(throws: JSONSyntaxError.self) { try CBORItem(json) }
   }
 
   @Test(arguments: ["", "0000", "61ff", "81", "ff", "9f", "7f61c361a9ff", "a161ff00", "1c", "81f800", "9f61ffff"])
-  func whatIsNoItemIsRefused(_ hex: String) {
+  func malformedItemsAreRefused(_ hex: String) {
     #expect(throws: DecodingError.self) { try item(hex) }
   }
 
-  @Test func randomItemsComeBackFromJSON() throws {
+  @Test func randomItemsRoundTripThroughJSON() throws {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "CBOR as JSON")
     for _ in 0..<2000 {
       let item = try CBORItem(RandomItem.bytes(using: &random))
       #expect(try CBORItem(item.json()) == item, "\(item)")
-      #expect(!item.diagnosticDescription.contains("no CBOR"))
+      #expect(!item.diagnosticDescription.contains("malformed CBOR"))
     }
   }
 
-  /// 200 maps in each other, each with a number for a key: three levels of JSON for each.
-  @Test func whatNestsTooDeepForJSONIsShownAsText() throws {
+  /// 200 nested maps, each with a number as its key, take three levels of JSON each.
+  @Test func itemsTooDeepForJSONAreShownAsText() throws {
     let hex = String(repeating: "a101", count: 200) + "0" + "2"
     let item = try item(hex)
     let json = try item.json()
@@ -107,7 +109,7 @@ import Testing
     #expect(members.map(\.name) == ["$diagnostic", "$base64"])
     #expect(try members[0].value.string() == item.diagnosticDescription)
     #expect(try CBORItem(json) == item)
-    // Among others, too, and twice over.
+    // As a part of another item, and twice over.
     #expect(try CBORItem(JSONText("[1,\(json)]")).bytes == [0x82, 0x01] + item.bytes)
     let other = JSONText(string: "[1]")
     for changed in [
@@ -117,7 +119,7 @@ import Testing
       #expect(throws: JSONSyntaxError.self) { try CBORItem(JSONText(changed)) }
     }
     #expect(try CBORItem(JSONText(#"{"$diagnostic":\#(other),"$base64":"gQE="}"#)).bytes == [0x81, 0x01])
-    // What only looks like one is a map, and what is a map never looks like one.
+    // Maps that resemble a tagged object stay maps.
     for text in [#"{"$diagnostic":\#(other)}"#, #"{"$diagnostic":\#(other),"$base64":"gQE=","more":1}"#] {
       let map = try CBORItem(JSONText(text))
       #expect(map.bytes[0] & 0xE0 == 0xA0)
@@ -126,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func otherCodecsKeepItsBytes() throws {
+  @Test func otherCodecsPreserveItsBytes() throws {
     let item = try item("a26161016162820203")
     let json = try Coding.encoded([item], JSONCodec<[CBORItem]>())
     #expect(String(decoding: json, as: UTF8.self) == #"["omFhAWFiggID"]"#)
@@ -134,7 +136,7 @@ import Testing
     #expect(throws: DecodingError.self) { try Coding.decoded(Array(#"["gQ=="]"#.utf8), JSONCodec<[CBORItem]>()) }
   }
 
-  @Test func isAFieldThatIsKeptAsItIs() throws {
+  @Test func aFieldOfAnyItemIsPreserved() throws {
     struct Envelope: CBORConvertible, Sendable, Equatable {
       var kind: String
       var content: CBORItem
@@ -157,10 +159,15 @@ import Testing
     #expect(CBORItemCodec().name == CBORCodec<Int>().name)
   }
 
-  /// Maps that turn out to be no objects at their last key, in each other: none is gone through twice for each level.
+  /// Nested maps whose last key is not text.
   ///
-  /// Twice for each of 150 levels would not end at all. Under load a test waits for its turn, so the limit is a wide one.
-  @Test(.timeLimit(.minutes(60)), arguments: [40, 150]) func nestedMapsTakeNoLongerThanTheyAreDeep(depth: Int) throws {
+  /// None is processed twice for each level.
+  ///
+  /// Doubling the work at each of 150 levels would never end. The limit is generous, because a loaded machine delays
+  /// tests.
+  @Test(.timeLimit(.minutes(60)), arguments: [40, 150]) func nestedMapsTakeTimeProportionalToTheirDepth(depth: Int)
+    throws
+  {
     let bytes =
       Array(repeating: [0xA2, 0x61, 0x61] as [UInt8], count: depth).flatMap(\.self) + [0x00]
       + Array(repeating: [0x00, 0x00] as [UInt8], count: depth).flatMap(\.self)

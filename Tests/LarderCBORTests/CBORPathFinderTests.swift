@@ -23,12 +23,12 @@ import Testing
     #expect(found == paths)
   }
 
-  /// Wherever it stood before, it finds what a new one finds.
-  @Test func goesOnFromWhereItStood() {
+  /// A path finder gives the same result whatever its previous position.
+  @Test func continuesFromItsPreviousPosition() {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "paths of CBOR")
     for round in 0..<300 {
       var bytes = RandomItem.bytes(using: &random)
-      // Malformed ones too.
+      // Includes malformed bytes.
       if round.isMultiple(of: 3), let index = bytes.indices.randomElement(using: &random) {
         bytes[index] = UInt8.random(in: 0...255, using: &random)
       }
@@ -49,8 +49,8 @@ import Testing
     }
   }
 
-  /// Arrays within arrays, each of which says that it has as many elements as there are bytes.
-  @Test func roomIsMadeForAFewTimesTheInputInAll() {
+  /// Nested arrays, each of which claims as many elements as there are bytes.
+  @Test func reservedMemoryIsAFewTimesTheInput() {
     let bytes = [UInt8](repeating: 0, count: 10_000)
     let sum = bytes.withUnsafeBytes { bytes in
       var reader = CBORReader(bytes)

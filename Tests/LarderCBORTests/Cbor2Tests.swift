@@ -5,9 +5,11 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// Values that go back and forth between Swift and cbor2, Python's CBOR, as `Scripts/cbor2-peer` makes and checks them.
+/// Values that travel between Swift and cbor2, a CBOR library for Python.
+///
+/// `Scripts/cbor2-peer` creates and checks them.
 @Suite struct Cbor2Tests {
-  /// A Python that has cbor2; `make test` finds or makes one.
+  /// A Python with cbor2, which `make test` finds or installs.
   private static let python = ProcessInfo.processInfo.environment["LARDER_CBOR2_PYTHON"] ?? ""
 
   private static let peer = URL(filePath: #filePath).deletingLastPathComponent()
@@ -27,7 +29,7 @@ import Testing
     var byNumber: [Int: [String]]
   }
 
-  /// A value after the name of its type.
+  /// A value, with the name of its type before it.
   private enum Value: Codable, Sendable {
     case int(Int)
     case uint64(UInt64)
@@ -88,7 +90,7 @@ import Testing
     }
   }
 
-  /// A value with what follows it, because a file holds many.
+  /// A value followed by the rest of a file of many values.
   private struct Sequence: CBORConvertible, Sendable {
     var values: [Value] = []
     init(from reader: inout CBORReader) throws {
@@ -105,7 +107,7 @@ import Testing
   }
 
   @Test(.enabled(if: !python.isEmpty, "LARDER_CBOR2_PYTHON names no Python with cbor2; see Scripts/set-up-cbor2"))
-  func tenThousandValuesGoBackAndForth() throws {
+  func tenThousandValuesRoundTrip() throws {
     let count = 10_000
     let seed = SeededGenerator.seedOfProcess
     let folder = FileManager.default.temporaryDirectory.appending(path: "larder-cbor2-\(UUID())")
@@ -115,7 +117,7 @@ import Testing
 
     let making = try run(["make", "\(seed)", "\(count)", theirs.path()])
     try #require(making.status == 0, "\(making.output)")
-    // As one array of indefinite length, which needs no count.
+    // As an array of indefinite length, which needs no count.
     let bytes = [0x9F] + Array(try Data(contentsOf: theirs)) + [0xFF]
     let sequence = try Coding.decoded(bytes, CBORCodec<Sequence>())
     #expect(sequence.values.count == count)

@@ -36,7 +36,7 @@ enum Coding {
     return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
   }
 
-  /// Expects that values come back as they were, and that what is written is the same every time.
+  /// Expects that a value round-trips and that its encoding is deterministic.
   static func expectRoundTrip<Value: Codable & Sendable & Equatable>(
     _ values: [Value], sourceLocation: SourceLocation = #_sourceLocation
   ) throws {

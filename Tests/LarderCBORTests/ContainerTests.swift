@@ -5,11 +5,11 @@ import LarderTesting
 import Synchronization
 import Testing
 
-/// What types may do with encoders and decoders beside the usual.
+/// Unusual but valid uses of encoders and decoders.
 @Suite struct ContainerTests {
   private enum Key: String, CodingKey { case a, b, c, d }
 
-  /// A type whose coding a test decides on.
+  /// A type with the coding that a test gives it.
   private struct Scripted: Encodable, Sendable {
     let script: @Sendable (any Encoder) throws -> Void
     init(_ script: @escaping @Sendable (any Encoder) throws -> Void) { self.script = script }
@@ -26,7 +26,7 @@ import Testing
     return try Coding.hex(Coding.encoded(Holder(Scripted(script))))
   }
 
-  @Test func containersThatAreWrittenInTurn() throws {
+  @Test func containersWrittenAlternately() throws {
     let script: @Sendable (any Encoder) throws -> Void = { encoder in
       var container = encoder.container(keyedBy: Key.self)
       var first = container.nestedUnkeyedContainer(forKey: .a)
@@ -44,7 +44,7 @@ import Testing
     }
     #expect(
       try encoded(script) == "a3616183010381056162a361610261638261786179616406616304")
-    // The same within others, and often.
+    // The same within other containers, repeatedly.
     struct Repeated: Encodable {
       let script: @Sendable (any Encoder) throws -> Void
       func encode(to encoder: any Encoder) throws {
@@ -57,7 +57,7 @@ import Testing
       try encoded { try Repeated(script: script).encode(to: $0) } == "981e" + String(repeating: once, count: 30))
   }
 
-  @Test func manyElementsInContainersThatAreWrittenInTurn() throws {
+  @Test func manyElementsInContainersWrittenAlternately() throws {
     let hex = try encoded { encoder in
       var container = encoder.container(keyedBy: Key.self)
       var first = container.nestedUnkeyedContainer(forKey: .a)
@@ -72,7 +72,7 @@ import Testing
     #expect(try Coding.hex(Coding.encoded(Coding.decoded(Fields.self, hex: hex))) == hex)
   }
 
-  @Test func longContainersMoveWhatLiesWithinThem() throws {
+  @Test func longContainersMoveTheirContent() throws {
     let hex = try encoded { encoder in
       var container = encoder.unkeyedContainer()
       var early = container.nestedUnkeyedContainer()
@@ -93,7 +93,7 @@ import Testing
     #expect(nested == "a261619820" + "8107" + String(repeating: "00", count: 30) + "08" + "6162f5")
   }
 
-  @Test func encodersOfASuperclassThatWaited() throws {
+  @Test func superclassEncodersThatAreUsedLater() throws {
     #expect(
       try encoded { encoder in
         var container = encoder.container(keyedBy: Key.self)
@@ -115,7 +115,7 @@ import Testing
       } == "83a0810201")
   }
 
-  /// Whatever containers are written to in whatever order, each has what was written to it.
+  /// Containers that are written in any order keep their own content.
   @Test func containersInRandomOrder() throws {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "containers in random order")
     for round in 0..<400 {
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  /// A map that has a key twice could not be read again, so it is not written.
+  /// A map with a duplicate key could not be read again, so it is not written.
   @Test func aFieldIsEncodedOnce() throws {
     struct ByHand: CBORConvertible {
       init() {}
@@ -154,7 +154,7 @@ import Testing
       { container, _ in _ = container.nestedUnkeyedContainer(forKey: .a) },
       { container, _ in _ = container.superEncoder(forKey: .a) },
       { _, encoder in
-        // As a class and its superclass may.
+        // As a class and its superclass may do.
         var other = encoder.container(keyedBy: Key.self)
         try other.encode(2, forKey: .a)
       },
@@ -190,7 +190,7 @@ import Testing
             try again(&container, encoder)
           }
         }
-        // In a container that is written to after its parent.
+        // In a container that is written after its parent.
         #expect(throws: EncodingError.self) {
           try encoded { encoder in
             var container = encoder.container(keyedBy: Key.self)
@@ -204,7 +204,7 @@ import Testing
         }
       }
     }
-    // The value that failed left no key.
+    // The failed value left no key.
     struct Failure: Error {}
     #expect(
       try encoded { encoder in
@@ -212,7 +212,7 @@ import Testing
         #expect(throws: Failure.self) { try container.encode(Scripted { _ in throw Failure() }, forKey: .a) }
         try container.encode(1, forKey: .a)
       } == "a1616101")
-    // Names that differ, however many, are no matter.
+    // Any number of distinct names is valid.
     let numbers = Dictionary(uniqueKeysWithValues: (0..<1000).map { ("\($0)", $0) })
     struct Names: CodingKey {
       let stringValue: String
@@ -279,7 +279,7 @@ import Testing
   }
 
   private struct Zoo: Codable, @unchecked Sendable {
-    // Never changed by a test.
+    // Tests never change it.
     var dogs: [Dog], cats: [Cat]
   }
 
@@ -314,7 +314,7 @@ import Testing
     func encode(to encoder: any Encoder) throws {}
   }
 
-  @Test func aTypeMayTryOneAfterAnother() throws {
+  @Test func aTypeMayTrySeveralForms() throws {
     #expect(try Coding.decoded(Forgiving.self, hex: "a36161016162826178617961630" + "3").fields == [1, 2, 3])
     struct Either: Codable, Equatable {
       var text: String
@@ -338,7 +338,7 @@ import Testing
     #expect(read.map(\.text) == ["1", "[1, 2]", "z", "nil", "y"])
   }
 
-  @Test func aTypeMayGoOnAfterAnError() throws {
+  @Test func aTypeMayContinueAfterAnError() throws {
     struct Refusing: Encodable {
       func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
@@ -384,7 +384,7 @@ import Testing
     }
   }
 
-  @Test func aContainerIsOfNoUseAfterwards() throws {
+  @Test func aContainerCannotBeUsedAfterwards() throws {
     nonisolated(unsafe) var kept: (any UnkeyedEncodingContainer)?
     nonisolated(unsafe) var keptEncoder: (any Encoder)?
     _ = try encoded { encoder in
@@ -415,8 +415,8 @@ import Testing
     #expect(container?.codingPath.isEmpty == true)
   }
 
-  /// An array of no stated length that somebody keeps is at its end, whatever is decoded meanwhile.
-  @Test func aKeptArrayLooksAtNothingAfterwards() throws {
+  /// A retained unkeyed container of indefinite length stays at its end, whatever is decoded in the meantime.
+  @Test func aRetainedArrayReadsNothingLater() throws {
     nonisolated(unsafe) var kept: [any UnkeyedDecodingContainer] = []
     struct Keeping: Codable {
       static nonisolated(unsafe) var keep: (any Decoder) throws -> Void = { _ in }
@@ -433,8 +433,8 @@ import Testing
     #expect(!kept.contains { !$0.isAtEnd })
   }
 
-  /// Containers are used again for the values that follow, but not those that somebody keeps.
-  @Test func aKeptContainerIsNotThatOfTheNextValue() throws {
+  /// Containers are reused for later values unless a type still holds them.
+  @Test func aRetainedContainerIsNotReused() throws {
     nonisolated(unsafe) var keptEncoding: [KeyedEncodingContainer<Key>] = []
     nonisolated(unsafe) var keptDecoding: [KeyedDecodingContainer<Key>] = []
     let element = Scripted { encoder in
@@ -443,9 +443,9 @@ import Testing
       for index in keptEncoding.indices {
         #expect(throws: EncodingError.self) { try keptEncoding[index].encode("x", forKey: .b) }
       }
-      // Every other one.
+      // Keeps every other container.
       if keptEncoding.count.isMultiple(of: 2) || keptEncoding.count > 3 { keptEncoding.append(container) }
-      // The same map again, by a container of its own.
+      // The same map again, in a separate container.
       var again = encoder.container(keyedBy: Key.self)
       try again.encode(true, forKey: .c)
       try container.encode(false, forKey: .d)
@@ -477,7 +477,7 @@ import Testing
     #expect(try Coding.decoded([[Element]].self, hex: hex).first?.map(\.number) == [0, 1, 1])
   }
 
-  @Test func pathsAreThereForThoseWhoAsk() throws {
+  @Test func codingPathsAreAvailable() throws {
     let path: @Sendable ([any CodingKey]) -> String = { $0.map(\.stringValue).joined(separator: "/") }
     _ = try encoded { encoder in
       #expect(path(encoder.codingPath) == "")
@@ -532,9 +532,9 @@ import Testing
     Coding.expectRefused(Both.self, "8401020304")
   }
 
-  /// A value that reads on in a container of the value around it, which it was given on another way.
+  /// A value that decodes from a container of the enclosing value, which it received outside of its decoder.
   private struct Looking: Decodable {
-    /// Used only where it was made.
+    // Used only on the thread that creates it.
     struct Outer: @unchecked Sendable {
       let container: KeyedDecodingContainer<Key>
     }
@@ -545,14 +545,14 @@ import Testing
 
     init(from decoder: any Decoder) throws {
       let container = try decoder.container(keyedBy: Key.self)
-      // In another order than that of the map, so that its keys are listed; and so those of the one around it.
+      // The order differs from that of the map, so that its keys are listed. The same holds for the enclosing map.
       sum = try container.decode(Int.self, forKey: .b)
       sum += try Looking.outer?.container.decode(Int.self, forKey: .d) ?? 0
       sum += try container.decode(Int.self, forKey: .a)
     }
   }
 
-  @Test func aValueMayLookIntoTheOneAroundIt() throws {
+  @Test func aValueMayDecodeFromItsEnclosingValue() throws {
     struct Outer: Codable {
       var numbers: [Int]
 
@@ -590,7 +590,7 @@ import Testing
         #expect(throws: DecodingError.self) { try array.decode(String.self) }
         text += try container.decode(String.self, forKey: .c)
         #expect(try container.decodeNil(forKey: .d))
-        // As in JSON, where it is not.
+        // JSON also returns true for a missing superclass.
         #expect(try container.superDecoder().singleValueContainer().decodeNil())
         #expect(throws: DecodingError.self) { try inner.decodeNil(forKey: .d) }
       }

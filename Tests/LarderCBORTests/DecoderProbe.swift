@@ -2,11 +2,11 @@ import Foundation
 import Larder
 import LarderCBOR
 
-/// Gives any bytes to the decoder in many ways, and sees that what it accepts is written and read again as it was.
+/// Passes arbitrary bytes to the decoder in many ways, and checks that accepted values round-trip.
 ///
-/// The fuzz target of `Fuzzing` runs it too, so it knows nothing of a test framework.
+/// The fuzz target in `Fuzzing` runs it, too, so it does not depend on a test framework.
 enum DecoderProbe {
-  /// Something that the decoder promises, and that did not happen.
+  /// A broken promise of the decoder.
   struct Failure: Error {
     let message: String
   }
@@ -67,7 +67,7 @@ enum DecoderProbe {
     }
   }
 
-  /// A type that asks for what it does not know.
+  /// A type that requests values without knowing what is there.
   private struct Anything: Decodable, Sendable {
     struct Key: CodingKey {
       let stringValue: String
@@ -99,9 +99,9 @@ enum DecoderProbe {
     }
   }
 
-  /// Tries all the ways.
+  /// Tries all types.
   ///
-  /// - Returns: How many types accepted the bytes.
+  /// - Returns: The number of types that accepted the bytes.
   /// - Throws: ``Failure``.
   @discardableResult
   static func run(_ bytes: UnsafeRawBufferPointer) throws -> Int {
@@ -123,7 +123,7 @@ enum DecoderProbe {
       } catch {
         throw Failure(message: "\(Value.self) was read from \(hex), but not from what was written: \(error)")
       }
-      // By bytes, because what is no number is not equal to itself.
+      // Compares bytes, because NaN is not equal to itself.
       guard again == written else { throw Failure(message: "\(Value.self) of \(hex) changes when it is written") }
     }
     var hex: String { bytes.map { String($0, radix: 16) }.joined(separator: " ") }
@@ -146,15 +146,15 @@ enum DecoderProbe {
     do {
       item = try CBORItemCodec().decode(bytes.bytes)
     } catch {
-      // What is passed over must be well-formed, but its text may be anything.
+      // Skipped items must be well-formed, but their text is not validated.
       guard count == 0 || "\(error)".contains("UTF-8") else {
-        throw Failure(message: "A type has read \(hex), which is no CBOR: \(error)")
+        throw Failure(message: "a type read \(hex), which is malformed CBOR: \(error)")
       }
       return count
     }
     count += 1
     let notation = item.diagnosticDescription
-    guard !notation.isEmpty, !notation.contains("this is no CBOR") else {
+    guard !notation.isEmpty, !notation.contains("malformed CBOR") else {
       throw Failure(message: "\(hex) has no diagnostic notation")
     }
     do {
@@ -165,7 +165,7 @@ enum DecoderProbe {
     return count
   }
 
-  /// Lets a type that asks for anything ask.
+  /// Decodes a type that requests values of every kind.
   static func ask(_ bytes: UnsafeRawBufferPointer) {
     struct Box: Codable, Sendable {
       init(from decoder: any Decoder) throws { _ = try Anything(from: decoder) }

@@ -1,18 +1,19 @@
 import Foundation
 import Larder
 import LarderCBOR
+import LarderTesting
 import Testing
 
-/// What nests counts towards the bound, and what stands side by side does not.
+/// Nested containers count towards the depth limit, and sibling containers do not.
 @Suite struct DepthTests {
   private enum Key: String, CodingKey { case a, b }
 
   private static let count = 100_000
 
-  /// For the ways that take long without the optimizer; all of them in `make soak`.
-  private static let smallerCount = ProcessInfo.processInfo.environment["LARDER_ROUNDS"] == nil ? 20_000 : count
+  /// The number of containers in slow tests without optimization; `make soak` uses the full number.
+  private static let smallerCount = ConformanceSuite.roundsOfProcess > 20 ? count : 20_000
 
-  /// Numbers, each in a container of its own.
+  /// Numbers, each in its own container.
   private struct Numbers<Way: WayOfCoding>: Codable, Sendable, Equatable {
     var values: [Int]
     init(_ values: Range<Int>) { self.values = Array(values) }
@@ -34,7 +35,7 @@ import Testing
 
   private struct Field: Codable { var a: Int }
 
-  /// Reads its fields in another order than they are written in, so that the keys of its map are listed.
+  /// A type that reads its fields in another order than it writes them, so that the keys of its map are listed.
   private struct Fields: Codable {
     var sum: Int
     init(_ sum: Int) { self.sum = sum }
@@ -120,10 +121,10 @@ import Testing
   private static func expectSame<Value: Codable & Sendable & Equatable>(_ value: Value) throws {
     let start = ContinuousClock.now
     let bytes = try Coding.encoded(value)
-    // Not by #expect of the values, which would describe them.
+    // Not as an expectation of the values themselves, which would describe them.
     let isSame = try Coding.decoded(Value.self, bytes) == value
     #expect(isSame, "\(Value.self)")
-    // Whatever takes time for each pair of containers would take hours.
+    // A quadratic algorithm would take hours.
     #expect(ContinuousClock.now - start < .seconds(60), "\(Value.self)")
   }
 
@@ -135,19 +136,19 @@ import Testing
     try DepthTests.expectSame(Numbers<Unkeyed>(values))
     try DepthTests.expectSame(Numbers<SuperEncoder>(0..<DepthTests.count))
     try DepthTests.expectSame(Numbers<SuperEncodersAllOpen>(values))
-    // Where one of them is an element, it is a scope of its own.
+    // As an element, each of them has its own scope.
     try DepthTests.expectSame([Numbers<KeyedInTurn>(0..<3000), Numbers<KeyedInTurn>(0..<3000)])
     try DepthTests.expectSame((0..<DepthTests.count).map { [$0] })
     try DepthTests.expectSame((0..<DepthTests.smallerCount).map { ["a": Optional([$0])] })
     try DepthTests.expectSame(Set((0..<DepthTests.smallerCount).map { [$0] }))
   }
 
-  /// What is encoded at the greatest depth, in whichever way, can be read, or is refused.
+  /// A value that is encoded at the greatest depth can be read, or is refused, whatever containers it uses.
   @Test func atTheGreatestDepth() throws {
     struct Nothing: Codable, Sendable, Equatable {}
     indirect enum Nested: Codable, Sendable, Equatable {
       case deeper(Nested)
-      /// Written into an array that was closed before.
+      /// A value that is written into an array that was closed before.
       case late([[Nothing]])
 
       init(from decoder: any Decoder) throws {
@@ -188,7 +189,7 @@ import Testing
     #expect((1..<14).contains(refusals))
   }
 
-  /// The fields of one map, each a container.
+  /// The fields of one map, each of which is a container.
   @Test func fieldsSideBySide() throws {
     struct Name: CodingKey {
       let stringValue: String
@@ -231,7 +232,7 @@ import Testing
     try DepthTests.expectSame(Fields(count: DepthTests.count))
   }
 
-  /// By hand, and as an item of which nothing is known.
+  /// With handwritten coding, and as an opaque item.
   @Test func itemsSideBySide() throws {
     struct ByHand: CBORConvertible, Sendable, Equatable {
       var values: [Int]
@@ -269,8 +270,8 @@ import Testing
     #expect(try CBORItem(item.json()) == item)
   }
 
-  /// A container that nests too deep is none, so what is written beside it closes nothing.
-  @Test func whatIsWrittenBesideAContainerTooDeepIsRefused() {
+  /// A container beyond the depth limit is never opened, so writing beside it closes nothing.
+  @Test func writingBesideATooDeepContainerIsRefused() {
     struct Nested: Codable {
       let depth: Int
       init(depth: Int) { self.depth = depth }
@@ -278,7 +279,7 @@ import Testing
       func encode(to encoder: any Encoder) throws {
         var container = encoder.unkeyedContainer()
         if depth > 1 { return try container.encode(Nested(depth: depth - 1)) }
-        // So many bytes that the memory for them is just full.
+        // Just enough bytes to fill the memory reserved for them.
         for _ in 0..<(1024 - 512) { try container.encode(true) }
         var tooDeep = container.nestedUnkeyedContainer()
         try? tooDeep.encode(1)
@@ -288,8 +289,10 @@ import Testing
     #expect(throws: (any Error).self) { try Coding.encoded(Nested(depth: 512)) }
   }
 
-  /// One of several forms that are tried: what was wrong with one is forgotten with it.
-  @Test func anErrorOfAFormThatWasGivenUpIsForgotten() throws {
+  /// One of several attempted forms.
+  ///
+  /// Its error is discarded with it.
+  @Test func anErrorOfAnAbandonedFormIsDiscarded() throws {
     enum Shape: Codable, Equatable { case circle(radius: Int), square(side: Int) }
     enum Either: Codable, Equatable {
       case shape(Shape), scores([UUID: Int])

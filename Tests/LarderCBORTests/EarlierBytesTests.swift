@@ -1,14 +1,14 @@
 import Foundation
 import Testing
 
-/// What earlier versions of the codec wrote is still read.
+/// Output of earlier versions of the codec is still readable.
 ///
-/// Each line of a file of `Fixtures` has the bytes of a value and the name of the sample; behind a `!` are bytes that
-/// their own version could not read either, so that they must never become another value.
+/// Each line of a file in `Fixtures` has the bytes of a value and the name of its sample. The bytes after a `!` were
+/// unreadable to their own version, too, so they must never decode as another value.
 @Suite struct EarlierBytesTests {
   private static let fixtures = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures")
 
-  @Test(arguments: ["version-1.txt"]) func areRead(_ file: String) throws {
+  @Test(arguments: ["version-1.txt"]) func earlierBytesAreRead(_ file: String) throws {
     let text = try String(contentsOf: EarlierBytesTests.fixtures.appending(path: file), encoding: .utf8)
     var samples: [String: CodingSample] = [:]
     for sample in SampleValues.samples() { samples[sample.name] = sample }
@@ -21,9 +21,9 @@ import Testing
       switch outcome {
       case .value(true, _): count += 1
       case .decodingFailed where wasUnreadable: break
-      // These have nothing in the place of what cannot be read.
+      // These samples hold nothing in place of an unreadable value.
       case .value where wasUnreadable && ["forgiving(", "lossy elements("].contains { sample.name.hasPrefix($0) }: break
-      // The `nil` in an optional of an optional is `nil`, as it is in JSON.
+      // A `nil` in an optional of an optional is `nil`, as it is in JSON.
       case .value where sample.name == "optional field(nil)": break
       default: Issue.record("\(sample.name): \(outcome)")
       }
@@ -31,12 +31,16 @@ import Testing
     #expect(count > 1700)
   }
 
-  /// Writes a file of this version's bytes; by `LARDER_WRITE_FIXTURES=version-2.txt`, before the format changes.
-  @Test(.enabled(if: ProcessInfo.processInfo.environment["LARDER_WRITE_FIXTURES"] != nil)) func areWritten() throws {
+  /// Writes a file with the bytes of this version.
+  ///
+  /// Run it with `LARDER_WRITE_FIXTURES=version-2.txt` before you change the format.
+  @Test(.enabled(if: ProcessInfo.processInfo.environment["LARDER_WRITE_FIXTURES"] != nil)) func fixturesAreWritten()
+    throws
+  {
     let name = try #require(ProcessInfo.processInfo.environment["LARDER_WRITE_FIXTURES"])
     var text = ""
     for sample in SampleValues.samples() {
-      // Some cannot be encoded.
+      // Some samples cannot be encoded.
       guard let bytes = try? sample.encoded() else { continue }
       text += "\(sample.read(bytes).isSame ? "" : "!")\(Coding.hex(bytes)) \(sample.name)\n"
     }

@@ -29,8 +29,8 @@ import Testing
     }
     #expect(value as? Int == 7)
     #expect(path == "fields/x/Index 0")
-    #expect(text == "An encoder has either a keyed or an unkeyed container, not both.")
-    // Though nothing is written to it.
+    #expect(text == "an encoder must have either a keyed or an unkeyed container, not both")
+    // The container is an error even if nothing is written to it.
     #expect(
       try error { encoder in
         _ = encoder.unkeyedContainer()
@@ -47,7 +47,7 @@ import Testing
     }
     #expect(value as? String == "x")
     #expect(path == "fields/x/Index 0")
-    #expect(text == "An encoder that has encoded a single value has no other container.")
+    #expect(text == "an encoder that has encoded a single value must not have another container")
   }
 
   @Test func twoValues() throws {
@@ -58,10 +58,10 @@ import Testing
     }
     #expect(value is Scripted)
     #expect(path == "fields/x/Index 0")
-    #expect(text == "A value must be encoded as one data item, not as 2.")
+    #expect(text == "a value must be encoded as one data item, not 2")
   }
 
-  @Test func aKeyThatComesTwice() throws {
+  @Test func duplicateKey() throws {
     let (value, path, text) = try error { encoder in
       var container = encoder.container(keyedBy: SampleKey.self)
       try container.encode(1, forKey: .a)
@@ -69,7 +69,7 @@ import Testing
     }
     #expect(value is Scripted)
     #expect(path.hasPrefix("fields/x/Index 0"))
-    #expect(text == "The map has the key \"a\" twice.")
+    #expect(text == "the map contains the key \"a\" twice")
   }
 
   @Test func tooDeep() throws {
@@ -80,10 +80,10 @@ import Testing
     }
     #expect(value is Level)
     #expect(path.hasPrefix("fields/x/Index 0/Index 0/Index 0"))
-    #expect(text == "The value nests more than 512 deep.")
+    #expect(text == "the value nests more than 512 levels deep")
   }
 
-  /// A key has no value then, but that is not the cause.
+  /// The key then has no value, but that is not the cause.
   @Test func tooDeepUnderAKey() throws {
     let (value, path, text) = try error { encoder in
       var map = encoder.container(keyedBy: SampleKey.self)
@@ -91,7 +91,7 @@ import Testing
     }
     #expect(value is Scripted)
     #expect(path.hasPrefix("fields/x/Index 0/a/a"))
-    #expect(text == "The value nests more than 512 deep.")
+    #expect(text == "the value nests more than 512 levels deep")
   }
 
   private enum Level: String, Codable { case low }
@@ -108,7 +108,7 @@ import Testing
     }
     #expect(value as? Int == 8)
     #expect(path == "fields/x/Index 0")
-    #expect(text == "A container is written to while a value within it is being encoded.")
+    #expect(text == "a container must not be written to while a value inside it is being encoded")
   }
 
   @Test func afterTheEnd() throws {
@@ -117,7 +117,7 @@ import Testing
     let error = #expect(throws: EncodingError.self) { try kept?.encode("late") }
     guard case .invalidValue(let value, let context)? = error else { return }
     #expect(value as? String == "late")
-    #expect(context.debugDescription == "The container was finished before.")
+    #expect(context.debugDescription == "the container is already finished")
   }
 
   @Test func byHand() throws {
@@ -130,7 +130,7 @@ import Testing
       let error = #expect(throws: EncodingError.self) { try Coding.encoded([Pair()], codec) }
       guard case .invalidValue(let value, let context)? = error else { return }
       #expect(value is [Pair])
-      #expect(context.debugDescription == "A key of a map has no value.")
+      #expect(context.debugDescription == "a key of a map has no value")
     }
   }
 }

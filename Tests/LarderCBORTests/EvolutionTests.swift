@@ -3,7 +3,7 @@ import Larder
 import LarderCBOR
 import Testing
 
-/// Values that another version of a type wrote.
+/// Values that were written by another version of a type.
 @Suite struct EvolutionTests {
   private struct Old: Codable, Sendable, Equatable {
     var id: Int
@@ -74,7 +74,7 @@ import Testing
     #expect(context.debugDescription.contains("gone"))
   }
 
-  /// What a store throws names its key too, and the field is in the underlying error.
+  /// A store's error names its key, and the underlying error names the field.
   @Test func aStoreNamesItsKeyBesideTheField() async throws {
     struct New: Codable, Sendable { var id: Int, email: String }
     let bytes = try Coding.encoded(EvolutionTests.old)
@@ -100,7 +100,7 @@ import Testing
     #expect(context.codingPath.map(\.stringValue) == ["address", "a", "Index 0"])
   }
 
-  @Test func nullWhereAValueIsRequired() throws {
+  @Test func nullForARequiredValue() throws {
     struct Fields: Codable { var a: Int }
     let error = try #require(throws: DecodingError.self) { try Coding.decoded(Fields.self, hex: "a16161f6") }
     guard case .valueNotFound(_, let context) = error else {
@@ -110,7 +110,7 @@ import Testing
     #expect(context.codingPath.map(\.stringValue) == ["a"])
   }
 
-  /// A map of many fields, more than are looked through one by one.
+  /// A map with more fields than a linear search covers.
   @Test func manyFieldsInAnyOrder() throws {
     struct Key: CodingKey {
       let stringValue: String

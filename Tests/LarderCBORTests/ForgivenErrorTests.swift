@@ -3,13 +3,13 @@ import Testing
 
 @testable import LarderCBOR
 
-/// Types that go on after an error of a part of theirs.
+/// Types that continue after an error in one of their parts.
 @Suite struct ForgivenErrorTests {
   private enum Key: String, CodingKey { case a, b, c }
 
   // MARK: Decoding
 
-  /// A type of which others may have written more kinds than it knows.
+  /// A type that tolerates unknown kinds from other writers.
   private struct Tolerant: Codable, Sendable, Equatable {
     enum Kind: String, Codable { case known, unknown }
 
@@ -19,7 +19,7 @@ import Testing
 
     init(from decoder: any Decoder) throws {
       let container = try decoder.container(keyedBy: Key.self)
-      // By the standard library's own decoding of raw values, which asks for its path.
+      // Uses the standard library's decoding of raw values, which asks for the coding path.
       kind = (try? container.decode(Kind.self, forKey: .a)) ?? .unknown
       number = try? container.decode(Int.self, forKey: .b)
       list = (try? container.decode([Int].self, forKey: .c)) ?? []
@@ -28,8 +28,8 @@ import Testing
     func encode(to encoder: any Encoder) throws {}
   }
 
-  /// A type that asks a map for its keys, and for nothing else, is told of a key that cannot be read.
-  @Test func aKeyThatIsNoText() throws {
+  /// A type that reads only the keys of a map receives an error for an unreadable key.
+  @Test func unreadableKeys() throws {
     struct Names: Codable, Sendable, Equatable {
       var names: [String]
       init(from decoder: any Decoder) throws {
@@ -42,7 +42,7 @@ import Testing
     #expect(throws: DecodingError.self) { try Coding.decoded([Names].self, hex: "81a261610161ff02") }
   }
 
-  /// A type that tries one kind of dictionary and then another gets back the one that it wrote, if it is empty, too.
+  /// A type that tries two kinds of dictionaries gets back the one that it wrote, even if it is empty.
   @Test func triedDictionaries() throws {
     enum Either: Codable, Sendable, Equatable {
       case names([String: Int])
@@ -74,23 +74,23 @@ import Testing
     }
   }
 
-  /// An array of `{"a":"x","b":"y","c":[1,"z"]}`, none of which is what the type asks for.
+  /// Returns an array of `{"a":"x","b":"y","c":[1,"z"]}`, no field of which has the requested type.
   private static func strange(count: Int) -> [UInt8] {
     let head = String(format: "9a%08x", count)
     let element = "a3" + "61616178" + "61626179" + "61638201617a"
     return Coding.bytes(head) + Array(repeatElement(Coding.bytes(element), count: count).joined())
   }
 
-  @Test func partsThatAreStrangeAreLeftOut() throws {
+  @Test func unreadablePartsAreSkipped() throws {
     let read = try Coding.decoded([Tolerant].self, ForgivenErrorTests.strange(count: 2))
     #expect(read.map(\.kind) == [.unknown, .unknown])
     #expect(read.map(\.number) == [nil, nil])
     #expect(read.map(\.list) == [[], []])
   }
 
-  /// Sixteen times as many take about sixteen times as long, not 256 times.
-  @Test func manyForgivenErrorsTakeNoLongerEach() throws {
-    /// In time of the processor, so that it does not matter what else the machine does.
+  /// Sixteen times as many errors take about sixteen times as long, not 256 times.
+  @Test func manyForgivenErrorsTakeLinearTime() throws {
+    /// The processor time, so that other work on the machine does not matter.
     func now() -> Int {
       var time = timespec()
       clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
@@ -109,7 +109,7 @@ import Testing
     #expect(try shortest(count: 400) < few * 64)
   }
 
-  /// The error of each place has the path of that place, whatever was asked for before.
+  /// Each error has its own coding path, whatever was requested before.
   @Test func forgivenErrorsHaveTheirPaths() throws {
     struct Asking: Codable, Sendable {
       var paths: [String] = []
@@ -148,8 +148,8 @@ import Testing
     }
   }
 
-  /// The keys of a map that breaks off are not kept each time that another one is asked for.
-  @Test func aMapThatCannotBeListedLeavesNothing() {
+  /// The keys of a truncated map are not kept each time the map is requested.
+  @Test func aTruncatedMapLeavesNothing() {
     let bytes = Coding.bytes("a4" + "616101" + "616202" + "6163")
     bytes.withUnsafeBytes { bytes in
       var reader = CBORReader(bytes)
@@ -163,7 +163,7 @@ import Testing
 
   // MARK: Encoding
 
-  /// Writes a part of itself before it throws.
+  /// A type that writes a part of itself before it throws.
   private struct Breaking: CBORConvertible, Sendable {
     init() {}
     init(from reader: inout CBORReader) throws { throw CancellationError() }
@@ -214,7 +214,7 @@ import Testing
 
   // MARK: Both
 
-  /// By hand: a number.
+  /// A number with handwritten coding.
   private struct Number: CBORConvertible, Sendable, Equatable {
     var value: Int
     init(_ value: Int) { self.value = value }
@@ -229,14 +229,14 @@ import Testing
 
     init(from reader: inout CBORReader) throws {
       value = try reader.readMap { map in
-        // In another order than they are written in, so that the keys are listed.
+        // The order differs from that of writing, so that the keys are listed.
         let value = try map.read(Int.self, forKey: "b")
         return try map.read(Int.self, forKey: "a") == value ? value : -1
       }
     }
   }
 
-  /// By `Codable`: numbers, and nothing in the place of those that are none.
+  /// Numbers with `Codable`, and `nil` in place of unreadable ones.
   private struct Numbers: Codable, Sendable, Equatable {
     var first: Number?
     var list: [Number?]
@@ -246,7 +246,7 @@ import Testing
 
     init(from decoder: any Decoder) throws {
       let container = try decoder.container(keyedBy: Key.self)
-      // Backwards, so that the keys are listed here too.
+      // In reverse order, so that the keys are listed here, too.
       last = try? container.decode(Number.self, forKey: .c)
       var array = try container.nestedUnkeyedContainer(forKey: .b)
       list = []
@@ -276,7 +276,7 @@ import Testing
     }
   }
 
-  /// By hand: what is by `Codable`, between what is by hand.
+  /// A type with handwritten coding that contains a `Codable` type, which in turn contains handwritten ones.
   private struct Outer: CBORConvertible, Sendable, Equatable {
     var before: Number
     var middle: [Numbers]
@@ -303,7 +303,7 @@ import Testing
     }
   }
 
-  @Test func anErrorBetweenWhatIsWrittenByHandIsForgiven() throws {
+  @Test func anErrorBetweenHandwrittenTypesIsForgiven() throws {
     let broken = Number(-1)
     let written = [
       Numbers(first: Number(1), list: [Number(2), broken, Number(3)], last: broken),

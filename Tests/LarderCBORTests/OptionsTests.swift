@@ -4,14 +4,14 @@ import LarderCBOR
 import Testing
 
 extension CodingUserInfoKey {
-  // There is a key of every text.
+  // Any text is a valid key.
   fileprivate static var author: CodingUserInfoKey {
     CodingUserInfoKey(rawValue: "author") ?? { preconditionFailure() }()
   }
 }
 
 @Suite struct OptionsTests {
-  /// Encodes what it finds in `userInfo`.
+  /// A type that encodes values from `userInfo`.
   private struct Signed: Codable, Sendable, Equatable {
     var author: String
     init(author: String) { self.author = author }
@@ -24,7 +24,7 @@ extension CodingUserInfoKey {
     }
   }
 
-  /// By hand, with a value by `Codable` in it.
+  /// A type with handwritten coding that contains a `Codable` value.
   private struct ByHand: CBORConvertible, Sendable {
     var text: String
     var signed: Signed
@@ -55,7 +55,7 @@ extension CodingUserInfoKey {
     #expect(byHand.text == "Ada read Ada" && byHand.signed.author == "Ada read Ada")
     let arrays: CBORCodec<[ByHand]> = .cbor([ByHand].self, options: options)
     #expect(try Coding.decoded(Coding.encoded([byHand], arrays), arrays)[0].signed.author == "Ada read Ada")
-    // In a container that waited, too, and in what stands for a superclass that encoded nothing.
+    // Also in a delayed container, and in the place of a superclass that encoded nothing.
     struct Waiting: Codable, Sendable {
       init() {}
       init(from decoder: any Decoder) throws {
@@ -75,7 +75,7 @@ extension CodingUserInfoKey {
     let bytes = try Coding.encoded(Waiting(), waiting)
     #expect(try CBORItem(bytes).description == #"{"a": ["Ada", {}], "c": 1}"#)
     _ = try Coding.decoded(bytes, waiting)
-    // Without it there is none.
+    // Without an option there is no value.
     #expect(try Coding.decoded(Signed.self, Coding.encoded(signed)).author == "none read none")
   }
 
@@ -88,7 +88,7 @@ extension CodingUserInfoKey {
     #expect(try CBORItem(bytes).description == #"{"a": [\#(inner)], "z": \#(inner), "last": {1: \#(inner)}}"#)
     #expect(try Coding.decoded(bytes, sorted) == Fields())
     #expect(try Coding.decoded(bytes, CBORCodec<Fields>()) == Fields())
-    // Behind what is there, and with items of any form.
+    // After existing bytes, and with items of any form.
     var appended: [UInt8] = [7]
     let items: CBORCodec<[CBORItem]> = .cbor(options: CBOROptions(sortsKeys: true))
     let item = try CBORItem(Coding.bytes("bf616202616101ff"))

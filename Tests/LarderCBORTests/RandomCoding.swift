@@ -1,8 +1,8 @@
 import LarderTesting
 
-/// A value that encodes itself through containers in random order, with the JSON that must come of it.
+/// A value that encodes itself through containers in random order, with the expected JSON.
 ///
-/// Any container that was ever made may be the next one that is written to, in whatever container it stands.
+/// Each step writes to any container created so far, at any level.
 struct RandomCoding: Codable, Sendable {
   private enum Failure: Error {
     case thrownOnPurpose
@@ -16,7 +16,9 @@ struct RandomCoding: Codable, Sendable {
     init?(intValue: Int) { nil }
   }
 
-  /// Encodes a few items and then throws, so that nothing of it may be left.
+  /// Encodes a few items and then throws.
+  ///
+  /// None of them may remain.
   private struct Failing: Encodable {
     func encode(to encoder: any Encoder) throws {
       var container = encoder.container(keyedBy: Key.self)
@@ -27,7 +29,7 @@ struct RandomCoding: Codable, Sendable {
     }
   }
 
-  /// What must come of a place.
+  /// The expected content of a place.
   private final class Place {
     enum Content {
       case leaf(String)
@@ -54,7 +56,7 @@ struct RandomCoding: Codable, Sendable {
     }
   }
 
-  /// Something that can be written to.
+  /// A container that can be written to.
   private enum Target {
     case encoder(any Encoder)
     case keyed(KeyedEncodingContainer<Key>)
@@ -79,7 +81,7 @@ struct RandomCoding: Codable, Sendable {
 
   /// Writes to an encoder.
   ///
-  /// - Returns: The JSON of what was written.
+  /// - Returns: The JSON of the written content.
   func write(to encoder: any Encoder) throws -> String {
     var random = SeededGenerator(seed: seed)
     let root = Place()
@@ -89,7 +91,7 @@ struct RandomCoding: Codable, Sendable {
       let (target, place) = targets[index]
       switch target {
       case .encoder(let encoder):
-        // It has one container, from now on.
+        // From now on, the encoder has one container.
         switch Int.random(in: 0..<5, using: &random) {
         case 0 where index > 0:
           var container = encoder.singleValueContainer()
@@ -121,7 +123,7 @@ struct RandomCoding: Codable, Sendable {
           try container.encode(["a": ["b": 1]], forKey: key)
           _ = place.add(.leaf("{\"a\":{\"b\":1}}"), named: name)
         case 5:
-          // An error that is ignored leaves nothing, and its key may be used.
+          // An ignored error leaves nothing, and its key can be used again.
           do { try container.encode(Failing(), forKey: key) } catch is Failure {}
         default:
           try container.encode(place.members.count, forKey: key)

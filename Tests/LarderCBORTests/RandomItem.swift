@@ -1,4 +1,4 @@
-/// Makes well-formed CBOR in its preferred form, with text and bytes of all kinds; no NaN with a payload.
+/// Creates well-formed CBOR in its preferred form, with text and bytes of all kinds but without NaN payloads.
 enum RandomItem {
   static func bytes(using random: inout some RandomNumberGenerator, depth: Int = 0) -> [UInt8] {
     let kind = Int.random(in: 0..<(depth < 4 ? 10 : 7), using: &random)
@@ -12,7 +12,7 @@ enum RandomItem {
     case 4: return [0xF4, 0xF5, 0xF6, 0xF7].randomElement(using: &random).map { [$0] } ?? [0xF6]
     case 5:
       let bits = UInt16.random(in: 0...UInt16.max, using: &random)
-      // What is no number has payloads, which JSON does not show.
+      // NaN payloads are not shown in JSON.
       return bits & 0x7C00 == 0x7C00 ? [0xF9, 0x7C, 0] : [0xF9, UInt8(bits >> 8), UInt8(bits & 0xFF)]
     case 6: return head(0xE0, UInt64([0, 19, 32, 255].randomElement(using: &random) ?? 0))
     case 7: return head(0xC0, UInt64.random(in: 4...2000, using: &random)) + bytes(using: &random, depth: depth + 1)

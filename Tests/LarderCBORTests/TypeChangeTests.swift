@@ -2,14 +2,14 @@ import Foundation
 import LarderCBOR
 import Testing
 
-/// A field of one type, read as another: as the table in `Docs/Codecs.md` says.
+/// A field of one type, read as another type, as in the table of `Modules/Codecs/LarderCBOR/LarderCBOR.docc/CBOR.md`.
 @Suite struct TypeChangeTests {
   private enum Level: String, Codable { case low }
 
   private struct Field<Value: Codable & Sendable>: Codable, Sendable { var x: Value }
 
   private struct Change {
-    /// What JSON and CBOR read; an error where they refuse.
+    /// The results of JSON and CBOR, with an error if they refuse.
     let json: Result<any Equatable, any Error>
     let cbor: Result<any Equatable, any Error>
 
@@ -24,7 +24,7 @@ import Testing
   private static let uuid = UUID(uuid: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16))
   private static let date = Date(timeIntervalSinceReferenceDate: 700_000_000)
 
-  /// By the first two cells of a row.
+  /// The changes, keyed by the first two cells of their rows.
   private static func changes() throws -> [String: [Change]] {
     let (uuid, date) = (TypeChangeTests.uuid, TypeChangeTests.date)
     let url = URL(string: "https://example.org/a") ?? URL(filePath: "/")
@@ -68,8 +68,9 @@ import Testing
     ]
   }
 
-  @Test func theTableSaysWhatHappens() throws {
-    let guide = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Docs/Codecs.md")
+  @Test func theTableIsAccurate() throws {
+    let guide = URL(filePath: #filePath).deletingLastPathComponent()
+      .appending(path: "../../Modules/Codecs/LarderCBOR/LarderCBOR.docc/CBOR.md")
     let lines = try String(contentsOf: guide, encoding: .utf8).components(separatedBy: "\n")
     let start = try #require(lines.firstIndex(of: "| From | To | JSON | CBOR |"))
     var changes = try TypeChangeTests.changes()
@@ -83,7 +84,7 @@ import Testing
         }
         #expect(word(change.json) == cells[2], "\(row): \(change.json)")
         #expect(word(change.cbor) == cells[3], "\(row): \(change.cbor)")
-        // Both read the same.
+        // Both formats read the same value.
         if case (.success(let json), .success(let cbor)) = (change.json, change.cbor) {
           func isSame<Value: Equatable>(_ value: Value) -> Bool { value == cbor as? Value }
           let isSameValue = isSame(json)
@@ -94,14 +95,14 @@ import Testing
     #expect(changes.isEmpty, "rows missing: \(changes.keys)")
   }
 
-  /// What has a meaning of its own is not read as its content.
+  /// A tagged item with a meaning of its own is not read as its content.
   @Test(arguments: [
     // Dates of tag 1 and 1001, a decimal fraction, a binary fraction, and a bignum
     ("c11a69fed080", "Double"), ("c11a69fed080", "Int"), ("c11a69fed080", "Float"), ("c100", "Int128"),
     ("d903e9a10582250b", "Double"), ("d903e9a10100", "[Int: Int]"), ("c4820103", "[Int]"), ("c5820103", "[Int]"),
     ("c5820103", "Double"), ("c249010000000000000000", "Data"), ("c249010000000000000000", "[UInt8]"),
     ("c249010000000000000000", "Double"), ("c4820103", "Int"), ("c249010000000000000000", "[Int]"), ("c100", "Bool"),
-  ]) func contentIsNotTheValue(_ hex: String, _ type: String) throws {
+  ]) func taggedItemsAreNotReadAsTheirContent(_ hex: String, _ type: String) throws {
     let types: [String: (String) throws -> Any] = [
       "Double": { try Coding.decoded([Double].self, hex: $0) }, "Int": { try Coding.decoded([Int].self, hex: $0) },
       "Float": { try Coding.decoded([Float].self, hex: $0) }, "Int128": { try Coding.decoded([Int128].self, hex: $0) },
@@ -117,11 +118,11 @@ import Testing
     }
     #expect(context.codingPath.map(\.stringValue) == ["Index 0"])
     let kinds = ["a date", "a decimal fraction", "a binary fraction", "an integer of more than 64 bits"]
-    #expect(kinds.contains { context.debugDescription.hasPrefix("There is \($0) in its place.") })
+    #expect(kinds.contains { context.debugDescription.hasPrefix("found \($0) instead") })
   }
 
-  /// A keyed container cannot show keys that are neither text nor numbers, so it does not show the others only.
-  @Test func keysThatAreNoTextAreNotLeftOut() throws {
+  /// A keyed container cannot show keys that are neither text nor numbers, so it refuses the whole map.
+  @Test func mapsWithOtherKeysAreNotPartlyRead() throws {
     struct Wrapper: Codable {
       var value: [String: Int]
       init(from decoder: any Decoder) throws { value = try [String: Int](from: decoder) }
@@ -133,7 +134,7 @@ import Testing
         try Coding.decoded([String: Wrapper].self, hex: "a1617a" + hex)
       }
       guard case .typeMismatch(_, let context)? = error else {
-        // A number and its digits are one key.
+        // A number and its digits are the same key.
         guard case .dataCorrupted(let context)? = error else { continue }
         #expect(context.debugDescription.contains("twice"))
         continue
@@ -142,7 +143,7 @@ import Testing
     }
   }
 
-  /// The deepest place that is written is read, whatever stands there.
+  /// The deepest level that can be written is read, whatever item is there.
   @Test func tagsAtTheDeepestLevel() throws {
     indirect enum Deep<Value: Codable & Sendable & Equatable>: Codable, Sendable, Equatable {
       case end(Value)

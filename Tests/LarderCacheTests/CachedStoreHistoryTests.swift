@@ -3,7 +3,7 @@ import LarderCache
 import LarderTesting
 import Testing
 
-/// What tasks see at the same time through a cache, over a base that gives way to others and fails.
+/// Concurrent histories through a cache, over a base that yields to other tasks and fails.
 @Suite struct CachedStoreHistoryTests {
   private static func options(_ change: (inout CachedStoreOptions<Int>) -> Void) -> CachedStoreOptions<Int> {
     var options = CachedStoreOptions<Int>()
@@ -17,8 +17,8 @@ import Testing
     (
       "CachedStore that keeps whatever it hears of",
       options {
-        $0.missingLifetime = .seconds(3600)
-        $0.refreshAge = .zero
+        $0.negativeTimeToLive = .seconds(3600)
+        $0.refreshAfter = .zero
       }
     ),
   ]
@@ -37,11 +37,11 @@ import Testing
     try await trial.run(rounds: ConformanceSuite.roundsOfProcess, seed: SeededGenerator.seedOfProcess)
   }
 
-  @Test(arguments: variants.indices) func everyHistoryIsExplained(_ variant: Int) async throws {
+  @Test(arguments: variants.indices) func everyHistoryIsLinearizable(_ variant: Int) async throws {
     try await run(variant, mayFail: false)
   }
 
-  @Test(arguments: variants.indices) func everyHistoryIsExplainedWhereTheBaseFails(_ variant: Int) async throws {
+  @Test(arguments: variants.indices) func everyHistoryIsLinearizableIfTheBaseFails(_ variant: Int) async throws {
     try await run(variant, mayFail: true)
   }
 }

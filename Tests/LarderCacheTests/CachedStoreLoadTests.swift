@@ -2,12 +2,12 @@ import Dispatch
 import Larder
 import LarderTesting
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @testable import LarderCache
 
-/// Which reads of the base a ``CachedStore`` makes for its readers, and in which tasks.
+/// The reads of the base that a ``CachedStore`` makes for its readers, and the tasks that make them.
 @Suite(.timeLimit(.minutes(60))) struct CachedStoreLoadTests {
   enum Caller {
     @TaskLocal static var name: String?
@@ -23,7 +23,7 @@ import Testing
 
   private var refreshing: CachedStoreOptions<Int> {
     var options = CachedStoreOptions<Int>()
-    options.refreshAge = .seconds(10)
+    options.refreshAfter = .seconds(10)
     return options
   }
 
@@ -36,7 +36,7 @@ import Testing
     for operation in [.value, .values] as [StoreOperation] { base.schedule(.suspension(.before), on: operation) }
     let tasks = (0..<500).map { _ in Task { try await store.values(forKeys: keys) } }
     while store.statistics.misses < 500 * keys.count { await Task.yield() }
-    // Nobody comes after the load has ended, so whoever has missed must have joined it by now or will.
+    // No reader comes after the load has ended, so every reader that missed has joined it by now or will.
     while store.statistics.sharedLoads < 499 * keys.count, base.operationCount == 1 { await Task.yield() }
     base.clearFaults()
     base.resume()
@@ -46,7 +46,7 @@ import Testing
     #expect(store.cache.isIdle)
   }
 
-  @Test func aReadOfSeveralKeysJoinsTheLoadsOfSomeAndMakesThatOfTheOthers() async throws {
+  @Test func aReadOfSeveralKeysJoinsLoadsAndLoadsTheOtherKeys() async throws {
     try memory.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
     let probe = ProbedStore(base: memory)
     let base = probe.faulty()
@@ -80,7 +80,7 @@ import Testing
     #expect(store.cache.isIdle)
   }
 
-  @Test func aReaderOfSeveralKeysWhoIsCancelledLeavesTheLoadToTheOthers() async throws {
+  @Test func aCancelledReaderOfSeveralKeysLeavesTheLoadToOthers() async throws {
     try memory.apply([.set("a", 1), .set("b", 2)])
     let store = base.cached()
     base.schedule(.suspension(.before), on: .values)
@@ -97,7 +97,7 @@ import Testing
 
   // MARK: Loads that fail
 
-  /// Lets many readers join one load of these keys and "a", which then goes on.
+  /// Waits until many readers have joined one load of these keys and "a", and then continues the load.
   private func joinLoad(
     of keys: [StoreKey], from store: CachedStore<some DataStore<Int>>, over base: FaultyStore<some DataStore<Int>>,
     failing: Bool = false
@@ -115,7 +115,7 @@ import Testing
   }
 
   @Test(arguments: [["b"], ["b", "c"]] as [[StoreKey]])
-  func whoJoinedALoadThatFailsDoesNotAskTheBaseAgain(_ keys: [StoreKey]) async throws {
+  func readersOfAFailedLoadDoNotReadTheBaseAgain(_ keys: [StoreKey]) async throws {
     let store = base.cached()
     let (leader, joiners) = try await joinLoad(of: keys, from: store, over: base, failing: true)
     for task in [leader] + joiners { await expectStoreError(.timedOut) { try await task.value } }
@@ -125,21 +125,21 @@ import Testing
   }
 
   @Test(arguments: [["b"], ["b", "c"]] as [[StoreKey]], [true, false])
-  func whoJoinedALoadThatFailsByAnotherKeySharesAnotherOne(_ keys: [StoreKey], _ namesKey: Bool) async throws {
+  func readersWhoseLoadFailedByAnotherKeyShareANewLoad(_ keys: [StoreKey], _ namesKey: Bool) async throws {
     try memory.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
     let base = DamagedStore(memory, from: "a", to: "b", namesKey: namesKey).faulty()
     let store = base.cached()
     let (leader, joiners) = try await joinLoad(of: keys, from: store, over: base)
     await expectStoreError(.corrupted) { try await leader.value }
     for task in joiners { #expect(try await task.value == [2, 3].prefix(keys.count).map { $0 }) }
-    // Two readers may begin with one key each.
+    // Two readers may start with one key each.
     #expect(base.operationCount <= 1 + keys.count)
     #expect(store.statistics.loadFailures == 1)
     #expect(store.cache.isIdle)
   }
 
   @Test(arguments: [["b"], ["b", "c"]] as [[StoreKey]], [true, false])
-  func whoJoinedALoadThatFailsByItsOwnKeyGetsTheError(_ keys: [StoreKey], _ namesKey: Bool) async throws {
+  func readersWhoseLoadFailedByTheirKeyGetTheError(_ keys: [StoreKey], _ namesKey: Bool) async throws {
     let base = DamagedStore(memory, from: "b", to: "c", namesKey: namesKey).faulty()
     let store = base.cached()
     let (leader, joiners) = try await joinLoad(of: keys, from: store, over: base)
@@ -147,9 +147,9 @@ import Testing
     #expect(base.operationCount == 1)
   }
 
-  // MARK: Behind a reader
+  // MARK: Background loads
 
-  /// A base whose reads block their thread until they are let go, as those of a store do that never suspend.
+  /// A base whose reads block their thread until they are released, as in a store that never suspends.
   private final class BlockingStore: ForwardingDecorator {
     typealias Value = Int
     let base: MemoryStore<Int>
@@ -160,7 +160,7 @@ import Testing
       self.base = base
     }
 
-    /// Blocks, though not for ever: else a reader who reads himself would never come back.
+    /// Blocks with a timeout, so that a reader that reads in its own task returns.
     private func block() {
       if gate.wait(timeout: .now() + 5) == .timedOut { blocked.withLock { $0 += 1 } }
     }
@@ -176,7 +176,7 @@ import Testing
     }
   }
 
-  @Test func aReaderDoesNotWaitForALoadBehindItThatNeverSuspends() async throws {
+  @Test func aReaderDoesNotWaitForABackgroundLoadThatNeverSuspends() async throws {
     let base = BlockingStore(base: memory)
     let store = base.cached(refreshing, clock: clock)
     try await store.apply([.set("a", 1), .set("b", 1), .set("c", 1)])
@@ -191,7 +191,7 @@ import Testing
     #expect(store.statistics.loads == 2)
   }
 
-  @Test func aBaseThatFailsIsNotAskedAgainAtOnce() async throws {
+  @Test func aFailingBaseIsNotReadAgainImmediately() async throws {
     let store = base.cached(refreshing, clock: clock)
     try await store.apply([.set("a", 1), .set("b", 1)])
     clock.advance(by: .seconds(10))
@@ -212,7 +212,7 @@ import Testing
   }
 
   @Test(arguments: [["a"], ["a", "b", "c"]] as [[StoreKey]])
-  func aKeyThatCannotBeReadDoesNotKeepOthersFromBeingLoaded(_ first: [StoreKey]) async throws {
+  func anUnreadableKeyDoesNotPreventOtherLoads(_ first: [StoreKey]) async throws {
     let store = DamagedStore(memory, from: "a", to: "b").cached(refreshing, clock: clock)
     try await store.apply([.set("a", 1), .set("b", 1), .set("c", 1)])
     try memory.apply([.set("b", 2), .set("c", 2)])
@@ -229,7 +229,7 @@ import Testing
     #expect(store.statistics.loadFailures == 2)
   }
 
-  @Test func whereManyKeysCannotBeReadNoneIsLoadedForAWhile() async throws {
+  @Test func manyUnreadableKeysSuspendLoadsForAWhile() async throws {
     let store = DamagedStore(memory, from: "a", to: "b").cached(refreshing, clock: clock)
     let damaged = (0..<100).map { StoreKey("a\($0)") }
     try await store.apply(ChangeBatch((damaged + ["z"]).map { .set($0, 1) }))
@@ -247,7 +247,7 @@ import Testing
     #expect(try await store.value(forKey: "z", policy: .cacheOnly) == 2)
   }
 
-  @Test func aReaderOfACopyThatIsBeingLoadedAnewStartsNoTask() async throws {
+  @Test func aReaderOfAnEntryThatIsRefreshingStartsNoTask() async throws {
     let testTask = withUnsafeCurrentTask { $0?.hashValue }
     let others = Mutex(0)
     let clock = AskedClock(clock: clock) {
@@ -261,15 +261,15 @@ import Testing
     try await base.waitForSuspended()
     for _ in 0..<100 { #expect(try await store.value(forKey: "a") == 1) }
     base.resume()
-    // It waits for every task of the store.
+    // Closing waits for every task of the store.
     try await store.close()
-    // The load asks when the copy is made and when it ends.
+    // The load reads the clock when it caches the entry and when it ends.
     #expect(others.withLock { $0 } == 2)
   }
 
   // MARK: Tasks
 
-  /// A base that notes for whom it is read.
+  /// A base that records the callers of its reads.
   private final class CallerStore: ForwardingDecorator {
     typealias Value = Int
     let base: FaultyStore<MemoryStore<Int>>
@@ -293,7 +293,7 @@ import Testing
     }
   }
 
-  @Test func aLoadKeepsTheTaskLocalsOfTheReaderWhoStartedIt() async throws {
+  @Test func aLoadKeepsTheTaskLocalsOfItsFirstReader() async throws {
     let base = CallerStore(base: base)
     let store = base.cached(refreshing, clock: clock)
     try memory.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
@@ -305,7 +305,7 @@ import Testing
     #expect(base.callers.withLock { $0 } == ["Ada", "Bob", "Eve"])
   }
 
-  @Test func aReaderOfHigherPriorityRaisesThatOfTheLoadItJoins() async throws {
+  @Test func aReaderOfHigherPriorityEscalatesTheLoadItJoins() async throws {
     let base = CallerStore(base: base)
     let store = base.cached()
     base.base.schedule(.suspension(.before), on: .value)
@@ -316,5 +316,69 @@ import Testing
     base.base.resume()
     _ = try await (leader.value, joiner.value)
     #expect(base.priorities.withLock { $0 } == [.high])
+  }
+}
+
+/// A clock that calls a closure when it is asked for the time.
+struct AskedClock: Clock {
+  let clock: ManualClock
+
+  /// Called before each reading of the clock.
+  let onAsking: @Sendable () -> Void
+
+  var now: ManualClock.Instant {
+    onAsking()
+    return clock.now
+  }
+
+  var minimumResolution: Duration { clock.minimumResolution }
+
+  func sleep(until deadline: ManualClock.Instant, tolerance: Duration?) async throws {
+    try await clock.sleep(until: deadline, tolerance: tolerance)
+  }
+}
+
+/// A decorator in which the values of some keys cannot be read.
+final class DamagedStore: ForwardingDecorator {
+  typealias Value = Int
+
+  /// An error that names the unreadable keys.
+  private struct LostKeys: UnreadableKeysError, CustomStringConvertible {
+    let keys: KeyRange
+    var description: String { "some keys cannot be read" }
+  }
+
+  let base: MemoryStore<Int>
+  private let damage: KeyRange
+  private let namesKey: Bool
+
+  /// Creates the store.
+  ///
+  /// - Parameters:
+  ///   - base: The store with the values.
+  ///   - first: The first unreadable key.
+  ///   - end: The first key after the unreadable ones.
+  ///   - namesKey: Whether an error names the key, not the range. Defaults to `true`.
+  init(_ base: MemoryStore<Int>, from first: StoreKey, to end: StoreKey, namesKey: Bool = true) {
+    self.base = base
+    damage = KeyRange(from: first, upTo: end)
+    self.namesKey = namesKey
+  }
+
+  private func check(_ keys: [StoreKey], for operation: StoreOperation) throws {
+    guard let key = keys.first(where: damage.contains) else { return }
+    throw StoreError(
+      .corrupted, during: operation, key: namesKey ? key : nil, message: "the value cannot be read",
+      underlying: namesKey ? nil : LostKeys(keys: damage))
+  }
+
+  func value(forKey key: StoreKey) async throws -> Int? {
+    try check([key], for: .value)
+    return try base.value(forKey: key)
+  }
+
+  func values(forKeys keys: [StoreKey]) async throws -> [Int?] {
+    try check(keys, for: .values)
+    return try base.values(forKeys: keys)
   }
 }

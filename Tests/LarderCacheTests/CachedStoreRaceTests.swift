@@ -1,11 +1,12 @@
 import Larder
 import LarderTesting
-import TestSupport
+import Synchronization
 import Testing
+import TestSupport
 
 @testable import LarderCache
 
-/// Each race that caches in front of stores are known to lose.
+/// The races that caches in front of stores are known to lose.
 @Suite(.timeLimit(.minutes(60))) struct CachedStoreRaceTests {
   let memory = MemoryStore<Int>()
   let base: FaultyStore<MemoryStore<Int>>
@@ -16,7 +17,7 @@ import Testing
     store = base.cached()
   }
 
-  /// Begins a read that waits in the base, before it has read or after.
+  /// Starts a read that waits in the base before or after the base's read.
   func beginRead(
     _ moment: StoreFault.Moment, policy: LoadPolicy = .cacheElseLoad
   ) async throws -> Task<Int?, any Error> {
@@ -27,7 +28,7 @@ import Testing
     return read
   }
 
-  /// Begins a write that waits in the base, before it has written or after.
+  /// Starts a write that waits in the base before or after the base's write.
   func beginWrite(_ value: Int, _ moment: StoreFault.Moment) async throws -> Task<Void, any Error> {
     let before = base.suspendedCount(of: .apply)
     base.schedule(.suspension(moment), on: .apply)
@@ -36,12 +37,12 @@ import Testing
     return write
   }
 
-  /// Waits until so many readers have joined loads.
+  /// Waits until this many readers have joined loads.
   private func waitForJoiners(_ count: Int) async {
     while store.statistics.sharedLoads < count { await Task.yield() }
   }
 
-  /// Reads while a load of the same key is suspended, and expects not to join that.
+  /// Reads during a suspended load of the same key, and expects not to join it.
   private func readApart() async throws -> Int? {
     let isDone = Flag()
     let read = Task { [store] in
@@ -50,7 +51,7 @@ import Testing
     }
     while !isDone.isSet && store.statistics.sharedLoads == 0 { await Task.yield() }
     #expect(store.statistics.sharedLoads == 0)
-    // Else the test would wait for ever.
+    // Otherwise the test would wait forever.
     if !isDone.isSet { base.resume() }
     return try await read.value
   }
@@ -61,7 +62,7 @@ import Testing
 
   // MARK: Fills and writes
 
-  @Test func aLoadThatAWriteOvertookIsNotKept() async throws {
+  @Test func aLoadOvertakenByAWriteIsNotCached() async throws {
     try memory.apply([.set("a", 1)])
     let read = try await beginRead(.after)
     try await store.setValue(2, forKey: "a")
@@ -72,7 +73,7 @@ import Testing
     #expect(try await store.value(forKey: "a") == nil)
   }
 
-  @Test func aLoadDoesNotReplaceWhatWasWrittenMeanwhile() async throws {
+  @Test func aLoadDoesNotReplaceALaterWrite() async throws {
     try memory.apply([.set("a", 1)])
     let read = try await beginRead(.after)
     try await store.setValue(2, forKey: "a")
@@ -81,7 +82,7 @@ import Testing
     #expect(try await cached == 2)
   }
 
-  @Test func aReadOfSeveralKeysThatAWriteOvertookIsNotKept() async throws {
+  @Test func aReadOfSeveralKeysOvertakenByAWriteIsNotCached() async throws {
     try memory.apply([.set("a", 1), .set("b", 1)])
     base.schedule(.suspension(.after), on: .values)
     let read = Task { [store] in try await store.values(forKeys: ["a", "b"]) }
@@ -93,10 +94,10 @@ import Testing
     #expect(try await store.values(forKeys: ["a", "b"], policy: .cacheOnly) == [nil, 1])
   }
 
-  @Test func whatIsReadWhileAWriteRunsIsNotKept() async throws {
+  @Test func valuesReadDuringAWriteAreNotCached() async throws {
     try memory.apply([.set("a", 1)])
     let write = try await beginWrite(2, .before)
-    // It has read the old value, and comes to its end when the new one is there.
+    // It has read the old value, and ends after the new one is in the base.
     let read = try await beginRead(.after)
     base.resume(.apply)
     try await write.value
@@ -105,11 +106,11 @@ import Testing
     #expect(try await store.value(forKey: "a") == 2)
   }
 
-  @Test func whileAWriteRunsReadsGoToTheBase() async throws {
+  @Test func readsDuringAWriteGoToTheBase() async throws {
     try memory.apply([.set("a", 1)])
     #expect(try await store.value(forKey: "a") == 1)
     let write = try await beginWrite(2, .after)
-    // The base has it, so every reader sees it, though its writer has not heard of it.
+    // The base has the value, so every reader sees it, though the writer has not returned.
     for _ in 1...2 { #expect(try await store.value(forKey: "a") == 2) }
     #expect(try await store.values(forKeys: ["a", "b"]) == [2, nil])
     #expect(try await cached == nil)
@@ -118,7 +119,7 @@ import Testing
     #expect(try await cached == 2)
   }
 
-  @Test func ofTwoWritersAtOnceNeitherKeepsItsValue() async throws {
+  @Test func concurrentWritersDoNotCacheTheirValues() async throws {
     let first = try await beginWrite(1, .before)
     let second = try await beginWrite(2, .after)
     base.resume()
@@ -128,7 +129,7 @@ import Testing
     #expect(try await store.value(forKey: "a") == memory.value(forKey: "a"))
   }
 
-  @Test func aWriterWhomTheRemovalOfARangeOvertookDoesNotKeepItsValue() async throws {
+  @Test func aWriterOvertakenByARangeRemovalDoesNotCacheItsValue() async throws {
     let write = try await beginWrite(1, .after)
     try await store.removeAll(in: .prefix("a"))
     base.resume()
@@ -136,7 +137,7 @@ import Testing
     #expect(try await store.value(forKey: "a") == nil)
   }
 
-  @Test func aWriterInTheMidstOfTheRemovalOfARangeDoesNotKeepItsValue() async throws {
+  @Test func aWriterDuringARangeRemovalDoesNotCacheItsValue() async throws {
     base.schedule(.suspension(.before), on: .apply)
     let removal = Task { [store] in try await store.removeAll() }
     try await base.waitForSuspended()
@@ -147,7 +148,7 @@ import Testing
     #expect(try await store.value(forKey: "a") == nil)
   }
 
-  @Test func whileARangeIsRemovedReadsGoToTheBaseAndKeepNothing() async throws {
+  @Test func readsDuringARangeRemovalGoToTheBaseAndCacheNothing() async throws {
     try memory.apply([.set("a", 1), .set("b", 1)])
     #expect(try await store.values(forKeys: ["a", "b"]) == [1, 1])
     base.schedule(.suspension(.before), on: .apply)
@@ -160,7 +161,7 @@ import Testing
     #expect(try await store.value(forKey: "b", policy: .cacheOnly) == 1)
   }
 
-  @Test func aLoadThatAnUpdateOvertookDoesNotUndoIt() async throws {
+  @Test func aLoadOvertakenByAnUpdateDoesNotUndoIt() async throws {
     try memory.apply([.set("a", 1)])
     let read = try await beginRead(.after)
     #expect(try await store.update("a") { slot in slot.map { slot = $0 + 1 } } != nil)
@@ -171,7 +172,7 @@ import Testing
 
   // MARK: Failed writes
 
-  @Test(arguments: [StoreFault.Moment.before, .after]) func aFailedWriteLeavesNoGhost(
+  @Test(arguments: [StoreFault.Moment.before, .after]) func aFailedWriteLeavesNoUncommittedValue(
     _ moment: StoreFault.Moment
   ) async throws {
     try await store.setValue(1, forKey: "a")
@@ -180,11 +181,11 @@ import Testing
     #expect(try await cached == nil)
     let value = try memory.value(forKey: "a")
     #expect(try await store.value(forKey: "a") == value)
-    // The write is over, so what was read is kept.
+    // The write is over, so the value read is cached.
     #expect(try await cached == value)
   }
 
-  @Test(arguments: [StoreFault.Moment.before, .after]) func aFailedRemovalLeavesAMissAndNoStaleHit(
+  @Test(arguments: [StoreFault.Moment.before, .after]) func aFailedRemovalLeavesNoStaleEntry(
     _ moment: StoreFault.Moment
   ) async throws {
     try await store.apply([.set("a", 1), .set("b", 1)])
@@ -194,7 +195,7 @@ import Testing
     #expect(try await store.value(forKey: "a") == memory.value(forKey: "a"))
   }
 
-  @Test func anAbandonedUpdateLeavesNothingOfWhatItsBodyDid() async throws {
+  @Test func anAbandonedUpdateLeavesNoChangesOfItsBody() async throws {
     struct Abandonment: Error {}
     try await store.setValue(1, forKey: "a")
     await #expect(throws: Abandonment.self) {
@@ -206,7 +207,7 @@ import Testing
     #expect(try await store.value(forKey: "a") == 1)
   }
 
-  @Test func anUpdateWhoseCommitFailsAfterItsBodyLeavesNoGhost() async throws {
+  @Test func anUpdateWithAFailedCommitLeavesNoUncommittedValue() async throws {
     try await store.setValue(1, forKey: "a")
     base.schedule(.error(.timedOut, .after), on: .update)
     await expectStoreError(.timedOut) { try await store.update("a") { $0 = 2 } }
@@ -219,7 +220,7 @@ import Testing
   @Test func aReadOfSeveralKeysIsOneSnapshot() async throws {
     try memory.apply([.set("a", 1), .set("b", 1)])
     #expect(try await store.value(forKey: "a") == 1)
-    // Half of it comes from the cache, half from the base, and between the two both are written.
+    // One key comes from the cache, the other from the base, and both are written in between.
     base.schedule(.suspension(.before), on: .value)
     let read = Task { [store] in try await store.values(forKeys: ["a", "b"]) }
     try await base.waitForSuspended()
@@ -230,7 +231,7 @@ import Testing
 
   // MARK: Shared loads
 
-  @Test func whoComesAfterAWriteDoesNotJoinALoadFromBeforeIt() async throws {
+  @Test func readersAfterAWriteDoNotJoinAnEarlierLoad() async throws {
     try memory.apply([.set("a", 1)])
     let early = try await beginRead(.after)
     base.schedule(.error(.timedOut, .after), on: .apply)
@@ -241,7 +242,7 @@ import Testing
     #expect(try await cached == 2)
   }
 
-  @Test func whoComesAfterTheRemovalOfARangeDoesNotJoinALoadFromBeforeIt() async throws {
+  @Test func readersAfterARangeRemovalDoNotJoinAnEarlierLoad() async throws {
     try memory.apply([.set("a", 1)])
     let early = try await beginRead(.after)
     try await store.removeAll()
@@ -251,7 +252,7 @@ import Testing
     #expect(try await cached == nil)
   }
 
-  @Test func whoComesAfterAnInvalidationDoesNotJoinALoadFromBeforeIt() async throws {
+  @Test func readersAfterAnInvalidationDoNotJoinAnEarlierLoad() async throws {
     try memory.apply([.set("a", 1)])
     let early = try await beginRead(.after)
     try memory.apply([.set("a", 2)])
@@ -262,7 +263,7 @@ import Testing
     #expect(try await cached == 2)
   }
 
-  @Test func aLoadFromBeforeTheInvalidationOfAllIsNotKept() async throws {
+  @Test func aLoadFromBeforeAFullInvalidationIsNotCached() async throws {
     try memory.apply([.set("a", 1)])
     let early = try await beginRead(.after)
     try memory.apply([.set("a", 2)])
@@ -272,7 +273,7 @@ import Testing
     #expect(try await store.value(forKey: "a") == 2)
   }
 
-  @Test func aLoadFromBeforeAReloadDoesNotReplaceIt() async throws {
+  @Test func aLoadFromBeforeAReloadDoesNotReplaceItsEntry() async throws {
     try memory.apply([.set("a", 1)])
     let early = try await beginRead(.after)
     try memory.apply([.set("a", 2)])
@@ -282,7 +283,7 @@ import Testing
     #expect(try await cached == 2)
   }
 
-  @Test func aWriterDoesNotReplaceWhatWasReloadedMeanwhile() async throws {
+  @Test func aWriterDoesNotReplaceALaterReload() async throws {
     let write = try await beginWrite(1, .after)
     try memory.apply([.set("a", 2)])
     #expect(try await store.value(forKey: "a", policy: .reload) == 2)
@@ -291,10 +292,10 @@ import Testing
     #expect(try await store.value(forKey: "a") == 2)
   }
 
-  @Test func aRefreshThatAWriteOvertookIsNotKept() async throws {
+  @Test func aRefreshOvertakenByAWriteIsNotCached() async throws {
     let clock = ManualClock()
     var options = CachedStoreOptions<Int>()
-    options.refreshAge = .seconds(1)
+    options.refreshAfter = .seconds(1)
     let store = base.cached(options, clock: clock)
     try await store.setValue(1, forKey: "a")
     clock.advance(by: .seconds(1))
@@ -310,7 +311,7 @@ import Testing
 
   // MARK: Waiting
 
-  @Test func tenThousandTasksThatMissOneKeyMakeOneLoad() async throws {
+  @Test func tenThousandMissesOfOneKeyShareOneLoad() async throws {
     try memory.apply([.set("a", 1)])
     let before = base.operationCount
     base.schedule(.yields(upTo: 100), probability: 1)
@@ -323,16 +324,16 @@ import Testing
     #expect(store.statistics.hits + store.statistics.misses == 10_000)
   }
 
-  @Test func whoFoundNoCopyAndComesToLeadLooksAgain() async throws {
+  @Test func aReaderThatStartsALoadLooksInTheCacheAgain() async throws {
     try memory.apply([.set("a", 1)])
     #expect(try await store.value(forKey: "a") == 1)
-    // As one does who looked before that load had ended.
-    #expect(try await store.value(forKey: "a", after: .nothing) == 1)
+    // A reader may have looked in the cache before that load ended.
+    #expect(try await store.value(forKey: "a", after: .missing) == 1)
     #expect(store.statistics.loads == 1)
     #expect(store.cache.isIdle)
   }
 
-  @Test func readersWhoAreCancelledLeaveAtOnceAndTheLoadGoesOn() async throws {
+  @Test func cancelledReadersLeaveImmediatelyAndTheLoadContinues() async throws {
     try memory.apply([.set("a", 1)])
     let leader = try await beginRead(.before)
     let joiners = (0..<3).map { _ in Task { [store] in try await store.value(forKey: "a") } }
@@ -341,7 +342,7 @@ import Testing
     for task in [leader] + joiners.dropLast() {
       await #expect(throws: CancellationError.self) { try await task.value }
     }
-    // Nobody who leaves takes the load away from those who come.
+    // A reader that leaves does not cancel the load of later readers.
     let late = Task { [store] in try await store.value(forKey: "a") }
     await waitForJoiners(4)
     base.resume()
@@ -350,7 +351,7 @@ import Testing
     #expect(base.operationCount == 1)
   }
 
-  @Test func whenAllReadersHaveLeftTheLoadIsKeptAllTheSame() async throws {
+  @Test func aLoadIsCachedEvenIfAllReadersHaveLeft() async throws {
     try memory.apply([.set("a", 1)])
     let leader = try await beginRead(.before)
     leader.cancel()
@@ -360,7 +361,7 @@ import Testing
     #expect(base.operationCount == 1)
   }
 
-  @Test func anErrorReachesAllWhoWaitAndIsNotKept() async throws {
+  @Test func anErrorReachesAllWaitersAndIsNotCached() async throws {
     try memory.apply([.set("a", 1)])
     base.schedule(.suspension(.after), on: .value)
     base.schedule(.error(.ioFailed, .after), on: .value)
@@ -374,13 +375,24 @@ import Testing
     #expect(store.statistics.loadFailures == 1)
   }
 
-  @Test func anErrorIsNotTakenForAMissingKey() async throws {
+  @Test func anErrorIsNotCachedAsAMissingKey() async throws {
     try memory.apply([.set("a", 1)])
     var options = CachedStoreOptions<Int>()
-    options.missingLifetime = .seconds(60)
+    options.negativeTimeToLive = .seconds(60)
     let store = base.cached(options)
     base.schedule(.error(.ioFailed), on: .value)
     await expectStoreError(.ioFailed) { try await store.value(forKey: "a") }
     #expect(try await store.value(forKey: "a") == 1)
+  }
+}
+
+/// A one-time signal from one thread to others.
+final class Flag: Sendable {
+  private let state = Atomic(false)
+
+  var isSet: Bool { state.load(ordering: .acquiring) }
+
+  func set() {
+    state.store(true, ordering: .releasing)
   }
 }

@@ -5,9 +5,9 @@ import Testing
 
 @testable import LarderCache
 
-/// After a reload no reader gets an older value, also if several reloads run at the same time.
+/// After a reload no reader gets an older value, even if several reloads overlap.
 extension CachedStoreRaceTests {
-  /// Begins a reload of two keys, which the base can resume apart from one of a single key.
+  /// Starts a reload of two keys, which the base can resume separately from a reload of one key.
   private func beginReloadOfTwo(_ moment: StoreFault.Moment) async throws -> Task<[Int?], any Error> {
     base.schedule(.suspension(moment), on: .values)
     let reload = Task { [store] in try await store.values(forKeys: ["a", "b"], policy: .reload) }
@@ -15,7 +15,7 @@ extension CachedStoreRaceTests {
     return reload
   }
 
-  @Test(arguments: [false, true]) func aReloadThatAnotherOneOvertakesRemovesWhatIsOlder(
+  @Test(arguments: [false, true]) func aReloadOvertakenByAnotherRemovesOlderEntries(
     _ fails: Bool
   ) async throws {
     try await store.setValue(1, forKey: "a")
@@ -36,10 +36,10 @@ extension CachedStoreRaceTests {
     #expect(store.cache.isIdle)
   }
 
-  @Test func aReloadThatReadEarlierDoesNotReplaceALaterOne() async throws {
+  @Test func aReloadDoesNotReplaceTheEntryOfALaterRead() async throws {
     try memory.apply([.set("a", 1)])
     let late = try await beginRead(.before, policy: .reload)
-    // It has read the base before the other one does, and comes to its end after it.
+    // It reads the base before the other reload does, and ends after it.
     let early = try await beginReloadOfTwo(.after)
     try memory.apply([.set("a", 2)])
     base.resume(.value)
@@ -50,7 +50,7 @@ extension CachedStoreRaceTests {
     #expect(store.cache.isIdle)
   }
 
-  @Test func aReloadOfSeveralKeysRemovesWhatIsOlder() async throws {
+  @Test func aReloadOfSeveralKeysRemovesOlderEntries() async throws {
     try await store.apply([.set("a", 1), .set("b", 1)])
     try memory.apply([.set("a", 2), .set("b", 2)])
     let both = try await beginReloadOfTwo(.after)
@@ -63,11 +63,11 @@ extension CachedStoreRaceTests {
     #expect(store.cache.isIdle)
   }
 
-  @Test func aReloadDuringAWriteLeavesNothingOlder() async throws {
+  @Test func aReloadDuringAWriteLeavesNoOlderEntry() async throws {
     try await store.setValue(1, forKey: "a")
     let write = try await beginWrite(2, .after)
     try memory.apply([.set("a", 3)])
-    // It begins while the key is busy, and ends after the writer has kept its value.
+    // It starts while the key is busy, and ends after the writer has cached its value.
     let reload = try await beginRead(.after, policy: .reload)
     base.resume(.apply)
     try await write.value

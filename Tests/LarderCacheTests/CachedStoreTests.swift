@@ -2,8 +2,8 @@ import Larder
 import LarderCache
 import LarderTesting
 import Synchronization
-import TestSupport
 import Testing
+import TestSupport
 
 @Suite(.timeLimit(.minutes(60))) struct CachedStoreTests {
   let memory = MemoryStore<Int>()
@@ -33,7 +33,7 @@ import Testing
     #expect(store.statistics.hitRatio > 0.66)
   }
 
-  @Test func whatIsWrittenIsReadFromMemory() async throws {
+  @Test func writtenValuesAreReadFromMemory() async throws {
     let store = base.cached()
     try await store.setValue(1, forKey: "a")
     try await store.apply([.set("b", 1), .removeAll(.all), .set("c", 1), .set("c", 3), .set("d", 4), .remove("d")])
@@ -44,7 +44,7 @@ import Testing
     #expect(try await store.values(forKeys: keys) == memory.values(forKeys: keys))
   }
 
-  @Test func ofABodyThatRunsAgainOnlyTheLastRunCounts() async throws {
+  @Test func onlyTheLastRunOfAnUpdateBodyCounts() async throws {
     let store = RepeatingStore(base: memory).cached()
     let runs = Mutex(0)
     try await store.update("a") { slot in
@@ -57,7 +57,7 @@ import Testing
     #expect(try memory.value(forKey: "a") == 2)
   }
 
-  @Test func severalKeysAreReadInOneCallThatAsksOnlyForWhatIsMissing() async throws {
+  @Test func aReadOfSeveralKeysLoadsOnlyTheMissingOnes() async throws {
     try memory.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
     let probe = ProbedStore(base: memory)
     let store = probe.cached()
@@ -73,7 +73,7 @@ import Testing
     #expect(store.statistics.misses == 5)
   }
 
-  @Test func scansPassThroughAndKeepNothing() async throws {
+  @Test func scansPassThroughAndCacheNothing() async throws {
     try memory.apply([.set("a", 1), .set("b", 2)])
     let store = base.cached()
     #expect(try await store.entries(in: .all, limit: 1, order: .descending).map(\.value) == [2])
@@ -84,9 +84,9 @@ import Testing
 
   // MARK: Policies
 
-  @Test func theCacheAloneIsNeverMoreThanTheCache() async throws {
+  @Test func cacheOnlyReadsNeverReachTheBase() async throws {
     try memory.apply([.set("a", 1), .set("b", 2)])
-    let store = base.cached(options { $0.refreshAge = .seconds(1) }, clock: clock)
+    let store = base.cached(options { $0.refreshAfter = .seconds(1) }, clock: clock)
     #expect(try await store.value(forKey: "a", policy: .cacheOnly) == nil)
     #expect(try await store.value(forKey: "b") == 2)
     clock.advance(by: .seconds(2))
@@ -107,7 +107,7 @@ import Testing
     #expect(store.statistics.misses == 4)
   }
 
-  @Test func aReloadThatFailsLeavesWhatIsThere() async throws {
+  @Test func aFailedReloadLeavesTheEntry() async throws {
     let store = base.cached()
     try await store.setValue(1, forKey: "a")
     base.schedule(.error(.ioFailed), on: .value)
@@ -115,10 +115,10 @@ import Testing
     #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 1)
   }
 
-  @Test func aCopyInUseIsLoadedAnewBeforeItsTimeIsOver() async throws {
+  @Test func anEntryInUseIsRefreshedBeforeItExpires() async throws {
     let options = options {
-      $0.expiry = .afterWrite(.seconds(10))
-      $0.refreshAge = .seconds(8)
+      $0.timeToLive = .afterWrite(.seconds(10))
+      $0.refreshAfter = .seconds(8)
     }
     let store = base.cached(options, clock: clock)
     try await store.setValue(1, forKey: "a")
@@ -131,8 +131,8 @@ import Testing
     #expect(store.statistics.loads == 1)
   }
 
-  @Test func aRefreshThatFailsLeavesTheCopyAndIsCounted() async throws {
-    let store = base.cached(options { $0.refreshAge = .seconds(8) }, clock: clock)
+  @Test func aFailedRefreshLeavesTheEntryAndIsCounted() async throws {
+    let store = base.cached(options { $0.refreshAfter = .seconds(8) }, clock: clock)
     try await store.setValue(1, forKey: "a")
     clock.advance(by: .seconds(8))
     base.schedule(.error(.ioFailed), on: .value)
@@ -143,16 +143,16 @@ import Testing
 
   // MARK: Missing keys
 
-  @Test func missingKeysAreNotRememberedUnlessToldTo() async throws {
+  @Test func missingKeysAreNotCachedByDefault() async throws {
     let store = base.cached()
     for _ in 1...2 { #expect(try await store.value(forKey: "a") == nil) }
     #expect(base.operationCount == 2)
   }
 
-  @Test func missingKeysAreRememberedForTheirOwnTime() async throws {
+  @Test func missingKeysAreCachedForTheNegativeTimeToLive() async throws {
     let options = options {
-      $0.expiry = .afterWrite(.seconds(60))
-      $0.missingLifetime = .seconds(5)
+      $0.timeToLive = .afterWrite(.seconds(60))
+      $0.negativeTimeToLive = .seconds(5)
     }
     let store = base.cached(options, clock: clock)
     for _ in 1...2 { #expect(try await store.value(forKey: "a") == nil) }
@@ -165,7 +165,7 @@ import Testing
     #expect(try await store.value(forKey: "a") == 1)
     #expect(try await store.value(forKey: "b") == nil)
     #expect(base.operationCount == 4)
-    // What is written is not missing, and what is removed is.
+    // A write ends a negative entry, and a removal creates one.
     try await store.setValue(2, forKey: "b")
     #expect(try await store.value(forKey: "b") == 2)
     try await store.removeValue(forKey: "b")
@@ -175,7 +175,7 @@ import Testing
 
   // MARK: Limits
 
-  @Test func aFullCacheLetsCopiesGo() async throws {
+  @Test func aFullCacheEvictsEntries() async throws {
     let store = base.cached(CachedStoreOptions(entryLimit: 10))
     for number in 0..<100 { try await store.setValue(number, forKey: StoreKey(integer: number)) }
     #expect(store.statistics.evictions >= 80)
@@ -191,7 +191,7 @@ import Testing
     #expect(store.statistics.evictions == 0)
   }
 
-  @Test func aFillThatTheCacheRefusesDoesNotFailTheRead() async throws {
+  @Test func aRefusedFillDoesNotFailTheRead() async throws {
     try memory.apply([.set("a", 11)])
     for options in [CachedStoreOptions<Int>(entryLimit: 0), CachedStoreOptions(costLimit: 10) { _, value in value }] {
       let store = base.cached(options)
@@ -200,7 +200,7 @@ import Testing
     }
   }
 
-  @Test func aValueMayCallTheStoreWhenItIsReleased() async throws {
+  @Test func aValueMayCallTheStoreInItsDeinitializer() async throws {
     final class Caller: Sendable {
       let call: @Sendable () -> Void
       init(_ call: @escaping @Sendable () -> Void) { self.call = call }
@@ -208,10 +208,10 @@ import Testing
     }
     let memory = MemoryStore<Caller>()
     var options = CachedStoreOptions<Caller>(entryLimit: 2)
-    options.missingLifetime = .seconds(60)
+    options.negativeTimeToLive = .seconds(60)
     let store = memory.cached(options)
     let calls = Mutex(0)
-    // All shards are called, so that the one whose lock is held would be waited for.
+    // All shards are called, so that a call would wait for a lock that is held.
     let keys = (0..<200).map { StoreKey(integer: $0) }
     @Sendable func makeCaller() -> Caller {
       Caller { [weak store] in
@@ -222,13 +222,14 @@ import Testing
     for index in 0..<20 {
       let (key, others) = (keys[index], keys[(index + 1)...(index + 3)])
       try await store.setValue(makeCaller(), forKey: key)
-      // Written past the cache, so that the cache has the last reference to the old one: which a reload displaces,
+      // The value is written past the cache, so that the cache has the last reference to the old one. A reload
+      // displaces it,
       try memory.apply([.set(key, makeCaller())])
       #expect(try await store.value(forKey: key, policy: .reload) != nil)
-      // which others evict,
+      // other entries evict it,
       try memory.apply([.set(key, makeCaller())])
       for other in others { #expect(try await store.value(forKey: other) == nil) }
-      // which a write displaces, and the removal of a range.
+      // and a write or the removal of a range displaces it.
       #expect(try await store.value(forKey: key) != nil)
       try memory.apply([.set(key, makeCaller())])
       try await store.update(key) { $0 = makeCaller() }
@@ -271,7 +272,7 @@ import Testing
 
   // MARK: Cancellation
 
-  @Test func aCancelledTaskReadsWhatNeedsNoWaiting() async throws {
+  @Test func aCancelledTaskReadsCachedEntries() async throws {
     try memory.apply([.set("a", 1), .set("b", 2)])
     let store = base.cached()
     #expect(try await store.value(forKey: "a") == 1)
@@ -282,28 +283,26 @@ import Testing
     #expect(try await task.value == [1, 2])
   }
 
-  // MARK: What it says of itself
+  // MARK: Descriptions
 
   @Test func itsDescriptionNestsItsBase() {
     #expect("\(base.cached())" == "CachedStore[FaultyStore[MemoryStore(memory)]]")
     #expect("\(memory.cached().cached())" == "CachedStore[CachedStore[MemoryStore(memory)]]")
   }
 
-  @Test func itHandsOnWhatTheBaseSaysOfItself() {
+  @Test func itForwardsThePropertiesOfTheBase() {
     let information = StoreInformation(
-      name: "named", acknowledgement: .volatile, sharing: .betweenProcesses, maximumKeyLength: 5, maximumValueSize: 6,
-      maintenance: NoMaintenance())
+      name: "named", durability: .volatile, sharing: .betweenProcesses, maximumKeyLength: 5, maximumValueSize: 6)
     let store = ProbedStore(base: memory, information: information).cached()
     #expect(store.information.name == "named")
     #expect(store.information.sharing == .betweenProcesses)
     #expect(store.information.maximumKeyLength == 5)
     #expect(store.information.maximumValueSize == 6)
-    #expect(store.information.maintenance is NoMaintenance)
   }
 }
 
 extension CachedStore {
-  /// Whether closing has not begun.
+  /// Whether closing has not started.
   fileprivate var isOpen: Bool {
     get async throws {
       do {
@@ -313,5 +312,26 @@ extension CachedStore {
         return false
       }
     }
+  }
+}
+
+/// A store that runs the body of each update twice, as a store may do if its first commit had no effect.
+struct RepeatingStore: ForwardingDecorator {
+  typealias Value = Int
+
+  private struct Repetition: Error {}
+
+  let base: MemoryStore<Int>
+
+  func update<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
+  ) async throws -> Result {
+    #expect(throws: Repetition.self) {
+      try base.update(keys) { slots in
+        _ = try body(&slots)
+        throw Repetition()
+      }
+    }
+    return try base.update(keys, body)
   }
 }

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderCache
 
 @Suite struct EvictionOrderTests {
-  /// The hits of a cache of slots alone.
+  /// The hits of a cache that consists of slots only.
   private static func hits(of keys: [UInt32], entries: Int, in order: consuming AdaptiveOrder) -> Int {
     var order = order
     var free = (0...entries).map { Slot(UInt32($0)) }
@@ -42,17 +42,17 @@ import Testing
 
   private static let loop: [UInt32] = (0..<60_000 as Range<UInt32>).map { $0 % 450 }
 
-  /// Each key three times, soon after each other.
+  /// Three uses of each key in quick succession.
   private static let bursts: [UInt32] = (0..<60_000 as Range<UInt32>).map { $0 / 300 * 100 + $0 % 100 }
 
-  @Test func inALoopTheAdaptiveOrderKeepsAPartOfIt() {
+  @Test func theAdaptiveOrderKeepsAPartOfALoop() {
     #expect(EvictionOrderTests.hits(of: EvictionOrderTests.loop, entries: 300, in: EvictionOrderTests.lru(300)) == 0)
     let hits = EvictionOrderTests.hits(
       of: EvictionOrderTests.loop, entries: 300, in: EvictionOrderTests.adaptive(300))
     #expect(hits > 36_000)
   }
 
-  @Test func whatIsRecentIsKeptByTheAdaptiveOrderWhereThatPays() {
+  @Test func theAdaptiveOrderKeepsRecentKeysIfThatHelps() {
     let keys = EvictionOrderTests.bursts
     let adaptive = EvictionOrderTests.hits(of: keys, entries: 300, in: EvictionOrderTests.adaptive(300))
     let lru = EvictionOrderTests.hits(of: keys, entries: 300, in: EvictionOrderTests.lru(300))
@@ -60,16 +60,16 @@ import Testing
     #expect(adaptive > 39_000)
   }
 
-  @Test func theWindowFollowsTheWorkloadThereAndBack() {
+  @Test func theWindowFollowsAWorkloadThatChangesTwice() {
     let keys =
       EvictionOrderTests.bursts + EvictionOrderTests.loop.map { $0 + 1_000_000 }
       + EvictionOrderTests.bursts.map { $0 + 2_000_000 }
     let hits = EvictionOrderTests.hits(of: keys, entries: 300, in: EvictionOrderTests.adaptive(300))
-    // The best that a window of one size can do there is to get one of the two right.
+    // With a window of one size, the best result is one of the two workloads.
     #expect(hits > 110_000)
   }
 
-  @Test(arguments: EvictionPolicy.allCases) func aReadOfASlotThatIsFreeIsPassedOver(_ policy: EvictionPolicy) {
+  @Test(arguments: EvictionPolicy.allCases) func aReadOfAFreeSlotIsIgnored(_ policy: EvictionPolicy) {
     var order = EvictionOrderTests.order(policy, 10)
     order.insert(Slot(3), hash: 3, cost: 1)
     order.remove(Slot(3))

@@ -14,7 +14,7 @@ import Testing
     #expect(sketch.estimate(8) == 0)
   }
 
-  @Test func isSeldomWrongAboutAsManyKeysAsMatter() {
+  @Test func estimatesAreSeldomWrongForTheRelevantKeys() {
     let seed = SeededGenerator.seedOfProcess
     var random = SeededGenerator(seed: seed, purpose: "isSeldomWrong")
     var sketch = FrequencySketch(capacity: 1000)
@@ -29,7 +29,7 @@ import Testing
     #expect(tooLow == 0, "LARDER_SEED=\(seed)")
   }
 
-  @Test func growingKeepsWhatWasCounted() {
+  @Test func growingKeepsTheCounts() {
     var sketch = FrequencySketch(capacity: 10_000)
     for hash in 0..<100 as Range<UInt32> {
       for _ in 0..<hash % 10 { sketch.increment(hash &* 0x9E37_79B1) }
@@ -52,10 +52,10 @@ import Testing
     #expect((100..<1000 as Range<UInt32>).count { sketch.estimate($0 << 20) > 0 } < 20)
   }
 
-  @Test func forgetsHalfAfterASample() {
+  @Test func halvesCountsAfterASample() {
     var sketch = FrequencySketch(capacity: 100)
     for _ in 0..<12 { sketch.increment(1) }
-    // A sample is twenty uses for each entry; then each use halves a part of the counters.
+    // A sample is twenty uses per entry. After that, each use halves a part of the counters.
     for hash in 0..<1985 as Range<UInt32> { sketch.increment(hash &* 0x0101_0107 | 1 << 31) }
     #expect(sketch.estimate(1) >= 12)
     for hash in 0..<200 as Range<UInt32> { sketch.increment(hash &* 0x0201_0105 | 1 << 31) }

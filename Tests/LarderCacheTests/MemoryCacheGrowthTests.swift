@@ -3,9 +3,9 @@ import Testing
 
 @testable import LarderCache
 
-/// What a cache takes as it is filled, and what that costs.
+/// The memory of a cache as it is filled, and its cost.
 @Suite struct MemoryCacheGrowthTests {
-  @Test func anyLimitMayBeGiven() {
+  @Test func anyLimitIsAccepted() {
     for (entryLimit, costLimit) in [(Int.max, nil), (.max, .max), (nil, .max), (1 << 30, 10)] as [(Int?, Int?)] {
       let cache = MemoryCache<Int, Int>(entryLimit: entryLimit, costLimit: costLimit, cost: { _, value in value })
       for number in 0..<100 { cache.setValue(number % 3, forKey: number) }
@@ -15,7 +15,7 @@ import Testing
     #expect(MemoryCache<Int, Int>().entryLimit == 10_000)
   }
 
-  @Test func whereOnlyTheCostIsLimitedTheNumberIsNot() {
+  @Test func aCostLimitDoesNotLimitTheCount() {
     let cache = MemoryCache<Int, Int>(costLimit: 50_000, cost: { _, _ in 1 })
     for number in 0..<60_000 { cache.setValue(number, forKey: number) }
     #expect(cache.count == 50_000)
@@ -33,8 +33,8 @@ import Testing
     #expect((0..<100_000).allSatisfy { (cache.peekValue(forKey: $0) == nil) == $0.isMultiple(of: 2) })
   }
 
-  /// What a write costs does not hang on the number of stripes, by which threads read at the same time.
-  @Test(arguments: [5000, 100_000]) func aWriteTakesTheReadsOfTwoStripesAtMost(_ entryLimit: Int) {
+  /// The cost of a write does not depend on the number of stripes, which concurrent readers use.
+  @Test(arguments: [5000, 100_000]) func aWriteProcessesTheReadsOfAtMostTwoStripes(_ entryLimit: Int) {
     let cache = MemoryCache<Int, Int>(entryLimit: entryLimit)
     for number in 0..<entryLimit { cache.setValue(number, forKey: number) }
     func stripesWithReads() -> Int {
@@ -42,13 +42,13 @@ import Testing
         (cache.table.stripes + index).pointee.state.withLock { $0.reads.count > 0 }
       }
     }
-    // All stripes have some; those that are full are empty again, and the order knows of them.
+    // All stripes have some reads. The full ones are empty again, and the order has counted their reads.
     for number in 0..<cache.table.stripeCount * 10 { #expect(cache.value(forKey: number) == number) }
     let before = stripesWithReads()
     #expect(before > cache.table.stripeCount / 2)
     cache.setValue(0, forKey: 0)
     #expect(stripesWithReads() >= before - 2)
-    // Nor do any stay there while others are written.
+    // No reads remain there while other entries are written.
     for _ in 0..<cache.table.stripeCount { cache.setValue(0, forKey: 0) }
     #expect(stripesWithReads() == 0)
   }

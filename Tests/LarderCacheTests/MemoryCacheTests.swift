@@ -5,13 +5,13 @@ import Testing
 @testable import LarderCache
 
 @Suite struct MemoryCacheTests {
-  /// A key whose hash is that of every other one.
+  /// A key with the same hash as every other one.
   private struct CollidingKey: Hashable {
     let number: Int
     func hash(into hasher: inout Hasher) {}
   }
 
-  /// Notes what a cache reports.
+  /// Records the reports of a cache.
   private final class Reports<Key: Sendable>: Sendable {
     private let state = Mutex<[(key: Key, value: Int, reason: RemovalReason)]>([])
 
@@ -26,7 +26,7 @@ import Testing
 
   // MARK: One value
 
-  @Test(arguments: EvictionPolicy.allCases) func givesBackWhatWasStored(_ policy: EvictionPolicy) {
+  @Test(arguments: EvictionPolicy.allCases) func returnsStoredValues(_ policy: EvictionPolicy) {
     let cache = MemoryCache<String, Int>(entryLimit: 10, policy: policy)
     #expect(cache.value(forKey: "a") == nil)
     cache.setValue(1, forKey: "a")
@@ -49,7 +49,7 @@ import Testing
     #expect(cache.statistics.hitRatio == 0.5)
   }
 
-  @Test func keepsKeysApartWhoseHashesAreEqual() {
+  @Test func distinguishesKeysWithEqualHashes() {
     let cache = MemoryCache<CollidingKey, Int>(entryLimit: 100)
     for number in 0..<100 { cache.setValue(number, forKey: CollidingKey(number: number)) }
     for number in stride(from: 0, to: 100, by: 3) {
@@ -74,15 +74,15 @@ import Testing
 
   // MARK: Limits
 
-  @Test(arguments: EvictionPolicy.allCases) func isNeverLargerThanItsLimits(_ policy: EvictionPolicy) {
+  @Test(arguments: EvictionPolicy.allCases) func staysWithinItsLimits(_ policy: EvictionPolicy) {
     let seed = SeededGenerator.seedOfProcess
-    var random = SeededGenerator(seed: seed, purpose: "isNeverLargerThanItsLimits \(policy)")
+    var random = SeededGenerator(seed: seed, purpose: "staysWithinItsLimits \(policy)")
     for (entryLimit, costLimit) in [(1, 20), (7, 1_000_000), (100, 300), (1000, 300), (300, 3000)] {
       let reports = Reports<Int>()
       let cache = MemoryCache<Int, Int>(
         entryLimit: entryLimit, costLimit: costLimit, policy: policy, cost: { _, value in value % 20 },
         onRemoval: { reports.add($0, $1, $2) })
-      // What was stored last; a cache may forget it, but never give anything else.
+      // The last value of each key. A cache may evict it, but never return another one.
       var model: [Int: Int] = [:]
       for step in 0..<5_000 {
         let key = Int.random(in: 0..<entryLimit * 2, using: &random)
@@ -121,7 +121,7 @@ import Testing
     }
   }
 
-  @Test(arguments: EvictionPolicy.allCases) func fillsAllItsPlaces(_ policy: EvictionPolicy) {
+  @Test(arguments: EvictionPolicy.allCases) func fillsToItsLimit(_ policy: EvictionPolicy) {
     let cache = MemoryCache<Int, Int>(entryLimit: 1000, policy: policy)
     for number in 0..<1000 { cache.setValue(number, forKey: number) }
     #expect(cache.count == 1000)
@@ -131,8 +131,9 @@ import Testing
     #expect(cache.statistics.evictions == 4000)
   }
 
-  @Test(arguments: EvictionPolicy.allCases) func aValueTooLargeEvictsNothingAndLeavesNoOldOne(_ policy: EvictionPolicy)
-  {
+  @Test(arguments: EvictionPolicy.allCases) func anOversizedValueEvictsNothingAndLeavesNoOldValue(
+    _ policy: EvictionPolicy
+  ) {
     let reports = Reports<String>()
     let cache = MemoryCache<String, Int>(
       costLimit: 10, policy: policy, cost: { _, value in value }, onRemoval: { reports.add($0, $1, $2) })
@@ -150,7 +151,7 @@ import Testing
     #expect(cache.peekValue(forKey: "b") == 10)
   }
 
-  @Test(arguments: [0, -1]) func keepsNothingWithoutPlaces(_ entryLimit: Int) {
+  @Test(arguments: [0, -1]) func aLimitOfZeroKeepsNothing(_ entryLimit: Int) {
     let cache = MemoryCache<String, Int>(entryLimit: entryLimit)
     cache.setValue(1, forKey: "a")
     #expect(cache.value(forKey: "a") == nil)
@@ -158,7 +159,7 @@ import Testing
     #expect(cache.statistics.refusals == 1)
   }
 
-  @Test func negativeCostsCountAsNothing() {
+  @Test func negativeCostsCountAsZero() {
     let cache = MemoryCache<String, Int>(costLimit: 10, cost: { _, value in value })
     cache.setValue(-5, forKey: "a")
     cache.setValue(10, forKey: "b")
@@ -167,7 +168,7 @@ import Testing
   }
 
   @Test(arguments: EvictionPolicy.allCases, [nil, Int.max, .max - 1])
-  func costsThatDoNotAddUpDoNoHarm(_ policy: EvictionPolicy, _ costLimit: Int?) {
+  func overflowingCostsAreHandledSafely(_ policy: EvictionPolicy, _ costLimit: Int?) {
     let cache = MemoryCache<Int, Int>(
       entryLimit: 100, costLimit: costLimit, policy: policy, cost: { _, value in value })
     for number in 0..<300 { cache.setValue(.max - 1, forKey: number) }
@@ -182,7 +183,7 @@ import Testing
 
   // MARK: Order
 
-  @Test func lruKeepsWhatWasUsedLast() {
+  @Test func lruKeepsTheMostRecentlyUsedEntries() {
     let cache = MemoryCache<Int, Int>(entryLimit: 3, policy: .lru)
     for number in 1...3 { cache.setValue(number, forKey: number) }
     #expect(cache.value(forKey: 1) == 1)
@@ -192,7 +193,7 @@ import Testing
     #expect(cache.peekValue(forKey: 1) == 1)
   }
 
-  @Test func aScanLeavesWhatIsUsedOften() {
+  @Test func aScanLeavesFrequentlyUsedEntries() {
     let cache = MemoryCache<Int, Int>(entryLimit: 100)
     for _ in 0..<5 {
       for number in 0..<50 where cache.value(forKey: number) == nil { cache.setValue(number, forKey: number) }
@@ -203,7 +204,7 @@ import Testing
 
   // MARK: Removal
 
-  @Test func removesWhatAConditionPicks() {
+  @Test func removesEntriesThatMatchACondition() {
     let reports = Reports<Int>()
     let cache = MemoryCache<Int, Int>(entryLimit: 1000, onRemoval: { reports.add($0, $1, $2) })
     for number in 0..<1000 { cache.setValue(-number, forKey: number) }
@@ -232,7 +233,7 @@ import Testing
     #expect(cache.count == 0)
   }
 
-  @Test func trimmingToLessThanNothingTakesWhatCostsNothingToo() {
+  @Test func trimmingBelowZeroRemovesFreeEntriesToo() {
     let cache = MemoryCache<Int, Int>(entryLimit: 1000, cost: { _, _ in 0 })
     for number in 0..<1000 { cache.setValue(number, forKey: number) }
     cache.trim(to: 0)
@@ -247,7 +248,7 @@ import Testing
     let clock = ManualClock()
     let reports = Reports<String>()
     let cache = MemoryCache<String, Int>(
-      expiry: .afterWrite(.seconds(10)), clock: clock, onRemoval: { reports.add($0, $1, $2) })
+      timeToLive: .afterWrite(.seconds(10)), clock: clock, onRemoval: { reports.add($0, $1, $2) })
     cache.setValue(1, forKey: "a")
     clock.advance(by: .seconds(10) - .nanoseconds(1))
     #expect(cache.value(forKey: "a") == 1)
@@ -271,23 +272,23 @@ import Testing
 
   @Test func expiresAfterTheLastUse() {
     let clock = ManualClock()
-    let cache = MemoryCache<String, Int>(expiry: .afterAccess(.seconds(10)), clock: clock)
+    let cache = MemoryCache<String, Int>(timeToLive: .afterAccess(.seconds(10)), clock: clock)
     cache.setValue(1, forKey: "a")
     for _ in 0..<5 {
       clock.advance(by: .seconds(9))
       #expect(cache.value(forKey: "a") == 1)
     }
     clock.advance(by: .seconds(9))
-    // Leaves no trace.
+    // A peek does not count as a use.
     #expect(cache.peekValue(forKey: "a") == 1)
     clock.advance(by: .seconds(1))
     #expect(cache.value(forKey: "a") == nil)
   }
 
-  @Test func ofTwoLifetimesTheShorterCounts() {
+  @Test func theShorterTimeToLiveCounts() {
     let clock = ManualClock()
-    let expiry = CacheExpiry(afterWrite: .seconds(15), afterAccess: .seconds(10))
-    let cache = MemoryCache<String, Int>(expiry: expiry, clock: clock)
+    let timeToLive = CacheTimeToLive(afterWrite: .seconds(15), afterAccess: .seconds(10))
+    let cache = MemoryCache<String, Int>(timeToLive: timeToLive, clock: clock)
     cache.setValue(1, forKey: "a")
     cache.setValue(1, forKey: "b")
     clock.advance(by: .seconds(9))
@@ -299,10 +300,10 @@ import Testing
     #expect(cache.value(forKey: "a") == nil)
   }
 
-  @Test(arguments: [CacheExpiry.afterWrite(.seconds(10)), .afterAccess(.seconds(10))])
-  func writesRemoveWhatHasExpiredByAndBy(_ expiry: CacheExpiry) {
+  @Test(arguments: [CacheTimeToLive.afterWrite(.seconds(10)), .afterAccess(.seconds(10))])
+  func writesGraduallyRemoveExpiredEntries(_ timeToLive: CacheTimeToLive) {
     let clock = ManualClock()
-    let cache = MemoryCache<Int, Int>(entryLimit: 1000, expiry: expiry, clock: clock)
+    let cache = MemoryCache<Int, Int>(entryLimit: 1000, timeToLive: timeToLive, clock: clock)
     for number in 0..<100 { cache.setValue(number, forKey: number) }
     clock.advance(by: .seconds(10))
     for number in 100..<150 { cache.setValue(number, forKey: number) }
@@ -310,9 +311,9 @@ import Testing
     #expect(cache.statistics.expirations == 100)
   }
 
-  @Test func removesAllThatHasExpired() {
+  @Test func removesAllExpiredEntries() {
     let clock = ManualClock()
-    let cache = MemoryCache<Int, Int>(entryLimit: 1000, expiry: .afterAccess(.seconds(10)), clock: clock)
+    let cache = MemoryCache<Int, Int>(entryLimit: 1000, timeToLive: .afterAccess(.seconds(10)), clock: clock)
     for number in 0..<1000 { cache.setValue(number, forKey: number) }
     clock.advance(by: .seconds(5))
     for number in stride(from: 0, to: 1000, by: 2) { #expect(cache.value(forKey: number) == number) }
@@ -325,7 +326,7 @@ import Testing
 
   // MARK: Releasing
 
-  /// Uses the cache that it was in when it is released.
+  /// A value that uses its cache when it is released.
   private final class Tenant: Sendable {
     let cache: MemoryCache<Int, Tenant>?
 
@@ -351,7 +352,7 @@ import Testing
     cache.removeAll()
     let statistics = cache.statistics
     #expect(cache.count == 0)
-    // Each of those that are made here uses the cache when it is released.
+    // Each value created here uses the cache when it is released.
     #expect(statistics.hits + statistics.misses == 21)
   }
 
@@ -384,17 +385,17 @@ import Testing
 
   // MARK: Threads
 
-  @Test(arguments: EvictionPolicy.allCases) func threadsDoNotHarmIt(_ policy: EvictionPolicy) async {
+  @Test(arguments: EvictionPolicy.allCases) func concurrentUseIsSafe(_ policy: EvictionPolicy) async {
     let seed = SeededGenerator.seedOfProcess
     let reports = Reports<Int>()
     let clock = ManualClock()
     let cache = MemoryCache<Int, [Int]>(
-      entryLimit: 200, costLimit: 500, policy: policy, expiry: .afterAccess(.milliseconds(50)), clock: clock,
+      entryLimit: 200, costLimit: 500, policy: policy, timeToLive: .afterAccess(.milliseconds(50)), clock: clock,
       cost: { $1[1] % 4 }, onRemoval: { reports.add($0, $1[1], $2) })
     await withTaskGroup { group in
       for number in 0..<4 {
         group.addTask {
-          var random = SeededGenerator(seed: seed, purpose: "threadsDoNotHarmIt \(policy) \(number)")
+          var random = SeededGenerator(seed: seed, purpose: "concurrentUseIsSafe \(policy) \(number)")
           for step in 0..<10_000 {
             let key = Int.random(in: 0..<400, using: &random)
             switch Int.random(in: 0..<100, using: &random) {

@@ -15,7 +15,7 @@ import Testing
     try #require(PressureStall(text(some: "\(some)", full: "\(full)")))
   }
 
-  @Test func readsWhatLinuxTells() throws {
+  @Test func readsLinuxPressureFiles() throws {
     let stall = try #require(PressureStall(MemoryPressureTests.text(some: "12345", full: "678")))
     #expect(stall.some == 12345)
     #expect(stall.full == 678)
@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test(arguments: ["", "\n", "some", "some avg10=0.00", "some avg10=0.00 total=x", "full avg10=1.00 total=1"])
-  func takesNothingElse(_ text: String) {
+  func rejectsAnythingElse(_ text: String) {
     #expect(PressureStall(text) == nil)
   }
 
@@ -32,19 +32,19 @@ import Testing
       (0, 0, MemoryPressure.none), (199_999, 199_999, .none), (200_000, 0, .warning), (2_000_000, 199_999, .warning),
       (200_000, 200_000, .critical),
     ] as [(UInt64, UInt64, MemoryPressure)])
-  func isGradedByTheTimeLostSinceTheLastLook(_ some: UInt64, _ full: UInt64, _ expected: MemoryPressure) throws {
+  func isGradedByTheTimeLostSinceTheLastReading(_ some: UInt64, _ full: UInt64, _ expected: MemoryPressure) throws {
     var gauge = PressureGauge()
     #expect(gauge.pressure(of: try Self.stall(5_000_000, 5_000_000), at: .zero) == .none)
     let later = try Self.stall(5_000_000 + some, 5_000_000 + full)
     #expect(gauge.pressure(of: later, at: .seconds(2)) == expected)
-    // Nothing is lost any more, whatever the averages say.
+    // No time is lost any more, whatever the averages are.
     for second in 3...30 { #expect(gauge.pressure(of: later, at: .seconds(second)) == .none) }
   }
 
-  @Test func isToldAgainOnlyAfterATimeUnlessItGetsWorse() throws {
+  @Test func isReportedAgainAfterADelayOrIfItIncreases() throws {
     var gauge = PressureGauge()
     var told: [MemoryPressure] = []
-    // Some tasks wait all the time, and after a quarter of a minute all do.
+    // Some tasks stall all the time, and all tasks stall from the 15th second on.
     for second in 0...30 as ClosedRange<UInt64> {
       let stall = try Self.stall(second * 1_000_000, second < 15 ? 0 : (second - 15) * 1_000_000)
       told.append(gauge.pressure(of: stall, at: .seconds(Int(second))))
@@ -53,16 +53,16 @@ import Testing
     #expect(told.indices.filter { told[$0] == .critical } == [16, 26])
   }
 
-  @Test func aFileThatIsGoneForATimeTellsOfNoPressure() throws {
+  @Test func aTemporarilyMissingFileMeansNoPressure() throws {
     var gauge = PressureGauge()
     #expect(gauge.pressure(of: try Self.stall(0, 0), at: .zero) == .none)
     #expect(gauge.pressure(of: nil, at: .seconds(2)) == .none)
     #expect(gauge.pressure(of: try Self.stall(9_000_000, 9_000_000), at: .seconds(4)) == .none)
-    // A group of the same name that is new counts from zero.
+    // A new group of the same name counts from zero.
     #expect(gauge.pressure(of: try Self.stall(10, 10), at: .seconds(6)) == .none)
   }
 
-  /// What Linux tells in different systems, and the file that tells of the process there.
+  /// The pressure files of a system, and the file that describes the process there.
   struct System: Sendable {
     var name: String
     var groups: String?
@@ -101,7 +101,7 @@ import Testing
     System(name: "the unified hierarchy not mounted", groups: "0::/user.slice\n", mounts: [], file: nil),
   ]
 
-  @Test(arguments: systems.indices) func theFileIsThatOfTheControlGroupAndOtherwiseNone(_ index: Int) throws {
+  @Test(arguments: systems.indices) func onlyTheFileOfTheControlGroupIsUsed(_ index: Int) throws {
     let system = Self.systems[index]
     let folder = try TemporaryFolder()
     let places = PressureFile.Places(
@@ -116,7 +116,7 @@ import Testing
     #expect(PressureFile.path(places) == system.file, "\(system.name)")
   }
 
-  @Test func theFileIsReadAnewEachTime() throws {
+  @Test func theFileIsReadEachTime() throws {
     let folder = try TemporaryFolder()
     let path = folder.path("memory.pressure")
     #expect(PressureFile(path: path) == nil)
@@ -136,13 +136,13 @@ import Testing
   }
 
   #if !canImport(Darwin)
-  @Test func nobodyIsToldWhereTheSystemDoesNotTell() throws {
+  @Test func noPressureIsReportedIfTheSystemReportsNone() throws {
     let folder = try TemporaryFolder()
     #expect(SystemMemoryPressure(file: PressureFile(path: folder.path("none"))) { _ in } == nil)
   }
 
-  /// All the way from the file to the entries.
-  @Test func aCacheGivesUpItsEntriesWhenTheFileTellsOfPressure() async throws {
+  /// The whole path from the file to the entries.
+  @Test func aCacheEvictsEntriesIfTheFileReportsPressure() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("memory.pressure")
     try MemoryPressureTests.write(some: "900", full: "900", to: path)
@@ -163,7 +163,7 @@ import Testing
   }
   #endif
 
-  /// Pressure that a test makes.
+  /// Pressure that a test generates.
   private final class Source: MemoryPressureSource {
     let handler: MemoryPressureMonitor.Handler
     let isCancelled = Mutex(false)
@@ -191,13 +191,13 @@ import Testing
 
   private static func cache(_ monitor: MemoryPressureMonitor) -> MemoryCache<Int, Int> {
     let cache = MemoryCache<Int, Int>(
-      entryLimit: 100, costLimit: nil, policy: .adaptive, expiry: .never, clock: ContinuousClock(),
+      entryLimit: 100, costLimit: nil, policy: .adaptive, timeToLive: .unlimited, clock: ContinuousClock(),
       memoryPressure: monitor, cost: nil, onRemoval: nil)
     for number in 0..<100 { cache.setValue(number, forKey: number) }
     return cache
   }
 
-  @Test func cachesGiveUpEntries() throws {
+  @Test func cachesEvictEntries() throws {
     let sources = Sources()
     let monitor = MemoryPressureMonitor { sources.make($0) }
     let one = MemoryPressureTests.cache(monitor)
@@ -214,11 +214,11 @@ import Testing
     #expect(one.count == 0)
   }
 
-  @Test func inTheWorstCaseNothingStaysThatCostsNothing() throws {
+  @Test func criticalPressureAlsoEvictsFreeEntries() throws {
     let sources = Sources()
     let monitor = MemoryPressureMonitor { sources.make($0) }
     let cache = MemoryCache<Int, Int>(
-      entryLimit: 100, costLimit: nil, policy: .adaptive, expiry: .never, clock: ContinuousClock(),
+      entryLimit: 100, costLimit: nil, policy: .adaptive, timeToLive: .unlimited, clock: ContinuousClock(),
       memoryPressure: monitor, cost: { _, _ in 0 }, onRemoval: nil)
     for number in 0..<100 { cache.setValue(number, forKey: number) }
     try #require(sources.all.first).handler(.critical)
@@ -226,7 +226,7 @@ import Testing
     withExtendedLifetime(monitor) {}
   }
 
-  @Test func nobodyIsAskedForCachesThatAreGone() throws {
+  @Test func releasedCachesAreNotTrimmed() throws {
     let sources = Sources()
     let monitor = MemoryPressureMonitor { sources.make($0) }
     var cache: MemoryCache<Int, Int>? = MemoryPressureTests.cache(monitor)
@@ -237,7 +237,7 @@ import Testing
     cache = nil
     source.handler(.warning)
     #expect(source.isCancelled.withLock { $0 })
-    // Another one begins anew.
+    // A new cache starts again.
     let next = MemoryPressureTests.cache(monitor)
     #expect(sources.all.count == 2)
     sources.all[1].handler(.critical)

@@ -1,15 +1,16 @@
 import Larder
 import Synchronization
 
-/// A store in front of another that notes which keys are read and which extra abilities are asked for, and that says of
-/// itself what it is told to.
+/// A decorator that records the keys of reads and the calls to extra capabilities, and that describes itself as its
+/// test
+/// tells it to.
 final class ProbedStore<Value: Sendable>: DataStore {
   let base: MemoryStore<Value>
   let information: StoreInformation
 
   private let noted = Mutex<[[StoreKey]]>([])
   private let asked = Mutex<[StoreOperation]>([])
-  private let times = Mutex<[StoreKey: Lifetime]>([:])
+  private let times = Mutex<[StoreKey: TimeToLive]>([:])
 
   init(base: MemoryStore<Value>, information: StoreInformation? = nil) {
     self.base = base
@@ -19,8 +20,8 @@ final class ProbedStore<Value: Sendable>: DataStore {
   /// The keys of each read.
   var requests: [[StoreKey]] { noted.withLock { $0 } }
 
-  /// The extra abilities, in the order in which they were asked for.
-  var abilities: [StoreOperation] { asked.withLock { $0 } }
+  /// The calls to extra capabilities, in order.
+  var capabilities: [StoreOperation] { asked.withLock { $0 } }
 
   func value(forKey key: StoreKey) async throws -> Value? {
     noted.withLock { $0.append([key]) }
@@ -64,18 +65,29 @@ final class ProbedStore<Value: Sendable>: DataStore {
 }
 
 extension ProbedStore: ExpirableStore {
-  func touch(_ key: StoreKey, lifetime: Lifetime?) async throws -> Bool {
+  func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {
+    asked.withLock { $0.append(.apply) }
+    times.withLock { $0[key] = timeToLive }
+    try base.apply([.set(key, value)])
+  }
+
+  func peekValue(forKey key: StoreKey) async throws -> Value? {
+    asked.withLock { $0.append(.value) }
+    return try base.value(forKey: key)
+  }
+
+  func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool {
     asked.withLock { $0.append(.touch) }
-    times.withLock { $0[key] = lifetime }
+    times.withLock { $0[key] = timeToLive }
     return try base.value(forKey: key) != nil
   }
 
-  func remainingTime(forKey key: StoreKey) async throws -> Lifetime? {
+  func remainingTime(forKey key: StoreKey) async throws -> TimeToLive? {
     asked.withLock { $0.append(.remainingTime) }
     return times.withLock { $0[key] }
   }
 
-  /// Removes the entries that were given a limited lifetime.
+  /// Removes the entries that have a time to live.
   func purgeExpired(limit: Int) async throws -> Int {
     asked.withLock { $0.append(.purgeExpired) }
     let keys = times.withLock { times in times.filter { $0.value != .unlimited }.keys.prefix(limit) }

@@ -21,7 +21,7 @@ import Testing
     #expect(written.ranges == ["b"..<"c"])
   }
 
-  @Test func ofManyRangesTheLastCoversTheRest() {
+  @Test func theLastOfManyRangesCoversTheOthers() {
     let ranges = (0..<100).shuffled().map { KeyRange.only(StoreKey(integer: $0)) }
     let (written, _) = Self.written(ChangeBatch<Int>(ranges.map { .removeAll($0) }))
     #expect(written.ranges.count == WrittenKeys.highestRangeCount)
@@ -35,8 +35,8 @@ import Testing
     #expect(open.ranges.last?.contains("a") == true)
   }
 
-  /// What it says of a batch is what the batch leaves in a store.
-  @Test func randomBatchesAreUnderstood() throws {
+  /// The summary of a batch matches the effect of the batch on a store.
+  @Test func randomBatchesAreSummarizedCorrectly() throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "written keys")
     let keys: [StoreKey] = ["a", "b", "c", "d"]
     for _ in 0..<500 {

@@ -21,7 +21,7 @@ import Testing
     #expect(JSONCodec<String>().compressed().format == .binary)
   }
 
-  @Test func whatIsBelowTheThresholdOrDoesNotShrinkCostsOneByte() throws {
+  @Test func smallAndIncompressibleValuesCostOneByte() throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "CompressedCodecTests")
     for count in [0, 1, 47, 48, 511, 512, 3000, 100_000] {
       let noise = (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
@@ -52,7 +52,7 @@ import Testing
     let header: [UInt8] = [1, UInt8(saved & 0x7F) | 0x80, UInt8(saved >> 7)]
     #expect(Array(bytes.prefix(7)) == header + withUnsafeBytes(of: checksum.littleEndian) { Array($0) })
     #expect(try Coding.value(of: bytes, by: .raw.compressed()) == text)
-    // The window is smaller than the greatest, which does not show in so short a value.
+    // The window is smaller than the maximum, which makes no difference for so short a value.
     #expect(Array(bytes.dropFirst(7)) == deflated)
 
     let dictionary = try dictionary("123456789")
@@ -61,7 +61,7 @@ import Testing
     #expect(Array(withDictionary.prefix(3)) == [2, 0x26, 0x39])
   }
 
-  @Test func theBytesGoBehindThoseThatAreThere() throws {
+  @Test func encodingAppendsToExistingBytes() throws {
     for value in [text, Array(text.prefix(10))] {
       var bytes: [UInt8] = [7, 8, 9]
       try RawCodec.raw.compressed().encode(value, into: &bytes)
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(arguments: [-5, 1, 6, 9, 50], [0, 20, 5000, 32_768])
-  func valuesOfEverySizeComeBack(level: Int, dictionarySize: Int) throws {
+  func valuesOfEverySizeRoundTrip(level: Int, dictionarySize: Int) throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "CompressedCodecTests \(level)")
     func text(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8.random(in: 97...104, using: &generator) } }
     let dictionary = dictionarySize == 0 ? nil : try CompressionDictionary(text(dictionarySize))
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func thereIsAWindowForEverySize() {
+  @Test func theWindowFitsEverySize() {
     #expect(CompressionStreams.windowBits(for: 0) == 10)
     #expect(CompressionStreams.windowBits(for: 1024 - 262) == 10)
     #expect(CompressionStreams.windowBits(for: 1024 - 261) == 11)
@@ -91,7 +91,7 @@ import Testing
     #expect(CompressionStreams.windowBits(for: .max / 2) == 15)
   }
 
-  @Test func whatTheOtherCodecThrowsPassesThrough() throws {
+  @Test func errorsOfTheBaseCodecPassThrough() throws {
     #expect(throws: EncodingError.self) { try Coding.bytes(of: Double.nan, by: JSONCodec().compressed()) }
     let bytes = try Coding.bytes(of: text, by: .raw.compressed())
     #expect(throws: JSONSyntaxError.self) { try Coding.value(of: bytes, by: JSONTextCodec().compressed()) }
@@ -145,12 +145,12 @@ import Testing
       try Coding.value(of: bytes, by: .raw.compressed(dictionary: other))
     }
     #expect(error == MissingDictionaryError(id: missing.id, availableIDs: [other.id]))
-    #expect(error?.description.contains("the dictionary \(missing.id), and only \(other.id) is there") == true)
+    #expect(error?.description.contains("the dictionary \(missing.id), and only \(other.id) is available") == true)
   }
 
-  @Test func anotherDictionaryOfTheSameIdentifierGivesNoWrongValue() throws {
+  @Test func anotherDictionaryWithTheSameIdentifierGivesNoWrongValue() throws {
     let original = try dictionary("to be or not to be")
-    // Another is called the same in one of 65,536 cases, so it can be looked for.
+    // One in 65,536 dictionaries has the same identifier, so one can be found by search.
     let namesake = try #require(
       try (0..<2_000_000 as Range<Int>).lazy.map { try dictionary("to be xor not to be \($0)") }
         .first { $0.id == original.id })
@@ -172,7 +172,7 @@ import Testing
       var damaged = bytes
       damaged[bit / 8] ^= 1 << (bit % 8)
       do {
-        // The first byte may become that of a value which is stored as it is, and has no checksum.
+        // The first byte may become that of an uncompressed value, which has no checksum.
         let found = try Coding.value(of: damaged, by: codec)
         #expect(found == value || damaged[0] == 0, "bit \(bit)")
       } catch {
@@ -191,7 +191,7 @@ import Testing
     #expect(throws: CompressedFormatError.self) { try Coding.value(of: [3] + value, by: plain) }
   }
 
-  @Test func whatIsStoredAsItIsCanHaveAChecksum() throws {
+  @Test func uncompressedValuesCanHaveAChecksum() throws {
     let value = Array(text.prefix(30))
     let codec = RawCodec.raw.compressed().checksummed()
     let bytes = try Coding.bytes(of: value, by: codec)
@@ -202,7 +202,7 @@ import Testing
     }
   }
 
-  @Test func aLieAboutTheSizeTakesNoMemory() throws {
+  @Test func aFalseSizeAllocatesNoMemory() throws {
     var deflater = try Deflater()
     var bomb: [UInt8] = []
     try [UInt8](repeating: 0, count: 1_000_000).withUnsafeBytes { try deflater.deflate($0, appendingTo: &bomb) }
@@ -218,11 +218,13 @@ import Testing
       }
     }
     for size in [bomb.count * 1033 + 1033, .max] {
-      #expect(throws: CompressedFormatError("the \(bomb.count) compressed bytes cannot be those of so long a value")) {
+      #expect(
+        throws: CompressedFormatError("\(bomb.count) compressed bytes are too few for the length that the value states")
+      ) {
         try Coding.value(of: bytes(declaring: size), by: codec)
       }
     }
-    // More than any number, and a number that never ends.
+    // A length beyond all integers, and a length that never ends.
     for length: [UInt8] in [
       Array(repeating: 0xFF, count: 9) + [0x01], Array(repeating: 0xFF, count: 9) + [0x02],
       Array(repeating: 0x80, count: 12) + [0x01], Array(repeating: 0x80, count: 40),

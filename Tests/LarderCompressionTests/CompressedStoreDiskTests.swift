@@ -7,7 +7,7 @@ import Testing
 
 @testable import LarderCompression
 
-/// Power cuts and failures of random histories, of a store whose values are compressed.
+/// Power loss and failures in random histories of a store with compressed values.
 @Suite struct CompressedStoreDiskTests {
   private static func trial() throws -> DiskTrial<JSONFileStore<Int>> {
     let dictionary = try CompressionDictionary(Array("0123456789".utf8))

@@ -40,7 +40,7 @@ import Testing
     #expect(dictionaries.description == "CompressionDictionaries(\(b.id), \(a.id))")
   }
 
-  @Test func twoOfOneIdentifierAreRefused() throws {
+  @Test func duplicateIdentifiersAreRefused() throws {
     let original = try dictionary("original")
     let namesake = try #require(
       try (0..<2_000_000 as Range<Int>).lazy.map { try dictionary("namesake \($0)") }.first { $0.id == original.id })
@@ -51,7 +51,7 @@ import Testing
 
   // MARK: The file
 
-  @Test func whatWasAddedIsReadAgain() async throws {
+  @Test func addedDictionariesAreReadAgain() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("users.dictionaries")
     #expect(try await CompressionDictionaries.read(fromFile: path) == CompressionDictionaries())
@@ -81,14 +81,14 @@ import Testing
         == CompressionDictionaries())
   }
 
-  @Test func thePlaceBesideAStore() {
+  @Test func theFileOfAStoresDictionaries() {
     #expect(CompressionDictionaries.path(besideStoreAt: "users.json") == "users.json.dictionaries")
     #expect(CompressionDictionaries.path(besideStoreAt: "./users") == "./users.dictionaries")
     #expect(CompressionDictionaries.path(besideStoreAt: "/data/users/") == "/data/users.dictionaries")
     #expect(CompressionDictionaries.path(besideStoreAt: "data/users") == "data/users.dictionaries")
   }
 
-  @Test func whatIsNoSuchFileIsRefusedByName() throws {
+  @Test func filesOfOtherFormatsAreRefusedByName() throws {
     func code(of text: String) -> StoreError.Code? {
       #expect(throws: StoreError.self) { try DictionaryFile.dictionaries(in: Array(text.utf8), path: "/d") }?.code
     }
@@ -114,7 +114,7 @@ import Testing
   @Test func everyTruncationAndEveryChangedBitIsFound() throws {
     let dictionaries = try CompressionDictionaries([dictionary("a first one"), dictionary("another")])
     let bytes = DictionaryFile.bytes(of: dictionaries)
-    // Without the line end behind it the file is whole.
+    // Without its final line end, the file is still whole.
     for length in 0..<bytes.count - 1 {
       #expect(throws: StoreError.self) {
         try DictionaryFile.dictionaries(in: Array(bytes.prefix(length)), path: "")
@@ -132,26 +132,27 @@ import Testing
     }
   }
 
-  @Test func onlyOneAddsAtATime() async throws {
+  @Test func onlyOneWriterAddsAtATime() async throws {
     let disk = SimulatedFileSystem(seed: 1)
     let lock = try #require(try FileLock.acquire("/dictionaries.lock", in: disk))
     let error = await expectStoreError(.locked) { try await added("a", in: disk) }
     #expect(error?.isRetryable == true)
-    // Who reads needs no lock: the file is replaced as a whole.
+    // Readers need no lock, because the file is replaced as a whole.
     #expect(try await CompressionDictionaries.read(fromFile: "/dictionaries", in: disk).all == [])
     try lock.release()
     try await added("a", in: disk)
   }
 
-  @Test func aFileThatIsDamagedStaysAsItIs() async throws {
+  @Test func aDamagedFileStaysUnchanged() async throws {
     let disk = SimulatedFileSystem(seed: 1)
     try disk.place(Array("{\"larder-dictionaries\":1".utf8), at: "/dictionaries")
     await expectStoreError(.corrupted) { try await added("a", in: disk) }
     #expect(disk.content(at: "/dictionaries") == Array("{\"larder-dictionaries\":1".utf8))
   }
 
-  /// Whatever operation power is lost at or fails: the file has all that was added, and is never anything else than what
-  /// it was before or after the addition that was cut short.
+  /// Power loss or a failure at any operation.
+  ///
+  /// The file has all added dictionaries, and is always in the state before or after an interrupted addition.
   @Test func noAddedDictionaryIsEverLost() async throws {
     let texts = ["first", "second", "third"]
     let all = try texts.map { try dictionary($0) }
@@ -182,7 +183,7 @@ import Testing
     }
   }
 
-  @Test func whatTheFileSystemSaysIsHandedOn() async throws {
+  @Test func errorsOfTheFileSystemPassThrough() async throws {
     let folder = try TemporaryFolder()
     await expectStoreError(.unrecognizedFormat) { try await CompressionDictionaries.read(fromFile: folder.path) }
     let dictionary = try dictionary("a")

@@ -11,7 +11,7 @@ import Testing
     try records.reduce(0) { try $0 + Coding.bytes(of: $1, by: codec).count }
   }
 
-  /// How many times smaller records become by a dictionary that was trained on others, all overhead included.
+  /// Returns the factor by which a dictionary, trained on other records, shrinks records, including all overhead.
   private func gain(_ records: (Int, UInt64) -> [[UInt8]], samples: Int, size: Int) throws -> Double {
     let dictionary = try CompressionDictionary.train(on: records(samples, 1), size: size)
     #expect(dictionary.bytes.count <= size)
@@ -51,18 +51,19 @@ import Testing
     #expect(dictionary.id.description.count == 4)
   }
 
-  @Test func whatSamplesHaveInCommonStandsInTheDictionaryOnce() throws {
+  @Test func commonPartsOfSamplesOccurInTheDictionaryOnce() throws {
     let common = Array("{\"a rather long name of a member\":".utf8)
-    // A fixed seed: now and then two sequences share a count, and would be taken for one that two samples have.
+    // The seed is fixed, because occasionally two sequences share a count and would be mistaken for one that two
+    // samples share.
     var generator = SeededGenerator(seed: 1)
     let samples = (0..<20).map { number in
       common + [UInt8(number)] + (0..<6).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
     }
-    // What is of no use at the ends of segments is left out, so it is all that there is.
+    // Useless bytes at the ends of segments are left out, so only the common part remains.
     #expect(try CompressionDictionary.train(on: samples, size: 4096).bytes == common)
   }
 
-  @Test func theMostUsefulStandsLast() throws {
+  @Test func theMostUsefulPartIsLast() throws {
     let frequent = Array("<frequent sequence of bytes>".utf8)
     let rare = Array("[a rarer one, in few samples]".utf8)
     var generator = SeededGenerator(seed: 1)
@@ -74,7 +75,7 @@ import Testing
     #expect(bytes == rare + frequent)
   }
 
-  @Test func whatCannotBeTrainedIsRefused() throws {
+  @Test func unusableSamplesAreRefused() throws {
     for samples: [[UInt8]] in [[], [[]], [Array("abcdefghijkl".utf8)], [Array("abcdefg".utf8), Array("abcdefg".utf8)]] {
       let error = expectStoreError(.invalidArgument) { try CompressionDictionary.train(on: samples) }
       #expect(error?.message.contains("of the \(samples.count) samples") == true)
@@ -87,7 +88,7 @@ import Testing
     #expect(try CompressionDictionary.train(on: SampleRecords.users(2, seed: 1), size: 64).bytes.count <= 64)
   }
 
-  @Test func aDictionaryHasBytesAndNotTooMany() throws {
+  @Test func aDictionaryIsNeitherEmptyNorTooLarge() throws {
     expectStoreError(.invalidArgument) { try CompressionDictionary([]) }
     expectStoreError(.invalidArgument) { try CompressionDictionary(Array(repeating: 1, count: 32_769)) }
     #expect(try CompressionDictionary(Array(repeating: 1, count: 32_768)).bytes.count == 32_768)

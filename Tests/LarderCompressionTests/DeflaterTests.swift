@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test func everyPieceIsCompressedAsIfItWereTheFirst() throws {
+  @Test func everyPieceIsCompressedIndependently() throws {
     let dictionary = Array("the quick brown fox".utf8)
     let data = Array("the lazy dog and the quick brown fox".utf8)
     var used = try Deflater(dictionary: dictionary.span.bytes)
@@ -42,7 +42,7 @@ import Testing
     #expect(try deflated(data, by: &without).count > first.count)
   }
 
-  @Test func whatDoesNotFitIsSaidToBeSo() throws {
+  @Test func insufficientCapacityIsReported() throws {
     let data = Array("abcdefghijklmnopqrstuvwxyz".utf8)
     var deflater = try Deflater()
     let whole = try deflated(data, by: &deflater)
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func theErrorsSayWhatTheLibrarySays() {
+  @Test func errorsIncludeTheLibrarysMessage() {
     #expect(ZlibError(code: -3).description == "data error (-3)")
     #expect(ZlibError(code: -4).description == "insufficient memory (-4)")
   }

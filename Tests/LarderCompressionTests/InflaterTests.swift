@@ -19,7 +19,7 @@ import Testing
     return try bytes.withUnsafeBytes { try inflater.inflate($0, size: size, dictionary: dictionary.span.bytes) }
   }
 
-  @Test func theSizeHasToBeExact() throws {
+  @Test func theSizeMustBeExact() throws {
     let bytes = try deflated(data)
     #expect(try inflated(bytes, size: data.count) == data)
     for size in [-1, 0, data.count - 1, data.count + 1, .max] {
@@ -30,7 +30,7 @@ import Testing
     #expect(throws: ZlibError.damaged) { try inflated(nothing, size: 1) }
   }
 
-  @Test func whatIsTruncatedOrHasSomethingBehindItIsDamaged() throws {
+  @Test func truncatedAndTrailingBytesAreDamage() throws {
     let bytes = try deflated(data)
     for length in 0..<bytes.count {
       #expect(throws: ZlibError.damaged) { try inflated(Array(bytes.prefix(length)), size: data.count) }
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func nothingExpandsMoreThanTheBoundByWhichDeclaredSizesAreRefused() throws {
+  @Test func noDataExpandsBeyondTheBoundForDeclaredSizes() throws {
     let zeros = [UInt8](repeating: 0, count: 10_000_000)
     let bytes = try deflated(zeros)
     #expect(bytes.count * Inflater.maximumExpansion > zeros.count)
@@ -62,7 +62,7 @@ import Testing
     #expect(try inflated(bytes, size: zeros.count) == zeros)
   }
 
-  @Test func theChecksumIsThatOfThePublishedAlgorithm() {
+  @Test func theChecksumMatchesThePublishedAlgorithm() {
     let digits = Array("123456789".utf8)
     #expect(digits.withUnsafeBytes { CRC32.checksum(of: $0) } == 0xCBF4_3926)
     let start = digits.prefix(4).withUnsafeBytes { CRC32.checksum(of: $0) }

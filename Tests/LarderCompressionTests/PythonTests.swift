@@ -7,10 +7,10 @@ import Testing
 
 @testable import LarderCompression
 
-/// Python's modules `zlib`, `json` and `base64` read what is written, by what the documentation says alone, and write what is
-/// read.
+/// Python's modules `zlib`, `json` and `base64` read and write the formats, with no information beyond the
+/// documentation.
 @Suite struct PythonTests {
-  /// What the programs below have in common: they take a file of dictionaries, and lines of hexadecimal digits.
+  /// The common start of the programs below, which take a file of dictionaries and lines of hexadecimal digits.
   private static let preamble = """
     import base64, json, sys, zlib
     dictionaries = {}
@@ -80,7 +80,7 @@ import Testing
       .map { try #require(Hexadecimal.bytes(of: Array($0.utf8))) }
   }
 
-  @Test func pythonReadsWhatIsWritten() async throws {
+  @Test func pythonReadsWrittenData() async throws {
     let folder = try TemporaryFolder()
     let dictionaries = try await dictionaries(in: folder)
     let values =
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func whatPythonWritesIsRead() async throws {
+  @Test func dataWrittenByPythonIsRead() async throws {
     let folder = try TemporaryFolder()
     let codec = RawCodec.raw.compressed(dictionaries: try await dictionaries(in: folder))
     let values = SampleRecords.customers(20, seed: 11)

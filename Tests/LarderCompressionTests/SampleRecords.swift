@@ -1,7 +1,7 @@
 #if Compression
 import LarderTesting
 
-/// Records as applications keep them, as JSON, made up by a seed.
+/// Random records in JSON that resemble those of applications.
 enum SampleRecords {
   private static let firstNames = [
     "Ada", "Alan", "Grace", "Edsger", "Barbara", "Donald", "Tony", "Niklaus", "Dennis", "Ken", "Brian", "Margaret",
@@ -17,13 +17,13 @@ enum SampleRecords {
     "signed", "for", "parcel", "second", "attempt", "address", "corrected", "refund", "issued", "priority", "express",
   ]
 
-  /// Users, of about 150 bytes each.
+  /// Returns users of about 150 bytes each.
   static func users(_ count: Int, seed: UInt64) -> [[UInt8]] {
     var generator = SeededGenerator(seed: seed)
     return (0..<count).map { _ in Array("{\(user(by: &generator))}".utf8) }
   }
 
-  /// Customers with their latest orders, of about 800 bytes each.
+  /// Returns customers with their latest orders, of about 800 bytes each.
   static func customers(_ count: Int, seed: UInt64) -> [[UInt8]] {
     var generator = SeededGenerator(seed: seed)
     return (0..<count).map { _ in

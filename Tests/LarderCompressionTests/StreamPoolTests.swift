@@ -5,7 +5,7 @@ import Testing
 @testable import LarderCompression
 
 @Suite struct StreamPoolTests {
-  /// A stream that knows when it was made and what it was used for.
+  /// A stream that records its creation and its uses.
   private struct NumberedStream: ~Copyable, Sendable {
     let number: Int
     var useCount = 0
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func aStreamIsUsedAgain() throws {
+  @Test func aStreamIsReused() throws {
     let workshop = Workshop()
     let pool = workshop.pool(count: 2)
     for use in 1...5 {
@@ -39,7 +39,7 @@ import Testing
     #expect(workshop.madeCount.withLock { $0 } == 1)
   }
 
-  @Test func whoFindsAllInUseMakesOneForHimself() throws {
+  @Test func aNewStreamIsCreatedIfAllAreInUse() throws {
     let workshop = Workshop()
     let pool = workshop.pool(count: 2)
     func nested(_ depth: Int) throws -> [Int] {
@@ -57,11 +57,11 @@ import Testing
       return numbers
     }
     #expect(try nested(4) == [1, 2, 3, 4])
-    // The first two are kept.
+    // The pool keeps the first two.
     #expect(try nested(3) == [1, 2, 5])
   }
 
-  @Test func anErrorLeavesTheStreamInItsPlace() throws {
+  @Test func anErrorLeavesTheStreamInThePool() throws {
     let workshop = Workshop()
     let pool = workshop.pool(count: 1)
     #expect(throws: ZlibError.damaged) {

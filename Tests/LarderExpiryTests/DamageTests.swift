@@ -5,12 +5,14 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// What an entry that cannot be decoded does to the others.
+/// The effect of an undecodable entry on other entries.
 @Suite struct DamageTests {
   private let clock = ManualClock()
   private let bytes = MemoryStore<[UInt8]>()
 
-  /// The numbers 0 to 9, of which the odd ones have expired, and some that are damaged.
+  /// A store with the numbers 0 to 9.
+  ///
+  /// The odd ones have expired, and some are damaged.
   private func store(
     damaged: Set<Int>
   ) async throws -> ExpiringStore<TypedView<MemoryStore<[UInt8]>, Expiring<Int>>, Int> {
@@ -18,14 +20,15 @@ import Testing
     let store = bytes.typed(Expiring<Int>.self, codec: .json(Int.self).expiring()).expiring { clock.date }
     for number in 0..<10 {
       try await store.setValue(
-        number, forKey: StoreKey(integer: number), expires: number.isMultiple(of: 2) ? .never : .after(.seconds(1)))
+        number, forKey: StoreKey(integer: number),
+        timeToLive: number.isMultiple(of: 2) ? .unlimited : .limited(.seconds(1)))
     }
     for number in damaged { try bytes.apply([.set(StoreKey(integer: number), [0xFF])]) }
     clock.advance(by: .seconds(1))
     return store
   }
 
-  @Test func damageBehindAPageDoesNotSpoilIt() async throws {
+  @Test func damageAfterAPageDoesNotAffectIt() async throws {
     let store = try await store(damaged: [5])
     #expect(try await store.entries(in: .all, limit: 3).map(\.value) == [0, 2, 4])
     let behind = try await store.entries(in: .all, limit: 2, order: .descending)
@@ -37,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func countingAndListingSayWhereTheDamageIs() async throws {
+  @Test func countingAndListingNameTheDamagedKey() async throws {
     let store = try await store(damaged: [5])
     let error = await expectStoreError(.corrupted) { try await store.count() }
     #expect(error?.key == StoreKey(integer: 5))
@@ -60,7 +63,7 @@ import Testing
     }
   }
 
-  /// A store that does not know which keys a part of it has, like a compressed file with a damaged block.
+  /// A store that does not know the keys of one of its parts, like a compressed file with a damaged block.
   private struct GapStore<Value: Sendable>: ForwardingDecorator {
     struct Gap: UnreadableKeysError, CustomStringConvertible {
       let keys: KeyRange
@@ -79,14 +82,14 @@ import Testing
   }
 
   @Test(arguments: [10..<20, 0..<200, 100..<300, 290..<300])
-  func purgesGoOnBehindKeysThatAreNotKnown(lost: Range<Int>) async throws {
+  func purgesContinueAfterUnknownKeys(lost: Range<Int>) async throws {
     let clock = clock
     let memory = MemoryStore<Expiring<Int>>()
     let past = Deadline(.distantPast)
     try memory.apply(ChangeBatch((0..<300).map { .set(StoreKey(integer: $0), Expiring($0, deadline: past)) }))
     let gap = StoreKey(integer: lost.lowerBound)..<StoreKey(integer: lost.upperBound)
     let store = GapStore(base: memory, gap: gap).expiring { clock.date }
-    // The way of the writes begins in the gap.
+    // The purges by writes start in the gap.
     for number in 300..<400 { try await store.setValue(number, forKey: StoreKey(integer: number)) }
     for _ in 0..<100 { try await store.setValue(0, forKey: StoreKey(integer: 400)) }
     #expect(store.statistics.failureCount == 0)
@@ -98,13 +101,13 @@ import Testing
     }
   }
 
-  /// The gap ends within the view, begins within it, or lies in it, and the keys of the view are shorter.
+  /// The gap ends in the view, starts in it, or lies within it, and the keys of the view are shorter.
   @Test(arguments: ["s/0"..<"s/3", "r"..<"s/3", "s/3"..<"s/4", "s/7"..<"t", "s/7"..., "r"..<"t"] as [KeyRange])
-  func purgesGoOnBehindKeysThatAViewDoesNotKnow(gap: KeyRange) async throws {
+  func purgesContinueAfterUnknownKeysOfAView(gap: KeyRange) async throws {
     let clock = clock
     let view = GapStore(base: bytes, gap: gap).typed(
       Expiring<Int>.self, prefix: "s/", codec: .json(Int.self).expiring())
-    let store = view.expiring(.after(.seconds(1)), purgesOnWrite: false) { clock.date }
+    let store = view.expiring(.limited(.seconds(1)), purgesOnWrite: false) { clock.date }
     for number in 0..<10 {
       try await store.setValue(number, forKey: "\(number)")
       for prefix in ["r/", "t/"] { try bytes.apply([.set("\(prefix)\(number)", [0xFF])]) }

@@ -17,7 +17,7 @@ import Testing
     #expect(deadline.isPast(at: time(.max)))
   }
 
-  @Test func aReadMovesOnlyADeadlineThatSlidesAndOnlyAfterATenthOfItsWindow() {
+  @Test func aReadMovesOnlySlidingDeadlinesAfterATenthOfTheWindow() {
     #expect(Deadline(time(1000), windowMicroseconds: nil).moved(byReadAt: time(999)) == nil)
     let deadline = Deadline(time(1000), windowMicroseconds: 1000)
     #expect(deadline.moved(byReadAt: time(0)) == nil)
@@ -32,20 +32,20 @@ import Testing
       #expect(deadline.moved(byReadAt: time(0)) == nil)
       #expect(deadline.moved(byReadAt: time(1))?.time == time(window + 1))
     }
-    // A part of a microsecond more than a tenth, not less: eleven writes in a window would be one too many.
+    // Rounds a tenth up to a microsecond. Rounding down would allow eleven writes in a window.
     let deadline = Deadline(time(11), windowMicroseconds: 11)
     #expect(deadline.moved(byReadAt: time(1)) == nil)
     #expect(deadline.moved(byReadAt: time(2)) != nil)
   }
 
-  @Test func aDeadlineFartherOffThanItsWindowIsOneOfAClockPutBack() {
+  @Test func aDeadlineBeyondItsWindowMeansTheClockWasSetBack() {
     let deadline = Deadline(time(1000), windowMicroseconds: 1000)
     #expect(deadline.moved(byReadAt: time(-100)) == nil)
     #expect(deadline.moved(byReadAt: time(-101)) == Deadline(time(899), windowMicroseconds: 1000))
     #expect(deadline.moved(byReadAt: time(.min)) == Deadline(time(.min + 1000), windowMicroseconds: 1000))
   }
 
-  @Test func thereAreAtMostTenMovesInAWindowHoweverManyReads() {
+  @Test func aDeadlineMovesAtMostTenTimesPerWindow() {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "DeadlineTests")
     for _ in 0..<200 {
       let window = Int64.random(in: 2...1000, using: &generator)
@@ -55,7 +55,7 @@ import Testing
         now += Int64.random(in: 0...(window / 2 + 1) / 2, using: &generator)
         #expect(!deadline.isPast(at: time(now)))
         guard let moved = deadline.moved(byReadAt: time(now)) else {
-          // What a read leaves is at least nine tenths of the window, less what a microsecond cannot tell.
+          // A read leaves at least nine tenths of the window, less a microsecond.
           #expect(deadline.time.microseconds - now > window - window / 10 - 1)
           continue
         }

@@ -23,7 +23,7 @@ import Testing
     Deadline(WallTime(microseconds: microseconds), windowMicroseconds: window)
   }
 
-  @Test func theNameSaysSoAndTheFormatIsThatOfTheBase() {
+  @Test func theNameAndTheFormatDependOnTheBase() {
     #expect(json.name == "json+expiring")
     #expect(json.format == .json)
     #expect(raw.name == "raw+expiring")
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func jsonIsReadAsAPersonMayWriteIt() throws {
+  @Test func jsonEditedByHandIsRead() throws {
     let text = "\n{ \"value\" : [1, 2] ,\n \"expires\" : 7 }\n"
     #expect(try value(of: Array(text.utf8), by: json) == Expiring(JSONText("[1,2]"), deadline: deadline(7)))
   }
@@ -62,16 +62,16 @@ import Testing
     #"{"expires":null,"value":1}"#, #"{"expires":9223372036854775808,"value":1}"#, #"{"window":1,"value":1}"#,
     #"{"expires":1,"window":0,"value":1}"#, #"{"expires":1,"window":-1,"value":1}"#,
   ])
-  func jsonWithoutARightDeadlineIsRefused(_ text: String) {
+  func jsonWithAnInvalidDeadlineIsRefused(_ text: String) {
     #expect(throws: ExpiringFormatError.self) { try value(of: Array(text.utf8), by: json) }
   }
 
   @Test(arguments: ["", "7", "{", #"{"value":1"#, #"{"value":1}}"#, #"{"value":}"#, "[]"])
-  func whatIsNoObjectIsRefused(_ text: String) {
+  func otherThanObjectsAreRefused(_ text: String) {
     #expect(throws: JSONSyntaxError.self) { try value(of: Array(text.utf8), by: json) }
   }
 
-  @Test func binaryValuesHaveTheDeadlineBeforeThem() throws {
+  @Test func binaryValuesFollowTheirDeadline() throws {
     let forms: [(Deadline?, [UInt8])] = [
       (nil, [1]),
       (deadline(0x0102_0304_0506_0708), [2, 1, 2, 3, 4, 5, 6, 7, 8]),
@@ -93,13 +93,13 @@ import Testing
     #expect(throws: ExpiringFormatError.self) { try value(of: [3] + Array(repeating: 0, count: 16), by: raw) }
   }
 
-  @Test func itAppends() throws {
+  @Test func encodingAppendsToExistingBytes() throws {
     var bytes: [UInt8] = [7]
     try raw.encode(Expiring([8], deadline: nil), into: &bytes)
     #expect(bytes == [7, 1, 8])
   }
 
-  @Test func randomOnesRoundTripByEveryCodec() throws {
+  @Test func randomValuesRoundTripWithEveryCodec() throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "ExpiringCodecTests")
     let codecs: [any Codec<Expiring<String?>>] = [
       JSONCodec<String?>().expiring(), JSONCodec<String?>().checksummed().expiring(),
@@ -119,7 +119,7 @@ import Testing
     }
   }
 
-  /// What the type writes by itself is what the codec writes, so that a program can change from one to the other.
+  /// The `Codable` conformance writes the same JSON as the codec, so that a program can change from one to the other.
   @Test func codableWritesTheSameJSON() throws {
     let expiring = Expiring(7, deadline: deadline(5, window: 3))
     let own: [UInt8] = try bytes(of: expiring, by: JSONCodec<Expiring<Int>>())
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  @Test func errorsOfTheBasePassThroughAndOursShowNoValue() throws {
+  @Test func errorsOfTheBasePassThroughAndErrorsShowNoValue() throws {
     #expect(throws: EncodingError.self) { try bytes(of: Expiring(Double.nan), by: .json().expiring()) }
     #expect(throws: DecodingError.self) {
       try value(of: Array(#"{"value":"x"}"#.utf8), by: JSONCodec<Int>().expiring())

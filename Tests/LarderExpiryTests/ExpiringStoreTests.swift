@@ -7,10 +7,10 @@ import TestSupport
 import Testing
 
 @Suite struct ExpiringStoreTests {
-  // MARK: Expired is absent
+  // MARK: Expired entries
 
   @Test func fiveHundredMillisecondsAreFiveHundredMilliseconds() async throws {
-    let bench = TestBench(.after(.milliseconds(500)))
+    let bench = TestBench(.limited(.milliseconds(500)))
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .milliseconds(499))
     #expect(try await bench.store["k"] == "a")
@@ -20,13 +20,13 @@ import Testing
     #expect(try await bench.store["k"] == nil)
   }
 
-  @Test func whatHasExpiredIsAbsentFromEveryOperation() async throws {
+  @Test func expiredEntriesAreAbsentFromEveryOperation() async throws {
     let bench = TestBench()
     let store = bench.store
     try await store.setValue("a", forKey: "a")
-    try await store.setValue("b", forKey: "b", expires: .after(.seconds(1)))
-    try await store.setValue("c", forKey: "c", expires: .sliding(.seconds(1)))
-    try await store.setValue("d", forKey: "d", expires: .at(bench.clock.date + 2))
+    try await store.setValue("b", forKey: "b", timeToLive: .limited(.seconds(1)))
+    try await store.setValue("c", forKey: "c", timeToLive: .sliding(.seconds(1)))
+    try await store.setValue("d", forKey: "d", timeToLive: .until(bench.clock.date + 2))
     #expect(try await store.count() == 4)
     bench.clock.advance(by: .seconds(1))
     #expect(try await store["b"] == nil)
@@ -42,7 +42,7 @@ import Testing
     #expect(try await store.pages(size: 1).pageCount == 2)
     #expect(try await store.remainingTime(forKey: "b") == nil)
     #expect(try await store.touch("b") == false)
-    #expect(try await store.touch("b", lifetime: .unlimited) == false)
+    #expect(try await store.touch("b", timeToLive: .unlimited) == false)
     let found = try await store.update(["a", "b", "c"]) { slots in slots }
     #expect(found == ["a", nil, nil])
     var walked: [StoreKey] = []
@@ -50,7 +50,7 @@ import Testing
     #expect(walked == ["a", "d"])
     bench.clock.advance(by: .seconds(1))
     #expect(try await store.keys(in: .all, limit: 10) == ["a"])
-    // Reading removes nothing.
+    // Reads remove nothing.
     #expect(try bench.storedKeys == ["a", "d"])
   }
 
@@ -64,7 +64,7 @@ import Testing
 
   // MARK: Writing
 
-  @Test func overwritingWithoutALifetimeClearsTheOldOne() async throws {
+  @Test func overwritingWithoutATimeToLiveRemovesTheDeadline() async throws {
     let bench = TestBench()
     let store = bench.store
     let writes: [@Sendable () async throws -> Void] = [
@@ -74,7 +74,7 @@ import Testing
       { try await store.update("k") { $0 = "new" } },
     ]
     for write in writes {
-      try await store.setValue("old", forKey: "k", expires: .after(.seconds(1)))
+      try await store.setValue("old", forKey: "k", timeToLive: .limited(.seconds(1)))
       try await write()
       bench.clock.advance(by: .seconds(2))
       #expect(try await store["k"] == "new")
@@ -82,19 +82,19 @@ import Testing
     }
   }
 
-  /// An entry that has expired and was not purged must not pass its deadline on.
+  /// An expired entry that was not purged must not pass on its deadline.
   @Test func creatingAfterExpiryWorks() async throws {
-    let bench = TestBench(.after(.seconds(10)))
+    let bench = TestBench(.limited(.seconds(10)))
     let store = bench.store
     let writes: [@Sendable () async throws -> Void] = [
       { try await store.setValue("new", forKey: "k") },
       { try await store.setValueKeepingDeadline("new", forKey: "k") },
       { try await store.update("k") { if $0 == nil { $0 = "new" } } },
       { try await store.updateKeepingDeadlines(["k"]) { if $0[0] == nil { $0[0] = "new" } } },
-      { try await store.update(["k"], expires: .after(.seconds(10))) { if $0[0] == nil { $0[0] = "new" } } },
+      { try await store.update(["k"], timeToLive: .limited(.seconds(10))) { if $0[0] == nil { $0[0] = "new" } } },
     ]
     for write in writes {
-      try await store.setValue("old", forKey: "k", expires: .after(.seconds(1)))
+      try await store.setValue("old", forKey: "k", timeToLive: .limited(.seconds(1)))
       bench.clock.advance(by: .seconds(1))
       try await write()
       #expect(try await store["k"] == "new")
@@ -107,10 +107,10 @@ import Testing
   }
 
   @Test func keepingTheDeadlineKeepsIt() async throws {
-    let bench = TestBench(.after(.seconds(10)))
+    let bench = TestBench(.limited(.seconds(10)))
     let store = bench.store
-    try await store.setValue("old", forKey: "limited", expires: .after(.seconds(3)))
-    try await store.setValue("old", forKey: "unlimited", expires: .never)
+    try await store.setValue("old", forKey: "limited", timeToLive: .limited(.seconds(3)))
+    try await store.setValue("old", forKey: "unlimited", timeToLive: .unlimited)
     bench.clock.advance(by: .seconds(1))
     for key in ["limited", "unlimited"] as [StoreKey] {
       try await store.setValueKeepingDeadline("new", forKey: key)
@@ -123,52 +123,52 @@ import Testing
     #expect(try await store["limited"] == nil)
   }
 
-  @Test func aBatchGivesEachValueAnExpirationOfItsOwn() async throws {
-    let bench = TestBench(.after(.seconds(2)))
+  @Test func aBatchGivesEachValueItsOwnTimeToLive() async throws {
+    let bench = TestBench(.limited(.seconds(2)))
     var batch = ExpiringBatch<String>([.set("default", "x")])
     batch.removeAll(in: .prefix("old"))
-    batch.setValue("one", forKey: "one", expires: .after(.seconds(1)))
+    batch.setValue("one", forKey: "one", timeToLive: .limited(.seconds(1)))
     batch.setValue("own default", forKey: "own default")
-    batch.setValue("never", forKey: "never", expires: .never)
-    batch.setValue("gone", forKey: "changed", expires: .never)
-    batch.setValue("changed", forKey: "changed", expires: .after(.seconds(3)))
-    batch.setValue("over", forKey: "over", expires: .at(bench.clock.date))
+    batch.setValue("never", forKey: "never", timeToLive: .unlimited)
+    batch.setValue("gone", forKey: "changed", timeToLive: .unlimited)
+    batch.setValue("changed", forKey: "changed", timeToLive: .limited(.seconds(3)))
+    batch.setValue("over", forKey: "over", timeToLive: .until(bench.clock.date))
     batch.removeValue(forKey: "removed")
     try await bench.store.apply([.set("old", "o"), .set("removed", "r"), .set("over", "o")])
     try await bench.store.apply(batch)
     #expect(try await bench.store.count() == 5)
     #expect(try bench.storedKeys == ["changed", "default", "never", "one", "own default"])
-    let expected: [StoreKey: Lifetime] = [
+    let expected: [StoreKey: TimeToLive] = [
       "default": .limited(.seconds(2)), "one": .limited(.seconds(1)), "own default": .limited(.seconds(2)),
       "never": .unlimited, "changed": .limited(.seconds(3)),
     ]
-    for (key, lifetime) in expected { #expect(try await bench.store.remainingTime(forKey: key) == lifetime) }
+    for (key, timeToLive) in expected { #expect(try await bench.store.remainingTime(forKey: key) == timeToLive) }
   }
 
-  @Test func aBatchWithOneSenselessExpirationChangesNothing() async throws {
+  @Test func aBatchWithAnInvalidTimeToLiveChangesNothing() async throws {
     let bench = TestBench()
     var batch = ExpiringBatch<String>()
     batch.setValue("a", forKey: "a")
-    batch.setValue("b", forKey: "b", expires: .after(.zero))
+    batch.setValue("b", forKey: "b", timeToLive: .limited(.zero))
     let error = await expectStoreError(.invalidArgument) { try await bench.store.apply(batch) }
     #expect(error?.operation == .apply)
     #expect(try bench.storedKeys == [])
   }
 
-  // Not as arguments of the test: Foundation cannot describe the date of the last one.
-  private static let senseless: [Expiration] = [
-    .after(.zero), .after(.seconds(-1)), .sliding(.zero), .at(Date(timeIntervalSince1970: .nan)),
+  // Not test arguments, because Foundation cannot describe the last date.
+  private static let senseless: [TimeToLive] = [
+    .limited(.zero), .limited(.seconds(-1)), .sliding(.zero), .until(Date(timeIntervalSince1970: .nan)),
   ]
 
-  @Test(arguments: senseless.indices) func aLifetimeOfZeroOrLessIsRefused(_ index: Int) async throws {
-    let expiration = ExpiringStoreTests.senseless[index]
+  @Test(arguments: senseless.indices) func aTimeToLiveMustBePositive(_ index: Int) async throws {
+    let timeToLive = ExpiringStoreTests.senseless[index]
     let bench = TestBench()
     let store = bench.store
     try await store.setValue("old", forKey: "k")
     let calls: [(StoreOperation, @Sendable () async throws -> Void)] = [
-      (.apply, { try await store.setValue("new", forKey: "k", expires: expiration) }),
-      (.update, { try await store.update(["k"], expires: expiration) { $0[0] = "new" } }),
-      (.touch, { try await store.touch("k", expires: expiration) }),
+      (.apply, { try await store.setValue("new", forKey: "k", timeToLive: timeToLive) }),
+      (.update, { try await store.update(["k"], timeToLive: timeToLive) { $0[0] = "new" } }),
+      (.touch, { try await store.touch("k", timeToLive: timeToLive) }),
     ]
     for (operation, call) in calls {
       let error = await expectStoreError(.invalidArgument) { try await call() }
@@ -176,29 +176,29 @@ import Testing
       #expect(error?.outcome == .nothingChanged)
     }
     for duration in [Duration.zero, .nanoseconds(-1)] {
-      await expectStoreError(.invalidArgument) { try await store.touch("k", lifetime: .limited(duration)) }
+      await expectStoreError(.invalidArgument) { try await store.touch("k", timeToLive: .limited(duration)) }
     }
     #expect(try await store["k"] == "old")
-    // As the expiration of the store it makes the writes that need it fail, and no others.
-    let senseless = bench.memory.expiring(expiration)
+    // As the store's time to live, it fails only the writes that use it.
+    let senseless = bench.memory.expiring(timeToLive)
     await expectStoreError(.invalidArgument) { try await senseless.setValue("new", forKey: "k") }
     await expectStoreError(.invalidArgument) { try await senseless.update("k") { $0 = "new" } }
     await expectStoreError(.invalidArgument) { try await senseless.touch("k") }
     #expect(try await senseless["k"] == "old")
-    try await senseless.setValue("new", forKey: "k", expires: .never)
+    try await senseless.setValue("new", forKey: "k", timeToLive: .unlimited)
     #expect(try await senseless["k"] == "new")
     try await senseless.removeValue(forKey: "k")
     #expect(try bench.storedKeys == [])
   }
 
-  @Test func aLifetimeWithoutEndNeverEnds() async throws {
+  @Test func anUnlimitedTimeToLiveNeverEnds() async throws {
     let bench = TestBench()
     let longest = Duration.seconds(Int64.max) * 10
-    try await bench.store.setValue("a", forKey: "never", expires: .never)
-    try await bench.store.setValue("a", forKey: "after", expires: .after(longest))
-    try await bench.store.setValue("a", forKey: "sliding", expires: .sliding(longest))
-    try await bench.store.setValue("a", forKey: "touched", expires: .after(.seconds(1)))
-    try await bench.store.touch("touched", lifetime: .limited(longest))
+    try await bench.store.setValue("a", forKey: "never", timeToLive: .unlimited)
+    try await bench.store.setValue("a", forKey: "after", timeToLive: .limited(longest))
+    try await bench.store.setValue("a", forKey: "sliding", timeToLive: .sliding(longest))
+    try await bench.store.setValue("a", forKey: "touched", timeToLive: .limited(.seconds(1)))
+    try await bench.store.touch("touched", timeToLive: .limited(longest))
     bench.clock.advance(by: .seconds(1_000_000_000_000))
     for key in ["never", "after", "sliding", "touched"] as [StoreKey] {
       #expect(try await bench.store[key] == "a")
@@ -206,15 +206,15 @@ import Testing
     }
   }
 
-  @Test func aDateThatHasComeRemovesWhatWasThere() async throws {
+  @Test func aPastDeadlineRemovesTheEntry() async throws {
     let bench = TestBench()
     let store = bench.store
     let date = bench.clock.date
     let writes: [@Sendable () async throws -> Void] = [
-      { try await store.setValue("new", forKey: "k", expires: .at(date)) },
-      { try await store.setValue("new", forKey: "k", expires: .at(.distantPast)) },
-      { try await store.update(["k"], expires: .at(date)) { $0[0] = "new" } },
-      { try await store.touch("k", expires: .at(date)) },
+      { try await store.setValue("new", forKey: "k", timeToLive: .until(date)) },
+      { try await store.setValue("new", forKey: "k", timeToLive: .until(.distantPast)) },
+      { try await store.update(["k"], timeToLive: .until(date)) { $0[0] = "new" } },
+      { try await store.touch("k", timeToLive: .until(date)) },
     ]
     for write in writes {
       try await store.setValue("old", forKey: "k")
@@ -224,24 +224,24 @@ import Testing
     }
   }
 
-  @Test func touchingChangesTheDeadlineAndNothingElse() async throws {
-    let bench = TestBench(.after(.seconds(5)))
+  @Test func touchingChangesOnlyTheDeadline() async throws {
+    let bench = TestBench(.limited(.seconds(5)))
     let store = bench.store
-    try await store.setValue("a", forKey: "k", expires: .after(.seconds(1)))
+    try await store.setValue("a", forKey: "k", timeToLive: .limited(.seconds(1)))
     #expect(try await store.touch("k"))
     #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(5)))
-    #expect(try await store.touch("k", lifetime: .unlimited))
+    #expect(try await store.touch("k", timeToLive: .unlimited))
     #expect(try await store.remainingTime(forKey: "k") == .unlimited)
-    #expect(try await store.touch("k", lifetime: .limited(.milliseconds(500))))
+    #expect(try await store.touch("k", timeToLive: .limited(.milliseconds(500))))
     #expect(try await store.remainingTime(forKey: "k") == .limited(.milliseconds(500)))
-    #expect(try await store.touch("k", expires: .at(bench.clock.date + 3)))
+    #expect(try await store.touch("k", timeToLive: .until(bench.clock.date + 3)))
     #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(3)))
     #expect(try await store["k"] == "a")
     #expect(try await store.touch("missing") == false)
     #expect(try bench.storedKeys == ["k"])
-    // A deadline that slides goes on to.
-    #expect(try await store.touch("k", expires: .sliding(.seconds(10))))
-    #expect(try await store.touch("k", lifetime: .limited(.seconds(20))))
+    // An entry can also get a sliding deadline.
+    #expect(try await store.touch("k", timeToLive: .sliding(.seconds(10))))
+    #expect(try await store.touch("k", timeToLive: .sliding(.seconds(20))))
     bench.clock.advance(by: .seconds(10))
     #expect(try await store["k"] == "a")
     #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(20)))
@@ -251,8 +251,8 @@ import Testing
 
   @Test func anUpdateThatThrowsChangesNothing() async throws {
     struct Refusal: Error {}
-    let bench = TestBench(.after(.seconds(5)))
-    try await bench.store.setValue("old", forKey: "k", expires: .after(.seconds(1)))
+    let bench = TestBench(.limited(.seconds(5)))
+    try await bench.store.setValue("old", forKey: "k", timeToLive: .limited(.seconds(1)))
     await #expect(throws: Refusal.self) {
       try await bench.store.update("k") { slot in
         slot = "new"
@@ -268,7 +268,7 @@ import Testing
   @Test func theClockIsReadOnceInACall() async throws {
     let reads = Mutex(0)
     let memory = MemoryStore<Expiring<String>>()
-    let store = memory.expiring(.after(.seconds(5)), purgesOnWrite: false) {
+    let store = memory.expiring(.limited(.seconds(5)), purgesOnWrite: false) {
       reads.withLock { $0 += 1 }
       return Date(timeIntervalSince1970: 0)
     }
@@ -294,13 +294,14 @@ import Testing
     }
   }
 
-  /// The deadline is put off and the old one passes while a read that has seen the old one is on its way back: the entry
-  /// was live all the time.
+  /// The deadline is moved, and the old one passes, before a read that saw the old deadline returns.
+  ///
+  /// The entry was live the whole time.
   @Test(arguments: [StoreOperation.value, .values, .entries])
-  func anEntryThatIsTouchedInTheMidstOfAReadIsFound(_ operation: StoreOperation) async throws {
+  func anEntryTouchedDuringAReadIsFound(_ operation: StoreOperation) async throws {
     let clock = ManualClock()
     let faulty = MemoryStore<Expiring<String>>().faulty()
-    let store = faulty.expiring(.after(.seconds(10))) { clock.date }
+    let store = faulty.expiring(.limited(.seconds(10))) { clock.date }
     try await store.setValue("a", forKey: "k")
     faulty.schedule(.suspension(.after), on: operation)
     let reading = Task {
@@ -318,9 +319,11 @@ import Testing
     #expect(try await reading.value == "a")
   }
 
-  /// The time passes while an update waits for its turn: what its body sees has to be live when it runs.
-  @Test func anUpdateLooksAtTheClockWhenItsBodyRuns() async throws {
-    let bench = TestBench(.after(.seconds(1)))
+  /// Time passes while an update waits for its turn.
+  ///
+  /// Its body must see the entries that are live when it runs.
+  @Test func anUpdateReadsTheClockWhenItsBodyRuns() async throws {
+    let bench = TestBench(.limited(.seconds(1)))
     let (store, clock) = (bench.store, bench.clock)
     try await store.setValue("a", forKey: "k")
     bench.watched.intervene { operation in
@@ -334,8 +337,8 @@ import Testing
     #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(1)))
   }
 
-  @Test func aClockPutForwardLetsEntriesExpireEarlierByAsMuch() async throws {
-    let bench = TestBench(.after(.seconds(100)))
+  @Test func setForwardClockExpiresEntriesEarlier() async throws {
+    let bench = TestBench(.limited(.seconds(100)))
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .seconds(60))
     #expect(try await bench.store.remainingTime(forKey: "k") == .limited(.seconds(40)))
@@ -345,14 +348,14 @@ import Testing
     #expect(try await bench.store["k"] == nil)
   }
 
-  @Test func aClockPutBackLetsEntriesLiveLongerByAsMuch() async throws {
-    let bench = TestBench(.after(.seconds(100)))
+  @Test func setBackClockExpiresEntriesLater() async throws {
+    let bench = TestBench(.limited(.seconds(100)))
     try await bench.store.apply([.set("kept", "a"), .set("purged", "a")])
     bench.clock.advance(by: .seconds(100))
     #expect(try await bench.store.count() == 0)
     try await bench.memory.removeValue(forKey: "purged")
     bench.clock.advance(by: .seconds(-60))
-    // What was not purged is live again, and for so long as the clock was put back.
+    // Entries that were not purged are live again until the clock catches up.
     #expect(try await bench.store["kept"] == "a")
     #expect(try await bench.store["purged"] == nil)
     #expect(try await bench.store.remainingTime(forKey: "kept") == .limited(.seconds(60)))
@@ -367,13 +370,14 @@ import Testing
     let numbers = 0..<100
     try await bench.store.apply(ChangeBatch(numbers.map { .set(StoreKey(integer: $0), "\($0)") }))
     for number in numbers where number % 10 != 9 {
-      try await bench.store.touch(StoreKey(integer: number), lifetime: .limited(.seconds(1)))
+      try await bench.store.touch(StoreKey(integer: number), timeToLive: .limited(.seconds(1)))
     }
     bench.clock.advance(by: .seconds(1))
     bench.watched.forgetCalls()
     let page = try await bench.store.entries(in: .all, limit: 3)
     #expect(page.map(\.value) == ["9", "19", "29"])
-    // Read again from its start, twice as much each time: what is returned is one call's.
+    // The page is read again from its start with twice the size each time, so that its result is a snapshot of one
+    // call.
     #expect(bench.watched.calls == [3, 6, 12, 24, 48].map { .init(.entries, $0) })
     #expect(try await bench.store.keys(in: .all, limit: 3, order: .descending).map(\.integer) == [99, 89, 79])
     #expect(try await bench.store.entries(in: .all, limit: .max).count == 10)
@@ -395,13 +399,13 @@ import Testing
     #expect(error?.operation == .keys)
   }
 
-  // MARK: Itself
+  // MARK: Properties and closing
 
-  @Test func itHandsOnWhatItsBaseSaysAndCanDo() async throws {
+  @Test func itForwardsPropertiesAndCapabilitiesOfItsBase() async throws {
     let bench = TestBench()
     #expect(bench.store.information.name == "memory")
-    #expect(bench.store.information.acknowledgement == .volatile)
-    #expect(bench.store.information.maintenance == nil)
+    #expect(bench.store.information.durability == .volatile)
+    #expect(AnyDataStore(bench.store).maintenance == nil)
     #expect("\(bench.memory.expiring())" == "ExpiringStore[MemoryStore(memory)]")
     try bench.store.invalidate("k")
     try bench.store.invalidateAll()
@@ -424,7 +428,7 @@ import Testing
     let clock = ManualClock()
     let faulty = MemoryStore<Expiring<String>>().faulty()
     let store = faulty.expiring { clock.date }
-    try await store.setValue("a", forKey: "a", expires: .after(.seconds(1)))
+    try await store.setValue("a", forKey: "a", timeToLive: .limited(.seconds(1)))
     try await store.setValue("b", forKey: "b")
     clock.advance(by: .seconds(1))
     faulty.schedule(.suspension(), on: .entries, number: 2)
@@ -444,13 +448,13 @@ import Testing
     try await closing.value
   }
 
-  /// A decorator outside that knows the ability reaches it.
-  @Test func whatExpiresIsAnAbility() async throws {
+  /// An outer decorator can find and call this capability.
+  @Test func expiringIsACapability() async throws {
     func halve(_ store: some ExpirableStore<String>, _ key: StoreKey) async throws {
       guard case .limited(let duration) = try await store.remainingTime(forKey: key) else { return }
-      try await store.touch(key, lifetime: .limited(duration / 2))
+      try await store.touch(key, timeToLive: .limited(duration / 2))
     }
-    let bench = TestBench(.after(.seconds(8)))
+    let bench = TestBench(.limited(.seconds(8)))
     try await bench.store.setValue("a", forKey: "k")
     try await halve(bench.store, "k")
     #expect(try await bench.store.remainingTime(forKey: "k") == .limited(.seconds(4)))

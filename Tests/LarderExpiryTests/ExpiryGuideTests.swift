@@ -7,7 +7,9 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// The pieces of Swift in the guide `Docs/Expiry.md`: they stand there as they stand here, and do what it says.
+/// The Swift code of the guide `Modules/Decorators/LarderExpiry/LarderExpiry.docc/TimeToLive.md`.
+///
+/// It must appear in the guide unchanged, and it must work.
 @Suite struct ExpiryGuideTests {
   struct Session: Codable, Equatable {
     var user: String
@@ -21,17 +23,17 @@ import Testing
     let location = try ConformanceLocation()
     let folder = location.folder
     let sessions = try await JSONFileStore(path: folder + "/sessions.json", codec: .json(Session.self).expiring())
-      .expiring(.after(.seconds(3600)))
+      .expiring(.limited(.seconds(3600)))
 
     try await sessions.setValue(session, forKey: "7")  // for an hour
-    try await sessions.setValue(guest, forKey: "8", expires: .after(.milliseconds(500)))
-    try await sessions.setValue(robot, forKey: "9", expires: .never)
+    try await sessions.setValue(guest, forKey: "8", timeToLive: .limited(.milliseconds(500)))
+    try await sessions.setValue(robot, forKey: "9", timeToLive: .unlimited)
     #expect(try await sessions["7"] == session)
     #expect(try await sessions.remainingTime(forKey: "9") == .unlimited)
 
     let purger = sessions.purger(every: .seconds(60))
     let purging = Task { try await purger.run() }
-    // and when it is no longer wanted
+    // When you no longer need it:
     purging.cancel()
     try await purging.value
 
@@ -43,19 +45,19 @@ import Testing
     try location.remove()
   }
 
-  @Test func writesThatSay() async throws {
+  @Test func writesWithATimeToLive() async throws {
     let clock = ManualClock()
-    let sessions = MemoryStore<Expiring<Session>>().expiring(.after(.seconds(3600))) { clock.date }
+    let sessions = MemoryStore<Expiring<Session>>().expiring(.limited(.seconds(3600))) { clock.date }
     try await sessions.apply([.set("8", guest), .set("old:1", robot)])
-    try await sessions.setValue(session, forKey: "7", expires: .sliding(.seconds(1800)))
-    try await sessions.update(["7", "8"], expires: .never) { slots in slots.swapAt(0, 1) }
+    try await sessions.setValue(session, forKey: "7", timeToLive: .sliding(.seconds(1800)))
+    try await sessions.update(["7", "8"], timeToLive: .unlimited) { slots in slots.swapAt(0, 1) }
     #expect(try await sessions["8"] == session)
     #expect(try await sessions.remainingTime(forKey: "8") == .unlimited)
 
     var batch = ExpiringBatch<Session>()
     batch.removeAll(in: .prefix("old:"))
-    batch.setValue(session, forKey: "7", expires: .after(.seconds(60)))
-    batch.setValue(guest, forKey: "8")  // what the store was made with
+    batch.setValue(session, forKey: "7", timeToLive: .limited(.seconds(60)))
+    batch.setValue(guest, forKey: "8")  // the store's default
     try await sessions.apply(batch)
     #expect(try await sessions.keys(in: .all, limit: 10) == ["7", "8"])
     #expect(try await sessions.remainingTime(forKey: "7") == .limited(.seconds(60)))
@@ -68,9 +70,9 @@ import Testing
 
   @Test func requestsAreCountedInWindows() async throws {
     let clock = ManualClock()
-    let limits = MemoryStore<Expiring<Int>>().expiring(.after(.seconds(60))) { clock.date }
+    let limits = MemoryStore<Expiring<Int>>().expiring(.limited(.seconds(60))) { clock.date }
     @Sendable func count(_ client: StoreKey) async throws -> Int {
-      // Counts requests in windows of a minute that begin with the first one.
+      // Counts requests in windows of one minute that begin with the first request.
       let count = try await limits.updateKeepingDeadlines([client]) { counts in
         counts[0] = (counts[0] ?? 0) + 1
         return counts[0] ?? 0
@@ -87,7 +89,7 @@ import Testing
 
   @Test func aClockOfYourOwn() async throws {
     let clock = ManualClock()  // from LarderTesting
-    let store = MemoryStore<Expiring<String>>().expiring(.after(.seconds(1))) { clock.date }
+    let store = MemoryStore<Expiring<String>>().expiring(.limited(.seconds(1))) { clock.date }
     try await store.setValue("a", forKey: "k")
     clock.advance(by: .seconds(1))
     #expect(try await store["k"] == nil)
@@ -95,8 +97,8 @@ import Testing
 
   @Test func theOrderOfAStack() async throws {
     let base = MemoryStore<Expiring<String>>()
-    let right = base.cached().expiring(.after(.seconds(60)))
-    let wrong = base.expiring(.after(.seconds(60))).cached()
+    let right = base.cached().expiring(.limited(.seconds(60)))
+    let wrong = base.expiring(.limited(.seconds(60))).cached()
     try await wrong.setValue("a", forKey: "k")
     #expect(try await right["k"] == "a")
   }
@@ -113,7 +115,7 @@ import Testing
   }
 
   @Test func theGuideShowsThisCode() throws {
-    let guide = try Guide("Docs/Expiry.md")
+    let guide = try Guide("Modules/Decorators/LarderExpiry/LarderExpiry.docc/TimeToLive.md")
     #expect(guide.pieces.count == 10)
     #expect(try guide.piecesMissing() == [])
   }

@@ -4,10 +4,10 @@ import LarderExpiry
 import LarderTesting
 import Testing
 
-/// Random histories, compared with a model and searched for an order that explains them.
+/// Random histories, compared with a model and checked for linearizability.
 @Suite struct ExpiryHistoryTests {
-  @Test func concurrentOperationsAreExplainedByOneOrder() async throws {
-    for (name, expiration) in [("never", Expiration.never), ("sliding", .sliding(.seconds(100)))] {
+  @Test func concurrentOperationsAreLinearizable() async throws {
+    for (name, timeToLive) in [("never", TimeToLive.unlimited), ("sliding", .sliding(.seconds(100)))] {
       let trial = ConcurrencyTrial("ExpiringStore, \(name)", mayFail: true) { _ in
         var plan = FaultPlan()
         plan.schedule(.yields(upTo: 3), probability: 1)
@@ -16,13 +16,13 @@ import Testing
           plan.schedule(.error(.ioFailed, .after), on: operation, probability: 0.05)
         }
         let memory = MemoryStore<Expiring<Int>>()
-        // As if written long ago and expired since: below every key of the history, so that purges have their share.
+        // Adds entries that expired long ago, with keys below those of the history, so that purges have work.
         let (zero, start) = (Date(timeIntervalSince1970: 0), Date(timeIntervalSince1970: 1000))
         try memory.apply(
           ChangeBatch((0..<50).map { .set(StoreKey("!\($0)"), Expiring($0, deadline: Deadline(zero))) }))
-        // It flickers, so that every other read puts a sliding deadline off.
+        // The clock jitters, so that every other read moves a sliding deadline.
         let clock = ManualClock()
-        return memory.faulty(plan: plan).expiring(expiration) {
+        return memory.faulty(plan: plan).expiring(timeToLive) {
           clock.advance(by: .seconds(1))
           return start + (Int(clock.now.offset.components.seconds).isMultiple(of: 2) ? 0 : 50)
         }
@@ -37,7 +37,7 @@ import Testing
     var window: Duration?
   }
 
-  /// What the store should hold, one step after another.
+  /// The expected content of the store after each step.
   private struct Model {
     var entries: [StoreKey: Entry] = [:]
     var now = Duration.zero
@@ -46,12 +46,12 @@ import Testing
       entries = entries.filter { $0.value.deadline.map { now < $0 } ?? true }
     }
 
-    mutating func set(_ key: StoreKey, _ value: Int, _ expiration: Expiration) {
-      switch expiration {
-      case .never: entries[key] = Entry(value: value)
-      case .after(let lifetime): entries[key] = Entry(value: value, deadline: now + lifetime)
+    mutating func set(_ key: StoreKey, _ value: Int, _ timeToLive: TimeToLive) {
+      switch timeToLive {
+      case .unlimited: entries[key] = Entry(value: value)
+      case .limited(let timeToLive): entries[key] = Entry(value: value, deadline: now + timeToLive)
       case .sliding(let window): entries[key] = Entry(value: value, deadline: now + window, window: window)
-      case .at: entries[key] = nil
+      case .until: entries[key] = nil
       }
     }
 
@@ -64,21 +64,21 @@ import Testing
     }
   }
 
-  @Test func randomHistoriesGiveWhatAModelGives() async throws {
+  @Test func randomHistoriesMatchTheModel() async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "ExpiryHistoryTests")
     let keys = (0..<12).map { StoreKey("k\($0)") }
-    let expirations: [Expiration] = [
-      .never, .after(.seconds(2)), .after(.seconds(10)), .sliding(.seconds(4)), .sliding(.seconds(20)),
-      .at(.distantPast),
+    let expirations: [TimeToLive] = [
+      .unlimited, .limited(.seconds(2)), .limited(.seconds(10)), .sliding(.seconds(4)), .sliding(.seconds(20)),
+      .until(.distantPast),
     ]
     for _ in 0..<40 {
       let clock = ManualClock()
-      let standard = expirations.filter { $0 != .at(.distantPast) }.randomElement(using: &generator) ?? .never
+      let standard = expirations.filter { $0 != .until(.distantPast) }.randomElement(using: &generator) ?? .unlimited
       let store = MemoryStore<Expiring<Int>>().expiring(standard) { clock.date }
       var model = Model()
       for step in 0..<300 {
         let key = keys.randomElement(using: &generator) ?? "k0"
-        let expiration = expirations.randomElement(using: &generator) ?? .never
+        let timeToLive = expirations.randomElement(using: &generator) ?? .unlimited
         switch Int.random(in: 0..<12, using: &generator) {
         case 0, 1, 2:
           let time = Duration.milliseconds(Int.random(in: 0...2000, using: &generator))
@@ -86,8 +86,8 @@ import Testing
           model.now += time
           model.dropExpired()
         case 3:
-          try await store.setValue(step, forKey: key, expires: expiration)
-          model.set(key, step, expiration)
+          try await store.setValue(step, forKey: key, timeToLive: timeToLive)
+          model.set(key, step, timeToLive)
         case 4:
           try await store.setValue(step, forKey: key)
           model.set(key, step, standard)
@@ -100,9 +100,9 @@ import Testing
             model.set(key, step, standard)
           }
         case 6:
-          let isThere = try await store.touch(key, expires: expiration)
+          let isThere = try await store.touch(key, timeToLive: timeToLive)
           #expect(isThere == (model.entries[key] != nil))
-          if let entry = model.entries[key] { model.set(key, entry.value, expiration) }
+          if let entry = model.entries[key] { model.set(key, entry.value, timeToLive) }
         case 7:
           try await store.removeValue(forKey: key)
           model.entries[key] = nil

@@ -8,7 +8,7 @@ import Testing
 
   private func time(_ seconds: Int64) -> WallTime { WallTime(microseconds: seconds * 1_000_000) }
 
-  /// A deadline that slides by a window of 100 seconds.
+  /// A sliding deadline with a window of 100 seconds.
   private func deadline(_ seconds: Int64) -> Deadline { Deadline(time(seconds), windowMicroseconds: 100_000_000) }
 
   private mutating func note(_ key: StoreKey, _ found: Deadline, at seconds: Int64) -> Bool {
@@ -21,7 +21,7 @@ import Testing
 
   private let full = StoreError(.full, during: .update, message: "full")
 
-  @Test mutating func aKeyIsWrittenOnceHoweverManyReadIt() {
+  @Test mutating func manyReadsOfAKeyCauseOneWrite() {
     #expect(note("k", deadline(100), at: 50))
     for _ in 0..<100 { #expect(!note("k", deadline(100), at: 50)) }
     #expect(!note("l", deadline(100), at: 51))
@@ -36,7 +36,7 @@ import Testing
     #expect(state.statistics.writtenRenewalCount == 2)
   }
 
-  @Test mutating func whatIsNotDueIsNotNoted() {
+  @Test mutating func renewalsThatAreNotDueAreIgnored() {
     #expect(!note("k", deadline(100), at: 9))
     #expect(!note("k", deadline(100), at: 100))
     #expect(!note("k", Deadline(time(100), windowMicroseconds: nil), at: 50))
@@ -46,7 +46,7 @@ import Testing
   @Test mutating func aRenewalDuringTheUpdateIsWrittenByTheNextOne() {
     _ = note("k", deadline(100), at: 50)
     let first = state.nextBatch(at: time(50))
-    // Found before and behind the moment at which the update takes effect.
+    // Noted before and after the instant at which the update takes effect.
     #expect(note("k", deadline(100), at: 70))
     #expect(!note("k", deadline(150), at: 90))
     #expect(state.renewals["k"]?.deadline(inPlaceOf: deadline(100)) == deadline(190))
@@ -73,7 +73,7 @@ import Testing
     #expect(state.nextBatch(at: time(52)).map(\.key) == ["k", "l", "m"])
   }
 
-  @Test mutating func aClockThatIsPutBackEndsThePause() {
+  @Test mutating func settingTheClockBackEndsThePause() {
     _ = note("k", deadline(100), at: 50)
     _ = finish(state.nextBatch(at: time(50)), full, at: 50)
     #expect(note("l", deadline(60), at: 20))
@@ -88,7 +88,7 @@ import Testing
   }
 
   @Test(arguments: [.valueTooLarge, .invalidKey, .unsupported, StoreError.Code(rawValue: "custom")])
-  mutating func anEntryIsAtFaultWhateverTheCode(_ code: StoreError.Code) {
+  mutating func anErrorThatNamesAnEntryBlamesItWhateverItsCode(_ code: StoreError.Code) {
     for key in ["a", "b", "c"] as [StoreKey] { _ = note(key, deadline(100), at: 50) }
     let batch = state.nextBatch(at: time(50))
     #expect(finish(batch, StoreError(code, during: .update, key: "b", message: "refused"), at: 50))
@@ -96,7 +96,7 @@ import Testing
     #expect(state.nextBatch(at: time(50)).map(\.key) == ["a", "c"])
   }
 
-  @Test mutating func noEntryIsAtFaultForWhatConcernsTheStore() {
+  @Test mutating func errorsOfTheStoreBlameNoEntry() {
     let errors = [
       StoreError(.full, during: .update, key: "k", message: "full"),
       StoreError(.corrupted, during: .update, key: "k", message: "unclear", outcome: .unknown),
@@ -115,7 +115,7 @@ import Testing
     #expect(state.statistics.droppedRenewalCount == 0)
   }
 
-  @Test mutating func aBatchThatFailedWaitsBehindTheOthers() {
+  @Test mutating func aFailedBatchIsRetriedAfterTheOthers() {
     let count = PendingRenewals.batchSize
     for number in 0..<(count + 1) { _ = note(StoreKey(integer: number), deadline(100), at: 50) }
     #expect(!finish(state.nextBatch(at: time(50)), full, at: 50))
@@ -123,7 +123,7 @@ import Testing
     #expect(second.map(\.key) == ([count] + (0..<(count - 1))).map { StoreKey(integer: $0) })
   }
 
-  @Test mutating func anEntryThatWasWrittenAnewHasARenewalOfItsOwn() {
+  @Test mutating func aRewrittenEntryHasItsOwnRenewal() {
     _ = note("k", deadline(100), at: 50)
     let first = state.nextBatch(at: time(50))
     #expect(note("k", deadline(200), at: 120))
@@ -132,14 +132,14 @@ import Testing
     let second = state.nextBatch(at: time(121))
     #expect(second.map(\.stored) == [deadline(200)])
     #expect(second.map(\.renewed) == [deadline(220)])
-    // One that was replaced before it was taken is written once.
+    // A renewal that was replaced before it was taken is written once.
     #expect(!finish(second, at: 122))
     #expect(note("k", deadline(300), at: 250))
     #expect(!note("k", deadline(301), at: 250))
     #expect(state.nextBatch(at: time(250)).map(\.stored) == [deadline(301)])
   }
 
-  @Test mutating func batchesAndAllOfThemAreBounded() {
+  @Test mutating func batchesAndTheirTotalAreBounded() {
     for number in 0..<PendingRenewals.limit { _ = note(StoreKey(integer: number), deadline(100), at: 50) }
     #expect(!note("more", deadline(100), at: 50))
     #expect(state.renewals.count == PendingRenewals.limit)
@@ -152,7 +152,7 @@ import Testing
     #expect(state.renewals["more"] != nil)
   }
 
-  @Test mutating func whatHasExpiredBeforeItCouldBeWrittenIsDropped() {
+  @Test mutating func renewalsThatExpireBeforeTheyAreWrittenAreDropped() {
     _ = note("k", deadline(100), at: 50)
     _ = note("l", deadline(100), at: 60)
     #expect(state.nextBatch(at: time(150)).map(\.key) == ["l"])

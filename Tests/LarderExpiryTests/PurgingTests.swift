@@ -7,17 +7,17 @@ import TestSupport
 import Testing
 
 @Suite struct PurgingTests {
-  private func fill(_ bench: TestBench, _ numbers: Range<Int>, expires expiration: Expiration) async throws {
+  private func fill(_ bench: TestBench, _ numbers: Range<Int>, timeToLive: TimeToLive) async throws {
     var batch = ExpiringBatch<String>()
-    for number in numbers { batch.setValue("\(number)", forKey: StoreKey(integer: number), expires: expiration) }
+    for number in numbers { batch.setValue("\(number)", forKey: StoreKey(integer: number), timeToLive: timeToLive) }
     try await bench.store.apply(batch)
   }
 
-  @Test func purgingRemovesWhatHasExpiredAndSaysHowMany() async throws {
+  @Test func purgingRemovesExpiredEntriesAndReturnsTheirCount() async throws {
     let bench = TestBench()
-    try await fill(bench, 0..<300, expires: .after(.seconds(1)))
-    try await fill(bench, 300..<500, expires: .after(.seconds(2)))
-    try await fill(bench, 500..<600, expires: .never)
+    try await fill(bench, 0..<300, timeToLive: .limited(.seconds(1)))
+    try await fill(bench, 300..<500, timeToLive: .limited(.seconds(2)))
+    try await fill(bench, 500..<600, timeToLive: .unlimited)
     #expect(try await bench.store.purgeExpired() == 0)
     bench.clock.advance(by: .seconds(1))
     #expect(try await bench.store.purgeExpired() == 300)
@@ -30,7 +30,7 @@ import Testing
 
   @Test func purgingKeepsToItsLimit() async throws {
     let bench = TestBench()
-    try await fill(bench, 0..<300, expires: .after(.seconds(1)))
+    try await fill(bench, 0..<300, timeToLive: .limited(.seconds(1)))
     bench.clock.advance(by: .seconds(1))
     #expect(try await bench.store.purgeExpired(limit: 0) == 0)
     #expect(try await bench.store.purgeExpired(limit: 10) == 10)
@@ -41,11 +41,11 @@ import Testing
     #expect(error?.operation == .purgeExpired)
   }
 
-  /// However many there are, no update takes more than 128 keys, and others have their turn between two of them.
+  /// No update takes more than 128 keys, and other callers have their turn between two updates.
   @Test func manyArePurgedInSlices() async throws {
     let bench = TestBench()
     let count = 20_000
-    try await fill(bench, 0..<count, expires: .after(.seconds(1)))
+    try await fill(bench, 0..<count, timeToLive: .limited(.seconds(1)))
     bench.clock.advance(by: .seconds(1))
     bench.watched.forgetCalls()
     #expect(try await bench.store.purgeExpired() == count)
@@ -56,9 +56,9 @@ import Testing
     #expect(try bench.memory.count(in: .all) == 0)
   }
 
-  @Test func nothingIsWrittenWhereNothingHasExpired() async throws {
+  @Test func nothingIsWrittenIfNothingHasExpired() async throws {
     let bench = TestBench()
-    try await fill(bench, 0..<300, expires: .after(.seconds(1)))
+    try await fill(bench, 0..<300, timeToLive: .limited(.seconds(1)))
     bench.watched.forgetCalls()
     #expect(try await bench.store.purgeExpired() == 0)
     #expect(bench.watched.count(of: .update) == 0)
@@ -66,10 +66,10 @@ import Testing
 
   // MARK: Races
 
-  @Test func whatIsWrittenBetweenTheLookAndTheRemovalStays() async throws {
+  @Test func entriesWrittenBetweenTheScanAndTheRemovalStay() async throws {
     let bench = TestBench()
     let memory = bench.memory
-    try await fill(bench, 0..<3, expires: .after(.seconds(1)))
+    try await fill(bench, 0..<3, timeToLive: .limited(.seconds(1)))
     bench.clock.advance(by: .seconds(1))
     bench.watched.intervene { operation in
       guard operation == .update else { return }
@@ -78,7 +78,7 @@ import Testing
     #expect(try await bench.store.purgeExpired() == 1)
     #expect(try await bench.store[StoreKey(integer: 0)] == "new")
     #expect(try bench.storedKeys == [StoreKey(integer: 0)])
-    // Nothing at all is written where all of them were.
+    // If all entries were rewritten, nothing is written at all.
     bench.watched.intervene { operation in
       guard operation == .update else { return }
       try memory.apply([.set(StoreKey(integer: 0), Expiring("newer"))])
@@ -95,7 +95,7 @@ import Testing
       var plan = FaultPlan(seed: generator.next())
       plan.schedule(.yields(upTo: 4), probability: 1)
       let memory = MemoryStore<Expiring<Int>>()
-      let store = memory.faulty(plan: plan).expiring(.never) { clock.date }
+      let store = memory.faulty(plan: plan).expiring(.unlimited) { clock.date }
       let keys = (0..<200).map { StoreKey(integer: $0) }
       try memory.apply(ChangeBatch(keys.map { .set($0, Expiring(0, deadline: Deadline(clock.date + 1))) }))
       clock.advance(by: .seconds(1))
@@ -126,10 +126,10 @@ import Testing
 
   // MARK: By writes
 
-  @Test func writesPurgeAFewEntriesOnTheWay() async throws {
+  @Test func writesPurgeAFewEntries() async throws {
     let bench = TestBench(purgesOnWrite: true)
     let last = StoreKey(bytes: [0xFF])
-    try await fill(bench, 0..<1000, expires: .after(.seconds(1)))
+    try await fill(bench, 0..<1000, timeToLive: .limited(.seconds(1)))
     bench.clock.advance(by: .seconds(1))
     bench.watched.forgetCalls()
     for _ in 0..<160 { try await bench.store.setValue("a", forKey: last) }
@@ -142,21 +142,21 @@ import Testing
     #expect(try bench.storedKeys == [last])
   }
 
-  @Test func withWritesAloneExpiredEntriesStayFewerThanLiveOnes() async throws {
-    let bench = TestBench(.after(.seconds(100)), purgesOnWrite: true)
+  @Test func purgesByWritesKeepExpiredEntriesFewerThanLiveOnes() async throws {
+    let bench = TestBench(.limited(.seconds(100)), purgesOnWrite: true)
     var most = 0
     for number in 0..<5000 {
       bench.clock.advance(by: .seconds(1))
       try await bench.store.setValue("a", forKey: StoreKey(integer: number))
       most = max(most, try bench.memory.count(in: .all))
     }
-    // A hundred are live at any time.
+    // A hundred entries are live at any time.
     #expect(most <= 250)
   }
 
-  @Test func writesThatShallNotPurgeDoNot() async throws {
+  @Test func purgesByWritesCanBeDisabled() async throws {
     let bench = TestBench(purgesOnWrite: false)
-    try await fill(bench, 0..<100, expires: .after(.seconds(1)))
+    try await fill(bench, 0..<100, timeToLive: .limited(.seconds(1)))
     bench.clock.advance(by: .seconds(1))
     bench.watched.forgetCalls()
     for _ in 0..<100 { try await bench.store.setValue("a", forKey: "z") }
@@ -164,7 +164,7 @@ import Testing
     #expect(try bench.storedKeys.count == 101)
   }
 
-  @Test func aPurgeThatFailsRefusesNoWrite() async throws {
+  @Test func aFailedPurgeFailsNoWrite() async throws {
     let bench = TestBench(purgesOnWrite: true)
     let failures = Mutex(0)
     bench.watched.intervene { operation in
@@ -174,19 +174,19 @@ import Testing
     }
     for number in 0..<33 { try await bench.store.setValue("a", forKey: StoreKey(integer: number)) }
     #expect(try bench.storedKeys.count == 33)
-    // It is tried again when it is due again.
+    // The purge is retried when it is due again.
     #expect(failures.withLock { $0 } == 2)
     #expect(bench.store.statistics.failureCount == 2)
     #expect((bench.store.statistics.lastError as? StoreError)?.operation == .purgeExpired)
   }
 
-  @Test func aPurgeThatFailedGoesOnWhereItWas() async throws {
+  @Test func aFailedPurgeContinuesAtItsPosition() async throws {
     let bench = TestBench(purgesOnWrite: true)
     let last = StoreKey(bytes: [0xFF])
-    try await fill(bench, 0..<32, expires: .never)
-    try await fill(bench, 32..<64, expires: .after(.seconds(1)))
+    try await fill(bench, 0..<32, timeToLive: .unlimited)
+    try await fill(bench, 32..<64, timeToLive: .limited(.seconds(1)))
     bench.clock.advance(by: .seconds(1))
-    // A slice has looked at those that are live; the next one fails, and is not passed over.
+    // One slice has seen the live entries. The next slice fails and is not skipped.
     for _ in 0..<16 { try await bench.store.setValue("a", forKey: last) }
     bench.watched.intervene { operation in
       if operation == .entries { throw StoreError(.ioFailed, during: .entries, store: "memory", message: "broken") }
@@ -201,31 +201,31 @@ import Testing
 
   // MARK: On opening
 
-  @Test func whatHasExpiredIsPurgedOnOpeningWhereThatIsAskedFor() async throws {
+  @Test func expiredEntriesCanBePurgedOnOpening() async throws {
     let bench = TestBench()
     let clock = bench.clock
-    try await fill(bench, 0..<20, expires: .after(.seconds(1)))
-    try await fill(bench, 20..<30, expires: .never)
+    try await fill(bench, 0..<20, timeToLive: .limited(.seconds(1)))
+    try await fill(bench, 20..<30, timeToLive: .unlimited)
     bench.clock.advance(by: .seconds(1))
     _ = bench.memory.expiring { clock.date }
     #expect(try bench.storedKeys.count == 30)
     _ = try await bench.memory.expiring(purgingUpTo: 5) { clock.date }
     #expect(try bench.storedKeys.count == 25)
-    let opened = try await bench.memory.expiring(.after(.seconds(7)), purgingUpTo: .max) { clock.date }
+    let opened = try await bench.memory.expiring(.limited(.seconds(7)), purgingUpTo: .max) { clock.date }
     #expect(try bench.storedKeys.count == 10)
-    #expect(opened.expiration == .after(.seconds(7)))
+    #expect(opened.timeToLive == .limited(.seconds(7)))
     bench.memory.close()
     await expectStoreError(.closed) { _ = try await bench.memory.expiring(purgingUpTo: .max) { clock.date } }
   }
 
   // MARK: On a schedule
 
-  @Test func aPurgerPurgesEverySoOften() async throws {
-    let bench = TestBench(.after(.seconds(90)))
+  @Test func aPurgerPurgesAtItsInterval() async throws {
+    let bench = TestBench(.limited(.seconds(90)))
     let schedule = bench.clock
     let purger = bench.store.purger(every: .seconds(60), clock: schedule)
     let running = Task { try await purger.run() }
-    try await fill(bench, 0..<300, expires: .after(.seconds(90)))
+    try await fill(bench, 0..<300, timeToLive: .limited(.seconds(90)))
     try await schedule.waitForSleepers(1)
     schedule.advance(by: .seconds(60))
     try await schedule.waitForSleepers(1)
@@ -237,9 +237,9 @@ import Testing
     try await running.value
   }
 
-  @Test func aPurgerThatIsCancelledInTheMidstOfAPurgeReturns() async throws {
+  @Test func aPurgerThatIsCancelledDuringAPurgeReturns() async throws {
     let bench = TestBench()
-    try await fill(bench, 0..<300, expires: .after(.seconds(1)))
+    try await fill(bench, 0..<300, timeToLive: .limited(.seconds(1)))
     let faulty = bench.memory.faulty()
     let clock = bench.clock
     let store = faulty.expiring { clock.date }
@@ -250,7 +250,7 @@ import Testing
     try await faulty.waitForSuspended()
     running.cancel()
     try await running.value
-    // What was purged before stays so.
+    // The entries purged before stay purged.
     #expect(try bench.storedKeys.count == 300 - 128)
     #expect(try await store.count() == 0)
   }
@@ -278,7 +278,7 @@ import Testing
     try await running.value
   }
 
-  @Test func aPurgerThrowsWhatAPurgeThrowsAndMayRunAgain() async throws {
+  @Test func aPurgerThrowsThePurgesErrorAndMayRunAgain() async throws {
     let bench = TestBench()
     let (store, clock) = (bench.store, bench.clock)
     let purger = store.purger(every: .seconds(60), clock: clock)
@@ -295,16 +295,16 @@ import Testing
     await expectStoreError(.invalidArgument) { try await store.purger(every: .zero, clock: clock).run() }
   }
 
-  @Test func aCancelledPurgeStopsBetweenTwoSlices() async throws {
+  @Test func aCancelledPurgeStopsBetweenSlices() async throws {
     let bench = TestBench()
     let store = bench.store
-    try await fill(bench, 0..<300, expires: .after(.seconds(1)))
+    try await fill(bench, 0..<300, timeToLive: .limited(.seconds(1)))
     bench.clock.advance(by: .seconds(1))
     bench.watched.intervene { operation in
       if operation == .update { withUnsafeCurrentTask { $0?.cancel() } }
     }
     await #expect(throws: CancellationError.self) { try await Task { try await store.purgeExpired() }.value }
-    // An update that has begun may complete, or say that it did not.
+    // An update in progress may complete or report that it did not.
     #expect(try [300, 300 - 128].contains(bench.storedKeys.count))
   }
 }

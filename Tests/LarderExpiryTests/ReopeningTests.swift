@@ -15,22 +15,22 @@ import Testing
   }
 
   private func open(
-    _ expiration: Expiration = .never
+    _ timeToLive: TimeToLive = .unlimited
   ) async throws -> ExpiringStore<JSONFileStore<Expiring<String>>, String> {
     let clock = clock
     return try await JSONFileStore(path: folder.path("store.json"), codec: .json(String.self).expiring())
-      .expiring(expiration) { clock.date }
+      .expiring(timeToLive) { clock.date }
   }
 
   @Test func deadlinesSurviveReopening() async throws {
     let first = try await open()
-    try await first.setValue("a", forKey: "after", expires: .after(.seconds(10)))
-    try await first.setValue("s", forKey: "sliding", expires: .sliding(.seconds(10)))
+    try await first.setValue("a", forKey: "after", timeToLive: .limited(.seconds(10)))
+    try await first.setValue("s", forKey: "sliding", timeToLive: .sliding(.seconds(10)))
     try await first.setValue("n", forKey: "never")
     try await first.close()
     clock.advance(by: .seconds(9))
-    // What the store is opened with concerns new entries only.
-    let second = try await open(.after(.seconds(1)))
+    // The options of the second opening affect new entries only.
+    let second = try await open(.limited(.seconds(1)))
     #expect(try await second.values(forKeys: ["after", "sliding", "never"]) == ["a", "s", "n"])
     #expect(try await second.remainingTime(forKey: "after") == .limited(.seconds(1)))
     #expect(try await second.remainingTime(forKey: "sliding") == .limited(.seconds(10)))
@@ -44,7 +44,7 @@ import Testing
 
   @Test func theDocumentIsReadable() async throws {
     let store = try await open()
-    try await store.setValue("Ada", forKey: "1", expires: .after(.seconds(10)))
+    try await store.setValue("Ada", forKey: "1", timeToLive: .limited(.seconds(10)))
     try await store.setValue("Bob", forKey: "2")
     try await store.close()
     let text = try String(contentsOfFile: folder.path("store.json"), encoding: .utf8)
@@ -53,39 +53,39 @@ import Testing
     #expect(text.contains(#"{"value":"Bob"}"#))
   }
 
-  @Test func aStoreOfPlainValuesIsNotTakenForOneThatExpires() async throws {
+  @Test func aStoreOfPlainValuesIsNotMistakenForAnExpiringOne() async throws {
     let plain = try await JSONFileStore<String>(path: folder.path("store.json"))
     try await plain.setValue("a", forKey: "k")
     try await plain.close()
     await expectStoreError(.versionMismatch) { try await open() }
   }
 
-  @Test func statisticsTellLiveAndExpiredEntriesApart() async throws {
+  @Test func statisticsDistinguishLiveAndExpiredEntries() async throws {
     let store = try await open()
     for number in 0..<300 {
       try await store.setValue(
-        "a", forKey: StoreKey(integer: number), expires: number.isMultiple(of: 3) ? .never : .after(.seconds(1)))
+        "a", forKey: StoreKey(integer: number),
+        timeToLive: number.isMultiple(of: 3) ? .unlimited : .limited(.seconds(1)))
     }
     clock.advance(by: .seconds(1))
-    let maintenance = try #require(store.information.maintenance)
-    let statistics = try await maintenance.statistics()
+    let statistics = try await store.storeStatistics()
     #expect(statistics.entryCount == 100)
     #expect(statistics.details.first == StoreStatistics.Detail(name: "expiredEntries", value: 200))
     #expect(statistics.bytesOnDisk != nil)
     #expect(statistics.details.count > 1)
-    #expect(try await maintenance.verify() == VerificationReport(entryCount: 300))
-    try await maintenance.compact()
-    try await maintenance.backup(to: folder.path("copy.json"))
+    #expect(try await store.verify() == VerificationReport(entryCount: 300))
+    try await store.compact()
+    try await store.backup(to: folder.path("copy.json"))
     let copy = try await JSONFileStore(path: folder.path("copy.json"), codec: .json(String.self).expiring())
     #expect(try await copy.count() == 300)
     try await copy.close()
     try await store.close()
-    await expectStoreError(.closed) { try await maintenance.statistics() }
+    await expectStoreError(.closed) { try await store.storeStatistics() }
   }
 
-  @Test func statisticsCountWhatCannotBeDecodedAsThere() async throws {
+  @Test func statisticsCountUndecodableEntriesAsLive() async throws {
     let store = try await open()
-    for number in 0..<10 { try await store.setValue("a", forKey: "\(number)", expires: .after(.seconds(1))) }
+    for number in 0..<10 { try await store.setValue("a", forKey: "\(number)", timeToLive: .limited(.seconds(1))) }
     try await store.close()
     let path = folder.path("store.json")
     let text = try String(contentsOfFile: path, encoding: .utf8)
@@ -94,9 +94,9 @@ import Testing
     try damaged.write(toFile: path, atomically: true, encoding: .utf8)
     clock.advance(by: .seconds(1))
     let reopened = try await open()
-    let statistics = try await reopened.information.maintenance?.statistics()
-    #expect(statistics?.entryCount == 1)
-    #expect(statistics?.details.first?.value == 9)
+    let statistics = try await reopened.storeStatistics()
+    #expect(statistics.entryCount == 1)
+    #expect(statistics.details.first?.value == 9)
     try await reopened.close()
   }
 }

@@ -8,7 +8,7 @@ import Testing
 @testable import LarderExpiry
 
 @Suite(.timeLimit(.minutes(60))) struct SlidingTests {
-  @Test func anEntryThatIsReadLivesOn() async throws {
+  @Test func readingAnEntryExtendsItsDeadline() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     try await bench.store.setValue("a", forKey: "k")
     for _ in 0..<20 {
@@ -23,7 +23,7 @@ import Testing
     #expect(try await bench.store["k"] == nil)
   }
 
-  @Test func aPutOffDeadlineIsSeenByTheNextReadAtOnce() async throws {
+  @Test func aMovedDeadlineIsVisibleToTheNextRead() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .seconds(9))
@@ -55,7 +55,9 @@ import Testing
     #expect(bench.watched.count(of: .apply) == 0)
   }
 
-  /// Many read while the renewal of the first one is being written: none of them waits, and it is written once.
+  /// Many readers read while the renewal of the first read is written.
+  ///
+  /// None of them waits, and it is written once.
   @Test func readersAtTheSameTimeRenewOnceAndDoNotWait() async throws {
     let clock = ManualClock()
     let faulty = MemoryStore<Expiring<String>>().faulty()
@@ -88,7 +90,7 @@ import Testing
     #expect(deadlines.allSatisfy { $0 == bench.clock.date + 10 })
   }
 
-  @Test func whatDoesNotReadTheValueOfAKeyPutsNothingOff() async throws {
+  @Test func operationsThatReadNoValueMoveNoDeadline() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .seconds(5))
@@ -101,11 +103,11 @@ import Testing
     #expect(bench.watched.count(of: .update) == 0)
   }
 
-  @Test func otherDeadlinesAreNotPutOff() async throws {
+  @Test func otherDeadlinesAreNotMoved() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
-    try await bench.store.setValue("a", forKey: "after", expires: .after(.seconds(10)))
-    try await bench.store.setValue("a", forKey: "at", expires: .at(bench.clock.date + 10))
-    try await bench.store.setValue("a", forKey: "never", expires: .never)
+    try await bench.store.setValue("a", forKey: "after", timeToLive: .limited(.seconds(10)))
+    try await bench.store.setValue("a", forKey: "at", timeToLive: .until(bench.clock.date + 10))
+    try await bench.store.setValue("a", forKey: "never", timeToLive: .unlimited)
     bench.clock.advance(by: .seconds(9))
     bench.watched.forgetCalls()
     #expect(try await bench.store.values(forKeys: ["after", "at", "never"]) == ["a", "a", "a"])
@@ -115,11 +117,11 @@ import Testing
     #expect(try await bench.store.values(forKeys: ["after", "at", "never"]) == [nil, nil, "a"])
   }
 
-  @Test func aWriteBetweenTheReadAndThePuttingOffStays() async throws {
+  @Test func aWriteBetweenTheReadAndTheRenewalStays() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     let (store, memory, clock) = (bench.store, bench.memory, bench.clock)
     for newer in [Expiring("newer", deadline: Deadline(clock.date + 100)), nil] {
-      try await store.setValue("a", forKey: "k", expires: .sliding(.seconds(10)))
+      try await store.setValue("a", forKey: "k", timeToLive: .sliding(.seconds(10)))
       clock.advance(by: .seconds(5))
       bench.watched.intervene { operation in
         if operation == .update { try memory.apply([newer.map { .set("k", $0) } ?? .remove("k")]) }
@@ -134,7 +136,7 @@ import Testing
   }
 
   /// The deadline in the base passes before the renewal is written.
-  @Test func whatWasReadInTimeLivesOnWhileItsRenewalWaits() async throws {
+  @Test func anEntryReadInTimeStaysLiveWhileItsRenewalIsPending() async throws {
     let clock = ManualClock()
     let faulty = MemoryStore<Expiring<String>>().faulty()
     let store = faulty.expiring(.sliding(.seconds(10)), purgesOnWrite: false) { clock.date }
@@ -149,7 +151,7 @@ import Testing
     #expect(try await store.count() == 1)
     #expect(try await store.contains("k"))
     #expect(try await store.purgeExpired() == 0)
-    // This read renews the deadline again, behind the update that is being made.
+    // This read renews the deadline again, after the update in progress.
     #expect(try await store.values(forKeys: ["k", "k"]) == ["a", "a"])
     #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(10)))
     clock.advance(by: .seconds(6))
@@ -159,7 +161,7 @@ import Testing
     #expect(try await faulty.value(forKey: "k")?.deadline?.date == clock.date + 10)
   }
 
-  @Test func anUpdateSeesWhatWasReadInTime() async throws {
+  @Test func anUpdateSeesEntriesWithPendingRenewals() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     bench.watched.intervene { operation in
       if operation == .update { throw StoreError(.full, during: .update, message: "full") }
@@ -172,15 +174,15 @@ import Testing
     bench.clock.advance(by: .seconds(6))
     try await bench.store.updateKeepingDeadlines(["k"]) { slots in slots[0] = slots[0].map { $0 + "b" } }
     #expect(try bench.memory.value(forKey: "k")?.value == "ab")
-    #expect(try await bench.store.touch("k", expires: .sliding(.seconds(10))))
+    #expect(try await bench.store.touch("k", timeToLive: .sliding(.seconds(10))))
     bench.clock.advance(by: .seconds(10))
-    // What waits renews neither of the two deadlines that were written since.
+    // The pending renewals move neither of the two deadlines written since.
     try await bench.store.synchronize()
     #expect(try await bench.store["k"] == nil)
     #expect(bench.store.statistics.pendingRenewalCount == 0)
   }
 
-  @Test func whatExpiresDuringAReadIsNotRevived() async throws {
+  @Test func anEntryThatExpiresDuringAReadIsNotRevived() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     let clock = bench.clock
     try await bench.store.setValue("a", forKey: "k")
@@ -188,14 +190,14 @@ import Testing
     bench.watched.intervene { operation in
       if operation == .value { clock.advance(by: .seconds(5)) }
     }
-    // It was live when the read began.
+    // The entry was live when the read started.
     #expect(try await bench.store["k"] == "a")
     bench.watched.intervene { _ in }
     #expect(try await bench.store["k"] == nil)
     #expect(bench.store.statistics.pendingRenewalCount == 0)
   }
 
-  @Test func aReadInACancelledTaskReadsAndPutsNothingOff() async throws {
+  @Test func aReadInACancelledTaskMovesNoDeadline() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     let store = bench.store
     try await store.setValue("a", forKey: "k")
@@ -210,7 +212,7 @@ import Testing
     #expect(try await store.remainingTime(forKey: "k") == .limited(.seconds(5)))
   }
 
-  @Test func aRenewalThatCannotBeWrittenFailsNoReadAndIsTriedAgain() async throws {
+  @Test func aFailedRenewalFailsNoReadAndIsRetried() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     let store = bench.store
     try await store.setValue("a", forKey: "k")
@@ -235,9 +237,9 @@ import Testing
     #expect(try bench.memory.value(forKey: "k")?.deadline?.date == bench.clock.date + 10)
   }
 
-  /// The read is not due: only a moment ago another one renewed the deadline, which could not be written.
+  /// The read's renewal is not due, because another read has just renewed the deadline, but its write failed.
   @Test(arguments: [true, false])
-  func aReadTriesARenewalAgainASecondAfterAFailure(readsSeveral: Bool) async throws {
+  func aReadRetriesARenewalASecondAfterAFailure(readsSeveral: Bool) async throws {
     let bench = TestBench(.sliding(.seconds(3600)))
     let (store, watched) = (bench.store, bench.watched)
     func read() async throws {
@@ -269,8 +271,8 @@ import Testing
     #expect(try bench.memory.value(forKey: "k")?.deadline?.date == bench.clock.date + 3596)
   }
 
-  /// Several entries are damaged while their renewals wait.
-  @Test func entriesAtFaultKeepNoOtherRenewalFromBeingWritten() async throws {
+  /// Several entries are damaged while their renewals are pending.
+  @Test func damagedEntriesDoNotBlockOtherRenewals() async throws {
     let clock = ManualClock()
     let bytes = MemoryStore<[UInt8]>()
     let watched = WatchedStore(bytes.typed(Expiring<Int>.self, prefix: "s/", codec: .json(Int.self).expiring()))
@@ -295,7 +297,7 @@ import Testing
     #expect(try await watched.value(forKey: keys[9])?.deadline?.date == clock.date + 1)
   }
 
-  @Test func closingWritesWhatIsPending() async throws {
+  @Test func closingWritesPendingRenewals() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     let (memory, expected) = (bench.memory, bench.clock.date + 15)
     try await bench.store.setValue("a", forKey: "k")
@@ -313,7 +315,7 @@ import Testing
     try await bench.store.close()
   }
 
-  @Test func aStoreThatCannotWriteIsAskedForNothing() async throws {
+  @Test func nothingIsRenewedInAReadOnlyStore() async throws {
     struct ReadOnly: ForwardingDecorator {
       typealias Value = Expiring<String>
       let base: WatchedStore<MemoryStore<Expiring<String>>>
@@ -348,9 +350,9 @@ import Testing
     #expect(weakStore == nil)
   }
 
-  @Test func keepingTheDeadlinePutsItOffAsAReadDoes() async throws {
-    let bench = TestBench(.after(.seconds(100)))
-    try await bench.store.setValue("a", forKey: "k", expires: .sliding(.seconds(10)))
+  @Test func keepingTheDeadlineRenewsItAsAReadDoes() async throws {
+    let bench = TestBench(.limited(.seconds(100)))
+    try await bench.store.setValue("a", forKey: "k", timeToLive: .sliding(.seconds(10)))
     bench.clock.advance(by: .milliseconds(500))
     try await bench.store.setValueKeepingDeadline("b", forKey: "k")
     #expect(try await bench.store.remainingTime(forKey: "k") == .limited(.milliseconds(9500)))
@@ -360,7 +362,7 @@ import Testing
     #expect(try await bench.store["k"] == "b")
   }
 
-  @Test func aClockPutBackLetsAnEntryThatSlidesLiveNoLongerThanItsWindow() async throws {
+  @Test func settingTheClockBackKeepsASlidingEntryNoLongerThanItsWindow() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .seconds(-1_000_000))

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderExpiry
 
 @Suite struct WritePurgeTests {
-  @Test func oneWriteInSixteenPurgesTwiceAsManyEntriesAsWereWritten() {
+  @Test func everySixteenthWritePurgesTwiceTheEntriesWritten() {
     var state = WritePurge()
     for _ in 0..<15 { #expect(state.begin(writing: 1) == nil) }
     #expect(state.begin(writing: 1) == WritePurge.Slice(range: .all, size: 32))
@@ -23,7 +23,7 @@ import Testing
     #expect(state.begin(writing: 1) == nil)
   }
 
-  @Test func behindTheEndItBeginsAnew() {
+  @Test func aPurgeWrapsAroundAtTheEnd() {
     var state = WritePurge()
     #expect(state.begin(writing: 16) != nil)
     state.end(remaining: "m"...)
@@ -32,12 +32,12 @@ import Testing
     #expect(state.begin(writing: 16)?.range == .all)
   }
 
-  @Test func whileOneWritePurgesNoOtherDoes() {
+  @Test func onlyOneWritePurgesAtATime() {
     var state = WritePurge()
     #expect(state.begin(writing: 16) != nil)
     #expect(state.begin(writing: 40) == nil)
     state.end(remaining: nil)
-    // What was written meanwhile counts.
+    // Writes in the meantime count.
     #expect(state.begin(writing: 1) == WritePurge.Slice(range: .all, size: 82))
   }
 

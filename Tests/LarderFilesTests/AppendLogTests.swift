@@ -12,7 +12,7 @@ import Testing
 
   private var content: String { String(decoding: disk.content(at: "/log") ?? [], as: UTF8.self) }
 
-  @Test func appendsBehindTheGoodRecordsAndRemovesTheRest() throws {
+  @Test func appendsAfterTheValidRecordsAndRemovesTheRest() throws {
     try disk.place(Array("good torn".utf8), at: "/log")
     var log = try log(at: 5)
     #expect(content == "good ")
@@ -23,7 +23,7 @@ import Testing
     #expect(log.durableSize == 8)
   }
 
-  @Test func whatWasRemovedAtTheStartNeverReturns() throws {
+  @Test func recordsRemovedAtTheStartNeverReturn() throws {
     for seed in 0..<100 as Range<UInt64> {
       let disk = SimulatedFileSystem(seed: seed)
       try disk.place(Array("good torn".utf8), at: "/log")
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func aFailedAppendChangesNothingAndTheLogGoesOn() throws {
+  @Test func aFailedAppendChangesNothingAndTheLogStaysUsable() throws {
     var log = try log()
     try log.append(Array("one".utf8))
     disk.schedule(.shortTransfer, atOperation: disk.operationCount + 1)
@@ -44,7 +44,7 @@ import Testing
     #expect(content == "onetwo")
   }
 
-  @Test func goesOnAfterShortWritesAndInterruptions() throws {
+  @Test func continuesAfterShortWritesAndInterruptions() throws {
     try disk.place([], at: "/log")
     var log = try log()
     disk.schedule(.shortTransfer, atOperation: disk.operationCount + 1)
@@ -58,7 +58,7 @@ import Testing
     #expect(content == "a long record")
   }
 
-  @Test func afterAFailedSynchronizationNothingIsTriedAgain() throws {
+  @Test func aFailedSynchronizationIsNotRetried() throws {
     var log = try log()
     try log.append(Array("one".utf8))
     let failure = FileError(.synchronize, path: "/log", errorNumber: EIO)
@@ -72,7 +72,7 @@ import Testing
     #expect(log.durableSize == 0)
   }
 
-  @Test func whereTheRestOfAFailedAppendCannotBeRemovedTheLogIsUnusable() throws {
+  @Test func aFailedAppendThatCannotBeRemovedMakesTheLogUnusable() throws {
     var log = try log()
     disk.schedule(.error(ENOSPC), atOperation: disk.operationCount + 1)
     disk.schedule(.error(EIO), atOperation: disk.operationCount + 2)
@@ -81,7 +81,7 @@ import Testing
     #expect(throws: FileError(.truncate, path: "/log", errorNumber: EIO)) { try log.append([1]) }
   }
 
-  @Test func neverGoesOnBehindTheEndOfTheFile() throws {
+  @Test func neverWritesPastTheEndOfTheFile() throws {
     try disk.place(Array("four".utf8), at: "/log")
     #expect(throws: FileError.self) { try self.log(at: 5) }
     #expect(content == "four")

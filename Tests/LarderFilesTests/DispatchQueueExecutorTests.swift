@@ -22,13 +22,13 @@ import Testing
     #expect(await counter.count == 1_000)
   }
 
-  @Test func runsClosuresAndHandsOnWhatTheyThrow() async throws {
+  @Test func runsClosuresAndRethrowsTheirErrors() async throws {
     let executor = DispatchQueueExecutor(label: "test")
     #expect(await executor.run { 7 } == 7)
     await #expect(throws: Failed.self) { try await executor.run { throw Failed() } }
   }
 
-  @Test func keepsNoResultForItself() async throws {
+  @Test func retainsNoResult() async throws {
     final class Resource: Sendable {}
     let executor = DispatchQueueExecutor(label: "test")
     for _ in 0..<2_000 {
@@ -38,8 +38,8 @@ import Testing
     }
   }
 
-  @Test func leavesTheCooperativePoolFree() async throws {
-    // More blocked closures than the pool has threads: were they in it, nothing would open the gate.
+  @Test func doesNotBlockTheCooperativePool() async throws {
+    // Blocks more closures than the pool has threads. If they ran in the pool, nothing would open the gate.
     let gate = DispatchSemaphore(value: 0)
     let count = 4 * ProcessInfo.processInfo.activeProcessorCount
     try await withThrowingTaskGroup(of: Void.self) { group in

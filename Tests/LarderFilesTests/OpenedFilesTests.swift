@@ -25,13 +25,13 @@ import Testing
     get throws { try opened.firstMismatch(in: fileSystem) }
   }
 
-  @Test func filesThatStayWhereTheyAreMatch() throws {
+  @Test func unmovedFilesMatch() throws {
     #expect(try mismatch == nil)
     try [UInt8](repeating: 1, count: 3).withUnsafeBytes { try file.writeAll($0, at: 0) }
     try file.setPermissions(0o640)
     try FileManager.default.setAttributes(
       [.modificationDate: Date.distantPast], ofItemAtPath: folder.path("store/data"))
-    #expect(try mismatch == nil, "content, permissions and times do not tell files apart")
+    #expect(try mismatch == nil, "content, permissions and times do not identify files")
   }
 
   @Test(arguments: ["data", "lock"]) func aFileThatWasMovedRemovedOrReplacedIsFound(_ name: String) throws {
@@ -39,7 +39,7 @@ import Testing
     let role: OpenedFiles.Role = name == "lock" ? .lock : .data
     try fileSystem.rename(path, to: folder.path("aside"))
     #expect(try mismatch == OpenedFiles.Mismatch(path: path, role: role, isMissing: true))
-    // As long as the file is open its inode belongs to no other, however many are made.
+    // While the file is open, no other file gets its inode, however many are created.
     for _ in 0..<20 {
       _ = try fileSystem.open(path, .createNew)
       #expect(try mismatch == OpenedFiles.Mismatch(path: path, role: role, isMissing: false))
@@ -49,7 +49,7 @@ import Testing
     #expect(try mismatch == nil, "it is the same file again")
   }
 
-  @Test func aFolderThatTookThePlaceOfTheirsIsFound() throws {
+  @Test func aReplacedFolderIsFound() throws {
     try fileSystem.rename(folder.path("store"), to: folder.path("old"))
     #expect(try mismatch?.isMissing == true)
     try fileSystem.createDirectory(at: folder.path("store"))
@@ -57,7 +57,7 @@ import Testing
     #expect(try mismatch == OpenedFiles.Mismatch(path: folder.path("store/data"), role: .data, isMissing: false))
   }
 
-  @Test mutating func aFileIsNotedAnewAndForgotten() throws {
+  @Test mutating func filesCanBeAddedAgainAndRemoved() throws {
     let next = try fileSystem.open(folder.path("next"), .createNew)
     try fileSystem.rename(folder.path("next"), to: folder.path("store/data"))
     #expect(try mismatch?.role == .data)

@@ -10,7 +10,7 @@ import Testing
 
   init() throws { folder = try TemporaryFolder() }
 
-  @Test func opensForWhatTheModeSays() throws {
+  @Test func opensForTheOperationsOfTheMode() throws {
     let path = folder.path("file")
     #expect(throws: FileError(.open, path: path, errorNumber: ENOENT)) { try fileSystem.open(path, .read) }
     #expect(throws: FileError(.open, path: path, errorNumber: ENOENT)) { try fileSystem.open(path, .readWrite) }
@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test func closingWhileOthersReadNeverTouchesAnotherFile() async throws {
-    // Descriptors are reused at once: a read that outlived the close would read from the other file.
+    // Descriptors are reused immediately. A read that outlived the close would read from the other file.
     try folder.write(String(repeating: "a", count: 100), to: "a")
     try folder.write(String(repeating: "b", count: 100), to: "b")
     for _ in 0..<200 {
@@ -52,7 +52,7 @@ import Testing
         for _ in 0..<2 {
           group.addTask {
             do {
-              // Bounded: reading for ever could keep the closing task from ever running.
+              // The number is bounded, because endless reads could keep the closing task from running.
               for _ in 0..<50 {
                 let bytes = try file.readAll(from: 0, upTo: 100)
                 guard bytes.allSatisfy({ $0 == UInt8(ascii: "a") }) else {
@@ -72,15 +72,15 @@ import Testing
   }
 
   #if os(Linux)
-  /// A child process has copies of its parent's descriptors from its fork to its exec.
-  @Test(arguments: [true, false]) func aLockEndsThoughACopyOfItsDescriptorIsOpen(isReleased: Bool) throws {
+  /// A child process has copies of its parent's descriptors between fork and exec.
+  @Test(arguments: [true, false]) func aLockEndsEvenIfACopyOfItsDescriptorIsOpen(isReleased: Bool) throws {
     let path = folder.path("lock")
     var copies: [Int32] = []
     defer { for copy in copies { close(copy) } }
     do {
       let lock = try #require(try FileLock.acquire(path, in: fileSystem))
       let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { name in
-        // Others open and close files meanwhile.
+        // Other tests open and close files in the meantime.
         (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + name)) == path
       }
       copies = descriptors.compactMap { Int32($0) }.map { dup($0) }
@@ -92,7 +92,7 @@ import Testing
   }
   #endif
 
-  @Test func lockKeepsOutEveryOtherOpening() throws {
+  @Test func aLockExcludesEveryOtherOpening() throws {
     let path = folder.path("lock")
     let lock = try #require(try FileLock.acquire(path, in: fileSystem))
     #expect(try FileLock.acquire(path, in: fileSystem) == nil)
@@ -107,7 +107,7 @@ import Testing
     #expect(try FileLock.acquire(path, in: fileSystem) != nil, "a lock ends with its last reference")
   }
 
-  /// The exit code of a process that tries to take the lock: 1 where it is taken.
+  /// Returns the exit code of a process that tries to take the lock: 1 if it succeeds.
   private func lockFromAnotherProcess(_ path: String) throws -> Int32 {
     let script = """
       import fcntl, sys
@@ -117,14 +117,14 @@ import Testing
     return try CommandRun(["python3", "-c", script, path]).status
   }
 
-  /// So many that the system hands them out in several pieces, each filled to its end.
+  /// The names are so many that the system returns them in several full batches.
   @Test func allNamesOfALargeDirectoryAreListed() throws {
     let names = (0..<3000).map { String(repeating: "n", count: $0 % 90) + "\($0)" }
     for name in names { try folder.write("", to: name) }
     #expect(try fileSystem.contentsOfDirectory(at: folder.path).sorted() == names.sorted())
   }
 
-  @Test func namesComeAndGo() throws {
+  @Test func namesAppearAndDisappear() throws {
     try folder.write("1", to: "one")
     try folder.write("2", to: "two")
     try fileSystem.rename(folder.path("one"), to: folder.path("two"))
@@ -149,7 +149,7 @@ import Testing
     }
   }
 
-  @Test func theIdentityIsThatOfTheAttributes() throws {
+  @Test func theIdentityMatchesTheAttributes() throws {
     let path = folder.path("file")
     try fileSystem.open(path, .createNew).close()
     try FileManager.default.createSymbolicLink(atPath: folder.path("symbolic"), withDestinationPath: "file")
@@ -166,7 +166,7 @@ import Testing
     }
   }
 
-  @Test func attributesTellWhatAFileIs() throws {
+  @Test func attributesDescribeAFile() throws {
     try folder.write("12345", to: "file")
     let path = folder.path("file")
     let attributes = try #require(try fileSystem.attributes(at: path))
@@ -181,7 +181,7 @@ import Testing
     }
   }
 
-  @Test func canonicalPathsFollowLinksEvenToNothing() throws {
+  @Test func canonicalPathsFollowDanglingLinks() throws {
     let manager = FileManager.default
     let real = try fileSystem.canonicalPath(of: folder.path)
     try folder.write("", to: "file")
@@ -199,7 +199,7 @@ import Testing
     }
   }
 
-  @Test func makesDirectoriesForTheOwnerAlone() throws {
+  @Test func createsPrivateDirectories() throws {
     let path = folder.path("a/b/c")
     try fileSystem.createDirectories(at: path)
     try fileSystem.createDirectories(at: path)
@@ -221,7 +221,7 @@ import Testing
 
   @Test(arguments: [
     ("/a/b", "/a", "b"), ("/a", "/", "a"), ("a", ".", "a"), ("a/b/", "a", "b"), ("/", "/", ""), ("./a", ".", "a"),
-  ]) func pathsAreTakenApart(_ path: String, _ directory: String, _ name: String) {
+  ]) func pathsAreSplit(_ path: String, _ directory: String, _ name: String) {
     #expect(FilePaths.split(path) == (directory, name))
   }
 

@@ -43,7 +43,7 @@ import Testing
     #expect(count == Int64(content.count))
   }
 
-  @Test func sweepsOnlyItsOwnTemporaryFiles() throws {
+  @Test func removesOnlyItsOwnTemporaryFiles() throws {
     let folder = try TemporaryFolder()
     let others = [
       "file", "file.larder-tmp-", "file.larder-tmp-0123", "file.larder-tmp-0123456789abcdeg", "file.tmp",
@@ -56,7 +56,7 @@ import Testing
     #expect(try folder.names == others.sorted())
   }
 
-  @Test func everyPowerLossLeavesOneWholeVersion() throws {
+  @Test func powerLossLeavesOneWholeVersion() throws {
     for operation in 1...12 {
       for seed in 0..<60 as Range<UInt64> {
         let disk = SimulatedFileSystem(seed: seed)
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func aFullDiskIsAnErrorAndLeavesTheOldFile() throws {
+  @Test func aFullDiskThrowsAndLeavesTheOldFile() throws {
     let disk = SimulatedFileSystem(seed: 1)
     try disk.place(Array("old".utf8), at: "/file")
     disk.capacity = 1_000

@@ -14,7 +14,7 @@ import Musl
 import Glibc
 #endif
 
-/// Readers and writers, several users, and files that are mounted.
+/// Readers and writers, several users, and mounted files.
 @Suite struct SharingTests {
   private let folder: TemporaryFolder
   private let fileSystem = POSIXFileSystem()
@@ -34,14 +34,14 @@ import Glibc
     #expect(try FileLock.acquire(path, in: fileSystem) != nil)
   }
 
-  @Test func aReaderMakesNoLock() throws {
+  @Test func aReaderCreatesNoLock() throws {
     let error = #expect(throws: FileError.self) { try FileLock.acquire(folder.path("lock"), .shared, in: fileSystem) }
     #expect(error?.errorNumber == ENOENT)
     #expect(try folder.names == [])
   }
 
-  @Test func aLockThatWasReplacedWhileItWasTakenIsTakenAnew() throws {
-    // The file that is opened first is replaced before its lock is looked at: what counts is the one at the path.
+  @Test func aLockReplacedDuringItsAcquisitionIsAcquiredAgain() throws {
+    // The first file is replaced before its lock is examined. The lock on the file at the path counts.
     let disk = SimulatedFileSystem(seed: 1)
     let moving = MovingFileSystem(base: disk, path: "/lock")
     let lock = try #require(try FileLock.acquire("/lock", in: moving))
@@ -49,7 +49,7 @@ import Glibc
     #expect(moving.moves == 1)
   }
 
-  @Test func aLockGetsTheRightsOfWhatItGuards() throws {
+  @Test func aLockFileGetsThePermissionsOfItsData() throws {
     try folder.write("", to: "data")
     try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: folder.path("data"))
     let guarded = try fileSystem.attributes(at: folder.path("data"))
@@ -59,7 +59,7 @@ import Glibc
     #expect(try fileSystem.attributes(at: folder.path("other"))?.permissions == 0o600)
   }
 
-  @Test func creatingAFileWhileItsPathIsResolvedFailsNothing() async throws {
+  @Test func creatingAFileDuringThePathResolutionCausesNoError() async throws {
     let path = folder.path("data")
     let end = ContinuousClock.now + .milliseconds(300)
     try await withThrowingTaskGroup { group in
@@ -77,7 +77,7 @@ import Glibc
   }
 
   @Test(.enabled(if: geteuid() == 0, "changing the owner of a file takes root"))
-  func rootLeavesAFileWithItsOwner() throws {
+  func rootKeepsTheOwnerOfAFile() throws {
     try folder.write("old", to: "data")
     let owner = FileAttributes.Owner(user: 4321, group: 1234)
     let old = try fileSystem.open(folder.path("data"), .readWrite)
@@ -100,7 +100,7 @@ import Glibc
 
   #if os(Linux)
   @Test(.enabled(if: geteuid() == 0, "mounting a file takes root"), arguments: ["data", "with space", "a\\b\tc"])
-  func aFileThatIsMountedByItselfIsFound(_ name: String) throws {
+  func aMountedFileIsDetected(_ name: String) throws {
     let path = folder.path(name)
     try folder.write("inside", to: name)
     try folder.write("outside", to: "source")
@@ -117,13 +117,13 @@ import Glibc
   #endif
 }
 
-/// A file system in which a file is moved away the first time it has been opened.
+/// A file system that moves a file away when it is opened for the first time.
 private final class MovingFileSystem: FileSystem {
   private let base: SimulatedFileSystem
   private let path: String
   private let state = Mutex(0)
 
-  /// How often the file was opened again after it had been moved.
+  /// The number of times the file was opened again after its move.
   var moves: Int { state.withLock { $0 - 1 } }
 
   init(base: SimulatedFileSystem, path: String) {

@@ -12,16 +12,17 @@ import Testing
     #expect(path([:]) == "/home/ada/.local/share/app")
     #expect(path(["XDG_DATA_HOME": "/data"]) == "/data/app")
     #expect(path(["XDG_DATA_HOME": ""]) == "/home/ada/.local/share/app")
-    #expect(path(["XDG_DATA_HOME": "relative"]) == "/home/ada/.local/share/app", "the specification has it ignored")
+    #expect(
+      path(["XDG_DATA_HOME": "relative"]) == "/home/ada/.local/share/app", "the specification ignores relative paths")
   }
   #endif
 
   @Test(arguments: [("/home/a ö", "/home/a ö"), ("/home/ada/", "/home/ada"), ("/", "")])
-  func theHomeIsThatOfTheEnvironment(_ variable: String, _ home: String) {
+  func theHomeFolderIsThatOfTheEnvironment(_ variable: String, _ home: String) {
     #expect(ApplicationDataFolder.home(environment: ["HOME": variable]) == home)
   }
 
-  @Test(arguments: [[:], ["HOME": ""], ["HOME": "relative"]]) func withoutOneItIsTheSystems(
+  @Test(arguments: [[:], ["HOME": ""], ["HOME": "relative"]]) func withoutItTheHomeFolderIsThatOfTheSystem(
     _ environment: [String: String]
   ) {
     #expect(ApplicationDataFolder.home(environment: environment).hasPrefix("/"))

@@ -3,7 +3,7 @@ import LarderJSON
 import LarderTesting
 import Testing
 
-/// What walks and pages give of a store in which one entry cannot be decoded.
+/// Walks and pages over a store with one undecodable entry.
 @Suite struct DamagedWalkTests {
   private func store(damagedAt damaged: Int, of count: Int) async throws -> JSONFileStore<Int> {
     let disk = SimulatedFileSystem(seed: 1)
@@ -13,20 +13,20 @@ import Testing
   }
 
   @Test(arguments: [(0, 3), (2, 3), (199, 200), (256, 300), (300, 600)], ScanOrder.allCases)
-  func aWalkGivesEveryEntryBeforeTheDamagedOne(_ place: (damaged: Int, count: Int), _ order: ScanOrder) async throws {
+  func aWalkReturnsEveryEntryBeforeTheDamagedOne(_ place: (damaged: Int, count: Int), _ order: ScanOrder) async throws {
     let store = try await store(damagedAt: place.damaged, of: place.count)
     let all = order == .ascending ? Array(0..<place.count) : (0..<place.count).reversed()
     var seen: [Int] = []
     do {
       for try await entry in store.entries(order: order) { seen.append(entry.value) }
-      Issue.record("the damage went unnoticed")
+      Issue.record("the damage was not reported")
     } catch let error as StoreError {
-      #expect(error.code == .corrupted && error.key == StoreKey("\(place.damaged + 1_000)"))
+      #expect(error.code == .undecodable && error.key == StoreKey("\(place.damaged + 1_000)"))
     }
     #expect(seen == Array(all.prefix { $0 != place.damaged }))
   }
 
-  @Test func aPageBeforeTheDamagedEntryIsGood() async throws {
+  @Test func aPageBeforeTheDamagedEntrySucceeds() async throws {
     let store = try await store(damagedAt: 4, of: 6)
     let page = try await store.pages(size: 4).page()
     #expect(page.entries.map(\.value) == [0, 1, 2, 3])

@@ -27,12 +27,12 @@ import Testing
     owner: FileAttributes.Owner(user: 0, group: 0), linkCount: 1,
     identity: FileAttributes.Identity(device: 1, inode: 5))
 
-  /// What stands behind the entries: the checksum is that of what stands before.
+  /// Returns the end of a document, with the size and the checksum of the preceding bytes.
   private func written(_ bytes: Int, _ checksum: String) -> String {
     "\"written\":{\"bytes\":\(bytes),\"blockBytes\":4096,\"crc32c\":[\"\(checksum)\"],\"inode\":5,\"time\":8}"
   }
 
-  @Test func isWrittenOneEntryOnALineKeysInOrder() throws {
+  @Test func writesOneEntryPerLineInKeyOrder() throws {
     var document = JSONDocument(codecName: "json")
     let checksum = JSONStamp.text(of: CRC32C.checksum(of: "{\"larder\":2,\"entries\":{}".utf8))
     #expect(try written(document) == "{\"larder\":2,\"entries\":{},\(written(24, checksum))}\n")
@@ -53,7 +53,7 @@ import Testing
     #expect(try written(document).hasPrefix("{\"larder\":2,\"generation\":17,\"codec\":\"raw\",\"entries\":{\n"))
   }
 
-  @Test func isReadHoweverAPersonLaysItOut() throws {
+  @Test func readsAnyLayout() throws {
     let document = try document(
       """
       \u{FEFF}
@@ -98,14 +98,14 @@ import Testing
   }
 
   @Test(arguments: ["{\"larder\":3,\"entries\":{}}", "{\"larder\":3,\"pages\":[]}", "{\"pages\":[],\"larder\":17}"])
-  func newerVersionsAreKnownAsSuch(_ text: String) throws {
+  func newerVersionsAreDetected(_ text: String) throws {
     do {
       _ = try document(text)
       Issue.record("\(text) was read")
     } catch JSONDocument.Problem.newerVersion {}
   }
 
-  @Test func noTruncationIsEverRead() throws {
+  @Test func truncatedDocumentsAreNeverRead() throws {
     let text = Array("{\"larder\":1,\"codec\":\"json\",\"entries\":{\n\"a\":{\"x\":[1,\"é\"]},\n\"b\":null\n}}\n".utf8)
     _ = try JSONDocument(text)
     // Without its last byte, a line end, the document is still whole.

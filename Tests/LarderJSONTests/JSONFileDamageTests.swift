@@ -6,7 +6,7 @@ import Testing
 
 @testable import LarderJSON
 
-/// What is damaged is reported, never shown as something else, and kept apart from the rest.
+/// Damage is reported, never returned as data, and does not affect other entries.
 @Suite struct JSONFileDamageTests {
   let disk = SimulatedFileSystem(seed: 1)
 
@@ -14,7 +14,7 @@ import Testing
     try await JSONFileStore(path: "/s.json", codec: .json(), access: access, fileSystem: disk)
   }
 
-  /// Changes the bytes of a file behind the back of the file system: its times stay.
+  /// Changes the bytes of a file without the file system's knowledge, so that its times stay.
   private func damage(_ path: String = "/s.json", _ body: (inout [UInt8]) -> Void) throws {
     let time = try #require(try disk.attributes(at: path)?.modificationTime)
     var content = try #require(disk.content(at: path))
@@ -31,7 +31,7 @@ import Testing
     return Dictionary(uniqueKeysWithValues: entries)
   }
 
-  /// Opens the store for reading, and makes sure that each answer is right or says that something is damaged.
+  /// Opens the store for reading, and checks that each result is correct or reports damage.
   private func expectHonesty(_ entries: [StoreKey: Int], _ what: String) async throws {
     let store: JSONFileStore<Int>
     do {
@@ -47,7 +47,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func noFlippedBitOfADocumentIsShown() async throws {
+  @Test func noFlippedBitOfADocumentIsReturned() async throws {
     let entries = try await fill(12)
     let sound = try #require(disk.content(at: "/s.json"))
     for index in sound.indices {
@@ -55,7 +55,7 @@ import Testing
       try damage { $0[index] ^= bit }
       try await expectHonesty(entries, "bit \(bit) of byte \(index)")
       do {
-        // A flip in what the stamp says of the file makes it a copy; its entries are right all the same.
+        // A flip in the recorded attributes of the file makes it look like a copy. Its entries are still correct.
         let opened = try await store()
         for (key, value) in entries { #expect(try opened.value(forKey: key) == value, "byte \(index)") }
         #expect(try opened.count(in: .all) == entries.count)
@@ -89,10 +89,9 @@ import Testing
     }
     await expectStoreError(.corrupted) { try await self.store() }
     let store = try await store(.readOnly)
-    let maintenance = try #require(store.information.maintenance)
-    let findings = try await maintenance.verify().findings
+    let findings = try await store.verify().findings
     #expect(findings.count == 1 && findings.first?.place.hasPrefix("/s.json, line ") == true)
-    #expect(try await maintenance.statistics().details.first { $0.name == "damagedPlaces" }?.value == 1)
+    #expect(try await store.storeStatistics().details.first { $0.name == "damagedPlaces" }?.value == 1)
     #expect(expectStoreError(.corrupted) { try store.value(forKey: "key-2000") }?.key == "key-2000")
     expectStoreError(.corrupted) { try store.value(forKey: "key-2000x") }
     #expect(try store.value(forKey: "key-1000x") == nil)
@@ -107,7 +106,7 @@ import Testing
       expectStoreError(.corrupted) { try store.keys(in: .all, limit: 1_200, order: order) }
       await expectStoreError(.corrupted) { try await store.entries(in: .all, limit: 1_200, order: order) }
     }
-    await expectStoreError(.corrupted) { try await maintenance.backup(to: "/copy.json") }
+    await expectStoreError(.corrupted) { try await store.backup(to: "/copy.json") }
   }
 
   @Test func anUnreadablePageHidesOnlyItsEntries() async throws {
@@ -128,7 +127,7 @@ import Testing
     #expect(readable > 2_000 - 2 * 4_096 * 2_000 / size && readable < 2_000)
   }
 
-  @Test func aPersonsEditIsNoDamage() async throws {
+  @Test func aManualEditIsNotDamage() async throws {
     _ = try await fill(3)
     let text = String(decoding: try #require(disk.content(at: "/s.json")), as: UTF8.self)
     try disk.place(Array(text.replacing("\"key-1001\":1", with: "\"key-1001\":100").utf8), at: "/s.json")
@@ -147,7 +146,7 @@ import Testing
     disk.killProcess()
     let sound = try #require(disk.content(at: "/s.json.journal"))
     let ends = sound.indices.filter { sound[$0] == UInt8(ascii: "\n") }
-    // The batch and its line end; behind it stands the mark.
+    // The batch and its line end. The mark follows them.
     for index in ends[2]...ends[3] {
       var damaged = sound
       damaged[index] ^= 4
@@ -157,14 +156,14 @@ import Testing
     let reader = try await self.store(.readOnly)
     expectStoreError(.corrupted) { try reader.value(forKey: "k0") }
     expectStoreError(.corrupted) { try reader.count(in: .all) }
-    #expect(try await reader.information.maintenance?.verify().findings.isEmpty == false)
+    #expect(try await reader.verify().findings.isEmpty == false)
     try await reader.close()
-    // Without the mark it could be the torn tail of a write that never returned.
+    // Without the mark, the batch could be the torn tail of a write that never returned.
     try disk.place(Array(sound[...(ends[3] - 3)]), at: "/s.json.journal")
     #expect(try await self.store().count(in: .all) == 2)
   }
 
-  @Test func aJournalBesideAnotherDocumentIsReported() async throws {
+  @Test func aJournalOfAnotherDocumentIsReported() async throws {
     func document(_ value: Int) async throws -> [UInt8] {
       let store = try await self.store()
       try await store.setValue(value, forKey: "a")
@@ -177,11 +176,11 @@ import Testing
     try await fourthStore.setValue(4, forKey: "b")
     disk.killProcess()
     let journal = try #require(disk.content(at: "/s.json.journal"))
-    // An older one beside a newer journal.
+    // An older document next to a newer journal.
     try disk.place(second, at: "/s.json")
     let error = await expectStoreError(.corrupted) { try await self.store() }
     #expect(error?.message.contains("put the right document back") == true)
-    // The one after it: a crash came between the document and the removal of the journal.
+    // The next document: a crash came between writing it and removing the journal.
     try disk.removeFile(at: "/s.json.journal")
     try disk.place(third, at: "/s.json")
     let fourth = try await document(40)
@@ -190,7 +189,7 @@ import Testing
     #expect(try await after.values(forKeys: ["a", "b"]) == [40, nil])
     try await after.close()
     #expect(disk.content(at: "/s.json.journal") == nil)
-    // One that is further on, and one of the same generation with another content.
+    // A later document, and one of the same generation with other content.
     _ = try await document(50)
     try disk.place(journal, at: "/s.json.journal")
     await expectStoreError(.corrupted) { try await self.store() }
@@ -199,7 +198,7 @@ import Testing
     await expectStoreError(.corrupted) { try await self.store() }
   }
 
-  @Test func filesOfVersion1AreReadAndWrittenAnew() async throws {
+  @Test func filesOfVersion1AreReadAndUpgraded() async throws {
     let journal = """
       {"crc32c":"28a40537","journal":1,"codec":"json"}
       {"crc32c":"58eb9455","durable":49,"changes":[{"set":"a","value":1},{"remove":"b"}]}
@@ -214,7 +213,7 @@ import Testing
     let second = try await store()
     #expect(try await second.values(forKeys: ["a", "b", "c", "d"]) == [1, nil, 3, 4])
     try await second.close()
-    // The old journal beside the new document: a crash came before it was removed.
+    // The old journal next to the new document: a crash came before the journal's removal.
     try disk.place(Array(journal.utf8), at: "/s.json.journal")
     let third = try await store()
     try await third.removeValue(forKey: "a")

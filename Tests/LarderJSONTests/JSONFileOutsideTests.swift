@@ -7,12 +7,12 @@ import Testing
 
 @testable import LarderJSON
 
-/// What other programs, full disks and failing ones do to the files of a store.
+/// The effects of other programs and of full or failing disks on the files of a store.
 @Suite struct JSONFileOutsideTests {
   let disk = SimulatedFileSystem(seed: 1)
 
   private func store(
-    _ durability: Durability = .synced, access: StoreAccess = .readWrite, sizeLimit: Int64 = JSONFile.maximumSize
+    _ durability: FileDurability = .synced, access: StoreAccess = .readWrite, sizeLimit: Int64 = JSONFile.maximumSize
   ) async throws -> JSONFileStore<String> {
     try await JSONFileStore(
       path: "/s.json", durability: durability, access: access, createsIfMissing: true, sizeLimit: sizeLimit,
@@ -20,12 +20,8 @@ import Testing
     ) { _ in JSONCodec<String>() }
   }
 
-  private func maintenance(_ store: JSONFileStore<String>) throws -> any StoreMaintenance {
-    try #require(store.information.maintenance)
-  }
-
   private func detail(_ name: String, of store: JSONFileStore<String>) async throws -> Int64? {
-    try await maintenance(store).statistics().details.first { $0.name == name }?.value
+    try await store.storeStatistics().details.first { $0.name == name }?.value
   }
 
   // MARK: Files that are replaced or touched
@@ -38,13 +34,13 @@ import Testing
     try disk.place(try #require(disk.content(at: "/moved")), at: path)
     await expectStoreError(.conflict) { try await store.setValue("2", forKey: "b") }
     await expectStoreError(.conflict) { try await store.update("b") { $0 = "2" } }
-    await expectStoreError(.conflict) { try await self.maintenance(store).compact() }
+    await expectStoreError(.conflict) { try await store.compact() }
     await expectStoreError(.conflict) { try await store.close() }
     let again = try await self.store()
     #expect(try await again.values(forKeys: ["a", "b"]) == ["1", nil])
   }
 
-  @Test func aSwappedFolderKeepsItsOwnData() async throws {
+  @Test func aReplacedFolderKeepsItsOwnData() async throws {
     func open() async throws -> JSONFileStore<String> {
       try await JSONFileStore(path: "/data/s.json", codec: .json(), fileSystem: disk)
     }
@@ -59,16 +55,16 @@ import Testing
     #expect(try await open().value(forKey: "a") == "second")
   }
 
-  @Test func aTouchedDocumentIsNoConflict() async throws {
+  @Test func aTouchedDocumentIsNotAConflict() async throws {
     let store = try await store()
     try await store.setValue("1", forKey: "a")
-    try await maintenance(store).compact()
+    try await store.compact()
     for time in [5, 7] as [Int64] {
       try disk.open("/s.json", .readWrite).setModificationTime(time * 1_000_000_000)
       try await store.setValue("\(time)", forKey: "a")
-      try await maintenance(store).compact()
+      try await store.compact()
     }
-    // The same for a document that someone wrote by hand.
+    // The same for a handwritten document.
     try await store.close()
     try disk.place(Array("{\"larder\":1,\"entries\":{\"a\":\"8\"}}".utf8), at: "/s.json")
     let again = try await self.store()
@@ -78,19 +74,19 @@ import Testing
     #expect(try await self.store().values(forKeys: ["a", "b"]) == ["8", "9"])
   }
 
-  @Test func anEditAfterAFailedFoldIsFound() async throws {
+  @Test func anEditAfterAFailedFoldIsDetected() async throws {
     let store = try await store()
     let large = String(repeating: "x", count: 3_000)
     try await store.setValue(large, forKey: "a")
-    try await maintenance(store).compact()
+    try await store.compact()
     try await store.setValue("1", forKey: "b")
     disk.capacity = 5_000
-    await expectStoreError(.full) { try await self.maintenance(store).compact() }
+    await expectStoreError(.full) { try await store.compact() }
     disk.capacity = nil
     #expect(try await detail("failedFolds", of: store) == 1)
     let edited = Array("{\"larder\":1,\"entries\":{\"hand\":\"edited\"}}".utf8)
     try disk.place(edited, at: "/s.json")
-    await expectStoreError(.conflict) { try await self.maintenance(store).compact() }
+    await expectStoreError(.conflict) { try await store.compact() }
     #expect(disk.content(at: "/s.json") == edited)
   }
 
@@ -127,7 +123,7 @@ import Testing
     #expect(try await detail("journalBytes", of: second) ?? 0 > 80)
   }
 
-  @Test(arguments: Durability.allCases) func noOneTrustsTheCachesAfterAnUncleanEnd(_ durability: Durability)
+  @Test(arguments: FileDurability.allCases) func cachedDataIsNotTrustedAfterAnUncleanEnd(_ durability: FileDurability)
     async throws
   {
     for seed in 0..<20 as Range<UInt64> {
@@ -137,7 +133,7 @@ import Testing
       }
       let first = try await open()
       try await first.setValue("1", forKey: "a")
-      // Its synchronization fails: the system drops what was written, and goes on showing it.
+      // The store's synchronization fails. The system drops the written data but continues to show it.
       disk.schedule(.error(5), atOperation: disk.operationCount + 5)
       _ = await expectStoreError(.ioFailed) {
         try await first.setValue("2", forKey: "b")
@@ -153,7 +149,7 @@ import Testing
     }
   }
 
-  @Test func aFoldOfWhichNoOneKnowsWhetherItHappenedIsDoneAgain() async throws {
+  @Test func aFoldWithAnUnknownOutcomeIsRepeated() async throws {
     let failures: [SimulatedFault] = [.error(5), .errorAfterwards(5)]
     for failure in failures {
       for operation in 1...40 {
@@ -164,7 +160,7 @@ import Testing
         let store = try await open()
         try await store.setValue("1", forKey: "a")
         disk.schedule(failure, atOperation: disk.operationCount + operation)
-        do { try await store.information.maintenance?.compact() } catch StoreError.Code.ioFailed {}
+        do { try await store.compact() } catch StoreError.Code.ioFailed {}
         disk.clearFaults()
         try await store.setValue("2", forKey: "b")
         if operation.isMultiple(of: 2) { disk.losePower() } else { disk.killProcess() }
@@ -175,7 +171,7 @@ import Testing
 
   // MARK: Limits
 
-  @Test func whatCouldNotBeOpenedAgainIsRefusedBeforeItIsWritten() async throws {
+  @Test func documentsThatCouldNotBeReopenedAreNotWritten() async throws {
     let store = try await store(.buffered, sizeLimit: 100_000)
     let value = String(repeating: "x", count: 10_000)
     var written = 0
@@ -197,7 +193,7 @@ import Testing
     await expectStoreError(.unsupported) { try await self.store(sizeLimit: 80_000) }
   }
 
-  @Test func aDamagedJournalLineThatLooksLikeManyIsReadInOnePass() throws {
+  @Test func aDamagedJournalLineIsReadInOnePass() throws {
     let values = String(repeating: "{\"crc32c\":\"00000000\",\"x\":1},", count: 3_000)
     var line = JSONJournalLine.bytes(
       of: .batch(changes: [.set("a", Array("[\(values)0]".utf8)[...])], durable: 0))
@@ -205,11 +201,11 @@ import Testing
     let text = JSONJournalLine.bytes(of: .head(.init(codecName: "json"))) + line
     let start = ContinuousClock.now
     #expect(try JSONJournal(text).batches == [])
-    // With a checksum for each of them it took minutes in a debug build.
+    // A checksum for each line took minutes in a debug build.
     #expect(ContinuousClock.now - start < .seconds(20))
   }
 
-  @Test func checksumsOfEndsAreThoseOfTheEnds() {
+  @Test func checksumsOfSuffixesAreCorrect() {
     let bytes = Array("123456789, and more bytes than a table has rows".utf8)[3...]
     var count = 0
     CRC32C.forEachSuffix(of: bytes) { index, checksum in
@@ -233,7 +229,7 @@ import Testing
 
   // MARK: Reading only
 
-  @Test func aReaderLeavesEveryFileAsItIs() async throws {
+  @Test func aReaderLeavesEveryFileUnchanged() async throws {
     await expectStoreError(.notFound) { try await self.store(access: .readOnly) }
     #expect(try disk.contentsOfDirectory(at: "/") == [])
     try disk.place(Array("{\"larder\":1,\"entries\":{\"a\":\"1\"}}".utf8), at: "/s.json")
@@ -259,9 +255,9 @@ import Testing
     #expect(try await first.values(forKeys: ["a", "b"]) == ["1", "2"])
     await expectStoreError(.notPermitted) { try await first.setValue("3", forKey: "c") }
     await expectStoreError(.notPermitted) { try await first.update("c") { $0 = "3" } }
-    await expectStoreError(.notPermitted) { try await self.maintenance(first).compact() }
+    await expectStoreError(.notPermitted) { try await first.compact() }
     try await first.synchronize()
-    #expect(try await maintenance(first).verify().findings == [])
+    #expect(try await first.verify().findings == [])
     try await first.close()
     try await second.close()
     #expect(try state() == before)
@@ -269,7 +265,7 @@ import Testing
 
   @Test(arguments: [
     "{\"name\":\"x\"}", "", "not JSON", "{\"larder\":\"1\"}", "{\"entries\":{}}", "[\"larder\"]",
-  ]) func aForeignFileGainsNoLock(_ text: String) async throws {
+  ]) func aForeignFileGetsNoLock(_ text: String) async throws {
     try disk.place(Array(text.utf8), at: "/s.json")
     await #expect(throws: StoreError.self) { try await self.store() }
     if text != "{\"larder\":\"1\"}" { #expect(try disk.contentsOfDirectory(at: "/") == ["s.json"]) }

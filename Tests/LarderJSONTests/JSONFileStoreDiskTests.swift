@@ -3,35 +3,39 @@ import Larder
 import LarderFiles
 import LarderJSON
 import LarderTesting
-import TestSupport
 import Testing
+import TestSupport
 
-/// Power cuts and failures at every operation of random histories and of every short one; `make soak` runs a million cuts.
+/// Power loss and failures at every operation of random and of all short histories.
+///
+/// `make soak` runs a million power cuts.
 @Suite struct JSONFileStoreDiskTests {
-  static func trials(_ durability: Durability) -> DiskTrials<JSONFileStore<Int>> {
+  static func trials(_ durability: FileDurability) -> DiskTrials<JSONFileStore<Int>> {
     DiskTrials(
-      "JSONFileStore, \(durability)", cuts: 5_000, faults: 2_500, historyLength: 3, historyShare: 0.02
+      "JSONFileStore, \(durability)", cuts: 1_000, faults: 500, historyLength: 3, historyShare: 0.004
     ) { disk in
       try await JSONFileStore(path: "/store.json", codec: .json(), durability: durability, fileSystem: disk)
     }
   }
 
-  @Test(arguments: Durability.allCases) func powerLossAtEveryOperation(_ durability: Durability) async throws {
+  @Test(arguments: FileDurability.allCases) func powerLossAtEveryOperation(_ durability: FileDurability) async throws {
     try await Self.trials(durability).losePower()
   }
 
-  @Test(arguments: Durability.allCases) func failureOfEveryOperation(_ durability: Durability) async throws {
+  @Test(arguments: FileDurability.allCases) func failureOfEveryOperation(_ durability: FileDurability) async throws {
     try await Self.trials(durability).fail()
   }
 
-  @Test(arguments: Durability.allCases) func everyShortHistoryWithEveryFault(_ durability: Durability) async throws {
+  @Test(arguments: FileDurability.allCases) func everyShortHistoryWithEveryFault(_ durability: FileDurability)
+    async throws
+  {
     try await Self.trials(durability).runEveryShortHistory()
   }
 
-  @Test(arguments: KeptFailure.all) func whatFailedOnceDoesNotFailAgain(_ failure: KeptFailure) async throws {
+  @Test(arguments: KeptFailure.all) func pastFailuresStayFixed(_ failure: KeptFailure) async throws {
     let trial = Self.trials(failure.durability).trial
     try await trial.repeatTrial(failure.history, seed: failure.seed, fault: (failure.fault, failure.operation))
-    // A change to the store or the disk may give another operation that number, so the others are tried too.
+    // A change to the store or the disk may give that number to another operation, so the trial covers all operations.
     let operationCount = try await trial.repeatTrial(failure.history, seed: failure.seed, fault: nil)
     for operation in 1...operationCount {
       for seed in failure.seed..<failure.seed + 10 {
@@ -40,7 +44,7 @@ import Testing
     }
   }
 
-  @Test(arguments: Durability.allCases) func everyHistoryOfThreeSteps(_ durability: Durability) async throws {
+  @Test(arguments: FileDurability.allCases) func everyHistoryOfThreeSteps(_ durability: FileDurability) async throws {
     let trial = HistoryTrial("JSONFileStore, \(durability)") { location in
       try await JSONFileStore<Int>(
         path: "/store.json", codec: .json(), durability: durability,
@@ -48,4 +52,75 @@ import Testing
     }
     try await trial.runEveryHistory(upToLength: 3)
   }
+}
+
+/// A violation that a trial of `JSONFileStore` once found.
+struct KeptFailure: Sendable, CustomTestStringConvertible {
+  /// A description of the violation.
+  var description: String
+  var durability: FileDurability
+  var history: [HistoryStep]
+  var seed: UInt64
+  /// The fault that occurred.
+  var fault: SimulatedFault = .powerLoss
+  var operation: Int
+
+  var testDescription: String { description }
+
+  /// All violations, as ``DiskTrialFailure`` printed them.
+  ///
+  /// None is ever removed.
+  static let all = [
+    // The document was created by writing it in place.
+    KeptFailure(
+      description: "creating a document in place left a damaged one",
+      durability: .buffered,
+      history: [
+        .apply([.remove("ba")]),
+        .apply([.set("b", -5)]),
+        .apply([.set("ba", -8)]),
+        .compact,
+        .compact,
+        .synchronize,
+        .add(-2, to: [StoreKey(bytes: [0x80, 0xC0]), "b"]),
+        .synchronize,
+      ],
+      seed: 3_104_046_140_936_790_910, operation: 10),
+    // After a crash, the document was replaced while its journal was only in the system's caches. A prefix of the
+    // journal was
+    // then applied again and reverted keys.
+    KeptFailure(
+      description: "folding a journal that was not durable set a key back",
+      durability: .buffered,
+      history: [
+        .apply([.set("ba", -3)]),
+        .apply([.set("a", -9)]),
+        .apply([.removeAll(StoreKey(bytes: [0x80, 0xC0])..<StoreKey(bytes: [0x80, 0xC0]))]),
+        .add(-2, to: ["ba", "b"]),
+        .die,
+        .apply([.remove("b")]),
+        .apply([.remove("a")]),
+        .compact,
+      ],
+      seed: 3_988_453_608_676_093_814, operation: 58),
+    // The journal was truncated after a failed write, but not synchronized. Power loss brought the record back.
+    KeptFailure(
+      description: "a change that was reported as not made was there after power loss",
+      durability: .synced,
+      history: [.apply([.set("c", 5)])],
+      seed: 6_600_516_195_099_052_291, fault: .errorAfterwards(EIO), operation: 26),
+    // Closing had folded the journal, but the document's new name was not durable. The next owner's synchronization was
+    // a
+    // no-op, and power loss brought the old document back.
+    KeptFailure(
+      description: "a synchronization left a document whose name was not durable",
+      durability: .buffered,
+      history: [
+        .apply([.set(StoreKey(bytes: [128, 192]), 3)]),
+        .apply([.set("a", -6)]),
+        .reopen,
+        .synchronize,
+      ],
+      seed: 1_089_495_475_616_808_116, fault: .error(EINTR), operation: 58),
+  ]
 }

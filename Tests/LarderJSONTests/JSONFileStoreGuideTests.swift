@@ -3,7 +3,9 @@ import LarderJSON
 import TestSupport
 import Testing
 
-/// The piece of Swift in the guide `Docs/JSONFileStore.md`: it stands there as it stands here.
+/// The Swift code of the guide `Modules/Stores/LarderJSON/LarderJSON.docc/UsingJSONFileStore.md`.
+///
+/// It must appear in the guide unchanged.
 @Suite struct JSONFileStoreGuideTests {
   struct Setting: Codable, Equatable {
     var theme: String
@@ -13,7 +15,9 @@ import Testing
     var name: String
   }
 
-  /// Opens the stores of the guide; it is there to be compiled, because their folders are not those of a test.
+  /// Opens the stores of the guide.
+  ///
+  /// This is only compiled, because their folders are not those of a test.
   private static func openStores() async throws -> [any DataStore] {
     let settings = try await JSONFileStore<Setting>(name: "settings")  // in the application's own folder
     let users = try await JSONFileStore<User>(path: "/srv/app/users.json")  // anywhere
@@ -21,7 +25,7 @@ import Testing
   }
 
   @Test func theGuideShowsThisCode() throws {
-    let guide = try Guide("Docs/JSONFileStore.md")
+    let guide = try Guide("Modules/Stores/LarderJSON/LarderJSON.docc/UsingJSONFileStore.md")
     #expect(guide.pieces.count == 1)
     #expect(try guide.piecesMissing() == [])
   }

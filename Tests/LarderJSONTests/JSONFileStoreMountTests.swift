@@ -4,7 +4,7 @@ import LarderJSON
 import TestSupport
 import Testing
 
-/// What only a real file system that is full, or read-only, can tell.
+/// Tests that need a real file system that is full or read-only.
 @Suite(.enabled(if: TemporaryFileSystem.obstacle == nil, "\(TemporaryFileSystem.obstacle ?? "")"))
 struct JSONFileStoreMountTests {
   private func code(_ body: () async throws -> Void) async throws -> StoreError.Code? {
@@ -16,7 +16,7 @@ struct JSONFileStoreMountTests {
     }
   }
 
-  @Test func aFullDiskLosesNothingAndTheStoreGoesOnOnceThereIsRoom() async throws {
+  @Test func aFullDiskLosesNothingAndTheStoreContinuesOnceThereIsRoom() async throws {
     let disk = try TemporaryFileSystem(size: "256k")
     let store = try await JSONFileStore<String>(path: "\(disk.path)/store.json")
     let ballast = "\(disk.path)/ballast"
@@ -50,7 +50,7 @@ struct JSONFileStoreMountTests {
     try await store.close()
     let document = try Data(contentsOf: URL(fileURLWithPath: path))
     do {
-      // Dropped without closing it, as a crash does.
+      // Releases the store without closing it, as a crash does.
       let store = try await JSONFileStore<String>(path: path)
       try await store.setValue("w", forKey: "k")
     }
@@ -67,7 +67,7 @@ struct JSONFileStoreMountTests {
     #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == document)
   }
 
-  @Test func aDocumentThatIsMountedByItselfIsRefused() async throws {
+  @Test func aMountedDocumentIsRefused() async throws {
     let disk = try TemporaryFileSystem(size: "256k")
     for name in ["inner", "outer"] {
       try FileManager.default.createDirectory(atPath: "\(disk.path)/\(name)", withIntermediateDirectories: false)
@@ -84,7 +84,7 @@ struct JSONFileStoreMountTests {
     try await reader.close()
   }
 
-  @Test func rootLeavesTheFilesOfAnotherUserToThatUser() async throws {
+  @Test func rootKeepsTheOwnerOfFiles() async throws {
     let disk = try TemporaryFileSystem(size: "256k")
     let path = "\(disk.path)/s.json"
     try await JSONFileStore<String>(path: path).close()

@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What only the real file system and programs that no one here wrote can tell.
+/// Tests with the real file system and third-party programs.
 @Suite struct JSONFileStoreOnDiskTests {
   let folder = FileManager.default.temporaryDirectory.path + "/LarderJSONTests-\(UUID().uuidString)"
 
@@ -36,7 +36,7 @@ import Testing
     _ = try output(of: "python3", "-m", "json.tool", path)
   }
 
-  @Test func theChecksumsAreThoseOfThePublishedAlgorithm() async throws {
+  @Test func theChecksumsMatchThePublishedAlgorithm() async throws {
     let path = "\(folder)/sums.json"
     let store = try await JSONFileStore<[String]>(path: path)
     for number in 0..<20 { try await store.setValue(["é", "\(number)"], forKey: "\(number)") }
@@ -71,7 +71,7 @@ import Testing
     #expect(try again.value(forKey: "a") == 1)
   }
 
-  @Test func aDocumentWithASecondNameIsRefused() async throws {
+  @Test func aDocumentWithTwoHardLinksIsRefused() async throws {
     let path = "\(folder)/one.json"
     try await JSONFileStore<Int>(path: path).close()
     try FileManager.default.linkItem(atPath: path, toPath: "\(folder)/two.json")
@@ -91,7 +91,7 @@ import Testing
     } catch StoreError.Code.unsupported {}
   }
 
-  @Test func aFileThatIsLongOnlyBecauseItIsSparseIsRefusedUnread() async throws {
+  @Test func aHugeSparseFileIsRefusedUnread() async throws {
     let path = "\(folder)/sparse.json"
     for beginning in ["", "{\"larder\":2,\"entries\":{\n"] {
       try Data(beginning.utf8).write(to: URL(fileURLWithPath: path))
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  @Test func aFolderThatIsSwappedWhileTheStoreIsOpenKeepsItsOwnData() async throws {
+  @Test func aFolderReplacedWhileTheStoreIsOpenKeepsItsOwnData() async throws {
     let (data, other) = ("\(folder)/data", "\(folder)/other")
     for path in [data, other] {
       try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
@@ -118,7 +118,7 @@ import Testing
     try await second.setValue(2, forKey: "second")
     do {
       try await first.setValue(1, forKey: "first")
-      Issue.record("it wrote into another store")
+      Issue.record("the store wrote into another store")
     } catch StoreError.Code.locked {}
     try await second.close()
     try await first.close()
@@ -134,7 +134,7 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
   }
 
-  @Test func namesThatDifferInAnAccentAloneAreTwoStores() async throws {
+  @Test func namesThatDifferOnlyInAnAccentAreTwoStores() async throws {
     let composed = try await JSONFileStore<Int>(path: "\(folder)/\u{E9}.json")
     let stale = "\(folder)/e\u{301}.json.larder-tmp-0123456789abcdef"
     try #require(FileManager.default.createFile(atPath: stale, contents: nil))
@@ -150,11 +150,11 @@ import Testing
       _ = try await JSONFileStore<Int>(path: "\(folder)/no/store.json")
       Issue.record("it was opened")
     } catch let error as StoreError {
-      #expect(error.code == .notFound && error.message == "the folder \(folder)/no does not exist; make it first")
+      #expect(error.code == .notFound && error.message == "the folder \(folder)/no does not exist; create it first")
     }
   }
 
-  @Test(arguments: ["", ".", "..", ".hidden", "a/b", "/", "a\0b"]) func aNameThatIsNoFileNameIsRefused(_ name: String)
+  @Test(arguments: ["", ".", "..", ".hidden", "a/b", "/", "a\0b"]) func invalidFileNamesAreRefused(_ name: String)
     async
   {
     do {
@@ -179,7 +179,7 @@ import Testing
     } catch StoreError.Code.invalidArgument {}
   }
 
-  @Test func theRegistryChoosesTheCodecThatTheDocumentStates() async throws {
+  @Test func theRegistryUsesTheCodecOfTheDocument() async throws {
     let registry = StoreRegistry(providers: [JSONFileStoreProvider()])
     let url = try StoreURL("json:\(folder)/chosen.json")
     let names = Mutex<[String]>([])
@@ -189,14 +189,14 @@ import Testing
         return .raw
       }
     }
-    // The first one is new.
+    // The first opening creates the store.
     for _ in 0..<2 {
       let store = try await open()
       try await store.setValue([1], forKey: "a")
       try await store.close()
     }
     #expect(names.withLock { $0 } == ["json", "raw"])
-    // What cannot be chosen leaves the store as it is, and open to others.
+    // An unknown codec leaves the store unchanged and available to others.
     await #expect(throws: CancellationError.self) {
       let _: AnyDataStore<[UInt8]> = try await registry.open(url) { _ in throw CancellationError() }
     }

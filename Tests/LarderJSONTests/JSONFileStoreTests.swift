@@ -11,7 +11,7 @@ import Testing
   let disk = SimulatedFileSystem(seed: 1)
 
   private func store(
-    durability: Durability = .synced, createsIfMissing: Bool = true
+    durability: FileDurability = .synced, createsIfMissing: Bool = true
   ) async throws -> JSONFileStore<JSONText> {
     try await JSONFileStore(
       path: "/s.json", codec: .jsonText, durability: durability, createsIfMissing: createsIfMissing, fileSystem: disk)
@@ -21,7 +21,7 @@ import Testing
     disk.content(at: path).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// The document without what Larder says of how it wrote it.
+  /// Returns the document without the attributes that Larder records about its own write.
   private func document(_ path: String = "/s.json") -> String? {
     text(path)?.replacing(/,"written":\{.*\}\}\n$/, with: "}\n")
   }
@@ -61,7 +61,7 @@ import Testing
     #expect(try again.value(forKey: "b") == JSONText("[9007199254740993,-0.0,1e308]"))
   }
 
-  @Test func closingWithoutAWriteLeavesTheDocumentAsAPersonLaidItOut() async throws {
+  @Test func closingWithoutAWriteKeepsTheLayoutOfTheDocument() async throws {
     let laidOut = "{ \"larder\": 1,\n  \"entries\": { \"a\": { \"x\":\n 1 } } }"
     try place(laidOut)
     let store = try await store(createsIfMissing: false)
@@ -70,7 +70,7 @@ import Testing
     #expect(text() == laidOut)
   }
 
-  @Test func aValueLaidOutOverSeveralLinesGoesThroughTheJournal() async throws {
+  @Test func aValueOfSeveralLinesGoesThroughTheJournal() async throws {
     try place("{\"larder\":1,\"entries\":{\"a\":{\n\"x\": \"1 \\\" 2\"\n}}}")
     let file = try await store()
     _ = try await file.update(["a", "b"]) { $0[1] = $0[0] }
@@ -79,7 +79,7 @@ import Testing
     #expect(try again.value(forKey: "b") == JSONText("{\"x\":\"1 \\\" 2\"}"))
   }
 
-  @Test func theDocumentKeepsItsPermissionsAndIsMadeForTheOwnerAlone() async throws {
+  @Test func theDocumentIsPrivateAndKeepsItsPermissions() async throws {
     let store = try await store()
     #expect(try disk.attributes(at: "/s.json")?.permissions == 0o600)
     #expect(try disk.attributes(at: "/s.json.lock")?.permissions == 0o600)
@@ -97,7 +97,7 @@ import Testing
     ("{\"larder\":1,\"entries\":{\"a\":1,\"a\":1}}", .corrupted), ("[1]", .unrecognizedFormat),
     ("{\"larder\":3,\"entries\":{}}", .versionMismatch),
     ("{\"larder\":1,\"codec\":\"cbor\",\"entries\":{}}", .versionMismatch),
-  ]) func badDocumentsAreRefusedAndLeftAsTheyAre(_ document: String, _ code: StoreError.Code) async throws {
+  ]) func invalidDocumentsAreRefusedAndLeftUnchanged(_ document: String, _ code: StoreError.Code) async throws {
     try place(document)
     let error = try await error { _ = try await store() }
     #expect(error.code == code && error.operation == .open && error.store == "s.json")
@@ -105,8 +105,8 @@ import Testing
     #expect(error.message.contains("/s.json"))
   }
 
-  @Test(arguments: [511, 512, 513]) func whatCanBeWrittenCanBeRead(_ depth: Int) async throws {
-    // The document and the journal put further levels around a value; they must not count.
+  @Test(arguments: [511, 512, 513]) func writtenValuesCanBeRead(_ depth: Int) async throws {
+    // The document and the journal add levels around a value, which must not count.
     let text = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
     guard depth <= 512 else {
       #expect(throws: JSONSyntaxError.self) { try JSONText(text) }
@@ -126,7 +126,7 @@ import Testing
     #expect(try await self.store().value(forKey: "deep") == JSONText(text))
   }
 
-  @Test func theErrorNamesTheKeyWhereThereIsOne() async throws {
+  @Test func theErrorNamesTheKeyIfThereIsOne() async throws {
     for document in [
       "{\"larder\":1,\"entries\":{\"a\":1,\"bad\":tru}}", "{\"larder\":1,\"entries\":{\"bad\":1,\"bad\":2}}",
     ] {
@@ -135,22 +135,22 @@ import Testing
     }
   }
 
-  @Test func theErrorSaysLineAndColumn() async throws {
+  @Test func theErrorNamesTheLineAndTheColumn() async throws {
     try place("{\"larder\":1,\"entries\":{\n\"a\":1,\n\"a\":2}}")
     let error = try await error { _ = try await store() }
-    #expect(error.message.contains("line 3, column 1: this key stands twice"))
+    #expect(error.message.contains("line 3, column 1: this key appears twice"))
   }
 
-  @Test func aMissingStoreIsNotMadeUnlessAskedFor() async throws {
+  @Test func aMissingStoreIsNotCreatedWithoutTheOption() async throws {
     let error = try await error { _ = try await store(createsIfMissing: false) }
     #expect(error.code == .notFound)
     #expect(try disk.contentsOfDirectory(at: "/") == [])
   }
 
-  @Test func aDirectoryIsNoStore() async throws {
+  @Test func aDirectoryIsNotAStore() async throws {
     try disk.createDirectory(at: "/s.json")
     #expect(try await error { _ = try await store() }.code == .unrecognizedFormat)
-    #expect(try disk.contentsOfDirectory(at: "/") == ["s.json"], "nor does it gain a lock")
+    #expect(try disk.contentsOfDirectory(at: "/") == ["s.json"], "no lock file is created")
   }
 
   @Test func oneObjectAtATime() async throws {
@@ -162,7 +162,7 @@ import Testing
     try await second.close()
   }
 
-  @Test func droppingTheStoreLetsTheNextOneIn() async throws {
+  @Test func releasingTheStoreAllowsAnotherOpening() async throws {
     do {
       let store = try await store()
       try await store.setValue(JSONText("1"), forKey: "a")
@@ -186,7 +186,7 @@ import Testing
     #expect(text() == "{\"larder\":1,\"entries\":{}}")
   }
 
-  @Test func staleTemporaryFilesAreSweptAndNothingElse() async throws {
+  @Test func onlyStaleTemporaryFilesAreRemoved() async throws {
     try place("{\"larder\":1,\"entries\":{}}")
     let others = ["s.json.larder-tmp-x", "t.json.larder-tmp-0123456789abcdef", "s.json.bak"]
     for name in others + ["s.json.larder-tmp-0123456789abcdef", "s.json.journal.larder-tmp-0123456789abcdef"] {
@@ -198,7 +198,7 @@ import Testing
 
   // MARK: The journal of a crash
 
-  @Test func whereAnEditedDocumentMeetsAJournalTheJournalWinsForItsKeys() async throws {
+  @Test func theJournalOverridesTheKeysOfAnEditedDocument() async throws {
     let store = try await store()
     try await store.apply([.set("a", try JSONText("\"journal\"")), .set("b", try JSONText("\"journal\""))])
     try await store.removeValue(forKey: "b")
@@ -221,7 +221,7 @@ import Testing
   }
 
   @Test(arguments: ["", "something else\n", "{\"crc32c\":\"00000000\",\"journal\":1,\"codec\":\"json\"}\n"])
-  func aForeignJournalIsReportedAndLeftAsItIs(_ journal: String) async throws {
+  func aForeignJournalIsReportedAndLeftUnchanged(_ journal: String) async throws {
     let document = "{\"larder\":1,\"entries\":{\"a\":1}}"
     try place(document)
     try place(journal, at: "/s.json.journal")
@@ -247,8 +247,8 @@ import Testing
     #expect(text("/s.json.journal") == journal)
   }
 
-  @Test func recoveryMakesTheJournalDurableBeforeItFolds() async throws {
-    // Otherwise a cut could leave the new document beside a beginning of the journal, which would set the key back.
+  @Test func recoverySynchronizesTheJournalBeforeItFolds() async throws {
+    // Otherwise power loss could leave the new document next to a prefix of the journal, which would revert the key.
     let history: [HistoryStep] = [.apply([.set("a", 1)]), .apply([.set("a", 2)]), .apply([.set("b", 3)]), .die]
     let trial = JSONFileStoreDiskTests.trials(.buffered).trial
     let operationCount = try await trial.repeatTrial(history, seed: 0, fault: nil)
@@ -259,14 +259,14 @@ import Testing
     }
   }
 
-  // MARK: What others do meanwhile
+  // MARK: Concurrent edits
 
-  @Test func anEditMadeWhileTheStoreIsOpenIsNotOverwritten() async throws {
+  @Test func anEditOfAnOpenStoreIsNotOverwritten() async throws {
     let store = try await store()
     try await store.setValue(JSONText("1"), forKey: "a")
     let edited = "{\"larder\":1,\"entries\":{\"a\":0,\"hand\":2}}"
     try place(edited)
-    #expect(try await error { try await store.information.maintenance?.compact() }.code == .conflict)
+    #expect(try await error { try await store.compact() }.code == .conflict)
     try await store.setValue(JSONText("3"), forKey: "b")
     #expect(try await error { try await store.close() }.code == .conflict)
     #expect(text() == edited)
@@ -277,7 +277,7 @@ import Testing
       document() == "{\"larder\":2,\"generation\":2,\"entries\":{\n\"a\":1,\n\"b\":3,\n\"hand\":2\n}}\n")
   }
 
-  @Test func whereItsLockIsRemovedTheStoreWritesNoMore() async throws {
+  @Test func theStoreStopsWritingIfItsLockIsRemoved() async throws {
     let first = try await store()
     try await first.setValue(JSONText("1"), forKey: "a")
     try disk.removeFile(at: "/s.json.lock")
@@ -292,7 +292,7 @@ import Testing
 
   // MARK: Failures
 
-  @Test func afterAFailedSynchronizationTheStoreGoesOnWithANewJournal() async throws {
+  @Test func afterAFailedSynchronizationTheStoreContinuesWithANewJournal() async throws {
     let store = try await store()
     try await store.setValue(JSONText("1"), forKey: "a")
     disk.schedule(.error(EIO), atOperation: disk.operationCount + 5)
@@ -306,7 +306,7 @@ import Testing
     #expect(try again.value(forKey: "b") == JSONText("3"))
   }
 
-  @Test func aFullDiskFailsTheWriteAndNothingElse() async throws {
+  @Test func aFullDiskFailsOnlyTheWrite() async throws {
     let store = try await store()
     try await store.setValue(JSONText("1"), forKey: "a")
     disk.capacity = 400
@@ -335,11 +335,11 @@ import Testing
     #expect(try await self.store().value(forKey: "a") == large)
   }
 
-  @Test func aLargeJournalIsFoldedByTheWriteThatMakesItSo() async throws {
+  @Test func theWriteThatFillsTheJournalFoldsIt() async throws {
     let store = try await store(durability: .buffered)
     let value = JSONText(string: String(repeating: "x", count: 100_000))
     for number in 0..<11 { try await store.setValue(value, forKey: "\(number)") }
-    let statistics = try #require(try await store.information.maintenance?.statistics())
+    let statistics = try await store.storeStatistics()
     #expect(statistics.entryCount == 11)
     #expect(statistics.details.first { $0.name == "documentBytes" }.map { $0.value > 1_000_000 } == true)
     #expect(statistics.details.first { $0.name == "journalBytes" }.map { $0.value < 100 } == true)
@@ -355,7 +355,7 @@ import Testing
     #expect(try await error { try await store.synchronize() }.code == .full)
     disk.losePower()
     disk.capacity = nil
-    #expect(try await self.store().count(in: .all) == 13, "what was to be synchronized was, before the fold failed")
+    #expect(try await self.store().count(in: .all) == 13, "the write was synchronized before the fold failed")
   }
 
   @Test func anUpdateThatChangesNothingWritesNothing() async throws {
@@ -367,12 +367,14 @@ import Testing
     #expect(disk.operationCount == operationCount)
   }
 
-  @Test func whatIsNotJSONFailsToEncode() async throws {
+  @Test func invalidJSONFailsToEncode() async throws {
     struct Lying: Codec {
       var name: String { "json" }
       var format: CodecFormat { .json }
-      func encode(_ value: String, into bytes: inout [UInt8]) { bytes += value.utf8 }
-      func decode(_ bytes: RawSpan) -> String { bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
+      func encode(_ value: String, into bytes: inout [UInt8], context: ValueContext) { bytes += value.utf8 }
+      func decode(_ bytes: RawSpan, context: ValueContext) -> String {
+        bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+      }
     }
     let store = try await JSONFileStore(path: "/l.json", codec: Lying(), fileSystem: disk)
     for text in ["", "}", "1,\"x\":2", "nope"] {
@@ -384,7 +386,7 @@ import Testing
 
   // MARK: Bytes
 
-  @Test func bytesStandAsBase64UnderTheNameOfTheirCodec() async throws {
+  @Test func bytesAreWrittenAsBase64WithTheNameOfTheirCodec() async throws {
     let store = try await JSONFileStore(path: "/b.json", codec: .raw, fileSystem: disk)
     try await store.apply([.set("a", [0, 0x80, 0xC0, 0xFF]), .set("b", [])])
     #expect(try store.value(forKey: "a") == [0, 0x80, 0xC0, 0xFF])
@@ -414,85 +416,81 @@ import Testing
 
   // MARK: Maintenance
 
-  @Test func valuesWrittenOverSeveralLinesAreNoDamage() async throws {
+  @Test func valuesOfSeveralLinesAreNotDamage() async throws {
     let encoder = JSONCodec<[String: Int]>.makeEncoder()
     encoder.outputFormatting.insert(.prettyPrinted)
     try place("{\"larder\":1,\"entries\":{\"hand\":{\n\"x\" : 1}}}")
     let store = try await JSONFileStore(
       path: "/s.json", codec: JSONCodec<[String: Int]>(encoder: encoder), fileSystem: disk)
     try await store.setValue(["a": 1, "b": 2], forKey: "k")
-    let maintenance = try #require(store.information.maintenance)
-    #expect(try await maintenance.verify().findings == [])
+    #expect(try await store.verify().findings == [])
     disk.schedule(.error(EIO), atOperation: disk.operationCount + 5)
     do { try await store.setValue(["c": 3], forKey: "l") } catch let error as StoreError {
       #expect(error.outcome == .unknown)
     }
     try await store.setValue(["c": 3], forKey: "m")
-    #expect(try await maintenance.verify().findings == [])
+    #expect(try await store.verify().findings == [])
   }
 
-  @Test func verifyingManyDamagedEntriesTakesOneLookAtTheText() async throws {
+  @Test func verifyingManyDamagedEntriesReadsTheTextOnce() async throws {
     let entries = (0..<3_000).map { "\"\($0)\":\"x\"" }.joined(separator: ",\n")
     try place("{\"larder\":1,\"entries\":{\n\(entries)\n}}")
     let store = try await JSONFileStore(path: "/s.json", codec: .json(Int.self), fileSystem: disk)
-    let report = try #require(try await store.information.maintenance?.verify())
+    let report = try await store.verify()
     #expect(report.findings.count == 3_000)
     #expect(report.findings.first { $0.key == "17" }?.place == "/s.json, line 19, column 6")
   }
 
-  @Test func verificationNamesWhatIsDamagedByKeyAndPlace() async throws {
+  @Test func verificationNamesKeysAndPlacesOfDamage() async throws {
     try place("{\"larder\":1,\"entries\":{\n\"a\":1,\n  \"b\":\"two\",\n\"c\":3}}")
     let store = try await JSONFileStore(path: "/s.json", codec: .json(Int.self), fileSystem: disk)
     try await store.setValue(4, forKey: "d")
-    let maintenance = try #require(store.information.maintenance)
-    let report = try await maintenance.verify()
+    let report = try await store.verify()
     #expect(report.entryCount == 4)
     #expect(report.findings.map(\.key) == ["b"])
     #expect(report.findings.first?.place == "/s.json, line 3, column 7")
     #expect(try store.value(forKey: "a") == 1)
     #expect(try await error { _ = try store.value(forKey: "b") }.key == "b")
-    #expect(try await error { _ = try await store.entries(in: .all, limit: 4, order: .ascending) }.code == .corrupted)
+    #expect(try await error { _ = try await store.entries(in: .all, limit: 4, order: .ascending) }.code == .undecodable)
     #expect(try store.keys(in: .all, limit: 4, order: .ascending) == ["a", "b", "c", "d"])
     try await store.removeValue(forKey: "b")
-    #expect(try await maintenance.verify().findings == [])
+    #expect(try await store.verify().findings == [])
   }
 
-  @Test func verificationReadsTheDiskNotTheMemory() async throws {
+  @Test func verificationReadsTheDisk() async throws {
     let store = try await store()
     try await store.apply([.set("a", try JSONText("1")), .set("b", try JSONText("2"))])
-    let maintenance = try #require(store.information.maintenance)
-    try await maintenance.compact()
-    #expect(try await maintenance.verify().findings == [])
+    try await store.compact()
+    #expect(try await store.verify().findings == [])
     try place("{\"larder\":1,\"entries\":{\"a\":1,\"b\":7,\"c\":3}}")
-    #expect(try await maintenance.verify().findings.map(\.key) == ["b", "c"])
+    #expect(try await store.verify().findings.map(\.key) == ["b", "c"])
     try place("{\"larder\":1,\"entries\":{\"a\":1,")
-    let findings = try await maintenance.verify().findings
+    let findings = try await store.verify().findings
     #expect(findings.count == 1 && findings.first?.message.contains("line 1, column 30") == true)
     disk.schedule(.error(EIO), atOperation: disk.operationCount + 1)
-    #expect(try await error { _ = try await maintenance.verify() }.code == .ioFailed)
+    #expect(try await error { _ = try await store.verify() }.code == .ioFailed)
   }
 
   @Test func aBackupOpensAsAStore() async throws {
     let store = try await store()
     try await store.setValue(JSONText("1"), forKey: "a")
-    let maintenance = try #require(store.information.maintenance)
-    try await maintenance.backup(to: "/copy.json")
+    try await store.backup(to: "/copy.json")
     try await store.setValue(JSONText("2"), forKey: "a")
     #expect(
       document("/copy.json")
         == "{\"larder\":2,\"generation\":1,\"entries\":{\n\"a\":1\n}}\n")
     for taken in ["/copy.json", "/s.json", "/s.json.lock"] {
-      #expect(try await error { try await maintenance.backup(to: taken) }.code == .invalidArgument)
+      #expect(try await error { try await store.backup(to: taken) }.code == .invalidArgument)
     }
-    try await maintenance.compact()
+    try await store.compact()
     let fresh = try await JSONFileStore<Int>(path: "/fresh.json", codec: .json(), fileSystem: disk)
     let journal = "/x/../fresh.json.journal"
-    #expect(try await error { try await fresh.information.maintenance?.backup(to: journal) }.code == .invalidArgument)
+    #expect(try await error { try await fresh.backup(to: journal) }.code == .invalidArgument)
     #expect(text("/copy.json")?.contains("\"a\":1") == true)
     try await store.close()
-    #expect(try await error { try await maintenance.backup(to: "/other.json") }.code == .closed)
-    #expect(try await error { _ = try await maintenance.statistics() }.code == .closed)
-    #expect(try await error { try await maintenance.compact() }.code == .closed)
-    #expect(try await error { _ = try await maintenance.verify() }.code == .closed)
+    #expect(try await error { try await store.backup(to: "/other.json") }.code == .closed)
+    #expect(try await error { _ = try await store.storeStatistics() }.code == .closed)
+    #expect(try await error { try await store.compact() }.code == .closed)
+    #expect(try await error { _ = try await store.verify() }.code == .closed)
   }
 }

@@ -18,7 +18,7 @@ import Testing
     [.set("keyBytes:", text("\"\""))],
   ]
 
-  /// A journal of these batches, and where each line ends; each batch was synchronized before the next.
+  /// Returns a journal of these batches, each synchronized before the next, and the end of each line.
   private static func journal(_ batches: [Batch] = batches) -> (text: [UInt8], ends: [Int]) {
     var text = JSONJournalLine.bytes(of: .head(.init(codecName: "json")))
     var ends = [text.count]
@@ -29,7 +29,7 @@ import Testing
     return (text, ends)
   }
 
-  @Test func theFormatIsThis() throws {
+  @Test func theFormatIsFixed() throws {
     let line = JSONJournalLine.bytes(
       of: .batch(
         changes: [.set("a", Self.text("{ \"x\" :\n1}")), .remove("b"), .removeAll("c"..<"d"), .removeAll(.all)],
@@ -47,7 +47,7 @@ import Testing
         .hasSuffix("\"codec\":\"raw\",\"generation\":17,\"document\":\"9ae0daaf\"}\n"))
   }
 
-  @Test func readsWhatWasWritten() throws {
+  @Test func readsWrittenBatches() throws {
     let (text, _) = Self.journal()
     let journal = try JSONJournal(text)
     #expect(journal.batches == Self.batches)
@@ -55,7 +55,7 @@ import Testing
     #expect(journal.size == text.count)
   }
 
-  @Test func tornAtAnyByteItHoldsTheBatchesBeforeThat() throws {
+  @Test func aTornJournalHoldsTheBatchesBeforeTheTear() throws {
     let (text, ends) = Self.journal()
     for count in 0..<text.count {
       let torn = Array(text.prefix(count))
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func noFlippedBitIsEverRead() throws {
+  @Test func flippedBitsAreNeverRead() throws {
     let (text, ends) = Self.journal()
     for index in text.indices {
       for bit in 0..<8 {
@@ -81,7 +81,7 @@ import Testing
         let line = ends.firstIndex { index < $0 } ?? 0
         do {
           let journal = try JSONJournal(damaged)
-          // Only of the last line can nobody say whether it was ever durable.
+          // Only the last line could have been torn before it was durable.
           #expect(line == Self.batches.count, "bit \(bit) of byte \(index)")
           #expect(journal.batches == Array(Self.batches.dropLast()))
         } catch JSONJournal.Problem.damaged(let found, _) {
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test func aHoleBeforeWhatWasNotDurableIsATornTail() throws {
+  @Test func aHoleBeforeNonDurableBatchesIsATornTail() throws {
     var text = JSONJournalLine.bytes(of: .head(.init(codecName: "json")))
     let head = Int64(text.count)
     text += JSONJournalLine.bytes(of: .batch(changes: Self.batches[0], durable: head))
@@ -102,20 +102,22 @@ import Testing
     #expect(journal.batches == [Self.batches[0]])
     #expect(journal.size == size)
     let later = JSONJournalLine.bytes(of: .batch(changes: Self.batches[4], durable: Int64(size + lost.count)))
-    #expect(throws: JSONJournal.Problem.damaged(line: 3, reason: "its checksum is wrong, or lines before it are gone"))
-    {
+    #expect(
+      throws: JSONJournal.Problem.damaged(line: 3, reason: "its checksum is wrong, or lines before it are missing")
+    ) {
       try JSONJournal(text + [UInt8](repeating: 0, count: lost.count - 1) + [UInt8(ascii: "\n")] + later)
     }
   }
 
-  @Test(arguments: ["", "\n", "hello\n", "{\"larder\":1,\"entries\":{}}\n"]) func anotherFileIsNoJournal(_ text: String)
-  {
+  @Test(arguments: ["", "\n", "hello\n", "{\"larder\":1,\"entries\":{}}\n"]) func otherFilesAreNotJournals(
+    _ text: String
+  ) {
     #expect(throws: JSONJournal.Problem.self) { try JSONJournal(Array(text.utf8)) }
   }
 
   @Test(arguments: [
     "\"journal\":3,\"codec\":\"json\"}", "\"journal\":3,\"somethingNew\":{}}",
-  ]) func aNewerVersionIsKnownAsSuch(_ rest: String) {
+  ]) func aNewerVersionIsDetected(_ rest: String) {
     #expect(throws: JSONJournal.Problem.newerVersion("3")) { try JSONJournal(Self.signed(rest)) }
   }
 
@@ -125,7 +127,7 @@ import Testing
     "\"durable\":1,\"changes\":[{\"remove\":7}]}", "\"durable\":1,\"changes\":[{\"removeAll\":{\"upTo\":\"a\"}}]}",
     "\"durable\":1,\"changes\":[{\"rename\":\"a\"}]}", "\"durable\":1,\"changes\":{}}", "\"durable\":1,\"changes\":[]",
     "\"journal\":1,\"codec\":\"json\"}", "}",
-  ]) func whatHasAChecksumButMakesNoSenseIsDamage(_ rest: String) throws {
+  ]) func invalidLinesWithAChecksumAreDamage(_ rest: String) throws {
     let text = JSONJournalLine.bytes(of: .head(.init(codecName: "json"))) + Self.signed(rest)
     #expect(throws: JSONJournal.Problem.self) { try JSONJournal(text) }
   }

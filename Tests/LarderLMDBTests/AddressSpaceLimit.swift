@@ -1,10 +1,10 @@
 import Foundation
 
-/// The address space of this process.
+/// The limit of this process's address space.
 enum AddressSpaceLimit {
   struct Unknown: Error {}
 
-  /// Lets the process have some bytes more than it has now.
+  /// Limits the address space to its current size plus `size` bytes.
   static func set(toFurther size: Int) throws {
     #if os(Linux)
     let pages = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(separator: " ").first

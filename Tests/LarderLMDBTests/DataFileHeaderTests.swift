@@ -13,7 +13,7 @@ import Testing
     }
   }
 
-  @Test func whatLMDBWroteIsRead() async throws {
+  @Test func filesOfLMDBAreRead() async throws {
     let image = try await DataFileImage.filled()
     let header = try DataFileHeader(image.bytes)
     #expect(header.pageSize == DataFileImage.pageSize)
@@ -32,12 +32,12 @@ import Testing
     #expect(try DataFileHeader(image.bytes).lastPage == 1080)
     image.set(90 as UInt64, at: 144)
     #expect(try DataFileHeader(image.bytes).lastPage == 1070)
-    // Of two of one transaction LMDB takes the first.
+    // Of two meta pages of the same transaction, LMDB uses the first.
     image.set(80 as UInt64, at: 144)
     #expect(try DataFileHeader(image.bytes).lastPage == 1070)
   }
 
-  @Test func whatIsWrongIsTold() async throws {
+  @Test func errorsDescribeTheDamage() async throws {
     let image = try await DataFileImage.filled()
     func damaged(_ change: (inout DataFileImage) -> Void) -> DataFileHeader.Refusal? {
       var copy = image
@@ -65,7 +65,7 @@ import Testing
     #expect(refusal(of: Array(image.bytes.prefix(DataFileImage.secondMeta + 152))) == nil)
   }
 
-  @Test func anyBytesAreRefusedOrRead() async throws {
+  @Test func arbitraryBytesAreRefusedOrRead() async throws {
     var random = SeededGenerator(test: #function)
     let image = try await DataFileImage.filled()
     for _ in 0..<3000 {

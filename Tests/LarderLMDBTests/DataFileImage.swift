@@ -3,15 +3,15 @@ import Larder
 import LarderLMDB
 import TestSupport
 
-/// The bytes of a data file of LMDB, to be damaged.
+/// The bytes of an LMDB data file, which tests can damage.
 struct DataFileImage {
   var bytes: [UInt8]
 
   static let pageSize = 4096
-  /// Where the second meta page begins.
+  /// The offset of the second meta page.
   static let secondMeta = pageSize
 
-  /// The data file of an environment with two stores, of some depth and with values that have pages of their own.
+  /// Creates the data file of an environment with two stores, several levels deep, with values on overflow pages.
   static func filled() async throws -> DataFileImage {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
@@ -23,25 +23,25 @@ struct DataFileImage {
     return DataFileImage(bytes: try Array(Data(contentsOf: URL(filePath: folder.path("environment/data.mdb")))))
   }
 
-  /// What each of the stores holds, in order.
+  /// The entries of each store, in order.
   static let entries: [StoreEntry<[UInt8]>] = (0..<120).map { number in
     StoreEntry(
       key: StoreKey("key \(1000 + number)"),
       value: [UInt8](repeating: UInt8(number), count: number.isMultiple(of: 40) ? 9000 : 150))
   }
 
-  /// Puts an integer in the order of the machine at a place.
+  /// Writes an integer in native byte order.
   mutating func set<Integer: FixedWidthInteger>(_ value: Integer, at offset: Int) {
     withUnsafeBytes(of: value) { bytes.replaceSubrange(offset..<offset + $0.count, with: $0) }
   }
 
-  /// Puts an integer in both meta pages.
+  /// Writes an integer to both meta pages.
   mutating func setInBothMetas<Integer: FixedWidthInteger>(_ value: Integer, at offset: Int) {
     set(value, at: offset)
     set(value, at: offset + DataFileImage.secondMeta)
   }
 
-  /// The integer at a place.
+  /// Reads an integer.
   func integer<Integer: FixedWidthInteger & BitwiseCopyable>(at offset: Int) -> Integer {
     bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: Integer.self) }
   }

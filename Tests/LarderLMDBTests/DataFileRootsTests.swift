@@ -10,11 +10,11 @@ import Testing
     }
   }
 
-  @Test func aWholeFileMissesNothing() async throws {
+  @Test func aWholeFileIsComplete() async throws {
     #expect(try roots(of: try await DataFileImage.filled().bytes).firstMissing() == nil)
   }
 
-  @Test func aRootThatIsCutOffIsNamed() async throws {
+  @Test func aTruncatedRootIsNamed() async throws {
     let image = try await DataFileImage.filled()
     let header = try DataFileHeader(image.bytes)
     for root in header.roots {
@@ -23,11 +23,11 @@ import Testing
     }
   }
 
-  /// The roots of the named databases are in no meta page.
-  @Test func aRootOfANamedDatabaseThatIsCutOffIsNamed() async throws {
+  /// The meta pages do not list the roots of named databases.
+  @Test func aTruncatedRootOfANamedDatabaseIsNamed() async throws {
     var image = try await DataFileImage.filled()
     let header = try DataFileHeader(image.bytes)
-    // As if the last page in use had come behind the file, so that the roots are looked at.
+    // Moves the last used page beyond the end of the file, so that the roots are examined.
     image.setInBothMetas(UInt64(image.bytes.count / DataFileImage.pageSize) + 5, at: 136)
     #expect(try roots(of: image.bytes).firstMissing() == nil)
     let main = Int(header.roots[1]) * DataFileImage.pageSize
@@ -38,7 +38,7 @@ import Testing
     #expect(try roots(of: image.bytes).firstMissing() == UInt64(image.bytes.count / DataFileImage.pageSize) + 1)
   }
 
-  @Test func anotherPageInThePlaceOfARootIsDamage() async throws {
+  @Test func anotherPageInPlaceOfARootIsDamage() async throws {
     var image = try await DataFileImage.filled()
     let header = try DataFileHeader(image.bytes)
     image.setInBothMetas(UInt64(image.bytes.count / DataFileImage.pageSize) + 5, at: 136)
@@ -46,13 +46,13 @@ import Testing
     #expect(try roots(of: image.bytes).firstMissing() == header.roots[1])
   }
 
-  @Test func anyDamageIsFoundOrPassed() async throws {
+  @Test func anyDamageIsHandledSafely() async throws {
     var random = SeededGenerator(test: #function)
     let image = try await DataFileImage.filled()
     for _ in 0..<400 {
       var damaged = image.bytes
       for _ in 0..<Int.random(in: 1...60, using: &random) {
-        // Headers of pages and the places of their nodes matter most.
+        // Damage to page headers and node offsets matters most.
         let page = Int.random(in: 0..<damaged.count / DataFileImage.pageSize, using: &random)
         let place =
           page * DataFileImage.pageSize + Int.random(in: 0..<(Bool.random(using: &random) ? 160 : 4096), using: &random)

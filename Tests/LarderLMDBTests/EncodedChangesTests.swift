@@ -22,7 +22,7 @@ import Testing
     #expect(steps.map { keys($0) } == [["a", "c"], nil, ["b", "z"], nil])
   }
 
-  @Test func ofSeveralChangesToOneKeyTheLastCounts() throws {
+  @Test func theLastOfSeveralChangesToAKeyCounts() throws {
     let steps = try encoded([.set("b", [1]), .set("a", [2, 2]), .set("b", []), .remove("a"), .set("b", [3, 3, 3])])
       .steps
     #expect(steps.count == 1)
@@ -32,17 +32,17 @@ import Testing
     #expect(items[1].value?.range.count == 3)
   }
 
-  @Test func changesInOrderStayAsTheyAre() throws {
+  @Test func changesInOrderStayUnchanged() throws {
     let items = (0..<100).map { EncodedChanges.Item(key: StoreKey(integer: $0), value: nil) }
     #expect(EncodedChanges.sorted(items).map(\.key) == items.map(\.key))
     #expect(EncodedChanges.sorted([]).isEmpty)
-    // One after itself is not in order.
+    // A repeated key is out of order.
     #expect(EncodedChanges.sorted(items + [items[99]]).count == 100)
   }
 
   @Test func keysOfAllLengthsAreSorted() {
     var random = SeededGenerator(test: #function)
-    // Few bytes, so that many keys begin with the same eight, end where another goes on with zeros, or are the same.
+    // Few distinct bytes, so that many keys share eight bytes, differ in trailing zeros only, or are equal.
     let items = (0..<2000).map { number in
       let bytes = (0..<Int.random(in: 1...11, using: &random)).map { _ in UInt8.random(in: 0...1, using: &random) }
       return EncodedChanges.Item(key: StoreKey(bytes: bytes), value: .init(chunk: number, range: 0..<0))
@@ -53,7 +53,7 @@ import Testing
     #expect(sorted.allSatisfy { $0.value?.chunk == last[$0.key] })
   }
 
-  // About as many as are sorted in another way.
+  // The numbers are near the threshold between two ways of sorting.
   @Test(arguments: [1, 2, 63, 64, 65, 1000]) func keysOfAllBytesAreSorted(count: Int) {
     var random = SeededGenerator(test: #function)
     let keys = (0..<count).map { _ in
@@ -64,7 +64,7 @@ import Testing
     #expect(EncodedChanges.sorted(items).map(\.key) == Set(keys).sorted())
   }
 
-  @Test func aLargeBatchOnSeveralThreadsIsTheSame() async throws {
+  @Test func encodingOnSeveralThreadsGivesTheSameResult() async throws {
     var random = SeededGenerator(test: #function)
     let batch = ChangeBatch<[UInt8]>(
       (0..<20_000).map { _ in
@@ -91,7 +91,7 @@ import Testing
     #expect(contents(together) == contents(inSequence))
   }
 
-  @Test func ofALargeBatchTheFirstFailureIsReported() async throws {
+  @Test func theFirstFailureOfALargeBatchIsReported() async throws {
     struct Refused: Error, Equatable { let key: StoreKey }
     let batch = ChangeBatch<[UInt8]>((0..<20_000).map { .set(StoreKey(integer: $0), []) })
     let refused: Set<StoreKey> = [StoreKey(integer: 7), StoreKey(integer: 19_999)]
@@ -102,10 +102,10 @@ import Testing
     #expect(error == Refused(key: StoreKey(integer: 7)))
   }
 
-  @Test func noMemoryIsReservedForValuesThatMayCome() async throws {
+  @Test func noMemoryIsReservedForLaterValues() async throws {
     await #expect(processExitsWith: .success) {
       try AddressSpaceLimit.set(toFurther: 1 << 30)
-      // Were the others as large as the first, they would have 6 GB.
+      // If the other values were as large as the first one, they would take 6 GB.
       let batch = ChangeBatch<[UInt8]>(
         (0..<100_000).map { .set(StoreKey(integer: $0), [UInt8](repeating: 7, count: $0 < 64 ? 65_536 : 8)) })
       let encoded = try EncodedChanges(batch, check: { _ in }, encode: { value, _, bytes in bytes += value })
@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  @Test func anyBatchIsTheSameAsInSequence() async throws {
+  @Test func anyBatchHasTheSameEffectAsItsChangesInSequence() async throws {
     var random = SeededGenerator(test: #function)
     let location = try ConformanceLocation()
     let store = try await LMDBStore<[UInt8]>(path: location.path("environment"), codec: .raw, durability: .buffered)

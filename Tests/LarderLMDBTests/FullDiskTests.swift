@@ -4,10 +4,10 @@ import LarderLMDB
 import TestSupport
 import Testing
 
-/// What only a real file system that is full, or read-only, can tell.
+/// Tests that need a real file system that is full or read-only.
 @Suite(.enabled(if: TemporaryFileSystem.obstacle == nil, "\(TemporaryFileSystem.obstacle ?? "")"))
 struct FullDiskTests {
-  @Test(arguments: [8_000, 300_000]) func aFullDiskLosesNothingAndTheStoreGoesOnOnceThereIsRoom(
+  @Test(arguments: [8_000, 300_000]) func aFullDiskLosesNothingAndTheStoreContinuesOnceThereIsRoom(
     valueSize: Int
   ) async throws {
     let disk = try TemporaryFileSystem(size: "4m")
@@ -30,7 +30,7 @@ struct FullDiskTests {
       }
     }
     #expect(written > 2 && written < 1000)
-    // Again and again, in every way to write, with the same answer; and everything can be read.
+    // Repeated attempts of every kind of write fail in the same way, and everything stays readable.
     for _ in 0..<3 {
       let value = [UInt8](repeating: 1, count: valueSize)
       let error = await expectStoreError(.full) { try await store.apply([.set("a", value), .set("b", value)]) }
@@ -47,7 +47,7 @@ struct FullDiskTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path) == ["environment"])
     try await store.setValue([UInt8](repeating: 1, count: valueSize), forKey: "more")
     #expect(try store.count(in: .all) == written + 1)
-    let report = try await #require(store.information.maintenance).verify()
+    let report = try await store.verify()
     #expect(report.entryCount == written + 1 && report.findings.isEmpty)
     try await other.close()
     try await store.close()
@@ -67,8 +67,7 @@ struct FullDiskTests {
   }
 
   /// `ulimit -f`, set before the environment is opened or while it is open.
-  @Test(arguments: [true, false]) func aLimitOfTheFileSizeLosesNothingAndTheStoreGoesOn(isSetBefore: Bool) async throws
-  {
+  @Test(arguments: [true, false]) func aFileSizeLimitLosesNothingAndTheStoreContinues(isSetBefore: Bool) async throws {
     let folder = try TemporaryFolder()
     await #expect(processExitsWith: .success) {
       [path = folder.path("environment") as String, isSetBefore = isSetBefore as Bool] in

@@ -2,10 +2,10 @@ import Foundation
 import Larder
 import LarderLMDB
 import LarderTesting
-import TestSupport
 import Testing
+import TestSupport
 
-/// Files that Larder writes, read by LMDB's own commands and by Python, and the reverse.
+/// Files that Larder writes and LMDB's own commands and Python read, and the reverse.
 @Suite struct InteroperabilityTests {
   private func all(_ store: LMDBStore<[UInt8]>) async throws -> [StoreEntry<[UInt8]>] {
     try await store.entries(in: .all, limit: .max, order: .ascending)
@@ -18,17 +18,17 @@ import Testing
     #expect(left.map(\.value) == right.map(\.value), sourceLocation: sourceLocation)
   }
 
-  /// A folder or a file with random entries in two stores, still open.
+  /// Opens a folder or a file with random entries in two stores.
   private func filledEnvironment(_ path: String, test: String = #function) async throws -> LMDBEnvironment {
     var random = SeededGenerator(test: test)
     let environment = try await LMDBEnvironment(path: path)
     for name in ["default", "näme of two words"] {
       let store = try await LMDBStore<[UInt8]>(in: environment, name: name, codec: .raw)
-      // No backslashes: `mdb_dump -p` of LMDB 0.9.24 does not tell them from those that it puts before digits.
+      // Backslashes are left out, because `mdb_dump -p` of LMDB 0.9.24 does not escape them.
       let backslash = UInt8(ascii: "\\")
       try await store.apply(
         ChangeBatch((0..<300).map { _ in .set(random.key(), random.value().filter { $0 != backslash }) }))
-      // Removals leave free pages behind.
+      // Removals leave free pages.
       try await store.removeAll(in: "a"..<"b")
     }
     return environment
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test(.enabled(if: ForeignTool.commandObstacle == nil, "\(ForeignTool.commandObstacle ?? "")"))
-  func whatDumpPrintsCanBeLoadedIntoAnotherEnvironment() async throws {
+  func aDumpCanBeLoadedIntoAnotherEnvironment() async throws {
     let folder = try TemporaryFolder()
     let environment = try await filledEnvironment(folder.path("environment"))
     for name in try await environment.storeNames() + ["larder"] {
@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test(.enabled(if: ForeignTool.commandObstacle == nil, "\(ForeignTool.commandObstacle ?? "")"))
-  func statSaysTheSameAsTheStatistics() async throws {
+  func statMatchesTheStatistics() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let environment = try await filledEnvironment(path)
@@ -96,11 +96,10 @@ import Testing
     #expect(statistics.freePageCount > 0)
     #expect(whole["Last transaction ID"] == statistics.lastTransaction)
     #expect(whole["Max readers"] == statistics.maximumReaderCount)
-    // mdb_stat takes a slot for itself.
+    // mdb_stat itself uses a slot.
     #expect((statistics.readerCount...statistics.readerCount + 1).contains(whole["Number of readers used"] ?? 0))
 
-    let maintenance = try #require(store.information.maintenance)
-    let ofStore = try await maintenance.statistics()
+    let ofStore = try await store.storeStatistics()
     let details = Dictionary(uniqueKeysWithValues: ofStore.details.map { ($0.name, Int($0.value)) })
     let tree = try figures(ForeignTool.lines(of: "mdb_stat", "-s", "default", path))
     #expect(tree["Entries"] == ofStore.entryCount)
@@ -112,13 +111,15 @@ import Testing
     #expect((details["overflowPages"] ?? 0) > 0)
     #expect(details["environmentPages"] == statistics.pageCount)
     #expect(details["mapBytes"] == statistics.mapSize)
-    // The last named database of all of them is the last that is listed.
+    // Of all named databases, the last one is listed last.
     let databases = try ForeignTool.lines(of: "mdb_stat", "-a", path).filter { $0.hasPrefix("Status of ") }
     #expect(databases == ["Status of Main DB", "Status of default", "Status of larder", "Status of näme of two words"])
     try await environment.close()
   }
 
-  /// The figures that `mdb_stat` prints last under each name: those of the database asked for come after those of the main one.
+  /// The figures that `mdb_stat` prints last under each name.
+  ///
+  /// Those of the requested database follow those of the main one.
   private func figures(_ lines: [Substring]) -> [String: Int] {
     var figures: [String: Int] = [:]
     for line in lines {
@@ -164,7 +165,7 @@ import Testing
   @Test(
     .enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"),
     arguments: ["folder", "file"])
-  func larderReadsWhatPythonWrote(layout: String) async throws {
+  func larderReadsEntriesWrittenByPython(layout: String) async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let lines = try ForeignTool.lines(
@@ -188,7 +189,7 @@ import Testing
       lines
         == entries.map { "\($0.key.withUnsafeBytes { Hexadecimal.text(of: $0) }):\(Hexadecimal.text(of: $0.value))" }
         .map { $0[...] })
-    // Only reading leaves no record; whoever opens it as its own does.
+    // Read-only access leaves no record. Opening the database as a store does.
     #expect(try await environment.storeNames() == ["foreign"])
     _ = try await LMDBStore<String>(in: environment, name: "foreign", codec: .json(), createsIfMissing: false)
     let owning = try await LMDBStore<[UInt8]>(in: environment, name: "foreign", codec: .raw)
@@ -207,7 +208,7 @@ import Testing
   }
 
   @Test(.enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"))
-  func namedDatabasesThatNoStoreHasAreRefused() async throws {
+  func foreignNamedDatabasesAreRefused() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     _ = try ForeignTool.lines(
@@ -239,7 +240,7 @@ import Testing
     let usual = try await LMDBStore<[UInt8]>(in: environment, name: "usual", codec: .raw)
     try await usual.setValue([1], forKey: "k")
     #expect(try await environment.storeNames() == ["integers", "reversed", "several", "usual"])
-    // What others keep in the main database stays.
+    // Other data in the main database stays.
     let lines = try ForeignTool.lines(
       ofPython: """
         environment = lmdb.open(argv[1], max_dbs=8, map_size=1 << 24)
@@ -251,7 +252,7 @@ import Testing
   }
 
   @Test(.enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"))
-  func moreNamedDatabasesThanCanBeOpenAtOnceAreListed() async throws {
+  func namedDatabasesBeyondTheLimitOfOpenOnesAreListed() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     _ = try ForeignTool.lines(
@@ -289,7 +290,7 @@ import Testing
   }
 
   @Test(.enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"))
-  func aNamedDatabaseThatAnotherProgramRemovesIsMissedAndNotHarmed() async throws {
+  func aNamedDatabaseRemovedByAnotherProgramIsReported() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let environment = try await LMDBEnvironment(path: path)
@@ -307,7 +308,7 @@ import Testing
     for _ in 0..<3 {
       #expect(try store.value(forKey: StoreKey(integer: 3)) == nil)
       #expect(try store.keys(in: .all, limit: 3, order: .ascending) == [])
-      // LMDB itself would end the process here.
+      // LMDB itself would terminate the process here.
       await expectStoreError(.conflict) { try await store.setValue([2], forKey: "k") }
       await expectStoreError(.conflict) { try await store.removeAll() }
       await expectStoreError(.conflict) { try await store.update("k") { $0 = [3] } }
@@ -318,10 +319,69 @@ import Testing
     #expect(try await all(other).allSatisfy { $0.value.count == 1000 })
     #expect(try await environment.storeNames() == ["other"])
     try await environment.close()
-    // Opened anew it is a new store.
+    // Opening it again creates a new store.
     let again = try await LMDBStore<[UInt8]>(path: path, codec: .raw)
     try await again.setValue([2], forKey: "k")
     #expect(try again.count(in: .all) == 1)
     try await again.close()
+  }
+}
+
+/// The output of `mdb_dump` for one named database: header lines, then a line for each key and each value in turn.
+struct DumpedDatabase {
+  let name: String
+  let entries: [StoreEntry<[UInt8]>]
+
+  struct Unreadable: Error {
+    let line: Substring
+  }
+
+  /// Parses the whole output.
+  static func all(in lines: [Substring]) throws -> [DumpedDatabase] {
+    var databases: [DumpedDatabase] = []
+    var name = ""
+    var isPrintable = false
+    var data: [[UInt8]]?
+    for line in lines {
+      if let items = data {
+        if line == "DATA=END" {
+          let entries = stride(from: 0, to: items.count - 1, by: 2).map { index in
+            StoreEntry(key: StoreKey(bytes: items[index]), value: items[index + 1])
+          }
+          databases.append(DumpedDatabase(name: name, entries: entries))
+          data = nil
+        } else {
+          guard line.first == " ", let item = bytes(of: line.dropFirst(), isPrintable: isPrintable) else {
+            throw Unreadable(line: line)
+          }
+          data?.append(item)
+        }
+      } else if line == "HEADER=END" {
+        data = []
+      } else if line.hasPrefix("database=") {
+        name = String(line.dropFirst("database=".count))
+      } else if line.hasPrefix("format=") {
+        isPrintable = line == "format=print"
+      }
+    }
+    return databases
+  }
+
+  private static func bytes(of text: Substring, isPrintable: Bool) -> [UInt8]? {
+    guard isPrintable else { return Hexadecimal.bytes(of: text.utf8) }
+    var bytes: [UInt8] = []
+    var rest = text.utf8
+    while let byte = rest.popFirst() {
+      if byte != UInt8(ascii: "\\") {
+        bytes.append(byte)
+      } else if rest.first == UInt8(ascii: "\\") {
+        bytes.append(rest.removeFirst())
+      } else {
+        guard let escaped = Hexadecimal.bytes(of: rest.prefix(2)), escaped.count == 1 else { return nil }
+        bytes += escaped
+        rest.removeFirst(2)
+      }
+    }
+    return bytes
   }
 }

@@ -6,7 +6,9 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// The pieces of Swift in the guide `Docs/LMDBStore.md`: they stand there as they stand here, and do what it says.
+/// The Swift code of the guide `Modules/Stores/LarderLMDB/LarderLMDB.docc/UsingLMDBStore.md`.
+///
+/// It must appear in the guide unchanged, and it must work.
 @Suite struct LMDBGuideTests {
   struct User: Codable, Equatable {
     var name: String
@@ -116,7 +118,7 @@ import Testing
       try await store.close()
     }
 
-    // As a failing disk might: a letter of a name becomes another, in every copy of the page.
+    // Damage as by a failing disk: one letter of a name changes, in every copy of the page.
     for path in ["/careful/data.mdb", "/plain/data.mdb"] {
       let file = URL(filePath: folder + path)
       var bytes = try Data(contentsOf: file)
@@ -139,10 +141,10 @@ import Testing
     #expect(error?.key == "7")
     #expect(error?.underlying is ChecksumError)
     #expect(try aware.value(forKey: "6")?.name == "Grace")
-    #expect(try await aware.information.maintenance?.verify().findings.map(\.key) == ["7"])
+    #expect(try await aware.verify().findings.map(\.key) == ["7"])
     try await aware.close()
 
-    // Nor is it taken for a store without checksums.
+    // The store is not mistaken for one without checksums.
     let refusal = await #expect(throws: StoreError.self) {
       try await LMDBStore<Customer>(path: folder + "/careful")
     }
@@ -151,7 +153,7 @@ import Testing
   }
 
   @Test func theGuideShowsThisCode() throws {
-    let guide = try Guide("Docs/LMDBStore.md")
+    let guide = try Guide("Modules/Stores/LarderLMDB/LarderLMDB.docc/UsingLMDBStore.md")
     #expect(guide.pieces.count >= 8)
     #expect(try guide.piecesMissing() == [])
   }

@@ -4,7 +4,7 @@ import LarderTesting
 import Testing
 
 @Suite struct LMDBStoreTests {
-  @Test func aBatchInAnyOrderIsTheSameAsInSequence() async throws {
+  @Test func aBatchHasTheSameEffectAsItsChangesInSequence() async throws {
     let location = try ConformanceLocation()
     let store = try await LMDBStore<String>(path: location.path("environment"), codec: .json())
     try await store.apply([

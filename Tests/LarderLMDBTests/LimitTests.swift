@@ -31,7 +31,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func valuesOfNothingAndOfAHundredMegabytes() async throws {
+  @Test func emptyValuesAndValuesOfAHundredMegabytes() async throws {
     let folder = try TemporaryFolder()
     let store = try await LMDBStore<[UInt8]>(path: folder.path("environment"), codec: .raw, durability: .buffered)
     let large = [UInt8](repeating: 0xA5, count: 100_000_000)
@@ -44,7 +44,7 @@ import Testing
     try await store.close()
   }
 
-  /// Linux writes at most 2 GiB less a page by one call.
+  /// Linux writes at most 2 GiB less a page per call.
   @Test(arguments: [4096, 8192, 16_384, 32_768, 65_536]) func theLargestValueFitsIntoOneWrite(pageSize: Int)
     async throws
   {
@@ -56,8 +56,8 @@ import Testing
     try await store.close()
   }
 
-  @Test func aValueAboveTheLimitIsRefusedBeforeAnythingIsWritten() throws {
-    let coder = LMDBValueCoder<[UInt8]>(codec: .raw, store: "store", maximumSize: 10)
+  @Test func anOversizedValueIsRefusedBeforeAnythingIsWritten() throws {
+    let coder = ValueCoder<[UInt8]>(codec: .raw, store: "store", maximumSize: 10)
     var bytes: [UInt8] = [1, 2, 3]
     try coder.append([UInt8](repeating: 0, count: 10), forKey: "k", to: &bytes, during: .apply)
     #expect(bytes.count == 13)
@@ -67,7 +67,7 @@ import Testing
     #expect(error?.key == "k" && error?.outcome == .nothingChanged)
   }
 
-  @Test func anyRangeIsWhatTheModelSays() async throws {
+  @Test func anyRangeMatchesTheModel() async throws {
     var random = SeededGenerator(test: #function)
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
@@ -95,14 +95,14 @@ import Testing
         try store.keys(in: .all, limit: .max, order: .ascending) == model.keys(in: .all, limit: .max, order: .ascending)
       )
     }
-    // What is left of the tree is sound.
-    let report = try await #require(store.information.maintenance).verify()
+    // The remaining tree is valid.
+    let report = try await store.verify()
     #expect(report.findings.isEmpty)
     #expect(report.entryCount == (try model.count(in: .all)))
     try await environment.close()
   }
 
-  @Test func aWalkOverPagesLetsSpaceBeUsedAgain() async throws {
+  @Test func aWalkOverPagesAllowsSpaceToBeReused() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
@@ -114,7 +114,7 @@ import Testing
       sizes.append(try await environment.statistics().pageCount)
     }
     #expect(sizes.count == 300)
-    // A snapshot kept over the walk would need new pages for every write.
+    // A snapshot held during the walk would make every write use new pages.
     #expect((sizes.last ?? 0) - (sizes.first ?? 0) < 60, "\(sizes)")
     try await environment.close()
   }

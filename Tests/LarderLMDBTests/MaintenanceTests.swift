@@ -14,7 +14,9 @@ import Testing
     try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
   }
 
-  /// An environment as a folder or a file, with two stores, one of which has lost most of its entries.
+  /// Opens an environment as a folder or a file, with two stores.
+  ///
+  /// One of them has lost most of its entries.
   private func environment(_ path: String, isFolder: Bool) async throws -> LMDBEnvironment {
     if !isFolder { try Data().write(to: URL(filePath: path)) }
     let environment = try await LMDBEnvironment(path: path, durability: .buffered)
@@ -53,11 +55,11 @@ import Testing
       let copied = try await LMDBStore<[UInt8]>(in: copy, codec: .raw, createsIfMissing: false)
       let sides = try await copied.values(forKeys: ["left", "right"])
       #expect(sides[0] == sides[1])
-      let report = try await #require(copied.information.maintenance).verify()
+      let report = try await copied.verify()
       #expect(report.findings.isEmpty && report.entryCount >= 300)
       let other = try await LMDBStore<[UInt8]>(in: copy, name: "other", codec: .raw, createsIfMissing: false)
       #expect(try other.count(in: .all) == 20)
-      // It is a store like any other.
+      // The backup is a store like any other.
       try await copied.setValue([1], forKey: "new")
       try await copy.close()
     }
@@ -83,7 +85,7 @@ import Testing
     #expect(try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted() == before)
   }
 
-  @Test func theLockFileOfABackupThatIsThereAlreadyStays() async throws {
+  @Test func anExistingLockFileOfABackupStays() async throws {
     let folder = try TemporaryFolder()
     let environment = try await environment(folder.path("environment"), isFolder: false)
     try Data().write(to: URL(filePath: folder.path("backup-lock")))
@@ -130,11 +132,11 @@ import Testing
     try await environment.close()
   }
 
-  @Test func theMaintenanceOfAStoreBacksItsEnvironmentUp() async throws {
+  @Test func aStoresBackupIsOfItsWholeEnvironment() async throws {
     let folder = try TemporaryFolder()
     let environment = try await environment(folder.path("environment"), isFolder: true)
     let store = AnyDataStore(try await LMDBStore<[UInt8]>(in: environment, codec: .raw))
-    let maintenance = try #require(store.information.maintenance)
+    let maintenance = try #require(store.maintenance)
     try await maintenance.backup(to: folder.path("backup"))
     await expectStoreError(.unsupported) { try await maintenance.compact() }
     let copy = try await LMDBEnvironment(path: folder.path("backup"), createsIfMissing: false)
@@ -143,13 +145,13 @@ import Testing
     try await environment.close()
   }
 
-  /// As during a backup, which may take minutes.
-  @Test func closingAStoreAndMeasuringWaitForNoOtherMaintenance() async throws {
+  /// Maintenance that is running, such as a backup, may take minutes.
+  @Test func closingAndStatisticsDoNotWaitForMaintenance() async throws {
     let folder = try TemporaryFolder()
     let environment = try await environment(folder.path("environment"), isFolder: true)
     let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
     let held = HeldRead()
-    let shared = environment.lease.environment
+    let shared = environment.handle.environment
     let maintaining = Task { await shared.maintenanceQueue.run { held.hold() } }
     await held.isHeld()
     _ = try await environment.statistics()
@@ -159,15 +161,15 @@ import Testing
     try await environment.close()
   }
 
-  @Test func verifyingNamesWhatCannotBeDecodedAndGoesOn() async throws {
+  @Test func verificationNamesUndecodableEntriesAndContinues() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     let store = try await LMDBStore<Int>(in: environment, codec: .json())
     try await store.apply(ChangeBatch((0..<2500).map { .set(StoreKey(integer: $0), $0) }))
     let damaged = [StoreKey(integer: 0), StoreKey(integer: 999), StoreKey(integer: 1000), StoreKey(integer: 2499)]
     let identifier = store.identifier
-    let lease = environment.lease
-    try await lease.environment.writer.write(for: lease, during: .write) { transaction in
+    let handle = environment.handle
+    try await handle.environment.writer.write(for: handle, during: .write) { transaction in
       for key in damaged {
         try key.withUnsafeBytes { key in
           try [0xFF, 0x00].withUnsafeBytes {
@@ -176,7 +178,7 @@ import Testing
         }
       }
     }
-    let report = try await #require(store.information.maintenance).verify()
+    let report = try await store.verify()
     #expect(report.entryCount == 2500)
     #expect(report.findings.map(\.key) == damaged)
     #expect(report.findings.allSatisfy { $0.message.contains("decode") })
@@ -186,14 +188,14 @@ import Testing
     }
     #expect(try store.value(forKey: StoreKey(integer: 1)) == 1)
     #expect(try store.count(in: .all) == 2500)
-    // It can be put right, and removed.
+    // Damaged entries can be overwritten and removed.
     try await store.setValue(5, forKey: damaged[0])
     try await store.removeValue(forKey: damaged[1])
-    #expect(try await #require(store.information.maintenance).verify().findings.map(\.key) == Array(damaged[2...]))
+    #expect(try await store.verify().findings.map(\.key) == Array(damaged[2...]))
     try await environment.close()
   }
 
-  @Test func aRecordThatCannotBeReadIsDamage() async throws {
+  @Test func anUnreadableRecordIsDamage() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     _ = try await LMDBStore<Int>(in: environment, codec: .json())
@@ -201,8 +203,8 @@ import Testing
     for (record, code) in [
       ("no record", StoreError.Code.corrupted), (#"{"codec":"json","format":2}"#, .versionMismatch),
     ] {
-      let lease = environment.lease
-      try await lease.environment.writer.write(for: lease, during: .write) { transaction in
+      let handle = environment.handle
+      try await handle.environment.writer.write(for: handle, during: .write) { transaction in
         var identifier: MDB_dbi = 0
         try LMDBError.check(mdb_dbi_open(transaction, StoreCatalog.name, 0, &identifier))
         try StoreKey("default").withUnsafeBytes { key in

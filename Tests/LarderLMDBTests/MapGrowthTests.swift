@@ -6,7 +6,7 @@ import Testing
 
 @testable import LarderLMDB
 
-/// A memory map that starts small and grows under those that use it.
+/// A small memory map that grows while it is in use.
 @Suite struct MapGrowthTests {
   private static let smallMap = 1 << 17
 
@@ -23,7 +23,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func theMapHasATebibyteOfAddressSpaceWhereTheSystemGivesIt() async throws {
+  @Test func theMapHasATebibyteOfAddressSpaceIfAvailable() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
     let size = try await environment.statistics().mapSize
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func readsWithinReadsGoOnWhileTheMapGrows() async throws {
+  @Test func nestedReadsContinueWhileTheMapGrows() async throws {
     try await withGrowingStore { environment, store in
       let value = [UInt8](repeating: 3, count: 30_000)
       try await store.setValue(value, forKey: "k")
@@ -64,7 +64,7 @@ import Testing
         try await Threads.run(4) { number in
           for _ in 0..<1_000_000 where !isDone.isSet {
             try environment.read { transaction in
-              // Stores, and another read, within the read, which must not wait for the map: it waits for them.
+              // Uses stores, and another read, within the read. They must not wait for the map, which waits for them.
               let count = try transaction.count(of: store)
               #expect(try store.value(forKey: "k") == value)
               #expect(try store.keys(in: .all, limit: 5, order: .descending).isEmpty == false)
@@ -108,7 +108,7 @@ import Testing
       var count = 0
       for try await entry in store.entries(in: .all) {
         #expect(try store.value(forKey: entry.key) == value)
-        // A walk over pages holds no snapshot, so a write and a larger map need not wait for it.
+        // A walk over pages holds no snapshot, so writes and map growth need not wait for it.
         try await store.setValue(value, forKey: StoreKey(integer: 1000 + count))
         count += 1
         if count > 2000 { break }
@@ -127,12 +127,12 @@ import Testing
     }
   }
 
-  @Test func readsGoOnWhileTheMapWaitsForABackup() async throws {
+  @Test func readsContinueWhileTheMapWaitsForABackup() async throws {
     try await withGrowingStore { environment, store in
       try await store.setValue([1], forKey: "k")
       let backup = HeldRead()
       let backingUp = Task {
-        try await backup.run { try environment.lease.read(for: .backup, isBackup: true) { _ in backup.hold() } }
+        try await backup.run { try environment.handle.read(for: .backup, isBackup: true) { _ in backup.hold() } }
       }
       await backup.isHeld()
       let growing = Task { try await store.setValue([UInt8](repeating: 1, count: 300_000), forKey: "large") }
@@ -147,7 +147,7 @@ import Testing
     }
   }
 
-  @Test func closingWhileTheMapGrowsEndsWell() async throws {
+  @Test func closingWhileTheMapGrowsSucceeds() async throws {
     let folder = try TemporaryFolder()
     for _ in 0..<10 {
       let environment = try await LMDBEnvironment(

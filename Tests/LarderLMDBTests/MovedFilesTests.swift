@@ -5,9 +5,11 @@ import Testing
 
 @testable import LarderLMDB
 
-/// Files that are moved, removed or replaced while an environment is open: nothing is written any more.
+/// Files that are moved, removed or replaced while an environment is open.
+///
+/// It stops writing.
 @Suite struct MovedFilesTests {
-  /// What happens to the files at a path.
+  /// A change to the files at a path.
   enum Event: CaseIterable {
     case lockRemoved, lockReplaced, dataRemoved, dataReplaced, folderMoved, folderReplaced, parentReplaced
 
@@ -34,8 +36,8 @@ import Testing
     }
   }
 
-  @Test(arguments: Event.allCases, Durability.allCases) func nothingIsWrittenAnyMore(
-    event: Event, durability: Durability
+  @Test(arguments: Event.allCases, FileDurability.allCases) func writesStop(
+    event: Event, durability: FileDurability
   ) async throws {
     let folder = try TemporaryFolder()
     for path in ["parent", "copy"] {
@@ -64,7 +66,7 @@ import Testing
       }
     }
     #expect(bodies.count == 0)
-    // What was read can still be read, and backed up.
+    // Entries can still be read and backed up.
     #expect(try await store.entries(in: .all, limit: 9, order: .ascending).map(\.value) == [1])
     try await environment.backup(to: folder.path("backup"))
     await expectStoreError(.conflict) { try await environment.close() }
@@ -77,7 +79,7 @@ import Testing
     try await saved.close()
   }
 
-  @Test func filesThatComeBackAreNotWrittenEither() async throws {
+  @Test func filesThatComeBackAreNotWritten() async throws {
     let folder = try TemporaryFolder()
     let store = try await LMDBStore<Int>(path: folder.path("environment"), codec: .json())
     #expect(rename(folder.path("environment"), folder.path("elsewhere")) == 0)
@@ -85,14 +87,14 @@ import Testing
     #expect(rename(folder.path("elsewhere"), folder.path("environment")) == 0)
     await expectStoreError(.conflict) { try await store.setValue(1, forKey: "k") }
     await expectStoreError(.conflict) { try await store.synchronize() }
-    // They are where they were, so nothing speaks against closing.
+    // The files are back at their path, so closing succeeds.
     try await store.close()
     let again = try await LMDBStore<Int>(path: folder.path("environment"), codec: .json())
     try await again.setValue(1, forKey: "k")
     try await again.close()
   }
 
-  @Test func filesThatMoveWhileABodyRunsAreNotWritten() async throws {
+  @Test func filesThatMoveDuringATransactionAreNotWritten() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
     let store = try await LMDBStore<Int>(in: environment, codec: .json())
@@ -107,8 +109,8 @@ import Testing
     await expectStoreError(.conflict) { try await environment.close() }
   }
 
-  /// To open the lock file of an open environment, and to close it, would give up the process's locks on it.
-  @Test func aReplacedDataFileIsNotOpenedBesideTheOldOne() async throws {
+  /// Opening and closing the lock file of an open environment would release the process's locks on it.
+  @Test func aReplacedDataFileIsNotOpenedAlongsideTheOldOne() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let environment = try await LMDBEnvironment(path: path)

@@ -5,14 +5,16 @@ import Testing
 
 @testable import LarderLMDB
 
-/// The handles of named databases, of which an environment has a fixed number.
+/// The handles of named databases.
+///
+/// An environment has a fixed number of them.
 @Suite struct NamedDatabaseTests {
-  @Test func moreStoresThanThereAreHandlesAreOpenedOneAfterAnother() async throws {
+  @Test func moreStoresThanHandlesCanBeOpenedInTurn() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     for number in 0..<1100 {
       let store = try await LMDBStore<Int>(in: environment, name: "\(number)", codec: .json())
-      // What is dropped is closed as well.
+      // A released store is closed as well.
       if !number.isMultiple(of: 3) { try await store.close() }
     }
     #expect(try await environment.storeNames().count == 1100)
@@ -20,7 +22,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func asManyStoresAsThereAreHandlesAreOpenAtATime() async throws {
+  @Test func asManyStoresAsHandlesCanBeOpen() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     var stores: [LMDBStore<Int>] = []
@@ -57,8 +59,8 @@ import Testing
     try await environment.close()
   }
 
-  /// LMDB would show such a transaction the entries of the store whose handle it was.
-  @Test func aHandleIsNotUsedAgainWhileATransactionMayKnowIt() async throws {
+  /// LMDB would show such a transaction the entries of the handle's former store.
+  @Test func aHandleIsNotReusedWhileATransactionMayUseIt() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     let first = try await LMDBStore<Int>(in: environment, name: "a", codec: .json())

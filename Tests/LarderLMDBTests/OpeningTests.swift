@@ -5,9 +5,10 @@ import Testing
 
 @testable import LarderLMDB
 
-/// What is no environment, or a damaged one, is refused with a clear error and left as it is.
+/// Opening refuses damaged environments and other files with a clear error, and leaves them unchanged.
 @Suite struct OpeningTests {
-  /// Expects that opening a data file is refused, as a file and in a folder, and that nothing is changed or left behind.
+  /// Expects that opening a data file fails, as a file and in a folder, and that nothing changes and no file is left
+  /// behind.
   private func expectRefused(
     _ bytes: [UInt8], _ code: StoreError.Code, saying words: String, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws {
@@ -33,9 +34,9 @@ import Testing
   }
 
   @Test func filesThatAreNoDataFilesAreRefused() async throws {
-    try await expectRefused(Array("some text\n".utf8), .unrecognizedFormat, saying: "no LMDB data file")
+    try await expectRefused(Array("some text\n".utf8), .unrecognizedFormat, saying: "not an LMDB data file")
     let text = Array(String(repeating: "a longer text\n", count: 1000).utf8)
-    try await expectRefused(text, .unrecognizedFormat, saying: "no LMDB data file")
+    try await expectRefused(text, .unrecognizedFormat, saying: "not an LMDB data file")
     try await expectRefused([UInt8](repeating: 0, count: 8192), .unrecognizedFormat, saying: "magic number")
   }
 
@@ -46,19 +47,19 @@ import Testing
       other.set((0xBEEF_C0DE as UInt32).byteSwapped, at: meta + 16)
       other.set((1 as UInt32).byteSwapped, at: meta + 20)
     }
-    try await expectRefused(other.bytes, .unsupported, saying: "other byte order")
+    try await expectRefused(other.bytes, .unsupported, saying: "different byte order")
     other = image
     other.setInBothMetas(999 as UInt32, at: 20)
     try await expectRefused(other.bytes, .versionMismatch, saying: "version 999")
     other = image
     other.bytes.removeSubrange(0..<4)
-    try await expectRefused(other.bytes, .unsupported, saying: "32 bits")
+    try await expectRefused(other.bytes, .unsupported, saying: "32-bit")
     other = image
     other.setInBothMetas(77 as UInt32, at: 40)
     try await expectRefused(other.bytes, .corrupted, saying: "contradict")
   }
 
-  @Test func aFileWithoutTheRootsOfItsTreesIsRefused() async throws {
+  @Test func aFileWithoutItsRootPagesIsRefused() async throws {
     let image = try await DataFileImage.filled()
     let header = try DataFileHeader(image.bytes)
     let folder = try TemporaryFolder()
@@ -79,7 +80,7 @@ import Testing
     #expect(try folder.names == ["file.mdb"])
   }
 
-  @Test func aFileMayEndBeforePagesThatNothingLeadsTo() async throws {
+  @Test func aFileMayEndBeforeUnreferencedPages() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
     let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
@@ -88,7 +89,7 @@ import Testing
         for number in 0..<count {
           try transaction.setValue([UInt8](repeating: 1, count: 20_000), forKey: "\(number)", in: store)
         }
-        // LMDB does not write what a transaction takes and gives back, once it uses free pages again.
+        // Once LMDB reuses free pages, it does not write pages that a transaction allocates and frees.
         for number in 0..<count { try transaction.removeValue(forKey: "\(number)", in: store) }
         try transaction.setValue([1], forKey: "kept", in: store)
       }
@@ -96,7 +97,7 @@ import Testing
     let statistics = try await environment.statistics()
     try await environment.close()
     let size = try FileManager.default.attributesOfItem(atPath: folder.path("environment/data.mdb"))[.size] as? Int ?? 0
-    try #require(size < statistics.pageCount * statistics.pageSize, "LMDB wrote the pages that it gave back")
+    try #require(size < statistics.pageCount * statistics.pageSize, "LMDB wrote the pages that it freed")
     let again = try await LMDBStore<[UInt8]>(path: folder.path("environment"), codec: .raw)
     #expect(try again.keys(in: .all, limit: 10, order: .ascending) == ["kept"])
     try await again.close()
@@ -120,8 +121,8 @@ import Testing
     }
   }
 
-  /// What a process that was killed while it created an environment leaves behind.
-  @Test func aCreationThatWasInterruptedIsCompleted() async throws {
+  /// The files of a process that was killed while it created an environment.
+  @Test func anInterruptedCreationIsCompleted() async throws {
     let folder = try TemporaryFolder()
     try FileManager.default.createDirectory(atPath: folder.path("folder"), withIntermediateDirectories: false)
     try Data().write(to: URL(filePath: folder.path("folder/data.mdb")))
@@ -130,7 +131,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func anEmptyFileIsAsGoodAsNone() async throws {
+  @Test func anEmptyFileIsTreatedAsMissing() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("file.mdb")
     try Data().write(to: URL(filePath: path))
@@ -143,7 +144,7 @@ import Testing
     #expect(try folder.names == ["file.mdb", "file.mdb-lock"])
   }
 
-  @Test func whatIsNotThereIsNotMade() async throws {
+  @Test func missingFilesAreNotCreated() async throws {
     let folder = try TemporaryFolder()
     await expectStoreError(.notFound) { try await LMDBEnvironment(path: folder.path("a"), createsIfMissing: false) }
     await expectStoreError(.notFound) { try await LMDBEnvironment(path: folder.path("a/b")) }
@@ -153,7 +154,7 @@ import Testing
     #expect(try FileManager.default.subpathsOfDirectory(atPath: folder.path) == ["empty"])
   }
 
-  @Test func pathsThatLeadToSomethingElseAreRefused() async throws {
+  @Test func pathsToOtherKindsOfFilesAreRefused() async throws {
     let folder = try TemporaryFolder()
     #expect(mkfifo(folder.path("fifo"), 0o600) == 0)
     await expectStoreError(.unrecognizedFormat) { try await LMDBEnvironment(path: folder.path("fifo")) }
@@ -183,7 +184,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: folder.path("nowhere")))
   }
 
-  @Test func newFilesAreForTheirOwnerOnly() async throws {
+  @Test func newFilesArePrivate() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
     try Data().write(to: URL(filePath: folder.path("file")))
@@ -196,7 +197,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func whatThisUserMayNotTouchIsNotPermitted() async throws {
+  @Test func inaccessibleFilesAreNotPermitted() async throws {
     let folder = try TemporaryFolder()
     for (name, folderMode, fileMode) in [("closed", 0o000, 0o600), ("readable", 0o755, 0o600), ("open", 0o755, 0o444)] {
       let environment = try await LMDBEnvironment(path: folder.path(name))
@@ -204,7 +205,7 @@ import Testing
       for file in ["data.mdb", "lock.mdb"] {
         #expect(chmod(folder.path("\(name)/\(file)"), mode_t(fileMode)) == 0)
       }
-      // Root may do everything, so it makes way for another user; one that is the owner takes the permission from itself.
+      // Root may access everything, so root switches to another user. The owner takes the permission from itself.
       if geteuid() != 0 && fileMode == 0o600 { #expect(chmod(folder.path("\(name)/data.mdb"), 0) == 0) }
       #expect(chmod(folder.path(name), mode_t(folderMode)) == 0)
     }

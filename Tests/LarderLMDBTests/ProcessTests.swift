@@ -5,22 +5,22 @@ import Testing
 
 @testable import LarderLMDB
 
-/// Several processes that have one environment open.
+/// Several processes that have the same environment open.
 @Suite struct ProcessTests {
-  /// A store as the processes here open it.
+  /// Opens a store with the options of these tests.
   private static func open(_ folder: String, initialMapSize: Int = 1 << 24) async throws -> LMDBStore<[UInt8]> {
     let environment = try await LMDBEnvironment(
       path: "\(folder)/environment", durability: .buffered, initialMapSize: initialMapSize)
     return try await LMDBStore(in: environment, codec: .raw)
   }
 
-  /// Waits until a file is there; see ``wait(until:)``.
+  /// Waits until a file exists; see ``wait(until:)``.
   private static func wait(for path: String) async throws {
     let isThere = try await wait { FileManager.default.fileExists(atPath: path) }
-    #expect(isThere, "\(path) has not come")
+    #expect(isThere, "\(path) did not appear")
   }
 
-  /// Waits for another process to do something: five minutes at most, since a busy machine may let it wait for its turn.
+  /// Waits for another process for at most five minutes, because a busy machine may delay it.
   private static func wait(until condition: () throws -> Bool) async throws -> Bool {
     for _ in 0..<30_000 {
       if try condition() { return true }
@@ -33,7 +33,7 @@ import Testing
     try Data().write(to: URL(filePath: path))
   }
 
-  /// Ends this process as `kill -9` does, without a word.
+  /// Kills this process as `kill -9` does.
   private static func die() {
     kill(getpid(), SIGKILL)
   }
@@ -46,7 +46,7 @@ import Testing
     withUnsafeBytes(of: count) { Array($0) }
   }
 
-  @Test func countersThatTwoProcessesIncrementLoseNothing() async throws {
+  @Test func countersIncrementedByTwoProcessesLoseNoUpdate() async throws {
     let folder = try TemporaryFolder()
     let store = try await ProcessTests.open(folder.path)
     async let child: Void = {
@@ -60,7 +60,7 @@ import Testing
         try await store.close()
       }
     }()
-    // Together with the child, once it has begun.
+    // Starts once the child is writing, so that both run together.
     #expect(try await ProcessTests.wait { try store.count(in: .all) > 0 })
     for _ in 0..<150 {
       try await store.update("shared") { $0 = ProcessTests.bytes(ProcessTests.count($0) + 1) }
@@ -71,7 +71,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func aProcessKilledWhileItWritesHarmsNobody() async throws {
+  @Test func aProcessKilledDuringAWriteAffectsNoOtherProcess() async throws {
     let folder = try TemporaryFolder()
     let store = try await ProcessTests.open(folder.path)
     try await store.setValue([1], forKey: "before")
@@ -81,37 +81,37 @@ import Testing
       try await store.setValue([2], forKey: "committed")
       let environment = try await LMDBEnvironment(path: "\(path)/environment", durability: .buffered)
       try await environment.write { transaction in
-        // Large enough for pages to be written before the commit.
+        // The values are so large that LMDB writes pages before the commit.
         for number in 0..<2000 {
           try transaction.setValue([UInt8](repeating: 3, count: 3000), forKey: "lost \(number)", in: store)
         }
         ProcessTests.die()
       }
     }
-    // The lock was held when the process died.
+    // The process held the lock when it was killed.
     try await store.setValue([4], forKey: "after")
     #expect(try store.keys(in: .all, limit: 9, order: .ascending) == ["after", "before", "committed"])
-    let report = try await #require(store.information.maintenance).verify()
+    let report = try await store.verify()
     #expect(report.entryCount == 3 && report.findings.isEmpty)
     try await store.close()
   }
 
-  @Test func afterManyReadsAtOnceOthersFindSlots() async throws {
+  @Test func slotsAreAvailableAfterManyConcurrentReads() async throws {
     let folder = try TemporaryFolder()
     let store = try await ProcessTests.open(folder.path)
     try await store.setValue([1], forKey: "k")
     func nest(_ depth: Int) throws {
       guard depth > 0 else { return }
-      try store.lease.read(for: .read) { _ in try nest(depth - 1) }
+      try store.handle.read(for: .read) { _ in try nest(depth - 1) }
     }
     try nest(1000)
-    let statistics = try await #require(store.information.maintenance).statistics()
+    let statistics = try await store.storeStatistics()
     #expect(try #require(statistics.details.first { $0.name == "readers" }).value > 990)
     await #expect(processExitsWith: .success) { [path = folder.path as String] in
       let store = try await ProcessTests.open(path)
       func nest(_ depth: Int) throws {
         guard depth > 0 else { return #expect(try store.value(forKey: "k") == [1]) }
-        try store.lease.read(for: .read) { _ in try nest(depth - 1) }
+        try store.handle.read(for: .read) { _ in try nest(depth - 1) }
       }
       try nest(900)
       try await store.close()
@@ -119,7 +119,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func whatAnEarlierSessionLeftIsMadeDurable() async throws {
+  @Test func dataOfAnEarlierSessionIsMadeDurable() async throws {
     let folder = try TemporaryFolder()
     for makesDurable in [0, 1] {
       await #expect(processExitsWith: .signal(SIGKILL)) { [path = folder.path as String] in
@@ -127,10 +127,10 @@ import Testing
         ProcessTests.die()
       }
       let store = try await LMDBStore<[UInt8]>(path: folder.path("environment"), codec: .raw)
-      let environment = store.lease.environment
+      let environment = store.handle.environment
       let latest = environment.lastTransaction
       #expect(await environment.writer.durableTransaction < latest)
-      // An update that changes nothing acknowledges what it has seen.
+      // An update without changes makes the state that it saw durable.
       if makesDurable == 0 { try await store.synchronize() } else { try await store.update("k") { $0 = [1] } }
       #expect(environment.lastTransaction == latest)
       #expect(await environment.writer.durableTransaction == latest)
@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  @Test func environmentsThatProcessesCreateAtOnceAreOne() async throws {
+  @Test func processesThatCreateAnEnvironmentTogetherShareIt() async throws {
     for _ in 0..<3 {
       let folder = try TemporaryFolder()
       await withTaskGroup(of: Void.self) { group in
@@ -160,9 +160,11 @@ import Testing
     }
   }
 
-  /// In another container a process may have the same number; LMDB tells processes apart by locks that have it.
+  /// In another container, a process may have the same number.
+  ///
+  /// LMDB tells processes apart by locks on that number.
   @Test(.enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"))
-  func aProcessOfTheSameNumberIsNamed() async throws {
+  func aProcessWithTheSameNumberIsReported() async throws {
     let folder = try TemporaryFolder()
     try await ProcessTests.open(folder.path).close()
     let program = """
@@ -172,7 +174,7 @@ import Testing
       open(sys.argv[1] + "/ready", "w").close()
       while not os.path.exists(sys.argv[1] + "/done"): time.sleep(0.01)
       """
-    // On a thread of its own, which waits.
+    // It waits, so it runs on its own thread.
     let run = DispatchQueue(label: "another process")
     run.async { [path = folder.path as String] in
       #expect(throws: Never.self) { try CommandRun(["python3", "-c", program, path, "\(getpid())"]) }
@@ -186,7 +188,7 @@ import Testing
     try await ProcessTests.open(folder.path).close()
   }
 
-  @Test func theSlotOfAProcessKilledWhileItReadsIsCleared() async throws {
+  @Test func theSlotOfAProcessKilledDuringAReadIsCleared() async throws {
     let folder = try TemporaryFolder()
     let store = try await ProcessTests.open(folder.path)
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
@@ -194,9 +196,9 @@ import Testing
     try await store.setValue(value, forKey: "k")
     await #expect(processExitsWith: .signal(SIGKILL)) { [path = folder.path as String] in
       let store = try await ProcessTests.open(path)
-      try store.lease.read(for: .read) { _ in ProcessTests.die() }
+      try store.handle.read(for: .read) { _ in ProcessTests.die() }
     }
-    // Its snapshot keeps old pages in use, until its slot is cleared.
+    // Its snapshot keeps old pages in use until its slot is cleared.
     for _ in 0..<20 { try await store.setValue(value, forKey: "k") }
     let pinned = try await environment.statistics().pageCount
     #expect(pinned > 15 * value.count / 4096)
@@ -215,7 +217,7 @@ import Testing
       let store = isOpen ? try await ProcessTests.open(folder.path) : nil
       await #expect(processExitsWith: .signal(SIGKILL)) { [path = folder.path as String] in
         let store = try await ProcessTests.open(path)
-        try store.lease.read(for: .read) { _ in ProcessTests.die() }
+        try store.handle.read(for: .read) { _ in ProcessTests.die() }
       }
       let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
       if let store {
@@ -227,7 +229,7 @@ import Testing
     }
   }
 
-  @Test func aReaderFollowsAMapThatAnotherProcessHasOutgrown() async throws {
+  @Test func aReaderFollowsTheMapGrowthOfAnotherProcess() async throws {
     let folder = try TemporaryFolder()
     let store = try await ProcessTests.open(folder.path, initialMapSize: 1 << 18)
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
@@ -238,7 +240,7 @@ import Testing
       let store = try await ProcessTests.open(path)
       try await store.apply(ChangeBatch((0..<50).map { .set("\($0)", [UInt8](repeating: 9, count: 100_000)) }))
     }
-    // Several threads find out at once, with transactions that they renew and with new ones.
+    // Several threads notice the growth at the same time, with renewed and with new transactions.
     try await Threads.run(4) { _ in
       let (value, count) = (try store.value(forKey: "49"), try store.count(in: .all))
       #expect(value?.count == 100_000)
@@ -249,7 +251,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func aWriterFollowsAMapThatAnotherProcessHasOutgrown() async throws {
+  @Test func aWriterFollowsTheMapGrowthOfAnotherProcess() async throws {
     let folder = try TemporaryFolder()
     let store = try await ProcessTests.open(folder.path, initialMapSize: 1 << 18)
     for round in 1...3 {
@@ -265,7 +267,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func aMapSmallerThanTheFileIsNoHindrance() async throws {
+  @Test func aMapSmallerThanTheFileIsEnlarged() async throws {
     let folder = try TemporaryFolder()
     let store = try await ProcessTests.open(folder.path)
     try await store.setValue([UInt8](repeating: 1, count: 3_000_000), forKey: "k")
@@ -276,7 +278,7 @@ import Testing
     try await again.close()
   }
 
-  @Test func whatTwoProcessesWithDifferentCodecsOpenAtOnceIsOneOfThem() async throws {
+  @Test func aStoreOpenedByTwoProcessesWithDifferentCodecsGetsOneOfThem() async throws {
     let folder = try TemporaryFolder()
     await #expect(processExitsWith: .success) { [path = folder.path as String] in
       let environment = try await LMDBEnvironment(path: "\(path)/environment", durability: .buffered)
@@ -284,10 +286,10 @@ import Testing
       try await environment.close()
     }
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
-    // As where the record comes between the look for it and the transaction that would make it.
-    let lease = environment.lease
+    // The record appears between the lookup and the transaction that would create it.
+    let handle = environment.handle
     await expectStoreError(.versionMismatch) {
-      try await lease.environment.writer.write(for: lease, during: .open) { transaction in
+      try await handle.environment.writer.write(for: handle, during: .open) { transaction in
         _ = try StoreCatalog(store: "store").create("default", codecName: "raw", in: transaction)
       }
     }
@@ -306,7 +308,7 @@ import Testing
       #expect(try store.value(forKey: "k")?.count == 5_000_000)
       let size = try await environment.statistics().mapSize
       #expect(size < 256 << 20)
-      // What was opened with a small map still grows, as far as there is room; then the store says so and goes on.
+      // A store that was opened with a small map still grows as far as possible. Then it throws, and stays usable.
       var count = 0
       var failure: StoreError?
       while failure == nil && count < 100 {

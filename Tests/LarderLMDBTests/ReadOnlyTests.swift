@@ -6,7 +6,7 @@ import Testing
 
 @testable import LarderLMDB
 
-/// Environments that are only read.
+/// Environments that are opened for reading only.
 @Suite struct ReadOnlyTests {
   private func makeStore(_ path: String) async throws {
     let store = try await LMDBStore<Int>(path: path)
@@ -14,7 +14,7 @@ import Testing
     try await store.close()
   }
 
-  /// Every file below a folder, with its permissions, owner and time of change.
+  /// Every file in a folder, with its permissions, owner and modification time.
   private func state(_ path: String) throws -> [String: [Int]] {
     var state: [String: [Int]] = [:]
     for name in try FileManager.default.subpathsOfDirectory(atPath: path) where !name.hasSuffix("lock.mdb") {
@@ -47,7 +47,7 @@ import Testing
     #expect(bodies.count == 0)
     #expect(try await environment.statistics().pageCount > 0)
     #expect(try await environment.clearStaleReaders() == 0)
-    #expect(try await #require(store.information.maintenance).verify().entryCount == 1)
+    #expect(try await store.verify().entryCount == 1)
     try await environment.synchronize()
     for other in StoreAccess.allCases where other != access {
       let error = await expectStoreError(.locked) {
@@ -60,7 +60,7 @@ import Testing
     #expect(try Data(contentsOf: URL(filePath: folder.path("environment/data.mdb"))) == data)
   }
 
-  @Test func aReaderSeesWhatAnotherProcessWrites() async throws {
+  @Test func aReaderSeesWritesOfAnotherProcess() async throws {
     let folder = try TemporaryFolder()
     let store = try await LMDBStore<Int>(path: folder.path("environment"))
     try await store.setValue(5, forKey: "k")
@@ -72,7 +72,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func withoutALockFileOnlyImmutableFilesAreRead() async throws {
+  @Test func onlyImmutableFilesAreReadWithoutALockFile() async throws {
     let folder = try TemporaryFolder()
     try await makeStore(folder.path("environment"))
     #expect(unlink(folder.path("environment/lock.mdb")) == 0)
@@ -96,7 +96,7 @@ import Testing
     #expect(try folder.names == ["empty"])
   }
 
-  @Test func theProviderPassesTheAccessOn() async throws {
+  @Test func theProviderUsesTheAccess() async throws {
     let folder = try TemporaryFolder()
     try await makeStore(folder.path("environment"))
     let url = try StoreURL("lmdb:\(folder.path("environment"))")
@@ -152,7 +152,7 @@ import Testing
     #expect(try state(folder.path) == before)
   }
 
-  /// Whoever may write to the data file may write to the lock file that root has made.
+  /// A user who may write to the data file may also write to a lock file that root has created.
   @Test(.enabled(if: geteuid() == 0, "to give files away takes root")) func aLockFileGetsTheOwnerOfTheDataFile()
     async throws
   {

@@ -7,7 +7,7 @@ import Testing
 @testable import LarderLMDB
 
 @Suite struct ReaderPoolTests {
-  @Test func theTransactionsThatAreKeptAreFewBesideTheTable() {
+  @Test func theCachedTransactionsAreFewComparedToTheTable() {
     for slotCount in [1, 8, 16, 126, 1022] {
       for processorCount in [1, 2, 8, 200] {
         let shardCount = 1 << ReaderPool.shardBits(slotCount: slotCount, processorCount: processorCount)
@@ -19,8 +19,8 @@ import Testing
     #expect(ReaderPool.shardBits(slotCount: 126, processorCount: 8) == 2)
   }
 
-  /// Threads come and go, and each leaves a transaction behind where it was.
-  @Test func transactionsThatWaitElsewhereAreGivenUpWhenSlotsRunOut() async throws {
+  /// Threads come and go, and each leaves a transaction in its shard.
+  @Test func idleTransactionsOfOtherShardsAreReleasedWhenSlotsRunOut() async throws {
     let folder = try TemporaryFolder()
     var created: OpaquePointer?
     try LMDBError.check(mdb_env_create(&created))
@@ -28,15 +28,15 @@ import Testing
     defer { mdb_env_close(pointer) }
     try LMDBError.check(mdb_env_set_maxreaders(pointer, 2))
     try LMDBError.check(mdb_env_open(pointer, folder.path, UInt32(MDB_NOTLS), 0o600))
-    // As if the table were large, so that there are many shards.
+    // Claims a large table, so that there are many shards.
     let readers = ReaderPool(environment: LMDBEnvironmentPointer(pointer: pointer), slotCount: 1022)
     let arrived = Tally()
     let turn = Mutex(())
     try await Threads.run(8) { _ in
       arrived.add()
-      // All at once, so that each is another thread; but they read one after another.
+      // All closures start together, so that each has its own thread, but they read one after another.
       while arrived.count < 8 { sched_yield() }
-      try turn.withLock { _ in readers.end(try readers.begin(for: ReaderIdentity(lease: 1, root: 1))) }
+      try turn.withLock { _ in readers.end(try readers.begin(for: ReaderIdentity(handle: 1, root: 1))) }
     }
     readers.close()
   }

@@ -3,8 +3,8 @@ import Testing
 @testable import LarderLMDB
 
 @Suite struct ReaderShardStateTests {
-  private let read = ReaderShardState.ActiveRead(reader: ReaderIdentity(lease: 1, root: 1), thread: .current)
-  // Only told apart, never followed.
+  private let read = ReaderShardState.ActiveRead(reader: ReaderIdentity(handle: 1, root: 1), thread: .current)
+  // The pointers are only compared, never dereferenced.
   private let first = OpaquePointer(bitPattern: 0x10)
   private let second = OpaquePointer(bitPattern: 0x20)
 
@@ -12,7 +12,7 @@ import Testing
     ReadTransaction(pointer: try #require(pointer))
   }
 
-  /// Expects that a read is let in with a transaction that was kept, or with none.
+  /// Expects that a read is admitted with a cached transaction, or with none.
   private func expectRenewed(
     _ pointer: OpaquePointer?, _ admission: ReaderShardState.Admission,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -29,7 +29,7 @@ import Testing
     #expect(state.active == [read, read])
     let firstEnding = state.end(read, returning: try transaction(first))
     let secondEnding = state.end(read, returning: try transaction(second))
-    #expect(firstEnding == .ended(isWatched: false) && secondEnding == .ended(isWatched: false))
+    #expect(firstEnding == .ended(hasWaiters: false) && secondEnding == .ended(hasWaiters: false))
     #expect(state.active.isEmpty)
     expectRenewed(second, state.admit(read))
     expectRenewed(first, state.admit(read))
@@ -44,8 +44,8 @@ import Testing
     #expect(state.idle.isEmpty)
   }
 
-  @Test func onlyReadsOfTheirOwnEnd() {
-    let other = ReaderShardState.ActiveRead(reader: ReaderIdentity(lease: 2, root: 1), thread: .current)
+  @Test func readsEndOnlyTheirOwnTransaction() {
+    let other = ReaderShardState.ActiveRead(reader: ReaderIdentity(handle: 2, root: 1), thread: .current)
     var state = ReaderShardState()
     _ = state.admit(read)
     _ = state.admit(other)
@@ -53,32 +53,32 @@ import Testing
     #expect(state.active == [other])
   }
 
-  @Test func endsAreToldWhileSomeoneWaits() {
+  @Test func endedReadsAreReportedWhileACallerWaits() {
     var state = ReaderShardState()
-    state.watcherCount = 2
+    state.waiterCount = 2
     _ = state.admit(read)
     let watched = state.end(read, returning: nil)
-    #expect(watched == .ended(isWatched: true))
-    state.watcherCount = 0
+    #expect(watched == .ended(hasWaiters: true))
+    state.waiterCount = 0
     _ = state.admit(read)
     let unwatched = state.end(read, returning: nil)
-    #expect(unwatched == .ended(isWatched: false))
+    #expect(unwatched == .ended(hasWaiters: false))
   }
 
-  @Test func noMoreTransactionsThanTheCapacityAreKept() throws {
+  @Test func theCapacityLimitsTheCachedTransactions() throws {
     var state = ReaderShardState()
     for _ in 0...ReaderShardState.idleCapacity { _ = state.admit(read) }
     for _ in 0..<ReaderShardState.idleCapacity { _ = state.end(read, returning: try transaction(first)) }
     let surplus = state.end(read, returning: try transaction(second))
     #expect(surplus == .isSurplus)
-    // It goes on until its transaction has ended.
+    // The read stays active until its transaction has ended.
     #expect(state.active == [read])
     #expect(state.idle.map(\.pointer) == [first, first])
     let ending = state.end(read, returning: nil)
-    #expect(ending == .ended(isWatched: false) && state.active.isEmpty)
+    #expect(ending == .ended(hasWaiters: false) && state.active.isEmpty)
   }
 
-  @Test func takingGivesUpEveryTransactionOnce() throws {
+  @Test func takingReleasesEveryTransactionOnce() throws {
     var state = ReaderShardState()
     _ = state.end(read, returning: try transaction(first))
     _ = state.end(read, returning: try transaction(second))

@@ -2,18 +2,20 @@ import Larder
 import LarderTesting
 
 extension SeededGenerator {
-  /// Starts the numbers of one test, and prints how to have them again.
+  /// Creates the generator of a test, and prints how to repeat its run.
   init(test: String) {
     print("\(test): \(SeededGenerator.seedVariable)=\(SeededGenerator.seedOfProcess)")
     self.init(seed: SeededGenerator.seedOfProcess, purpose: test)
   }
 
-  /// Any bytes.
+  /// Returns random bytes.
   mutating func bytes(count: Int) -> [UInt8] {
     (0..<count).map { _ in UInt8(truncatingIfNeeded: next()) }
   }
 
-  /// A key of any length, mostly a short one, with many that begin alike.
+  /// Returns a key of random length, mostly a short one.
+  ///
+  /// Many keys share prefixes.
   mutating func key() -> StoreKey {
     let alphabet: [UInt8] = [0x00, 0x01, 0x2F, 0x61, 0x62, 0x7F, 0x80, 0xC3, 0xFF]
     let count =
@@ -22,18 +24,20 @@ extension SeededGenerator {
     return StoreKey(bytes: (0..<count).map { _ in alphabet[Int.random(in: 0..<alphabet.count, using: &self)] })
   }
 
-  /// A value of any length: some are empty, some take pages of their own.
+  /// Returns a value of random length.
+  ///
+  /// Some values are empty, and some take overflow pages.
   mutating func value() -> [UInt8] {
     let counts = [0...0, 1...40, 1...40, 1...40, 100...2200, 3000...20000]
     return bytes(count: Int.random(in: counts[Int.random(in: 0..<counts.count, using: &self)], using: &self))
   }
 
-  /// A batch that sets any entries.
+  /// Returns a batch of random entries.
   mutating func batch(count: Int) -> ChangeBatch<[UInt8]> {
     ChangeBatch((0..<count).map { _ in .set(key(), value()) })
   }
 
-  /// A bound of a range: a key, nothing, or more bytes than a key can have.
+  /// Returns a bound of a range: a key, an empty key, or more bytes than a key can have.
   mutating func bound() -> StoreKey {
     switch Int.random(in: 0..<8, using: &self) {
     case 0: StoreKey(bytes: [])
@@ -42,7 +46,7 @@ extension SeededGenerator {
     }
   }
 
-  /// A range of any kind, empty ones included.
+  /// Returns a range of any kind, which may be empty.
   mutating func range() -> KeyRange {
     switch Int.random(in: 0..<6, using: &self) {
     case 0: KeyRange(from: bound(), upTo: nil)

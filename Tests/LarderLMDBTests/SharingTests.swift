@@ -6,9 +6,9 @@ import Testing
 
 @testable import LarderLMDB
 
-/// One environment for all that open the same file in a process, whatever path they came by.
+/// All users of a file in a process share one environment, whatever path they use.
 @Suite struct SharingTests {
-  @Test func everyPathToAFileLeadsToOneEnvironment() async throws {
+  @Test func everyPathToAFileGivesTheSameEnvironment() async throws {
     let folder = try TemporaryFolder()
     let files = FileManager.default
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
@@ -23,13 +23,13 @@ import Testing
     ]
     for (number, path) in paths.enumerated() {
       let other = try await LMDBStore<Int>(path: folder.path(path), codec: .json())
-      #expect(other.lease.environment === store.lease.environment, "\(path)")
+      #expect(other.handle.environment === store.handle.environment, "\(path)")
       try await other.setValue(number, forKey: "k")
       #expect(try store.value(forKey: "k") == number)
       try await other.close()
     }
     try await environment.close()
-    // Under another name it would have another lock.
+    // A file with another name would have another lock.
     for path in ["hard.mdb", "environment"] {
       let error = await expectStoreError(.unsupported) { try await LMDBEnvironment(path: folder.path(path)) }
       #expect(error?.description.contains("hard link") == true)
@@ -40,15 +40,15 @@ import Testing
     try await again.close()
   }
 
-  @Test func environmentsOfOtherPathsAreOthers() async throws {
+  @Test func environmentsAtOtherPathsAreSeparate() async throws {
     let folder = try TemporaryFolder()
     let first = try await LMDBEnvironment(path: folder.path("first"))
     let second = try await LMDBEnvironment(path: folder.path("second"))
-    #expect(first.lease.environment !== second.lease.environment)
+    #expect(first.handle.environment !== second.handle.environment)
     let store = try await LMDBStore<Int>(in: second, codec: .json())
     try await store.setValue(1, forKey: "k")
     let error = expectStoreError(.invalidArgument) { try first.read { try $0.value(forKey: "k", in: store) } }
-    #expect(error?.description.contains("another environment") == true)
+    #expect(error?.description.contains("different environment") == true)
     await expectStoreError(.invalidArgument) { try await first.write { try $0.setValue(2, forKey: "k", in: store) } }
     await expectStoreError(.invalidArgument) { try await first.write { try $0.apply([.remove("k")], to: store) } }
     expectStoreError(.invalidArgument) {
@@ -70,7 +70,7 @@ import Testing
     try await synced.close()
     let buffered = try await LMDBStore<Int>(
       path: folder.path("environment"), codec: .json(), durability: .buffered)
-    #expect(buffered.information.acknowledgement == Acknowledgement(.buffered))
+    #expect(buffered.information.durability == Durability(.buffered))
     try await buffered.setValue(1, forKey: "k")
     try await buffered.synchronize()
     try await buffered.close()
@@ -128,14 +128,14 @@ import Testing
       try await environment.close()
       reader.note("closed")
     }
-    // Until closing has begun; what others have opened is open all along.
+    // Reads until closing has started. Environments opened elsewhere stay open.
     while (try? environment.read { _ in }) != nil { await Task.yield() }
     try other.read { _ in }
     #expect(reader.notes == [])
     reader.release()
     do {
       try await reading.value
-      Issue.record("the read went on in a store that was closed")
+      Issue.record("the read continued in a closed store")
     } catch let error as StoreError {
       #expect(error.code == .closed)
     }
@@ -144,19 +144,19 @@ import Testing
     try await other.close()
   }
 
-  @Test func whatIsDroppedWithoutClosingCanBeOpenedAgain() async throws {
+  @Test func aReleasedStoreCanBeOpenedAgain() async throws {
     let folder = try TemporaryFolder()
     for round in 0..<5 {
       let store = try await LMDBStore<Int>(path: folder.path("environment"), codec: .json())
       #expect(try store.count(in: .all) == round)
       try await store.setValue(round, forKey: "\(round)")
     }
-    // The last drop has closed it.
+    // Releasing the last reference has closed it.
     let other = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     try await other.close()
   }
 
-  @Test func aStoreKeepsTheEnvironmentThatItIsIn() async throws {
+  @Test func aStoreRetainsItsEnvironment() async throws {
     let folder = try TemporaryFolder()
     func open() async throws -> LMDBStore<Int> {
       try await LMDBStore(in: try await LMDBEnvironment(path: folder.path("environment")), codec: .json())
@@ -182,7 +182,7 @@ import Testing
     }
   }
 
-  @Test func namesThatNoStoreCanHaveAreRefused() async throws {
+  @Test func invalidStoreNamesAreRefused() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
     for name in ["", "larder", "a\0b", String(repeating: "n", count: 512)] {
@@ -205,12 +205,12 @@ import Testing
     try await environment.close()
   }
 
-  @Test func programsThatAreStartedDoNotInheritTheFiles() async throws {
+  @Test func childProcessesDoNotInheritTheFiles() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
     var status = stat()
     #expect(stat(folder.path("environment/data.mdb"), &status) == 0)
-    // Whatever descriptors of this process lead to the data file.
+    // Counts the descriptors of this process for the data file.
     var count = 0
     for descriptor in 0..<min(getdtablesize(), 1 << 20) {
       var other = stat()
@@ -224,7 +224,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func manyOpenAndCloseAtOnce() async throws {
+  @Test func manyTasksOpenAndCloseConcurrently() async throws {
     let folder = try TemporaryFolder()
     let rounds = 10
     try await withThrowingTaskGroup(of: Void.self) { group in

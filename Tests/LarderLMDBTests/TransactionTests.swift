@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func aTransactionReadsWhatItWrote() async throws {
+  @Test func aTransactionReadsItsOwnWrites() async throws {
     let (names, ages) = (names, ages)
     let seen = try await environment.write { transaction in
       try transaction.setValue(1, forKey: "new", in: ages)
@@ -35,7 +35,7 @@ import Testing
         try transaction.value(forKey: "new", in: ages), try transaction.keys(of: names),
         try transaction.count(of: ages), try transaction.entries(order: .descending, of: ages).map(\.key)
       )
-      // A store by itself shows what was committed.
+      // Outside of the transaction, a store shows committed entries.
       #expect(try ages.value(forKey: "new") == nil)
       #expect(try names.count(in: .all) == 2)
       return inside
@@ -61,7 +61,7 @@ import Testing
     #expect(try ages.keys(in: .all, limit: 9, order: .ascending) == ["1"])
   }
 
-  @Test func anErrorOfLMDBsTypePassesUnchanged() async throws {
+  @Test func anErrorOfLMDBsTypePassesThrough() async throws {
     let (names, ages) = (names, ages)
     for code: Int32 in [-30792, 5, -30782] {
       let mine = LMDBError(code: code)
@@ -72,7 +72,7 @@ import Testing
     #expect(try ages.value(forKey: "1") == 36)
   }
 
-  @Test func errorsOfArgumentsNameTheirStoreAndLeaveTheTransactionUsable() async throws {
+  @Test func argumentErrorsNameTheirStoreAndLeaveTheTransactionUsable() async throws {
     let names = names
     try await environment.write { transaction in
       var codes: [StoreError.Code] = []
@@ -95,9 +95,9 @@ import Testing
     expectStoreError(.invalidArgument) { try environment.read { try $0.entries(limit: -1, of: names) } }
   }
 
-  @Test func aFailedChangeThatTheClosureCatchesFailsItAll() async throws {
+  @Test func aFailedChangeFailsTheTransactionEvenIfCaught() async throws {
     let folder = try TemporaryFolder()
-    // A map that cannot hold the values; caught or not, it has to grow.
+    // The map cannot hold the values. Whether the error is caught or not, it has to grow.
     let environment = try await LMDBEnvironment(
       path: folder.path("environment"), durability: .buffered, initialMapSize: 1 << 17)
     let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
@@ -119,7 +119,7 @@ import Testing
     #expect(runs.count > 1)
     #expect(caught == 0)
     #expect(try store.count(in: .all) == 10)
-    // The body's own error counts only where the map was large enough.
+    // The body's own error counts only if the map was large enough.
     await #expect(throws: Stop.self) {
       try await environment.write { transaction in
         try transaction.removeAll(of: store)
@@ -131,7 +131,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func aReadIsOfOneMoment() async throws {
+  @Test func aReadIsASnapshot() async throws {
     let (names, ages) = (names, ages)
     let reader = HeldRead()
     let environment = environment
@@ -143,7 +143,7 @@ import Testing
           #expect(try transaction.value(forKey: "1", in: names) == before)
           #expect(try transaction.value(forKey: "1", in: ages) == 36)
           #expect(try transaction.count(of: names) == 2)
-          // What a store reads meanwhile is as of then.
+          // A store's own reads see the current entries.
           #expect(try names.value(forKey: "1") == "changed")
         }
       }
@@ -206,7 +206,7 @@ import Testing
           isThere = try cursor.moveToPrevious()
         }
         #expect(backward == keys.reversed())
-        /// The key that a move leads to, where it says that there is one.
+        /// Returns the key after a move of the cursor, or `nil` if the move found none.
         func key(_ isThere: Bool, _ cursor: borrowing LMDBCursor) -> StoreKey? {
           #expect(isThere == (cursor.key != nil))
           return cursor.key
@@ -237,7 +237,7 @@ import Testing
     }
   }
 
-  @Test func bytesAreShownWhereTheyAre() async throws {
+  @Test func bytesAreShownWithoutACopy() async throws {
     let store = try await LMDBStore<[UInt8]>(in: environment, name: "bytes", codec: .raw)
     let values: [StoreKey: [UInt8]] = ["empty": [], "short": [1, 2, 3], "long": [UInt8](repeating: 9, count: 100_000)]
     try await store.apply(ChangeBatch(values.map { .set($0.key, $0.value) }))
@@ -250,7 +250,7 @@ import Testing
       #expect(isMissing)
       #expect(throws: Stop.self) { try transaction.withBytes(forKey: "short", in: store) { _ in throw Stop() } }
     }
-    // A write transaction shows what it has just written.
+    // A write transaction shows its own writes.
     let count = try await environment.write { transaction in
       try transaction.setValue([1, 2], forKey: "short", in: store)
       return try transaction.withBytes(forKey: "short", in: store) { $0?.byteCount }
@@ -276,11 +276,11 @@ import Testing
     #expect(try ages.value(forKey: "count") == 100)
   }
 
-  @Test func aTaskThatIsCancelledWhileItWaitsForItsTurnChangesNothing() async throws {
+  @Test func aTaskCancelledWhileItWaitsChangesNothing() async throws {
     let (environment, ages) = (environment, ages)
     let writer = HeldRead()
-    let shared = environment.lease.environment
-    // As another process would that has LMDB's lock.
+    let shared = environment.handle.environment
+    // Holds LMDB's lock, as another process would.
     let holding = Task { try await writer.run { shared.withWriteLock { writer.hold() } } }
     await writer.isHeld()
     let task = Task { try await environment.write { try $0.setValue(1, forKey: "cancelled", in: ages) } }
@@ -292,7 +292,7 @@ import Testing
     #expect(try ages.value(forKey: "cancelled") == nil)
   }
 
-  @Test func aCancelledTaskDoesNotBegin() async throws {
+  @Test func aCancelledTaskDoesNotStart() async throws {
     let (environment, ages) = (environment, ages)
     let task = Task {
       try await environment.write { try $0.setValue(1, forKey: "cancelled", in: ages) }

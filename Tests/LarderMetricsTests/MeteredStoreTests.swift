@@ -5,14 +5,14 @@ import LarderTesting
 import Testing
 
 @Suite struct MeteredStoreTests {
-  @Test func itIsCalledAfterItsBaseUnlessItIsGivenAName() {
+  @Test func itsNameDefaultsToThatOfItsBase() {
     let store = MemoryStore<Int>().metered(logger: nil)
     #expect(store.report().store == store.information.name)
     #expect(MemoryStore<Int>().metered(as: "outside").report().store == "outside")
     #expect("\(store)" == "MeteredStore[\(store.base)]")
   }
 
-  @Test func twoMetersShowWhatTheLayersBetweenHaveSaved() async throws {
+  @Test func twoMetersShowTheSavingsOfTheLayersBetween() async throws {
     let inner = MemoryStore<Int>().metered(as: "inside")
     let store = inner.faulty().metered(as: "outside")
     store.base.schedule(.error(.full), on: .apply)

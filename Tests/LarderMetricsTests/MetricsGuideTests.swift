@@ -5,7 +5,9 @@ import LarderMetrics
 import TestSupport
 import Testing
 
-/// The pieces of Swift in the guide `Docs/Metrics.md`: they stand there as they stand here, and do what it says.
+/// The Swift code of the guide `Modules/Decorators/LarderMetrics/LarderMetrics.docc/Metrics.md`.
+///
+/// It must appear in the guide unchanged, and it must work.
 @Suite struct MetricsGuideTests {
   private let data = Data("[\"Ada\"]".utf8)
 
@@ -39,7 +41,7 @@ import Testing
   }
 
   @Test func theGuideShowsThisCode() throws {
-    let guide = try Guide("Docs/Metrics.md")
+    let guide = try Guide("Modules/Decorators/LarderMetrics/LarderMetrics.docc/Metrics.md")
     #expect(guide.pieces.count == 4)
     #expect(try guide.piecesMissing() == [])
   }

@@ -11,7 +11,7 @@ import Testing
     return tally.report(named: "value", inFlight: 0, countsBytes: false)
   }
 
-  /// The time that so many of 100 keep to, of all times.
+  /// Returns the exact percentile of some times.
   private func exact(_ percent: Int, of times: [UInt64]) -> UInt64 {
     let sorted = times.sorted()
     return sorted[max(0, (sorted.count * percent + 99) / 100 - 1)]
@@ -22,8 +22,8 @@ import Testing
     return abs(got - Double(exact)) <= Double(exact) * 0.005
   }
 
-  /// Even, long-tailed, and with two heights; from nanoseconds to hours.
-  @Test(arguments: [1, 1000, 3_600_000_000] as [UInt64]) func percentilesAreRightToTwoDigits(unit: UInt64) {
+  /// Uniform, long-tailed and bimodal times, from nanoseconds to hours.
+  @Test(arguments: [1, 1000, 3_600_000_000] as [UInt64]) func percentilesAreAccurateToTwoDigits(unit: UInt64) {
     var random = SeededGenerator(seed: 9)
     let even = (1...10_000).map { UInt64($0) * unit }.shuffled(using: &random)
     let longTailed = (1...10_000).map { 10_000 * unit / UInt64($0) + 100 }
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func nothingAndOneAreReported() {
+  @Test func emptyAndSingleTalliesAreReported() {
     #expect(report(of: []).count == 0)
     #expect(report(of: []).longest == .zero)
     let one = report(of: [1_234_567])
@@ -49,7 +49,7 @@ import Testing
     #expect(report(of: [0]).median == .zero)
   }
 
-  @Test func aTimeBeyondAllMeasureIsCounted() {
+  @Test func extremeTimesAreCounted() {
     let report = report(of: [.max, 1])
     #expect(report.count == 2)
     #expect(report.percentile99 > .seconds(200_000))

@@ -78,13 +78,13 @@ import Tracing
       timer.dimensions.first { $0.0 == "outcome" }?.1
     }
     #expect(outcomes.sorted() == ["aborted", "cancelled", "invalidKey", "ioFailed"])
-    // The only spans of failures.
+    // Only these failures have spans.
     let failed = tracer.finishedSpans.filter { $0.status?.code == .error }
     #expect(failed.map { $0.attributes.get("larder.outcome") } == [.string("ioFailed"), .string("invalidKey")])
   }
 
   /// The body's error is the caller's own, whatever its type; that of a store below is not.
-  @Test func whatABodyThrowsPassesUnchanged() async throws {
+  @Test func errorsOfABodyPassThrough() async throws {
     let store = MemoryStore<Int>().faulty().metered(by: meter())
     let thrown = StoreError(.conflict, during: .update, store: "mine", message: "mine")
     #expect(await expectStoreError(.conflict) { try await store.update("k") { _ in throw thrown } }?.store == "mine")
@@ -109,8 +109,8 @@ import Tracing
     for counter in metrics.counters { #expect(counter.values == (most == 0 ? [] : [Int64(most)])) }
   }
 
-  /// A backend that uses a measured store itself, as one that keeps its figures in a store does.
-  @Test func noCodeOfABackendRunsUnderALock() async throws {
+  /// A backend that uses a measured store itself, for example to keep its figures.
+  @Test func backendsAreCalledWithoutALock() async throws {
     final class Backend: MetricsFactory {
       let meter = Mutex<StoreMeter?>(nil)
       let inner = TestMetrics()
@@ -153,7 +153,7 @@ import Tracing
     #expect((meter.report()["block"]?.count ?? 0) >= 3)
   }
 
-  @Test func aViewIsMeasuredUnderTheNameOfItsStore() async throws {
+  @Test func aViewIsMeasuredWithTheNameOfItsStore() async throws {
     let view = MemoryStore<[UInt8]>().typed(Int.self, prefix: "tenant/ada@example.org/", codec: .json()).metered()
     try await view.setValue(1, forKey: "x")
     let error = await expectStoreError(.invalidKey) { _ = try await view.value(forKey: "") }
@@ -164,7 +164,7 @@ import Tracing
     }
   }
 
-  @Test func bytesAreCountedWhereASizeIsGiven() async throws {
+  @Test func bytesAreCountedIfASizeIsGiven() async throws {
     let store = MemoryStore<[UInt8]>().metered(by: meter(countsBytes: true), size: \.count)
     try await store.apply([.set("a", [1, 2, 3]), .set("b", [4]), .remove("c")])
     _ = try await store.value(forKey: "a")
@@ -185,8 +185,8 @@ import Tracing
     #expect(metrics.counters.count == 5)
   }
 
-  /// What a caller's closure takes is not the store's time.
-  @Test func tellingTheSizeIsNotMeasured() async throws {
+  /// The time of a caller's closure does not count as the store's.
+  @Test func theSizeClosureIsNotMeasured() async throws {
     let clock = clock
     let store = MemoryStore<Int>().metered(by: meter(countsBytes: true)) { _ in
       clock.advance(by: .seconds(1))
@@ -198,7 +198,7 @@ import Tracing
     #expect(store.report().operations.map(\.bytes) == [8, 8])
   }
 
-  @Test func whatIsInFlightIsAMetricToo() async throws {
+  @Test func operationsInProgressAreAMetric() async throws {
     let store = MemoryStore<Int>().faulty(clock: clock).metered(by: meter())
     store.base.schedule(.delay(.milliseconds(30)), on: .value)
     async let value = store.value(forKey: "k")
@@ -248,11 +248,11 @@ import Tracing
       ])
   }
 
-  @Test func whatIsSlowIsLogged() async throws {
+  @Test func slowOperationsAreLogged() async throws {
     let store = MemoryStore<Int>().faulty(clock: clock).metered(by: meter())
     for (milliseconds, count) in [(99, 0), (100, 1)] {
       store.base.schedule(.delay(.milliseconds(milliseconds)), on: .value)
-      async let value = store.value(forKey: "a key of somebody's")
+      async let value = store.value(forKey: "a private key")
       try await clock.waitForSleepers(1)
       clock.advance(by: .milliseconds(milliseconds))
       _ = try await value
@@ -279,8 +279,8 @@ import Tracing
     #expect(spans.allSatisfy { $0.parentSpanID == outer.context.inMemorySpanContext?.spanID })
   }
 
-  /// Work that another task does, as the committer of a group does it.
-  @Test func workForCallersBelongsToOneOrIsLinkedToAll() async throws {
+  /// Work done by another task, as by the committer of a group.
+  @Test func workForCallersIsAChildOfOneOrLinkedToAll() async throws {
     let store = MemoryStore<Int>().metered(by: meter())
     let capture = try #require(store.information.callerContext)
     #expect(capture() == nil)
@@ -298,7 +298,7 @@ import Tracing
     let spans = tracer.finishedSpans
     #expect(spans.count == 4)
     #expect(spans[0].parentSpanID == ids[0] && spans[0].links.isEmpty)
-    // The inner one of two spans, and the outer one, which has the links.
+    // The inner span, and the outer span, which has the links.
     #expect(spans[1].parentSpanID == spans[2].spanID && spans[1].links.isEmpty)
     #expect(spans[2].parentSpanID == nil)
     #expect(spans[2].links.map { $0.context.inMemorySpanContext?.spanID } == ids)
@@ -317,7 +317,7 @@ import Tracing
     #expect(span.links.map { $0.context.inMemorySpanContext } == [request.context.inMemorySpanContext])
   }
 
-  /// Backends keep no more, and a group may have thousands of callers.
+  /// Backends keep no more links, and a group may have thousands of callers.
   @Test func aSpanHasNoMoreLinksThanBackendsKeep() async throws {
     let store = MemoryStore<Int>().metered(by: meter())
     let capture = try #require(store.information.callerContext)
@@ -329,7 +329,7 @@ import Tracing
     #expect(span.links.map { $0.context.inMemorySpanContext?.spanID } == ids)
   }
 
-  @Test func blocksHaveSpansAroundWhatTheyDo() async throws {
+  @Test func measuredBlocksHaveSpans() async throws {
     struct Failed: Error {}
     let meter = meter()
     let store = MemoryStore<Int>().metered(by: meter)
@@ -343,8 +343,8 @@ import Tracing
     #expect(spans[4].attributes.get("larder.outcome") == .string("other"))
   }
 
-  /// Keys and values are told to the store, and to nobody else.
-  @Test func nothingOfAKeyOrAValueGoesOut() async throws {
+  /// Keys and values are passed only to the store.
+  @Test func keysAndValuesAreNotExported() async throws {
     struct Leak: Error, CustomStringConvertible { let description = "secret-value" }
     let meter = StoreMeter(
       name: "users", slowThreshold: .zero, logger: Logger(label: "test") { [log] _ in log }, metrics: metrics,
@@ -380,7 +380,7 @@ import Tracing
     #expect(report["decode"]?.errors == ["other": 1])
   }
 
-  @Test func aReportIsATableForPeopleAndJSONForPrograms() async throws {
+  @Test func aReportIsATableOrJSON() async throws {
     let store = MemoryStore<Int>().faulty(clock: clock).metered(by: meter())
     store.base.schedule(.delay(.microseconds(1500)), on: .count)
     async let count = store.count()

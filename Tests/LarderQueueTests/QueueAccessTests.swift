@@ -15,9 +15,9 @@ import Musl
 import Glibc
 #endif
 
-/// Readers that change nothing, files that are moved while they are open, owners, and opening without a write.
+/// Readers that change nothing, files that are moved while they are open, file owners, and opening without a write.
 @Suite struct QueueAccessTests {
-  /// A queue of three items: one is dead, one is leased and one waits.
+  /// Fills a queue with three items: one is dead, one is leased and one waits.
   private static func fill(_ bench: QueueBench, isClosed: Bool) async throws {
     let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 1))
     try await queue.enqueue([QueueInput(1, id: "dead"), QueueInput(2, id: "leased"), QueueInput(3, id: "waiting")])
@@ -36,7 +36,7 @@ import Glibc
   }
 
   @Test(arguments: [StoreAccess.readOnly, .immutable], [true, false])
-  func aReaderChangesNothing(_ access: StoreAccess, isClosed: Bool) async throws {
+  func aReaderChangesNoFile(_ access: StoreAccess, isClosed: Bool) async throws {
     let bench = QueueBench()
     try await QueueAccessTests.fill(bench, isClosed: isClosed)
     try bench.disk.place([1, 2], at: "/queue/segment-00000002.larder-tmp-0123456789abcdef")
@@ -47,9 +47,8 @@ import Glibc
     #expect(try await queue.entries(in: .all, limit: 9).map(\.value) == [2, 3])
     #expect(try await queue.peek(max: 9).map(\.value) == [3])
     #expect(try await queue.deadLetters().map(\.key) == ["dead"])
-    let maintenance = try #require(queue.information.maintenance)
-    #expect(try await maintenance.statistics().entryCount == 2)
-    #expect(try await maintenance.verify().findings.isEmpty)
+    #expect(try await queue.storeStatistics().entryCount == 2)
+    #expect(try await queue.verify().findings.isEmpty)
     try await queue.synchronize()
     await expectStoreError(.notPermitted) { try await queue.enqueue(4) }
     await expectStoreError(.notPermitted) { try await queue.enqueue([QueueInput(4)]) }
@@ -63,7 +62,7 @@ import Glibc
     await expectStoreError(.notPermitted) { try await queue.purgeDeadLetters() }
     await expectStoreError(.notPermitted) { try await queue.setValue(1, forKey: "a") }
     await expectStoreError(.notPermitted) { try await queue.update("a") { $0 = 1 } }
-    await expectStoreError(.notPermitted) { try await maintenance.compact() }
+    await expectStoreError(.notPermitted) { try await queue.compact() }
     try await queue.close()
     #expect(try bench.names.map { bench.disk.content(at: "/queue/\($0)") } == before)
   }
@@ -94,7 +93,7 @@ import Glibc
     #expect(try !bench.names.contains("lock"))
   }
 
-  /// Whatever is moved away or replaced, nothing more is written through the old handles.
+  /// After a file is moved away or replaced, nothing is written through the old handles.
   @Test(arguments: ["lock", "segment-00000001"], [true, false])
   func nothingIsWrittenThroughAStaleHandle(_ name: String, isReplaced: Bool) async throws {
     let bench = QueueBench()
@@ -108,14 +107,14 @@ import Glibc
     let moved = bench.disk.content(at: "/queue/moved")
     await expectStoreError(code) { try await queue.enqueue(2) }
     await expectStoreError(code) { try await queue.receive(lease: .seconds(5)) }
-    await expectStoreError(code) { try await queue.information.maintenance?.compact() }
+    await expectStoreError(code) { try await queue.compact() }
     #expect(try await queue.value(forKey: "a") == 1)
     await expectStoreError(code) { try await queue.close() }
     #expect(bench.disk.content(at: "/queue/moved") == moved)
     #expect(!isReplaced || bench.disk.content(at: path) == content)
   }
 
-  /// A folder that another queue has taken the place of gets nothing of the first one.
+  /// A folder that has been replaced by another queue gets no data of the first queue.
   @Test func nothingIsWrittenIntoTheFolderOfAnotherQueue() async throws {
     let bench = QueueBench()
     let queue = try await bench.open(QueueConfiguration(segmentSize: 4096))
@@ -129,7 +128,9 @@ import Glibc
     #expect(try bench.names.map { bench.disk.content(at: "/queue/\($0)") } == content)
   }
 
-  /// What an opening finds is served although nothing can be written; the first write makes it durable.
+  /// The recovered items are served even if nothing can be written.
+  ///
+  /// The first write makes the recovery durable.
   @Test(arguments: [EROFS, ENOSPC, EDQUOT, EFBIG]) func openingNeedsNoWrite(_ errorNumber: Int32) async throws {
     let bench = QueueBench()
     try await QueueAccessTests.fill(bench, isClosed: false)
@@ -146,8 +147,8 @@ import Glibc
     #expect(try await again.entries(in: .all, limit: 9).map(\.value) == [2, 3, 4])
   }
 
-  /// Leases that opening ends stay ended, though they are written only with the first change or at the end.
-  @Test func voidLeasesAreWrittenLater() async throws {
+  /// Leases that end at opening stay ended, though this is written only with the first change or at closing.
+  @Test func voidedLeasesAreWrittenLater() async throws {
     let bench = QueueBench()
     try await QueueAccessTests.fill(bench, isClosed: true)
     let before = bench.disk.content(at: "/queue/segment-00000001")
@@ -160,7 +161,7 @@ import Glibc
     #expect(try await again.counts() == QueueCounts(waiting: 2, dead: 1))
   }
 
-  /// Root that writes to the queue of another user leaves every file with that user.
+  /// When root writes to another user's queue, every file keeps its owner.
   @Test func newSegmentsKeepOwnerAndPermissions() async throws {
     let bench = QueueBench()
     let owner = FileAttributes.Owner(user: 12, group: 34)
@@ -183,13 +184,13 @@ import Glibc
     }
   }
 
-  @Test func aForeignFolderGainsNoLock() async throws {
+  @Test func aForeignFolderGetsNoLock() async throws {
     let foreign = try QueueRecoveryTests.bench([QueueRecoveryTests.first: Array("something else".utf8)])
     await expectStoreError(.unrecognizedFormat) { try await foreign.open() }
     #expect(try foreign.names == ["segment-00000001"])
   }
 
-  /// Writes that the system does in part, and one that fails for want of room.
+  /// Writes that the system completes in parts, and one that fails because the disk is full.
   @Test func shortWrites() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
@@ -198,7 +199,7 @@ import Glibc
     try await queue.enqueue(2)
     bench.disk.clearFaults()
     for errorNumber in [ENOSPC, EDQUOT, EFBIG] {
-      // Two looks at the files, and the write.
+      // Two checks of the files, and the write.
       bench.disk.schedule(.error(errorNumber), atOperation: bench.disk.operationCount + 3)
       let error = await expectStoreError(.full) { try await queue.enqueue(3) }
       #expect(error?.outcome == .nothingChanged)

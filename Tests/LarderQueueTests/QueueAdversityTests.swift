@@ -18,18 +18,19 @@ import Musl
 import Glibc
 #endif
 
-/// Several troubles that come together: a full disk and old dead letters, a crash and a batch, a clock and a new opening.
+/// Combined faults: a full disk and old dead letters, a crash and a batch, a clock change and a reopening.
 @Suite(.timeLimit(.minutes(60))) struct QueueAdversityTests {
-  // MARK: What cannot be written
+  // MARK: Failed writes
 
-  @Test(arguments: [ENOSPC, EIO], Durability.allCases)
-  func deadLettersThatExpireWhileNothingCanBeWritten(_ errorNumber: Int32, _ durability: Durability) async throws {
+  @Test(arguments: [ENOSPC, EIO], FileDurability.allCases)
+  func deadLettersThatExpireOnAFullDisk(_ errorNumber: Int32, _ durability: FileDurability) async throws {
     let bench = QueueBench()
     let fileSystem = StubbornFileSystem(bench.disk, refusing: [.write], errorNumber: errorNumber)
     fileSystem.isStubborn = false
     let queue = try await QueueStore<Int>(
       path: "/queue", codec: .cbor(),
-      configuration: QueueConfiguration(maximumDeliveries: 1, deadLetterLifetime: .seconds(60)), durability: durability,
+      configuration: QueueConfiguration(maximumDeliveries: 1, deadLetterRetention: .seconds(60)),
+      durability: durability,
       fileSystem: fileSystem, clock: bench.clock, now: { bench.clock.date })
     try await queue.enqueue((0..<3).map { QueueInput($0) })
     let deliveries = try await queue.receive(max: 2, lease: .seconds(5))
@@ -45,7 +46,7 @@ import Glibc
     try await queue.close()
   }
 
-  /// What opening has changed is written late, when others have changed it since.
+  /// Changes made at opening are written late, after other changes to the same items.
   @Test func leasesThatWereVoidedOnAFullDisk() async throws {
     let bench = QueueBench()
     var queue = try await bench.open()
@@ -66,7 +67,7 @@ import Glibc
     try await queue.close()
   }
 
-  /// With hardly any room frames of this version must not come behind those of another.
+  /// With hardly any space left, frames of the current version must not follow those of another version.
   @Test(arguments: ["closed", "crashed", "buffered"], 0..<30)
   func version1OnAFullDisk(_ kind: String, _ room: Int) async throws {
     let folder = FilePaths.join(FilePaths.split(#filePath).directory, "Fixtures/version-1-\(kind)")
@@ -103,7 +104,7 @@ import Glibc
 
   // MARK: Full disks
 
-  /// Enqueues items with ids until the disk is full.
+  /// Enqueues items with identifiers until the disk is full.
   private static func fill(_ queue: QueueStore<Int>) async throws -> Int {
     var count = 0
     do {
@@ -117,7 +118,7 @@ import Glibc
     }
   }
 
-  /// Keys that are remembered, and deliveries that fail, take space that acknowledgements do not give back at once.
+  /// Remembered keys and failed deliveries take space that acknowledgements do not free immediately.
   @Test(arguments: [16_384, 1 << 20]) func itemsWithIDsDrainFromAFullDisk(_ segmentSize: Int) async throws {
     let bench = QueueBench()
     bench.disk.capacity = 1_500_000
@@ -145,9 +146,9 @@ import Glibc
     try await queue.close()
   }
 
-  /// Remembering the ids of what goes is what frees the segments: no time has to go by for that.
+  /// Dropping the remembered identifiers of removed items frees the segments, without any delay.
   @Test(arguments: [16_384, 1 << 20, 32 << 20], [1, 40])
-  func itemsWithIDsDrainAtOnce(_ segmentSize: Int, _ batch: Int) async throws {
+  func itemsWithIDsDrainWithoutADelay(_ segmentSize: Int, _ batch: Int) async throws {
     let bench = QueueBench()
     bench.disk.capacity = segmentSize == 32 << 20 ? 4_000_000 : 1_500_000
     let configuration = QueueConfiguration(maximumDeliveries: nil, segmentSize: segmentSize)
@@ -173,8 +174,8 @@ import Glibc
     try await queue.close()
   }
 
-  /// Who waits for an item comes to it when there is room again.
-  @Test func whoWaitsOnAFullDiskIsServed() async throws {
+  /// A consumer that waits for an item receives it when there is room again.
+  @Test func aWaitingConsumerIsServedOnAFullDisk() async throws {
     let bench = QueueBench()
     bench.disk.capacity = 600_000
     let queue = try await bench.open(
@@ -209,8 +210,10 @@ import Glibc
           hasCallersKey: true)))
   }
 
-  /// A segment of whose gone items too much must be said stays: then what another says of its items must stay too.
-  @Test func whatIsSaidOfSegmentsThatStay() {
+  /// A segment stays if too much must be recorded about its removed items.
+  ///
+  /// Then the records about it in other segments must stay, too.
+  @Test func recordsAboutRetainedSegmentsStay() {
     var ledger = QueueLedger(rules: QueueRules(QueueConfiguration()))
     for sequence: UInt64 in 1...9 { ledger.replay(QueueAdversityTests.item(sequence, in: 1), in: 1) }
     for sequence: UInt64 in 20...22 { ledger.replay(QueueAdversityTests.item(sequence, in: 2), in: 2) }
@@ -224,7 +227,7 @@ import Glibc
     while !cleaning.isOver {
       let part = ledger.nextSurvivors(of: &cleaning, bytes: 16, looks: 1000)
       records += part.records
-      said += part.said
+      said += part.covered
     }
     #expect(said == [3])
     #expect(records == [.remove(20...22)])
@@ -232,9 +235,9 @@ import Glibc
 
   // MARK: Clocks and names
 
-  @Test func aDeathInTheFuture() async throws {
+  @Test func aDeadLetterFromTheFuture() async throws {
     let bench = QueueBench()
-    let configuration = QueueConfiguration(maximumDeliveries: 1, deadLetterLifetime: .seconds(3600))
+    let configuration = QueueConfiguration(maximumDeliveries: 1, deadLetterRetention: .seconds(3600))
     var queue = try await QueueStore<Int>(
       path: "/queue", codec: .cbor(), configuration: configuration, fileSystem: bench.disk, clock: bench.clock,
       now: { bench.clock.date.addingTimeInterval(1_000_000) })
@@ -246,7 +249,7 @@ import Glibc
     bench.clock.advance(by: .seconds(3000))
     #expect(try await !queue.enqueue(1, id: "a").isDuplicate)
     try await queue.close()
-    // Each opening goes on from the time that the first one has set.
+    // Each opening continues from the time that the first one has set.
     queue = try await bench.open(configuration)
     bench.clock.advance(by: .seconds(700))
     try await queue.enqueue(2)
@@ -255,7 +258,7 @@ import Glibc
   }
 
   @Test(arguments: ["end-ffffffff-10", "end-7fffffff-10", "end-1-7fffffffffffffff", "end-00000001-7fffffffffffffff"])
-  func aFileNameThatNobodyWrote(_ name: String) async throws {
+  func anUnknownFileName(_ name: String) async throws {
     for isNew in [true, false] {
       let bench = QueueBench()
       if !isNew {
@@ -279,7 +282,7 @@ import Glibc
 
   // MARK: Poison
 
-  /// What is in a batch with an item that kills its decoder lives on.
+  /// Other items of a batch survive an item that crashes its decoder.
   @Test(arguments: [5, nil]) func aPoisonedBatch(_ maximum: Int?) async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("queue")
@@ -302,7 +305,7 @@ import Glibc
     }
     let queue = try await QueueStore<QueuePoisonTests.Trap>(path: path, configuration: configuration, leases: .void)
     if maximum == nil {
-      // It waits behind all others, for ever.
+      // It waits after all other items, forever.
       #expect(try await queue.counts() == QueueCounts(waiting: 1))
     } else {
       let deliveries = try await queue.receive(max: 100, lease: .seconds(60))
@@ -312,7 +315,7 @@ import Glibc
     try await queue.close()
   }
 
-  /// Bad items at the head do not keep a new program from the good ones behind.
+  /// Bad items at the head of the queue do not keep a new program from the good items after them.
   @Test(arguments: [1, 2, 10]) func badItemsAtTheHead(_ batch: Int) async throws {
     let bench = QueueBench()
     let raw = try await QueueStore<[UInt8]>(
@@ -330,10 +333,10 @@ import Glibc
     try await queue.close()
   }
 
-  // MARK: Reading beside others
+  // MARK: Concurrent reads
 
-  /// What reads segments keeps them, and lets go of them whether it ends well or not.
-  @Test(arguments: ["backup", "verify", "peek"]) func whatFailedKeepsNoSegment(_ reader: String) async throws {
+  /// Readers of segments keep them, and release them whether the read succeeds or not.
+  @Test(arguments: ["backup", "verify", "peek"]) func failedReadsKeepNoSegment(_ reader: String) async throws {
     let bench = QueueBench()
     let fileSystem = StubbornFileSystem(bench.disk, refusing: [.createDirectory])
     fileSystem.isStubborn = false
@@ -341,15 +344,14 @@ import Glibc
       path: "/queue", codec: .cbor(), configuration: QueueConfiguration(segmentSize: 4096), fileSystem: fileSystem,
       clock: bench.clock, now: { bench.clock.date })
     for number in 0..<300 { try await queue.enqueue(number) }
-    let maintenance = try #require(queue.information.maintenance)
     let first = try #require(bench.disk.content(at: QueueRecoveryTests.first))
     switch reader {
     case "backup":
       fileSystem.isStubborn = true
-      await expectStoreError(.notPermitted) { try await maintenance.backup(to: "/copy", compacting: false) }
+      await expectStoreError(.notPermitted) { try await queue.backup(to: "/copy", compacting: false) }
     case "verify":
       try bench.disk.place(Array("something else".utf8), at: QueueRecoveryTests.first)
-      await expectStoreError(.unrecognizedFormat) { try await maintenance.verify() }
+      await expectStoreError(.unrecognizedFormat) { try await queue.verify() }
       try bench.disk.place(first, at: QueueRecoveryTests.first)
     default:
       fileSystem.badBytes = [QueueRecoveryTests.first: 0..<4096]
@@ -364,14 +366,13 @@ import Glibc
     try await queue.close()
   }
 
-  /// One is made in the midst of another: that one comes too late for the path, and neither spoils the other.
+  /// A backup during another one is too late for the path, and neither damages the other.
   @Test func twoBackupsToOnePath() async throws {
     let bench = QueueBench()
     let fileSystem = StubbornFileSystem(bench.disk, refusing: [])
     let queue = try await QueueStore<Int>(
       path: "/queue", codec: .cbor(), fileSystem: fileSystem, clock: bench.clock, now: { bench.clock.date })
     try await queue.enqueue((0..<500).map { QueueInput($0) })
-    let maintenance = try #require(queue.information.maintenance)
     let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
     let gate = DispatchSemaphore(value: 0)
     let isFirst = Atomic(true)
@@ -380,9 +381,9 @@ import Glibc
       beginning.finish()
       gate.wait()
     }
-    let first = Task { try await maintenance.backup(to: "/copy", compacting: false) }
+    let first = Task { try await queue.backup(to: "/copy", compacting: false) }
     for await _ in begun {}
-    let second = Task { try await maintenance.backup(to: "/copy", compacting: false) }
+    let second = Task { try await queue.backup(to: "/copy", compacting: false) }
     let result = await second.result
     gate.signal()
     await #expect(throws: StoreError.self) { try await first.value }

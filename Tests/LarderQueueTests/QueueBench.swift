@@ -4,7 +4,7 @@ import LarderCBOR
 import LarderQueue
 import LarderTesting
 
-/// What the tests of a queue stand on: a simulated disk and a clock that is moved by hand.
+/// The environment of a queue's tests: a simulated disk and a manual clock.
 struct QueueBench: Sendable {
   let disk: SimulatedFileSystem
   let clock = ManualClock()
@@ -13,9 +13,9 @@ struct QueueBench: Sendable {
     disk = SimulatedFileSystem(seed: seed)
   }
 
-  /// Opens the queue of integers that is on the disk.
+  /// Opens the queue of integers on the disk.
   func open(
-    _ configuration: QueueConfiguration = QueueConfiguration(), durability: Durability = .synced,
+    _ configuration: QueueConfiguration = QueueConfiguration(), durability: FileDurability = .synced,
     leases: LeasesOnOpening = .kept, codec: some Codec<Int> = .cbor()
   ) async throws -> QueueStore<Int> {
     let clock = clock
@@ -24,7 +24,7 @@ struct QueueBench: Sendable {
       fileSystem: disk, clock: clock, now: { clock.date })
   }
 
-  /// The names of the files of the queue.
+  /// The names of the queue's files.
   var names: [String] {
     get throws { try disk.contentsOfDirectory(at: "/queue").sorted() }
   }

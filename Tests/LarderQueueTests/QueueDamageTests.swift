@@ -8,7 +8,7 @@ import Testing
 
 @testable import LarderQueue
 
-/// Damage costs little, and is told for good.
+/// Damage costs few items, and is reported permanently.
 @Suite struct QueueDamageTests {
   private static let configuration = QueueConfiguration(segmentSize: 4096)
 
@@ -17,15 +17,15 @@ import Testing
   }
 
   private static func findings(_ queue: QueueStore<Int>) async throws -> Int {
-    try await queue.information.maintenance?.verify().findings.count ?? -1
+    try await queue.verify().findings.count
   }
 
-  /// Of items that came in one batch, and were written anew by compaction.
+  /// The items were enqueued in one batch, or rewritten by compaction.
   @Test(arguments: [false, true]) func aFlippedBitCostsOneItem(isCompacted: Bool) async throws {
     let original = QueueBench()
     var queue = try await original.open()
     try await queue.enqueue((0..<40).map { QueueInput($0) })
-    if isCompacted { try await queue.information.maintenance?.compact() }
+    if isCompacted { try await queue.compact() }
     try await queue.close()
     var files: [String: [UInt8]] = [:]
     for name in try original.names where name.hasPrefix("segment") {
@@ -45,8 +45,8 @@ import Testing
     }
   }
 
-  /// The segment with the damage goes, and what was found is told by every verification from then on.
-  @Test func damageIsToldWhenItsSegmentIsGone() async throws {
+  /// After the damaged segment is removed, every verification still reports its damage.
+  @Test func damageIsReportedAfterItsSegmentIsRemoved() async throws {
     let bench = QueueBench()
     var queue = try await QueueDamageTests.open(bench)
     for number in 0..<300 { try await queue.enqueue(number) }
@@ -60,7 +60,7 @@ import Testing
     #expect(try await queue.acknowledge(received.map(\.receipt)).isEmpty)
     for _ in 0..<2 {
       try await queue.enqueue(1)
-      try await queue.information.maintenance?.compact()
+      try await queue.compact()
       #expect(try await QueueDamageTests.findings(queue) == 1)
       try await queue.close()
       #expect(bench.disk.content(at: QueueRecoveryTests.first) == nil)
@@ -69,8 +69,8 @@ import Testing
     }
   }
 
-  /// What a verification has found is kept too: the segment may go before the next opening sees it.
-  @Test func damageThatVerifyFoundIsToldWhenItsSegmentIsGone() async throws {
+  /// Damage that a verification finds is recorded, too, because the segment may be removed before the next opening.
+  @Test func verifiedDamageIsReportedAfterItsSegmentIsRemoved() async throws {
     let bench = QueueBench()
     var queue = try await QueueDamageTests.open(bench)
     for number in 0..<300 { try await queue.enqueue(number) }
@@ -81,7 +81,7 @@ import Testing
     try await queue.removeAll(in: .all)
     for _ in 0..<2 {
       try await queue.enqueue(1)
-      try await queue.information.maintenance?.compact()
+      try await queue.compact()
       #expect(try await QueueDamageTests.findings(queue) == 1)
       try await queue.close()
       #expect(bench.disk.content(at: QueueRecoveryTests.first) == nil)
@@ -106,7 +106,7 @@ import Testing
     #expect(try await QueueDamageTests.findings(queue) == 1)
     let left = try await queue.count()
     #expect(left < 300 && left > 100)
-    // No number is given again, and nothing is mistaken for the segment that is missing.
+    // No number is reused, and no other segment is mistaken for the missing one.
     #expect(try await queue.enqueue(1).sequence > 300)
     #expect(try await QueueDamageTests.findings(queue) == 1)
     try await queue.close()
@@ -116,8 +116,8 @@ import Testing
     #expect(try await QueueDamageTests.findings(queue) == 1)
   }
 
-  /// Whatever is cut off the end of a queue that was closed, if only a byte.
-  @Test func aCutEndIsReported() async throws {
+  /// Truncation of a closed queue by any number of bytes, even one.
+  @Test func aTruncatedEndIsReported() async throws {
     let bench = QueueBench()
     var queue = try await bench.open()
     for number in 0..<20 { try await queue.enqueue(number) }
@@ -140,15 +140,15 @@ import Testing
     }
   }
 
-  /// The first byte of what is written next is that which is missing, in one of 256 cases.
-  @Test func aCutEndIsNotMadeWholeAgain() async throws {
+  /// In one of 256 cases, the first byte of the next write equals the missing byte.
+  @Test func aTruncatedEndIsNotCompletedByTheNextWrite() async throws {
     let bench = QueueBench()
     var queue = try await bench.open()
     try await queue.enqueue(1)
     let content = try #require(bench.disk.content(at: QueueRecoveryTests.first))
     try await queue.close()
     let end = try #require(try bench.names.first { $0.hasPrefix("end") })
-    // The last byte of a frame is the highest of a time, which is zero.
+    // The last byte of a frame is the highest byte of a time, which is zero.
     #expect(content.last == 0)
     for number in 2..<1500 {
       let copy = try QueueRecoveryTests.bench([
@@ -163,8 +163,8 @@ import Testing
     }
   }
 
-  /// Without the room for a segment that begins behind the damage, nothing is written behind a cut end either.
-  @Test func aCutEndOnAFullDiskIsNotMadeWholeAgain() async throws {
+  /// If the disk has no room for a segment after the damage, nothing is appended to the truncated end either.
+  @Test func aTruncatedEndIsNotCompletedOnAFullDisk() async throws {
     let bench = QueueBench()
     var queue = try await bench.open()
     try await queue.enqueue(0)
@@ -175,7 +175,7 @@ import Testing
     let files = [QueueRecoveryTests.first: content.dropLast(), "/queue/\(end)": []]
     for number in 2..<4 {
       let copy = try QueueRecoveryTests.bench(files)
-      // Room for a frame, but not for a header and a frame.
+      // There is room for a frame, but not for a header and a frame.
       copy.disk.capacity = content.count + 100
       queue = try await copy.open()
       await expectStoreError(.full) { try await queue.enqueue(number) }
@@ -192,7 +192,7 @@ import Testing
     }
   }
 
-  /// A backup that fails leaves nothing, and can be made once more.
+  /// A failed backup leaves no files, and can be repeated.
   @Test func aFailedBackupCanBeRepeated() async throws {
     for operation in 1... {
       let bench = QueueBench(seed: UInt64(operation))
@@ -201,13 +201,13 @@ import Testing
       let due = bench.disk.operationCount + operation
       bench.disk.schedule(.error(28), atOperation: due)
       do {
-        try await queue.information.maintenance?.backup(to: "/copy", compacting: false)
+        try await queue.backup(to: "/copy", compacting: false)
         if bench.disk.operationCount < due { break }
       } catch let error as StoreError {
         #expect(error.code == .full)
         guard error.outcome == .nothingChanged else { continue }
         #expect(try bench.disk.contentsOfDirectory(at: "/") == ["queue"], "at operation \(operation)")
-        try await queue.information.maintenance?.backup(to: "/copy", compacting: false)
+        try await queue.backup(to: "/copy", compacting: false)
       }
       let copy = try await QueueStore<Int>(path: "/copy", codec: .cbor(), fileSystem: bench.disk)
       #expect(!copy.recovery.hasDamage)
@@ -217,8 +217,8 @@ import Testing
     }
   }
 
-  /// Numbers that no queue can have given: later items are not lost behind them.
-  @Test func madeUpSequenceNumbers() async throws {
+  /// Impossible sequence numbers in a damaged file do not hide later items.
+  @Test func impossibleSequenceNumbers() async throws {
     for sequence in [QueueRecord.greatestSequence - 1, QueueRecord.greatestSequence, .max >> 1, .max] {
       let bench = QueueBench(seed: 1)
       var queue = try await bench.open()

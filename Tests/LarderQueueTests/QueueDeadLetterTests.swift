@@ -5,9 +5,9 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// What becomes of dead letters.
+/// Listing, requeuing and expiry of dead letters.
 @Suite struct QueueDeadLetterTests {
-  /// A queue with dead letters of ids `dead:0` and so on.
+  /// Opens a queue with dead letters that have the identifiers `dead:0` and so on.
   private static func open(
     _ bench: QueueBench, dead count: Int, _ configuration: QueueConfiguration = QueueConfiguration()
   ) async throws -> QueueStore<Int> {
@@ -21,7 +21,7 @@ import Testing
     return queue
   }
 
-  @Test func areReadInPagesAndComeBackTogether() async throws {
+  @Test func deadLettersAreReadInPagesAndRequeuedTogether() async throws {
     let bench = QueueBench()
     let queue = try await QueueDeadLetterTests.open(bench, dead: 2500)
     var pages: [Int] = []
@@ -31,7 +31,7 @@ import Testing
       page = try await queue.deadLetters(limit: 1000, after: last.sequence)
     }
     #expect(pages == [1000, 1000, 500])
-    // One whose key has been taken stays.
+    // A dead letter whose key is in use stays.
     try await queue.setValue(-1, forKey: "dead:7")
     #expect(try await queue.requeueDeadLetters() == 2499)
     #expect(try await queue.counts() == QueueCounts(waiting: 2500, dead: 1))
@@ -39,7 +39,7 @@ import Testing
     #expect(try await queue.requeueDeadLetters() == 0)
   }
 
-  @Test func anIdIsFreeAgainAfterTheWindow() async throws {
+  @Test func anIDIsFreeAgainAfterTheWindow() async throws {
     let bench = QueueBench()
     let queue = try await QueueDeadLetterTests.open(bench, dead: 1)
     bench.clock.advance(by: .seconds(299))
@@ -50,9 +50,9 @@ import Testing
     #expect(try await queue.counts() == QueueCounts(waiting: 1, dead: 1))
   }
 
-  @Test func areRemovedWhenTheirTimeIsOver() async throws {
+  @Test func deadLettersExpire() async throws {
     let bench = QueueBench()
-    let configuration = QueueConfiguration(deadLetterLifetime: .seconds(3600))
+    let configuration = QueueConfiguration(deadLetterRetention: .seconds(3600))
     var queue = try await QueueDeadLetterTests.open(bench, dead: 3, configuration)
     bench.clock.advance(by: .seconds(3599))
     try await queue.enqueue(1)
@@ -62,21 +62,21 @@ import Testing
     queue = try await bench.open(configuration)
     try await queue.enqueue(2)
     #expect(try await queue.counts() == QueueCounts(waiting: 2))
-    let statistics = try await queue.information.maintenance?.statistics()
-    #expect(statistics?.details.first { $0.name == "deadExpired" }?.value == 3)
-    // For good, whatever the rules of the next opening are.
+    let statistics = try await queue.storeStatistics()
+    #expect(statistics.details.first { $0.name == "deadExpired" }?.value == 3)
+    // The removal is permanent, whatever the options of the next opening are.
     bench.disk.losePower()
     queue = try await bench.open()
     #expect(try await queue.counts() == QueueCounts(waiting: 2))
   }
 
-  @Test func countTowardsTheCapacity() async throws {
+  @Test func deadLettersCountTowardsTheCapacity() async throws {
     let bench = QueueBench()
     var configuration = QueueConfiguration(capacity: QueueCapacity(items: 3))
     var queue = try await QueueDeadLetterTests.open(bench, dead: 2, configuration)
     try await queue.enqueue(1)
     await expectStoreError(.full) { try await queue.enqueue(2) }
-    // Coming back takes no room.
+    // Requeuing takes no room.
     #expect(try await queue.requeue(["dead:0"]) == 1)
     try await queue.purgeDeadLetters()
     try await queue.enqueue(2)
@@ -87,13 +87,13 @@ import Testing
     try await queue.close()
     queue = try await QueueDeadLetterTests.open(bench, dead: 2, configuration)
     for number in 10..<13 { try await queue.enqueue(number) }
-    // They go first.
+    // Dead letters are dropped first.
     #expect(try await queue.counts() == QueueCounts(waiting: 3))
     #expect(try await queue.peek(max: 9).map(\.value) == [10, 11, 12])
   }
 
-  /// Dead letters that came back keep their payloads in old segments, whatever happens to these.
-  @Test func whatCameBackSurvivesTheCleaning() async throws {
+  /// Requeued dead letters keep their payloads in old segments, even if those would otherwise be removed.
+  @Test func requeuedItemsSurviveTheCleaning() async throws {
     let bench = QueueBench()
     let configuration = QueueConfiguration(duplicateWindow: .zero, segmentSize: 4096)
     var queue = try await QueueDeadLetterTests.open(bench, dead: 3, configuration)

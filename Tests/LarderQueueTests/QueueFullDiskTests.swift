@@ -14,9 +14,9 @@ import Musl
 import Glibc
 #endif
 
-/// A queue that has filled the disk empties itself and goes on.
+/// A queue that has filled the disk can be drained and continues.
 @Suite(.timeLimit(.minutes(60))) struct QueueFullDiskTests {
-  /// Fills a simulated disk, which has no room for anything else then, and gives how many items there are.
+  /// Fills a simulated disk, so that nothing else fits, and returns the number of items.
   private static func fill(_ queue: QueueStore<Int>, from first: Int = 0) async throws -> Int {
     var number = first
     do {
@@ -29,14 +29,16 @@ import Glibc
     }
   }
 
-  @Test(arguments: Durability.allCases, [1, 20]) func whatFillsTheDiskDrains(_ durability: Durability, batch: Int)
+  @Test(arguments: FileDurability.allCases, [1, 20]) func aQueueThatFillsTheDiskDrains(
+    _ durability: FileDurability, batch: Int
+  )
     async throws
   {
     let bench = QueueBench()
     bench.disk.capacity = 250_000
     let configuration = QueueConfiguration(maximumDeliveries: nil, retryPolicy: .immediate, segmentSize: 16_384)
     var queue = try await bench.open(configuration, durability: durability)
-    // An old item in the oldest segment keeps nothing.
+    // An old item in the oldest segment does not keep other segments.
     try await queue.enqueue(-7, id: "old", delay: .seconds(1_000_000))
     for round in 0..<3 {
       let count = try await QueueFullDiskTests.fill(queue, from: round * 100_000)
@@ -50,7 +52,7 @@ import Glibc
         if next % 3 == 0 { for delivery in deliveries { try await queue.extend(delivery.receipt, lease: .seconds(9)) } }
         #expect(try await queue.acknowledge(deliveries.map(\.receipt)).isEmpty)
         if next == round * 100_000 + 500 {
-          // Opening takes no room, and neither does closing.
+          // Neither opening nor closing takes space.
           try await queue.close()
           queue = try await bench.open(configuration, durability: durability)
         }
@@ -60,18 +62,18 @@ import Glibc
       try await queue.enqueue(1, id: "again")
       try await queue.removeValue(forKey: "again")
     }
-    #expect(try await queue.information.maintenance?.verify().findings.isEmpty == true)
-    try await queue.information.maintenance?.compact()
+    #expect(try await queue.verify().findings.isEmpty == true)
+    try await queue.compact()
     try await queue.close()
     #expect(try bench.names.filter { $0.hasPrefix("segment") }.count < 4)
   }
 
-  @Test func removalCompactionAndClosingTakeNoRoom() async throws {
+  @Test func removalCompactionAndClosingTakeNoSpace() async throws {
     let bench = QueueBench()
     bench.disk.capacity = 200_000
     let queue = try await bench.open(QueueConfiguration(segmentSize: 16_384))
     let count = try await QueueFullDiskTests.fill(queue)
-    try await queue.information.maintenance?.compact()
+    try await queue.compact()
     let delivery = try #require(try await queue.receive(lease: .seconds(5)).first)
     try await queue.release(delivery.receipt)
     #expect(try await queue.counts() == QueueCounts(waiting: count - 1, delayed: 1))
@@ -81,13 +83,15 @@ import Glibc
     try await queue.close()
   }
 
-  /// A queue of an earlier life that was killed with the disk full: its items can be had.
-  @Test func whatWasLeftOnAFullDiskIsOpened() async throws {
+  /// A process was killed while the disk was full.
+  ///
+  /// Its items can be received.
+  @Test func aQueueOnAFullDiskCanBeOpened() async throws {
     let bench = QueueBench()
     var queue = try await bench.open(QueueConfiguration(segmentSize: 16_384), durability: .buffered)
     for number in 0..<50 { try await queue.enqueue(number) }
     bench.disk.killProcess()
-    // Not a byte more than there is, and no reserve.
+    // The disk has exactly the used capacity and no reserve.
     try bench.disk.removeFile(at: "/queue/reserve")
     let used = try bench.names.reduce(0) { $0 + (bench.disk.content(at: "/queue/\($1)")?.count ?? 0) }
     bench.disk.capacity = used
@@ -111,7 +115,9 @@ import Glibc
 
   // MARK: A real disk
 
-  /// What is known of the items of a run, in a file on another disk, of which each line is written at once.
+  /// The known state of the items of a run, in a file on another disk.
+  ///
+  /// Each line is written immediately.
   private struct Journal {
     private let descriptor: Int32
 
@@ -153,7 +159,7 @@ import Glibc
       leases: .void)
   }
 
-  /// Enqueues as many as there are to be, or as there is room for.
+  /// Enqueues all items of a range, or as many as fit.
   private static func fill(_ queue: QueueStore<[UInt8]>, _ journal: Journal, from first: Int, to end: Int) async throws
     -> Int
   {
@@ -170,7 +176,9 @@ import Glibc
     return end
   }
 
-  /// Takes items out until there are none, and says so; whatever was acknowledged must not come again.
+  /// Receives all items and records them.
+  ///
+  /// No acknowledged item may be delivered again.
   private static func drain(_ queue: QueueStore<[UInt8]>, _ journalPath: String) async throws {
     let journal = Journal(journalPath)
     let gone = try Journal.read(journalPath)["a"] ?? []
@@ -186,7 +194,7 @@ import Glibc
     journal.close()
   }
 
-  /// Takes all room that is left.
+  /// Fills the remaining space.
   private static func takeRoom(_ path: String) {
     let descriptor = openFile(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     let bytes = [UInt8](repeating: 1, count: 1 << 20)
@@ -195,10 +203,12 @@ import Glibc
     _ = closeFile(descriptor)
   }
 
-  /// Short in an ordinary run; `make soak` sets `LARDER_ROUNDS`, for 50 rounds of 100,000 items.
+  /// A short run by default.
+  ///
+  /// `make soak` sets `LARDER_ROUNDS` to 50, with 100,000 items each.
   @Test(.enabled(if: TemporaryFileSystem.obstacle == nil, "\(TemporaryFileSystem.obstacle ?? "")"))
-  func aSmallDiskIsFilledAndDrainedWithKills() async throws {
-    let isLong = ProcessInfo.processInfo.environment["LARDER_ROUNDS"] != nil
+  func aSmallDiskIsFilledAndDrainedByKilledProcesses() async throws {
+    let isLong = ConformanceSuite.roundsOfProcess > 20
     let (rounds, count, kills) = isLong ? (50, 100_000, 6) : (2, 12_000, 3)
     let disk = try TemporaryFileSystem(size: "32m")
     let folder = try TemporaryFolder()
@@ -210,7 +220,7 @@ import Glibc
       let end = try await QueueFullDiskTests.fill(queue, journal, from: first, to: first + count)
       #expect(end - first > count / 2)
       if round == 0 { QueueFullDiskTests.takeRoom(disk.path + "/ballast") }
-      // What is left is filled to the last.
+      // Fills the remaining space completely.
       _ = try await QueueFullDiskTests.fill(queue, journal, from: end, to: end + 100 * count)
       try await queue.close()
       for _ in 0..<kills {
@@ -243,7 +253,7 @@ import Glibc
   }
 }
 
-// Inside the types above the plain names mean their own methods.
+// Within the types above, the unqualified names refer to their own methods.
 
 private func openFile(_ path: String, _ flags: Int32, _ permissions: mode_t) -> Int32 {
   open(path, flags, permissions)

@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The pieces of code in the guide.
+/// The code of the guide `Modules/Stores/LarderQueue/LarderQueue.docc/UsingQueueStore.md` and of the README.
 @Suite struct QueueGuideTests {
   struct Event: Codable, Sendable {
     var name: String
@@ -15,13 +15,13 @@ import Testing
 
   struct SendingFailed: Error {}
 
-  /// What the events are sent to.
+  /// The destination of the events.
   final class Receiver: Sendable {
     private let taken = Mutex<[String]>([])
 
     var names: [String] { taken.withLock { $0 } }
 
-    /// Gives how many it has taken now.
+    /// Takes an event, and returns the number of its deliveries.
     func take(_ name: String) -> Int {
       taken.withLock { taken in
         taken.append(name)
@@ -45,14 +45,14 @@ import Testing
       let outbox = try await QueueStore<Event>(
         path: folder + "/outbox", configuration: QueueConfiguration(maximumDeliveries: nil))
       try await outbox.enqueue(Event(name: "opened"))
-      try await outbox.enqueue(Event(name: "paid"), id: "payment:17")  // again with that id: nothing happens
+      try await outbox.enqueue(Event(name: "paid"), id: "payment:17")  // repeating it with this id has no effect
 
       try await outbox.withNext(lease: .seconds(30)) { delivery in
         try await send(delivery.value)  // acknowledged when this returns, released when it throws
       }
       try await outbox.close()
     }
-    // From here on no time passes, so that nothing that is delayed or leased comes back while the test runs.
+    // Time stands still from here on, so that no delayed or leased item comes back while the test runs.
     let now = Date.now
     let outbox = try await QueueStore<Event>(
       path: folder + "/outbox", codec: .cbor(), clock: ManualClock(), now: { now })
@@ -107,7 +107,7 @@ import Testing
     try await outbox.close()
   }
 
-  /// Stands for the logger of a logging package.
+  /// A stand-in for the logger of a logging package.
   struct Logger: Sendable {
     let lines = LineBox()
     func warning(_ line: String) { lines.lines.withLock { $0.append(line) } }
@@ -117,7 +117,7 @@ import Testing
     let lines = Mutex<[String]>([])
   }
 
-  @Test func deathsAreLogged() async throws {
+  @Test func deadLettersAreLogged() async throws {
     let scratch = try TemporaryFolder()
     let folder = scratch.path
     let logger = Logger()
@@ -132,7 +132,7 @@ import Testing
     try await outbox.close()
   }
 
-  /// A dead letter whose key has come back.
+  /// Handles a dead letter whose key is in use again.
   private func conflicting(_ outbox: QueueStore<Event>) async throws {
     try await outbox.removeValue(forKey: "payment:17")
     try await outbox.enqueue(Event(name: "paid"), id: "payment:17")
@@ -168,13 +168,13 @@ import Testing
     #expect(try Guide("README.md").piecesMissing().filter { $0.contains("QueueStore") } == [])
   }
 
-  @Test func everyPieceOfTheGuideStandsHere() throws {
-    let missing = try Guide("Docs/QueueStore.md").piecesMissing()
+  @Test func theGuideShowsThisCode() throws {
+    let missing = try Guide("Modules/Stores/LarderQueue/LarderQueue.docc/UsingQueueStore.md").piecesMissing()
     #expect(missing.isEmpty, "not in this file: \(missing)")
   }
 }
 
-/// Stands for the initializer with the clocks of the system, so that no lease ends because the machine is busy.
+/// A stand-in for the initializer with the system's clocks, so that no lease ends because the machine is busy.
 extension QueueStore where Element == QueueGuideTests.Event {
   fileprivate convenience init(path: String, configuration: QueueConfiguration) async throws {
     let now = Date.now

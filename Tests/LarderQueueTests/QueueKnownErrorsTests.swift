@@ -6,9 +6,11 @@ import Testing
 
 @testable import LarderQueue
 
-/// What other queues on disk got wrong, case by case.
+/// Known errors of other on-disk queues, case by case.
 @Suite(.timeLimit(.minutes(60))) struct QueueKnownErrorsTests {
-  /// A queue of six items with the values of their places, the first two of which have been acknowledged.
+  /// Returns the file of a queue of six items with the values of their positions.
+  ///
+  /// The first `count` items are acknowledged.
   private static func file(acknowledging count: Int = 2, isClosed: Bool = true) async throws -> [UInt8] {
     let bench = QueueBench(seed: 1)
     let queue = try await bench.open()
@@ -22,7 +24,9 @@ import Testing
     return try #require(bench.disk.content(at: QueueRecoveryTests.first))
   }
 
-  /// What is found in a file, and that the queue goes on and loses nothing more.
+  /// Opens a file, and returns its content.
+  ///
+  /// Also checks that the queue stays usable and loses nothing more.
   private static func open(_ content: [UInt8]) async throws -> (values: [Int], report: RecoveryReport, next: UInt64) {
     let bench = try QueueRecoveryTests.bench([QueueRecoveryTests.first: content])
     var queue = try await bench.open()
@@ -49,9 +53,11 @@ import Testing
     #expect(opened.report == RecoveryReport(damagedPlaces: 1, damagedBytes: frame.count))
   }
 
-  /// As long as the greatest frame: not a byte of it is to be allocated beyond the file.
+  /// The length is that of the greatest frame.
+  ///
+  /// No memory beyond the file's size may be allocated for it.
   @Test(arguments: [[0xFF, 0xFF, 0xFF, 0x3F], [0xFF, 0xFF, 0xFF, 0xFF], [0, 0x10, 0, 0]] as [[UInt8]])
-  func aLengthThatIsTooGreat(_ length: [UInt8]) async throws {
+  func aLengthThatIsTooLarge(_ length: [UInt8]) async throws {
     var content = try await QueueKnownErrorsTests.file()
     let frame = try QueueRecoveryTests.frames(of: content)[3]
     content.replaceSubrange(frame.lowerBound + 4..<frame.lowerBound + 8, with: length)
@@ -69,7 +75,7 @@ import Testing
     #expect(opened.report == RecoveryReport(damagedPlaces: 1, damagedBytes: frame.count))
   }
 
-  /// Of an item that was acknowledged nothing comes back, and nothing else is lost with it.
+  /// No acknowledged item comes back, and no other item is lost.
   @Test func theRecordOfAnAcknowledgedItemIsDamaged() async throws {
     var content = try await QueueKnownErrorsTests.file()
     let frame = try QueueRecoveryTests.frames(of: content)[0]
@@ -79,18 +85,20 @@ import Testing
     #expect(opened.report == RecoveryReport(damagedPlaces: 1, damagedBytes: frame.count))
   }
 
-  /// Damage to an acknowledgement brings the item back, reported.
+  /// Damage to an acknowledgement restores its item and is reported.
   @Test func anAcknowledgementIsDamaged() async throws {
     var content = try await QueueKnownErrorsTests.file(acknowledging: 6)
     let frames = try QueueRecoveryTests.frames(of: content)
-    // Six items, one receiving, six acknowledgements, and the mark of closing.
+    // Six items, one delivery, six acknowledgements, and the mark of closing.
     #expect(frames.count == 14)
     content[frames[12].upperBound - 1] ^= 1
     let opened = try await QueueKnownErrorsTests.openLater(content)
     #expect(opened.values == [6] && opened.report.damagedPlaces == 1)
   }
 
-  /// What said that a key had become free is lost: the later of the two items that have it then is served, once.
+  /// The record that freed a key is lost.
+  ///
+  /// The later of the key's two items is then served, once.
   @Test func aRemovalIsDamaged() async throws {
     let bench = QueueBench(seed: 1)
     let queue = try await bench.open()
@@ -106,7 +114,7 @@ import Testing
     #expect(opened.report == RecoveryReport(damagedPlaces: 1, damagedBytes: frames[1].count))
   }
 
-  /// As ``open(_:)``, when leases have ended.
+  /// Opens a file as ``open(_:)`` does, but after the leases have ended.
   private static func openLater(_ content: [UInt8]) async throws -> (values: [Int], report: RecoveryReport) {
     let bench = try QueueRecoveryTests.bench([QueueRecoveryTests.first: content])
     bench.clock.advance(by: .seconds(60))
@@ -114,7 +122,9 @@ import Testing
     return (try await queue.receive(max: 99, lease: .seconds(5)).map(\.value), queue.recovery)
   }
 
-  /// The last record of a queue that was closed: damage, and its sequence number is not given again.
+  /// Damage to the last record of a closed queue.
+  ///
+  /// Its sequence number is not reused.
   @Test func theLastRecordIsDamaged() async throws {
     var content = try await QueueKnownErrorsTests.file(acknowledging: 0)
     let frames = try QueueRecoveryTests.frames(of: content)
@@ -126,8 +136,8 @@ import Testing
     #expect(opened.next > 6)
   }
 
-  /// The last record of a queue that was not closed: nobody can tell it from one whose call had not returned.
-  @Test func theLastRecordWasNotWrittenWhole() async throws {
+  /// The last record of a queue that was not closed, which is the same as one whose call had not returned.
+  @Test func theLastRecordIsIncomplete() async throws {
     let content = try await QueueKnownErrorsTests.file(acknowledging: 0, isClosed: false)
     let frames = try QueueRecoveryTests.frames(of: content)
     #expect(frames.count == 6)
@@ -143,7 +153,7 @@ import Testing
     #expect(opened.report == RecoveryReport(tornBytes: frames[5].count))
   }
 
-  /// A frame with a good checksum at the end of a queue that was not closed, whose bytes are no records.
+  /// A frame with a valid checksum but invalid records, at the end of a queue that was not closed.
   @Test func theLastRecordIsScrambled() async throws {
     var content = try await QueueKnownErrorsTests.file(acknowledging: 0, isClosed: false)
     let frames = try QueueRecoveryTests.frames(of: content)
@@ -158,21 +168,21 @@ import Testing
     #expect(opened.report.damagedPlaces == 1)
   }
 
-  /// A payload that is damaged while the queue is open: a dead letter, and the others are delivered.
-  @Test func aPayloadIsDamagedWhileTheQueueIsOpen() async throws {
+  /// A payload that is damaged while the queue is open becomes a dead letter, and the other items are delivered.
+  @Test func aPayloadDamagedWhileTheQueueIsOpen() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     for number in 1...3 { try await queue.enqueue(number) }
     let content = try #require(bench.disk.content(at: QueueRecoveryTests.first))
     let frames = try QueueRecoveryTests.frames(of: content)
     let file = try bench.disk.open(QueueRecoveryTests.first, .readWrite)
-    // What stands there then is a number too, but not the one that was written.
+    // The damaged payload is also a number, but not the one that was written.
     let place = frames[1].lowerBound + QueueFrame.headLength + QueueRecord.payloadOffset + 4
     var byte = content[place] ^ 1
     _ = try withUnsafeBytes(of: &byte) { bytes in try file.write(bytes, at: Int64(place)) }
     await expectStoreError(.corrupted) { try await queue.peek(max: 9) }
-    // Writing it anew does not make it good.
-    try await queue.information.maintenance?.compact()
+    // Rewriting does not make it valid.
+    try await queue.compact()
     await expectStoreError(.corrupted) { try await queue.peek(max: 9) }
     var deliveries = queue.deliveries(lease: .seconds(5)).makeAsyncIterator()
     #expect(try await deliveries.next()?.get().value == 1)
@@ -185,19 +195,19 @@ import Testing
     #expect(try await queue.deadLetters().map(\.reason) == [.undecodable])
   }
 
-  /// An item that the disk refuses to give is tried again later, and keeps no other from being delivered.
-  @Test func anItemCannotBeRead() async throws {
+  /// An item that the disk cannot read is retried later, and does not block others.
+  @Test func anUnreadableItem() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     try await queue.enqueue([QueueInput(1), QueueInput(2)])
-    // Behind the four operations of the lease: once for both together, and once for the first alone.
+    // After the four operations of the lease: one read of both items, and one of the first item alone.
     for operation in 5...6 { bench.disk.schedule(.error(5), atOperation: bench.disk.operationCount + operation) }
     #expect(try await queue.receive(max: 2, lease: .seconds(5)).map(\.value) == [2])
     #expect(try await queue.counts() == QueueCounts(delayed: 1, leased: 1))
     bench.clock.advance(by: .seconds(5))
     let again = try await queue.receive(max: 2, lease: .seconds(5))
     #expect(again.map(\.value) == [1, 2] && again.map(\.attempt) == [2, 2])
-    // Where there is nothing else the error is told.
+    // If there is no other item, the error is thrown.
     bench.clock.advance(by: .seconds(5))
     for operation in 5...7 { bench.disk.schedule(.error(5), atOperation: bench.disk.operationCount + operation) }
     await expectStoreError(.ioFailed) { try await queue.receive(max: 2, lease: .seconds(5)) }

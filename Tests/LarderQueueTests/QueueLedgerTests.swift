@@ -5,7 +5,7 @@ import Testing
 @testable import LarderQueue
 
 @Suite struct QueueLedgerTests {
-  /// Runs all continuations of a history up to a length, and recovers after each frame of the longest ones.
+  /// Runs all continuations of a history up to a length, and recovers after each frame of the longest histories.
   private static func runAll(_ run: LedgerRun, _ history: [QueueStep], length: Int, _ count: inout Int) throws {
     for step in QueueStep.few {
       var next = run
@@ -39,7 +39,7 @@ import Testing
     print("\(count) recoveries")
   }
 
-  /// Histories that begin where there is more to do than in an empty queue.
+  /// Histories that start with a queue that is not empty.
   @Test(arguments: [
     [QueueStep.enqueue(id: nil, delay: 0), .enqueue(id: 1, delay: 0), .receive(max: 1, lease: 10)],
     [.enqueue(id: 1, delay: 0), .receive(max: 1, lease: 5), .release(0, delay: 0), .receive(max: 1, lease: 5)],
@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  /// What is decided and undone leaves nothing behind but a gap in the sequence numbers.
+  /// Undoing a decision leaves nothing but a gap in the sequence numbers.
   @Test func undoing() {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "undoing")
@@ -89,7 +89,7 @@ import Testing
       var records: [QueueRecord] = []
       for item in ledger.firstWaiting(3) { _ = ledger.lease(item, length: 5, epoch: 99, into: &records) }
       ledger.removeAll(in: .prefix("id:"), into: &records)
-      for item in ledger.firstWaiting(2) { ledger.kill(item, .undecodable, into: &records) }
+      for item in ledger.firstWaiting(2) { ledger.moveToDeadLetters(item, .undecodable, into: &records) }
       _ = ledger.purgeDeadLetters(into: &records)
       _ = try? ledger.enqueue(
         .init(key: "new", place: QueuePlace(segment: 2, offset: 9, length: 9), delay: 3), into: &records)
@@ -100,14 +100,14 @@ import Testing
       #expect(
         ledger.uses.all.mapValues(\.count).filter { $1 > 0 } == before.3.filter { $1 > 0 } && ledger.tallies == before.4
       )
-      // Deadlines hold again too.
+      // Deadlines apply again, too.
       ledger.advance(to: ledger.now + 100_000_000)
       #expect(ledger.counts.delayed == 0 && ledger.counts.leased == 0)
     }
   }
 
-  /// A deadline that was forgotten in the course of what is undone holds again.
-  @Test func undoingBringsDeadlinesBack() throws {
+  /// A deadline that was dropped by an undone step applies again.
+  @Test func undoingRestoresDeadlines() throws {
     var ledger = QueueLedger(rules: LedgerRun.rules)
     _ = ledger.begin(at: 0)
     var records: [QueueRecord] = []
@@ -125,8 +125,10 @@ import Testing
     #expect(ledger.counts == QueueCounts(waiting: 2))
   }
 
-  /// The clock was ahead when leases and delays were made: from the next opening on, nothing is kept longer than was said.
-  @Test func aClockThatWasAheadKeepsNothingLongerThanWasSaid() throws {
+  /// The clock was ahead when leases and delays were made.
+  ///
+  /// From the next opening on, none lasts longer than requested.
+  @Test func aClockThatWasAheadExtendsNoLeaseOrDelay() throws {
     var ledger = QueueLedger(rules: LedgerRun.rules)
     _ = ledger.begin(at: 1_000_000_000)
     var records: [QueueRecord] = []
@@ -134,7 +136,7 @@ import Testing
     _ = try ledger.enqueue(.init(key: "a", place: place), into: &records)
     _ = try ledger.enqueue(.init(key: "b", place: place, delay: 5_000_000), into: &records)
     _ = ledger.lease(try #require(ledger.firstWaiting(1).first), length: 10_000_000, epoch: 1, into: &records)
-    // In the process the time never goes back.
+    // Within a process, time never goes back.
     ledger.advance(to: 0)
     #expect(ledger.now == 1_000_000_000)
     func opened(at now: Int64) -> (QueueLedger, [QueueRecord]) {
@@ -145,7 +147,7 @@ import Testing
     }
     var (next, changes) = opened(at: 0)
     #expect(next.nextDeadline == 5_000_000 && changes.count == 2)
-    // What the opening found is written, so the one after it does not begin anew.
+    // The results of the opening are recorded, so that the next opening does not start over.
     records += changes
     (next, changes) = opened(at: 4_000_000)
     #expect(next.nextDeadline == 5_000_000 && changes.isEmpty)
@@ -187,7 +189,7 @@ import Testing
       dropping.beginCall()
       #expect(try dropping.enqueue(item(key), into: &records).droppedCount == 0)
     }
-    // The oldest is leased, so the next one goes.
+    // The oldest item is leased, so the next one is dropped.
     _ = dropping.lease(try #require(dropping.firstWaiting(1).first), length: 1, epoch: 1, into: &records)
     dropping.beginCall()
     #expect(try dropping.enqueue(item("c"), into: &records).droppedCount == 1)
@@ -196,5 +198,168 @@ import Testing
     dropping.beginCall()
     #expect(throws: QueueRefusal.full(neverFits: false)) { try dropping.enqueue(item("d"), into: &records) }
     #expect(dropping.tallies.dropped == 1)
+  }
+}
+
+/// Runs steps on a ``QueueLedger`` and on the model, and records what would be in the log.
+struct LedgerRun {
+  static let rules = QueueRules(QueueConfiguration(maximumDeliveries: 2, duplicateWindow: .seconds(8)))
+
+  private(set) var ledger = QueueLedger(rules: LedgerRun.rules)
+  private(set) var model = QueueModel(maximumDeliveries: 2, window: 8_000_000, now: 0)
+  /// One frame for each step that wrote records, and the ledger after it.
+  private(set) var log: [(records: [QueueRecord], after: LedgerView)] = []
+  private var receipts: [(DeliveryReceipt, QueueModel.Receipt)] = []
+  private var values: [UInt32: Int] = [:]
+  private var nextValue: UInt32 = 1
+
+  init() {
+    ledger.segment = 1
+    _ = ledger.begin(at: 0)
+  }
+
+  /// Runs a step, and returns the difference between the ledger and the model, or `nil`.
+  mutating func step(_ step: QueueStep) -> String? {
+    var records: [QueueRecord] = []
+    let difference = run(step, &records)
+    ledger.commit()
+    if !records.isEmpty { log.append((records, LedgerView(ledger))) }
+    return difference ?? compare()
+  }
+
+  /// Reopens the queue with the clock set back, and returns the difference between the ledger and the model, or `nil`.
+  mutating func putBack(_ seconds: Int) -> String? {
+    let now = ledger.now - Int64(seconds) * 1_000_000
+    ledger = replayed(log.count, at: now)
+    model.now = now
+    model.reopen()
+    return compare()
+  }
+
+  /// Returns a place that represents a new value.
+  ///
+  /// The ledger does not use its content.
+  private mutating func newPlace() -> (QueuePlace, Int) {
+    defer { nextValue += 1 }
+    values[nextValue] = Int(nextValue)
+    return (QueuePlace(segment: 1, offset: nextValue, length: 8), Int(nextValue))
+  }
+
+  private mutating func run(_ step: QueueStep, _ records: inout [QueueRecord]) -> String? {
+    ledger.beginCall()
+    switch step {
+    case .enqueue(let id, let delay):
+      let (place, value) = newPlace()
+      let key = id.map(QueueStep.key)
+      let new = QueueLedger.NewItem(key: key, place: place, delay: Int64(delay) * 1_000_000)
+      guard let enqueued = try? ledger.enqueue(new, into: &records) else { return "enqueue was refused" }
+      let sequence = model.enqueue(value, key: key, delay: new.delay)
+      guard enqueued.isDuplicate == (sequence == nil), sequence == nil || sequence == enqueued.sequence else {
+        return "enqueue gave \(enqueued), the model \(sequence as Any)"
+      }
+    case .set(let id):
+      let (place, value) = newPlace()
+      guard (try? ledger.setValue(at: place, forKey: QueueStep.key(id), into: &records)) != nil else {
+        return "set was refused"
+      }
+      model.setValue(value, forKey: QueueStep.key(id))
+    case .remove(let id):
+      ledger.removeValue(forKey: QueueStep.key(id), into: &records)
+      model.removeValue(forKey: QueueStep.key(id))
+    case .receive(let max, let lease):
+      return receive(max, lease: Int64(lease) * 1_000_000, &records)
+    case .acknowledge(let back):
+      return withReceipt(back) { receipt, modelled in
+        ((try? ledger.acknowledge(receipt, into: &records)) != nil, model.acknowledge(modelled))
+      }
+    case .release(let back, let delay):
+      let length = Int64(delay) * 1_000_000
+      return withReceipt(back) { receipt, modelled in
+        (
+          (try? ledger.release(receipt, delay: length, into: &records)) != nil,
+          model.release(modelled, delay: length)
+        )
+      }
+    case .extend(let back, let lease):
+      let length = Int64(lease) * 1_000_000
+      return withReceipt(back) { receipt, modelled in
+        ((try? ledger.extend(receipt, length: length, into: &records)) != nil, model.extend(modelled, lease: length))
+      }
+    case .requeue(let id):
+      let isDone = (try? ledger.requeue(QueueStep.key(id), into: &records)) != nil
+      guard isDone == model.requeue(QueueStep.key(id)) else { return "requeue gave \(isDone)" }
+    case .purge(let id):
+      _ = ledger.purgeDeadLetters(QueueStep.key(id), into: &records)
+      model.purge(QueueStep.key(id))
+    case .advance(let seconds):
+      ledger.advance(to: ledger.now + Int64(seconds) * 1_000_000)
+      model.advance(to: ledger.now)
+    case .reopen:
+      ledger = replayed(log.count)
+      model.reopen()
+    case .void:
+      ledger.voidLeases(into: &records)
+      model.voidLeases()
+    }
+    return nil
+  }
+
+  private mutating func receive(_ max: Int, lease: Int64, _ records: inout [QueueRecord]) -> String? {
+    var received: [(DeliveryReceipt, QueueItem)] = []
+    while received.count < max, let item = ledger.firstWaiting(1).first {
+      if ledger.isExhausted(item) {
+        ledger.moveToDeadLetters(item, .tooManyDeliveries, into: &records)
+      } else {
+        // The model numbers its leases, too.
+        let epoch = UInt64(model.nextLease)
+        received.append((ledger.lease(item, length: lease, epoch: epoch, into: &records), item))
+      }
+    }
+    let expected = model.receive(max, lease: lease)
+    let found = received.map { receipt, item in
+      QueueModel.Delivery(key: item.key, value: Int(item.place.offset), attempt: Int(receipt.attempt))
+    }
+    guard found == expected.map(\.0) else { return "received \(found), the model \(expected.map(\.0))" }
+    receipts += zip(received, expected).map { ($0.0, $1.1) }
+    return nil
+  }
+
+  private func withReceipt(
+    _ back: Int, _ body: (DeliveryReceipt, QueueModel.Receipt) -> (Bool, Bool)
+  ) -> String? {
+    guard back < receipts.count else { return nil }
+    let (receipt, modelled) = receipts[receipts.count - 1 - back]
+    let (isGood, isExpectedGood) = body(receipt, modelled)
+    return isGood == isExpectedGood ? nil : "the receipt \(receipt) was \(isGood), in the model \(isExpectedGood)"
+  }
+
+  /// Returns a ledger that has replayed the first `count` frames.
+  ///
+  /// The time defaults to the current one.
+  func replayed(_ count: Int, at now: Int64? = nil) -> QueueLedger {
+    var replayed = QueueLedger(rules: LedgerRun.rules)
+    for (records, _) in log.prefix(count) {
+      for record in records { replayed.replay(record, in: 1) }
+    }
+    _ = replayed.begin(at: now ?? ledger.now)
+    return replayed
+  }
+
+  /// Returns a description of the difference between the ledger and the model, or `nil`.
+  private func compare() -> String? {
+    let view = LedgerView(ledger)
+    let values = Dictionary(uniqueKeysWithValues: view.items.map { ($0.item.key, Int($0.item.place.offset)) })
+    if let difference = view.difference(from: model, values: values) { return difference }
+    let phases = view.items.map(\.item.phase)
+    let counts = QueueCounts(
+      waiting: phases.count { $0 == .waiting }, delayed: phases.count { $0 == .delayed },
+      leased: phases.count { $0 == .leased }, dead: view.dead.count)
+    guard counts == ledger.counts else { return "counts: \(ledger.counts), recounted \(counts)" }
+    let bytes = view.items.reduce(0) { $0 + $1.item.size }
+    guard bytes == ledger.liveBytes else { return "bytes: \(ledger.liveBytes), recounted \(bytes)" }
+    guard view.items.map(\.item.key).sorted() == ledger.keys(in: .all, limit: .max, order: .ascending) else {
+      return "the keys are not those of the items"
+    }
+    return nil
   }
 }

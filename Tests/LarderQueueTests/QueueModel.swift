@@ -1,22 +1,25 @@
 import Larder
+import LarderTesting
 
-/// What a queue is to do, in the plainest way: every item in one array, searched from the beginning.
+@testable import LarderQueue
+
+/// The specification of a queue in its simplest form: all items in one array with linear searches.
 struct QueueModel: Equatable {
   struct Item: Equatable {
     var sequence: UInt64
     var key: StoreKey
     var value: Int
     var attempts = 0
-    /// Until when it is delayed or leased.
+    /// The end of its delay or lease.
     var until: Int64?
-    /// The number of its lease; `nil` where it is not leased.
+    /// The number of its lease, or `nil` if it is not leased.
     var lease: Int?
     var hasCallersKey: Bool
-    /// What its delay or lease was when it was made: what is found again at an opening.
+    /// Its delay or lease as originally recorded, which opening restores.
     var made: Timer?
-    /// When it became a dead letter.
+    /// The time at which it became a dead letter.
     var died: Int64?
-    /// When it died as the files say.
+    /// The time of its death as recorded in the files.
     var diedAtFirst: Int64?
   }
 
@@ -26,7 +29,7 @@ struct QueueModel: Equatable {
     var lease: Int?
   }
 
-  /// What a receipt stands for.
+  /// The model's counterpart of a receipt.
   struct Receipt: Equatable {
     var sequence: UInt64
     var attempt: Int
@@ -42,11 +45,11 @@ struct QueueModel: Equatable {
   var maximumDeliveries: Int?
   var window: Int64
   var now: Int64
-  /// In order of arrival.
+  /// The items in order of arrival.
   var items: [Item] = []
   var dead: [Item] = []
   var remembered: [StoreKey: Int64] = [:]
-  /// Until when they were to be remembered at first.
+  /// The original ends of their time in memory.
   var rememberedAtFirst: [StoreKey: Int64] = [:]
   var nextSequence: UInt64 = 1
   var nextLease = 1
@@ -62,7 +65,7 @@ struct QueueModel: Equatable {
     expire()
   }
 
-  /// What is found when the queue is opened again.
+  /// Reopens the queue.
   mutating func reopen() {
     for index in items.indices {
       items[index].until = items[index].made?.until
@@ -90,7 +93,7 @@ struct QueueModel: Equatable {
     remembered = remembered.filter { $0.value > now }
   }
 
-  /// Gives the sequence number, or `nil` for a duplicate.
+  /// Enqueues a value, and returns its sequence number, or `nil` for a duplicate.
   mutating func enqueue(_ value: Int, key: StoreKey?, delay: Int64) -> UInt64? {
     if let key {
       guard !items.contains(where: { $0.key == key }), remembered[key] == nil else { return nil }
@@ -122,7 +125,7 @@ struct QueueModel: Equatable {
       items[index].lease = nil
       items[index].until = nil
     }
-    // The item is written as it is now.
+    // The item is written with its current state.
     if let until = items[index].until { items[index].made?.until = until } else { items[index].made = nil }
   }
 
@@ -165,7 +168,9 @@ struct QueueModel: Equatable {
     }
   }
 
-  /// Gives whether the receipt was good, as the following do.
+  /// Acknowledges an item.
+  ///
+  /// Like the following methods, returns whether the receipt was valid.
   mutating func acknowledge(_ receipt: Receipt) -> Bool {
     guard let index = index(of: receipt) else { return false }
     let item = items.remove(at: index)
@@ -204,7 +209,7 @@ struct QueueModel: Equatable {
     return true
   }
 
-  /// Gives whether it could be done: not where an item has the key.
+  /// Requeues a dead letter, and returns `false` if its key is in use.
   mutating func requeue(_ key: StoreKey) -> Bool {
     guard let index = dead.lastIndex(where: { $0.key == key }) else { return true }
     guard !items.contains(where: { $0.key == key }) else { return false }
@@ -227,6 +232,104 @@ struct QueueModel: Equatable {
       items[index].lease = nil
       items[index].until = nil
       items[index].made = nil
+    }
+  }
+}
+
+/// The whole content of a ledger, for comparison with another.
+struct LedgerView: Equatable {
+  var items: [ItemState]
+  var dead: [ItemState]
+  var nextSequence: UInt64
+  /// The instants until which keys are remembered.
+  var remembered: [StoreKey: Int64]
+
+  init(_ ledger: QueueLedger) {
+    items = ledger.items(in: .all, limit: .max, order: .ascending).compactMap { ledger.state(of: $0.sequence) }
+      .sorted { $0.item.sequence < $1.item.sequence }
+    dead = ledger.deadLetters(.max)
+    nextSequence = ledger.nextSequence
+    remembered = ledger.remembered.entries.mapValues(\.deadline)
+  }
+
+  /// Returns the content after time has passed.
+  func advanced(to now: Int64) -> LedgerView {
+    var view = self
+    for index in view.items.indices where view.items[index].timer.map({ $0.deadline <= now }) ?? false {
+      view.items[index].timer = nil
+      view.items[index].item.phase = .waiting
+    }
+    view.remembered = view.remembered.filter { $0.value > now }
+    return view
+  }
+
+  /// Returns the difference from a model, whose values are given by `values`, or `nil` if there is none.
+  func difference(from model: QueueModel, values: [StoreKey: Int]) -> String? {
+    let found = items.map { state in
+      QueueModel.Item(
+        sequence: state.item.sequence, key: state.item.key, value: values[state.item.key] ?? -1,
+        attempts: Int(state.item.attempts), until: state.timer?.deadline,
+        lease: state.item.phase == .leased ? 0 : nil, hasCallersKey: state.item.hasCallersKey)
+    }
+    let expected = model.items.map { item in
+      var item = item
+      if item.lease != nil { item.lease = 0 }
+      item.made = nil
+      item.diedAtFirst = nil
+      return item
+    }
+    guard found == expected else { return "items: \(found), in the model \(expected)" }
+    let (deadFound, deadExpected) = (dead.map(\.item.sequence), model.dead.map(\.sequence))
+    guard deadFound == deadExpected else { return "dead: \(deadFound), in the model \(deadExpected)" }
+    guard remembered == model.remembered else { return "remembered: \(remembered), in the model \(model.remembered)" }
+    return nil
+  }
+}
+
+/// A step of a history that runs on a queue and on its model.
+enum QueueStep: Hashable {
+  case enqueue(id: Int?, delay: Int)
+  case set(Int)
+  case remove(Int)
+  case receive(max: Int, lease: Int)
+  /// Acknowledges with one of the receipts so far, counted from the last one.
+  case acknowledge(Int)
+  case release(Int, delay: Int)
+  case extend(Int, lease: Int)
+  case requeue(Int)
+  case purge(Int)
+  /// Advances the clock by seconds.
+  case advance(Int)
+  case reopen
+  case void
+
+  static func key(_ number: Int) -> StoreKey { StoreKey("id:\(number)") }
+
+  /// The steps of the exhaustive histories, with few keys and with times that coincide.
+  static let few: [QueueStep] = [
+    .enqueue(id: nil, delay: 0), .enqueue(id: 1, delay: 5), .set(1), .remove(1), .receive(max: 1, lease: 10),
+    .receive(max: 2, lease: 5), .acknowledge(0), .release(0, delay: 0), .release(1, delay: 5), .extend(0, lease: 20),
+    .requeue(1), .advance(6),
+  ]
+
+  static func random(using generator: inout SeededGenerator) -> QueueStep {
+    let id = Int.random(in: 0..<6, using: &generator)
+    let back = Int.random(in: 0..<4, using: &generator)
+    let time = Int.random(in: 1...12, using: &generator)
+    return switch Int.random(in: 0..<32, using: &generator) {
+    case 0..<7: .enqueue(id: Bool.random(using: &generator) ? id : nil, delay: 0)
+    case 7..<9: .enqueue(id: id, delay: time)
+    case 9..<11: .set(id)
+    case 11: .remove(id)
+    case 12..<18: .receive(max: Int.random(in: 1...4, using: &generator), lease: time)
+    case 18..<23: .acknowledge(back)
+    case 23..<25: .release(back, delay: Bool.random(using: &generator) ? 0 : time)
+    case 25: .extend(back, lease: time)
+    case 26: .requeue(id)
+    case 27: .purge(id)
+    case 28: .void
+    case 29: .reopen
+    default: .advance(time)
     }
   }
 }

@@ -7,9 +7,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Items that cannot be decoded, programs that can decode none, and servers that are down.
+/// Undecodable items, programs that can decode no item, and servers that are down.
 @Suite(.timeLimit(.minutes(60))) struct QueuePoisonTests {
-  /// An item that kills whoever decodes it, where it is 0.
+  /// An item that crashes its decoder if its value is 0.
   struct Trap: Codable, Sendable {
     var number: Int
 
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func anItemThatKillsItsDecoderUsesUpItsDeliveries() async throws {
+  @Test func anItemThatCrashesItsDecoderUsesUpItsDeliveries() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("queue")
     do {
@@ -50,7 +50,9 @@ import Testing
     try await numbers.close()
   }
 
-  /// A queue of bytes, of which those with the highest bit are no numbers.
+  /// Fills a queue of bytes.
+  ///
+  /// Bytes with the highest bit set are not numbers.
   private static func fill(_ bench: QueueBench, _ items: [UInt8]) async throws {
     let raw = try await QueueStore<[UInt8]>(
       path: "/queue", codec: RenamedCodec(), fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date })
@@ -58,18 +60,18 @@ import Testing
     try await raw.close()
   }
 
-  @Test func aProgramThatCanDecodeNothingBuriesNothing() async throws {
+  @Test func aProgramThatCanDecodeNothingMakesNoDeadLetters() async throws {
     let bench = QueueBench()
     try await QueuePoisonTests.fill(bench, [UInt8](repeating: 0xFF, count: 200))
     for _ in 0..<8 {
       let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 2))
       await expectStoreError(.corrupted) { try await queue.receive(lease: .seconds(30)) }
       await expectStoreError(.corrupted) { try await queue.receive(max: 100, lease: .seconds(30)) }
-      // They are kept back, so that those behind come next.
+      // The failed items are delayed, so that those after them come next.
       #expect(try await queue.counts() == QueueCounts(waiting: 97, delayed: 103))
       bench.clock.advance(by: .seconds(5))
       #expect(try await queue.counts() == QueueCounts(waiting: 200))
-      // Those who wait get two errors, and then it is over for them too.
+      // A waiting consumer gets two errors. Then it ends, too.
       var deliveries = queue.deliveries(lease: .seconds(30)).makeAsyncIterator()
       for _ in 0..<2 {
         let result = try await deliveries.next()
@@ -85,7 +87,7 @@ import Testing
     #expect(received.count == 200 && received.allSatisfy { $0.attempt == 1 })
   }
 
-  @Test(arguments: [3, nil]) func oneBadItemBecomesADeadLetterAndCanComeBack(_ maximum: Int?) async throws {
+  @Test(arguments: [3, nil]) func aBadItemBecomesADeadLetterAndCanBeRequeued(_ maximum: Int?) async throws {
     let bench = QueueBench()
     try await QueuePoisonTests.fill(bench, [0xFF, 1, 2, 3])
     let deaths = Mutex<[QueueDeath]>([])
@@ -93,7 +95,7 @@ import Testing
       path: "/queue", codec: .cbor(), configuration: QueueConfiguration(maximumDeliveries: maximum),
       fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date }
     ) { death in deaths.withLock { $0.append(death) } }
-    // Those behind it are delivered meanwhile.
+    // The items after it are delivered in the meantime.
     #expect(try await queue.receive(max: 3, lease: .seconds(900)).map(\.value) == [1, 2, 3])
     var rounds = 1
     while try await queue.counts().dead == 0, rounds < 20 {
@@ -103,8 +105,8 @@ import Testing
     }
     #expect(rounds == maximum ?? 5)
     #expect(deaths.withLock { $0.map(\.sequence) } == [1] && deaths.withLock { $0.map(\.reason) } == [.undecodable])
-    let statistics = try await queue.information.maintenance?.statistics()
-    #expect(statistics?.details.first { $0.name == "deadLettered" }?.value == 1)
+    let statistics = try await queue.storeStatistics()
+    #expect(statistics.details.first { $0.name == "deadLettered" }?.value == 1)
     #expect(try await queue.requeueDeadLetters() == 1)
     try await queue.close()
     let raw = try await QueueStore<[UInt8]>(
@@ -125,8 +127,8 @@ import Testing
     #expect((1...4).map { exact.delay(afterAttempt: $0, using: &generator) } == [2, 4, 5, 5].map { .seconds($0) })
   }
 
-  /// The consumer of the README with a server that is down for ten minutes.
-  @Test func anOutageKillsNothing() async throws {
+  /// The consumer of the README, with a server that is down for ten minutes.
+  @Test func anOutageMakesNoDeadLetters() async throws {
     struct IsDown: Error {}
     let bench = QueueBench()
     let queue = try await bench.open(QueueConfiguration(maximumDeliveries: nil), durability: .buffered)
@@ -146,13 +148,13 @@ import Testing
       }
     }
     for _ in 0..<2000 where arrived.withLock({ $0.count }) < 100 {
-      // Until the consumer waits for the next item that comes back.
+      // Continues until the consumer waits for the next item that comes back.
       while bench.clock.sleeperCount == 0, arrived.withLock({ $0.count }) < 100 { await Task.yield() }
       bench.clock.advance(by: .milliseconds(500))
     }
     #expect(arrived.withLock { $0.count } == 100)
     #expect(try await queue.counts() == QueueCounts())
-    // About a dozen times each, not as often as the machine can.
+    // About a dozen attempts per item, not as many as the machine can make.
     #expect(attempts.withLock { $0 } < 2500)
     consumer.cancel()
     await #expect(throws: CancellationError.self) { try await consumer.value }
@@ -175,7 +177,7 @@ import Testing
     #expect(try await queue.counts() == QueueCounts(dead: 1))
   }
 
-  @Test func longWorkKeepsItsLease() async throws {
+  @Test func longWorkRenewsItsLease() async throws {
     let bench = QueueBench()
     let queue = try await bench.open(QueueConfiguration(maximumDeliveries: nil))
     try await queue.enqueue(7)
@@ -183,11 +185,13 @@ import Testing
       for _ in 0..<20 {
         try await bench.clock.waitForSleepers(1)
         bench.clock.advance(by: .seconds(10))
-        while try await queue.receive(lease: .seconds(1)).count > 0 { Issue.record("somebody else got it") }
+        while try await queue.receive(lease: .seconds(1)).count > 0 {
+          Issue.record("another consumer received the item")
+        }
       }
     }
     #expect(try await queue.counts() == QueueCounts())
-    // It stops when the work does.
+    // Renewal stops when the work ends.
     while bench.clock.sleeperCount > 0 { await Task.yield() }
   }
 }

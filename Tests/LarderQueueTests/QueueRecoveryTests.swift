@@ -7,11 +7,13 @@ import Testing
 
 @testable import LarderQueue
 
-/// Files that are damaged, cut off, or of something else: what is good is served, and nothing happens in silence.
+/// Damaged, truncated and foreign files.
+///
+/// Their valid items are served, and every problem is reported.
 @Suite struct QueueRecoveryTests {
   static let first = "/queue/segment-00000001"
 
-  /// The file of a queue of six items, the third of which is leased; closed or left open.
+  /// Returns the file of a queue of six items, the third of which is leased, after closing or without it.
   private static func file(isClosed: Bool = true) async throws -> [UInt8] {
     let bench = QueueBench(seed: 1)
     let queue = try await bench.open()
@@ -34,9 +36,9 @@ import Testing
     return bench
   }
 
-  /// Opens a queue of a file that may be damaged, and checks that whatever it gives is right.
+  /// Opens a queue with a file that may be damaged, and checks its items.
   ///
-  /// - Returns: Its keys and its report; `nil` where it was refused.
+  /// - Returns: Its keys and its report, or `nil` if opening failed.
   private static func open(_ content: [UInt8]) async throws -> (keys: [StoreKey], report: RecoveryReport)? {
     let bench = try bench([first: content])
     let queue: QueueStore<Int>
@@ -49,7 +51,7 @@ import Testing
     }
     let entries = try await queue.entries(in: .all, limit: .max)
     for entry in entries { #expect(values[entry.key] == entry.value) }
-    // It goes on.
+    // The queue stays usable.
     try await queue.enqueue(7)
     let received = try await queue.receive(max: 99, lease: .seconds(5))
     #expect(received.last?.value == 7)
@@ -67,7 +69,7 @@ import Testing
         refusals += 1
         continue
       }
-      // A beginning of what happened.
+      // The content is a prefix of the history.
       #expect(
         opened.keys == Array(QueueRecoveryTests.values.keys.sorted()[..<opened.keys.count]) || opened.keys.count == 5)
     }
@@ -90,7 +92,7 @@ import Testing
     }
   }
 
-  /// The frames of a file, as ranges of its bytes, but not the first one, which lists older segments.
+  /// Returns the frames of a file as ranges of its bytes, without the first one, which lists older segments.
   static func frames(of content: [UInt8]) throws -> [Range<Int>] {
     let (header, length) = try SegmentHeader.read(content)
     var scanner = SegmentScanner(
@@ -103,8 +105,10 @@ import Testing
     return Array(frames.dropFirst())
   }
 
-  /// A record whose checksum is wrong, before others that are good: those are served, and it is kept aside.
-  @Test func aDamagedFrameIsKeptAside() async throws {
+  /// A record with a wrong checksum before valid ones.
+  ///
+  /// They are served, and it is saved aside.
+  @Test func aDamagedFrameIsSavedAside() async throws {
     var content = try await QueueRecoveryTests.file()
     let frames = try QueueRecoveryTests.frames(of: content)
     #expect(frames.count == 10)
@@ -114,22 +118,22 @@ import Testing
     let queue = try await bench.open()
     #expect(queue.recovery == RecoveryReport(damagedPlaces: 1, damagedBytes: lost.count))
     #expect(try await queue.keys(in: .all, limit: 9) == ["id:1", "id:2", "id:4", "id:5"])
-    let report = try await queue.information.maintenance?.verify()
-    #expect(report?.findings.count == 1)
-    // It is kept when the segment goes.
-    try await queue.information.maintenance?.compact()
+    let report = try await queue.verify()
+    #expect(report.findings.count == 1)
+    // It is saved when its segment is removed.
+    try await queue.compact()
     let aside = try #require(bench.disk.content(at: "/queue/damaged-1-\(String(frames[3].lowerBound, radix: 16))"))
     #expect(aside == Array(content[frames[3]]))
     try await queue.close()
     let again = try await bench.open()
     #expect(!again.recovery.hasDamage)
     #expect(try await again.count() == 4)
-    // That there was damage is told from then on.
-    #expect(try await again.information.maintenance?.verify().findings.count == 1)
+    // From then on, the damage is reported.
+    #expect(try await again.verify().findings.count == 1)
   }
 
-  /// A frame with a good checksum whose bytes are no records.
-  @Test func aScrambledFrameIsKeptAside() async throws {
+  /// A frame with a valid checksum but invalid records.
+  @Test func aScrambledFrameIsSavedAside() async throws {
     let content = try await QueueRecoveryTests.file()
     let (header, _) = try SegmentHeader.read(content)
     let frames = try QueueRecoveryTests.frames(of: content)
@@ -142,8 +146,9 @@ import Testing
     #expect(opened?.report.damagedPlaces == 1)
   }
 
-  /// What power loss leaves of records whose call had not returned: zeros, holes, and good records behind a hole.
-  @Test func theTornEndIsLeftOut() async throws {
+  /// The remains of records whose call had not returned before power loss: zeros, holes, and valid records after a
+  /// hole.
+  @Test func aTornEndIsSkipped() async throws {
     let content = try await QueueRecoveryTests.file(isClosed: false)
     let frames = try QueueRecoveryTests.frames(of: content)
     #expect(frames.count == 9)
@@ -152,7 +157,7 @@ import Testing
     #expect(
       try await QueueRecoveryTests.open(content + content[frames[8]])?.report
         == RecoveryReport(tornBytes: frames[8].count))
-    // The last frame alone is not known to be durable: what stands behind a hole in it never happened.
+    // Only the last frame may not be durable. Anything after a hole in it never happened.
     let (header, _) = try SegmentHeader.read(content)
     var behind: [UInt8] = []
     QueueFrame.begin(in: &behind)
@@ -164,14 +169,14 @@ import Testing
     let opened = try await QueueRecoveryTests.open(holed + behind)
     #expect(opened?.keys == ["id:1", "id:2", "id:3", "id:4", "id:5"])
     #expect(opened?.report == RecoveryReport(tornBytes: frames[8].count + behind.count))
-    // Behind a frame that says that all before it was durable the same hole is damage.
+    // The same hole is damage if it precedes a frame that states that everything before it was durable.
     QueueFrame.end(in: &behind, at: 0, number: 11, durable: Int64(frames[8].upperBound), salt: header.salt)
     #expect(
       try await QueueRecoveryTests.open(holed + behind)?.report
         == RecoveryReport(damagedPlaces: 1, damagedBytes: frames[8].count))
   }
 
-  @Test func foldersOfSomethingElse() async throws {
+  @Test func foldersOfOtherPrograms() async throws {
     let other = try QueueRecoveryTests.bench(["/queue/data.mdb": [1, 2, 3]])
     await expectStoreError(.unrecognizedFormat) { try await other.open() }
     #expect(try other.names == ["data.mdb"])
@@ -191,7 +196,7 @@ import Testing
     await expectStoreError(.versionMismatch) { try await json.open(codec: .json()) }
   }
 
-  /// The files of a queue of several segments, closed.
+  /// Returns the files of a closed queue with several segments.
   private static func segments() async throws -> (QueueBench, [UInt32]) {
     let bench = QueueBench(seed: 1)
     let queue = try await bench.open(QueueConfiguration(segmentSize: 4096))
@@ -212,8 +217,10 @@ import Testing
     #expect(try await queue.receive(max: 999, lease: .seconds(5)).map(\.value) == values.sorted())
   }
 
-  /// Somebody else has removed what is still needed: to look it up again and again would not bring it back.
-  @Test func aSegmentThatIsRemovedWhileItIsNeededIsAnError() async throws {
+  /// Another program has removed a segment that is still needed.
+  ///
+  /// Looking for it again would not help.
+  @Test func removingASegmentInUseIsAnError() async throws {
     let (bench, _) = try await QueueRecoveryTests.segments()
     let queue = try await bench.open()
     try bench.disk.removeFile(at: "/queue/segment-00000002")
@@ -225,7 +232,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func aSegmentThatWasCutOffIsReported() async throws {
+  @Test func aTruncatedSegmentIsReported() async throws {
     let (bench, _) = try await QueueRecoveryTests.segments()
     let content = try #require(bench.disk.content(at: "/queue/segment-00000002"))
     try bench.disk.place(Array(content.dropLast(500)), at: "/queue/segment-00000002")
@@ -242,7 +249,9 @@ import Testing
     await expectStoreError(.corrupted) { try await bench.open() }
   }
 
-  /// A segment whose removal was not durable: what it held must not come back.
+  /// A segment whose removal was not durable.
+  ///
+  /// Its items must not come back.
   @Test func aSegmentThatComesBackIsRemovedAgain() async throws {
     let (bench, numbers) = try await QueueRecoveryTests.segments()
     let old = try #require(bench.disk.content(at: QueueRecoveryTests.first))
@@ -261,7 +270,9 @@ import Testing
     #expect(numbers.first == 1)
   }
 
-  /// Frames that have gone without a trace: what follows them is not taken for what comes next.
+  /// Frames that are missing without a trace.
+  ///
+  /// The records after them must not be taken for the next ones.
   @Test func aGapInTheNumbersIsDamage() throws {
     var content: [UInt8] = []
     for number: UInt64 in [1, 2, 5] {
@@ -283,8 +294,8 @@ import Testing
     #expect(found == ["frame 1", "frame 2", "damage \(content.count / 3)"])
   }
 
-  /// Bytes that look like the beginnings of long frames wherever one looks must not take forever.
-  @Test func madeUpFramesDoNotKeepTheSearchBusy() throws {
+  /// Bytes that look like the starts of long frames at every offset must not take forever.
+  @Test func fakeFramesDoNotSlowTheSearch() throws {
     var head: [UInt8] = []
     head.append(littleEndian: UInt32(1))
     head.append(littleEndian: UInt32(2 << 20))
@@ -298,7 +309,7 @@ import Testing
       return Array(content[Int(range.lowerBound)..<Int(range.upperBound)])
     }
     guard case .damage(let range)? = try scanner.next() else {
-      Issue.record("something good was found")
+      Issue.record("a valid frame was found")
       return
     }
     #expect(range == 0..<Int64(content.count))

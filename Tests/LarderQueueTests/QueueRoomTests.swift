@@ -6,19 +6,19 @@ import Testing
 
 @testable import LarderQueue
 
-/// Who waits for room gets it whenever there is some, and stands in nobody's way.
+/// Producers that wait for room get it as soon as there is some, and block no other caller.
 @Suite(.timeLimit(.minutes(60))) struct QueueRoomTests {
   private static func open(_ bench: QueueBench, items: Int) async throws -> QueueStore<Int> {
     try await bench.open(
       QueueConfiguration(capacity: QueueCapacity(items: items, policy: .wait)), durability: .buffered)
   }
 
-  /// Lets tasks that were just made come as far as they can.
+  /// Yields until tasks that were just created have run as far as they can.
   private static func settle() async {
     for _ in 0..<200 { await Task.yield() }
   }
 
-  /// Lets a commit of the queue last until a gate is opened, so that what comes meanwhile goes into one group.
+  /// Holds a commit open until a gate opens, so that calls in the meantime join one group.
   private static func keepBusy(
     _ queue: QueueStore<Int>
   ) async -> (commit: Task<Void, any Error>, gate: DispatchSemaphore) {
@@ -34,8 +34,8 @@ import Testing
     return (commit, gate)
   }
 
-  /// What gives room, or needs none, would wait for ever behind those who want it.
-  @Test func whatNeedsNoRoomDoesNotWaitForIt() async throws {
+  /// Calls that free room, or need none, would wait forever behind those that need it.
+  @Test func callsThatNeedNoRoomDoNotWaitForIt() async throws {
     let queue = try await QueueRoomTests.open(QueueBench(), items: 1)
     try await queue.enqueue(1, id: "a")
     let waiting = Task { try await queue.enqueue(2, id: "b") }
@@ -48,7 +48,7 @@ import Testing
     #expect(try await waiting.value.key == "b")
   }
 
-  @Test func whoGivesUpLetsOthersIn() async throws {
+  @Test func aProducerThatGivesUpAdmitsOthers() async throws {
     let queue = try await QueueRoomTests.open(QueueBench(), items: 2)
     try await queue.enqueue(1)
     let first = Task { try await queue.enqueue([QueueInput(2), QueueInput(3)]) }
@@ -61,8 +61,10 @@ import Testing
     #expect(try await queue.peek(max: 9).map(\.value) == [1, 4])
   }
 
-  /// A group takes some MiB: those for whom there was room, but not in the same group, come into the next one.
-  @Test(.timeLimit(.minutes(10))) func moreThanAGroupGetsRoomAtOnce() async throws {
+  /// A group takes a few MiB.
+  ///
+  /// Producers with room, but not in the same group, join the next group.
+  @Test(.timeLimit(.minutes(10))) func producersBeyondOneGroupGetRoomTogether() async throws {
     let bench = QueueBench()
     let queue = try await QueueStore<[UInt8]>(
       path: "/queue", codec: .raw,
@@ -73,14 +75,14 @@ import Testing
     let producers = (0..<20).map { _ in Task { try await queue.enqueue(item) } }
     await QueueRoomTests.settle()
     try await queue.removeValue(forKey: "large")
-    // Nothing else is asked of the queue, which would wake them.
+    // No other call to the queue follows, which would resume the producers.
     for producer in producers { #expect(try await !producer.value.isDuplicate) }
     #expect(try await queue.count() == 20)
     try await queue.close()
   }
 
-  /// One who is given up while it runs, and for which there is no room, is not waited for.
-  @Test(.timeLimit(.minutes(10))) func whoGivesUpWhileItRunsIsNotWaitedFor() async throws {
+  /// A producer that is cancelled while its call runs without room is not waited for.
+  @Test(.timeLimit(.minutes(10))) func aProducerCancelledDuringItsCallIsNotWaitedFor() async throws {
     let queue = try await QueueRoomTests.open(QueueBench(), items: 2)
     try await queue.enqueue(1)
     let (busy, gate) = await QueueRoomTests.keepBusy(queue)
@@ -106,8 +108,8 @@ import Testing
     #expect(try await queue.peek(max: 9).map(\.value) == [1, 4])
   }
 
-  /// Who came first is served first, also when one of them gives up.
-  @Test func theOrderIsKept() async throws {
+  /// Producers are served in order, even if one of them gives up.
+  @Test func theOrderOfProducersIsKept() async throws {
     let queue = try await QueueRoomTests.open(QueueBench(), items: 1)
     try await queue.enqueue(0)
     var waiting: [Task<EnqueuedItem, any Error>] = []
@@ -121,14 +123,14 @@ import Testing
     #expect(received == [0, 1, 3, 4])
   }
 
-  /// The room that a write has taken which then failed.
-  @Test func theRoomOfWhatFailsIsThereAgain() async throws {
+  /// The room reserved for a write that failed.
+  @Test func theRoomOfAFailedWriteIsFreed() async throws {
     let bench = QueueBench()
     let queue = try await QueueRoomTests.open(bench, items: 1)
     let (busy, gate) = await QueueRoomTests.keepBusy(queue)
-    // The reserve is there already.
+    // The reserve exists already.
     bench.disk.capacity = (1 << 20) + 300
-    // They come into one group.
+    // The calls join one group.
     let key = StoreKey(String(repeating: "x", count: 400))
     let failing = Task { try await queue.enqueue(1, id: key) }
     await QueueRoomTests.settle()
@@ -141,8 +143,8 @@ import Testing
     await #expect(throws: (any Error).self) { try await failing.value }
   }
 
-  /// What a call has seen of another one, in the same commit, has not happened where that one fails.
-  @Test func nothingIsADuplicateOfWhatFailed() async throws {
+  /// The effect of a call on another one in the same commit is undone if the first call fails.
+  @Test func nothingIsADuplicateOfAFailedItem() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     let (busy, gate) = await QueueRoomTests.keepBusy(queue)
@@ -156,8 +158,8 @@ import Testing
     #expect(try await queue.count() == 0)
   }
 
-  /// What a batch takes out again needs no room in the end, and is not held against it.
-  @Test func aBatchNeedsTheRoomOfWhatItLeaves() async throws {
+  /// Items that a batch removes again need no room in the end and do not count against it.
+  @Test func aBatchNeedsRoomOnlyForItsFinalItems() async throws {
     let queue = try await QueueBench().open(QueueConfiguration(capacity: QueueCapacity(items: 1, bytes: 3)))
     try await queue.apply([.set("a", 1), .remove("a"), .set("b", 2), .set("b", 3)])
     #expect(try await queue.keys(in: .all, limit: 9) == ["b"])
@@ -168,15 +170,15 @@ import Testing
     #expect(error?.isRetryable == false)
   }
 
-  @Test func aBatchPushesNothingOutThatIsItsOwn() async throws {
+  @Test func aBatchDropsNoItemOfItsOwn() async throws {
     let queue = try await QueueBench().open(
       QueueConfiguration(capacity: QueueCapacity(items: 2, policy: .dropOldest)))
     try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2, id: "b")])
     #expect(try await queue.receive(lease: .seconds(5)).map(\.value) == [1])
     await expectStoreError(.full) { try await queue.enqueue([QueueInput(3), QueueInput(4)]) }
     #expect(try await queue.keys(in: .all, limit: 9) == ["a", "b"])
-    let statistics = try await queue.information.maintenance?.statistics()
-    #expect(statistics?.details.first { $0.name == "dropped" }?.value == 0)
+    let statistics = try await queue.storeStatistics()
+    #expect(statistics.details.first { $0.name == "dropped" }?.value == 0)
   }
 
   @Test func aCancelledConsumerTakesNothing() async throws {

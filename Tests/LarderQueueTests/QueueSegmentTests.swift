@@ -8,9 +8,11 @@ import Testing
 
 @testable import LarderQueue
 
-/// The files of the log: how many there are, how many are open, and what becomes of them when something fails.
+/// The files of the log: their number, the number of open files, and their state after failures.
 @Suite struct QueueSegmentTests {
-  /// Segments that are small since the process died again and again: joining them must come to an end.
+  /// The segments are small because the process was killed repeatedly.
+  ///
+  /// Joining them must end.
   @Test func smallSegmentsAreJoined() async throws {
     let bench = QueueBench()
     for number in 0..<30 {
@@ -28,7 +30,7 @@ import Testing
     #expect(try await queue.peek(max: 99).map(\.value) == Array(0..<71))
   }
 
-  @Test func segmentsThatCannotBeRemovedAreNotTriedAgainAllTheTime() async throws {
+  @Test func failedRemovalsOfSegmentsAreNotRetriedConstantly() async throws {
     let bench = QueueBench()
     let fileSystem = StubbornFileSystem(bench.disk)
     let queue = try await QueueStore<Int>(
@@ -43,14 +45,14 @@ import Testing
     }
     try await work(rounds: 40)
     let count = try bench.names.count
-    // Some 2 KiB a round.
+    // Some 2 KiB per round.
     #expect(count < 60)
     fileSystem.isStubborn = false
     try await work(rounds: 5)
     #expect(try bench.names.count < 8)
   }
 
-  @Test func aFewFilesAreOpenAtOnce() async throws {
+  @Test func fewFilesAreOpenAtTheSameTime() async throws {
     let folder = try TemporaryFolder()
     func open() async throws -> QueueStore<[UInt8]> {
       try await QueueStore<[UInt8]>(
@@ -78,7 +80,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func theFileThatWasUsedLastStaysOpen() throws {
+  @Test func theMostRecentlyUsedFileStaysOpen() throws {
     let disk = SimulatedFileSystem(seed: 1)
     let folder = QueueFolder(
       name: "queue", path: "/", durability: .synced, access: .readWrite, createsIfMissing: true, segmentSize: 4096,
@@ -99,15 +101,15 @@ import Testing
     #expect(disk.operationCount == operations + 3)
   }
 
-  /// What is not durable is written anew when a synchronization has failed, and nothing else about it changes.
-  @Test func whatIsWrittenAnewIsAsItWas() async throws {
+  /// After a failed synchronization, data that is not durable is rewritten and otherwise unchanged.
+  @Test func rewrittenDataIsUnchanged() async throws {
     let bench = QueueBench()
     let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 1), durability: .buffered)
     try await queue.enqueue(1, id: "k")
     let delivery = try #require(try await queue.receive(lease: .seconds(5)).first)
     try await queue.release(delivery.receipt, after: .zero)
     try await queue.synchronize()
-    // A dead letter comes back under a key that another had meanwhile.
+    // A dead letter is requeued with a key that another item had in the meantime.
     try await queue.setValue(2, forKey: "k")
     try await queue.removeValue(forKey: "k")
     #expect(try await queue.requeue(["k"]) == 1)
@@ -124,7 +126,7 @@ import Testing
     try await queue.enqueue(5)
     #expect(try await queue.counts() == QueueCounts(waiting: 1, leased: 2, dead: 1))
     #expect(try await queue.entries(in: .all, limit: 9).map(\.value).sorted() == [1, 3, 5])
-    // What had been durable is where it was.
+    // Data that was durable is still in its place.
     let segments = try await queue.look(.keys) { core in
       let live = ["k", "leased"].compactMap { core.ledger.item(forKey: $0)?.place.segment }
       return live + core.ledger.deadLetters(9).map(\.item.place.segment)
@@ -141,9 +143,10 @@ import Testing
     #expect(try await again.deadLetters().first?.value.get() == 6)
   }
 
-  /// What a synchronization that failed has left may be gone with the power, though a later one succeeds: what an opening
-  /// finds must be written anew.
-  @Test(arguments: 1...20 as ClosedRange<UInt64>) func whatAnOpeningHasFoundStays(_ seed: UInt64) async throws {
+  /// Data left by a failed synchronization may disappear on power loss, even if a later synchronization succeeds.
+  ///
+  /// So an opening must rewrite the data that it finds.
+  @Test(arguments: 1...20 as ClosedRange<UInt64>) func dataFoundAtOpeningIsMadeDurable(_ seed: UInt64) async throws {
     let bench = QueueBench(seed: seed)
     var queue = try await bench.open()
     try await queue.enqueue(1, id: "a")
@@ -160,10 +163,11 @@ import Testing
     #expect(try await queue.entries(in: .all, limit: 9).map(\.key) == found + ["c"])
   }
 
-  /// A segment whose making failed may be there all the same, and says where the one before ends: nothing may be appended
-  /// to that one any more.
+  /// A segment may exist although its creation failed, and it records the end of the previous segment.
+  ///
+  /// Nothing may be appended to the previous one any more.
   @Test(arguments: [SimulatedFault.error(EIO), .errorAfterwards(EIO)])
-  func whatFailsAtTheBeginningOfASegmentLosesNothing(_ fault: SimulatedFault) async throws {
+  func aFailureAtTheStartOfASegmentLosesNothing(_ fault: SimulatedFault) async throws {
     for operation in 1...16 {
       let bench = QueueBench(seed: UInt64(operation))
       let configuration = QueueConfiguration(segmentSize: 4096)
@@ -188,8 +192,8 @@ import Testing
     }
   }
 
-  /// A backup that fails must not be taken for a whole one.
-  @Test func halfABackupIsNoQueueOrSaysWhatIsMissing() async throws {
+  /// A failed backup must not be mistaken for a complete one.
+  @Test func anIncompleteBackupIsRefusedOrReportsMissingData() async throws {
     var failures = 0
     for operation in 1... {
       let bench = QueueBench(seed: 1)
@@ -198,7 +202,7 @@ import Testing
       let due = bench.disk.operationCount + operation
       bench.disk.schedule(.error(EIO), atOperation: due)
       do {
-        try await queue.information.maintenance?.backup(to: "/copy", compacting: false)
+        try await queue.backup(to: "/copy", compacting: false)
         if bench.disk.operationCount < due { break }
       } catch let error as StoreError {
         #expect(error.code == .ioFailed)
@@ -218,7 +222,7 @@ import Testing
     #expect(failures > 10)
   }
 
-  /// Another may have opened the queue when the file of its lock has gone.
+  /// Another process may have opened the queue after its lock file was removed.
   @Test func nothingIsWrittenWithoutTheLock() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
@@ -230,12 +234,14 @@ import Testing
     #expect(try await queue.peek(max: 9).map(\.value) == [1])
   }
 
-  /// What a failed synchronization concerns is told that the outcome is unknown, and nobody else is told anything.
-  @Test func aFailedSynchronizationFailsThoseWhomItConcerns() async throws {
+  /// Callers affected by a failed synchronization learn that the outcome is unknown.
+  ///
+  /// No other caller gets an error.
+  @Test func aFailedSynchronizationFailsTheAffectedCallers() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     try await queue.enqueue(1, id: "before")
-    // Two looks at the files, the write, and the synchronization.
+    // Two checks of the files, the write, and the synchronization.
     bench.disk.schedule(.error(EIO), atOperation: bench.disk.operationCount + 4)
     let error = await expectStoreError(.ioFailed) { try await queue.enqueue(2, id: "lost") }
     #expect(error?.outcome == .unknown)
@@ -265,7 +271,7 @@ import Testing
     #expect(try await again.keys(in: .all, limit: 9) == ["a", "b"])
   }
 
-  @Test func aFolderFromWhichTheSegmentsWereMovedIsEmpty() async throws {
+  @Test func aFolderWithoutItsSegmentsIsAnEmptyQueue() async throws {
     let bench = QueueBench()
     try bench.disk.createDirectory(at: "/queue")
     try bench.disk.place([1, 2, 3], at: "/queue/damaged-1-5a")
@@ -274,7 +280,7 @@ import Testing
     #expect(bench.disk.content(at: "/queue/damaged-1-5a") == [1, 2, 3])
   }
 
-  @Test func whatWasDeliveredTooOftenIsNotSeenByPeeking() async throws {
+  @Test func itemsDeliveredTooOftenAreNotPeeked() async throws {
     let bench = QueueBench()
     let queue = try await bench.open(QueueConfiguration(maximumDeliveries: 1))
     try await queue.enqueue([QueueInput(1), QueueInput(2)])

@@ -7,12 +7,14 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// Power cuts and failures at every operation of random histories of a store; `make soak` runs many more.
+/// Power loss and failures at every operation of a store's random histories.
+///
+/// `make soak` runs many more.
 @Suite struct QueueStoreDiskTests {
-  /// With segments so small that they are begun and removed all the time.
-  static func trials(_ durability: Durability) -> DiskTrials<QueueStore<Int>> {
+  /// The segments are so small that the queue constantly creates and removes them.
+  static func trials(_ durability: FileDurability) -> DiskTrials<QueueStore<Int>> {
     DiskTrials(
-      "QueueStore, \(durability)", cuts: 800, faults: 800, historyLength: 2, historyShare: 0.1
+      "QueueStore, \(durability)", cuts: 200, faults: 200, historyLength: 2, historyShare: 0.03
     ) { disk in
       try await QueueStore(
         path: "/queue", codec: .cbor(), configuration: QueueConfiguration(segmentSize: 4096), durability: durability,
@@ -20,15 +22,17 @@ import Testing
     }
   }
 
-  @Test(arguments: Durability.allCases) func powerLossAtEveryOperation(_ durability: Durability) async throws {
+  @Test(arguments: FileDurability.allCases) func powerLossAtEveryOperation(_ durability: FileDurability) async throws {
     try await Self.trials(durability).losePower()
   }
 
-  @Test(arguments: Durability.allCases) func failureOfEveryOperation(_ durability: Durability) async throws {
+  @Test(arguments: FileDurability.allCases) func failureOfEveryOperation(_ durability: FileDurability) async throws {
     try await Self.trials(durability).fail()
   }
 
-  @Test(arguments: Durability.allCases) func everyShortHistoryWithEveryFault(_ durability: Durability) async throws {
+  @Test(arguments: FileDurability.allCases) func everyShortHistoryWithEveryFault(_ durability: FileDurability)
+    async throws
+  {
     try await Self.trials(durability).runEveryShortHistory()
   }
 }

@@ -8,7 +8,7 @@ import Testing
 @testable import LarderQueue
 
 @Suite struct QueueStoreTests {
-  @Test func itemsComeInOrderAndGoWhenAcknowledged() async throws {
+  @Test func itemsAreDeliveredInOrderAndRemovedWhenAcknowledged() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     for number in 0..<5 { try await queue.enqueue(number) }
@@ -29,7 +29,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func leasesOutliveTheObject() async throws {
+  @Test func leasesOutliveTheStoreObject() async throws {
     let bench = QueueBench()
     var queue = try await bench.open()
     try await queue.enqueue(7)
@@ -47,7 +47,7 @@ import Testing
     queue = try await bench.open(leases: .void)
     #expect(try await queue.receive(lease: .seconds(30)).map(\.attempt) == [3])
     try await queue.close()
-    // That the leases ended is durable.
+    // The end of the leases is durable.
     queue = try await bench.open(leases: .void)
     try await queue.close()
     queue = try await bench.open()
@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(arguments: ["", "1", "1-1", "1-1-1-1", "g-1-1", "+1-1-1", "1-1ffffffff-1", "1--1", "-1-1-1"])
-  func textThatIsNoReceipt(_ text: String) {
+  func invalidReceipts(_ text: String) {
     #expect(DeliveryReceipt(text) == nil)
   }
 
@@ -73,7 +73,7 @@ import Testing
     queue = try await bench.open()
     let duplicate = try await queue.enqueue(4, id: "a")
     #expect(duplicate.isDuplicate && duplicate.sequence == delivery.receipt.sequence)
-    // The window is for enqueuing alone.
+    // The window applies to enqueuing only.
     try await queue.setValue(5, forKey: "a")
     try await queue.removeValue(forKey: "a")
     bench.clock.advance(by: .seconds(1))
@@ -81,7 +81,7 @@ import Testing
     #expect(!new.isDuplicate && new.sequence == 3)
   }
 
-  @Test func aGeneratedKeyIsNobodysElse() async throws {
+  @Test func generatedKeysAreUnique() async throws {
     let queue = try await QueueBench().open()
     try await queue.enqueue(1, id: "0000000000000002")
     let generated = try await queue.enqueue(2)
@@ -89,12 +89,12 @@ import Testing
     #expect(try await queue.entries(in: .all, limit: 9).map(\.value) == [1, 2])
   }
 
-  @Test func deadLettersStayWhenTheLogIsWrittenAnew() async throws {
+  @Test func deadLettersStayWhenTheLogIsRewritten() async throws {
     let bench = QueueBench()
     var queue = try await bench.open(QueueConfiguration(maximumDeliveries: 1))
     try await queue.enqueue(7, id: "dead")
     try await queue.release(#require(try await queue.receive(lease: .seconds(5)).first).receipt)
-    try await queue.information.maintenance?.compact()
+    try await queue.compact()
     try await queue.close()
     #expect(try !bench.names.contains("segment-00000001"))
     queue = try await bench.open()
@@ -102,7 +102,7 @@ import Testing
     #expect(try letter.key == "dead" && letter.value.get() == 7 && letter.reason == .tooManyDeliveries)
   }
 
-  @Test func sequenceNumbersAreNeverGivenAgain() async throws {
+  @Test func sequenceNumbersAreNeverReused() async throws {
     let bench = QueueBench()
     var last: UInt64 = 0
     for _ in 0..<4 {
@@ -112,12 +112,12 @@ import Testing
       last = enqueued.sequence
       let delivery = try #require(try await queue.receive(lease: .seconds(5)).first)
       try await queue.acknowledge(delivery.receipt)
-      try await queue.information.maintenance?.compact()
+      try await queue.compact()
       try await queue.close()
     }
   }
 
-  @Test func writingToALeasedItemMakesItsReceiptStale() async throws {
+  @Test func writingToALeasedItemInvalidatesItsReceipt() async throws {
     let queue = try await QueueBench().open()
     try await queue.enqueue(1, id: "a")
     try await queue.enqueue(2, id: "b")
@@ -126,12 +126,12 @@ import Testing
     #expect(try await queue.acknowledge(old.map(\.receipt)) == old.map(\.receipt))
     let new = try await queue.receive(max: 9, lease: .seconds(5))
     #expect(new.map(\.value) == [20] && new.map(\.attempt) == [1])
-    // An update that leaves the value alone leaves the lease alone.
+    // An update that does not change the value keeps the lease.
     try await queue.update("b") { _ in }
     try await queue.acknowledge(new[0].receipt)
   }
 
-  @Test func whatIsDeliveredTooOftenOrCannotBeDecodedIsADeadLetter() async throws {
+  @Test func undecodableAndTooOftenDeliveredItemsBecomeDeadLetters() async throws {
     let bench = QueueBench()
     let raw = try await QueueStore<[UInt8]>(
       path: "/queue", codec: RenamedCodec(), fileSystem: bench.disk, now: { bench.clock.date })
@@ -204,7 +204,7 @@ import Testing
     let delivery = try #require(try await leased.value)
     #expect(delivery.attempt == 2)
     try await queue.acknowledge(delivery.receipt)
-    // Nobody waits for a time any more.
+    // No consumer waits for a deadline any more.
     #expect(bench.clock.sleeperCount == 0)
     try await queue.enqueue(2)
     #expect(try await deliveries.next()?.get().value == 2)
@@ -229,11 +229,11 @@ import Testing
     var deliveries = queue.deliveries(lease: .seconds(10)).makeAsyncIterator()
     #expect(try await deliveries.next()?.get().value == 1)
     guard case .failure(let error)? = try await deliveries.next() else {
-      Issue.record("the undecodable item is no failure")
+      Issue.record("the undecodable item is not a failure")
       return
     }
     #expect(error.code == .corrupted && error.key == "bad")
-    // It has four deliveries left.
+    // The item has four deliveries left.
     #expect(try await queue.counts() == QueueCounts(waiting: 1, delayed: 1, leased: 1))
     #expect(try await deliveries.next()?.get().value == 2)
   }
@@ -263,7 +263,7 @@ import Testing
     for consumer in consumers {
       let values = try await consumer.value
       all += values
-      // To each of them those of a producer come in order.
+      // Each consumer receives the items of a producer in order.
       for producer in 0..<4 {
         let own = values.filter { $0 / 100 == producer }
         #expect(own == own.sorted())
@@ -273,7 +273,7 @@ import Testing
     #expect(all.sorted() == expected)
   }
 
-  @Test func whatDoesNotFitWaits() async throws {
+  @Test func itemsThatDoNotFitWait() async throws {
     let queue = try await QueueBench().open(
       QueueConfiguration(capacity: QueueCapacity(items: 2, policy: .wait)), durability: .buffered)
     try await queue.enqueue([QueueInput(0), QueueInput(1)])
@@ -289,7 +289,7 @@ import Testing
     for _ in 0..<3 { try await queue.withNext(lease: .seconds(9)) { received.append($0.value) } }
     try await second.value
     #expect(received == [0, 1, 2, 3, 4])
-    // Closing ends the waiting.
+    // Closing ends the wait.
     try await queue.enqueue([QueueInput(0), QueueInput(1)])
     let waiting = Task { try await queue.enqueue(2) }
     for _ in 0..<50 { await Task.yield() }
@@ -306,8 +306,8 @@ import Testing
     #expect(leased.map(\.value) == [1])
     #expect(try await queue.enqueue(3).droppedCount == 1)
     #expect(try await queue.entries(in: .all, limit: 9).map(\.value) == [1, 3])
-    let statistics = try await queue.information.maintenance?.statistics()
-    #expect(statistics?.details.first { $0.name == "dropped" }?.value == 2)
+    let statistics = try await queue.storeStatistics()
+    #expect(statistics.details.first { $0.name == "dropped" }?.value == 2)
   }
 
   @Test func theAgeOfTheOldestItem() async throws {
@@ -320,12 +320,12 @@ import Testing
     #expect(try await queue.oldestAge() == .seconds(90))
   }
 
-  @Test func segmentsAreRemovedAndNothingIsLostWithThem() async throws {
-    for durability in Durability.allCases {
+  @Test func removedSegmentsLoseNoItems() async throws {
+    for durability in FileDurability.allCases {
       let bench = QueueBench()
       let configuration = QueueConfiguration(segmentSize: 4096)
       var queue = try await bench.open(configuration, durability: durability)
-      // An old item that stays, and a key that is remembered, must not keep everything else.
+      // An old item that stays, and a key that is remembered, must not keep all segments.
       try await queue.enqueue(-1, id: "old", delay: .seconds(1_000_000))
       try await queue.enqueue(-2, id: "remembered")
       let first = try #require(try await queue.receive(lease: .seconds(5)).first)
@@ -337,17 +337,17 @@ import Testing
         #expect(try await queue.acknowledge(deliveries.map(\.receipt)).isEmpty)
       }
       #expect(try bench.names.filter { $0.hasPrefix("segment") }.count < 8)
-      let size = try await queue.information.maintenance?.statistics().bytesOnDisk
+      let size = try await queue.storeStatistics().bytesOnDisk
       #expect(try #require(size) < 6 * 4096)
       try await queue.synchronize()
       bench.disk.losePower()
       queue = try await bench.open(configuration, durability: durability)
       #expect(try await queue.enqueue(0, id: "remembered").isDuplicate)
       #expect(try await queue.entries(in: .all, limit: 9).map(\.value) == [-1])
-      try await queue.information.maintenance?.compact()
+      try await queue.compact()
       #expect(try bench.names.filter { $0.hasPrefix("segment") }.count <= 2)
       #expect(try await queue.value(forKey: "old") == -1)
-      #expect(try await queue.information.maintenance?.verify().findings.isEmpty == true)
+      #expect(try await queue.verify().findings.isEmpty == true)
       try await queue.close()
     }
   }
@@ -357,8 +357,8 @@ import Testing
     let queue = try await bench.open(QueueConfiguration(segmentSize: 4096))
     try await queue.enqueue((0..<200).map { QueueInput($0) })
     let leased = try await queue.receive(max: 2, lease: .seconds(100))
-    try await queue.information.maintenance?.backup(to: "/copy", compacting: false)
-    await expectStoreError(.invalidArgument) { try await queue.information.maintenance?.backup(to: "/copy") }
+    try await queue.backup(to: "/copy", compacting: false)
+    await expectStoreError(.invalidArgument) { try await queue.backup(to: "/copy") }
     let copy = try await QueueStore<Int>(
       path: "/copy", codec: .cbor(), fileSystem: bench.disk, now: { bench.clock.date })
     #expect(try await copy.count() == 200)
@@ -367,7 +367,7 @@ import Testing
     #expect(try await queue.counts().leased == 2)
   }
 
-  @Test func argumentsThatMakeNoSense() async throws {
+  @Test func invalidArguments() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     await expectStoreError(.invalidArgument) { try await queue.receive(max: 0, lease: .seconds(1)) }

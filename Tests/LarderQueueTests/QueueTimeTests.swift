@@ -8,9 +8,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Clocks that are set, calls that have to wait, and producers that wait for room.
+/// Clock changes, calls that have to wait, and producers that wait for room.
 @Suite(.timeLimit(.minutes(60))) struct QueueTimeTests {
-  /// A clock on the wall that is set while the other goes on.
+  /// A wall clock that can be set while the monotonic clock continues.
   private final class Wall: Sendable {
     private let shift = Mutex<TimeInterval>(0)
     let bench: QueueBench
@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(arguments: [-3600, 3600] as [TimeInterval])
-  func aClockThatIsSetChangesNothing(_ shift: TimeInterval) async throws {
+  func settingTheClockChangesNothing(_ shift: TimeInterval) async throws {
     let bench = QueueBench()
     let wall = Wall(bench)
     let queue = try await wall.open()
@@ -43,8 +43,8 @@ import Testing
     try await queue.acknowledge(leased.receipt)
   }
 
-  /// What is written while the clock on the wall is wrong is right by that clock.
-  @Test func leasesAreWrittenByTheClockOnTheWall() async throws {
+  /// Times written while the wall clock is wrong are correct by that clock.
+  @Test func leasesAreWrittenInWallTime() async throws {
     let bench = QueueBench()
     let wall = Wall(bench)
     var queue = try await wall.open()
@@ -59,8 +59,10 @@ import Testing
     try await queue.close()
   }
 
-  /// Processes that live shortly, after one whose clock was a day ahead: the lease ends when it was to.
-  @Test func aLeaseOfAClockThatWasAheadEndsThoughTheQueueIsOpenedAgainAndAgain() async throws {
+  /// Short-lived processes after one whose clock was a day ahead.
+  ///
+  /// The lease ends at its intended time.
+  @Test func aLeaseOfAClockThatWasAheadEndsDespiteReopenings() async throws {
     let bench = QueueBench()
     let wall = Wall(bench)
     var queue = try await wall.open()
@@ -82,8 +84,8 @@ import Testing
     try await queue.close()
   }
 
-  /// A call that came while the lease went on is in time, however long it has to wait for others.
-  @Test func aCallIsJudgedByWhenItCame() async throws {
+  /// A call made during its lease is in time, however long it has to wait for other calls.
+  @Test func aCallIsJudgedByItsStartTime() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     try await queue.enqueue([QueueInput(1), QueueInput(2)])
@@ -109,8 +111,8 @@ import Testing
     #expect(try await queue.counts() == QueueCounts(waiting: 1))
   }
 
-  /// A producer that gives up while it runs, with another behind it in the same group.
-  @Test func whoGivesUpWhileItRunsLetsOthersIn() async throws {
+  /// A producer that gives up while its call runs, with another producer after it in the same group.
+  @Test func aProducerThatGivesUpDuringItsCallAdmitsOthers() async throws {
     let queue = try await QueueStore<[UInt8]>(
       path: "/queue", codec: .raw,
       configuration: QueueConfiguration(capacity: QueueCapacity(bytes: 1000, policy: .wait)),

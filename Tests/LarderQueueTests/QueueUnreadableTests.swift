@@ -16,7 +16,7 @@ import Musl
 import Glibc
 #endif
 
-/// A page that the disk refuses to give (EIO) costs no more than it holds, and nothing is deleted for it.
+/// An unreadable page (EIO) costs only its own content, and nothing is deleted because of it.
 @Suite struct QueueUnreadableTests {
   private let bench = QueueBench()
   private let fileSystem: StubbornFileSystem
@@ -33,10 +33,10 @@ import Glibc
   }
 
   private func findings(_ queue: QueueStore<Int>) async throws -> Int {
-    try await queue.information.maintenance?.verify().findings.count ?? -1
+    try await queue.verify().findings.count
   }
 
-  /// Receives and acknowledges all that is due, and gives the items.
+  /// Receives and acknowledges all due items, and returns them.
   private func drain(_ queue: QueueStore<Int>) async throws -> [Int] {
     var values: [Int] = []
     while true {
@@ -61,11 +61,11 @@ import Glibc
     #expect(try await findings(queue) == 1)
     let values = try await drain(queue)
     #expect(values.count == left && values == values.sorted())
-    // What could not be read might be read yet, by other means.
+    // The unreadable bytes may become readable later.
     if isReadableLater { fileSystem.badBytes = [:] }
     for _ in 0..<2 {
       try await queue.enqueue(1)
-      try await queue.information.maintenance?.compact()
+      try await queue.compact()
       #expect(bench.disk.content(at: QueueRecoveryTests.first) == nil)
       #expect(try await findings(queue) > 0)
       try await queue.close()
@@ -75,11 +75,11 @@ import Glibc
     let kept = try bench.names.filter { $0.hasPrefix("damaged") }.compactMap {
       bench.disk.content(at: "/queue/\($0)")
     }
-    // The whole of it, or its bytes as they were read when the segment went.
+    // The whole segment, or the bytes that were read before its removal.
     #expect(kept.contains { $0.count >= 4096 && Data(content).range(of: Data($0)) != nil })
   }
 
-  /// The owner dies when the segment is not needed any more, and before it has got its other name.
+  /// The owner is killed when the segment is not needed any more, but before it is renamed.
   @Test func theNextOwnerKeepsTheSegment() async throws {
     var queue = try await open()
     try await queue.enqueue((0..<600).map { QueueInput($0) })
@@ -88,7 +88,7 @@ import Glibc
     fileSystem.badBytes = [QueueRecoveryTests.first: 8192..<12_288]
     queue = try await open()
     #expect(try await drain(queue).count < 600)
-    try await queue.information.maintenance?.compact()
+    try await queue.compact()
     try await queue.close()
     let other = try #require(try bench.names.first { bench.disk.content(at: "/queue/\($0)") == content })
     try bench.disk.rename("/queue/\(other)", to: QueueRecoveryTests.first)
@@ -99,7 +99,7 @@ import Glibc
     #expect(bench.disk.content(at: "/queue/\(other)") == content)
   }
 
-  /// An earlier owner has made the note and nothing more, or could not make it.
+  /// An earlier owner has written the note and nothing more, or could not write it.
   @Test(arguments: [true, false]) func theNoteWasMadeByAnEarlierOwner(isMade: Bool) async throws {
     var queue = try await open()
     try await queue.enqueue((0..<600).map { QueueInput($0) })
@@ -110,7 +110,7 @@ import Glibc
     writesNoNotes.badBytes = bad
     queue = try await open(writesNoNotes)
     #expect(try await drain(queue).count < 600)
-    try await queue.information.maintenance?.compact()
+    try await queue.compact()
     #expect(bench.disk.content(at: QueueRecoveryTests.first) == content)
     bench.disk.killProcess()
     if isMade {
@@ -121,13 +121,13 @@ import Glibc
     queue = try await open()
     #expect(queue.recovery.damagedPlaces == 1)
     try await queue.enqueue(1)
-    try await queue.information.maintenance?.compact()
+    try await queue.compact()
     try await queue.close()
     #expect(bench.disk.content(at: QueueRecoveryTests.first) == nil)
     #expect(bench.disk.content(at: "/queue/damaged-1-0") == content)
   }
 
-  /// Where the damage begins that opening notes.
+  /// Returns the offset of the damage that opening reports.
   private func offsetOfDamage(_ bad: [String: Range<Int64>]) throws -> Int64? {
     let folder = QueueFolder(
       name: "q", path: "/queue", durability: .synced, access: .readOnly, createsIfMissing: false, segmentSize: 16_384,
@@ -158,10 +158,10 @@ import Glibc
     #expect(try await findings(queue) > 0)
     var values = try await drain(queue)
     #expect(values.count == 600 - bad.count)
-    try await queue.information.maintenance?.compact()
+    try await queue.compact()
     #expect(try await queue.keys(in: .all, limit: .max) == bad.sorted())
     #expect(try await queue.deadLetters().isEmpty)
-    // The disk gives them later.
+    // The disk can read them later.
     fileSystem.badBytes = [:]
     bench.clock.advance(by: .seconds(61))
     values += try await drain(queue)

@@ -8,9 +8,9 @@ import Testing
 
 @testable import LarderQueue
 
-/// Files of version 1 of the format, which were made by the program that wrote it.
+/// Files in version 1 of the format, created by the program that used it.
 @Suite struct QueueVersion1Tests {
-  /// A queue on a copy of the files, at the time at which they were made.
+  /// Opens a queue on a copy of the files, at the time of their creation.
   private static func open(_ kind: String, at path: String, _ clock: ManualClock) async throws -> QueueStore<String> {
     let files = FilePaths.join(FilePaths.split(#filePath).directory, "Fixtures/version-1-\(kind)")
     if !FileManager.default.fileExists(atPath: path) {
@@ -33,7 +33,9 @@ import Testing
     #expect(letter.reason == .tooManyDeliveries)
   }
 
-  @Test(arguments: ["closed", "crashed", "buffered"]) func areReadAndGoOn(_ kind: String) async throws {
+  @Test(arguments: ["closed", "crashed", "buffered"]) func version1QueuesAreReadAndContinued(_ kind: String)
+    async throws
+  {
     let folder = try TemporaryFolder()
     let path = folder.path("queue")
     let clock = ManualClock()
@@ -44,7 +46,7 @@ import Testing
     queue = try await QueueVersion1Tests.open(kind, at: path, clock)
     try await QueueVersion1Tests.expectContent(queue)
     #expect(try await queue.enqueue("again", id: "acknowledged").isDuplicate)
-    // The first write begins a segment of the present version.
+    // The first write starts a segment of the current version.
     let added = try await queue.enqueue("new")
     #expect(added.sequence > 69)
     try await queue.removeValue(forKey: added.key)
@@ -52,14 +54,14 @@ import Testing
     try await queue.close()
     queue = try await QueueVersion1Tests.open(kind, at: path, clock)
     try await QueueVersion1Tests.expectContent(queue)
-    #expect(try await queue.information.maintenance?.verify().findings.isEmpty == true)
-    try await queue.information.maintenance?.compact()
+    #expect(try await queue.verify().findings.isEmpty == true)
+    try await queue.compact()
     try await queue.close()
     let names = try FileManager.default.contentsOfDirectory(atPath: path)
     #expect(!names.contains("segment-00000001") && !names.contains("segment-00000003"))
     queue = try await QueueVersion1Tests.open(kind, at: path, clock)
     try await QueueVersion1Tests.expectContent(queue)
-    // The deliveries of what is delayed and leased are counted.
+    // The deliveries of delayed and leased items are counted.
     clock.advance(by: .seconds(7200))
     let received = try await queue.receive(max: 99, lease: .seconds(60))
     let attempts = Dictionary(received.map { ($0.value, $0.attempt) }, uniquingKeysWith: { $1 })

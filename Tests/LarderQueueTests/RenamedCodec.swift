@@ -1,15 +1,15 @@
 import Larder
 
-/// Keeps bytes as they are, under the name of another codec: what it writes may be no value of that one.
+/// A codec for bytes with the name of another codec, so that its values may be invalid for that codec.
 struct RenamedCodec: Codec {
   var name: String { "cbor" }
   var format: CodecFormat { .binary }
 
-  func encode(_ value: [UInt8], into bytes: inout [UInt8]) {
+  func encode(_ value: [UInt8], into bytes: inout [UInt8], context: ValueContext) {
     bytes += value
   }
 
-  func decode(_ bytes: RawSpan) -> [UInt8] {
+  func decode(_ bytes: RawSpan, context: ValueContext) -> [UInt8] {
     bytes.withUnsafeBytes { Array($0) }
   }
 }

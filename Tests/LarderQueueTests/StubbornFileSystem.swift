@@ -9,14 +9,14 @@ import Musl
 import Glibc
 #endif
 
-/// A file system that refuses some operations as long as it is told to, and the reading of bad bytes.
+/// A file system in which a test makes some operations and the reading of some bytes fail.
 final class StubbornFileSystem: FileSystem {
   /// The operations that change a file or a folder.
   static let changes: Set<FileError.Operation> = [
     .rename, .removeFile, .createDirectory, .write, .truncate, .setPermissions, .setOwner, .setModificationTime,
   ]
 
-  /// A file whose operations are refused too.
+  /// A file whose operations fail, too.
   private final class File: OpenFile {
     let base: any OpenFile
     let owner: StubbornFileSystem
@@ -71,7 +71,7 @@ final class StubbornFileSystem: FileSystem {
   let base: any FileSystem
   private let refused: Set<FileError.Operation>
   private let errorNumber: Int32
-  /// What the path of a refused operation has in it.
+  /// The part of the path by which failing operations are selected.
   private let pathPart: String
   private let refuses = Mutex(true)
   private let creating = Mutex<@Sendable (String) -> Void> { _ in }
@@ -87,13 +87,15 @@ final class StubbornFileSystem: FileSystem {
     self.pathPart = pathPart
   }
 
-  /// Is told of each new file before it is made, and may wait.
+  /// Called with the path of each new file before its creation.
+  ///
+  /// It may wait.
   var beforeCreating: @Sendable (_ path: String) -> Void {
     get { creating.withLock { $0 } }
     set { creating.withLock { $0 = newValue } }
   }
 
-  /// The bytes that the disk does not give, by the paths of the files.
+  /// The unreadable bytes, keyed by the paths of their files.
   var badBytes: [String: Range<Int64>] {
     get { bad.withLock { $0 } }
     set { bad.withLock { $0 = newValue } }

@@ -2,7 +2,7 @@ import Larder
 import LarderTesting
 import Testing
 
-/// A failure shows what differs, however much there is.
+/// A failure shows the first difference, however large the values are.
 @Suite struct FailureTextTests {
   private func failure(of id: String, _ fault: Fault) async throws -> ConformanceFailure {
     let suite = ConformanceSuite(named: fault.rawValue) { location in
@@ -21,7 +21,7 @@ import Testing
     #expect(failure.description.contains("Difference: 10001"))
   }
 
-  @Test func anElementInTheMidstIsShownWithThoseBefore() async throws {
+  @Test func anElementInTheMiddleIsShownWithItsPredecessors() async throws {
     let failure = try await failure(of: "66", .dropsMissingSlots)
     #expect(failure.difference.contains("\n    - missing\n"), "\(failure)")
     #expect(failure.difference.contains("\n    + SampleValue("), "\(failure)")

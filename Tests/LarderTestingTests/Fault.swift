@@ -1,4 +1,4 @@
-/// What can be wrong with a ``MutantStore``, and one of the cases that must find it.
+/// A fault of a ``MutantStore``, with one of the cases that must find it.
 enum Fault: String, CaseIterable, Sendable {
   case dropsRemovals
   case ignoresLimit
@@ -84,7 +84,7 @@ enum Fault: String, CaseIterable, Sendable {
   case cutsScansAt10000
   case cutsMultiGetAt999
 
-  /// The identity of a case that must find it.
+  /// The identity of a case that must find the fault.
   var detector: String {
     switch self {
     case .dropsRemovals: "4"

@@ -7,7 +7,7 @@ import Testing
 
   // MARK: Errors
 
-  @Test func withoutAPlanItOnlyForwards() async throws {
+  @Test func withoutAPlanTheStoreOnlyForwards() async throws {
     let store = base.faulty()
     try await store.setValue(1, forKey: "a")
     #expect(try await store.update("a") { $0 = ($0 ?? 0) + 1 } == ())
@@ -58,7 +58,7 @@ import Testing
     #expect(reading.outcome == .nothingChanged && reading.key == "a")
   }
 
-  @Test func theScriptCountsOperationsOfItsKindFromNowOn() async throws {
+  @Test func aScheduleCountsLaterOperationsOfItsKind() async throws {
     let store = base.faulty()
     try await store.setValue(0, forKey: "a")
     store.schedule(.error(.full), on: .apply, number: 3)
@@ -71,7 +71,7 @@ import Testing
     #expect(try base.value(forKey: "a") == 4)
   }
 
-  @Test func whatIsScheduledIsTakenBack() async throws {
+  @Test func scheduledFaultsCanBeCancelled() async throws {
     let store = base.faulty()
     store.schedule(.error(.full))
     store.schedule(.error(.full), probability: 1)
@@ -79,7 +79,7 @@ import Testing
     #expect(try await store.count() == 0)
   }
 
-  @Test func chanceIsDecidedByTheSeed() async throws {
+  @Test func theSeedDeterminesRandomFaults() async throws {
     func failures(seed: UInt64) async throws -> [Int] {
       var plan = FaultPlan(seed: seed)
       plan.schedule(.error(.ioFailed), on: .count, probability: 0.3)
@@ -101,7 +101,7 @@ import Testing
     #expect(try await failures(seed: 2) != first)
   }
 
-  @Test func closingClosesTheBaseAlsoWhereItFails() async throws {
+  @Test func closingClosesTheBaseEvenIfItFails() async throws {
     for moment in [StoreFault.Moment.before, .after] {
       let base = MemoryStore<Int>()
       let store = base.faulty()
@@ -125,7 +125,7 @@ import Testing
     try await store.waitForSuspended(2)
     #expect(store.suspendedCount() == 2)
     #expect(store.suspendedCount(of: .value) == 1)
-    // The writer goes on; what the reader has read stays what it was.
+    // The writer continues, and the result of the reader is unchanged.
     store.resume(.apply)
     try await writing.value
     #expect(try base.value(forKey: "a") == 1)
@@ -144,7 +144,7 @@ import Testing
     let synchronizing = Task { try await store.synchronize() }
     try await store.waitForSuspended(3)
     for task in [writing, updating, synchronizing] { task.cancel() }
-    // What has not begun never does; what has taken effect, and what ignores cancellation, goes on.
+    // A call that has not started never does. A call that has taken effect, or that ignores cancellation, continues.
     await #expect(throws: CancellationError.self) { try await writing.value }
     try await updating.value
     try await synchronizing.value
@@ -173,7 +173,7 @@ import Testing
     #expect(try base.value(forKey: "a") == 1)
   }
 
-  @Test func faultsOfOneOperationComeInTheirOrder() async throws {
+  @Test func faultsOfAnOperationOccurInOrder() async throws {
     let clock = ManualClock()
     let store = base.faulty(clock: clock)
     store.schedule(.yields(upTo: 3), on: .count)

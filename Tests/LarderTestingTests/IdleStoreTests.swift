@@ -3,18 +3,54 @@ import LarderTesting
 import Testing
 
 @Suite struct IdleStoreTests {
-  @Test func noCaseIsContentWithAStoreThatDoesNothing() async throws {
-    let suite = ConformanceSuite(named: "idle") { _ in IdleStore(acknowledgement: .durable) }
+  @Test func everyCaseRejectsAStoreThatDoesNothing() async throws {
+    let suite = ConformanceSuite(named: "idle") { _ in IdleStore(durability: .synced) }
     let report = try await suite.run()
     #expect(report.passed.map(\.description) == [])
     #expect(report.failures.count == suite.cases.count)
   }
 
-  @Test func norWithAVolatileOne() async throws {
+  @Test func everyCaseRejectsAVolatileStoreThatDoesNothing() async throws {
     let suite = ConformanceSuite(named: "idle", lacking: [.persistence, .encoding]) { _ in
-      IdleStore(acknowledgement: .volatile)
+      IdleStore(durability: .volatile)
     }
     let report = try await suite.run()
     #expect(report.passed.map(\.description) == [])
   }
+}
+
+/// A store that does nothing.
+///
+/// It accepts every write and holds no entries.
+///
+/// Every case must reject it.
+struct IdleStore: DataStore {
+  let information: StoreInformation
+
+  init(durability: Durability) {
+    information = StoreInformation(name: "idle", durability: durability, sharing: .exclusive)
+  }
+
+  func value(forKey key: StoreKey) -> SampleValue?? { nil }
+
+  func values(forKeys keys: [StoreKey]) -> [SampleValue??] { keys.map { _ in nil } }
+
+  func entries(in range: KeyRange, limit: Int, order: ScanOrder) -> [StoreEntry<SampleValue?>] { [] }
+
+  func keys(in range: KeyRange, limit: Int, order: ScanOrder) -> [StoreKey] { [] }
+
+  func count(in range: KeyRange) -> Int { 0 }
+
+  func apply(_ changes: ChangeBatch<SampleValue?>) {}
+
+  func update<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [SampleValue??]) throws -> Result
+  ) throws -> Result {
+    var slots = values(forKeys: keys)
+    return try body(&slots)
+  }
+
+  func synchronize() {}
+
+  func close() {}
 }

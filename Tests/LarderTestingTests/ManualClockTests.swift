@@ -3,7 +3,7 @@ import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(60))) struct ManualClockTests {
-  @Test func timeMovesOnlyWhenTold() {
+  @Test func timeMovesOnlyWhenAdvanced() {
     let clock = ManualClock()
     #expect(clock.now == ManualClock.Instant())
     clock.advance(by: .seconds(3))
@@ -13,7 +13,7 @@ import Testing
     #expect(clock.now.offset == .milliseconds(2_500))
   }
 
-  @Test func startsWhereItIsTold() {
+  @Test func startsAtTheGivenTime() {
     let clock = ManualClock(now: ManualClock.Instant(offset: .seconds(100)))
     #expect(clock.now.duration(to: clock.now.advanced(by: .seconds(5))) == .seconds(5))
     #expect(clock.now < clock.now.advanced(by: clock.minimumResolution))
@@ -23,9 +23,9 @@ import Testing
     let clock = ManualClock()
     let woken = Log()
     for seconds in [3, 1, 2, 5] {
-      // Each comes back on this actor, in the order in which it was resumed.
+      // Each sleeper resumes on this actor, in the order of resumption.
       Task { @Witness in
-        // Not `sleep(for:)`, the standard library's, which leaves the actor.
+        // Not the standard library's `sleep(for:)`, which leaves the actor.
         try await clock.sleep(until: ManualClock.Instant(offset: .seconds(seconds)))
         woken.entries.withLock { $0.append(seconds) }
       }
@@ -42,7 +42,7 @@ import Testing
     while woken.entries.withLock({ $0.count }) < 4 { await Task.yield() }
   }
 
-  @Test func theDeadlineItselfHasCome() async throws {
+  @Test func aDeadlineAtTheCurrentTimeHasPassed() async throws {
     let clock = ManualClock()
     try await clock.sleep(until: clock.now)
     try await clock.sleep(for: .seconds(-1))
@@ -51,7 +51,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func aSleeperThatIsCancelledWakesAtOnce() async throws {
+  @Test func aCancelledSleeperWakesImmediately() async throws {
     let clock = ManualClock()
     let task = Task { try await clock.sleep(for: .seconds(1)) }
     try await clock.waitForSleepers(1)
@@ -60,7 +60,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func aTaskThatIsCancelledDoesNotSleep() async throws {
+  @Test func aCancelledTaskDoesNotSleep() async throws {
     let clock = ManualClock()
     for seconds in [-1, 0, 1] {
       let task = Task {
@@ -80,7 +80,7 @@ import Testing
     await #expect(throws: CancellationError.self) { try await task.value }
   }
 
-  @Test func manySleepersAndAdvancesLeaveNoOneBehind() async throws {
+  @Test func manySleepersAndAdvancesWakeEverySleeper() async throws {
     let clock = ManualClock()
     let done = Log()
     try await withThrowingTaskGroup(of: Void.self) { group in

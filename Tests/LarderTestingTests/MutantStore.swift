@@ -3,18 +3,18 @@ import Larder
 import LarderTesting
 import Synchronization
 
-/// A store with one fault, or none, over one without.
+/// A store that adds one fault, or none, to a correct store.
 final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleValue? {
   typealias Value = SampleValue?
 
   private struct State: Sendable {
     var isClosed = false
     var firstValues: [StoreKey: SampleValue??] = [:]
-    /// What was acknowledged and not written yet.
+    /// The acknowledged changes that are not written yet.
     var waiting: [Change<SampleValue?>] = []
-    /// What was removed, as it was.
+    /// The removed entries with their former values.
     var removed: [StoreKey: SampleValue?] = [:]
-    /// Whether an update runs that keeps out other updates, but no plain write.
+    /// Whether an update runs that excludes other updates, but no plain writes.
     var isUpdating = false
   }
 
@@ -28,11 +28,7 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
     self.base = base
     self.fault = fault
     self.isReopened = isReopened
-    var information = base.information
-    if let fault {
-      information.maintenance = information.maintenance.map { MutantMaintenance(base: $0, store: base, fault: fault) }
-    }
-    self.information = information
+    information = base.information
   }
 
   func value(forKey key: StoreKey) async throws -> Value? {
@@ -46,7 +42,7 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
     }
   }
 
-  /// The value that was there when the key was read for the first time.
+  /// Returns the value from the first read of the key.
   private func firstSeen(_ current: Value?, forKey key: StoreKey) -> Value? {
     state.withLock { state in
       let first = state.firstValues[key] ?? current
@@ -394,7 +390,7 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
     }
   }
 
-  /// The key before, as far as keys end in letters and digits.
+  /// Returns the previous key, for keys that end in letters and digits.
   private func below(_ key: StoreKey) -> StoreKey {
     StoreKey(bytes: key.bytes.dropLast() + [(key.bytes.last ?? 1) - 1])
   }
@@ -422,10 +418,12 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
 }
 
 extension Optional {
-  /// The content; where there is none, a mutant gave up where it should have answered.
+  /// The wrapped content.
+  ///
+  /// It is missing if a mutant gave up when it should have answered.
   fileprivate func unwrapped() throws -> Wrapped {
     guard let self else {
-      throw StoreError(.unsupported, during: .update, message: "the mutant has nothing to answer")
+      throw StoreError(.unsupported, during: .update, message: "the mutant has no result")
     }
     return self
   }
@@ -436,5 +434,30 @@ extension Array {
     var results: [Result] = []
     for element in self { results.append(try await body(element)) }
     return results
+  }
+}
+
+extension MutantStore: MaintainableStore where Base: MaintainableStore {
+  func storeStatistics() async throws -> StoreStatistics {
+    if fault == .maintainsWhenClosed { return StoreStatistics(entryCount: 0, bytesOnDisk: nil) }
+    var statistics = try await base.storeStatistics()
+    if fault == .countsWronglyInStatistics { statistics.entryCount += 1 }
+    return statistics
+  }
+
+  func verify() async throws -> VerificationReport {
+    fault == .verifiesNothing ? VerificationReport(entryCount: 0) : try await base.verify()
+  }
+
+  func compact() async throws {
+    try await base.compact()
+    guard fault == .compactingLosesAnEntry,
+      let key = try await base.keys(in: .all, limit: 1, order: .ascending).first
+    else { return }
+    try await base.removeValue(forKey: key)
+  }
+
+  func backup(to path: String, compacting: Bool) async throws {
+    try await base.backup(to: path, compacting: compacting)
   }
 }

@@ -8,7 +8,7 @@ import Testing
     ConformanceSuite(named: fault?.rawValue ?? "no fault") { location in
       let disk: RecordDisk
       if fault == .forgetsWithoutClose {
-        // Each opening finds what the last one closed has left, and nothing of what was not closed.
+        // Each opening finds the content that the last one left at closing, and no content that was not closed.
         disk = RecordDisk()
       } else {
         disk = location.object { RecordDisk() }
@@ -23,7 +23,7 @@ import Testing
   @Test func aStoreWithoutAFaultPasses() async throws {
     let report = try await MutantTests.suite(of: nil).run()
     #expect(report.failures.isEmpty, "\(report)")
-    // What is in memory is in no other process.
+    // In-memory content is not visible to other processes.
     #expect(report.skipped.allSatisfy { $0.lacking == .otherProcesses })
     #expect(report.passed.count > 100)
   }
@@ -36,7 +36,7 @@ import Testing
     #expect(failure.conformanceCase.id == fault.detector)
   }
 
-  @Test(arguments: ["117", "117a", "117b"]) func closingTooEarlyIsFoundInTheMidstOfAnyOperation(_ id: String)
+  @Test(arguments: ["117", "117a", "117b"]) func closingTooEarlyIsFoundDuringAnyOperation(_ id: String)
     async throws
   {
     let detector = try #require(MutantTests.suite(of: .closesWithoutWaiting).cases.first { $0.id == id })

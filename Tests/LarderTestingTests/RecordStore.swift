@@ -1,29 +1,34 @@
 import Larder
 import Synchronization
 
-/// A store that encodes its values and keeps them beyond closing, as simple as can be: what the suite is tried on.
+/// A store that encodes its values and keeps them after closing, as simply as possible.
+///
+/// Tests of the suite use it.
 final class RecordStore<Value: Codable & Sendable>: DataStore {
   var information: StoreInformation {
-    var information = StoreInformation(
-      name: "records", acknowledgement: .buffered, sharing: .exclusive, access: access)
-    information.maintenance = RecordMaintenance(store: self)
-    return information
+    StoreInformation(name: "records", durability: .buffered, sharing: .exclusive, access: access)
   }
 
   private let disk: RecordDisk
+  private let onCompaction: @Sendable () -> Void
   private let access: StoreAccess
   private let codec = JSONCodec<Value>()
-  /// Until it is open: an initializer that throws leaves nothing to release.
+  /// True until the store is open, because an initializer that throws leaves nothing to release.
   private let isClosed = Mutex(true)
 
   /// Opens a store.
   ///
   /// - Parameters:
-  ///   - disk: What it keeps.
+  ///   - disk: The stored data.
   ///   - access: Whether the store may write.
-  ///   - isExclusive: Whether a second store of the same disk is refused, as it must be.
-  init(disk: RecordDisk, access: StoreAccess = .readWrite, isExclusive: Bool = true) throws {
+  ///   - isExclusive: Whether opening a second store of the same disk fails, as it must. Defaults to `true`.
+  ///   - onCompaction: A closure that every compaction calls. Defaults to one that does nothing.
+  init(
+    disk: RecordDisk, access: StoreAccess = .readWrite, isExclusive: Bool = true,
+    onCompaction: @escaping @Sendable () -> Void = {}
+  ) throws {
     self.disk = disk
+    self.onCompaction = onCompaction
     self.access = access
     try disk.state.withLock { state in
       let isRefused = state.hasWriter || (access == .readWrite && state.readers > 0)
@@ -31,7 +36,7 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
         throw StoreError(.locked, during: .open, store: "records", message: "it is open already")
       }
       guard access == .readWrite || state.openings > 0 else {
-        throw StoreError(.notFound, during: .open, store: "records", message: "it was never made")
+        throw StoreError(.notFound, during: .open, store: "records", message: "it does not exist")
       }
       if access == .readWrite { state.hasWriter = true } else { state.readers += 1 }
       state.openings += 1
@@ -165,4 +170,48 @@ final class RecordStore<Value: Codable & Sendable>: DataStore {
         underlying: error)
     }
   }
+}
+
+/// The store has nothing to compact, and makes no backups.
+extension RecordStore: MaintainableStore {
+  func storeStatistics() throws -> StoreStatistics {
+    StoreStatistics(entryCount: try count(in: .all), bytesOnDisk: nil)
+  }
+
+  func verify() throws -> VerificationReport {
+    let keys = try keys(in: .all, limit: .max, order: .ascending)
+    var report = VerificationReport(entryCount: keys.count)
+    for key in keys {
+      do {
+        _ = try value(forKey: key)
+      } catch let error as StoreError where error.code == .corrupted {
+        report.findings.append(VerificationReport.Finding(key: key, place: "records", message: error.message))
+      }
+    }
+    return report
+  }
+
+  func compact() throws {
+    onCompaction()
+    try synchronize()
+  }
+
+  func backup(to path: String, compacting: Bool) throws {
+    try synchronize()
+    throw StoreError(.unsupported, during: .backup, message: "backups are not supported")
+  }
+}
+
+/// The data that a ``RecordStore`` keeps between closing and opening: encoded values in memory, and whether a store is
+/// open.
+final class RecordDisk: Sendable {
+  struct State: Sendable {
+    var records = SortedMap<[UInt8]>()
+    var hasWriter = false
+    var readers = 0
+    /// The number of times it was opened.
+    var openings = 0
+  }
+
+  let state = Mutex(State())
 }

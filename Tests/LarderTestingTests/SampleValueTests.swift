@@ -21,7 +21,7 @@ import Testing
     #expect(try roundTrip(nil) == nil)
   }
 
-  @Test func everyPartTellsValuesApart() {
+  @Test func everyPartDistinguishesValues() {
     let values = [
       SampleValue(), SampleValue("a"), SampleValue(integer: 1), SampleValue(natural: 1), SampleValue(double: 1),
       SampleValue(double: -0.0), SampleValue(flag: true), SampleValue(bytes: Data([1])), SampleValue(date: Date()),
@@ -36,7 +36,7 @@ import Testing
     #expect(SampleValue("a").hashValue == SampleValue("a").hashValue)
   }
 
-  @Test func anUnencodableValueRefusesToBeEncoded() {
+  @Test func anUnencodableValueThrowsOnEncoding() {
     var bytes: [UInt8] = []
     #expect(throws: SampleValue.Refusal.encoding) { try codec.encode(.unencodable(), into: &bytes) }
     #expect(throws: SampleValue.Refusal.encoding) {
@@ -44,13 +44,13 @@ import Testing
     }
   }
 
-  @Test func anUndecodableValueIsEncodedAndRefusesToBeDecoded() throws {
+  @Test func anUndecodableValueIsEncodedAndThrowsOnDecoding() throws {
     var bytes: [UInt8] = []
     try codec.encode(.undecodable(), into: &bytes)
     #expect(throws: SampleValue.Refusal.decoding) { try codec.decode(bytes.span.bytes) }
   }
 
-  @Test func aDescriptionShowsWhatIsThere() {
+  @Test func aDescriptionShowsTheContent() {
     #expect(SampleValue("a", integer: 1).description == #"SampleValue("a", integer: 1)"#)
     let long = String(repeating: "x", count: 100)
     #expect(SampleValue(long).description.hasPrefix("SampleValue(text of 100 bytes #"))

@@ -4,12 +4,12 @@ import Testing
 @Suite struct SeededGeneratorTests {
   @Test func theSameSeedGivesTheSameNumbers() {
     var generator = SeededGenerator(seed: 1_234_567)
-    // The published numbers of SplitMix64 for this seed.
+    // The published output of SplitMix64 for this seed.
     #expect(generator.next() == 6_457_827_717_110_365_317)
     #expect(generator.next() == 3_203_168_211_198_807_973)
   }
 
-  @Test func thePurposeDecidesToo() {
+  @Test func thePurposeAffectsTheNumbers() {
     var first = SeededGenerator(seed: 1, purpose: "a")
     var again = SeededGenerator(seed: 1, purpose: "a")
     var other = SeededGenerator(seed: 1, purpose: "b")

@@ -11,18 +11,18 @@ import Testing
     #expect(failure.expected.contains("an end within"), "\(failure)")
   }
 
-  @Test func aCaseThatCannotBeCancelledIsNamedAndTheNextOnesRun() async throws {
+  @Test func anUncancellableCaseIsNamedAndTheNextOnesRun() async throws {
     let suite = ConformanceSuite(
       named: "hanging", lacking: [.persistence, .encoding], timeLimit: .milliseconds(20)
     ) { _ -> MemoryStore<SampleValue?> in
-      // Nothing ever resumes it, cancelled or not.
+      // It is never resumed, cancelled or not.
       await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
       return MemoryStore()
     }
     for id in ["1", "2", "58"] { try await expectHang(id, of: suite) }
   }
 
-  @Test func aCaseThatBlocksItsThreadIsNamed() async throws {
+  @Test func aBlockingCaseIsNamed() async throws {
     let end = DispatchSemaphore(value: 0)
     defer { end.signal() }
     let suite = ConformanceSuite(
@@ -34,7 +34,7 @@ import Testing
     try await expectHang("1", of: suite)
   }
 
-  @Test func cancellingARunEndsItAtOnce() async throws {
+  @Test func cancellingARunEndsItImmediately() async throws {
     let suite = ConformanceSuite(named: "waiting", lacking: [.persistence, .encoding]) { _ in
       try await Task.sleep(for: .seconds(3_600))
       return MemoryStore<SampleValue?>()

@@ -4,7 +4,7 @@ import LarderTesting
 import Testing
 
 @Suite struct CRC32CTests {
-  /// The checksum bit by bit, straight from its definition.
+  /// Computes the checksum bit by bit, according to its definition.
   private static func reference(_ bytes: some Sequence<UInt8>) -> UInt32 {
     var checksum = UInt32.max
     for byte in bytes {
@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test func agreesWithTheExamplesOfRFC3720() {
-    // Appendix B.4 shows the checksums as bytes on the wire, the lowest first.
+    // Appendix B.4 shows the checksums as bytes in transmission order, the lowest byte first.
     #expect(CRC32C.checksum(of: [UInt8](repeating: 0x00, count: 32)) == 0x8A91_36AA)
     #expect(CRC32C.checksum(of: [UInt8](repeating: 0xFF, count: 32)) == 0x62A8_AB43)
     #expect(CRC32C.checksum(of: (0..<32).map { UInt8($0) }) == 0x46DD_794E)
@@ -38,7 +38,7 @@ import Testing
   @Test(arguments: 0...64) func agreesWithItsDefinition(_ count: Int) {
     var random = SeededGenerator("CRC32C \(count)")
     let bytes = random.bytes(count: count + 9)
-    // From every alignment within a word.
+    // Every alignment within a word.
     for start in 0...8 {
       let slice = bytes[start..<start + count]
       let expected = CRC32CTests.reference(slice)
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func everyFlippedBitShows() {
+  @Test func everyFlippedBitChangesTheChecksum() {
     var random = SeededGenerator()
     var bytes = random.bytes(count: 40)
     let checksum = CRC32C.checksum(of: bytes)

@@ -15,7 +15,7 @@ import Testing
     try bytes.withUnsafeBytes { try codec.decode($0.bytes) }
   }
 
-  @Test func theChecksumStandsBehindTheBytesLowestByteFirst() throws {
+  @Test func theChecksumFollowsTheBytesInLittleEndianOrder() throws {
     let value = Array("123456789".utf8)
     let bytes = try bytes(of: value, by: codec)
     // The check value of CRC-32C, 0xE3069283, inverted.
@@ -23,14 +23,14 @@ import Testing
     #expect(try self.value(of: bytes, by: codec) == value)
   }
 
-  @Test func itAppends() throws {
+  @Test func encodingAppendsToExistingBytes() throws {
     var bytes: [UInt8] = [1, 2, 3]
     try codec.encode(Array("123456789".utf8), into: &bytes)
     #expect(bytes == [1, 2, 3] + Array("123456789".utf8) + [0x7C, 0x6D, 0xF9, 0x1C])
   }
 
   @Test(arguments: [0, 1, 3, 4, 5, 7, 8, 9, 31, 200])
-  func everyBitFlipAndEveryCutIsFound(count: Int) throws {
+  func everyFlippedBitAndEveryTruncationIsFound(count: Int) throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "ChecksummedCodecTests \(count)")
     let value = (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
     let sound = try bytes(of: value, by: codec)
@@ -53,7 +53,7 @@ import Testing
     #expect(try bytes(of: [], by: codec) == [0xFF, 0xFF, 0xFF, 0xFF])
   }
 
-  @Test func theNameAndTheFormatAreItsOwn() {
+  @Test func theCodecHasItsOwnNameAndFormat() {
     let json = JSONTextCodec.jsonText.checksummed()
     #expect(json.name == "json+crc32c")
     #expect(json.format == .binary)
@@ -71,6 +71,6 @@ import Testing
   @Test func theErrorShowsNoValue() {
     let error = StoreError(
       .corrupted, during: .value, store: "s", message: "damaged", underlying: ChecksumError(byteCount: 7))
-    #expect(error.description.contains("the checksum of the 7 bytes does not fit them"))
+    #expect(error.description.contains("the checksum does not match the 7 bytes"))
   }
 }

@@ -34,7 +34,7 @@ import Testing
     #expect(try await store.value(forKey: "b") == .none)
     #expect(try await store.values(forKeys: ["a", "b"]) == [.some(nil), .none])
     #expect(try await store.entries(in: .all, limit: 5) == [StoreEntry(key: "a", value: nil)])
-    // Leaving the stored nil keeps it; taking away the slot removes it.
+    // A stored nil that is left alone stays. Setting the slot to nil removes the entry.
     try await store.update("a") { slot in slot = .some(nil) }
     #expect(try await store.contains("a"))
     try await store.update("a") { slot in slot = .none }
@@ -79,7 +79,7 @@ import Testing
     #expect(try await !store.contains("visits"))
   }
 
-  @Test func shortScansGoUpwards() async throws {
+  @Test func scansAreAscendingByDefault() async throws {
     let store = ProbedStore<Int>()
     try store.fill(0..<5)
     #expect(try await store.entries(in: .all, limit: 2).map(\.value) == [0, 1])

@@ -12,17 +12,17 @@ import Testing
     #expect(Hexadecimal.digits(of: bytes) == Array(text.utf8))
   }
 
-  @Test func nothingIsNothing() {
+  @Test func emptyTextHasNoBytes() {
     #expect(Hexadecimal.text(of: []).isEmpty)
     #expect(Hexadecimal.bytes(of: []) == [])
   }
 
   @Test(arguments: ["0", "000", "0g", "g0", "/0", ":0", "@0", "G0", "`0", " 0", "0 ", "+1", "-1", "0x", "\u{E9}"])
-  func whatIsNoPairOfDigitsIsRefused(_ digits: String) {
+  func textOtherThanPairsOfDigitsIsRefused(_ digits: String) {
     #expect(Hexadecimal.bytes(of: Array(digits.utf8)) == nil)
   }
 
-  @Test func readsJustTheWindowOfASlice() {
+  @Test func readsOnlyTheSlice() {
     #expect(Hexadecimal.bytes(of: Array("zz80c0zz".utf8)[2..<6]) == [0x80, 0xC0])
   }
 }

@@ -41,7 +41,7 @@ import Testing
     for value in values {
       let text = try JSONCodecTests.encoded(value, codec)
       #expect(try JSONCodecTests.decoded(text.utf8, codec) == value, sourceLocation: sourceLocation)
-      // What it writes is JSON for others too.
+      // The output is valid JSON for other programs, too.
       #expect(throws: Never.self, sourceLocation: sourceLocation) { try JSONText(text) }
       #expect(!text.contains("\n"), sourceLocation: sourceLocation)
     }
@@ -99,19 +99,19 @@ import Testing
     try expectRoundTrip([Date(), .distantPast, .distantFuture, Date(timeIntervalSince1970: 0.001)])
   }
 
-  @Test(arguments: [Double.nan, .infinity, -.infinity]) func aNumberThatIsNotFiniteCannotBeWritten(_ number: Double) {
+  @Test(arguments: [Double.nan, .infinity, -.infinity]) func numbersThatAreNotFiniteCannotBeWritten(_ number: Double) {
     #expect(throws: EncodingError.self) { try JSONCodecTests.encoded(number, JSONCodec<Double>()) }
     #expect(throws: EncodingError.self) { try JSONCodecTests.encoded([1, number], JSONCodec<[Double]>()) }
     #expect(throws: EncodingError.self) { try JSONCodecTests.encoded(Float(number), JSONCodec<Float>()) }
   }
 
-  @Test func handsOnWhatTheValueThrows() {
+  @Test func errorsOfTheValuePassThrough() {
     #expect(throws: CancellationError.self) { try JSONCodecTests.encoded(Refusing(), JSONCodec<Refusing>()) }
     #expect(throws: CancellationError.self) { try JSONCodecTests.decoded("{}".utf8, JSONCodec<Refusing>()) }
   }
 
   @Test(arguments: ["", " ", "{", "\"a\"", "1 2", "null", "1.5", "99999999999999999999", "[1]", "tru"])
-  func whatIsNoSuchValueIsRefused(_ text: String) {
+  func otherValuesAreRefused(_ text: String) {
     #expect(throws: DecodingError.self) { try JSONCodecTests.decoded(text.utf8, JSONCodec<Int>()) }
   }
 
@@ -119,17 +119,17 @@ import Testing
     #expect(throws: DecodingError.self) { try JSONCodecTests.decoded([0x22, 0xFF, 0x22], JSONCodec<String>()) }
   }
 
-  @Test func sortsKeysAndLeavesSlashesAlone() throws {
+  @Test func sortsKeysAndDoesNotEscapeSlashes() throws {
     #expect(try JSONCodecTests.encoded(["b": "/", "a": "é"], JSONCodec<[String: String]>()) == #"{"a":"é","b":"/"}"#)
   }
 
-  @Test func appendsBehindWhatIsThere() throws {
+  @Test func encodingAppendsToExistingBytes() throws {
     var bytes: [UInt8] = [1, 2]
     try JSONCodec<Int>().encode(7, into: &bytes)
     #expect(bytes == [1, 2, UInt8(ascii: "7")])
   }
 
-  @Test func takesCodersOfOnesOwn() throws {
+  @Test func usesCustomCoders() throws {
     let encoder = JSONEncoder()
     encoder.dateEncodingStrategy = .iso8601
     let decoder = JSONDecoder()
@@ -147,7 +147,7 @@ import Testing
     #expect(JSONCodec<Int>().name == JSONTextCodec().name)
   }
 
-  @Test func encodesFromManyTasksAtOnce() async throws {
+  @Test func manyTasksEncodeConcurrently() async throws {
     let codec = JSONCodec<[String: Int]>()
     try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<200 {

@@ -5,7 +5,9 @@ import TestSupport
 import Testing
 
 @Suite struct JSONScannerTests {
-  /// Whether a text is one JSON value, by the scanner; its `value()` and its `string()` and `forEachMember` must agree.
+  /// Returns whether the scanner accepts a text as one JSON value.
+  ///
+  /// `value()`, `string()` and `forEachMember` must agree.
   private static func accepts(_ text: [UInt8]) -> Bool {
     do {
       var scanner = JSONScanner(text[...])
@@ -21,9 +23,9 @@ import Testing
     Hexadecimal.bytes(of: hexadecimal.utf8) ?? []
   }
 
-  // MARK: What is JSON and what is not
+  // MARK: Valid and invalid JSON
 
-  /// In the manner of "Parsing JSON is a minefield" by Nicolas Seriot.
+  /// Valid texts, in the manner of "Parsing JSON is a minefield" by Nicolas Seriot.
   private static let accepted = [
     "0", "-0", "1", "-1", "10", "-10", "0.0", "-0.0", "0e0", "0E+1", "0e-1", "1.5", "1e1", "1E1", "1e+1", "1e-1",
     "1.5e300", "1e308", "1e400", "-1e-400", "123456789012345678901234567890", "0.1000000000000000055511151231257827",
@@ -65,21 +67,21 @@ import Testing
     "{\"a\":.5}",
   ]
 
-  @Test func acceptsWhatIsJSON() {
+  @Test func acceptsValidJSON() {
     for text in JSONScannerTests.accepted {
       #expect(JSONScannerTests.accepts(Array(text.utf8)), "\(text.debugDescription) is JSON")
     }
     #expect(Set(JSONScannerTests.accepted).count > 80)
   }
 
-  @Test func refusesWhatIsNot() {
+  @Test func refusesInvalidJSON() {
     for text in JSONScannerTests.refused {
       #expect(!JSONScannerTests.accepts(Array(text.utf8)), "\(text.debugDescription) is not JSON")
     }
     #expect(Set(JSONScannerTests.refused).count > 200)
   }
 
-  @Test func whatIsRefusedAloneIsRefusedWithin() {
+  @Test func invalidTextIsRefusedWithinOtherText() {
     for text in JSONScannerTests.refused where !["", " ", "\n"].contains(text) {
       #expect(!JSONScannerTests.accepts(Array("{\"a\":\(text)}".utf8)), "\(text.debugDescription) in an object")
       #expect(!JSONScannerTests.accepts(Array("[0,\(text)]".utf8)), "\(text.debugDescription) in an array")
@@ -89,25 +91,25 @@ import Testing
     }
   }
 
-  @Test func looksOnlyWithinItsSlice() {
+  @Test func readsOnlyItsSlice() {
     let text = Array("[12345]".utf8)
     for (range, expected) in [(0..<7, "[12345]"), (1..<6, "12345"), (2..<4, "23")] {
       var scanner = JSONScanner(text[range])
       #expect((try? scanner.value()).map { String(decoding: $0, as: UTF8.self) } == expected)
       #expect(throws: Never.self) { try scanner.expectEnd() }
     }
-    // Nothing behind the slice completes what is cut.
+    // No byte after the slice completes a truncated text.
     for cut in ["true", "\"ab\"", "\"\\u0041\"", "\"\\ud834\\udd1e\"", "\"é\"", "\"🐄\"", "[1]", "-1", "1.5", "1e5"] {
       var scanner = JSONScanner(Array(cut.utf8).dropLast())
       #expect(throws: JSONSyntaxError.self, "\(cut.debugDescription)") { try scanner.value() }
     }
   }
 
-  @Test func startsAtAPlaceOfItsText() throws {
+  @Test func startsAtAnOffset() throws {
     let text = Array("xx[1,\n2] y".utf8)
     var scanner = JSONScanner(text[1...], from: 2)
     #expect(String(decoding: try scanner.value(), as: UTF8.self) == "[1,\n2]")
-    // Places are told from the beginning of the text, not from where it started.
+    // Offsets count from the beginning of the text, not from the start of the scan.
     let error = #expect(throws: JSONSyntaxError.self) { try scanner.expectEnd() }
     #expect(error?.line == 2)
     #expect(error?.column == 4)
@@ -117,7 +119,7 @@ import Testing
   // MARK: UTF-8
 
   private static let refusedUTF8 = [
-    // Table 3-7 of the Unicode Standard: just outside each row.
+    // Table 3-7 of the Unicode Standard: sequences just outside of each row.
     "7f80", "80", "bf", "c0", "c080", "c0af", "c1bf", "c27f", "c2c0", "c2", "df7f", "dfc0", "e0", "e080", "e09fbf",
     "e08080", "e0a07f", "e0a0c0", "e0c080", "e17f80", "e1c080", "e1807f", "e180c0", "e180", "ec7fbf", "ed7f80",
     "eda080", "edbfbf", "edb080", "ed80c0", "ee7f80", "eec080", "efbf7f", "efbfc0", "f0", "f08080", "f08f8080",
@@ -133,7 +135,7 @@ import Testing
     "f0908080", "f0bfbfbf", "f1808080", "f3bfbfbf", "f4808080", "f48fbfbf", "61c3a962", "f09f9084f09f9084",
   ]
 
-  @Test func stringsAreUTF8AndNothingElse() {
+  @Test func stringsMustBeUTF8() {
     for hexadecimal in JSONScannerTests.acceptedUTF8 {
       let content = JSONScannerTests.bytes(hexadecimal)
       let text = [0x22] + content + [0x22]
@@ -152,14 +154,14 @@ import Testing
     }
   }
 
-  @Test func everyPairOfBytesIsJudgedAsSwiftDoes() {
+  @Test func everyPairOfBytesIsJudgedAsBySwift() {
     for first in UInt8(0x80)...UInt8.max {
       for second in UInt8.min...UInt8.max where second != 0x22 && second != 0x5C && second >= 0x20 {
         for tail: [UInt8] in [[], [0x80], [0xBF], [0x80, 0x80], [0xBF, 0xBF]] {
           let content = [first, second] + tail
           let isUTF8 = String(validating: content, as: UTF8.self) != nil
           guard JSONScannerTests.accepts([0x22] + content + [0x22]) == isUTF8 else {
-            Issue.record("\(Hexadecimal.text(of: content)) is judged otherwise")
+            Issue.record("\(Hexadecimal.text(of: content)) is judged differently")
             return
           }
         }
@@ -167,7 +169,7 @@ import Testing
     }
   }
 
-  @Test func escapesBecomeTheirCharacters() throws {
+  @Test func escapesAreDecoded() throws {
     var scanner = JSONScanner(
       Array(#"  "\"\\\/\b\f\n\r\t\u0000\u00e9\u20AC\ud834\uDD1E\uFFFF\uD7ff\ue000é" "#.utf8)[...])
     let expected = "\"\\/\u{8}\u{C}\n\r\t\0\u{E9}\u{20AC}\u{1D11E}\u{FFFF}\u{D7FF}\u{E000}\u{E9}"
@@ -191,11 +193,11 @@ import Testing
       let error = #expect(throws: JSONSyntaxError.self) { try scanner.value() }
       #expect(error?.message.contains("512") == true)
     }
-    // Levels beside each other do not add up.
+    // Sibling levels do not add up.
     #expect(JSONScannerTests.accepts(Array(("[" + String(repeating: "[[]],", count: 2_000) + "[]]").utf8)))
   }
 
-  @Test func aMillionBracketsDoNoHarm() {
+  @Test func aMillionBracketsAreHandledSafely() {
     for text in [
       JSONScannerTests.nested(1_000_000, open: "[", close: ""),
       JSONScannerTests.nested(1_000_000, open: "[", close: "]"),
@@ -211,7 +213,7 @@ import Testing
      "deep": [[[{"x": [{}]}]]], "": "", "last": 0.125}} 
     """
 
-  @Test func aDocumentCutAnywhereIsRefused() {
+  @Test func everyTruncatedDocumentIsRefused() {
     let document = Array(JSONScannerTests.richDocument.utf8)
     #expect(JSONScannerTests.accepts(document))
     let end = document.lastIndex(of: UInt8(ascii: "}")) ?? 0
@@ -221,7 +223,7 @@ import Testing
     #expect(JSONScannerTests.accepts(Array(document[...end])))
   }
 
-  @Test func theMembersOfACutDocumentAreRefused() {
+  @Test func theMembersOfATruncatedDocumentAreRefused() {
     let document = Array(JSONScannerTests.richDocument.utf8)
     let end = document.lastIndex(of: UInt8(ascii: "}")) ?? 0
     for length in 0...end {
@@ -234,7 +236,7 @@ import Testing
 
   // MARK: Members
 
-  @Test func goesThroughTheMembers() throws {
+  @Test func visitsTheMembers() throws {
     let text = #" { "a" : 1 , "é\n" :[ 2 , 3 ], "a":{"b":4} ,"":null } "#
     var scanner = JSONScanner(Array(text.utf8)[...])
     var seen: [String] = []
@@ -252,14 +254,14 @@ import Testing
   @Test(arguments: [
     "", "[]", "1", "{", "{a:1}", "{\"a\"}", "{\"a\":1,}", "{,}", "{\"a\":1 \"b\":2}", "{\"a\":1", "{1:2}", "{\"a\"1}",
   ])
-  func whatIsNoObjectHasNoMembers(_ text: String) {
+  func invalidObjectsHaveNoMembers(_ text: String) {
     var scanner = JSONScanner(Array(text.utf8)[...])
     #expect(throws: JSONSyntaxError.self) {
       try scanner.forEachMember { _, _, scanner in _ = try scanner.value() }
     }
   }
 
-  @Test func handsOnWhatTheReaderOfAMemberThrows() {
+  @Test func errorsOfAMembersReaderPassThrough() {
     var scanner = JSONScanner(Array("{\"a\":1}".utf8)[...])
     #expect(throws: CancellationError.self) {
       try scanner.forEachMember { _, _, _ in throw CancellationError() }
@@ -275,8 +277,8 @@ import Testing
     ("1ex", 1, 3),
     ("[1,\n", 2, 1), ("\"\\u12\"", 1, 2), ("{\"a\":1,\n}", 2, 1), ("[\"é\", \"\\x\"]", 1, 9),
   ])
-  func anErrorTellsItsPlace(_ text: String, _ line: Int, _ column: Int) {
-    // The same place, whatever stands before the slice.
+  func anErrorNamesItsPlace(_ text: String, _ line: Int, _ column: Int) {
+    // The line and column are the same, whatever precedes the slice.
     for padding in ["", "[\n\n  "] {
       let bytes = Array((padding + text).utf8)
       var scanner = JSONScanner(bytes[padding.utf8.count...])
@@ -292,7 +294,7 @@ import Testing
     }
   }
 
-  @Test func theFirstByteThatIsNotUTF8IsThePlace() {
+  @Test func theErrorNamesTheFirstInvalidByte() {
     let text = Array("[\"ab".utf8) + [0xFF] + Array("\"]".utf8)
     var scanner = JSONScanner(text[...])
     let error = #expect(throws: JSONSyntaxError.self) { try scanner.value() }
@@ -300,9 +302,11 @@ import Testing
     #expect(error?.column == 5)
   }
 
-  // MARK: Against another reader
+  // MARK: Comparison with another parser
 
-  /// What Python's `json` says of documents, one for each line of hexadecimal digits; `nil` where there is no Python.
+  /// Returns which documents Python's `json` accepts, or `nil` if there is no Python.
+  ///
+  /// Each document is a line of hexadecimal digits.
   private static func judgedByPython(_ documents: [[UInt8]]) throws -> [Bool]? {
     let script = """
       import json, sys
@@ -323,13 +327,13 @@ import Testing
       """
     let run = try CommandRun(
       ["python3", "-c", script], input: documents.map { Hexadecimal.text(of: $0) + "\n" }.joined())
-    // `env` ends with 127 where it finds no python3.
+    // `env` exits with 127 if it finds no python3.
     guard run.status != 127 else { return nil }
     #expect(run.status == 0)
     return run.output.utf8.filter { $0 != UInt8(ascii: "\n") }.map { $0 == UInt8(ascii: "1") }
   }
 
-  @Test func mutatedDocumentsAreJudgedAsPythonDoes() throws {
+  @Test func mutatedDocumentsAreJudgedAsByPython() throws {
     var random = SeededGenerator()
     let sources = (JSONScannerTests.accepted + JSONScannerTests.refused + [JSONScannerTests.richDocument]).map {
       Array($0.utf8)
@@ -367,7 +371,7 @@ import Testing
     #expect(expected.count { !$0 } > 500)
   }
 
-  @Test func whatItAcceptsFoundationReads() throws {
+  @Test func foundationReadsEveryAcceptedText() throws {
     for text in JSONScannerTests.accepted where !["1e400", "-1e-400"].contains(text) {
       #expect(throws: Never.self, "\(text.debugDescription)") {
         try JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed)

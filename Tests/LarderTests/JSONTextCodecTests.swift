@@ -2,27 +2,27 @@ import Larder
 import Testing
 
 @Suite struct JSONTextCodecTests {
-  @Test func textStaysAsItIs() throws {
+  @Test func textStaysUnchanged() throws {
     for text in ["null", "9007199254740993", "-0.0", "1e308", "\"\\u0041\"", "{\"b\":1,\"a\":[]}"] {
       let value = try JSONText(text)
       var bytes: [UInt8] = [9]
-      JSONTextCodec.jsonText.encode(value, into: &bytes)
+      try JSONTextCodec.jsonText.encode(value, into: &bytes)
       #expect(bytes == [9] + Array(text.utf8))
       #expect(try bytes.dropFirst().withUnsafeBytes { try JSONTextCodec.jsonText.decode($0.bytes) } == value)
     }
   }
 
-  @Test func readsWhatTheOtherJSONCodecWritesAndTheOtherWayRound() throws {
+  @Test func bothJSONCodecsReadEachOthersOutput() throws {
     let value = ["a": [1.5, -2], "é": []]
     var bytes: [UInt8] = []
     try JSONCodec<[String: [Double]]>().encode(value, into: &bytes)
     let text = try bytes.withUnsafeBytes { try JSONTextCodec().decode($0.bytes) }
     var again: [UInt8] = []
-    JSONTextCodec().encode(text, into: &again)
+    try JSONTextCodec().encode(text, into: &again)
     #expect(try again.withUnsafeBytes { try JSONCodec<[String: [Double]]>().decode($0.bytes) } == value)
   }
 
-  @Test(arguments: ["", "{", "1 2", "\"\\ud800\""]) func refusesWhatIsNotJSON(_ text: String) {
+  @Test(arguments: ["", "{", "1 2", "\"\\ud800\""]) func refusesInvalidJSON(_ text: String) {
     #expect(throws: JSONSyntaxError.self) {
       try Array(text.utf8).withUnsafeBytes { try JSONTextCodec().decode($0.bytes) }
     }

@@ -7,13 +7,13 @@ import Testing
     "1.0000000000000000001", "123456789012345678901234567890", "1e-400", "true", "null", "\"a  b\"", "\"\\u0041\\/\"",
     "{}", "[]",
   ])
-  func whatIsCompactStaysByteForByte(_ text: String) throws {
+  func compactTextStaysUnchanged(_ text: String) throws {
     #expect(try JSONText(text).description == text)
     #expect(try JSONText("[\(text)]").description == "[\(text)]")
     #expect(try JSONText("{\"a\":\(text)}").description == "{\"a\":\(text)}")
   }
 
-  @Test func dropsWhiteSpaceBetweenTheParts() throws {
+  @Test func removesWhitespaceBetweenTokens() throws {
     let text = " {\t\"a b\" :\r\n [ 1 , \" x \\\" y \\\\\" , { } ] ,\n\"c\" : null } \n"
     #expect(try JSONText(text).description == #"{"a b":[1," x \" y \\",{}],"c":null}"#)
     #expect(try JSONText("  1  ").bytes == Array("1".utf8))
@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test(arguments: ["", " ", "{", "1 2", "nul", "\"\\ud800\"", "[1,]", "{\"a\":1}x", "\u{FEFF}1"])
-  func refusesWhatIsNotOneValue(_ text: String) {
+  func refusesTextOtherThanOneValue(_ text: String) {
     #expect(throws: JSONSyntaxError.self) { try JSONText(text) }
   }
 
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func tellsTheMembersOfAnObject() throws {
+  @Test func returnsTheMembersOfAnObject() throws {
     let members = try JSONText(#"{ "b" : [ 1 ] , "a" : {"x" : 2} , "b" : null, "\u00e9":"" }"#).members()
     #expect(members?.map(\.name) == ["b", "a", "b", "é"])
     #expect(members?.map(\.value.description) == ["[1]", "{\"x\":2}", "null", "\"\""])

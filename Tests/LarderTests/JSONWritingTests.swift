@@ -9,7 +9,7 @@ import Testing
     return bytes
   }
 
-  @Test func everyCharacterReadsBack() throws {
+  @Test func everyCharacterRoundTrips() throws {
     let scalars =
       (UInt32(0)...0x2FF).compactMap(UnicodeScalar.init) + [
         "\u{2028}", "\u{D7FF}", "\u{E000}", "\u{FFFF}", "\u{10FFFF}",
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func escapesOnlyWhatItMust() {
+  @Test func escapesOnlyRequiredCharacters() {
     #expect(String(decoding: JSONWritingTests.json("\"\\/\u{7F}é🐄".utf8), as: UTF8.self) == "\"\\\"\\\\/\u{7F}é🐄\"")
     #expect(String(decoding: JSONWritingTests.json("\n\r\t".utf8), as: UTF8.self) == #""\n\r\t""#)
     #expect(
@@ -34,14 +34,14 @@ import Testing
     #expect(JSONWritingTests.json([]) == [0x22, 0x22])
   }
 
-  @Test func appendsBehindWhatIsThere() {
+  @Test func writingAppendsToExistingBytes() {
     var bytes: [UInt8] = [1, 2]
     JSONWriting.append(string: "a".utf8, to: &bytes)
     JSONWriting.append(compacted: Array("x[ 1 ]x".utf8)[1..<6], to: &bytes)
     #expect(bytes == [1, 2] + Array("\"a\"[1]".utf8))
   }
 
-  @Test func compactingDropsOnlyWhiteSpaceBetweenTheParts() {
+  @Test func compactingRemovesOnlyWhitespaceBetweenTokens() {
     for (text, expected) in [
       (" [ 1 ,\n2\t]\r\n", "[1,2]"), ("\" a \"", "\" a \""), ("[\"\\\\\" , \"\\\" ,\" ]", "[\"\\\\\",\"\\\" ,\"]"),
       ("1", "1"), ("", ""),

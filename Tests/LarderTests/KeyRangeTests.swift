@@ -26,8 +26,8 @@ import Testing
       ("d\0", [false, false, false, false, true]),
       ("e", [false, false, false, false, true]),
     ] as [(StoreKey, [Bool])])
-  func boundsBelongOrNot(_ key: StoreKey, _ expected: [Bool]) {
-    // Half-open, up to and including, up to, closed, from c on or exactly b: what each says of a, b, c, d, …
+  func boundsMayBeIncludedOrExcluded(_ key: StoreKey, _ expected: [Bool]) {
+    // Half-open, up to and including, up to, closed, from c on, and exactly b, with the result for a, b, c, d, …
     let ranges: [KeyRange] = ["b"..<"d", ...StoreKey("d"), ..<StoreKey("d"), "b"..."d", StoreKey("c")...]
     #expect(ranges.map { $0.contains(key) } == expected)
   }
@@ -44,7 +44,7 @@ import Testing
     #expect(!KeyRange.all.isEmpty)
   }
 
-  @Test func onlyHoldsOneKey() {
+  @Test func aRangeOfOneKeyContainsOnlyThatKey() {
     let range = KeyRange.only("b")
     #expect(range.contains("b"))
     #expect(!range.contains("a"))
@@ -78,7 +78,7 @@ import Testing
     #expect(!range.contains(StoreKey(bytes: prefix.bytes.dropLast() + [0xFE, 0xFF])))
   }
 
-  @Test func aPrefixRangeHoldsWhatBeginsWithIt() {
+  @Test func aPrefixRangeContainsTheKeysWithThatPrefix() {
     var random = SeededGenerator()
     for _ in 0..<20_000 {
       let prefix = StoreKey(bytes: random.similarBytes(count: random.integer(in: 0...4)))
@@ -90,7 +90,7 @@ import Testing
     }
   }
 
-  @Test func neighboursOfEverySingleByteStayOut() {
+  @Test func neighboursOfSingleBytePrefixesAreOutside() {
     for byte in UInt8.min...UInt8.max {
       let range = KeyRange.prefix(StoreKey(bytes: [byte]))
       for other in UInt8.min...UInt8.max {
@@ -106,7 +106,7 @@ import Testing
 
   // MARK: Parts
 
-  @Test func partsAndMembershipFollowTheBytes() {
+  @Test func partsAndMembershipFollowTheByteOrder() {
     var random = SeededGenerator()
     func isBelow(_ left: [UInt8], _ right: [UInt8]) -> Bool { left.lexicographicallyPrecedes(right) }
     for _ in 0..<20_000 {

@@ -3,7 +3,9 @@ import Larder
 import TestSupport
 import Testing
 
-/// The pieces of Swift in the guide `Docs/Keys.md`: they stand there as they stand here, and do what it says.
+/// The Swift code of the guide `Modules/Larder/Larder.docc/Keys.md`.
+///
+/// It must appear in the guide unchanged, and it must work.
 @Suite struct KeysGuideTests {
   private let account = "GB33-0042"
   private let date = Date(timeIntervalSince1970: 1_767_225_600)
@@ -11,7 +13,7 @@ import Testing
   @Test func keys() {
     let (id, data) = (1, Data([0, 0xFF]))
     let keys: [StoreKey] = [
-      "user:1",  // text: its UTF-8, as it is
+      "user:1",  // text, as UTF-8
       "user:\(id)",
       StoreKey(integer: 42),  // 8 bytes, in numeric order
       StoreKey(UUID()),  // 16 bytes
@@ -34,18 +36,18 @@ import Testing
 
   @Test func ranges() {
     let ranges: [KeyRange] = [
-      .all,  // everything
-      .prefix("user:"),  // what begins so
-      "a"..<"b",  // from "a" on, up to but without "b"
-      "a"..."b",  // with "b"
+      .all,  // all keys
+      .prefix("user:"),  // keys with this prefix
+      "a"..<"b",  // from "a" up to, but not including, "b"
+      "a"..."b",  // including "b"
       "a"...,  // from "a" on
-      ..<"b",  // up to but without "b"
+      ..<"b",  // up to, but not including, "b"
       .prefix(components: "txn", account),
     ]
     let keys: [StoreKey] = [
       "A", "a", "az", "b", "b0", "user:1", StoreKey(components: "txn", account), StoreKey(components: "txn", "else"),
     ]
-    // Which of the keys each of the ranges has.
+    // The keys in each of the ranges.
     #expect(
       ranges.map { range in keys.indices.filter { range.contains(keys[$0]) } }
         == [Array(0...7), [5], [1, 2], [1, 2, 3], [1, 2, 3, 4, 5], [0, 1, 2, 6, 7], [6]])
@@ -62,7 +64,7 @@ import Testing
   }
 
   @Test func theGuideShowsThisCode() throws {
-    let guide = try Guide("Docs/Keys.md")
+    let guide = try Guide("Modules/Larder/Larder.docc/Keys.md")
     #expect(guide.pieces.count == 4)
     #expect(try guide.piecesMissing() == [])
   }

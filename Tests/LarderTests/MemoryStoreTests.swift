@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct MemoryStoreTests {
-  /// A value that calls the store while it is destroyed.
+  /// A value that calls the store in its deinitializer.
   private final class Caller: Sendable {
     let store: MemoryStore<Caller>
     let calls: Counter
@@ -31,7 +31,7 @@ import Testing
     func increase() { value.withLock { $0 += 1 } }
   }
 
-  // MARK: Without `await`
+  // MARK: Synchronous operations
 
   @Test func itsOperationsAreSynchronous() throws {
     let store = MemoryStore<Int>(name: "numbers")
@@ -138,7 +138,7 @@ import Testing
     }
   }
 
-  @Test func whatWasHandedOutIsACopy() throws {
+  @Test func returnedEntriesAreACopy() throws {
     let store = MemoryStore<[Int]>()
     var value = [1, 2]
     try store.apply([.set("a", value)])
@@ -151,7 +151,7 @@ import Testing
 
   // MARK: Values that call the store
 
-  @Test(.timeLimit(.minutes(60))) func aValueMayCallTheStoreWhileItIsDestroyed() throws {
+  @Test(.timeLimit(.minutes(60))) func aValueMayCallTheStoreInItsDeinitializer() throws {
     let store = MemoryStore<Caller>()
     let calls = Counter()
     func batch(_ keys: StoreKey...) -> ChangeBatch<Caller> {
@@ -180,7 +180,7 @@ import Testing
     #expect(calls.count == 9)
     expectStoreError(.invalidKey) { try store.apply(batch("x", "")) }
     #expect(calls.count == 11)
-    // More than a chunk at once.
+    // A batch that is larger than a chunk.
     try store.apply(ChangeBatch((0..<1_000).map { .set(StoreKey(integer: $0), Caller(store, calls)) }))
     try store.apply([.removeAll(.prefix(StoreKey(bytes: [0x80])))])
     #expect(calls.count == 1_011)
@@ -232,7 +232,7 @@ import Testing
     }.value
   }
 
-  @Test func aCancelledTaskLeavesWhatWasThere() async throws {
+  @Test func aCancelledTaskLeavesTheEntries() async throws {
     let store = MemoryStore<Int>()
     try store.apply([.set("a", 1)])
     await Task {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct PageCursorTests {
-  @Test func itsTextLeadsBackToIt() throws {
+  @Test func textRoundTrips() throws {
     var random = SeededGenerator()
     for count in Array(1...40) + [100, 510, 511] {
       for _ in 0..<5 {
@@ -15,14 +15,14 @@ import Testing
           #expect(again == cursor)
           #expect(again.hashValue == cursor.hashValue)
           #expect(cursor.description == cursor.text)
-          // Fit for a URL as it is.
+          // The text is safe in a URL without escaping.
           #expect(cursor.text.allSatisfy { "-_.".contains($0) || $0.isASCII && ($0.isLetter || $0.isNumber) })
         }
       }
     }
   }
 
-  @Test func itsFormIsFixed() throws {
+  @Test func theTextFormatIsFixed() throws {
     #expect(PageCursor(after: "a").text == "1a.YQ")
     #expect(PageCursor(after: "a", order: .descending).text == "1d.YQ")
     #expect(PageCursor(after: StoreKey(bytes: [0xFB, 0xFF, 0xFE])).text == "1a.-__-")
@@ -47,7 +47,7 @@ import Testing
     expectStoreError(.invalidArgument) { try PageCursor(text) }
   }
 
-  @Test func changedTextsAreRefusedOrReadAsWritten() {
+  @Test func changedTextsAreRefusedOrAreAnotherCursor() {
     var random = SeededGenerator()
     for _ in 0..<5_000 {
       let cursor = PageCursor(after: StoreKey(bytes: random.bytes(count: random.integer(in: 1...30))))
@@ -61,7 +61,7 @@ import Testing
       let changed = String(decoding: text, as: UTF8.self)
       do {
         let read = try PageCursor(changed)
-        // There is one text for each cursor.
+        // Each cursor has exactly one text.
         guard read.text == changed else {
           Issue.record("\(changed) reads as \(read.text)")
           return

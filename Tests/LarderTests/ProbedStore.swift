@@ -1,22 +1,24 @@
 import Larder
 import Synchronization
 
-/// A store in memory that notes what is asked of it, and lets a test act or throw just before it answers.
+/// An in-memory store that records its calls, and runs a test's closure before each result, which may throw.
 final class ProbedStore<Value: Sendable>: DataStore {
-  /// Where the entries are; what is asked of it directly is not noted.
+  /// The store with the entries.
+  ///
+  /// Direct calls to it are not recorded.
   let base = MemoryStore<Value>(name: "probed")
 
   private let noted = Mutex<[StoreOperation]>([])
   private let intervention: @Sendable (StoreOperation, Int) throws -> Void
 
-  /// Makes an empty store.
+  /// Creates an empty store.
   ///
-  /// - Parameter intervention: Called before each answer, with what was asked and how many times anything was before.
+  /// - Parameter intervention: Called before each result, with the operation and the number of earlier calls.
   init(intervention: @escaping @Sendable (StoreOperation, Int) throws -> Void = { _, _ in }) {
     self.intervention = intervention
   }
 
-  /// What was asked, in order.
+  /// The calls, in order.
   var operations: [StoreOperation] { noted.withLock { $0 } }
 
   private func note(_ operation: StoreOperation) throws {
@@ -79,7 +81,7 @@ final class ProbedStore<Value: Sendable>: DataStore {
 }
 
 extension ProbedStore where Value == Int {
-  /// Fills the store with numbers under keys that sort as they do.
+  /// Fills the store with numbers, under keys with the same order.
   func fill(_ numbers: some Sequence<Int>) throws {
     try base.apply(ChangeBatch(numbers.map { .set(StoreKey(integer: $0), $0) }))
   }

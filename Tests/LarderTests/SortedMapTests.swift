@@ -3,7 +3,7 @@ import LarderTesting
 import Testing
 
 @Suite struct SortedMapTests {
-  /// A map and what it should hold.
+  /// A map and its expected content.
   private struct Pair {
     var map = SortedMap<Int>()
     var model: [StoreKey: Int] = [:]
@@ -38,7 +38,7 @@ import Testing
     var random = SeededGenerator("agreesWithADictionary \(keyCount)")
     var pair = Pair()
     for step in 0..<6_000 {
-      // Grow, shrink and grow again, so that chunks are split, emptied and joined.
+      // The map grows, shrinks and grows again, so that chunks are split, emptied and joined.
       let isGrowing = step / 1_500 % 2 == 0
       let key = SortedMapTests.key(random.integer(in: 0...keyCount))
       switch random.integer(in: 0...99) {
@@ -68,7 +68,7 @@ import Testing
   @Test(arguments: [1, 127, 128, 129, 256, 257, 1_000]) func scansAgreeWithASortedList(_ count: Int) {
     var random = SeededGenerator("scansAgreeWithASortedList \(count)")
     var pair = Pair()
-    // Every second number, so that bounds fall on keys and between them.
+    // Only every second number, so that bounds fall on keys and between them.
     for number in (0..<count).shuffled(using: &random) {
       _ = pair.map.setValue(number, forKey: SortedMapTests.key(number * 2))
       pair.model[SortedMapTests.key(number * 2)] = number
@@ -88,7 +88,7 @@ import Testing
   }
 
   @Test func everyRangeOverSomeChunksCanBeRemoved() {
-    // 640 entries in chunks of 64 to 128: a removal with its bounds at or beside every edge.
+    // 640 entries in chunks of 64 to 128. Removals have their bounds at or next to every edge.
     var random = SeededGenerator()
     let full = (0..<640).shuffled(using: &random).reduce(into: SortedMap<Int>()) { map, number in
       _ = map.setValue(number, forKey: SortedMapTests.key(number))
@@ -104,10 +104,10 @@ import Testing
           left.allSatisfy({ map[SortedMapTests.key($0)] == $0 }),
           map.count(in: .all) == left.count
         else {
-          Issue.record("removing \(lower)..<\(upper) left something else")
+          Issue.record("removing \(lower)..<\(upper) left other entries")
           return
         }
-        // What is left can be changed.
+        // The remaining map can be changed.
         for number in Set([lower, upper - 1, upper, 0, 639]) where number >= 0 && number < 640 {
           #expect(map.setValue(-1, forKey: SortedMapTests.key(number)) == (left.contains(number) ? number : nil))
           #expect(map.removeValue(forKey: SortedMapTests.key(number)) == -1)
@@ -116,7 +116,7 @@ import Testing
     }
   }
 
-  @Test func aCopyStaysAsItWas() {
+  @Test func aCopyStaysUnchanged() {
     var random = SeededGenerator()
     var pair = Pair()
     var copies: [Pair] = []
@@ -191,7 +191,7 @@ import Testing
     #expect(map.count == 0)
   }
 
-  @Test func aBoundOutsideEveryKeyIsFine() {
+  @Test func boundsOutsideOfAllKeysAreValid() {
     var map = SortedMap<Int>()
     for number in 0..<300 {
       _ = map.setValue(number, forKey: StoreKey("k\(number)"))
@@ -205,7 +205,7 @@ import Testing
     #expect(map.keys(in: StoreKey("k99")..., limit: .max, order: .descending) == ["k99"])
   }
 
-  @Test func forEachHandsOnWhatItsBodyThrows() {
+  @Test func forEachRethrows() {
     var map = SortedMap<Int>()
     for number in 0..<300 { _ = map.setValue(number, forKey: SortedMapTests.key(number)) }
     for order in ScanOrder.allCases {
@@ -220,7 +220,7 @@ import Testing
     }
   }
 
-  @Test func aBatchGivesBackEverythingItDisplaced() {
+  @Test func aBatchReturnsEveryDisplacedEntry() {
     var map = SortedMap<String>()
     var displaced: [String] = []
     let changes: [Change<String>] = [

@@ -4,19 +4,19 @@ import TestSupport
 import Testing
 
 @Suite struct StoreEntriesTests {
-  private static func values<Store: DataStore<Int>>(of walk: StoreEntries<Store>) async throws -> [Int] {
+  private static func values(of walk: ScanSequence<StoreEntry<Int>>) async throws -> [Int] {
     var values: [Int] = []
     for try await entry in walk { values.append(entry.value) }
     return values
   }
 
   @Test(arguments: [0, 1, 255, 256, 257, 511, 512, 513, 1_000], ScanOrder.allCases)
-  func goesThroughEverythingOnce(_ count: Int, _ order: ScanOrder) async throws {
+  func visitsEveryEntryOnce(_ count: Int, _ order: ScanOrder) async throws {
     let store = ProbedStore<Int>()
     try store.fill(0..<count)
     let expected = order == .ascending ? Array(0..<count) : (0..<count).reversed()
     #expect(try await StoreEntriesTests.values(of: store.entries(order: order)) == expected)
-    // 256 at a time: a full slice may not have been the last.
+    // 256 at a time. After a full slice, there may be another one.
     #expect(store.operations == [StoreOperation](repeating: .entries, count: count / 256 + 1))
   }
 
@@ -40,9 +40,10 @@ import Testing
     #expect(try await StoreEntriesTests.values(of: walk).count == 400)
   }
 
-  @Test(arguments: ScanOrder.allCases) func whatIsThereThroughoutAppearsOnce(_ order: ScanOrder) async throws {
-    // Even numbers stay; odd ones come and go before, at and behind the place of the walk, within its slices and between.
-    var random = SeededGenerator("whatIsThereThroughoutAppearsOnce \(order)")
+  @Test(arguments: ScanOrder.allCases) func unchangedEntriesAppearOnce(_ order: ScanOrder) async throws {
+    // Even numbers stay. Odd numbers come and go before, at and after the position of the walk, within its slices and
+    // between.
+    var random = SeededGenerator("unchangedEntriesAppearOnce \(order)")
     let store = ProbedStore<Int>()
     let numbers = Array(stride(from: 0, to: 2_000, by: 2))
     try store.fill(numbers)
@@ -65,7 +66,7 @@ import Testing
     #expect(Set(seen).count == seen.count)
   }
 
-  @Test func endsWhereTheRestIsGone() async throws {
+  @Test func endsIfTheRestIsRemoved() async throws {
     let store = ProbedStore<Int>()
     try store.fill(0..<600)
     var iterator = store.entries().makeAsyncIterator()
@@ -99,7 +100,7 @@ import Testing
     #expect(store.operations.count == 2)
   }
 
-  @Test func aCancelledTaskGetsWhatWasReadAndNoMore() async throws {
+  @Test func aCancelledTaskReceivesOnlyEntriesAlreadyRead() async throws {
     let store = ProbedStore<Int>()
     try store.fill(0..<600)
     let seen = await Task {
@@ -109,7 +110,7 @@ import Testing
           seen += 1
           withUnsafeCurrentTask { $0?.cancel() }
         }
-        Issue.record("the walk went on")
+        Issue.record("the walk continued")
       } catch {
         #expect(error is CancellationError)
       }
@@ -119,7 +120,23 @@ import Testing
     #expect(store.operations.count == 1)
   }
 
-  @Test func aClosedStoreSaysSo() async throws {
+  @Test func worksOnAnExistential() async throws {
+    let base = MemoryStore<Int>()
+    let store: any DataStore<Int> = base
+    for number in 0..<300 { try await store.setValue(number, forKey: StoreKey(integer: number)) }
+    var (count, keyCount) = (0, 0)
+    for try await entry in store.entries(in: .all) { count += entry.value == count ? 1 : 0 }
+    for try await _ in store.keys() { keyCount += 1 }
+    #expect((count, keyCount) == (300, 300))
+    #expect(try await store.pages(size: 100).pageCount == 3)
+    #expect(try await store.contains(StoreKey(integer: 7)))
+    #expect(try await store[StoreKey(integer: 7)] == 7)
+    #expect(try await store.update(StoreKey(integer: 7)) { $0.take() } == 7)
+    try await store.removeAll()
+    #expect(try await store.count() == 0)
+  }
+
+  @Test func aClosedStoreThrows() async throws {
     let store = ProbedStore<Int>()
     store.base.close()
     await expectStoreError(.closed) { try await StoreEntriesTests.values(of: store.entries()) }

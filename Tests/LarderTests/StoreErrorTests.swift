@@ -36,7 +36,7 @@ import Testing
     #expect(StoreErrorTests.codes.map(\.description) == StoreErrorTests.codes.map(\.rawValue))
   }
 
-  @Test func changesNothingAndIsFinalUnlessSaid() {
+  @Test func defaultsToNoChangeAndNoRetry() {
     let error = StoreError(.full, during: .apply, message: "no room")
     #expect(error.outcome == .nothingChanged)
     #expect(!error.isRetryable)
@@ -45,7 +45,7 @@ import Testing
     #expect(error.underlying == nil)
   }
 
-  @Test func showsNoKeyUnlessAsked() {
+  @Test func showsNoKeyByDefault() {
     let error = StoreError(
       .corrupted, during: .value, store: "users", key: "ada@example.org", message: "the value cannot be decoded",
       underlying: CancellationError(), outcome: .unknown)
@@ -65,7 +65,7 @@ import Testing
     #expect(error.description == "corrupted: value: damaged (key <redacted>)")
   }
 
-  @Test func theErrorBehindItIsAsDiscreet() {
+  @Test func theUnderlyingErrorIsHiddenTheSameWay() {
     let inner = StoreError(.ioFailed, during: .value, store: "file", key: "ada@example.org", message: "no such sector")
     let outer = StoreError(.corrupted, during: .value, store: "users", message: "damaged", underlying: inner)
     #expect(!outer.description.contains("ada"))

@@ -3,11 +3,11 @@ import TestSupport
 import Testing
 
 @Suite struct StoreInformationTests {
-  private let information = StoreInformation(name: "users", acknowledgement: .volatile, sharing: .exclusive)
+  private let information = StoreInformation(name: "users", durability: .volatile, sharing: .exclusive)
 
   private static func key(_ count: Int) -> StoreKey { StoreKey(bytes: [UInt8](repeating: 0x61, count: count)) }
 
-  @Test(arguments: [1, 2, 23, 24, 510, 511]) func takesKeysWithinTheLimit(_ count: Int) throws {
+  @Test(arguments: [1, 2, 23, 24, 510, 511]) func acceptsKeysWithinTheLimit(_ count: Int) throws {
     let key = StoreInformationTests.key(count)
     try information.check(key, for: .value)
     try information.check([key, "a"], for: .values)
@@ -29,7 +29,7 @@ import Testing
     #expect(errors.allSatisfy { $0?.description.contains("aaa") == false })
   }
 
-  @Test func theBoundsOfARangeAreNoKeys() throws {
+  @Test func theBoundsOfARangeMayBeAnyBytes() throws {
     let long = StoreInformationTests.key(600)
     try information.check([.removeAll(KeyRange(from: "", upTo: long)), .removeAll(.all)] as ChangeBatch<Int>)
   }
@@ -42,13 +42,13 @@ import Testing
     expectStoreError(.invalidArgument) { try information.check(limit: .min, for: .keys) }
   }
 
-  @Test func refusesAKeyThatStandsTwiceInAnUpdate() throws {
+  @Test func refusesDuplicateKeysInAnUpdate() throws {
     try information.check(updateOf: [])
     let error = expectStoreError(.invalidArgument) { try information.check(updateOf: ["a", "b", "a"]) }
     #expect(error?.key == "a")
     // The composed and the decomposed letter are two keys.
     try information.check(updateOf: ["\u{E9}", "e\u{301}"])
-    // An invalid key is told before a double one.
+    // An invalid key is reported before a duplicate one.
     expectStoreError(.invalidKey) { try information.check(updateOf: ["a", "a", ""]) }
   }
 
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test func aClosedStoreSaysSo() {
+  @Test func aClosedStoreThrows() {
     let error = information.closedError(for: .count)
     #expect(error.code == .closed)
     #expect(error.operation == .count)
@@ -67,6 +67,6 @@ import Testing
   }
 
   @Test func durabilityDecidesTheAcknowledgement() {
-    #expect(Durability.allCases.map { Acknowledgement($0) } == [.durable, .buffered])
+    #expect(FileDurability.allCases.map { Durability($0) } == [.synced, .buffered])
   }
 }

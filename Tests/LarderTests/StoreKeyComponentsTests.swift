@@ -7,7 +7,7 @@ import Testing
 @Suite struct StoreKeyComponentsTests {
   // MARK: The format
 
-  /// The examples of the specification, and what follows from its text.
+  /// The examples of the specification, and further ones that follow from its text.
   @Test(
     arguments: [
       ([.null], [0x00]),
@@ -45,13 +45,13 @@ import Testing
       ([.uuid(UUID(uuid: (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)))], [0x30] + Array(0...15)),
       ([], []),
     ] as [([KeyComponent], [UInt8])])
-  func isThatOfFoundationDB(_ components: [KeyComponent], _ bytes: [UInt8]) throws {
+  func matchesFoundationDB(_ components: [KeyComponent], _ bytes: [UInt8]) throws {
     let key = StoreKey(components: components)
     #expect(key.bytes == bytes)
     #expect(try StoreKey(bytes: bytes).components() == components)
   }
 
-  @Test(arguments: 1...15) func integersGrowAtEveryByte(_ bytes: Int) throws {
+  @Test(arguments: 1...15) func integersAreTestedAroundEachByteLength(_ bytes: Int) throws {
     let power = Int128(1) << (8 * bytes)
     let integers = [-power - 1, -power, -power + 1, power - 1, power, power + 1]
     let keys = integers.map { StoreKey(components: $0) }
@@ -106,8 +106,9 @@ import Testing
     (0..<random.integer(in: 0...4)).map { _ in component(&random) }
   }
 
-  /// Whether components come before others by what they mean, without any encoding: by type, then by value, and a
-  /// shorter list before a longer one that begins with it.
+  /// Compares components by their meaning, without any encoding: by type, then by value.
+  ///
+  /// A shorter list precedes a longer one that starts with it.
   private static func compare(_ left: [KeyComponent], _ right: [KeyComponent]) -> Int {
     for (left, right) in zip(left, right) {
       let result = compare(left, right)
@@ -160,7 +161,7 @@ import Testing
     for _ in 0..<5_000 {
       let tuple = StoreKeyComponentsTests.tuple(&random)
       let decoded = try StoreKey(components: tuple).components()
-      // By `compare`, which tells apart what `==` does not: -0.0 and 0.0, NaNs, and composed characters.
+      // Uses `compare`, which distinguishes values that `==` does not: -0.0 and 0.0, NaNs, and composed characters.
       guard StoreKeyComponentsTests.compare(tuple, decoded) == 0 else {
         Issue.record("\(tuple) came back as \(decoded)")
         return
@@ -172,7 +173,7 @@ import Testing
     var random = SeededGenerator()
     for _ in 0..<20_000 {
       let left = StoreKeyComponentsTests.tuple(&random)
-      // Often the beginning of the other, or close to it.
+      // The other tuple often starts with this one, or almost.
       var right = StoreKeyComponentsTests.tuple(&random)
       switch random.integer(in: 0...2) {
       case 0: right = left.prefix(random.integer(in: 0...left.count)) + right
@@ -183,13 +184,13 @@ import Testing
       let leftKey = StoreKey(components: left)
       let rightKey = StoreKey(components: right)
       guard leftKey < rightKey ? expected < 0 : leftKey == rightKey ? expected == 0 : expected > 0 else {
-        Issue.record("\(left) and \(right) sort otherwise as keys")
+        Issue.record("\(left) and \(right) sort differently as keys")
         return
       }
     }
   }
 
-  @Test func numbersThatAreNoneKeepTheirBits() throws {
+  @Test func nansKeepTheirBits() throws {
     for bits: UInt64 in [0x7FF8_0000_0000_0000, 0xFFF8_0000_0000_0000, 0x7FF0_0000_0000_0001, 0xFFFF_FFFF_FFFF_FFFF] {
       let decoded = try StoreKey(components: Double(bitPattern: bits)).components()
       #expect(decoded.first?.double?.bitPattern == bits)
@@ -223,7 +224,7 @@ import Testing
       for length in 0..<bytes.count {
         let key = StoreKey(bytes: bytes.prefix(length))
         do {
-          // It may end where a component ends, or where one escaped NUL became the end of a string.
+          // It may end after a component, or where an escaped NUL became the end of a string.
           let components = try key.components()
           #expect(StoreKey(components: components) == key)
         } catch StoreError.Code.invalidKey {
@@ -240,7 +241,7 @@ import Testing
       [.integer(.min)],
       [.float(1)], [.double(1)], [.uuid(UUID())], [.nested([.nested([.string("a\0b")])])],
     ] as [[KeyComponent]])
-  func aComponentCutOffIsRefused(_ components: [KeyComponent]) {
+  func truncatedComponentsAreRefused(_ components: [KeyComponent]) {
     let bytes = StoreKey(components: components).bytes
     for length in 1..<bytes.count {
       let key = StoreKey(bytes: bytes.prefix(length))
@@ -250,7 +251,7 @@ import Testing
     }
   }
 
-  @Test func garbageIsRefusedOrReadsAsWritten() {
+  @Test func arbitraryBytesAreRefusedOrRoundTrip() {
     var random = SeededGenerator()
     let codes: [UInt8] = [
       0x00, 0x01, 0x02, 0x05, 0x0B, 0x0C, 0x13, 0x14, 0x15, 0x1C, 0x1D, 0x20, 0x21, 0x26, 0x30, 0xFF,
@@ -265,9 +266,9 @@ import Testing
       do {
         let components = try key.components()
         accepted += 1
-        // There is one way to write a tuple: what is read is what would be written.
+        // A tuple has exactly one encoding, so the decoded tuple must encode to the same bytes.
         guard StoreKey(components: components) == key else {
-          Issue.record("\(key) reads as \(components), which is written otherwise")
+          Issue.record("\(key) reads as \(components), which is written differently")
           return
         }
       } catch StoreError.Code.invalidKey {
@@ -317,7 +318,7 @@ import Testing
   }
 
   @Test func deepNestingIsReadOrRefused() throws {
-    // As deep as a key can hold, and as many levels opened but not closed.
+    // As deep as a key can hold, with as many levels opened but not closed.
     let deep = [UInt8](repeating: 0x05, count: 255) + [UInt8](repeating: 0x00, count: 255)
     let key = StoreKey(bytes: deep)
     #expect(StoreKey(components: try key.components()) == key)
@@ -331,7 +332,7 @@ import Testing
     expectStoreError(.invalidKey) { try StoreKey(components: String(repeating: "a", count: 510)).components() }
   }
 
-  @Test func plainKeysAreNoComponents() {
+  @Test func plainKeysAreNotComponents() {
     for key: StoreKey in ["txn", "user:1", "a", "\u{FF}"] {
       expectStoreError(.invalidKey) { try key.components() }
     }
@@ -345,7 +346,7 @@ import Testing
     var keyComponent: KeyComponent { .integer(Int128(number)) }
   }
 
-  @Test func takesSwiftValues() throws {
+  @Test func acceptsSwiftValues() throws {
     let uuid = UUID()
     let missing: Int? = nil
     let there: String? = "x"
@@ -379,7 +380,7 @@ import Testing
     #expect(dates.sorted().map { StoreKey(components: $0) } == dates.map { StoreKey(components: $0) }.sorted())
   }
 
-  @Test func accessorsAnswerForTheirCaseOnly() {
+  @Test func accessorsReturnOnlyTheirCase() {
     let uuid = UUID()
     let components: [KeyComponent] = [
       .null, .bytes([1]), .string("a"), .nested([.null]), .integer(1), .float(1), .double(1), .boolean(true),
@@ -398,7 +399,7 @@ import Testing
 
   // MARK: Ranges
 
-  @Test func aPrefixHoldsJustWhatBeginsWithItsComponents() {
+  @Test func aPrefixContainsExactlyTheKeysWithItsComponents() {
     let range = KeyRange.prefix(components: "a")
     #expect(range.contains(StoreKey(components: "a")))
     #expect(range.contains(StoreKey(components: "a", 1)))
@@ -416,7 +417,7 @@ import Testing
     #expect(KeyRange.prefix(components: []) == .all)
   }
 
-  @Test func aPrefixOfRandomTuplesHoldsWhatItShould() {
+  @Test func aPrefixOfRandomTuplesContainsTheRightKeys() {
     var random = SeededGenerator()
     for _ in 0..<10_000 {
       let tuple = StoreKeyComponentsTests.tuple(&random)

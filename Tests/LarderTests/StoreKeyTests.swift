@@ -4,14 +4,14 @@ import LarderTesting
 import Testing
 
 @Suite struct StoreKeyTests {
-  /// Byte strings of every length around the inline capacity, many of them alike, and some long ones.
+  /// Returns byte strings of every length around the inline capacity, many of them similar, and some long ones.
   private static func samples(_ random: inout SeededGenerator, rounds: Int) -> [[UInt8]] {
     var samples: [[UInt8]] = []
     for _ in 0..<rounds {
       for length in Array(0...26) + [31, 32, 33, 100, 510, 511, 512] {
         samples.append(random.similarBytes(count: length))
         samples.append([UInt8](repeating: random.element(of: [0x00, 0x61, 0xFF]), count: length))
-        // One that shares a long beginning with the one before it.
+        // A sample that shares a long prefix with the previous one.
         if let previous = samples.last, let last = previous.last {
           samples.append(previous.dropLast() + [last &+ 1])
           samples.append(previous + [0])
@@ -23,7 +23,7 @@ import Testing
 
   // MARK: Order and identity
 
-  @Test func ordersAsItsBytesDo() {
+  @Test func ordersByItsBytes() {
     var random = SeededGenerator()
     let samples = StoreKeyTests.samples(&random, rounds: 2)
     let keys = samples.map { StoreKey(bytes: $0) }
@@ -33,7 +33,7 @@ import Testing
         guard (left < right) == isLess, (left == right) == (leftBytes == rightBytes),
           left.hasPrefix(right) == leftBytes.starts(with: rightBytes)
         else {
-          Issue.record("\(leftBytes) and \(rightBytes) compare otherwise as keys")
+          Issue.record("\(leftBytes) and \(rightBytes) compare differently as keys")
           return
         }
       }
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func equalKeysHashEqualHoweverTheyWereMade() {
+  @Test func equalKeysHaveEqualHashes() {
     var random = SeededGenerator()
     for bytes in StoreKeyTests.samples(&random, rounds: 1) {
       let padded = Data([1, 2, 3] + bytes + [4, 5])
@@ -76,8 +76,8 @@ import Testing
     }
   }
 
-  @Test func differentKeysMeetInNoSet() {
-    // 256 keys of one byte, each with up to 30 NULs behind it: all differ only in what padding could hide.
+  @Test func differentKeysAreDistinctInASet() {
+    // 256 keys of one byte, each followed by up to 30 NULs, so that they differ only in bytes that padding could hide.
     var seen: Set<StoreKey> = []
     for byte in UInt8.min...UInt8.max {
       for zeros in 0...30 {
@@ -88,7 +88,7 @@ import Testing
     #expect(seen.count == 256 * 31)
   }
 
-  @Test func aSliceOfDataGivesItsOwnWindow() {
+  @Test func aSliceOfDataGivesItsOwnBytes() {
     let data = Data("0123456789".utf8)
     #expect(StoreKey(bytes: data[3..<6]) == "345")
     #expect(StoreKey(bytes: data[10..<10]).isEmpty)
@@ -101,7 +101,7 @@ import Testing
     #expect(MemoryLayout<StoreKey?>.size <= 40)
   }
 
-  @Test func bytesAboveASCIIStayApart() {
+  @Test func bytesAboveASCIIStayDistinct() {
     let bytes: [UInt8] = [0x80, 0xC0, 0xFF]
     let keys = bytes.map { StoreKey(bytes: [$0]) }
     #expect(Set(keys).count == 3)
@@ -137,7 +137,7 @@ import Testing
     #expect(Set(texts.map { StoreKey($0) }).count == texts.count)
   }
 
-  @Test func isMadeFromLiteralsAndInterpolation() {
+  @Test func canBeCreatedFromLiteralsAndInterpolation() {
     let id = 42
     let name = "é"
     let key: StoreKey = "user:\(id):\(name)"
@@ -159,7 +159,7 @@ import Testing
     #expect(StoreKey("a\"b\n").description == #""a\"b\n""#)
     #expect(StoreKey("").description == "\"\"")
     #expect(StoreKey(bytes: [0x80, 0x0A]).description == "0x800a")
-    // A text that looks like bytes cannot be taken for them.
+    // Text that looks like bytes is distinguishable from them.
     #expect(StoreKey("0x800a").description == "\"0x800a\"")
   }
 
@@ -182,7 +182,7 @@ import Testing
     #expect(StoreKey(integer: Int64.min).bytes == [UInt8](repeating: 0, count: 8))
     #expect(StoreKey(integer: Int64.max).bytes == [UInt8](repeating: 0xFF, count: 8))
     #expect(StoreKey(integer: 258).bytes == [0x80, 0, 0, 0, 0, 0, 1, 2])
-    // The same bytes are the same key, however it was made.
+    // The same bytes give the same key, however it was created.
     let key = StoreKey(bytes: [0x80, 0, 0, 0, 0, 0, 1, 2])
     #expect(key == StoreKey(integer: 258))
     #expect(key.hashValue == StoreKey(integer: Int64(258)).hashValue)
@@ -206,7 +206,7 @@ import Testing
 
   // MARK: Successors and prefixes
 
-  @Test func nothingStandsBetweenAKeyAndItsSuccessor() {
+  @Test func noKeyIsBetweenAKeyAndItsSuccessor() {
     var random = SeededGenerator()
     for bytes in StoreKeyTests.samples(&random, rounds: 1) {
       let key = StoreKey(bytes: bytes)
@@ -233,7 +233,7 @@ import Testing
     #expect(StoreKey("e\u{301}").hasPrefix("e"))
   }
 
-  @Test func readingHandsOnErrorsAndResults() {
+  @Test func readingForwardsErrorsAndResults() {
     for text in ["short", "a key that is longer than twenty-three bytes"] {
       let key = StoreKey(text)
       #expect(throws: CancellationError.self) { try key.withBytes { _ in throw CancellationError() } }

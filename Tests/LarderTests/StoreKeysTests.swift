@@ -4,19 +4,19 @@ import TestSupport
 import Testing
 
 @Suite struct StoreKeysTests {
-  private static func values<Store: DataStore<Int>>(of walk: StoreKeys<Store>) async throws -> [Int] {
+  private static func values(of walk: ScanSequence<StoreKey>) async throws -> [Int] {
     var values: [Int] = []
     for try await key in walk { values.append(key.integer.map { Int($0) } ?? -1) }
     return values
   }
 
   @Test(arguments: [0, 1, 255, 256, 257, 511, 512, 513, 1_000], ScanOrder.allCases)
-  func goesThroughEverythingOnce(_ count: Int, _ order: ScanOrder) async throws {
+  func visitsEveryKeyOnce(_ count: Int, _ order: ScanOrder) async throws {
     let store = ProbedStore<Int>()
     try store.fill(0..<count)
     let expected = order == .ascending ? Array(0..<count) : (0..<count).reversed()
     #expect(try await StoreKeysTests.values(of: store.keys(order: order)) == expected)
-    // 256 at a time: a full slice may not have been the last.
+    // 256 at a time. After a full slice, there may be another one.
     #expect(store.operations == [StoreOperation](repeating: .keys, count: count / 256 + 1))
   }
 
@@ -40,9 +40,10 @@ import Testing
     #expect(try await StoreKeysTests.values(of: walk).count == 400)
   }
 
-  @Test(arguments: ScanOrder.allCases) func whatIsThereThroughoutAppearsOnce(_ order: ScanOrder) async throws {
-    // Even numbers stay; odd ones come and go before, at and behind the place of the walk, within its slices and between.
-    var random = SeededGenerator("whatIsThereThroughoutAppearsOnce \(order)")
+  @Test(arguments: ScanOrder.allCases) func unchangedKeysAppearOnce(_ order: ScanOrder) async throws {
+    // Even numbers stay. Odd numbers come and go before, at and after the position of the walk, within its slices and
+    // between.
+    var random = SeededGenerator("unchangedKeysAppearOnce \(order)")
     let store = ProbedStore<Int>()
     let numbers = Array(stride(from: 0, to: 2_000, by: 2))
     try store.fill(numbers)
@@ -65,7 +66,7 @@ import Testing
     #expect(Set(seen).count == seen.count)
   }
 
-  @Test func endsWhereTheRestIsGone() async throws {
+  @Test func endsIfTheRestIsRemoved() async throws {
     let store = ProbedStore<Int>()
     try store.fill(0..<600)
     var iterator = store.keys().makeAsyncIterator()
@@ -99,7 +100,7 @@ import Testing
     #expect(store.operations.count == 2)
   }
 
-  @Test func aCancelledTaskGetsWhatWasReadAndNoMore() async throws {
+  @Test func aCancelledTaskReceivesOnlyKeysAlreadyRead() async throws {
     let store = ProbedStore<Int>()
     try store.fill(0..<600)
     let seen = await Task {
@@ -109,7 +110,7 @@ import Testing
           seen += 1
           withUnsafeCurrentTask { $0?.cancel() }
         }
-        Issue.record("the walk went on")
+        Issue.record("the walk continued")
       } catch {
         #expect(error is CancellationError)
       }
@@ -119,7 +120,7 @@ import Testing
     #expect(store.operations.count == 1)
   }
 
-  @Test func aClosedStoreSaysSo() async throws {
+  @Test func aClosedStoreThrows() async throws {
     let store = ProbedStore<Int>()
     store.base.close()
     await expectStoreError(.closed) { try await StoreKeysTests.values(of: store.keys()) }

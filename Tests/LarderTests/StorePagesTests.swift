@@ -10,14 +10,14 @@ import Testing
     return store
   }
 
-  private static func values<Store: DataStore<Int>>(of pages: StorePages<Store>) async throws -> [[Int]] {
+  private static func values(of pages: StorePages<Int>) async throws -> [[Int]] {
     var values: [[Int]] = []
     for try await page in pages { values.append(page.entries.map(\.value)) }
     return values
   }
 
   @Test(arguments: [0, 1, 2, 3, 4, 5, 6, 7, 40, 41], ScanOrder.allCases)
-  func pagesHoldEverythingOnce(_ count: Int, _ order: ScanOrder) async throws {
+  func pagesContainEveryEntryOnce(_ count: Int, _ order: ScanOrder) async throws {
     let store = try StorePagesTests.store(count)
     let numbers = order == .ascending ? Array(0..<count) : (0..<count).reversed()
     for size in [1, 2, 3, count, count + 1, 1_000, .max - 1, .max] where size > 0 {
@@ -39,13 +39,13 @@ import Testing
     let second = try await pages.starting(after: first.next).page()
     #expect(second.entries.map(\.value) == [3, 4, 5])
     #expect(second.next == nil)
-    // A full walk reads no page in vain.
+    // A full walk reads no page needlessly.
     let before = store.operations.count
     _ = try await StorePagesTests.values(of: pages)
     #expect(store.operations.dropFirst(before).count { $0 == .entries } == 2)
   }
 
-  @Test func anEmptyRangeHasOneEmptyPageAndNoneInAWalk() async throws {
+  @Test func anEmptyRangeHasOneEmptyPageButAWalkHasNone() async throws {
     let store = try StorePagesTests.store(3)
     let pages = store.pages(of: .prefix("nothing"))
     let page = try await pages.page()
@@ -55,7 +55,7 @@ import Testing
     #expect(try await pages.pageCount == 0)
   }
 
-  @Test func aCursorResumesAfterItWasTextAndTheStoreIsAnother() async throws {
+  @Test func aCursorFromTextResumesInAnotherStore() async throws {
     let text = try #require(try await StorePagesTests.store(10).pages(size: 4).page().next?.text)
     let another = try StorePagesTests.store(10)
     let pages = another.pages(size: 4)
@@ -64,11 +64,11 @@ import Testing
     #expect(
       try await StorePagesTests.values(of: pages.starting(after: nil)) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]])
     #expect(try await pages.starting(after: PageCursor(text)).pageCount == 3)
-    // Another size may go on where this one stopped.
+    // A page of another size may continue from this cursor.
     #expect(try await another.pages(size: 2).page(after: PageCursor(text)).entries.map(\.value) == [4, 5])
   }
 
-  @Test func aCursorNeverLeadsOutOfTheRange() async throws {
+  @Test func aCursorNeverLeavesTheRange() async throws {
     let store = try StorePagesTests.store(10)
     let range = KeyRange(from: StoreKey(integer: 3), upTo: StoreKey(integer: 6))
     for (after, ascending, descending) in [
@@ -104,9 +104,9 @@ import Testing
     #expect(store.operations.isEmpty)
   }
 
-  @Test(arguments: ScanOrder.allCases) func changesMeanwhileMoveNothing(_ order: ScanOrder) async throws {
-    // Even numbers stay throughout; odd ones come and go before, at and behind every place.
-    var random = SeededGenerator("changesMeanwhileMoveNothing \(order)")
+  @Test(arguments: ScanOrder.allCases) func concurrentChangesMoveNoEntry(_ order: ScanOrder) async throws {
+    // Even numbers stay throughout. Odd numbers come and go before, at and after every position.
+    var random = SeededGenerator("concurrentChangesMoveNoEntry \(order)")
     let store = ProbedStore<Int>()
     try store.fill(stride(from: 0, to: 100, by: 2))
     var seen: [Int] = []
@@ -127,7 +127,7 @@ import Testing
     #expect(Set(seen).count == seen.count)
   }
 
-  @Test func theEntryUnderTheCursorMayGo() async throws {
+  @Test func theEntryAtTheCursorMayBeRemoved() async throws {
     let store = try StorePagesTests.store(6)
     let pages = store.pages(size: 2)
     let next = try await pages.page().next
@@ -135,7 +135,7 @@ import Testing
     #expect(try await pages.starting(after: next).page().entries.map(\.value) == [3, 4])
   }
 
-  @Test func aWalkEndsWhereTheRestIsGone() async throws {
+  @Test func aWalkEndsIfTheRestIsRemoved() async throws {
     let store = try StorePagesTests.store(4)
     var iterator = store.pages(size: 2).makeAsyncIterator()
     #expect(try await iterator.next()?.entries.count == 2)
@@ -166,7 +166,7 @@ import Testing
           seen += page.entries.map(\.value)
           withUnsafeCurrentTask { $0?.cancel() }
         }
-        Issue.record("the walk went on")
+        Issue.record("the walk continued")
       } catch {
         #expect(error is CancellationError)
       }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct StoreRegistryTests {
-  /// Opens stores in memory named after everything it was told.
+  /// A provider that opens in-memory stores whose names contain all arguments.
   private struct EchoProvider: StoreProvider {
     let scheme: String
     let summary: String
@@ -24,13 +24,13 @@ import Testing
     try await store.setValue(1, forKey: "a")
     #expect(try await store["a"] == 1)
     #expect(store.information.name == "memory")
-    #expect(store.information.acknowledgement == .volatile)
-    // Each opening of memory is a store of its own.
+    #expect(store.information.durability == .volatile)
+    // Each opening of the scheme `memory` creates a separate store.
     #expect(try await registry.open("memory:", codec: .json(Int.self)).count() == 0)
     #expect(try await registry.open("memory:name", codec: .raw).information.name == "name")
   }
 
-  @Test func handsOnEverything() async throws {
+  @Test func forwardsAllArguments() async throws {
     let registry = StoreRegistry(providers: [EchoProvider(scheme: "echo", summary: "first")])
     let store = try await registry.open("echo:a:b", codec: .raw)
     #expect(store.information.name == "first echo:a:b raw true synced")
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func theLaterOfTwoCounts() async throws {
+  @Test func theLaterRegistrationCounts() async throws {
     var registry = StoreRegistry(providers: [
       EchoProvider(scheme: "b", summary: "first"), EchoProvider(scheme: "b", summary: "second"),
     ])
@@ -71,7 +71,7 @@ import Testing
     await expectStoreError(.invalidArgument) { try await registry.open("memory", codec: .raw) }
   }
 
-  @Test func memoryIsNeverThereAlready() async throws {
+  @Test func memoryNeverExistsAlready() async throws {
     let registry = StoreRegistry(providers: [MemoryStoreProvider()])
     await expectStoreError(.notFound) {
       try await registry.open("memory:", codec: .raw, options: StoreOptions(createsIfMissing: false))

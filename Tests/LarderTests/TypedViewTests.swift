@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct TypedViewTests {
-  /// All byte strings of up to so many bytes, of bytes at the edges and one between.
+  /// Returns all byte strings of up to `count` bytes, made of extreme bytes and one in between.
   private static func texts(upTo count: Int) -> [[UInt8]] {
     (0..<count).reduce(into: [[]]) { texts, length in
       texts += texts.filter { $0.count == length }.flatMap { text in [0, 0x61, 0xFF].map { text + [$0] } }
@@ -17,7 +17,7 @@ import Testing
     return store
   }
 
-  /// The keys of a view, and what is asked for, by what its definition says.
+  /// Returns the expected keys of a view in a range, according to the definition of a view.
   private static func keys(behind prefix: [UInt8], in range: KeyRange) -> [StoreKey] {
     texts(upTo: 4).filter { $0.count > prefix.count && $0.starts(with: prefix) }
       .map { StoreKey(bytes: $0.dropFirst(prefix.count)) }.filter(range.contains).sorted()
@@ -28,7 +28,7 @@ import Testing
       + texts(upTo: 2).map { KeyRange(from: StoreKey(bytes: lower), upTo: StoreKey(bytes: $0)) }
   }
 
-  @Test(arguments: texts(upTo: 2)) func scansSeeWhatBeginsWithThePrefix(_ prefix: [UInt8]) async throws {
+  @Test(arguments: texts(upTo: 2)) func scansReturnTheKeysWithThePrefix(_ prefix: [UInt8]) async throws {
     let view = try Self.filledStore().typed([UInt8].self, prefix: StoreKey(bytes: prefix), codec: .raw)
     for range in Self.ranges {
       let expected = Self.keys(behind: prefix, in: range)
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test(arguments: texts(upTo: 2)) func removalsStayBehindThePrefix(_ prefix: [UInt8]) async throws {
+  @Test(arguments: texts(upTo: 2)) func removalsStayWithinThePrefix(_ prefix: [UInt8]) async throws {
     for range in [.all, "a"..., ..<"a", StoreKey(bytes: [0xFF])...] as [KeyRange] {
       let store = try Self.filledStore()
       let all = try store.keys(in: .all, limit: .max, order: .ascending)
@@ -65,11 +65,11 @@ import Testing
       try await expectInvalid(StoreKey(bytes: Array(longest.bytes) + [0]), in: view)
       try await expectInvalid("", in: view)
     }
-    // All of them are one key of the store.
+    // All views share one key of the store.
     #expect(try store.count(in: .all) == 1)
   }
 
-  @Test func aPrefixThatLeavesNoRoomForAKeyRefusesAll() async throws {
+  @Test func aPrefixWithoutRoomForAKeyRefusesEveryKey() async throws {
     for count in [511, 512, 2000] {
       let store = MemoryStore<[UInt8]>()
       let view = store.typed([UInt8].self, prefix: StoreKey(bytes: Array(repeating: 0xFF, count: count)), codec: .raw)
@@ -92,9 +92,9 @@ import Testing
     #expect(inner.information.name == "memory")
     #expect(inner.description == "TypedView[TypedView[MemoryStore(memory)]]")
     try await expectInvalid(StoreKey(bytes: Array(repeating: 0x61, count: 508)), in: inner)
-    // What the body throws passes both as it is.
+    // The body's error passes through both views.
     await #expect(throws: Failure.self) { try await inner.update("k") { _ in throw Failure() } }
-    // Damage is told by the key that the innermost one has.
+    // Damage is reported with the key as the innermost view sees it.
     try await outer.setValue([0], forKey: "b/k")
     for operation in [{ _ = try await inner.value(forKey: "k") }, { try await inner.update("k") { $0 = 1 } }]
       as [() async throws -> Void]
@@ -106,7 +106,8 @@ import Testing
     #expect(try await outer.value(forKey: "b/k") == [0])
   }
 
-  /// Every operation that takes a key refuses one, tells it as the view has it, and changes nothing.
+  /// Expects that every operation that takes a key refuses an invalid one, reports it as the view sees it, and changes
+  /// nothing.
   private func expectInvalid<Value: Sendable>(
     _ key: StoreKey, in view: some DataStore<Value>, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws {

@@ -4,7 +4,7 @@ import LarderLMDB
 // error: 'cursor' cannot be captured by an escaping closure since it is a borrowed parameter
 func attempt(_ environment: LMDBEnvironment, _ store: LMDBStore<[UInt8]>) throws -> StoreKey? {
   try environment.read { transaction in
-    // With its type: without, Swift 6.3.1 crashes instead of saying this.
+    // The type is stated, because without it Swift 6.3.1 crashes instead of reporting this error.
     let kept = try transaction.withCursor(of: store) { (cursor: borrowing LMDBCursor) in { cursor.key } }
     return kept()
   }

@@ -6,25 +6,25 @@ import Darwin
 import Glibc
 #endif
 
-/// What a command of the system has printed, and how it ended.
+/// The result of a finished command: its output and its exit status.
 package struct CommandRun {
-  /// Its exit code, or the number of the signal that ended it.
+  /// The exit code, or the number of the signal that ended the command.
   package let status: Int32
-  /// What it wrote to standard output.
+  /// The standard output.
   package let output: String
-  /// What it wrote to standard error.
+  /// The standard error.
   package let errors: String
 
   /// Runs a command and waits for its end.
   ///
   /// - Parameters:
-  ///   - command: Its name, looked for as a shell does, or its path; and its arguments.
-  ///   - input: What it reads from standard input.
+  ///   - command: The name, which is looked up as by a shell, or the path of the command, and its arguments.
+  ///   - input: The standard input. Defaults to none.
   package init(_ command: [String], input: String = "") throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "larder-command-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
     defer { CommandRun.remove(folder) }
-    // Files instead of pipes: whatever the command writes and in whatever order, it never waits for this process.
+    // Uses files instead of pipes, so that the command never waits for this process, whatever it writes.
     let urls = ["input", "output", "errors"].map { folder.appending(path: $0) }
     try Data(input.utf8).write(to: urls[0])
     for url in urls.dropFirst() { try Data().write(to: url) }
@@ -38,14 +38,15 @@ package struct CommandRun {
 
   /// Starts a program and waits for its end.
   ///
-  /// Not by Foundation's `Process`: to find the files that are open here it copies directory entries, and once there are
-  /// some 1,300 of them it reads behind their memory, which has ended a whole test run.
+  /// Foundation's `Process` is not used. To find the files that are open here, it copies directory entries, and with
+  /// some
+  /// 1,300 of them it reads beyond their memory, which has ended a whole test run.
   ///
   /// - Parameters:
   ///   - command: The path of the program, and its arguments.
-  ///   - paths: The files that it has as standard input, output and error.
+  ///   - paths: The files for standard input, output and error.
   private static func run(_ command: [String], _ paths: [String]) throws -> Int32 {
-    // No other file of this process, with its locks, lives on in the program: all are opened with O_CLOEXEC.
+    // The program inherits no other file of this process, nor its locks, because all are opened with O_CLOEXEC.
     #if canImport(Darwin)
     var actions: posix_spawn_file_actions_t?
     #else
@@ -65,7 +66,7 @@ package struct CommandRun {
     while waitpid(process, &status, 0) < 0 {
       guard errno == EINTR else { throw CommandFailure(description: "\(command) cannot be waited for: error \(errno)") }
     }
-    // The lower seven bits are those of a signal; 0 of an exit, whose code is in the next eight.
+    // The lower seven bits are the signal, or 0 for an exit, whose code is in the next eight bits.
     return status & 0x7F == 0 ? status >> 8 & 0xFF : status & 0x7F
   }
 
@@ -78,7 +79,7 @@ package struct CommandRun {
   }
 }
 
-/// Why a command could not be run.
+/// The reason why a command could not be run.
 private struct CommandFailure: Error, CustomStringConvertible {
   let description: String
 }

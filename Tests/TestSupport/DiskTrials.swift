@@ -4,12 +4,13 @@ import LarderFiles
 package import LarderTesting
 import Testing
 
-/// The trials that every store of files goes through on the simulated disk, each printing its seed.
+/// The trials of a file-based store on the simulated disk, each of which prints its seed.
 ///
-/// The environment variable `LARDER_CUTS` says how many power cuts there are at least, and `LARDER_STEPS` how long the
-/// short histories are, of which then all are run, with every fault; `make soak` sets both.
+/// The environment variable `LARDER_CUTS` sets the minimum number of power cuts. `LARDER_STEPS` sets the length of the
+/// short
+/// histories, all of which then run with every fault. `make soak` sets both.
 package struct DiskTrials<Store: DataStore>: Sendable where Store.Value == Int {
-  /// What opens the store on a disk.
+  /// The trial, which opens the store on a disk.
   package let trial: DiskTrial<Store>
 
   private let name: String
@@ -19,14 +20,16 @@ package struct DiskTrials<Store: DataStore>: Sendable where Store.Value == Int {
   private let historyShare: Double
   private let faultKinds: [SimulatedFault]
 
-  /// Makes the trials of a kind of store.
+  /// Creates the trials of a store.
   ///
   /// - Parameters:
-  ///   - name: What failures call the store.
-  ///   - cuts: How many power cuts there are, unless the environment says.
-  ///   - faults: How many operations fail; half of the cuts where the environment says how many of those there are.
-  ///   - historyLength: How many steps the longest of the short histories have, unless the environment says.
-  ///   - historyShare: Which share of the longest ones is run, between 0 and 1, unless the environment says.
+  ///   - name: The name of the store in failures.
+  ///   - cuts: The number of power cuts, if the environment does not set it.
+  ///   - faults: The number of failing operations. If the environment sets the number of cuts, half of that is used
+  ///     instead.
+  ///   - historyLength: The length of the longest short histories, in steps, if the environment does not set it.
+  ///   - historyShare: The share of the longest histories that runs, between 0 and 1, if the environment does not set
+  ///     it.
   ///   - open: Opens the store on a disk.
   package init(
     _ name: String, cuts: Int, faults: Int, historyLength: Int, historyShare: Double,
@@ -45,7 +48,7 @@ package struct DiskTrials<Store: DataStore>: Sendable where Store.Value == Int {
     trial = DiskTrial(name, open: open)
   }
 
-  /// Power lost at every operation of random histories.
+  /// Loses power at every operation of random histories.
   package func losePower() async throws {
     let seed = seed(for: "power cuts")
     let start = ContinuousClock.now
@@ -54,7 +57,7 @@ package struct DiskTrials<Store: DataStore>: Sendable where Store.Value == Int {
     print("\(count) power cuts (\(name)) in \(ContinuousClock.now - start)")
   }
 
-  /// Every operation of random histories failing.
+  /// Fails every operation of random histories.
   package func fail() async throws {
     let seed = seed(for: "failures")
     let start = ContinuousClock.now
@@ -63,7 +66,7 @@ package struct DiskTrials<Store: DataStore>: Sendable where Store.Value == Int {
     print("\(count) failures (\(name)) in \(ContinuousClock.now - start)")
   }
 
-  /// Every fault at every operation of short histories.
+  /// Runs short histories with every fault at every operation.
   package func runEveryShortHistory() async throws {
     let seed = seed(for: "short histories")
     let start = ContinuousClock.now

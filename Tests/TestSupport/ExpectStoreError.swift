@@ -1,7 +1,7 @@
 package import Larder
 package import Testing
 
-/// Expects that a closure throws a ``StoreError`` of a code.
+/// Expects that a closure throws a ``StoreError`` with a code.
 ///
 /// - Returns: The error, for further expectations.
 @discardableResult
@@ -13,7 +13,7 @@ package func expectStoreError<Result>(
   return error
 }
 
-/// Expects that an asynchronous closure throws a ``StoreError`` of a code.
+/// Expects that an asynchronous closure throws a ``StoreError`` with a code.
 ///
 /// - Returns: The error, for further expectations.
 @discardableResult

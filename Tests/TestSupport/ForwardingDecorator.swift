@@ -1,8 +1,8 @@
 public import Larder
 
-/// A decorator in a test: it hands on to its base whatever it does not say otherwise.
+/// A decorator for tests that forwards every requirement to its base by default.
 ///
-/// `DataStore` itself has no such defaults, so that a real decorator which forgets a requirement does not compile.
+/// `DataStore` itself has no such defaults, so that a real decorator that lacks a requirement does not compile.
 public protocol ForwardingDecorator<Base>: DataStore where Value == Base.Value {
   /// The type of the store below.
   associatedtype Base: DataStore
@@ -12,7 +12,7 @@ public protocol ForwardingDecorator<Base>: DataStore where Value == Base.Value {
 }
 
 extension ForwardingDecorator {
-  /// What the base says of itself.
+  /// The properties of the base.
   public var information: StoreInformation { base.information }
 
   /// Forwards; see `DataStore`.
@@ -60,5 +60,22 @@ extension ForwardingDecorator {
   /// Forwards; see `DataStore`.
   public func close() async throws {
     try await base.close()
+  }
+}
+
+/// The default implementations of `MaintainableStore` over a base that conforms to it.
+extension ForwardingDecorator where Base: MaintainableStore {
+  /// Forwards; see `MaintainableStore`.
+  public func storeStatistics() async throws -> StoreStatistics { try await base.storeStatistics() }
+
+  /// Forwards; see `MaintainableStore`.
+  public func verify() async throws -> VerificationReport { try await base.verify() }
+
+  /// Forwards; see `MaintainableStore`.
+  public func compact() async throws { try await base.compact() }
+
+  /// Forwards; see `MaintainableStore`.
+  public func backup(to path: String, compacting: Bool) async throws {
+    try await base.backup(to: path, compacting: compacting)
   }
 }

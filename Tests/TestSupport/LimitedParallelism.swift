@@ -2,17 +2,17 @@ import Foundation
 import Synchronization
 public import Testing
 
-/// Lets only a few of the test cases that it is given to run at once.
+/// Limits the number of test cases that run at the same time.
 ///
-/// Swift Testing starts all cases of all tests together. Thousands of cases, each with a store of its own, would hold more
-/// files open than a process may, gigabytes of memory, and each would take as long as all together.
+/// Swift Testing starts all cases of all tests together. Thousands of cases, each with its own store, would exceed the
+/// process's limit of open files, use gigabytes of memory, and each take as long as all of them together.
 public struct LimitedParallelism: SuiteTrait, TestTrait, TestScoping {
   private static let turns = Turns(count: max(8, 2 * ProcessInfo.processInfo.activeProcessorCount))
 
-  /// Whether it holds for all tests of a suite.
+  /// Whether the trait applies to all tests of a suite.
   public var isRecursive: Bool { true }
 
-  /// Runs a case when it is its turn.
+  /// Runs a case once it is its turn.
   public func provideScope(
     for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void
   ) async throws {
@@ -24,11 +24,11 @@ public struct LimitedParallelism: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == LimitedParallelism {
-  /// Only a few test cases at once, of all that have this trait.
+  /// Limits the number of concurrent test cases, among all with this trait.
   public static var limitedParallelism: Self { Self() }
 }
 
-/// How many may go on at once, and who waits.
+/// The number of cases that may run at the same time, and the wait queue.
 private final class Turns: Sendable {
   private struct State {
     var free: Int

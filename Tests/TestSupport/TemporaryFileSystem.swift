@@ -1,8 +1,8 @@
 import Foundation
 
-/// A small file system of a test's own, in memory, mounted and unmounted by root.
+/// A small in-memory file system for one test, which root mounts and unmounts.
 package final class TemporaryFileSystem: Sendable {
-  /// Why there can be none here, or `nil` where there can.
+  /// The reason why file systems cannot be mounted here, or `nil` if they can.
   package static let obstacle: String? = {
     #if os(Linux)
     guard geteuid() == 0 else { return "mounting a file system takes root" }
@@ -17,12 +17,12 @@ package final class TemporaryFileSystem: Sendable {
     #endif
   }()
 
-  /// Where it is mounted.
+  /// The mount point.
   package let path = FileManager.default.temporaryDirectory.path + "/larder-mount-\(UUID().uuidString)"
 
   /// Mounts a file system.
   ///
-  /// - Parameter size: Its size as `mount` takes it, like `64k`.
+  /// - Parameter size: The size in the syntax of `mount`, such as `64k`.
   package init(size: String) throws {
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
     try TemporaryFileSystem.run("mount", "-t", "tmpfs", "-o", "size=\(size)", "tmpfs", path)
@@ -37,7 +37,7 @@ package final class TemporaryFileSystem: Sendable {
     }
   }
 
-  /// Mounts it again so that nothing can be written.
+  /// Remounts the file system as read-only.
   package func makeReadOnly() throws {
     try TemporaryFileSystem.run("mount", "-o", "remount,ro", path)
   }

@@ -1,11 +1,11 @@
 import Foundation
 
-/// A folder of a test's own, removed with the last reference to it.
+/// A folder for one test, which is removed with the last reference to it.
 package final class TemporaryFolder: Sendable {
-  /// Its path, without symbolic links.
+  /// The path, without symbolic links.
   package let path: String
 
-  /// Makes a folder.
+  /// Creates a folder.
   package init() throws {
     let url = FileManager.default.temporaryDirectory.resolvingSymlinksInPath()
     path = url.appending(path: "larder-test-\(UUID().uuidString)").path
@@ -20,10 +20,10 @@ package final class TemporaryFolder: Sendable {
     }
   }
 
-  /// The path of a file or folder in it.
+  /// Returns the path of a file or folder in it.
   package func path(_ name: String) -> String { "\(path)/\(name)" }
 
-  /// The names in it, in order.
+  /// The names of its content, in order.
   package var names: [String] {
     get throws { try FileManager.default.contentsOfDirectory(atPath: path).sorted() }
   }

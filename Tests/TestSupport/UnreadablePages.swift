@@ -13,12 +13,12 @@ package struct UnreadablePages: FileSystem {
   private let path: String
   private let pages: Range<Int>
 
-  /// Makes one over another.
+  /// Creates a file system that adds unreadable pages to another one.
   ///
   /// - Parameters:
-  ///   - base: The other one.
-  ///   - path: The file.
-  ///   - pages: The numbers of its pages, of 4,096 bytes each, that cannot be read.
+  ///   - base: The other file system.
+  ///   - path: The path of the file.
+  ///   - pages: The numbers of the unreadable pages, of 4,096 bytes each.
   package init(base: SimulatedFileSystem, path: String, pages: Range<Int>) {
     self.base = base
     self.path = path

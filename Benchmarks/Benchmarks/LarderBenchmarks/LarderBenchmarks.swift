@@ -1,11 +1,11 @@
 import Benchmark
 import Workloads
 
-// Each measurement is one round of a workload; the name says how many operations that is.
+// Each measurement is one round of a workload. The name contains the number of operations in a round.
 let benchmarks: @Sendable () -> Void = {
   for workload in Comparison.workloads {
     let name = workload.operationCount == 1 ? workload.name : "\(workload.operationCount) × \(workload.name)"
-    // No counts of allocations: they need a layer of the benchmark package's in the memory allocator.
+    // Allocations are not counted, because the benchmark package needs a layer in the memory allocator for that.
     let configuration = Benchmark.Configuration(metrics: [.wallClock], maxDuration: .seconds(2), maxIterations: 50)
     let prepared = PreparedWorkload(workload)
     Benchmark(name, configuration: configuration) { _ in

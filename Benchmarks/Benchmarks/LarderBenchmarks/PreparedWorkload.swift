@@ -1,7 +1,7 @@
 import Synchronization
 import Workloads
 
-/// A workload with what its rounds need, which is there from the set-up of a benchmark to its end.
+/// A workload with the resources of its rounds, from the setup of a benchmark to its teardown.
 final class PreparedWorkload: Sendable {
   private struct State {
     let folder: ScratchFolder

@@ -2,18 +2,18 @@ import Foundation
 import LarderCache
 import PeakMemory
 
-/// Fills a cache with numbers, and prints how many bytes of memory the process had resident at most.
+/// Fills a cache with numbers and prints the peak resident memory of the process, in bytes.
 ///
-/// It is a process of its own for each measurement, since a process does not give back what it once had.
+/// Each measurement is a process of its own, because a process does not return memory that it once had.
 @main
 enum FillCache {
-  /// What is filled.
+  /// The kind of cache to fill.
   enum Way: String, CaseIterable {
-    /// Nothing: what any process of this program has.
+    /// No cache, to measure the program itself.
     case nothing
-    /// A `MemoryCache` with room for all.
+    /// A `MemoryCache` with room for all numbers.
     case cache
-    /// A `Dictionary` with room for all.
+    /// A `Dictionary` with room for all numbers.
     case dictionary
   }
 

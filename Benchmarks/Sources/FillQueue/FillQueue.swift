@@ -3,10 +3,10 @@ import Larder
 import LarderQueue
 import PeakMemory
 
-/// Fills a queue with items of 200 bytes, or opens a full one, and prints how many bytes of memory the process had
-/// resident at most.
+/// Fills a queue with items of 200 bytes, or opens a full one, and prints the peak resident memory of the process, in
+/// bytes.
 ///
-/// It is a process of its own for each measurement, since a process does not give back what it once had.
+/// Each measurement is a process of its own, because a process does not return memory that it once had.
 @main
 enum FillQueue {
   static func main() async throws {

@@ -1,18 +1,18 @@
 public import Larder
 
-/// A decorator that adds nothing: what it costs is what any decorator costs at least.
+/// A decorator that adds nothing, to measure the minimum cost of a decorator.
 public struct ForwardingStore<Base: DataStore>: DataStore {
   /// The store inside.
   public let base: Base
 
-  /// Puts a layer around a store.
+  /// Creates a layer around a store.
   ///
   /// - Parameter base: The store.
   public init(_ base: Base) {
     self.base = base
   }
 
-  /// What the store inside says of itself.
+  /// The information of the store inside.
   public var information: StoreInformation { base.information }
 
   /// Forwards; see `DataStore`.

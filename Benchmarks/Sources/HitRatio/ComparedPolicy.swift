@@ -1,7 +1,7 @@
 import ArgumentParser
 import LarderCache
 
-/// What decides which entry has to go, in the cache that is measured: a policy of `MemoryCache`, or a yardstick.
+/// An eviction policy to measure: a policy of `MemoryCache`, or a yardstick.
 enum ComparedPolicy: String, CaseIterable, ExpressibleByArgument {
   case lru
   case s3FIFO = "s3-fifo"
@@ -10,7 +10,7 @@ enum ComparedPolicy: String, CaseIterable, ExpressibleByArgument {
   case window50 = "window-50"
   case adaptive
 
-  /// What it is called in the table.
+  /// The name of the policy in the table.
   var title: String {
     switch self {
     case .lru: "LRU"
@@ -22,11 +22,11 @@ enum ComparedPolicy: String, CaseIterable, ExpressibleByArgument {
     }
   }
 
-  /// The part of all reads that find their key.
+  /// Returns the share of reads that are hits.
   ///
   /// - Parameters:
-  ///   - keys: The keys, in the order in which they are asked for.
-  ///   - entries: How many entries the cache holds.
+  ///   - keys: The keys, in the order of the reads.
+  ///   - entries: The number of entries that the cache holds.
   func hitRatio(of keys: [UInt64], entries: Int) -> Double {
     switch self {
     case .lru: ComparedPolicy.hitRatio(of: keys, entries, .lru)
@@ -39,7 +39,7 @@ enum ComparedPolicy: String, CaseIterable, ExpressibleByArgument {
   }
 
   private static func hitRatio(of keys: [UInt64], _ entries: Int, _ policy: EvictionPolicy) -> Double {
-    // What its policy says is kept, however little memory the machine has.
+    // No trimming, so that the result does not depend on the memory of the machine.
     let cache = MemoryCache<UInt64, UInt64>(entryLimit: entries, policy: policy, trimsUnderMemoryPressure: false)
     for key in keys where cache.value(forKey: key) == nil { cache.setValue(key, forKey: key) }
     return cache.statistics.hitRatio

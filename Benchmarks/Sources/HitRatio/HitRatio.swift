@@ -1,51 +1,53 @@
 import ArgumentParser
 import Foundation
 
-/// Shows how many reads of a trace each policy of `MemoryCache`, and of some yardsticks, would make hits, in one table in Markdown.
+/// Prints the hit ratio of each policy of `MemoryCache`, and of some yardsticks, as a table in Markdown.
 ///
-/// A cache is asked for each key in turn, and given it where it is missing.
+/// Each key of a trace is read from the cache, and inserted if it is missing.
 @main
 struct HitRatio: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "hit-ratio",
     abstract:
-      "Show the hit ratios of MemoryCache's policies and of others, in percent, on traces and on workloads made up.",
+      "Show the hit ratios of MemoryCache's policies and of others, in percent, on traces and synthetic workloads.",
     discussion: """
       S3-FIFO and the fixed windows, which are W-TinyLFU with a window that does not adapt, are for comparison only. The \
-      last column tells how far .adaptive is behind the best of the others.
+      last column shows how far .adaptive is behind the best other policy.
       """)
 
-  @Option(help: "A file with the number of a key on each line, plain or compressed by gzip; may be given again.")
+  @Option(help: "A file with one key number on each line, plain or compressed by gzip. You can repeat this option.")
   var trace: [String] = []
 
   @Option(
     help: ArgumentHelp(
-      "A workload made up; may be given again. All of them, where no trace is given.", valueName: "name"))
+      "A synthetic workload. You can repeat this option. Defaults to all without a trace.", valueName: "name"))
   var workload: [SyntheticWorkload] = []
 
-  @Option(help: "How many entries the cache holds; may be given again.")
+  @Option(help: "The number of entries that the cache holds. You can repeat this option.")
   var entries: [Int] = [1000]
 
-  @Option(help: "Which policy to show; may be given again. All of them unless given.")
+  @Option(help: "A policy to show. You can repeat this option. Defaults to all policies.")
   var policy: [ComparedPolicy] = []
 
-  @Option(help: "How many keys a workload made up asks for.")
+  @Option(help: "The number of reads of a synthetic workload.")
   var requests = 1_000_000
 
-  @Option(help: "The seed of the workloads made up.")
+  @Option(help: "The seed of the synthetic workloads.")
   var seed: UInt64 = 1
 
-  @Option(help: "End with an error where the hit ratio of .adaptive is lower, in percent.")
+  @Option(help: "Fail if the hit ratio of .adaptive is lower, in percent.")
   var atLeast: Double?
 
-  @Option(help: "End with an error where .adaptive is further behind the best of the others, in points.")
+  @Option(help: "Fail if .adaptive is further behind the best other policy, in points.")
   var within: Double?
 
   func validate() throws {
-    guard entries.allSatisfy({ $0 > 0 }) else { throw ValidationError("A cache holds at least one entry.") }
-    guard requests > 0 else { throw ValidationError("There has to be a request.") }
+    guard entries.allSatisfy({ $0 > 0 }) else { throw ValidationError("--entries must be at least 1") }
+    guard requests > 0 else { throw ValidationError("--requests must be at least 1") }
     if atLeast != nil || within != nil {
-      guard policies.contains(.adaptive) else { throw ValidationError("That needs the policy adaptive.") }
+      guard policies.contains(.adaptive) else {
+        throw ValidationError("--at-least and --within need --policy adaptive")
+      }
     }
   }
 
@@ -68,12 +70,12 @@ struct HitRatio: ParsableCommand {
       }
     }
     if failures > 0 {
-      FileHandle.standardError.write(Data("hit-ratio: \(failures) not as good as asked for\n".utf8))
+      FileHandle.standardError.write(Data("hit-ratio: \(failures) hit ratios of .adaptive are below the limit\n".utf8))
       throw ExitCode.failure
     }
   }
 
-  /// Where keys come from: a name, and the keys for a cache of so many entries.
+  /// The sources of keys: a name, and a closure that returns the keys for a cache with a number of entries.
   private var sources: [(name: String, keys: (Int) throws -> [UInt64])] {
     get throws {
       let traces = try trace.map { path in

@@ -1,12 +1,12 @@
 import Foundation
 
-/// Prints a table in Markdown, line by line as the figures come.
+/// A table in Markdown that is printed row by row.
 struct HitRatioTable {
-  /// A line.
+  /// A row of the table.
   struct Row {
     let name: String
     let entries: Int
-    /// In percent, in the order of the policies.
+    /// The hit ratios, in percent, in the order of the policies.
     let ratios: [Double]
   }
 
@@ -18,12 +18,12 @@ struct HitRatioTable {
     show(["---"] + Array(repeating: "---:", count: policies.count + 2))
   }
 
-  /// The hit ratio of .adaptive; `nil` where it is not shown.
+  /// Returns the hit ratio of `.adaptive`, or `nil` if the table does not show it.
   func adaptive(of row: Row) -> Double? {
     policies.firstIndex(of: .adaptive).map { row.ratios[$0] }
   }
 
-  /// How far .adaptive is behind the best of the others, in points; `nil` where there is nothing to compare.
+  /// Returns how far `.adaptive` is behind the best other policy, in points, or `nil` if there is none to compare.
   func lag(of row: Row) -> Double? {
     guard let adaptive = adaptive(of: row) else { return nil }
     let others = zip(policies, row.ratios).filter { $0.0 != .adaptive }.map(\.1)
@@ -39,7 +39,7 @@ struct HitRatioTable {
     figure.formatted(.number.precision(.fractionLength(2)))
   }
 
-  // Not by `print`: into a pipe, that shows nothing before the end.
+  // Not `print`, which buffers its output if it goes into a pipe.
   private func show(_ cells: [String]) {
     FileHandle.standardOutput.write(Data("| \(cells.joined(separator: " | ")) |\n".utf8))
   }

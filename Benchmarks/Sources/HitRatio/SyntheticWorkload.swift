@@ -1,30 +1,30 @@
 import ArgumentParser
 import LarderTesting
 
-/// A workload that is made up, for a cache of a given size.
+/// A synthetic workload for a cache of a given size.
 enum SyntheticWorkload: String, CaseIterable, ExpressibleByArgument {
-  /// Popular keys and less popular ones, a hundred times as many as entries, always the same.
+  /// Popular and less popular keys, a hundred times as many as entries, with constant popularity.
   case zipf90 = "zipf-0.9"
   case zipf99 = "zipf-0.99"
 
-  /// The same keys in the same order again and again, half as many again as entries.
+  /// The same keys in the same order again and again, one and a half times as many as entries.
   case loop
 
-  /// Popular keys, and now and then twice as many keys as entries, each once.
+  /// Popular keys, with an occasional scan over twice as many keys as entries.
   case scan = "scan-zipf"
 
-  /// A set of keys, somewhat smaller than the cache, that is asked for most of the time and gives way to another one.
+  /// A set of keys, somewhat smaller than the cache, that has most of the reads and is replaced by another set.
   case shift
 
-  /// Keys that are asked for a few times soon after each other, and then never again.
+  /// Keys that are read a few times within a short time, and then never again.
   case bursts
 
-  /// The keys, in the order in which they are asked for.
+  /// Returns the keys, in the order of the reads.
   ///
   /// - Parameters:
-  ///   - count: How many.
-  ///   - entries: How many entries the cache holds.
-  ///   - seed: Decides what is left to chance.
+  ///   - count: The number of reads.
+  ///   - entries: The number of entries that the cache holds.
+  ///   - seed: The seed of the random numbers.
   func keys(count: Int, entries: Int, seed: UInt64) -> [UInt64] {
     var random = SeededGenerator(seed: seed, purpose: rawValue)
     switch self {
@@ -37,7 +37,7 @@ enum SyntheticWorkload: String, CaseIterable, ExpressibleByArgument {
     }
   }
 
-  // Keys that never come again, apart from those that do.
+  // Keys that are never read again start here, apart from the others.
   private static var firstUnique: UInt64 { 1 << 40 }
 
   private static func zipf(
@@ -63,7 +63,7 @@ enum SyntheticWorkload: String, CaseIterable, ExpressibleByArgument {
 
   private static func shift(count: Int, entries: Int, using random: inout SeededGenerator) -> [UInt64] {
     (0..<count).map { index in
-      // Each set stays for ten times as many requests as there are entries.
+      // Each set stays for ten times as many reads as there are entries.
       let firstKey = UInt64(index / (entries * 10)) * firstUnique
       let isHot = Int.random(in: 0..<5, using: &random) > 0
       let keyCount = UInt64(isHot ? max(1, entries * 3 / 5) : entries * 10)
@@ -72,7 +72,7 @@ enum SyntheticWorkload: String, CaseIterable, ExpressibleByArgument {
   }
 
   private static func bursts(count: Int, entries: Int, using random: inout SeededGenerator) -> [UInt64] {
-    // Those to come again, each twice, among the latest half of the cache.
+    // The keys to read again, each twice, among the latest half of the cache.
     var waiting: [UInt64] = []
     var nextUnique = firstUnique
     return (0..<count).map { _ in

@@ -1,21 +1,23 @@
 import ArgumentParser
 import Foundation
 
-/// Reads traces: the number of a key on each line; lines that are `*` are passed over.
+/// A reader of traces, which have one key number on each line.
+///
+/// Lines with `*` are skipped.
 enum TraceFile {
-  /// The keys of a trace, in the order in which they were asked for.
+  /// Returns the keys of a trace, in the order of the reads.
   ///
-  /// - Parameter path: The path of the file, which may be compressed by gzip.
+  /// - Parameter path: The path of the file, plain or compressed by gzip.
   static func keys(at path: String) throws -> [UInt64] {
     guard let data = FileManager.default.contents(atPath: path) else { throw ValidationError("\(path) cannot be read") }
     let isCompressed = data.starts(with: [0x1F, 0x8B])
     let text = String(decoding: isCompressed ? try decompressed(path) : data, as: UTF8.self)
     var keys: [UInt64] = []
-    // By `isNewline`: a carriage return with a line feed is one character, and not equal to a line feed.
+    // Not a comparison with a line feed: a carriage return with a line feed is one character.
     for line in text.split(whereSeparator: \.isNewline) {
       let word = line.trimmingCharacters(in: .whitespaces)
       guard !word.isEmpty, word != "*" else { continue }
-      guard let key = UInt64(word) else { throw ValidationError("\(path) has a line that is no number: \(word)") }
+      guard let key = UInt64(word) else { throw ValidationError("\(path) has a line that is not a number: \(word)") }
       keys.append(key)
     }
     guard !keys.isEmpty else { throw ValidationError("\(path) has no keys") }

@@ -1,14 +1,13 @@
 import Foundation
 
-/// Numbers of which the first is the most frequent, and the others the less the further they are behind: the frequency
-/// of the n-th is to that of the first as 1 to a power of n.
+/// Numbers with a Zipf distribution: the frequency of the n-th number is that of the first, divided by a power of n.
 struct ZipfDistribution {
   private var cumulative: [Double] = []
 
-  /// Makes a distribution.
+  /// Creates a distribution.
   ///
   /// - Parameters:
-  ///   - count: How many numbers there are, from 0.
+  ///   - count: The number of numbers, from 0.
   ///   - exponent: The exponent of the power.
   init(count: Int, exponent: Double) {
     var sum = 0.0
@@ -18,7 +17,7 @@ struct ZipfDistribution {
     }
   }
 
-  /// A number by chance.
+  /// Returns a random number.
   func next(using random: inout some RandomNumberGenerator) -> UInt64 {
     guard let total = cumulative.last else { return 0 }
     let point = Double.random(in: 0..<total, using: &random)

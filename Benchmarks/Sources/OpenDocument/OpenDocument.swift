@@ -1,23 +1,23 @@
 import Foundation
 import Larder
-import LarderCompression
+import LarderCompressedFile
 import LarderJSON
 import PeakMemory
 
-/// Reads a document in one of several ways, and prints how many bytes of memory the process had resident at most.
+/// Reads a document in one of several ways and prints the peak resident memory of the process, in bytes.
 ///
-/// It is a process of its own for each measurement, since a process does not give back what it once had.
+/// Each measurement is a process of its own, because a process does not return memory that it once had.
 @main
 enum OpenDocument {
   /// Ways to read a document.
   enum Way: String, CaseIterable {
-    /// Not at all: what any process of this program has.
+    /// Not at all, to measure the program itself.
     case nothing
     /// By opening a `JSONFileStore`.
     case store
-    /// By opening a `CompressedFileStore`, which reads all of its file and keeps the keys.
+    /// By opening a `CompressedFileStore`, which reads the whole file and keeps the keys.
     case compressed
-    /// By `Data(contentsOf:)`, without looking into it.
+    /// By `Data(contentsOf:)`, without parsing it.
     case data
     /// By `JSONSerialization`.
     case serialization
@@ -25,7 +25,7 @@ enum OpenDocument {
     case decoder
   }
 
-  /// What the document holds, for `JSONDecoder`.
+  /// The content of the document, for `JSONDecoder`.
   struct Document: Decodable {
     struct Record: Decodable {
       let number: Int

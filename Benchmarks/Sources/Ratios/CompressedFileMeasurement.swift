@@ -1,9 +1,11 @@
 import Foundation
 import Workloads
 
-/// Measures the size of a `CompressedFileStore` of real records, and how long a read of one takes.
+/// Measures the size of a `CompressedFileStore` of real records, and the time to read one of them.
 enum CompressedFileMeasurement {
-  /// The records are those of the package index; where there is none that is said, and nothing measured.
+  /// Measures a store of the package index.
+  ///
+  /// On machines without one, it says so and measures nothing.
   static func comparisons(where isWanted: (String) -> Bool) async throws -> [Measured] {
     let size = "size of a compacted CompressedFileStore of 60,000 package records"
     let read = "read of one of them, its block not in memory"
@@ -22,7 +24,7 @@ enum CompressedFileMeasurement {
         ]),
       Measured(
         name: read, figure: figures.read / .seconds(1), unit: .seconds,
-        yardsticks: [Measured.Yardstick(name: "what it may take", figure: 100e-6, limit: 1)]),
+        yardsticks: [Measured.Yardstick(name: "limit", figure: 100e-6, limit: 1)]),
     ]
   }
 }

@@ -2,14 +2,14 @@ import Larder
 import LarderJSON
 import Workloads
 
-/// Measures for how long the main actor does nothing else while it waits for much.
+/// Measures how long calls with many values block the main actor.
 @MainActor
 enum MainActorMeasurement {
   private struct Series: Codable, Sendable, Equatable {
     var values: [Double]
   }
 
-  /// The longest stall beside one picture of a display.
+  /// Compares the longest stall with the duration of one frame of a display.
   static func comparisons(where isWanted: (String) -> Bool) async throws -> [Measured] {
     let name = "longest stall of the main actor, 5,000 values of 200 doubles in a JSONFileStore"
     guard isWanted(name) else { return [] }
@@ -26,14 +26,14 @@ enum MainActorMeasurement {
     return [("apply", writing), ("entries", reading)].map { call, stall in
       Measured(
         name: "\(name), \(call)", figure: stall / .seconds(1), unit: .seconds,
-        yardsticks: [Measured.Yardstick(name: "what a person notices", figure: 0.020, limit: 1)])
+        yardsticks: [Measured.Yardstick(name: "delay that a person notices", figure: 0.020, limit: 1)])
     }
   }
 
-  /// The longest time between two turns of a task of the main actor that only yields, while another one works.
+  /// Returns the longest pause of a task of the main actor that only yields, while another task of the actor works.
   private static func longestStall(during body: @escaping @MainActor () async throws -> Void) async throws -> Duration {
     var isOver = false
-    // Before the work begins, so that what it does before it first waits counts, too.
+    // Before the work begins, so that its part before the first suspension counts too.
     var last = ContinuousClock.now
     var longest = Duration.zero
     let work = Task {

@@ -1,20 +1,20 @@
 import Foundation
 
-/// What was measured of a subject and its yardsticks.
+/// The figures of a subject and its yardsticks.
 struct Measured {
-  /// One of the yardsticks.
+  /// The figure of a yardstick.
   struct Yardstick {
     let name: String
     let figure: Double
     let limit: Double?
   }
 
-  /// How a figure is to be read.
+  /// The unit of a figure.
   enum Unit {
     case seconds
     case bytes
 
-    /// A figure for people to read.
+    /// Returns a figure as readable text.
     func text(of figure: Double) -> String {
       let steps: [(Double, String)] =
         switch self {

@@ -1,17 +1,17 @@
 import Foundation
 import Workloads
 
-/// Measures the most memory that something takes, in processes of their own.
+/// Measures peak memory, in processes of their own.
 enum MemoryMeasurement {
   private static let recordCount = 100_000
 
-  /// All that are wanted.
+  /// Returns all selected measurements.
   static func comparisons(where isWanted: (String) -> Bool) async throws -> [Measured] {
     try await documents(where: isWanted) + caches(where: isWanted) + indexes(where: isWanted)
       + queues(where: isWanted)
   }
 
-  /// Opens a `CompressedFileStore` of a million entries, whose keys have 17 bytes, and gives the memory for each.
+  /// Opens a `CompressedFileStore` of a million entries with keys of 17 bytes, and measures the memory for each entry.
   private static func indexes(where isWanted: (String) -> Bool) async throws -> [Measured] {
     let name = "memory of an open CompressedFileStore for each of 1,000,000 entries"
     guard isWanted(name) else { return [] }
@@ -24,12 +24,12 @@ enum MemoryMeasurement {
     return [
       Measured(
         name: name, figure: above / Double(count), unit: .bytes,
-        yardsticks: [Measured.Yardstick(name: "what it may be", figure: 80, limit: 1)])
+        yardsticks: [Measured.Yardstick(name: "limit", figure: 80, limit: 1)])
     ]
   }
 
-  /// Fills caches with a million entries, whose keys and values take sixteen bytes, and gives the memory for each
-  /// beyond those.
+  /// Fills caches with a million entries of sixteen bytes for key and value, and measures the additional memory for
+  /// each entry.
   private static func caches(where isWanted: (String) -> Bool) throws -> [Measured] {
     let name = "memory of a MemoryCache for each of 1,000,000 entries, beyond key and value"
     guard isWanted(name) else { return [] }
@@ -42,13 +42,13 @@ enum MemoryMeasurement {
       Measured(
         name: name, figure: try overhead("cache"), unit: .bytes,
         yardsticks: [
-          Measured.Yardstick(name: "what it may be", figure: 100, limit: 1),
+          Measured.Yardstick(name: "limit", figure: 100, limit: 1),
           Measured.Yardstick(name: "a Dictionary of as many", figure: try overhead("dictionary"), limit: nil),
         ])
     ]
   }
 
-  /// Fills a queue with a million items, and opens it again, and gives all the memory of either process.
+  /// Fills a queue with a million items, opens it again, and measures the whole memory of both processes.
   private static func queues(where isWanted: (String) -> Bool) throws -> [Measured] {
     let names = (
       filling: "peak memory of filling a QueueStore with 1,000,000 items of 200 bytes",
@@ -60,18 +60,20 @@ enum MemoryMeasurement {
     let filling = Double(try peakOfOneProcess("FillQueue", [path, "1000000"]))
     let opening = Double(try peakOfOneProcess("FillQueue", [path, "0"]))
     try folder.remove()
-    let limit = Measured.Yardstick(name: "what it may be", figure: 150e6, limit: 1)
+    let limit = Measured.Yardstick(name: "limit", figure: 150e6, limit: 1)
     return [
       Measured(name: names.filling, figure: filling, unit: .bytes, yardsticks: [limit]),
       Measured(name: names.opening, figure: opening, unit: .bytes, yardsticks: [limit]),
     ]
   }
 
-  /// Opens documents, and gives the memory above that of a process which opens none, beside the size of the document.
+  /// Opens documents, and measures the memory above that of a process that opens none.
+  ///
+  /// The yardstick is the size of the document.
   private static func documents(where isWanted: (String) -> Bool) throws -> [Measured] {
     let names = (
       sorted: "peak memory of opening a JSONFileStore of 100,000 records",
-      shuffled: "peak memory of opening one whose records stand in no order"
+      shuffled: "peak memory of opening one whose records are in random order"
     )
     guard isWanted(names.sorted) || isWanted(names.shuffled) else { return [] }
     let folder = try ScratchFolder()
@@ -97,7 +99,7 @@ enum MemoryMeasurement {
     return measured
   }
 
-  /// The median of several processes.
+  /// Returns the median of several processes.
   private static func peak(of program: String, _ arguments: [String]) throws -> Double {
     let peaks = try (0..<5).map { _ in try peakOfOneProcess(program, arguments) }
     return Double(peaks.sorted()[peaks.count / 2])

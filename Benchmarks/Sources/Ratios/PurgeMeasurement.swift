@@ -1,12 +1,12 @@
 import Workloads
 
-/// Measures for how long a purge lets other writers wait.
+/// Measures how long other writers wait for a purge.
 enum PurgeMeasurement {
   private static let recordCount = 1_000_000
 
-  /// Purges a million records, and gives how long its updates took beside what they may take.
+  /// Purges a million records, and compares the durations of the updates with their limit.
   ///
-  /// The very longest is shown, but not judged: on a machine that does other things, too, it tells of these.
+  /// The longest one has no limit, because it depends on other activity of the machine.
   static func comparisons(where isWanted: (String) -> Bool) async throws -> [Measured] {
     let name = "update of a purge of 1,000,000 expired records in LMDB"
     guard isWanted(name) else { return [] }
@@ -14,7 +14,7 @@ enum PurgeMeasurement {
     func measured(_ which: String, _ place: Int, limit: Double?) -> Measured {
       Measured(
         name: "\(name), \(which)", figure: seconds[place], unit: .seconds,
-        yardsticks: [Measured.Yardstick(name: "what a writer may have to wait", figure: 0.010, limit: limit)])
+        yardsticks: [Measured.Yardstick(name: "limit for another writer's wait", figure: 0.010, limit: limit)])
     }
     return [
       measured("the median", seconds.count / 2, limit: 1),

@@ -1,8 +1,8 @@
 import Workloads
 
-/// Measures how long the slowest of many puts take: what a mean does not tell.
+/// Measures the slowest of many puts, which a mean does not show.
 enum PutLatencyMeasurement {
-  /// The median of the 99th percentiles of several rounds, which take turns.
+  /// Returns the medians of the 99th percentiles of several rounds, which alternate.
   static func comparisons(where isWanted: (String) -> Bool) async throws -> [Measured] {
     let name = "p99 of a put of 1,000 tasks through .batched()"
     guard isWanted(name) else { return [] }

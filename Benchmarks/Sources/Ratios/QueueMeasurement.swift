@@ -1,8 +1,8 @@
 import Workloads
 
-/// Measures what is promised of a queue beside its comparisons with others.
+/// Measures the promises of a queue that need more than a comparison of workloads.
 enum QueueMeasurement {
-  /// All that are wanted; the medians of several rounds.
+  /// Returns all selected measurements, as medians of several rounds.
   static func comparisons(where isWanted: (String) -> Bool) async throws -> [Measured] {
     var measured: [Measured] = []
     let enqueuing = "enqueue of one producer into a QueueStore, .buffered"
@@ -19,7 +19,7 @@ enum QueueMeasurement {
         Measured(
           name: enqueuing, figure: enqueues.sorted()[2], unit: .seconds,
           yardsticks: [
-            Measured.Yardstick(name: "append of as many bytes, by write", figure: append, limit: nil),
+            Measured.Yardstick(name: "append of the same number of bytes, by write", figure: append, limit: nil),
             Measured.Yardstick(
               name: "two appends, or a 300,000th of a second", figure: max(2 * append, 1.0 / 300_000), limit: 1),
           ]))

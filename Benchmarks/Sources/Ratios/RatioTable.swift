@@ -1,16 +1,16 @@
 import Foundation
 
-/// Prints a table in Markdown, line by line as the figures come.
+/// A table in Markdown that is printed row by row.
 struct RatioTable {
-  /// How many ratios were above their limits.
+  /// The number of ratios above their limits.
   private(set) var missedCount = 0
 
   init() {
-    show(["What", "Median", "Beside", "Median", "Ratio", "At most"])
+    show(["Subject", "Median", "Yardstick", "Median", "Ratio", "Limit"])
     show(["---", "---:", "---", "---:", "---:", "---:"])
   }
 
-  /// Prints the lines of a subject, one for each yardstick.
+  /// Prints the rows of a subject, one for each yardstick.
   mutating func append(_ measured: Measured) {
     for (index, yardstick) in measured.yardsticks.enumerated() {
       let ratio = measured.figure / yardstick.figure
@@ -29,7 +29,7 @@ struct RatioTable {
     }
   }
 
-  // Not by `print`: into a pipe, that shows nothing before the end.
+  // Not `print`, which buffers its output if it goes into a pipe.
   private func show(_ cells: [String]) {
     FileHandle.standardOutput.write(Data("| \(cells.joined(separator: " | ")) |\n".utf8))
   }

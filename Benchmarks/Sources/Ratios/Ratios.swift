@@ -1,10 +1,10 @@
 import Foundation
 import Workloads
 
-/// Measures what Larder promises beside its yardsticks, and prints the ratios as one table in Markdown.
+/// Measures the promises of Larder and their yardsticks, and prints the ratios as a table in Markdown.
 ///
-/// The rounds of a subject and its yardsticks take turns in one process, so that whatever else the machine does falls on
-/// all of them; the ratio is that of the medians.
+/// The rounds of a subject and its yardsticks alternate in one process, so that other activity of the machine affects
+/// all of them. The ratio is that of the medians.
 @main
 enum Ratios {
   static func main() async throws {

@@ -1,8 +1,8 @@
 import Workloads
 
-/// Measures how many bytes values take.
+/// Measures the size of encoded values.
 enum SizeMeasurement {
-  /// Encodes an array of records in several formats, and compresses records with a dictionary and without.
+  /// Encodes an array of records in several formats, and compresses records with and without a dictionary.
   static func comparisons(where isWanted: (String) -> Bool) throws -> [Measured] {
     try formats(where: isWanted) + compression(where: isWanted)
   }

@@ -1,14 +1,14 @@
 import Workloads
 
-/// Measures what the layers of a stack add, and the share of each.
+/// Measures the cost of the layers of a stack, and the share of each.
 enum StackMeasurement {
-  /// What metrics may add to an operation where nobody takes what they report, in seconds.
+  /// The limit for the metrics of an operation without a backend, in seconds.
   private static let metricsLimit = 250e-9
 
-  /// What a hit through the full stack may take, in seconds.
+  /// The limit for a hit through the full stack, in seconds.
   private static let hitLimit = 0.7e-6
 
-  /// What the full stack may add to a read of the store, in seconds.
+  /// The limit for the cost of the full stack in addition to a read of the store, in seconds.
   private static let missLimit = 2.5e-6
 
   /// Measures the metrics of an operation, and hits and misses through the full stack.
@@ -16,24 +16,24 @@ enum StackMeasurement {
     var measured: [Measured] = []
     for (name, with, without) in FullStack.metered where isWanted(name) {
       let times = try await times([with, without])
-      measured.append(comparison(name, times[0] - times[1], "what they may add", metricsLimit))
+      measured.append(comparison(name, times[0] - times[1], "limit", metricsLimit))
     }
     let hit = "hit through metrics, expiry and a cache"
     if isWanted(hit) {
       let times = try await times(FullStack.hits.map(\.workload))
-      measured.append(comparison(hit, times[times.count - 1], "what it may take", hitLimit))
+      measured.append(comparison(hit, times[times.count - 1], "limit", hitLimit))
       measured += shares("a hit", layers: FullStack.hits.map(\.name), times: [0] + times)
     }
-    let miss = "what metrics, expiry, a cache, batching and metrics add to a miss"
+    let miss = "cost of metrics, expiry, a cache, batching and metrics in a miss"
     if isWanted(miss) {
       let times = try await times(FullStack.misses.map(\.workload))
-      measured.append(comparison(miss, times[times.count - 1] - times[0], "what they may add", missLimit))
+      measured.append(comparison(miss, times[times.count - 1] - times[0], "limit", missLimit))
       measured += shares("a miss", layers: FullStack.misses.dropFirst().map(\.name), times: times)
     }
     return measured
   }
 
-  /// The medians of workloads that take turns.
+  /// Returns the medians of workloads that alternate.
   private static func times(_ workloads: [Workload]) async throws -> [Double] {
     let measured = try await TimeMeasurement.measure(
       Comparison(workloads[0], beside: workloads.dropFirst().map { Comparison.Yardstick($0) }))
@@ -46,7 +46,7 @@ enum StackMeasurement {
       yardsticks: [Measured.Yardstick(name: limitName, figure: limit, limit: 1)])
   }
 
-  /// What each layer adds to the one below it, beside what all of them add.
+  /// Returns the cost of each layer in addition to the one below it, next to the cost of all layers.
   private static func shares(_ whole: String, layers: [String], times: [Double]) -> [Measured] {
     let sum = times[times.count - 1] - times[0]
     return layers.enumerated().map { index, layer in

@@ -1,10 +1,10 @@
 import Workloads
 
-/// Measures the time of workloads that take turns.
+/// Measures the time of workloads that alternate.
 enum TimeMeasurement {
-  /// Measures a subject and its yardsticks, each in as many rounds, one round after another, after one to warm up.
+  /// Measures a subject and its yardsticks, in alternating rounds, after a warm-up round for each.
   ///
-  /// It leaves the main actor, where a call that waits for another thread costs more.
+  /// It leaves the main actor, on which calls that wait for another thread cost more.
   @concurrent
   static func measure(_ comparison: Comparison) async throws -> Measured {
     let folder = try ScratchFolder()
@@ -15,7 +15,7 @@ enum TimeMeasurement {
     }
     var times: [[Double]] = workloads.map { _ in [] }
     for number in 0...comparison.roundCount {
-      // Each begins in turn, so that none always comes behind the same other.
+      // Each workload begins in turn, so that none always follows the same other one.
       for place in workloads.indices {
         let index = (place + number) % workloads.count
         let duration = try await ContinuousClock().measure { try await rounds[index]() }

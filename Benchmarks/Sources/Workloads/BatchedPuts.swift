@@ -4,11 +4,11 @@ import LarderBatching
 import LarderLMDB
 import Synchronization
 
-/// What durable puts of many tasks cost through a `BatchingStore`, beside the bare `LMDBStore` and LMDB called from C.
+/// Durable puts of many tasks through a `BatchingStore`, next to the bare `LMDBStore` and LMDB called from C.
 public enum BatchedPuts {
   private static let taskCount = 1000
   private static let putsPerTask = 20
-  // So many that the making of the tasks, and the groups at the beginning and at the end that are not full, do not count.
+  // Enough puts that creating the tasks, and the incomplete groups at the beginning and the end, hardly count.
   private static let newPutsPerTask = 100
   private static let entryCount = 1_000_000
   private static let value = (0..<200).map { UInt8(truncatingIfNeeded: $0) }
@@ -27,13 +27,13 @@ public enum BatchedPuts {
       beside: [Comparison.Yardstick(single("put of a single task into the bare LMDBStore") { $0 }, limit: 1.1)]),
   ]
 
-  /// The time within which 99 of 100 puts return.
+  /// Returns the time within which 99 of 100 puts return.
   ///
   /// - Parameters:
-  ///   - isBatched: Whether 1,000 tasks put through `.batched()`, or a single one into the bare store.
-  ///   - folder: Where the store is made.
-  /// - Returns: Seconds.
-  /// - Throws: What the store throws.
+  ///   - isBatched: Whether 1,000 tasks put through `.batched()`, or a single task into the bare store.
+  ///   - folder: The folder of the store.
+  /// - Returns: The time, in seconds.
+  /// - Throws: The error of the store.
   @concurrent
   public static func secondsOfNinetyNinePercent(isBatched: Bool, in folder: ScratchFolder) async throws -> Double {
     let store = try await LMDBStore(path: folder.newPath(), codec: .raw)
@@ -66,7 +66,7 @@ public enum BatchedPuts {
   ) -> Workload {
     Workload(name, operationCount: taskCount * putsPerTask) { folder in
       let store = decorate(try await LMDBStore(path: folder.newPath(), codec: .raw))
-      // Every put takes the next key, as in a log: whoever puts first has the smaller one.
+      // Every put takes the next key, as in a log.
       let key = Turn(count: .max)
       return {
         try await inTasks { _ in

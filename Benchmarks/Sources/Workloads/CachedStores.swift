@@ -3,7 +3,7 @@ import LarderCBOR
 import LarderCache
 import LarderLMDB
 
-/// What a `CachedStore` saves where a key is in use, and what it costs beside the cache that it is made of.
+/// Hits, misses and writes of a `CachedStore`, next to the bare store and the `MemoryCache` inside.
 enum CachedStores {
   private static let getCount = 100_000
   private static let keyCount = 1000
@@ -18,11 +18,11 @@ enum CachedStores {
       writes("put into a cached MemoryStore") { $0.cached() },
       beside: [Comparison.Yardstick(writes("put into a MemoryStore") { $0 })]),
     Comparison(
-      gets("miss in a CachedStore that is full") { $0.cached(full) },
+      gets("miss in a full CachedStore") { $0.cached(full) },
       beside: [Comparison.Yardstick(gets("get from a MemoryStore") { $0 })]),
     Comparison(
-      misses("get of a key that a cached MemoryStore does not have") { $0.cached() },
-      beside: [Comparison.Yardstick(misses("get of a key that a MemoryStore does not have") { $0 })]),
+      misses("get of a missing key from a cached MemoryStore") { $0.cached() },
+      beside: [Comparison.Yardstick(misses("get of a missing key from a MemoryStore") { $0 })]),
   ]
 
   private static func hotKey(
@@ -41,7 +41,7 @@ enum CachedStores {
     }
   }
 
-  /// The keys are asked for in turn, so none of the few that are kept comes again while it is there.
+  /// The keys are read in turn, so that every key is evicted before it is read again.
   private static var full: CachedStoreOptions<Int> {
     var options = CachedStoreOptions<Int>(entryLimit: keyCount / 10)
     options.policy = .lru
@@ -88,7 +88,7 @@ enum CachedStores {
     }
   }
 
-  /// The cost of a load alone: nothing is kept of a key that is missing.
+  /// The cost of a load alone, because the cache does not remember missing keys by default.
   private static func misses(
     _ name: String, _ decorate: @escaping @Sendable (MemoryStore<Int>) -> some DataStore<Int>
   ) -> Workload {

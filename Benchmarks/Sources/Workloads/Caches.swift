@@ -3,7 +3,7 @@ import Larder
 import LarderCache
 import Synchronization
 
-/// What a hit in a `MemoryCache` costs, on one thread and on two, and what an insertion.
+/// Hits in a `MemoryCache`, on one thread and on two, and insertions.
 public enum Caches {
   private static let getCount = 200_000
 
@@ -40,9 +40,9 @@ public enum Caches {
     }
   }
 
-  /// What one would write without Larder.
+  /// The alternative without Larder.
   private static func lookups(entryCount: Int, threadCount: Int = 1) -> Workload {
-    let name = name("lookup in a Dictionary of as many, in a Mutex", threadCount: threadCount)
+    let name = name("lookup in a Dictionary of the same size, in a Mutex", threadCount: threadCount)
     return Workload("\(name), \(text(of: entryCount))", operationCount: getCount * threadCount) { _ in
       let keys = shuffledKeys(count: entryCount)
       let dictionary = LockedDictionary()
@@ -65,7 +65,7 @@ public enum Caches {
     SampleRecords.shuffledNumbers(count).map(SampleRecords.key)
   }
 
-  /// Runs a closure on so many threads at once.
+  /// Runs a closure on several threads at the same time.
   private static func round(threadCount: Int, _ body: @escaping @Sendable () -> Void) -> Workload.Round {
     guard threadCount > 1 else { return { body() } }
     return { DispatchQueue.concurrentPerform(iterations: threadCount) { _ in body() } }
@@ -88,7 +88,7 @@ public enum Caches {
   }
 
   private static let dictionaryWrites = Workload(
-    "insertion of 1,000,000 keys into a Dictionary in a Mutex, which forgets none", operationCount: writeCount
+    "insertion of 1,000,000 keys into a Dictionary in a Mutex, which evicts none", operationCount: writeCount
   ) { _ in
     let keys = shuffledKeys(count: writeCount)
     return {
@@ -98,7 +98,7 @@ public enum Caches {
     }
   }
 
-  /// How long each of a million insertions into a cache takes, of which all but the first have to make room.
+  /// Measures each of a million insertions into a cache, most of which evict an entry.
   ///
   /// - Returns: The times, in seconds.
   public static func insertionTimes() -> [Double] {

@@ -1,53 +1,53 @@
-/// A workload of Larder's and those that it is measured beside, in the same run.
+/// A workload of Larder and its yardsticks, which are measured in the same run.
 public struct Comparison: Sendable {
-  /// What a workload is measured beside.
+  /// A yardstick for a workload.
   public struct Yardstick: Sendable {
-    /// What is done instead.
+    /// The workload to compare with.
     public let workload: Workload
 
-    /// How many times as long as the yardstick the subject may take, where Larder promises something.
+    /// The maximum ratio of the subject's time to that of the yardstick, if Larder promises one.
     public let limit: Double?
 
-    /// Makes a yardstick.
+    /// Creates a yardstick.
     ///
     /// - Parameters:
-    ///   - workload: What is done instead.
-    ///   - limit: How many times as long the subject may take; `nil`, the default, where nothing is promised.
+    ///   - workload: The workload to compare with.
+    ///   - limit: The maximum ratio. Defaults to `nil`, which promises nothing.
     public init(_ workload: Workload, limit: Double? = nil) {
       self.workload = workload
       self.limit = limit
     }
   }
 
-  /// The workload in question.
+  /// The workload to measure.
   public let subject: Workload
 
-  /// What it is measured beside.
+  /// The yardsticks.
   public let yardsticks: [Yardstick]
 
-  /// How many rounds of each are enough for a median.
+  /// The number of rounds of each workload that are enough for a median.
   public let roundCount: Int
 
-  /// Makes a comparison.
+  /// Creates a comparison.
   ///
   /// - Parameters:
-  ///   - subject: The workload in question.
-  ///   - yardsticks: What it is measured beside.
-  ///   - roundCount: How many rounds of each are enough for a median; 31 unless given.
+  ///   - subject: The workload to measure.
+  ///   - yardsticks: The yardsticks.
+  ///   - roundCount: The number of rounds of each workload that are enough for a median. Defaults to 31.
   public init(_ subject: Workload, beside yardsticks: [Yardstick], roundCount: Int = 31) {
     self.subject = subject
     self.yardsticks = yardsticks
     self.roundCount = roundCount
   }
 
-  /// Every comparison there is.
+  /// All comparisons.
   public static let all: [Comparison] =
     StoredPuts.comparisons + Decorators.comparisons + Expiry.comparisons + InMemory.comparisons + Opening.comparisons
     + Keys.comparisons + LMDBStores.comparisons + BatchedPuts.comparisons + Queues.comparisons + Codecs.comparisons
     + TypedStores.comparisons + Caches.comparisons + CachedStores.comparisons + Compression.comparisons
     + CompressedFiles.comparisons
 
-  /// The workloads of every comparison, each once.
+  /// The workloads of all comparisons, without duplicates.
   public static var workloads: [Workload] {
     var names: Set<String> = []
     return all.flatMap { [$0.subject] + $0.yardsticks.map(\.workload) }.filter { names.insert($0.name).inserted }

@@ -1,4 +1,4 @@
-/// Takes a result, so that the compiler cannot leave out the work that made it.
+/// Uses a result, so that the compiler cannot remove the work that produced it.
 @inline(never)
 func consume(_ result: some Any) {
   withExtendedLifetime(result) {}

@@ -1,13 +1,13 @@
 import ForwardingStore
 import Larder
 
-/// What layers cost that only forward.
+/// Layers that only forward.
 enum Decorators {
   private static let getCount = 100_000
 
   static let comparisons = [
     Comparison(
-      gets("get through four decorators that forward") {
+      gets("get through four forwarding decorators") {
         ForwardingStore(ForwardingStore(ForwardingStore(ForwardingStore($0))))
       },
       beside: [

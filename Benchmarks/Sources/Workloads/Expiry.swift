@@ -4,19 +4,19 @@ import LarderCBOR
 import LarderExpiry
 import LarderLMDB
 
-/// What expiry costs.
+/// Reads, writes and purges of a store with expiry.
 public enum Expiry {
   private static let operationCount = 100_000
   private static let keyCount = 1000
-  private static let lifetime = Duration.seconds(86_400)
+  private static let timeToLive = Duration.seconds(86_400)
 
   // A read may cost 100 ns more, which is half of a get from memory.
   static let comparisons = [
     Comparison(
-      gets("get through .expiring(.after)", .after(lifetime)),
+      gets("get through .expiring(.limited)", .limited(timeToLive)),
       beside: [Comparison.Yardstick(baseGets, limit: 1.5)]),
     Comparison(
-      gets("get through .expiring(.sliding)", .sliding(lifetime)),
+      gets("get through .expiring(.sliding)", .sliding(timeToLive)),
       beside: [Comparison.Yardstick(baseGets, limit: 1.5)]),
     Comparison(
       recordGets, beside: [Comparison.Yardstick(baseRecordGets)]),
@@ -25,8 +25,8 @@ public enum Expiry {
 
   /// Purges a store of expired records in LMDB.
   ///
-  /// - Parameter count: How many records.
-  /// - Returns: How long its updates took, in each of which no other writer had its turn, the shortest first.
+  /// - Parameter count: The number of records.
+  /// - Returns: The durations of its updates, during which other writers waited, in ascending order.
   public static func updates(purging count: Int) async throws -> [Duration] {
     let folder = try ScratchFolder()
     let store = try await LMDBStore(
@@ -49,9 +49,9 @@ public enum Expiry {
 
   // MARK: In memory
 
-  private static func gets(_ name: String, _ expiration: Expiration) -> Workload {
+  private static func gets(_ name: String, _ timeToLive: TimeToLive) -> Workload {
     Workload(name, operationCount: operationCount) { _ in
-      let store = MemoryStore<Expiring<Int>>().expiring(expiration)
+      let store = MemoryStore<Expiring<Int>>().expiring(timeToLive)
       try await store.apply(ChangeBatch(keys.enumerated().map { .set($1, $0) }))
       return {
         var sum = 0
@@ -63,19 +63,19 @@ public enum Expiry {
 
   private static let baseGets = Workload("get from the MemoryStore below", operationCount: operationCount) { _ in
     let store = MemoryStore<Expiring<Int>>()
-    try await store.expiring(.after(lifetime)).apply(ChangeBatch(keys.enumerated().map { .set($1, $0) }))
+    try await store.expiring(.limited(timeToLive)).apply(ChangeBatch(keys.enumerated().map { .set($1, $0) }))
     return { try await get(store) }
   }
 
-  /// Gets as a generic program does.
+  /// Reads values as a generic program does.
   private static func get(_ store: some DataStore<Expiring<Int>>) async throws {
     var sum = 0
     for index in 0..<operationCount { sum &+= try await store.value(forKey: keys[index % keyCount])?.value ?? 0 }
     consume(sum)
   }
 
-  private static let puts = Workload("put through .expiring(.after)", operationCount: operationCount) { _ in
-    let store = MemoryStore<Expiring<Int>>().expiring(.after(lifetime))
+  private static let puts = Workload("put through .expiring(.limited)", operationCount: operationCount) { _ in
+    let store = MemoryStore<Expiring<Int>>().expiring(.limited(timeToLive))
     return {
       for index in 0..<operationCount { try await store.setValue(index, forKey: keys[index % keyCount]) }
     }
@@ -95,14 +95,15 @@ public enum Expiry {
 
   private static func filledStore(in folder: ScratchFolder) async throws -> LMDBStore<Expiring<User>> {
     let store = try await LMDBStore(path: folder.newPath(), codec: .cbor(User.self).expiring())
-    try await store.expiring(.after(lifetime)).apply(ChangeBatch(keys.enumerated().map { .set($1, User(number: $0)) }))
+    try await store.expiring(.limited(timeToLive)).apply(
+      ChangeBatch(keys.enumerated().map { .set($1, User(number: $0)) }))
     return store
   }
 
   private static let recordGets = Workload(
     "get of a record through .expiring, from LMDB", operationCount: operationCount
   ) { folder in
-    let store = try await filledStore(in: folder).expiring(.after(lifetime))
+    let store = try await filledStore(in: folder).expiring(.limited(timeToLive))
     return {
       for index in 0..<operationCount { consume(try await store.value(forKey: keys[index % keyCount])?.id) }
     }

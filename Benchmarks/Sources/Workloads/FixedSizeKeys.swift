@@ -1,6 +1,6 @@
 import Larder
 
-/// Keys like `user:123456`, for Larder and, one behind another, for C.
+/// Keys like `user:123456`, for Larder and, one after another, for C.
 struct FixedSizeKeys: Sendable {
   let size: Int
   let keys: [StoreKey]
@@ -8,7 +8,7 @@ struct FixedSizeKeys: Sendable {
 
   var count: Int { keys.count }
 
-  /// Makes the keys of numbers below a million.
+  /// Creates the keys of numbers below a million.
   init(_ numbers: some Sequence<Int>) {
     keys = numbers.map { number in
       let digits = String(number)
@@ -18,14 +18,14 @@ struct FixedSizeKeys: Sendable {
     size = 11
   }
 
-  /// The keys that integers make, of 8 bytes each.
+  /// Creates the keys of integers, of 8 bytes each.
   init(integers: Range<Int>) {
     keys = integers.map { StoreKey(integer: $0) }
     bytes = keys.flatMap(\.bytes)
     size = 8
   }
 
-  /// The keys of a part of these.
+  /// Returns the keys of a range of these.
   subscript(range: Range<Int>) -> FixedSizeKeys {
     FixedSizeKeys(
       size: size, keys: Array(keys[range]), bytes: Array(bytes[range.lowerBound * size..<range.upperBound * size]))

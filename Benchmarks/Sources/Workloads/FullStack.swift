@@ -4,11 +4,11 @@ import LarderCache
 import LarderExpiry
 import LarderMetrics
 
-/// Gets through more and more layers of the whole stack: metrics, expiry, cache, batching, metrics, and a `MemoryStore`.
+/// Gets through more and more layers of the full stack: metrics, expiry, cache, batching, metrics, and a `MemoryStore`.
 public enum FullStack {
   /// A layer of the stack.
   public struct Layer: Sendable {
-    /// What the layer is.
+    /// The name of the layer.
     public let name: String
 
     /// Gets through this layer and those below.
@@ -20,12 +20,14 @@ public enum FullStack {
 
   private static let getCount = 100_000
   private static let keyCount = 1000
-  private static let lifetime = Expiration.after(.seconds(86_400))
+  private static let timeToLive = TimeToLive.limited(.seconds(86_400))
   private static let keys = SampleRecords.shuffledNumbers(keyCount).map(SampleRecords.key)
 
-  /// Reads that find nothing in the cache, from the inside out; the first is the store alone.
+  /// Reads that miss the cache, from the inside out.
   ///
-  /// The cache has room for one in a hundred: each miss brings a copy that another has to go for.
+  /// The first is the store alone.
+  ///
+  /// The cache has room for one key in a hundred, so that each miss evicts another entry.
   public static let misses = [
     Layer(name: "the MemoryStore", workload: storedGets("get from a MemoryStore of entries with deadlines") { $0 }),
     Layer(name: "metrics next to the store", workload: storedGets("miss through metrics") { $0.metered() }),
@@ -36,26 +38,28 @@ public enum FullStack {
     Layer(
       name: "expiry",
       workload: gets("miss through expiry, a cache, batching and metrics") {
-        $0.metered().batched().cached(small).expiring(lifetime)
+        $0.metered().batched().cached(small).expiring(timeToLive)
       }),
     Layer(
       name: "metrics outside",
       workload: gets("miss through the full stack") {
-        $0.metered().batched().cached(small).expiring(lifetime).metered()
+        $0.metered().batched().cached(small).expiring(timeToLive).metered()
       }),
   ]
 
-  /// Reads that find everything in the cache, from the inside out; what is below the cache has no part in them.
+  /// Reads that hit the cache, from the inside out.
+  ///
+  /// The layers below the cache have no part in them.
   public static let hits = [
     Layer(
       name: "the cache", workload: storedGets("hit in the cache of the full stack") { $0.metered().batched().cached() }),
     Layer(
       name: "expiry",
-      workload: gets("hit through expiry") { $0.metered().batched().cached().expiring(lifetime) }),
+      workload: gets("hit through expiry") { $0.metered().batched().cached().expiring(timeToLive) }),
     Layer(
       name: "metrics outside",
       workload: gets("hit through the full stack") {
-        $0.metered().batched().cached().expiring(lifetime).metered()
+        $0.metered().batched().cached().expiring(timeToLive).metered()
       }),
   ]
 
@@ -63,7 +67,7 @@ public enum FullStack {
 
   private static func filledStore() async throws -> Base {
     let store = Base()
-    try await store.expiring(lifetime).apply(ChangeBatch(keys.enumerated().map { .set($1, $0) }))
+    try await store.expiring(timeToLive).apply(ChangeBatch(keys.enumerated().map { .set($1, $0) }))
     return store
   }
 
@@ -106,7 +110,7 @@ public enum FullStack {
     }
   }
 
-  /// A get and a block, each measured by a meter and not: nobody takes what it reports.
+  /// Operations with and without a meter, whose reports no backend receives.
   public static let metered: [(name: String, with: Workload, without: Workload)] = [
     (
       "metrics of a get", storedGets("metered get from a MemoryStore") { $0.metered() },

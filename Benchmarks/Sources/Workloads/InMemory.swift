@@ -1,7 +1,7 @@
 import Larder
 import Synchronization
 
-/// What a `MemoryStore` costs, and that a page does not cost the size of the store.
+/// Operations of a `MemoryStore`, and pages, whose cost does not depend on the size of the store.
 enum InMemory {
   private static let operationCount = 100_000
   private static let insertionCount = 1_000_000
@@ -28,7 +28,7 @@ enum InMemory {
     return store
   }
 
-  /// What one would write without Larder.
+  /// The alternative without Larder.
   private final class LockedDictionary: Sendable {
     let values: Mutex<[StoreKey: Int]>
 

@@ -1,6 +1,6 @@
 import Larder
 
-/// What a `StoreKey` costs beside a `String`.
+/// A `StoreKey`, next to a `String`.
 enum Keys {
   private static let count = 100_000
 

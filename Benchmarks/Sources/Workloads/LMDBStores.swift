@@ -3,7 +3,7 @@ import Larder
 import LarderLMDB
 import RawLMDB
 
-/// What an `LMDBStore` of 1,000,000 entries of 200 bytes costs, beside LMDB called from C.
+/// An `LMDBStore` of 1,000,000 entries of 200 bytes, next to LMDB called from C.
 enum LMDBStores {
   private static let entryCount = 1_000_000
   private static let getCount = 100_000
@@ -35,7 +35,7 @@ enum LMDBStores {
     return { try await get(keys.keys, from: store) }
   }
 
-  /// As a program does that knows no more of the store than that it is one.
+  /// Reads values as a generic program does, which only knows that it has a store.
   private static func get(_ keys: [StoreKey], from store: some DataStore<[UInt8]>) async throws {
     var sum: UInt64 = 0
     for key in keys {
@@ -185,7 +185,7 @@ enum LMDBStores {
 
   // MARK: Writing
 
-  /// Batches of keys from all over the store, other ones in each round.
+  /// Batches of keys from all over the store, with other keys in each round.
   private static func puts(_ name: String, isSorted: Bool) -> Workload {
     Workload(name, operationCount: batchCount) { folder in
       let store = try await filledStore(in: folder)
@@ -202,7 +202,7 @@ enum LMDBStores {
     return { try environment.put(batches[turn.next()], value: value) }
   }
 
-  /// The keys of some batches, each from all over the store.
+  /// Returns the keys of some batches, each from all over the store.
   private static func batches(isSorted: Bool) -> [FixedSizeKeys] {
     let numbers = SampleRecords.shuffledNumbers(entryCount)
     return stride(from: 0, to: entryCount, by: batchCount).map { first in

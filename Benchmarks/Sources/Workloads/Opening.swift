@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import LarderJSON
 
-/// What opening a document costs.
+/// Opening a document.
 enum Opening {
   private static let recordCount = 100_000
 

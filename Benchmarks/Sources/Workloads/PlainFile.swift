@@ -1,16 +1,16 @@
 import Foundation
 
-/// A file written by system calls, as plainly as can be: the yardstick for stores with files.
+/// A file that is written by plain system calls, the yardstick for stores with files.
 final class PlainFile: Sendable {
   private let handle: FileHandle
 
-  /// Makes an empty file that is appended to.
+  /// Creates an empty file to append to.
   init(appendingTo path: String) throws {
     handle = FileHandle(fileDescriptor: open(path, O_WRONLY | O_CREAT | O_APPEND, 0o600), closeOnDealloc: true)
     guard handle.fileDescriptor >= 0 else { throw CocoaError(.fileWriteUnknown) }
   }
 
-  /// Appends bytes by one call.
+  /// Appends bytes in one system call.
   ///
   /// - Parameters:
   ///   - bytes: The bytes.

@@ -3,11 +3,11 @@ import GRDB
 import Larder
 import LarderQueue
 
-/// What it costs to enqueue items of 200 bytes, beside files that are appended to, and a table of SQLite.
+/// Enqueuing items of 200 bytes, next to appending to a file and to a table of SQLite.
 public enum Queues {
   private static let value = (0..<200).map { UInt8(truncatingIfNeeded: $0) }
 
-  /// As many bytes as an item takes in the log of a queue, its key and its head included.
+  /// A record of the same length as an item in the log of a queue, with its key and its header.
   private static let record = [UInt8](repeating: 7, count: 274)
 
   static let comparisons = [
@@ -65,7 +65,7 @@ public enum Queues {
     "row in a table of SQLite, a commit each, WAL, synchronous=FULL", operationCount: 30
   ) { folder in
     let pool = try DatabasePool(path: folder.newPath())
-    // Not when it is configured: GRDB then sets it to NORMAL.
+    // Not in the configuration, after which GRDB sets it to NORMAL.
     try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
     try await pool.write { database in
       try database.execute(sql: "CREATE TABLE item (id INTEGER PRIMARY KEY, value BLOB NOT NULL)")
@@ -82,11 +82,11 @@ public enum Queues {
 
   // MARK: What is no comparison of two times
 
-  /// The time that enqueuing takes one producer, `.buffered`, one item after the other.
+  /// Measures how long one producer takes to enqueue, `.buffered`, one item after another.
   ///
-  /// - Parameter folder: Where the queue is made.
-  /// - Returns: Seconds for an item.
-  /// - Throws: What the queue throws.
+  /// - Parameter folder: The folder of the queue.
+  /// - Returns: The time for an item, in seconds.
+  /// - Throws: The error of the queue.
   @concurrent
   public static func secondsOfBufferedEnqueue(in folder: ScratchFolder) async throws -> Double {
     let queue = try await QueueStore(path: folder.newPath(), codec: .raw, durability: .buffered)
@@ -99,11 +99,11 @@ public enum Queues {
     return time / .seconds(1) / Double(count)
   }
 
-  /// The time that it takes to append as many bytes to a file, without waiting for the disk.
+  /// Measures how long it takes to append the same number of bytes to a file, without waiting for the disk.
   ///
-  /// - Parameter folder: Where the file is made.
-  /// - Returns: Seconds for an item.
-  /// - Throws: What the file system throws.
+  /// - Parameter folder: The folder of the file.
+  /// - Returns: The time for an item, in seconds.
+  /// - Throws: The error of the file system.
   public static func secondsOfBufferedAppend(in folder: ScratchFolder) throws -> Double {
     let file = try PlainFile(appendingTo: folder.newPath())
     let record = [UInt8](repeating: 7, count: 98)
@@ -114,11 +114,11 @@ public enum Queues {
     return time / .seconds(1) / Double(count)
   }
 
-  /// Fills a queue with 1,000,000 items, and receives and acknowledges all of them, by 1,000.
+  /// Fills a queue with 1,000,000 items, and receives and acknowledges all of them, 1,000 at a time.
   ///
-  /// - Parameter folder: Where the queue is made.
-  /// - Returns: The seconds for an item in the first tenth and in the last.
-  /// - Throws: What the queue throws.
+  /// - Parameter folder: The folder of the queue.
+  /// - Returns: The time for an item in the first and in the last tenth, in seconds.
+  /// - Throws: The error of the queue.
   @concurrent
   public static func secondsOfDraining(in folder: ScratchFolder) async throws -> (first: Double, last: Double) {
     let queue = try await QueueStore(path: folder.newPath(), codec: .raw, durability: .buffered)

@@ -1,12 +1,12 @@
 import LarderLMDB
 import RawLMDB
 
-/// An LMDB environment that is used as a program in C would, for one thread at a time.
+/// An LMDB environment as in a C program, for one thread at a time.
 final class RawEnvironment: @unchecked Sendable {
-  // Proof for @unchecked: a workload runs its rounds one after another, and hands the environment to nobody else.
+  // Proof for @unchecked: a workload runs its rounds one after another and does not share the environment.
   private let pointer: OpaquePointer
 
-  /// Makes an environment in a new folder.
+  /// Creates an environment in a new folder.
   init(_ folder: String) throws {
     var pointer: OpaquePointer?
     try RawEnvironment.check(raw_lmdb_open(folder, &pointer))
@@ -18,7 +18,7 @@ final class RawEnvironment: @unchecked Sendable {
     raw_lmdb_close(pointer)
   }
 
-  /// Puts a value under each of some keys, in one transaction.
+  /// Puts a value under several keys, in one transaction.
   func put(_ keys: FixedSizeKeys, value: [UInt8]) throws {
     try RawEnvironment.check(raw_lmdb_put(pointer, keys.bytes, keys.size, keys.count, value, value.count))
   }
@@ -30,7 +30,7 @@ final class RawEnvironment: @unchecked Sendable {
     return sum
   }
 
-  /// Reads keys in one transaction, and looks at the values where they are.
+  /// Reads keys in one transaction, without copying the values.
   func getInPlace(_ keys: FixedSizeKeys) throws -> UInt64 {
     var sum: UInt64 = 0
     try RawEnvironment.check(raw_lmdb_get_in_place(pointer, keys.bytes, keys.size, keys.count, &sum))

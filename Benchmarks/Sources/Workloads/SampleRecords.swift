@@ -3,22 +3,22 @@ public import Larder
 import LarderJSON
 import LarderTesting
 
-/// Records of an address book, a little more than 200 bytes of JSON each, the same ones in every run.
+/// Records of an address book, slightly more than 200 bytes of JSON each, the same in every run.
 public enum SampleRecords {
-  /// The key of a record.
+  /// Returns the key of a record.
   public static func key(_ number: Int) -> StoreKey {
     StoreKey("customer:\(number + 10_000_000)")
   }
 
-  /// The numbers below a bound, in no order.
+  /// Returns the numbers below a bound, in random order.
   public static func shuffledNumbers(_ count: Int) -> [Int] {
     var generator = SeededGenerator(seed: 1)
     return (0..<count).shuffled(using: &generator)
   }
 
-  /// A record.
+  /// Returns a record.
   ///
-  /// - Throws: Never; the text is JSON.
+  /// - Throws: Never, because the text is valid JSON.
   public static func record(_ number: Int) throws -> JSONText {
     var generator = SeededGenerator(seed: UInt64(number))
     let street = String(generator.next(), radix: 36)
@@ -33,10 +33,10 @@ public enum SampleRecords {
   /// Writes the document of a `JSONFileStore` with records.
   ///
   /// - Parameters:
-  ///   - path: The file.
-  ///   - count: How many records.
-  ///   - isShuffled: Whether they stand in no order, as a person or another program may have left them.
-  /// - Throws: What the file system throws.
+  ///   - path: The path of the file.
+  ///   - count: The number of records.
+  ///   - isShuffled: Whether the records are in random order, as a person or another program may leave them.
+  /// - Throws: The error of the file system.
   public static func writeDocument(at path: String, count: Int, isShuffled: Bool = false) throws {
     var text = "{\"larder\":1,\"entries\":{\n"
     let numbers = isShuffled ? shuffledNumbers(count) : Array(0..<count)
@@ -48,7 +48,7 @@ public enum SampleRecords {
 
   /// Opens a `JSONFileStore` with records.
   static func openStore(
-    count: Int, durability: Durability, in folder: ScratchFolder
+    count: Int, durability: FileDurability, in folder: ScratchFolder
   ) async throws -> JSONFileStore<JSONText> {
     let path = folder.newPath()
     try writeDocument(at: path, count: count)

@@ -1,25 +1,25 @@
 import Foundation
 
-/// A folder for the files of a run, in the folder for temporary files (the environment variable `TMPDIR` names another).
+/// A folder for the files of a run, inside the temporary folder, which the environment variable `TMPDIR` can replace.
 public struct ScratchFolder: Sendable {
   private let url: URL
 
-  /// Makes a folder of its own.
+  /// Creates a folder.
   ///
-  /// - Throws: What the file system throws.
+  /// - Throws: The error of the file system.
   public init() throws {
     url = FileManager.default.temporaryDirectory.appending(path: "larder-benchmarks-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
   }
 
-  /// The path of a new file in the folder.
+  /// Returns the path of a new file in the folder.
   public func newPath() -> String {
     url.appending(path: "\(UUID().uuidString).json").path()
   }
 
-  /// Removes the folder and all in it.
+  /// Removes the folder and everything in it.
   ///
-  /// - Throws: What the file system throws.
+  /// - Throws: The error of the file system.
   public func remove() throws {
     try FileManager.default.removeItem(at: url)
   }

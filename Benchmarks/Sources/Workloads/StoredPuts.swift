@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import LarderJSON
 
-/// What a write to a `JSONFileStore` costs, and that it does not cost the size of the store.
+/// Writes to a `JSONFileStore`, whose cost does not depend on the size of the store.
 enum StoredPuts {
   static let comparisons = [
     Comparison(
@@ -11,11 +11,11 @@ enum StoredPuts {
         Comparison.Yardstick(puts(400, entryCount: 1000, durability: .buffered), limit: 2),
         Comparison.Yardstick(appends(400, isDurable: false)),
       ]),
-    // Not with those above: after each of these, what the processor has in its caches is their document.
+    // Separate from the above, because each round leaves its document in the caches of the processor.
     Comparison(
       puts(400, entryCount: 100_000, durability: .buffered),
       beside: [Comparison.Yardstick(rewriting), Comparison.Yardstick(rewritingAtomically)]),
-    // In so many puts the journal grows as large as the document, so that each round folds it once at least.
+    // With this number of puts the journal grows as large as the document, so that each round folds it at least once.
     Comparison(
       puts(100_000, entryCount: 100_000, durability: .buffered),
       beside: [Comparison.Yardstick(puts(100_000, entryCount: 1000, durability: .buffered), limit: 2)], roundCount: 5),
@@ -27,7 +27,7 @@ enum StoredPuts {
       ]),
   ]
 
-  private static func puts(_ count: Int, entryCount: Int, durability: Durability) -> Workload {
+  private static func puts(_ count: Int, entryCount: Int, durability: FileDurability) -> Workload {
     let folding = count > entryCount / 2 ? ", folding included" : ""
     let name = "put into a JSONFileStore of \(entryCount / 1000),000 entries, .\(durability)\(folding)"
     return Workload(name, operationCount: count) { folder in
@@ -44,7 +44,8 @@ enum StoredPuts {
   }
 
   private static func appends(_ count: Int, isDurable: Bool) -> Workload {
-    Workload("append of as many bytes, by write\(isDurable ? " and fdatasync" : "")", operationCount: count) {
+    Workload("append of the same number of bytes, by write\(isDurable ? " and fdatasync" : "")", operationCount: count)
+    {
       folder in
       let file = try PlainFile(appendingTo: folder.newPath())
       let lines = try (0..<100).map { number in

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Gives the numbers below a count in turn, for rounds that each do another part of the work and for tasks that share it.
+/// The numbers below a count in turn, for rounds that do different parts of the work, and for tasks that share it.
 final class Turn: Sendable {
   private let count: Int
   private let number = Atomic(0)
@@ -9,7 +9,7 @@ final class Turn: Sendable {
     self.count = count
   }
 
-  /// The next number.
+  /// Returns the next number.
   func next() -> Int {
     number.add(1, ordering: .relaxed).oldValue % count
   }

@@ -4,7 +4,7 @@ import Larder
 import LarderCBOR
 import LarderLMDB
 
-/// What an `LMDBStore` of 100,000 records of six fields costs, beside the same bytes without their type, and records in SQLite.
+/// An `LMDBStore` of 100,000 records of six fields, next to the same bytes without a type, and records in SQLite.
 enum TypedStores {
   private static let count = 100_000
   private static let users = (0..<count).map(User.init)
@@ -62,11 +62,11 @@ enum TypedStores {
     return { try await store.apply(batch) }
   }
 
-  private static let rawPuts = Workload("the same, of bytes made beforehand, in C", operationCount: count) { folder in
+  private static let rawPuts = Workload("the same, of encoded records, in C", operationCount: count) { folder in
     let path = folder.newPath()
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
     let environment = try RawEnvironment(path)
-    // Values in C are all of one size here: that of the middle one.
+    // In C all values have the same size, which is the median size.
     let sizes = try encodedUsers().map(\.count).sorted()
     let value = [UInt8](repeating: 1, count: sizes[sizes.count / 2])
     try environment.put(keys, value: value)

@@ -1,7 +1,7 @@
 import Larder
 import Synchronization
 
-/// Measures how long the updates of a store take.
+/// A store that measures the durations of its updates.
 final class UpdateTimer<Base: DataStore>: DataStore {
   typealias Value = Base.Value
 
@@ -12,7 +12,7 @@ final class UpdateTimer<Base: DataStore>: DataStore {
     self.base = base
   }
 
-  /// How long each of them took, the shortest first.
+  /// The durations, in ascending order.
   var durations: [Duration] { noted.withLock { $0.sorted() } }
 
   var information: StoreInformation { base.information }

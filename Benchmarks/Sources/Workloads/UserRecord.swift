@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 
-/// A `User` as GRDB keeps it: a row, and the tags in it as text.
+/// A `User` as GRDB stores it: a row, with the tags as text.
 struct UserRecord: Codable, FetchableRecord, PersistableRecord {
   static let databaseTableName = "user"
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import EventUploader
 
-@Suite("What the server takes")
+@Suite("The collector")
 struct CollectorTests {
   private func event(_ number: Int, task: Int = 0) -> Event { Event(session: "s", task: task, number: number) }
 
@@ -17,7 +17,7 @@ struct CollectorTests {
     }
   }
 
-  @Test("Each event counts once, however often it comes")
+  @Test("Each event counts once, however often it is received")
   func countsOnce() async throws {
     try await withCollector { collector in
       for events in [[event(0), event(1)], [event(1), event(2)]] {
@@ -30,7 +30,7 @@ struct CollectorTests {
     }
   }
 
-  @Test("A batch in which a task's events are mixed up is noticed")
+  @Test("A batch with a task's events out of order is noticed")
   func noticesDisorder() async throws {
     try await withCollector { collector in
       #expect(EventBatch(events: [event(0), event(5, task: 1), event(1), event(6, task: 1)]).isOrdered)
@@ -43,7 +43,7 @@ struct CollectorTests {
     }
   }
 
-  @Test("What makes no sense is refused, and is no event")
+  @Test("An invalid request is refused and adds no event")
   func refusesNonsense() async throws {
     try await withCollector { collector in
       #expect(collector.take(Data("{}".utf8)) == .status(400))
@@ -51,7 +51,7 @@ struct CollectorTests {
     }
   }
 
-  @Test("Faults are those of the plan, and take the events or do not")
+  @Test("Faults follow the plan, and accept the events or do not")
   func failsByPlan() async throws {
     try await withCollector(rate: 0.5) { collector in
       var plan = FaultPlan(rate: 0.5, seed: 7)
@@ -73,7 +73,7 @@ struct CollectorTests {
     }
   }
 
-  @Test("A lost event shows")
+  @Test("A lost event is reported")
   func showsLoss() async throws {
     try await withCollector { collector in
       _ = collector.take(try body(event(0)))

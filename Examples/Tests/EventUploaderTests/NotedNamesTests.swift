@@ -4,9 +4,9 @@ import Testing
 
 @testable import EventUploader
 
-@Suite("Names that outlive the process")
+@Suite("Names that survive the process")
 struct NotedNamesTests {
-  @Test("They are there again, each once, and others come behind them")
+  @Test("Names are read again without duplicates, and others are appended")
   func areThereAgain() async throws {
     try await TemporaryFolder.with { folder in
       let path = "\(folder)/names"
@@ -23,7 +23,7 @@ struct NotedNamesTests {
     }
   }
 
-  @Test("A part of a line that a killed process has left is no name, and spoils none")
+  @Test("A partial line of a killed process is not a name, and does not spoil the next one")
   func dropsPartsOfLines() async throws {
     try await TemporaryFolder.with { folder in
       let path = "\(folder)/names"

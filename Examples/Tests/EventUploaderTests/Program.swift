@@ -1,11 +1,11 @@
 import Foundation
 
-/// The program as it was built, run as a process of its own.
+/// The built program, in a process of its own.
 enum Program {
-  /// What it says in the end.
-  static let success = "Every event that was recorded has been received, in order within each batch."
+  /// The last line of its output.
+  static let success = "Every recorded event was received, in order within each batch."
 
-  /// Where it is: in the folder of the tests.
+  /// The path of the program, in the folder of the tests.
   static var url: URL {
     #if canImport(Darwin)
     let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") } ?? .main
@@ -15,14 +15,14 @@ enum Program {
     #endif
   }
 
-  /// Runs it, with many failures.
+  /// Runs the program, with many failures.
   ///
   /// - Parameters:
-  ///   - folder: Where its output is kept meanwhile.
-  ///   - events: How many events it records.
-  ///   - arguments: What else it gets.
-  ///   - moment: How long after its start it is killed, unless it has ended by then; never unless given.
-  /// - Returns: What it ended with, and what it printed.
+  ///   - folder: The folder for its output.
+  ///   - events: The number of events to record.
+  ///   - arguments: More arguments.
+  ///   - moment: The time after which it is killed if it is still running. Defaults to never.
+  /// - Returns: The exit status and the output.
   static func run(
     in folder: String, events: Int, _ arguments: [String], killedAfter moment: Duration? = nil
   ) async throws -> (status: Int32, text: String) {
@@ -46,7 +46,9 @@ enum Program {
 }
 
 extension Process {
-  /// Ends when the process does; ask for it before the process is run.
+  /// Returns when the process ends.
+  ///
+  /// Call this before the process is run.
   var end: AsyncStream<Never> {
     let (end, continuation) = AsyncStream<Never>.makeStream()
     terminationHandler = { _ in continuation.finish() }

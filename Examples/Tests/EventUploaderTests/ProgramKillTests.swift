@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The program, killed")
 struct ProgramKillTests {
-  @Test("Killed itself, at any moment, it goes on where it was, and leaves no client behind")
+  @Test("Killed at any moment, the program continues when it is run again, and leaves no client behind")
   func goesOn() async throws {
     let environment = ProcessInfo.processInfo.environment
     let rounds = environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 3
@@ -19,12 +19,12 @@ struct ProgramKillTests {
       let kept = ["--folder", "\(folder)/kept", "--crashes", "1"]
       for round in 0..<rounds {
         let moment = Duration.milliseconds(Int.random(in: 0...600, using: &generator))
-        // More events each time, so that there is always something to record.
+        // More events each time, so that there are always events to record.
         _ = try await Program.run(in: folder, events: 300 * (round + 1), kept, killedAfter: moment)
       }
       let (status, text) = try await Program.run(in: folder, events: 300 * rounds, kept)
       #expect(status == 0 && text.contains(Program.success), "seed \(seed): \(text)")
-      // Opens at once, as nobody else has it open.
+      // Opens immediately, because no process has the outbox open.
       let outbox = try await QueueStore<Event>(path: "\(folder)/kept/outbox")
       #expect(try await outbox.counts() == QueueCounts())
       try await outbox.close()

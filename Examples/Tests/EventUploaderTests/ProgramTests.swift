@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The program")
 struct ProgramTests {
-  @Test("It kills its clients, loses nothing, and says so")
+  @Test("The program kills its clients, loses no event, and reports this")
   func losesNothing() async throws {
     try await TemporaryFolder.with { folder in
       let (status, text) = try await Program.run(in: folder, events: 600, ["--crashes", "2"])
@@ -17,12 +17,12 @@ struct ProgramTests {
     }
   }
 
-  @Test("A client ends when whoever started it has gone, though it has nothing more to say", .timeLimit(.minutes(5)))
+  @Test("A client ends when its parent process is gone, even if it has nothing to write", .timeLimit(.minutes(5)))
   func clientEndsWithItsParent() async throws {
     try await TemporaryFolder.with { folder in
       let process = Process()
       process.executableURL = Program.url
-      // Nobody listens there, so the event is never sent.
+      // No server listens there, so the event is never sent.
       process.arguments = [
         "client", "--outbox", "\(folder)/outbox", "--endpoint", "http://127.0.0.1:1/", "--events", "1", "--session",
         "s",
@@ -39,7 +39,7 @@ struct ProgramTests {
   }
 
   @Test(
-    "What makes no sense is refused",
+    "Invalid arguments are refused",
     arguments: [["--events", "-1"], ["--failure-rate", "1"], ["--crashes", "-1"], ["client"]])
   func refuses(arguments: [String]) {
     #expect(throws: (any Error).self) { try EventUploaderCommand.parseAsRoot(arguments) }

@@ -12,13 +12,13 @@ import FoundationNetworking
 struct ServerTests {
   private static let batch = EventBatch(events: [Event(session: "s", task: 0, number: 0)])
 
-  /// An endpoint that waits for longer than any test takes.
+  /// An endpoint with a timeout longer than any test.
   private func endpoint(_ server: Server) throws -> HTTPEndpoint {
     HTTPEndpoint(url: try #require(URL(string: server.url)), patience: 50)
   }
 
   @Test(
-    "No answer but one of success lets a batch go, and none is asked for twice",
+    "Only a successful answer accepts a batch, and no batch is requested twice",
     arguments: [Collector.Answer.status(503), .cut, .silence])
   func failuresAreFailures(failure: Collector.Answer) async throws {
     let bodies = Mutex<[Data]>([])
@@ -50,7 +50,7 @@ struct ServerTests {
     await server.stop()
   }
 
-  @Test("A batch of any length arrives as it is", arguments: [0, 50, 5_000])
+  @Test("A batch of any length arrives unchanged", arguments: [0, 50, 5_000])
   func takesAnyLength(count: Int) async throws {
     let body = Mutex(Data())
     let server = try await Server { received in
@@ -63,7 +63,7 @@ struct ServerTests {
     #expect(try JSONDecoder().decode(EventBatch.self, from: body.withLock { $0 }) == batch)
   }
 
-  @Test("Stopping ends the requests that go on", .timeLimit(.minutes(1)))
+  @Test("Stopping the server ends running requests", .timeLimit(.minutes(1)))
   func stops() async throws {
     let silence = Duration.seconds(10)
     let (requests, continuation) = AsyncStream<Void>.makeStream()
@@ -78,7 +78,7 @@ struct ServerTests {
     await server.stop()
     await #expect(throws: (any Error).self) { try await sending.value }
     #expect(start.duration(to: .now) < silence)
-    // Nobody is there any more.
+    // The server is gone.
     await #expect(throws: URLError.self) { try await endpoint.send(Self.batch) }
   }
 }

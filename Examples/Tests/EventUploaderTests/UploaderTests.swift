@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Uploading")
 struct UploaderTests {
-  /// An endpoint that fails as often as it is told to.
+  /// An endpoint that fails a given number of times.
   private final class FailingEndpoint: Endpoint {
     struct Failure: Error {}
 
@@ -30,7 +30,7 @@ struct UploaderTests {
     }
   }
 
-  @Test("A batch that fails is sent again, and its events leave the outbox only when it has been taken")
+  @Test("A failed batch is sent again, and its events leave the outbox only when it was accepted")
   func sendsAgain() async throws {
     try await TemporaryFolder.with { folder in
       let outbox = try await QueueStore<Event>(
@@ -52,7 +52,7 @@ struct UploaderTests {
     }
   }
 
-  @Test("Between attempts a batch waits in the outbox, longer and longer")
+  @Test("Between attempts a batch waits in the outbox, longer each time")
   func backsOff() async throws {
     try await TemporaryFolder.with { folder in
       let outbox = try await QueueStore<Event>(
@@ -69,12 +69,12 @@ struct UploaderTests {
     }
   }
 
-  @Test("What one client leaves behind the next one sends, with what it records itself")
+  @Test("A client sends the events that an earlier one has left, and its own")
   func takesOver() async throws {
     try await TemporaryFolder.with { folder in
       let outbox = try await QueueStore<Event>(path: "\(folder)/outbox")
       try await outbox.enqueue((0..<7).map { QueueInput(Event(session: "old", task: 0, number: $0)) })
-      // Leased to somebody who dies.
+      // Leased to a consumer that dies.
       #expect(try await outbox.receive(max: 3, lease: .seconds(3600)).count == 3)
       try await outbox.close()
 
@@ -98,10 +98,10 @@ struct UploaderTests {
     }
   }
 
-  @Test("What is no event keeps nobody back, and stays for whoever looks into it", .timeLimit(.minutes(5)))
+  @Test("An item that cannot be decoded does not block others, and is kept as a dead letter", .timeLimit(.minutes(5)))
   func passesOverNonsense() async throws {
     try await TemporaryFolder.with { folder in
-      // Before an event, so that it is met alone, and behind one, so that it comes along with a batch.
+      // One before an event, so that it is received alone, and one after an event, so that it is received in a batch.
       for (number, ids) in [["a"], ["b", "c"], []].enumerated() {
         let strings = try await QueueStore<String>(path: "\(folder)/outbox")
         for id in ids { try await strings.enqueue("nonsense", id: StoreKey(id)) }
@@ -122,14 +122,14 @@ struct UploaderTests {
     }
   }
 
-  @Test("A client waits for the outbox while an earlier one is not quite gone")
+  @Test("A client waits for the outbox while an earlier one is still closing it")
   func waitsForTheOutbox() async throws {
     try await TemporaryFolder.with { folder in
       let earlier = try await QueueStore<Event>(path: "\(folder)/outbox")
       try await earlier.enqueue(Event(session: "old", task: 0, number: 0))
       async let client = Client(
         outboxPath: "\(folder)/outbox", endpoint: FailingEndpoint(failures: 0), session: "new", seed: 1)
-      // Whichever is first, opening or closing: it waits or does not have to.
+      // Opening and closing race, so it may or may not have to wait.
       try await Task.sleep(for: .milliseconds(50))
       try await earlier.close()
       try await client.run(eventCount: 1) { _ in }

@@ -6,14 +6,14 @@ import Testing
 
 @testable import FileCatalog
 
-@Suite("The store of a catalogue, with everything in front of it")
+@Suite("The decorated store of a catalogue")
 struct CatalogStackTests {
   private func record(size: Int64) -> FileRecord {
     let time = FileTime(seconds: 0, nanoseconds: 0)
     return FileRecord(kind: .file, size: size, mode: 0, modified: time, changed: time)
   }
 
-  @Test("The meters show what the cache and group commit have saved, and go on counting when the store is opened anew")
+  @Test("The meters show what the cache and group commit saved, and continue when the store is opened again")
   func savesWork() async throws {
     let folder = try TemporaryFolder()
     let stack = CatalogStack(registry: StoreRegistry(providers: [LMDBStoreProvider()]))
@@ -36,11 +36,11 @@ struct CatalogStackTests {
     #expect((2..<201).contains(arrived["apply"]?.count ?? 0))
     #expect(asked["close"]?.count == 2 && arrived["close"]?.count == 2)
     let rows = stack.report.description.split(separator: "\n").map { $0.split(separator: " ").first.map(String.init) }
-    // Nobody asked for entries: expiry looks through some for every sixteenth write.
-    #expect(rows == ["asked", "value", "values", "apply", "close", "entries"])
+    // These are calls of expiry, which checks some entries with every sixteenth write.
+    #expect(rows == ["calls", "value", "values", "apply", "close", "entries"])
   }
 
-  @Test("Nobody visits where there is nothing to see")
+  @Test("There are no visits to an empty catalogue")
   func visitsNothing() async throws {
     let stack = CatalogStack(registry: StoreRegistry(providers: [MemoryStoreProvider()]))
     let store = try await stack.open("memory:")

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The catalogue of a folder")
 struct CatalogTests {
-  @Test("A walk comes in the byte order of paths, names that are not UTF-8 included, and follows no link")
+  @Test("A walk is in the byte order of paths, including names that are not UTF-8, and follows no link")
   func walksInKeyOrder() throws {
     let folder = try TemporaryFolder()
     try folder.makeFile("a/c")
@@ -24,7 +24,7 @@ struct CatalogTests {
     #expect(paths == expected)
   }
 
-  @Test("A second run writes only what differs and removes what is gone")
+  @Test("A second run writes only differences and removes missing entries")
   func writesOnlyDifferences() async throws {
     let folder = try TemporaryFolder()
     for number in 0..<2500 {
@@ -42,13 +42,13 @@ struct CatalogTests {
     try folder.makeFile("folder/7", content: "longer")
     try folder.remove("folder/8")
     let changes = try await catalog.update(from: walk(folder)) { _ in }
-    // The folder has changed as well: a name in it is gone.
+    // The folder has changed as well, because a name in it was removed.
     #expect(changes == CatalogChanges(added: 1, changed: 2, removed: 1, unchanged: 2498))
     #expect(try store.value(forKey: "folder/7")?.size == 6)
     #expect(try store.entries(in: .all, limit: .max, order: .ascending) == Array(walk(folder)))
   }
 
-  @Test("What lies in a folder that cannot be read is kept; a path too long for a key is counted")
+  @Test("Entries in an unreadable folder are kept, and paths that are too long for a key are counted")
   func keepsWhatItCannotSee() throws {
     var problems = WalkProblems()
     problems.noteUnreadable("closed/", SystemError(code: EACCES))
@@ -65,7 +65,7 @@ struct CatalogTests {
     #expect(walk.problems.tooLongCount == 1)
   }
 
-  @Test("A folder that is not there cannot be walked through")
+  @Test("A missing folder cannot be walked")
   func refusesMissingFolder() {
     #expect(throws: SystemError(code: ENOENT)) { try FolderWalk(root: "/nowhere/at/all") }
   }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The record of a file")
 struct FileRecordTests {
-  @Test("It comes back from its codec as it was", arguments: FileKind.allCases)
+  @Test("A record round-trips through its codec", arguments: FileKind.allCases)
   func roundTrips(kind: FileKind) throws {
     let record = FileRecord(
       kind: kind, size: .max, mode: 0o7777, modified: FileTime(seconds: -1, nanoseconds: 999_999_999),

@@ -3,9 +3,9 @@ import Testing
 
 @testable import FileCatalog
 
-@Suite("The first few of many")
+@Suite("The ranking")
 struct RankingTests {
-  @Test("It keeps what sorting everything would put first", arguments: [0, 1, 3, 10, 100])
+  @Test("A ranking keeps the first elements of the sorted input", arguments: [0, 1, 3, 10, 100])
   func keepsTheFirst(capacity: Int) {
     let seed = Seed.value
     var generator = SeededGenerator(seed: seed)
@@ -17,7 +17,7 @@ struct RankingTests {
     #expect(ranking.elements == Array(numbers.sorted(by: >).prefix(capacity)), "seed \(seed)")
   }
 
-  @Test("Of equal elements it keeps those that came first, in their order")
+  @Test("Of equal elements, the first ones are kept in their order")
   func prefersTheEarlier() {
     var ranking = Ranking<(name: String, size: Int)>(capacity: 2) { $0.size > $1.size }
     for name in ["first", "second", "third"] {

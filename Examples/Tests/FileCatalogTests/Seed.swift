@@ -1,6 +1,6 @@
 import Foundation
 
-/// What random tests start from.
+/// The seed of random tests.
 enum Seed {
   /// The seed in the environment variable `LARDER_SEED`, or a new one for each run.
   static let value: UInt64 =

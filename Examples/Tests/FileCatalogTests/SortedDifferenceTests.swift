@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The difference of two sorted sequences")
 struct SortedDifferenceTests {
-  @Test("It names what is new, changed, gone and the same, in key order")
+  @Test("New, changed, removed and unchanged entries are reported in key order")
   func namesEachDifference() async throws {
     let differences = try await difference(
       from: ["b": 1, "c": 1, "d": 1, "f": 1], to: ["a": 1, "b": 1, "d": 2, "g": 1])
@@ -17,14 +17,14 @@ struct SortedDifferenceTests {
       ])
   }
 
-  @Test("Where one side is empty, everything is new or gone")
+  @Test("If one side is empty, all entries are new or removed")
   func takesEmptySides() async throws {
     #expect(try await difference(from: [:], to: [:]) == [])
     #expect(try await difference(from: [:], to: ["a": 1]) == [.added(StoreEntry(key: "a", value: 1))])
     #expect(try await difference(from: ["a": 1], to: [:]) == [.removed("a")])
   }
 
-  @Test("Applied to the old entries, the differences give the new ones")
+  @Test("Applying the differences to the old entries gives the new ones")
   func leadsFromOldToNew() async throws {
     let seed = Seed.value
     var generator = SeededGenerator(seed: seed)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A folder of a test's own, removed with the last reference to it.
+/// A folder of a test, which is removed with the last reference to it.
 final class TemporaryFolder {
   let path: String
 
@@ -19,14 +19,14 @@ final class TemporaryFolder {
     }
   }
 
-  /// Writes a file, and makes the folders around it.
+  /// Writes a file and creates the folders above it.
   func makeFile(_ name: String, content: String = "") throws {
     let url = URL(filePath: path).appending(path: name)
     try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
     try Data(content.utf8).write(to: url)
   }
 
-  /// Makes an empty file whose name need not be UTF-8.
+  /// Creates an empty file whose name need not be UTF-8.
   func makeFile(_ name: [UInt8]) throws {
     let bytes = Array(path.utf8) + [UInt8(ascii: "/")] + name + [0]
     let descriptor = bytes.withUnsafeBytes { bytes in

@@ -11,7 +11,7 @@ import Testing
 struct CacheTestTests {
   private static let images = ImageCollection(count: 5, folder: "/nowhere").images
 
-  @Test("It passes with every store: all are there at the end, and the touched half outlives the others")
+  @Test("Every store passes: all images are there at the end, and the touched half outlives the others")
   func passes() async throws {
     for store in TestedStore.all {
       for round in Round.allCases {
@@ -26,7 +26,7 @@ struct CacheTestTests {
     }
   }
 
-  @Test("A store that loses or changes an image, or keeps one that was removed, fails it")
+  @Test("A store that loses or changes an image, or keeps a removed one, fails")
   func noticesWhatIsWrong() async throws {
     let test = CacheTest(images: Self.images)
     await #expect(throws: CacheTestFailure.loadedSomethingElse) {
@@ -37,14 +37,14 @@ struct CacheTestTests {
     }
   }
 
-  @Test("One round has the same image again and again, the other each once")
+  @Test("One round has the same image many times, the other each image once")
   func rounds() {
     #expect(Set(Round.oneImage.images(from: Self.images)).count == 1)
     #expect(Round.oneImage.images(from: Self.images).count == 5)
     #expect(Round.differentImages.images(from: Self.images) == Self.images)
   }
 
-  @Test("The table has a row for each store, and JSON the same")
+  @Test("The table and the JSON have a row for each store")
   func reports() throws {
     var report = Report(round: .oneImage, images: [Self.images[0], Self.images[0]])
     var result = CacheTestResult(store: "SomeStore")

@@ -1,11 +1,11 @@
 import Larder
 import LarderExpiry
 
-/// A store in memory that does not do some changes, which a test has to notice.
+/// A store in memory that ignores some changes, which a test must notice.
 struct ForgetfulStore: DataStore {
   typealias Value = Expiring<[UInt8]>
 
-  /// The changes that it leaves out: `set` or `removeAll`.
+  /// The changes that it ignores: `set` or `removeAll`.
   let forgotten: String
 
   private let base = MemoryStore<Value>()

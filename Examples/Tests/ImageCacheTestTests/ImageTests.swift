@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Images")
 struct ImageTests {
-  @Test("The checksums are the standard ones")
+  @Test("The checksums match the standards")
   func checksums() {
     // The check values of the catalogue of CRCs, and of RFC 1950's algorithm for "Wikipedia".
     #expect(Checksum.crc32(of: Array("123456789".utf8)) == 0xCBF4_3926)
@@ -19,7 +19,7 @@ struct ImageTests {
     #expect(Set(numbers.map { ImageDrawing.bytes(ofImage: $0) }).count == numbers.count)
   }
 
-  @Test("Another program reads a drawn image: every checksum, and the pixels", .enabled(if: python != nil))
+  @Test("Another program reads a drawn image, its checksums and its pixels", .enabled(if: python != nil))
   func drawnImageIsValid() async throws {
     try await TemporaryFolder.with { folder in
       let path = "\(folder)/image.png"
@@ -54,7 +54,7 @@ struct ImageTests {
     }
   }
 
-  @Test("Files are taken first, each image once; what is no image is left out, and what is missing is drawn")
+  @Test("Files come first, each image once; other files are skipped, and missing images are drawn")
   func collectsImages() async throws {
     try await TemporaryFolder.with { folder in
       try FileManager.default.createDirectory(atPath: "\(folder)/below", withIntermediateDirectories: true)

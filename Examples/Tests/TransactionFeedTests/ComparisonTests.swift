@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The comparison")
 struct ComparisonTests {
-  @Test("It measures a page, a later one and an addition in both ways, and a page of both sizes")
+  @Test("A comparison measures a page, a later page and an addition in both ways, and a page of both sizes")
   func measures() async throws {
     let store = MemoryStore<Transaction>()
     let feed = Feed(store: store)
@@ -16,7 +16,7 @@ struct ComparisonTests {
     let lines = try await comparison.times(besides: naive)
     #expect(lines.map(\.name) == ["First page", "Page 11", "Addition"])
     #expect(lines.allSatisfy { $0.time > .zero && $0.otherTime > .zero })
-    // Each of the additions went where it belongs.
+    // Each of the additions is in the right position.
     #expect(try store.count(in: .all) == 402)
     #expect(try await naive.page(0, ofAccount: 1, size: 10).count == 2)
 
@@ -24,7 +24,7 @@ struct ComparisonTests {
     #expect(sizes.time > .zero && sizes.otherTime > .zero)
   }
 
-  @Test("The factor says how many times as long the other way takes")
+  @Test("The factor is the ratio of the other way's time")
   func factor() {
     let line = ComparedTimes(name: "A page", time: .microseconds(8), otherTime: .milliseconds(10))
     #expect(line.factor == 1250)
@@ -36,7 +36,7 @@ struct ComparisonTests {
         """)
   }
 
-  @Test("Times and factors are written as people read them")
+  @Test("Times and factors are formatted as readable text")
   func textFormats() {
     #expect(TextFormat.duration(.nanoseconds(600)) == "0.6 µs")
     #expect(TextFormat.duration(.microseconds(999)) == "999.0 µs")

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("The feed")
 struct FeedTests {
-  @Test("Transactions come newest first, by account, and each on exactly one page")
+  @Test("Transactions are newest first, by account, and each is on exactly one page")
   func pagesNewestFirst() async throws {
     let feed = Feed(store: MemoryStore<Transaction>())
     let history = Array(TransactionHistory(count: 1000, accountCount: 3, seed: 7))
@@ -22,7 +22,7 @@ struct FeedTests {
     #expect(try await all(of: feed.reader(ofAccount: 4, pageSize: 50)) == [])
   }
 
-  @Test("What arrives while someone reads neither moves a row to another page nor shows one twice")
+  @Test("New transactions neither move a row to another page nor show one twice")
   func readsWhileTransactionsArrive() async throws {
     let feed = Feed(store: MemoryStore<Transaction>())
     let history = Array(TransactionHistory(count: 500, accountCount: 1, seed: 7))
@@ -35,13 +35,13 @@ struct FeedTests {
     }
     #expect(read == history.reversed())
     #expect(try await feed.store.count() == 500 + 25 * 5)
-    // They are at the top of the next reader.
+    // They are at the top for the next reader.
     var next = feed.reader(ofAccount: 1, pageSize: 125)
     let newest = try await next.next()?.entries.map(\.value) ?? []
     #expect(newest.count == 125 && Set(newest).isDisjoint(with: history))
   }
 
-  @Test("The next page is loaded before anyone asks for it")
+  @Test("The next page is loaded before it is requested")
   func loadsAhead() async throws {
     let store = MemoryStore<Transaction>().faulty()
     let feed = Feed(store: store)
@@ -55,7 +55,7 @@ struct FeedTests {
     #expect(try await reader.next() == nil)
   }
 
-  @Test("Where loading ahead failed, the reader learns it, and gets the same page by asking again")
+  @Test("If loading ahead fails, the reader gets the error, and the same page when it asks again")
   func triesAgain() async throws {
     let store = MemoryStore<Transaction>().faulty()
     let feed = Feed(store: store)
@@ -105,7 +105,7 @@ struct FeedTests {
     }
   }
 
-  @Test("Visits measure what they do, and find the details of every row that they open")
+  @Test("Visits are measured, and find the details of every row that they open")
   func visitsAreMeasured() async throws {
     let feed = Feed(store: MemoryStore<Transaction>())
     try await feed.add(TransactionHistory(count: 400, accountCount: 2, seed: 7))
@@ -114,13 +114,13 @@ struct FeedTests {
     let visits = Visits(count: 3, pagesPerVisit: 10, rowsOpenedPerPage: 2, readingTime: .zero)
     try await visits.run(on: feed, habits: VisitHabits(accountCount: 2, seed: 1), meter: meter)
     let report = meter.report()
-    // A reader asks once more behind the last page.
+    // A reader requests one page after the last.
     #expect(report[MeasuredBlock.firstPage]?.count == 3)
     #expect(report[MeasuredBlock.nextPage]?.count == 3 * 4)
     #expect(report[MeasuredBlock.details]?.count == 3 * 4 * 2)
   }
 
-  private func all(of reader: FeedReader<some DataStore<Transaction>>) async throws -> [Transaction] {
+  private func all(of reader: FeedReader) async throws -> [Transaction] {
     var reader = reader
     var all: [Transaction] = []
     while let page = try await reader.next() { all += page.entries.map(\.value) }

@@ -7,13 +7,15 @@ import Testing
 
 @testable import TransactionFeed
 
-/// The program is killed at moments of chance while it adds transactions: none that it has acknowledged may be lost.
-@Suite("Killed while transactions come in")
+/// Kills the program at random moments while it adds transactions.
+///
+/// No acknowledged transaction may be lost.
+@Suite("The program, killed while transactions arrive")
 struct KillTests {
   private static let rounds =
     ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 4
 
-  @Test("Every acknowledged transaction is there afterwards")
+  @Test("Every acknowledged transaction survives")
   func keepsWhatWasAcknowledged() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed)
@@ -37,13 +39,14 @@ struct KillTests {
     }
   }
 
-  /// Adds transactions and kills the program that does.
+  /// Adds transactions and kills the program.
   ///
   /// - Parameters:
-  ///   - path: The store.
-  ///   - lineCount: After how many acknowledgements.
-  ///   - turns: After how many turns of an idle loop then, so that any part of a commit can be hit.
-  /// - Returns: All that it printed, by lines.
+  ///   - path: The path of the store.
+  ///   - lineCount: The number of acknowledgements to wait for.
+  ///   - turns: The number of iterations of an idle loop to wait afterwards, so that the kill can hit any part of a
+  ///     commit.
+  /// - Returns: The lines of its output.
   private func receiveAndKill(_ path: String, afterLines lineCount: Int, andTurns turns: Int) throws -> [String] {
     let process = Process()
     process.executableURL = Self.program
@@ -66,7 +69,7 @@ struct KillTests {
     return String(decoding: output, as: UTF8.self).split(separator: "\n").map(String.init)
   }
 
-  /// The program as it was built, in the folder of the tests.
+  /// The path of the built program, in the folder of the tests.
   private static var program: URL {
     #if canImport(Darwin)
     let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") } ?? .main

@@ -3,12 +3,12 @@ import Testing
 
 @testable import TransactionFeed
 
-@Suite("What a reader of pages loads, and when")
+@Suite("The loads of a reader of pages")
 struct PagerTests {
   private let second = PageCursor(after: "1", order: .descending)
   private let third = PageCursor(after: "2", order: .descending)
 
-  @Test("The first page is loaded when it is asked for, each further one as soon as the one before is taken")
+  @Test("The first page is loaded on request, each further page as soon as the previous one is taken")
   func loadsAhead() {
     var pager = Pager<String>()
     #expect(pager.takePage() == nil)
@@ -29,7 +29,7 @@ struct PagerTests {
     #expect(pager.takePage() == nil)
   }
 
-  @Test("One load runs at a time, and what nobody asked for is not taken")
+  @Test("One load runs at a time, and a page that was not requested is ignored")
   func loadsOnce() {
     var pager = Pager<String>(start: .after(second))
     pager.finishLoad("from nowhere", next: nil)
@@ -42,7 +42,7 @@ struct PagerTests {
     #expect(pager.isAtEnd)
   }
 
-  @Test("A load that failed is due again, a page that is here stays")
+  @Test("A failed load is requested again, and a loaded page stays")
   func triesAgain() {
     var pager = Pager<String>()
     #expect(pager.beginLoad() == .beginning)

@@ -6,16 +6,16 @@ import Testing
 
 @testable import TransactionFeed
 
-@Suite("Transactions and how they are made up")
+@Suite("Transactions and their generator")
 struct TransactionTests {
-  @Test("The same seed makes the same transactions, another one others")
+  @Test("The same seed makes the same transactions, and another seed makes others")
   func historyFollowsSeed() {
     let history = Array(TransactionHistory(count: 50, accountCount: 3, seed: 1))
     #expect(history == Array(TransactionHistory(count: 50, accountCount: 3, seed: 1)))
     #expect(Set(history).isDisjoint(with: TransactionHistory(count: 50, accountCount: 3, seed: 2)))
   }
 
-  @Test("A history comes by account and date, shared evenly, and ends before today", arguments: [1, 2, 7, 1000])
+  @Test("A history is sorted by account and date, shared evenly, and ends before today", arguments: [1, 2, 7, 1000])
   func historyIsSorted(count: Int) {
     let history = Array(TransactionHistory(count: count, accountCount: 2, seed: 1))
     #expect(history.count == count)
@@ -26,7 +26,7 @@ struct TransactionTests {
     #expect(history.allSatisfy { $0.date < .now })
   }
 
-  @Test("The bytes that it writes itself are those that Codable writes")
+  @Test("Direct encoding writes the same bytes as Codable")
   func writesAsCodable() throws {
     let transaction = try #require(TransactionHistory(count: 1, accountCount: 1, seed: 1).first { _ in true })
     var bytes: [UInt8] = []
@@ -41,7 +41,7 @@ struct TransactionTests {
     #expect(bytes == plainBytes)
   }
 
-  /// A transaction that leaves its bytes to `Codable`.
+  /// A transaction that is encoded by `Codable`.
   private struct PlainTransaction: Codable {
     var id: UUID
     var account: Int
@@ -60,7 +60,7 @@ struct TransactionTests {
     #expect(identifier.dropFirst(14).first == "4")
   }
 
-  @Test("People look at few accounts and at the top of a page")
+  @Test("Visitors prefer few accounts and the top of a page")
   func habits() {
     var habits = VisitHabits(accountCount: 10, seed: 1)
     let accounts = (0..<1000).map { _ in habits.account() }

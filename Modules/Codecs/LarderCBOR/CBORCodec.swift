@@ -1,19 +1,20 @@
 public import Larder
 
-/// Writes values as CBOR (RFC 8949), a binary format that many languages and tools read: small, and fast.
+/// A codec that writes values as CBOR (RFC 8949), a small and fast binary format that many languages and tools read.
 ///
-/// It takes every `Codable` type, and every type that adopts ``CBORConvertible``, which is faster still.
+/// It accepts every `Codable` type. Types that adopt ``CBORConvertible`` are faster still.
 ///
-/// - Numbers and lengths have their shortest forms, and lengths are definite. The fields of a type stand in the order in
-///   which it encodes them, under their names; the keys of a dictionary and the elements of a set in the order of their
-///   bytes (RFC 8949, section 4.2.1). So equal values have equal bytes.
-/// - A `Date` has tag 1, or 1001 where tag 1 would lose a bit; a `UUID` tag 37; a `Decimal` tag 4; a `URL` tag 32. `Data`
-///   is a byte string, and a `[UInt8]` one with tag 64. Integers of more than 64 bits are bignums.
-/// - A type may hand its encoder or its decoder on to a value, like a property wrapper. What the value's own `Codable`
-///   writes is read in place of these forms, and the other way round.
-/// - What it reads may have any other form that CBOR allows, with the fields in any order; fields that nobody asks for and
-///   tags that nobody knows are passed over. It refuses a map that has a key twice, text that is not UTF-8, nesting of
-///   more than 512, and whatever is not all of one well-formed item.
+/// - Numbers and lengths have their shortest forms, and lengths are definite. The fields of a type keep the order in
+///   which the type encodes them, under their names. The keys of a dictionary and the elements of a set are sorted by
+///   their bytes (RFC 8949, section 4.2.1). Equal values therefore have equal bytes.
+/// - A `Date` has tag 1, or tag 1001 if tag 1 would lose a bit. A `UUID` has tag 37, a `Decimal` tag 4 and a `URL` tag
+///   32. `Data` is a byte string, and `[UInt8]` is a byte string with tag 64. Integers of more than 64 bits are
+///   bignums.
+/// - A type may pass its encoder or decoder on to a value, as a property wrapper does. The codec then reads what the
+///   value's own `Codable` conformance writes in place of these forms, and the reverse.
+/// - The codec reads any other form that CBOR allows, with the fields in any order. It skips fields that the type does
+///   not read and tags that it does not know. It rejects a map with a duplicate key, text that is not UTF-8, nesting
+///   deeper than 512 levels, and bytes that are not exactly one well-formed item.
 public struct CBORCodec<Value: Sendable>: Codec {
   private let encodeValue: @Sendable (Value, inout [UInt8]) throws -> Void
   private let decodeValue: @Sendable (RawSpan) throws -> Value
@@ -34,13 +35,13 @@ public struct CBORCodec<Value: Sendable>: Codec {
   /// `cbor`.
   public var name: String { "cbor" }
 
-  /// ``CodecFormat/binary``.
+  /// `CodecFormat.binary`.
   public var format: CodecFormat { .binary }
 
-  /// Appends the CBOR of a value.
+  /// Appends the encoded value.
   ///
-  /// - Throws: `EncodingError`, or what the value throws.
-  public func encode(_ value: Value, into bytes: inout [UInt8]) throws {
+  /// - Throws: `EncodingError`, or an error that the value throws.
+  public func encode(_ value: Value, into bytes: inout [UInt8], context: ValueContext) throws {
     do {
       if sortsKeys { try encodeSorted(value, into: &bytes) } else { try encodeValue(value, &bytes) }
     } catch let error as EncodingError {
@@ -57,23 +58,27 @@ public struct CBORCodec<Value: Sendable>: Codec {
     }
   }
 
-  /// Makes a value of CBOR.
+  /// Decodes a value.
   ///
-  /// - Throws: `DecodingError` with the path to the place, or what the value throws.
-  public func decode(_ bytes: RawSpan) throws -> Value {
+  /// - Throws: `DecodingError` with the path to the invalid item, or an error that the value throws.
+  public func decode(_ bytes: RawSpan, context: ValueContext) throws -> Value {
     try decodeValue(bytes)
   }
 }
 
 extension CBORCodec where Value: Codable {
-  /// Makes a codec of `Codable` values; those that adopt ``CBORConvertible`` write and read themselves.
+  /// Creates a codec for `Codable` values.
+  ///
+  /// Values that adopt ``CBORConvertible`` write and read themselves.
   public init() {
     self.init(options: CBOROptions())
   }
 
-  /// Makes a codec of `Codable` values; those that adopt ``CBORConvertible`` write and read themselves.
+  /// Creates a codec for `Codable` values.
   ///
-  /// - Parameter options: Settings for the types and for how maps are written.
+  /// Values that adopt ``CBORConvertible`` write and read themselves.
+  ///
+  /// - Parameter options: Settings for the types and for the order of map keys.
   public init(options: CBOROptions) {
     let userInfo = CodingUserInfo(options.userInfo)
     if case .convertible(let type) = CodingStrategy<Never>(of: Value.self) {
@@ -88,7 +93,7 @@ extension CBORCodec where Value: Codable {
     }
   }
 
-  /// Makes a codec of values whose type is known to the caller as that of `Value`.
+  /// Creates a codec for a type that the caller knows to be `Value`.
   private init<Convertible: CBORConvertible>(
     convertible: Convertible.Type, _ options: CBOROptions, _ userInfo: CodingUserInfo?
   ) {
@@ -107,21 +112,21 @@ extension CBORCodec where Value: Codable {
 }
 
 extension CBORCodec where Value: CBORConvertible {
-  /// Makes a codec of values that write and read themselves, for a type that is known where this is called.
+  /// Creates a codec for values that write and read themselves, if their type is known at the call.
   ///
-  /// It is a little faster than the one for any `Codable` type, because the compiler sees all of the way.
+  /// It is a little faster than the codec for any `Codable` type, because the compiler can specialize all of the code.
   @inlinable
   public init() {
-    // Without what only options need, so that the compiler puts all of it into one function.
+    // Options are left out, so that the compiler inlines everything into one function.
     self.init(
       CBOROptions(),
       encode: { value, bytes in try CBORWriter.append(to: &bytes) { try value.write(to: &$0) } },
       decode: { bytes in try CBORReader.read(bytes) { try Value(from: &$0) } })
   }
 
-  /// Makes a codec of values that write and read themselves, with options.
+  /// Creates a codec with options for values that write and read themselves.
   ///
-  /// - Parameter options: Settings for the types and for how maps are written.
+  /// - Parameter options: Settings for the types and for the order of map keys.
   public init(options: CBOROptions) {
     let userInfo = CodingUserInfo(options.userInfo)
     self.init(
@@ -132,42 +137,130 @@ extension CBORCodec where Value: CBORConvertible {
 }
 
 extension Codec {
-  /// CBOR of `Codable` values; see ``CBORCodec``.
+  /// A ``CBORCodec`` for `Codable` values.
   ///
-  /// - Parameter type: The type of the values; it is usually known from where the codec goes.
+  /// - Parameter type: The type of the values, usually inferred.
   public static func cbor<Value: Codable & Sendable>(_ type: Value.Type = Value.self) -> Self
   where Self == CBORCodec<Value> {
     CBORCodec()
   }
 
-  /// CBOR of `Codable` values, with options; see ``CBORCodec``.
+  /// A ``CBORCodec`` with options for `Codable` values.
   ///
   /// - Parameters:
-  ///   - type: The type of the values; it is usually known from where the codec goes.
-  ///   - options: Settings for the types and for how maps are written.
+  ///   - type: The type of the values, usually inferred.
+  ///   - options: Settings for the types and for the order of map keys.
   public static func cbor<Value: Codable & Sendable>(
     _ type: Value.Type = Value.self, options: CBOROptions
   ) -> Self where Self == CBORCodec<Value> {
     CBORCodec(options: options)
   }
 
-  /// CBOR of values that write and read themselves; see ``CBORCodec``.
+  /// A ``CBORCodec`` for values that write and read themselves.
   ///
-  /// - Parameter type: The type of the values; it is usually known from where the codec goes.
+  /// - Parameter type: The type of the values, usually inferred.
   @inlinable
   public static func cbor<Value: CBORConvertible & Sendable>(_ type: Value.Type = Value.self) -> Self
   where Self == CBORCodec<Value> {
     CBORCodec()
   }
 
-  /// CBOR of values that write and read themselves, with options; see ``CBORCodec``.
+  /// A ``CBORCodec`` with options for values that write and read themselves.
   ///
   /// - Parameters:
-  ///   - type: The type of the values; it is usually known from where the codec goes.
-  ///   - options: Settings for the types and for how maps are written.
+  ///   - type: The type of the values, usually inferred.
+  ///   - options: Settings for the types and for the order of map keys.
   public static func cbor<Value: CBORConvertible & Sendable>(
     _ type: Value.Type = Value.self, options: CBOROptions
   ) -> Self where Self == CBORCodec<Value> {
     CBORCodec(options: options)
+  }
+}
+
+/// Sorts the keys of all maps in an item by their bytes (RFC 8949, section 4.2.1).
+private enum MapSorter {
+  /// Appends the reader's next item with its maps sorted.
+  ///
+  /// The item must be well-formed.
+  static func append(_ reader: inout CBORReader, to bytes: inout [UInt8]) throws {
+    let start = reader.next
+    let head = try reader.readHead()
+    func appendAll(upTo end: UnsafeRawPointer) {
+      bytes.append(contentsOf: UnsafeRawBufferPointer(start: start, count: end - start))
+    }
+    switch head.major {
+    case .array, .map, .tag: appendAll(upTo: reader.next)
+    default:
+      reader.next = start
+      try reader.skip()
+      return appendAll(upTo: reader.next)
+    }
+    var remaining = head.isIndefinite ? -1 : head.major == .tag ? 1 : Int(head.argument)
+    var pairs: [(key: [UInt8], value: [UInt8])] = []
+    while try reader.hasElement(&remaining) {
+      guard head.major == .map else {
+        try append(&reader, to: &bytes)
+        continue
+      }
+      var (key, value): ([UInt8], [UInt8]) = ([], [])
+      try append(&reader, to: &key)
+      try append(&reader, to: &value)
+      pairs.append((key, value))
+    }
+    pairs.sort { $0.key.lexicographicallyPrecedes($1.key) }
+    for pair in pairs { bytes += pair.key + pair.value }
+    if head.isIndefinite { bytes.append(0xFF) }
+  }
+}
+
+/// Settings of a ``CBORCodec`` for its types and for the order of map keys.
+public struct CBOROptions: Sendable {
+  /// The values that types find in `Encoder.userInfo` and `Decoder.userInfo`.
+  ///
+  /// Defaults to none.
+  public var userInfo: [CodingUserInfoKey: any Sendable]
+
+  /// A Boolean value that indicates whether the keys of all maps are sorted by their bytes.
+  ///
+  /// Defaults to `false`. Sorted keys give equal values equal bytes even if their types encode fields in varying order
+  /// (RFC 8949, section 4.2.1). The elements of a set keep their order, and so do keys that are maps themselves.
+  /// Encoding takes about twice as long. Decoding accepts any order.
+  public var sortsKeys: Bool
+
+  /// Creates options.
+  ///
+  /// - Parameters:
+  ///   - userInfo: The values that types find in `userInfo`. Defaults to none.
+  ///   - sortsKeys: Whether the keys of all maps are sorted. Defaults to `false`.
+  public init(userInfo: [CodingUserInfoKey: any Sendable] = [:], sortsKeys: Bool = false) {
+    self.userInfo = userInfo
+    self.sortsKeys = sortsKeys
+  }
+}
+
+/// The `userInfo` of one codec, shared by its readers and writers.
+@usableFromInline
+final class CodingUserInfo: Sendable {
+  private let content: [CodingUserInfoKey: any Sendable]
+
+  /// Creates the shared values, or returns `nil` if there are none.
+  init?(_ content: [CodingUserInfoKey: any Sendable]) {
+    if content.isEmpty { return nil }
+    self.content = content
+  }
+
+  var values: [CodingUserInfoKey: Any] { content }
+}
+
+extension DataStore where Value == [UInt8] {
+  /// Returns a typed view of this byte store, or of a part of it, that encodes `Codable` values with ``CBORCodec``.
+  ///
+  /// See `TypedView`.
+  ///
+  /// - Parameters:
+  ///   - type: The type of the values.
+  ///   - prefix: The prefix of the keys in this store. Defaults to the empty key.
+  public func typed<Seen: Codable & Sendable>(_ type: Seen.Type, prefix: StoreKey = "") -> TypedView<Self, Seen> {
+    TypedView(self, prefix: prefix, codec: CBORCodec())
   }
 }

@@ -1,8 +1,9 @@
-/// A `Codable` type that also writes itself straight into CBOR and reads itself back: the fast road, in the same format.
+/// A `Codable` type that also writes itself directly as CBOR and reads itself back, which is faster and gives the same
+/// format.
 ///
-/// ``CBORCodec`` uses it wherever a value, an element or a field adopts it, in the midst of `Codable` data too; other
-/// codecs go on using `Codable`. A type that writes a map with its fields under their names reads what was written by
-/// `Codable`, and the other way round.
+/// ``CBORCodec`` uses the conformance for every value, element and field whose type has one, also inside `Codable`
+/// data. Other codecs continue to use `Codable`. A type that writes a map with its fields under their names can read
+/// data that was written by `Codable`, and the reverse.
 ///
 /// ```swift
 /// extension User: CBORConvertible {
@@ -22,14 +23,14 @@
 public protocol CBORConvertible: Codable, SendableMetatype {
   /// Writes this value as one data item.
   ///
-  /// - Parameter writer: Gets exactly one item; anything else is refused with an `EncodingError`.
-  /// - Throws: What the value or the writer throws; what was written before is dropped then.
+  /// - Parameter writer: The writer. You must write exactly one item; otherwise encoding fails with an `EncodingError`.
+  /// - Throws: An error of the value or the writer. The codec then discards the bytes that were written before.
   func write(to writer: inout CBORWriter) throws
 
   /// Reads a value.
   ///
-  /// - Parameter reader: Stands before one data item. All of it must be read.
-  /// - Throws: `DecodingError` where the item is no such value.
+  /// - Parameter reader: A reader positioned before one data item. You must read the whole item.
+  /// - Throws: `DecodingError` if the item is not such a value.
   init(from reader: inout CBORReader) throws
 }
 
@@ -42,12 +43,12 @@ extension CBORConvertible where Self: RawRepresentable, RawValue: CBORConvertibl
 
   /// Reads a raw value.
   ///
-  /// - Throws: `DecodingError` where there is no value with this raw value.
+  /// - Throws: `DecodingError` if no value has this raw value.
   @inlinable
   public init(from reader: inout CBORReader) throws {
     let start = reader.offset
     guard let value = Self(rawValue: try RawValue(from: &reader)) else {
-      throw reader.corrupted("No \(Self.self) has this raw value.", at: start)
+      throw reader.corrupted("no \(Self.self) has this raw value", at: start)
     }
     self = value
   }

@@ -8,13 +8,17 @@ import Android
 import Darwin
 #endif
 
-/// Compares bytes, unsigned: below 0 where the first are less, 0 where all are equal.
+/// Compares bytes as unsigned numbers.
+///
+/// The result is negative if `first` is less, and 0 if all bytes are equal.
 @usableFromInline
 func compare(_ first: UnsafeRawPointer, _ second: UnsafeRawPointer, count: Int) -> Int {
   Int(memcmp(first, second, count))
 }
 
-/// Whether bytes are the same; made for counts that the compiler knows.
+/// Returns whether two byte ranges are equal.
+///
+/// It is meant for counts that the compiler knows.
 @inlinable @inline(__always)
 func areEqual(_ first: UnsafeRawPointer, _ second: UnsafeRawPointer, count: Int) -> Bool {
   if count >= 8 {
@@ -27,7 +31,7 @@ func areEqual(_ first: UnsafeRawPointer, _ second: UnsafeRawPointer, count: Int)
       }
       offset &+= 8
     }
-    // The last eight overlap those before.
+    // The last eight bytes overlap the ones before.
     return first.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self)
       == second.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self)
   }
@@ -44,12 +48,12 @@ func areEqual(_ first: UnsafeRawPointer, _ second: UnsafeRawPointer, count: Int)
   return count == 0 || first.load(as: UInt8.self) == second.load(as: UInt8.self)
 }
 
-/// Whether all bytes are ASCII.
+/// Returns whether all bytes are ASCII.
 @inline(__always)
 func isASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
   let count = bytes.count
   var bits: UInt64
-  // The last ones overlap those before.
+  // The last load overlaps the ones before.
   if count >= 8 {
     bits = bytes.loadUnaligned(fromByteOffset: count &- 8, as: UInt64.self)
     var index = 0
@@ -67,13 +71,13 @@ func isASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
   return bits & 0x8080_8080_8080_8080 == 0
 }
 
-/// Copies bytes; short ones without a call.
+/// Copies bytes, without a function call if there are at most 32.
 @inline(__always)
 func copy(_ bytes: UnsafeRawPointer, into memory: UnsafeMutableRawPointer, count: Int) {
   if count > 32 {
     memory.copyMemory(from: bytes, byteCount: count)
   } else if count >= 16 {
-    // The last ones overlap those before.
+    // The last load overlaps the first.
     let (first, last) = (
       bytes.loadUnaligned(as: SIMD16<UInt8>.self),
       bytes.loadUnaligned(fromByteOffset: count &- 16, as: SIMD16<UInt8>.self)

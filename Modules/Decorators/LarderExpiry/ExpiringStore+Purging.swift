@@ -1,21 +1,21 @@
 import Larder
 import Synchronization
 
-/// Removing what has expired.
+/// Purging of expired entries.
 extension ExpiringStore {
-  /// How many entries are read at once, and removed at once, so that no other writer waits for long.
+  /// The number of entries that are read, and removed, in one step, so that no other writer waits for long.
   static var sliceSize: Int { 128 }
 
-  /// Removes entries that have expired, and thereby gives back their space; see `ExpirableStore`.
+  /// Removes expired entries and frees their space; see `ExpirableStore`.
   ///
-  /// It reads the whole store, from the first key on, in slices; of each it removes what has expired in one update of the
-  /// base, which looks at every deadline again: a value that was written meanwhile stays. Other writers come between the
-  /// slices. An entry that cannot be decoded stays.
+  /// It reads the whole store in slices, in key order, and removes the expired entries of each slice in one update of
+  /// the base. The update checks every deadline again, so a value that was written in the meantime stays. Other writers
+  /// can run between slices. An entry that cannot be decoded stays.
   ///
-  /// - Parameter limit: The most entries to remove; `Int.max` for all that have expired.
-  /// - Returns: How many were removed.
-  /// - Throws: What the base throws on reading and writing; `CancellationError` where the task is cancelled, between two
-  ///   slices; `invalidArgument` where the limit is negative. What was removed before stays so.
+  /// - Parameter limit: The maximum number of entries to remove, or `Int.max` to remove all expired ones.
+  /// - Returns: The number of entries removed.
+  /// - Throws: The errors of the base; `CancellationError` if the task is cancelled between two slices;
+  ///   `invalidArgument` if the limit is negative. Entries removed before the error stay removed.
   @discardableResult
   public func purgeExpired(limit: Int) async throws -> Int {
     try base.information.check(limit: limit, for: .purgeExpired)
@@ -29,24 +29,24 @@ extension ExpiringStore {
     return removed
   }
 
-  /// Makes what purges this store every so often; see ``ExpiryPurger``.
+  /// Returns a purger that periodically purges this store; see ``ExpiryPurger``.
   ///
   /// - Parameters:
-  ///   - interval: The time from the end of one purge to the beginning of the next, more than zero.
-  ///   - clock: What measures it; a `ContinuousClock` unless given.
+  ///   - interval: The time from the end of one purge to the beginning of the next. It must be greater than zero.
+  ///   - clock: The clock that measures the interval. Defaults to a `ContinuousClock`.
   public func purger(every interval: Duration, clock: any Clock<Duration> = ContinuousClock()) -> ExpiryPurger {
     ExpiryPurger(storeName: base.information.name, interval: interval, clock: clock) { [weak self] range in
       try await self?.purge(range, size: Self.sliceSize, limit: .max, for: .purgeExpired)
     }
   }
 
-  /// Removes what has expired of the first entries of a range.
+  /// Removes the expired entries among the first entries of a range.
   ///
   /// - Parameters:
-  ///   - range: Where.
-  ///   - size: How many entries to look at.
-  ///   - limit: The most entries to remove.
-  ///   - operation: What errors name.
+  ///   - range: The range.
+  ///   - size: The number of entries to examine.
+  ///   - limit: The maximum number of entries to remove.
+  ///   - operation: The operation that errors name.
   func purge(
     _ range: KeyRange, size: Int, limit: Int, for operation: StoreOperation
   ) async throws -> PurgedSlice {
@@ -77,9 +77,9 @@ extension ExpiringStore {
     }
   }
 
-  /// Reads the first entries of a range, up to what cannot be read.
+  /// Reads the first entries of a range up to the first damage.
   ///
-  /// - Returns: The entries, and what of the range lies behind them; what cannot be read lies in neither.
+  /// - Returns: The entries, and the part of the range that follows. Unreadable keys lie in neither.
   func decodableEntries(
     in range: KeyRange, limit: Int
   ) async throws -> (entries: [StoreEntry<Expiring<Value>>], remaining: KeyRange?, isDamaged: Bool) {
@@ -93,7 +93,8 @@ extension ExpiringStore {
         if entries.count >= limit, let last = entries.last { return (entries, range.after(last.key), false) }
         return (entries, remaining, isDamaged)
       } catch let error as StoreError {
-        // Its deadline is not known, so it stays; what lies before it and behind it does not suffer for it.
+        // The deadline of an unreadable entry is not known, so the entry stays. The entries around it are purged all
+        // the same.
         guard let lost = error.lostKeys, let before = readable.part(before: lost), let after = range.part(after: lost)
         else { throw error }
         (readable, remaining) = (before, after.isEmpty ? nil : after)
@@ -103,12 +104,12 @@ extension ExpiringStore {
 
   /// Runs a write after the purge that is due with it.
   ///
-  /// A purge that fails does not refuse the write: ``statistics`` counts it, and a later write tries again.
+  /// A purge that fails does not fail the write. ``statistics`` counts it, and a later write tries again.
   ///
   /// - Parameters:
-  ///   - count: How many entries are written.
-  ///   - operation: The write.
-  ///   - body: Does the write.
+  ///   - count: The number of entries that are written.
+  ///   - operation: The operation of the write.
+  ///   - body: The closure that performs the write.
   func writing<Result>(
     _ count: Int, for operation: StoreOperation, _ body: () async throws -> Result
   ) async throws -> Result {
@@ -119,7 +120,7 @@ extension ExpiringStore {
       do {
         remaining = try await purge(slice.range, size: slice.size, limit: .max, for: .purgeExpired).remaining
       } catch is CancellationError {
-        // Nobody's fault. The write looks for itself whether it is cancelled.
+        // Cancellation is not a failure. The write itself checks for it.
       } catch {
         renewals.withLock { $0.noteFailure(error) }
       }
@@ -129,11 +130,123 @@ extension ExpiringStore {
   }
 }
 
-/// What came of purging a part of a store.
+/// The result of purging a part of a store.
 struct PurgedSlice: Sendable {
-  /// How many entries were removed.
+  /// The number of entries removed.
   let removed: Int
 
-  /// What of the range is still to be looked at; `nil` where nothing is.
+  /// The part of the range that is still to be examined, or `nil` if there is none.
   let remaining: KeyRange?
+}
+
+/// Decides which writes purge, which entries, and how many.
+///
+/// The purge walks through the whole store, over and over, one slice at a time. It examines two entries for each one
+/// written. By this, a round finds at least as many expired entries as can have expired in the meantime, so they never
+/// outgrow the entries written in one round.
+struct WritePurge: Sendable {
+  /// A part of the store that is to be purged.
+  struct Slice: Sendable, Equatable {
+    /// The range in which the slice begins.
+    let range: KeyRange
+
+    /// The number of entries to examine.
+    let size: Int
+  }
+
+  /// The number of entries that are written before a slice is due, so that most writes cost nothing more.
+  static let writesPerSlice = 16
+
+  /// The number of entries that are examined for each one written.
+  static let entriesPerWrite = 2
+
+  /// The maximum number of entries in a slice, so that no write waits for long.
+  static let maximumSliceSize = 128
+
+  /// The number of entries written since the last slice.
+  private var writeCount = 0
+
+  /// The range in which the next slice begins.
+  private var range = KeyRange.all
+
+  /// Whether a write is purging, in which case other writes do not.
+  private var isRunning = false
+
+  /// Records that entries are being written.
+  ///
+  /// - Parameter count: The number of entries.
+  /// - Returns: The slice to purge first, which must end with ``end(remaining:)``, or `nil` for none.
+  mutating func begin(writing count: Int) -> Slice? {
+    let mostCounted = WritePurge.maximumSliceSize / WritePurge.entriesPerWrite
+    writeCount = min(writeCount + min(count, mostCounted), mostCounted)
+    guard count > 0, !isRunning, writeCount >= WritePurge.writesPerSlice else { return nil }
+    defer { writeCount = 0 }
+    isRunning = true
+    return Slice(range: range, size: writeCount * WritePurge.entriesPerWrite)
+  }
+
+  /// Records the end of a slice.
+  ///
+  /// - Parameter remaining: The range after the slice, the same range if the purge failed, or `nil` at the end of the
+  ///   store.
+  mutating func end(remaining: KeyRange?) {
+    isRunning = false
+    range = remaining ?? .all
+  }
+}
+
+/// A task body that periodically purges an ``ExpiringStore`` while something else keeps that store alive.
+///
+/// ```swift
+/// let purger = sessions.purger(every: .seconds(60))
+/// let purging = Task { try await purger.run() }
+/// …
+/// purging.cancel()
+/// ```
+public struct ExpiryPurger: Sendable {
+  private let storeName: String
+  private let interval: Duration
+  private let clock: any Clock<Duration>
+
+  /// Purges the first entries of a range, or returns `nil` if the store no longer exists.
+  private let purge: @Sendable (KeyRange) async throws -> PurgedSlice?
+
+  init(
+    storeName: String, interval: Duration, clock: any Clock<Duration>,
+    purge: @escaping @Sendable (KeyRange) async throws -> PurgedSlice?
+  ) {
+    self.storeName = storeName
+    self.interval = interval
+    self.clock = clock
+    self.purge = purge
+  }
+
+  /// Waits for the interval and purges the store, repeatedly.
+  ///
+  /// It returns when its task is cancelled, when the store is closed, or at the next purge after the last other
+  /// reference to the store is gone. It holds the store only while it purges a slice. You can run it again after an
+  /// error.
+  ///
+  /// - Throws: `StoreError` from a failed purge; `invalidArgument` if the interval is not greater than zero.
+  public func run() async throws {
+    guard interval > .zero else {
+      throw StoreError(
+        .invalidArgument, during: .purgeExpired, store: storeName,
+        message: "the interval must be greater than zero, not \(interval)")
+    }
+    do {
+      while true {
+        try await clock.sleep(for: interval)
+        var remaining: KeyRange? = .all
+        while let range = remaining {
+          guard let purged = try await purge(range) else { return }
+          remaining = purged.remaining
+        }
+      }
+    } catch is CancellationError {
+      return
+    } catch StoreError.Code.closed {
+      return
+    }
+  }
 }

@@ -1,9 +1,9 @@
 public import Larder
 import Synchronization
 
-/// Renewing sliding deadlines in the background.
+/// Renewal of sliding deadlines in the background.
 extension ExpiringStore {
-  /// What the store has done in the background, renewals that are pending included.
+  /// The statistics of the background work, including pending renewals.
   public var statistics: ExpiryStatistics {
     renewals.withLock { state in
       var statistics = state.statistics
@@ -12,31 +12,31 @@ extension ExpiringStore {
     }
   }
 
-  // MARK: Looking
+  // MARK: Pending renewals
 
-  // A read looks for renewals after it took the time and before it reads the base. A renewal that it does not find was
-  // then in the base before it reads, or it began after the time of the read.
+  // A read looks up renewals after it has read the clock and before it reads the base. A renewal that it does not find
+  // was therefore written to the base before the read, or began after the time of the read.
 
-  /// The pending renewal of a key.
+  /// Returns the pending renewal of a key.
   @usableFromInline
   func renewal(of key: StoreKey) -> Renewal? {
     guard hasRenewals.load(ordering: .acquiring) else { return nil }
     return renewals.withLock { $0.renewals[key] }
   }
 
-  /// All pending renewals.
+  /// Returns all pending renewals.
   func allRenewals() -> [StoreKey: Renewal] {
     guard hasRenewals.load(ordering: .acquiring) else { return [:] }
     return renewals.withLock { $0.renewals }
   }
 
-  /// The pending renewals of some keys, in order; nothing if no key has any.
+  /// Returns the pending renewals of some keys, in order, or an empty array if there are none at all.
   func pendingRenewals(of keys: [StoreKey]) -> [Renewal?] {
     guard hasRenewals.load(ordering: .acquiring) else { return [] }
     return renewals.withLock { state in keys.map { state.renewals[$0] } }
   }
 
-  /// Gives entries that an update has read the deadlines that count in this process.
+  /// Replaces the deadlines of entries that an update has read with their renewed ones.
   func applyRenewals(to slots: inout [Expiring<Value>?], of keys: [StoreKey]) {
     for (index, renewal) in pendingRenewals(of: keys).enumerated() {
       guard let renewal, let found = slots[index]?.deadline else { continue }
@@ -44,16 +44,16 @@ extension ExpiringStore {
     }
   }
 
-  /// Whether a read of an entry with a pending renewal has to see to it that renewals are tried again.
+  /// Returns whether a read of an entry with a pending renewal must restart the writing of renewals.
   func needsRetry(_ renewal: Renewal?, at now: WallTime) -> Bool {
     guard renewal != nil else { return false }
     return renewals.withLock { $0.isStalled(at: now) }
   }
 
-  /// Whether an entry with a sliding deadline is live for a read, which renews the deadline if that is due.
+  /// Returns whether an entry with a sliding deadline is live for a read, and renews the deadline if that is due.
   ///
-  /// It also has a renewal tried again that could not be written: the deadline that counts is the renewed one, so the next
-  /// due read may be far off.
+  /// It also restarts the writing of a renewal that failed. The deadline that counts is the renewed one, so the next
+  /// read that is due may be far off.
   ///
   /// - Parameters:
   ///   - key: The key of the entry.
@@ -70,17 +70,17 @@ extension ExpiringStore {
 
   // MARK: Writing
 
-  /// Renews the deadlines of entries that were read, as far as they are due, and has failed renewals tried again.
+  /// Renews the deadlines of entries that were read, if they are due, and restarts failed renewals.
   ///
-  /// - Parameter found: The keys with the deadlines of their entries in the base.
+  /// - Parameter found: The keys, with the deadlines of their entries in the base.
   func renew(_ found: [(key: StoreKey, deadline: Deadline)]) {
     guard !found.isEmpty, !Task.isCancelled, !running.isClosing else { return }
     let information = base.information
     guard information.access == .readWrite else { return }
     let caller = information.callerContext?()
     let isDue = withRenewals { state in
-      // First the mark and then the time: a read that finds the entry expired at that time or later finds the mark, and
-      // waits for the lock. So the clock is read under it.
+      // The flag is set before the clock is read. A read that finds the entry expired at that time or later sees the
+      // flag and waits for the lock. Therefore the clock is read under the lock.
       hasRenewals.store(true, ordering: .sequentiallyConsistent)
       let now = now()
       var isDue = false
@@ -90,9 +90,10 @@ extension ExpiringStore {
     if isDue { writeRenewals() }
   }
 
-  /// Writes what is pending, whatever failed before, and stops at the first failure for which no entry is at fault.
+  /// Writes all pending renewals, including failed ones, and stops at the first failure that is not the fault of one
+  /// entry.
   ///
-  /// It does not wait for renewals that are noted meanwhile, beyond a batch.
+  /// It does not wait for renewals that are recorded in the meantime, except for those of one batch.
   func settleRenewals() async {
     let pendingCount = renewals.withLock { $0.renewals.count }
     var (batchCount, faultCount) = (pendingCount / PendingRenewals.batchSize + 2, pendingCount)
@@ -105,11 +106,11 @@ extension ExpiringStore {
     }
   }
 
-  /// Writes the next batch when the one before has been written.
+  /// Writes the next batch after the previous one has been written.
   ///
-  /// It is a task of its own, which no reader waits for or cancels.
+  /// The batch has a task of its own, which no reader waits for or cancels.
   ///
-  /// - Returns: The task, which tells how that ended.
+  /// - Returns: The task, whose value is the outcome.
   @discardableResult
   private func writeRenewals() -> Task<RenewalOutcome, Never> {
     renewing.withLock { last in
@@ -141,7 +142,7 @@ extension ExpiringStore {
         }
       }
     } catch is NothingToChange {
-      // Every entry was written anew or removed.
+      // Every entry was written again or removed.
     } catch {
       failure = error
     }
@@ -161,12 +162,33 @@ extension ExpiringStore {
   }
 }
 
-/// How writing a batch of renewals ended.
+/// The outcome of writing a batch of renewals.
 enum RenewalOutcome: Sendable {
   /// The batch was written, or there was none.
   case written
-  /// Nothing was written because of one entry, whose renewal was dropped.
+  /// Nothing was written because of one entry, whose renewal was discarded.
   case entryAtFault
   /// Nothing is known to be written.
   case failed
+}
+
+/// The statistics of the background work of an ``ExpiringStore``, whose errors no caller receives.
+public struct ExpiryStatistics: Sendable {
+  /// The number of sliding deadlines that reads have renewed and that are not yet in the base.
+  public internal(set) var pendingRenewalCount = 0
+
+  /// The number of renewed deadlines that were written.
+  public internal(set) var writtenRenewalCount = 0
+
+  /// The number of renewals that were discarded.
+  ///
+  /// A renewal is discarded if too many are pending, if the new deadline passes before it is written, or if the store
+  /// refuses the entry, for instance because it cannot be read or encoded.
+  public internal(set) var droppedRenewalCount = 0
+
+  /// The number of background updates that failed: renewals, which are tried again, and purges by writes.
+  public internal(set) var failureCount = 0
+
+  /// The last error of a background update, or `nil` if none has failed.
+  public internal(set) var lastError: (any Error)?
 }

@@ -7,122 +7,117 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// Lets entries expire: a store over one that keeps each value with its deadline.
+/// A decorator whose entries expire, over a store that keeps each value with its deadline.
 ///
 /// ```swift
 /// let sessions = try await JSONFileStore(path: "sessions.json", codec: .json(Session.self).expiring())
-///   .expiring(.after(.seconds(3600)))
+///   .expiring(.limited(.seconds(3600)))
 /// try await sessions.setValue(session, forKey: "7")                                  // for an hour
-/// try await sessions.setValue(guest, forKey: "8", expires: .after(.milliseconds(500)))
-/// try await sessions.setValue(robot, forKey: "9", expires: .never)
+/// try await sessions.setValue(guest, forKey: "8", timeToLive: .limited(.milliseconds(500)))
+/// try await sessions.setValue(robot, forKey: "9", timeToLive: .unlimited)
 /// ```
 ///
-/// The value and its deadline are one value of the store below, so they change together and survive together.
+/// The value and its deadline are one value of the base, so they change together and survive together.
 ///
-/// ## Expired is absent
+/// ## Expired entries
 ///
-/// An entry is live while the time is before its deadline; from then on it is absent from everything: reads, scans, keys,
-/// counts and pages, and `update`, whose body finds `nil`. It takes space until it is purged: by ``purgeExpired(limit:)``,
-/// on a schedule by an ``ExpiryPurger``, and a few at a time by writes.
+/// An entry is live while the time is before its deadline. From the deadline on, it is absent from every operation:
+/// reads, scans, keys, counts and pages, and `update`, whose body finds `nil`. It takes space until it is purged by
+/// ``purgeExpired(limit:)``, on a schedule by an ``ExpiryPurger``, or a few entries at a time by writes.
 ///
-/// Every write decides anew when its entry expires. One that does not say gives what the store was made with, whatever the
-/// entry had before; ``setValueKeepingDeadline(_:forKey:)`` and ``updateKeepingDeadlines(_:_:)`` leave that alone.
+/// Every write sets a new deadline. A write without a time to live applies the default of the store, whatever deadline
+/// the entry had before. To keep the deadline of an entry, use ``setValueKeepingDeadline(_:forKey:)`` or
+/// ``updateKeepingDeadlines(_:_:)``.
 ///
 /// ## Time
 ///
-/// Deadlines are by the clock on the wall, since they outlive the process. An operation looks at it once, when it begins;
-/// an update when its body runs. So an entry whose deadline comes while it is read may still be returned. Where the
-/// clock is put forward, entries expire earlier by as much; where it is put back, they live longer by as much, and what has
-/// expired since is live again unless it was purged. One that slides lives no longer than its window and a tenth from the
-/// first read on.
+/// Deadlines are wall-clock times because they outlive the process. An operation reads the clock once, when it begins.
+/// An update reads it when its body runs. An entry that expires during a read may therefore still be returned. If the
+/// clock is set forward, entries expire that much earlier. If it is set back, they live that much longer, and expired
+/// entries become live again unless they were purged. An entry with a sliding deadline lives, from its first read on,
+/// no longer than its window and a tenth.
 ///
-/// A read renews a sliding deadline without waiting: in this process the new deadline counts at once, and a background
-/// update that many reads share writes it. No read fails because a renewal could not be written; ``statistics`` counts such
-/// failures.
+/// A read renews a sliding deadline without waiting. The new deadline counts immediately in this process, and a
+/// background update that many reads share writes it. No read fails because a renewal cannot be written. ``statistics``
+/// counts such failures.
 ///
-/// ## What it costs
+/// ## Cost
 ///
-/// A read costs a look at the clock. Which keys there are and how many is known only from their values: so `keys`, `count`
-/// and `contains` read and decode values, `count` all of its range at once, and where one cannot be decoded they throw
-/// `corrupted`.
+/// A read costs a reading of the clock. Which keys are live, and how many, is known only from their values. Therefore
+/// `keys`, `count` and `contains` read and decode values, `count` those of its whole range in one call. They throw
+/// `corrupted` or `undecodable` if a value cannot be decoded.
 ///
-/// ## Where it stands
+/// ## Position in a stack
 ///
-/// Outside of a cache: a cache above it would go on giving what has expired.
+/// Put an expiring store above a cache. A cache above it would continue to return expired values.
 public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore where Base.Value == Expiring<Value> {
   /// The store that keeps the values with their deadlines.
   public let base: Base
 
-  /// When an entry expires where its write does not say.
-  public let expiration: Expiration
+  /// The time to live of an entry whose write does not specify one.
+  public let timeToLive: TimeToLive
 
-  /// Whether writes remove some of what has expired.
+  /// Whether writes remove some of the expired entries.
   public let purgesOnWrite: Bool
 
-  /// What the clock on the wall shows.
+  /// Returns the current wall-clock time.
   private let date: @Sendable () -> Date
 
   /// The operations that call the base more than once, for which closing waits.
   let running = RunningOperations()
 
-  /// What is due of the purging by writes.
+  /// The state of the purging by writes.
   let writePurge = Mutex(WritePurge())
 
-  /// The renewals of sliding deadlines that are not yet in the base, and what was done in the background.
+  /// The renewals of sliding deadlines that are not yet in the base, and the statistics of the background work.
   let renewals = Mutex(PendingRenewals())
 
-  /// Whether there may be such renewals, so that reads that need none take no lock.
+  /// Whether there may be pending renewals, so that reads that need none take no lock.
   let hasRenewals = Atomic(false)
 
   /// The task that writes the last batch of renewals.
   let renewing = Mutex<Task<RenewalOutcome, Never>?>(nil)
 
-  /// Lets the entries of a store expire.
+  /// Creates a store whose entries expire.
   ///
   /// - Parameters:
   ///   - base: The store that keeps the values with their deadlines.
-  ///   - expiration: When an entry expires where its write does not say; never unless given. Writes that need it are refused
-  ///     with `invalidArgument` where it makes no sense.
-  ///   - purgesOnWrite: Whether writes remove some of what has expired: one in sixteen looks at the next 32 entries, so
-  ///     that space is given back faster than it is taken. `true` unless said.
-  ///   - now: Tells the time; that of the system unless given. It must not call the store.
+  ///   - timeToLive: The time to live of an entry whose write does not specify one. Defaults to `.unlimited`. If it is
+  ///     invalid, such as a negative duration, writes that need it throw `invalidArgument`.
+  ///   - purgesOnWrite: Whether writes remove some of the expired entries. One write in sixteen examines the next 32
+  ///     entries, so that space is freed faster than it is taken. Defaults to `true`.
+  ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
   public init(
-    _ base: Base, expiration: Expiration = .never, purgesOnWrite: Bool = true,
+    _ base: Base, timeToLive: TimeToLive = .unlimited, purgesOnWrite: Bool = true,
     now: @escaping @Sendable () -> Date = { Date.now }
   ) {
     self.base = base
-    self.expiration = expiration
+    self.timeToLive = timeToLive
     self.purgesOnWrite = purgesOnWrite
     date = now
   }
 
-  /// Lets the entries of a store expire, and removes first what has expired.
+  /// Creates a store whose entries expire, and removes entries that have already expired.
   ///
   /// - Parameters:
   ///   - base: The store that keeps the values with their deadlines.
-  ///   - expiration: When an entry expires where its write does not say; never unless given.
-  ///   - purgesOnWrite: Whether writes remove some of what has expired; `true` unless said.
-  ///   - limit: The most entries to remove first; `Int.max` for all that have expired.
-  ///   - now: Tells the time; that of the system unless given. It must not call the store.
-  /// - Throws: As ``purgeExpired(limit:)``. The base stays open.
+  ///   - timeToLive: The time to live of an entry whose write does not specify one. Defaults to `.unlimited`.
+  ///   - purgesOnWrite: Whether writes remove some of the expired entries. Defaults to `true`.
+  ///   - limit: The maximum number of expired entries to remove first, or `Int.max` to remove all of them.
+  ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
+  /// - Throws: The errors of ``purgeExpired(limit:)``. The base stays open.
   public convenience init(
-    _ base: Base, expiration: Expiration = .never, purgesOnWrite: Bool = true, purgingUpTo limit: Int,
+    _ base: Base, timeToLive: TimeToLive = .unlimited, purgesOnWrite: Bool = true, purgingUpTo limit: Int,
     now: @escaping @Sendable () -> Date = { Date.now }
   ) async throws {
-    self.init(base, expiration: expiration, purgesOnWrite: purgesOnWrite, now: now)
+    self.init(base, timeToLive: timeToLive, purgesOnWrite: purgesOnWrite, now: now)
     try await purgeExpired(limit: limit)
   }
 
-  /// What the base says of itself; its statistics tell live and expired entries apart.
-  public var information: StoreInformation {
-    var information = base.information
-    if let maintenance = information.maintenance {
-      information.maintenance = ExpiringStoreMaintenance(store: self, base: maintenance)
-    }
-    return information
-  }
+  /// The information of the base.
+  public var information: StoreInformation { base.information }
 
-  /// The time.
+  /// Returns the current time.
   @usableFromInline
   func now() -> WallTime {
     WallTime(date())
@@ -130,12 +125,12 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
 
   // MARK: Reading
 
-  // The time is taken before the base is read. Taken behind it, an entry could be found past a deadline that was put
-  // off between the two, and be reported absent though it never was.
+  // The clock is read before the base. If it were read afterwards, a read could find an entry, another call could move
+  // its deadline, and the entry would be reported absent although it was live throughout.
 
-  /// Reads the value of one key; see `DataStore`.
+  /// Returns the value of a key; see `DataStore`.
   ///
-  /// A sliding deadline that is due is renewed in the background, but not in a cancelled task.
+  /// A sliding deadline that is due is renewed in the background, unless the task is cancelled.
   @inlinable
   public func value(forKey key: StoreKey) async throws -> Value? {
     let now = now()
@@ -147,9 +142,9 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
     return isLive ? found.value : nil
   }
 
-  /// Reads the values of several keys as they are at one moment; see `DataStore`.
+  /// Returns the values of several keys in one snapshot; see `DataStore`.
   ///
-  /// Sliding deadlines that are due are renewed in the background, but not in a cancelled task.
+  /// Sliding deadlines that are due are renewed in the background, unless the task is cancelled.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     let now = now()
     let pending = pendingRenewals(of: keys)
@@ -167,10 +162,10 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
     return values
   }
 
-  /// Reads the first live entries of a range as they are at one moment; see `DataStore`.
+  /// Returns the first live entries of a range in one snapshot; see `DataStore`.
   ///
-  /// It puts off no deadline. Where expired entries lie between the live ones, it reads the range again from its start,
-  /// each time twice as much, until it has enough.
+  /// It does not move sliding deadlines. If expired entries lie between the live ones, it reads the range again from
+  /// its start, each time twice as much, until it has enough.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try base.information.check(limit: limit, for: .entries)
     return try await liveEntries(in: range, limit: limit, order: order, for: .entries).map { entry in
@@ -178,17 +173,21 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
     }
   }
 
-  /// Reads the first live keys of a range as they are at one moment, which takes decoding the values; see `DataStore`.
+  /// Returns the first live keys of a range in one snapshot; see `DataStore`.
   ///
-  /// - Throws: As ``entries(in:limit:order:)``, `corrupted` included.
+  /// It has to decode the values.
+  ///
+  /// - Throws: The errors of ``entries(in:limit:order:)``, including `corrupted` and `undecodable`.
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
     try base.information.check(limit: limit, for: .keys)
     return try await liveEntries(in: range, limit: limit, order: order, for: .keys).map { $0.key }
   }
 
-  /// Counts the live entries of a range, which takes decoding all their values and holding them in memory; see `DataStore`.
+  /// Returns the number of live entries in a range; see `DataStore`.
   ///
-  /// - Throws: As ``entries(in:limit:order:)``, `corrupted` included.
+  /// It has to decode all values of the range and holds them in memory.
+  ///
+  /// - Throws: The errors of ``entries(in:limit:order:)``, including `corrupted` and `undecodable`.
   public func count(in range: KeyRange) async throws -> Int {
     try await liveEntries(in: range, limit: .max, order: .ascending, for: .count).count
   }
@@ -207,20 +206,20 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
         try await firstEntries(in: range, limit: size, order: order, needed: limit, isLive)
       }
       let live = found.filter(isLive)
-      // Fewer than asked for: there are no more.
+      // A page that is not full is the last one.
       if live.count >= limit || found.count < size { return live.count > limit ? Array(live.prefix(limit)) : live }
       size = size > .max / 2 ? .max : size * 2
     }
   }
 
-  /// Reads the first entries of a range, or those before what cannot be read if enough of them are live.
+  /// Reads the first entries of a range, or only those before damage if enough of them are live.
   private func firstEntries(
     in range: KeyRange, limit: Int, order: ScanOrder, needed: Int, _ isLive: (StoreEntry<Expiring<Value>>) -> Bool
   ) async throws -> [StoreEntry<Expiring<Value>>] {
     do {
       return try await base.entries(in: range, limit: limit, order: order)
     } catch let error as StoreError where limit > needed {
-      // Damage behind what was asked for is met only since more is read than that.
+      // Damage beyond the requested entries was met only because this read asked for more than the caller did.
       guard let lost = error.lostKeys else { throw error }
       let readable = order == .ascending ? range.part(before: lost) : range.part(after: lost)
       guard let readable else { throw error }
@@ -232,35 +231,35 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
 
   // MARK: Writing
 
-  /// Makes several changes, all or none of them, and gives what is set the expiration of the store; see `DataStore`.
+  /// Applies several changes atomically, with the default time to live; see `DataStore`.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try await apply(ExpiringBatch(changes))
   }
 
-  /// Makes several changes, all or none of them, and gives what is set the expiration of its own or of the store.
+  /// Applies several changes atomically, each with its own or the default time to live.
   ///
   /// - Parameter batch: The changes.
-  /// - Throws: As `apply(_:)` of a `ChangeBatch`; `invalidArgument` where an expiration makes no sense.
+  /// - Throws: The errors of `apply(_:)` of a `ChangeBatch`; `invalidArgument` if a time to live is invalid.
   public func apply(_ batch: ExpiringBatch<Value>) async throws {
     try await writing(batch.changes.count, for: .apply) {
       try await base.apply(stored(batch, at: now()))
     }
   }
 
-  /// The changes of a batch as the base makes them.
+  /// Returns the changes to the base that correspond to a batch.
   ///
-  /// - Throws: `StoreError` with `invalidArgument` where an expiration makes no sense.
+  /// - Throws: `StoreError` with `invalidArgument` if a time to live is invalid.
   private func stored(_ batch: ExpiringBatch<Value>, at now: WallTime) throws -> ChangeBatch<Expiring<Value>> {
     let changes = batch.changes.changes
     var stored = ChangeBatch<Expiring<Value>>()
     stored.reserveCapacity(changes.count)
-    // Neither pairs nor key paths: in generic code that is not specialized they cost more than all the rest.
+    // In unspecialized generic code, pairs and key paths would cost more than everything else here.
     for index in changes.indices {
       switch changes[index] {
       case .set(let key, let value):
-        let expiration = batch.expiration(at: index) ?? expiration
-        try expiration.check(for: .apply, of: base.information)
-        let deadline = expiration.deadline(from: now)
+        let timeToLive = batch.timeToLive(at: index) ?? timeToLive
+        try timeToLive.check(for: .apply, of: base.information)
+        let deadline = timeToLive.deadline(from: now)
         let isOver = deadline?.isPast(at: now) ?? false
         stored.append(isOver ? .remove(key) : .set(key, Expiring(value, deadline: deadline)))
       case .remove(let key): stored.append(.remove(key))
@@ -270,19 +269,19 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
     return stored
   }
 
-  /// Reads, changes and writes back the values of some keys as one step; see `DataStore`.
+  /// Reads and writes several values as one atomic step; see `DataStore`.
   ///
-  /// Everything that `body` leaves gets the expiration of the store, also what it has not changed.
+  /// Every value that `body` leaves gets the default time to live, including unchanged ones.
   public func update<Result: Sendable>(
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
-    try await update(keys, DeadlineRule(expiration: expiration, keepsDeadlines: false), body)
+    try await update(keys, DeadlineRule(timeToLive: timeToLive, keepsDeadlines: false), body)
   }
 
-  /// Writes pending renewals, and makes everything written before durable; see `DataStore`.
+  /// Writes pending renewals and ensures that every earlier write is durable; see `DataStore`.
   ///
-  /// A renewal that cannot be written is not an error here: ``statistics`` has it.
+  /// A renewal that cannot be written is not an error of this method. It appears in ``statistics``.
   public func synchronize() async throws {
     await settleRenewals()
     try await base.synchronize()
@@ -297,27 +296,99 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
 }
 
 extension ExpiringStore: CustomStringConvertible {
-  /// The base, in brackets.
+  /// The description of the base, in brackets.
   public var description: String { "ExpiringStore[\(base)]" }
 }
 
 extension ExpiringStore: InvalidatableStore where Base: InvalidatableStore {
-  /// Lets the base forget its copy of one key; see `InvalidatableStore`.
+  /// Removes the cached entry of a key from the base; see `InvalidatableStore`.
   public func invalidate(_ key: StoreKey) throws {
     try base.invalidate(key)
   }
 
-  /// Lets the base forget all copies; see `InvalidatableStore`.
+  /// Removes all cached entries from the base; see `InvalidatableStore`.
   public func invalidateAll() throws {
     try base.invalidateAll()
   }
 }
 
 extension ExpiringStore: FlushableStore where Base: FlushableStore {
-  /// Writes pending renewals, and waits until everything accepted before has been written below the base; see
-  /// `FlushableStore`.
+  /// Writes pending renewals and waits until the base has written all accepted changes; see `FlushableStore`.
   public func flush() async throws {
     await settleRenewals()
     try await base.flush()
+  }
+}
+
+extension DataStore {
+  /// Returns a decorator of this store whose entries expire; see ``ExpiringStore``.
+  ///
+  /// - Parameters:
+  ///   - timeToLive: The time to live of an entry whose write does not specify one. Defaults to `.unlimited`.
+  ///   - purgesOnWrite: Whether writes remove some of the expired entries. Defaults to `true`.
+  ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
+  public func expiring<Kept: Sendable>(
+    _ timeToLive: TimeToLive = .unlimited, purgesOnWrite: Bool = true,
+    now: @escaping @Sendable () -> Date = { Date.now }
+  ) -> ExpiringStore<Self, Kept> where Value == Expiring<Kept> {
+    ExpiringStore(self, timeToLive: timeToLive, purgesOnWrite: purgesOnWrite, now: now)
+  }
+
+  /// Returns a decorator of this store whose entries expire, after removing those that have already expired; see
+  /// ``ExpiringStore``.
+  ///
+  /// - Parameters:
+  ///   - timeToLive: The time to live of an entry whose write does not specify one. Defaults to `.unlimited`.
+  ///   - purgesOnWrite: Whether writes remove some of the expired entries. Defaults to `true`.
+  ///   - limit: The maximum number of expired entries to remove first, or `Int.max` to remove all of them.
+  ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
+  /// - Throws: The errors of ``ExpiringStore/purgeExpired(limit:)``. This store stays open.
+  public func expiring<Kept: Sendable>(
+    _ timeToLive: TimeToLive = .unlimited, purgesOnWrite: Bool = true, purgingUpTo limit: Int,
+    now: @escaping @Sendable () -> Date = { Date.now }
+  ) async throws -> ExpiringStore<Self, Kept> where Value == Expiring<Kept> {
+    try await ExpiringStore(
+      self, timeToLive: timeToLive, purgesOnWrite: purgesOnWrite, purgingUpTo: limit, now: now)
+  }
+}
+
+extension ExpiringStore: MaintainableStore where Base: MaintainableStore {
+  /// Returns the statistics of the base, with counts of live and expired entries.
+  ///
+  /// Entries that cannot be decoded count as live. The detail `expiredEntries` is the number of expired entries.
+  ///
+  /// - Throws: The errors of `MaintainableStore/storeStatistics()`.
+  public func storeStatistics() async throws -> StoreStatistics {
+    var statistics = try await base.storeStatistics()
+    let (now, renewals) = (now(), allRenewals())
+    var (present, expired) = (0, 0)
+    var remaining: KeyRange? = .all
+    while let range = remaining {
+      let slice = try await reporting(.statistics) {
+        try await decodableEntries(in: range, limit: ExpiringStore.sliceSize)
+      }
+      let liveCount = slice.entries.count { $0.value.isLive(at: now, with: renewals[$0.key]) }
+      present += liveCount + (slice.isDamaged ? 1 : 0)
+      expired += slice.entries.count - liveCount
+      remaining = slice.remaining
+    }
+    statistics.entryCount = present
+    statistics.details.insert(StoreStatistics.Detail(name: "expiredEntries", value: Int64(expired)), at: 0)
+    return statistics
+  }
+
+  /// Verifies the base; see `MaintainableStore`.
+  public func verify() async throws -> VerificationReport {
+    try await base.verify()
+  }
+
+  /// Compacts the base; see `MaintainableStore`.
+  public func compact() async throws {
+    try await base.compact()
+  }
+
+  /// Backs up the base; see `MaintainableStore`.
+  public func backup(to path: String, compacting: Bool) async throws {
+    try await base.backup(to: path, compacting: compacting)
   }
 }

@@ -1,7 +1,8 @@
 #if Metrics
 public import Larder
+public import Logging
 
-/// A decorator that measures every operation: how many, how long, which errors, how many bytes.
+/// A decorator that measures every operation: counts, latencies, errors and bytes.
 ///
 /// ```swift
 /// let store = try await LMDBStore<User>(path: "users").metered()
@@ -9,67 +10,64 @@ public import Larder
 /// print(store.report())
 /// ```
 ///
-/// It changes nothing of what the base does, and adds about an eighth of a microsecond to each operation, twice that where
-/// the compiler does not know the base's type, and what backends take. One outside a stack measures what callers see,
-/// another next to the store what reaches it: the difference is what the layers between have saved. What it measures is in
-/// ``StoreMeter``; several stores may share a meter.
+/// A metered store does not change the behavior of its base. It adds about an eighth of a microsecond to each
+/// operation, twice that if the compiler does not know the base's type, plus the cost of the metrics backends.
+///
+/// Put one outside a stack to measure what callers see, and another one next to the store to measure what reaches it.
+/// The difference is what the layers between them save. See ``StoreMeter`` for the figures. Several stores may share a
+/// meter.
 public struct MeteredStore<Base: DataStore>: DataStore {
-  /// What the base keeps.
+  /// The type of the values in the base.
   public typealias Value = Base.Value
 
-  /// The store that does the work.
+  /// The store that is measured.
   public let base: Base
 
-  /// What measures.
+  /// The meter that records the operations.
   public let meter: StoreMeter
 
   @usableFromInline let size: (@Sendable (Value) -> Int)?
 
-  /// That of the base, measured: made once, since others ask for ``information`` with each operation.
-  private let maintenance: (any StoreMaintenance)?
-
-  /// Measures a store by a meter.
+  /// Creates a store that records the operations of another one with a meter.
   ///
   /// - Parameters:
-  ///   - base: The store that does the work.
-  ///   - meter: What measures.
-  ///   - size: How many bytes a value has, for a meter that counts bytes; they are not counted unless it is given. It is called for
-  ///     every value that is read or written.
+  ///   - base: The store to measure.
+  ///   - meter: The meter that records the operations.
+  ///   - size: A closure that returns the size of a value in bytes, for a meter that counts bytes. It is called for
+  ///     every value that is read or written. Defaults to `nil`, which counts no bytes.
   public init(_ base: Base, meter: StoreMeter, size: (@Sendable (Value) -> Int)? = nil) {
     self.base = base
     self.meter = meter
     self.size = size
-    maintenance = base.information.maintenance.map { MeteredMaintenance(base: $0, meter: meter) }
   }
 
-  /// What was measured so far.
+  /// Returns a report of the measurements so far.
   public func report() -> MeterReport {
     meter.report()
   }
 
-  /// What the base says of itself; its maintenance is measured, too.
+  /// The information of the base.
   public var information: StoreInformation {
     var information = base.information
-    information.maintenance = maintenance
     information.callerContext = meter.callerContext ?? information.callerContext
     return information
   }
 
   // MARK: Reading
 
-  /// Reads the value of one key; see `DataStore`.
+  /// Returns the value of a key; see `DataStore`.
   @inlinable
   public func value(forKey key: StoreKey) async throws -> Value? {
     try await meter.measure(.value, bytes: { bytes(of: CollectionOfOne($0)) }) { try await base.value(forKey: key) }
   }
 
-  /// Reads the values of several keys as they are at one moment; see `DataStore`.
+  /// Returns the values of several keys in one snapshot; see `DataStore`.
   @inlinable
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try await meter.measure(.values, bytes: { bytes(of: $0) }) { try await base.values(forKeys: keys) }
   }
 
-  /// Reads the first entries of a range; see `DataStore`.
+  /// Returns the first entries of a range; see `DataStore`.
   @inlinable
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try await meter.measure(.entries, bytes: { bytes(of: $0.lazy.map(\.value)) }) {
@@ -77,13 +75,13 @@ public struct MeteredStore<Base: DataStore>: DataStore {
     }
   }
 
-  /// Reads the first keys of a range; see `DataStore`.
+  /// Returns the first keys of a range; see `DataStore`.
   @inlinable
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
     try await meter.measure(.keys) { try await base.keys(in: range, limit: limit, order: order) }
   }
 
-  /// Counts the entries of a range; see `DataStore`.
+  /// Returns the number of entries in a range; see `DataStore`.
   @inlinable
   public func count(in range: KeyRange) async throws -> Int {
     try await meter.measure(.count) { try await base.count(in: range) }
@@ -91,16 +89,16 @@ public struct MeteredStore<Base: DataStore>: DataStore {
 
   // MARK: Writing
 
-  /// Makes several changes, all or none of them; see `DataStore`.
+  /// Applies several changes atomically; see `DataStore`.
   @inlinable
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try await meter.measure(.apply, bytes: { bytes(of: changes) }) { try await base.apply(changes) }
   }
 
-  /// Reads, changes and writes back the values of some keys as one step; see `DataStore`.
+  /// Reads and writes several values as one atomic step; see `DataStore`.
   ///
-  /// The bytes that are counted are those left in the slots. What `body` throws is no error of the store: the outcome is
-  /// `aborted`.
+  /// The bytes counted are those of the values that `body` leaves. An error thrown by `body` is not an error of the
+  /// store. Its outcome is `aborted`.
   @inlinable
   public func update<Result: Sendable>(
     _ keys: [StoreKey],
@@ -123,13 +121,13 @@ public struct MeteredStore<Base: DataStore>: DataStore {
     }
   }
 
-  /// Makes everything written before durable; see `DataStore`.
+  /// Ensures that every earlier write is durable; see `DataStore`.
   @inlinable
   public func synchronize() async throws {
     try await meter.measure(.synchronize) { try await base.synchronize() }
   }
 
-  /// Closes the base; what was measured stays.
+  /// Closes the base and keeps the measurements.
   @inlinable
   public func close() async throws {
     try await meter.measure(.close) { try await base.close() }
@@ -137,7 +135,7 @@ public struct MeteredStore<Base: DataStore>: DataStore {
 
   // MARK: Bytes
 
-  /// The bytes of some values, or as many as an `Int` holds.
+  /// Returns the total size of some values in bytes, limited to `Int.max`.
   @inlinable
   func bytes<Values: Sequence>(of values: Values) -> Int where Values.Element == Value? {
     guard let size else { return 0 }
@@ -156,7 +154,7 @@ public struct MeteredStore<Base: DataStore>: DataStore {
   }
 }
 
-/// What the body of an update threw, told apart from the errors of the store.
+/// An error thrown by the body of an update, which distinguishes it from the errors of the store.
 @usableFromInline
 struct AbortedUpdate: Error {
   @usableFromInline let error: any Error
@@ -168,23 +166,35 @@ struct AbortedUpdate: Error {
 }
 
 extension MeteredStore: CustomStringConvertible {
-  /// The base, in brackets.
+  /// The description of the base, in brackets.
   public var description: String { "MeteredStore[\(base)]" }
 }
 
 extension MeteredStore: ExpirableStore where Base: ExpirableStore {
-  /// Gives an entry a new lifetime; see ``ExpirableStore/touch(_:lifetime:)``.
-  @discardableResult
-  public func touch(_ key: StoreKey, lifetime: Lifetime?) async throws -> Bool {
-    try await meter.measure(.touch) { try await base.touch(key, lifetime: lifetime) }
+  /// Stores a value with a time to live; see `ExpirableStore`.
+  public func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {
+    try await meter.measure(.apply, bytes: { bytes(of: CollectionOfOne(Optional(value))) }) {
+      try await base.setValue(value, forKey: key, timeToLive: timeToLive)
+    }
   }
 
-  /// Tells how long an entry has still to live; see ``ExpirableStore/remainingTime(forKey:)``.
-  public func remainingTime(forKey key: StoreKey) async throws -> Lifetime? {
+  /// Returns a value without moving its sliding deadline; see `ExpirableStore`.
+  public func peekValue(forKey key: StoreKey) async throws -> Value? {
+    try await meter.measure(.value, bytes: { bytes(of: CollectionOfOne($0)) }) { try await base.peekValue(forKey: key) }
+  }
+
+  /// Gives an entry a new time to live; see `ExpirableStore`.
+  @discardableResult
+  public func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool {
+    try await meter.measure(.touch) { try await base.touch(key, timeToLive: timeToLive) }
+  }
+
+  /// Returns the remaining time to live of an entry; see `ExpirableStore`.
+  public func remainingTime(forKey key: StoreKey) async throws -> TimeToLive? {
     try await meter.measure(.remainingTime) { try await base.remainingTime(forKey: key) }
   }
 
-  /// Removes entries that have expired; see ``ExpirableStore/purgeExpired(limit:)``.
+  /// Removes expired entries; see `ExpirableStore`.
   @discardableResult
   public func purgeExpired(limit: Int) async throws -> Int {
     try await meter.measure(.purgeExpired) { try await base.purgeExpired(limit: limit) }
@@ -192,43 +202,71 @@ extension MeteredStore: ExpirableStore where Base: ExpirableStore {
 }
 
 extension MeteredStore: InvalidatableStore where Base: InvalidatableStore {
-  /// Lets the base forget its copy of one key; see ``InvalidatableStore/invalidate(_:)``.
+  /// Removes the cached entry of a key from the base; see `InvalidatableStore`.
   public func invalidate(_ key: StoreKey) throws {
     try meter.measure(.invalidate) { try base.invalidate(key) }
   }
 
-  /// Lets the base forget all copies; see ``InvalidatableStore/invalidateAll()``.
+  /// Removes all cached entries from the base; see `InvalidatableStore`.
   public func invalidateAll() throws {
     try meter.measure(.invalidateAll) { try base.invalidateAll() }
   }
 }
 
 extension MeteredStore: FlushableStore where Base: FlushableStore {
-  /// Waits until everything accepted has been written; see ``FlushableStore/flush()``.
+  /// Waits until the base has written all accepted changes; see `FlushableStore`.
   public func flush() async throws {
     try await meter.measure(.flush) { try await base.flush() }
   }
 }
 
-/// The maintenance of the base of a ``MeteredStore``, measured.
-private struct MeteredMaintenance: StoreMaintenance {
-  let base: any StoreMaintenance
-  let meter: StoreMeter
-
-  func statistics() async throws -> StoreStatistics {
-    try await meter.measure(.statistics) { try await base.statistics() }
+extension MeteredStore: MaintainableStore where Base: MaintainableStore {
+  /// Returns the statistics of the base; see `MaintainableStore`.
+  public func storeStatistics() async throws -> StoreStatistics {
+    try await meter.measure(.statistics) { try await base.storeStatistics() }
   }
 
-  func verify() async throws -> VerificationReport {
+  /// Verifies the base; see `MaintainableStore`.
+  public func verify() async throws -> VerificationReport {
     try await meter.measure(.verify) { try await base.verify() }
   }
 
-  func compact() async throws {
+  /// Compacts the base; see `MaintainableStore`.
+  public func compact() async throws {
     try await meter.measure(.compact) { try await base.compact() }
   }
 
-  func backup(to path: String, compacting: Bool) async throws {
+  /// Backs up the base; see `MaintainableStore`.
+  public func backup(to path: String, compacting: Bool) async throws {
     try await meter.measure(.backup) { try await base.backup(to: path, compacting: compacting) }
+  }
+}
+
+extension DataStore {
+  /// Returns a decorator that measures every operation of this store; see ``MeteredStore``.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the store in reports, metrics, logs and spans. Defaults to the store's own name.
+  ///   - size: A closure that returns the size of a value in bytes. Defaults to `nil`, which counts no bytes.
+  ///   - slowThreshold: The duration from which an operation is logged as slow. Defaults to 100 milliseconds.
+  ///   - logger: The logger for slow operations, or `nil` to log none. Defaults to a logger with the label `larder`.
+  public func metered(
+    as name: String? = nil, size: (@Sendable (Value) -> Int)? = nil, slowThreshold: Duration = .milliseconds(100),
+    logger: Logger? = Logger(label: "larder")
+  ) -> MeteredStore<Self> {
+    metered(
+      by: StoreMeter(
+        name: name ?? information.name, countsBytes: size != nil, slowThreshold: slowThreshold, logger: logger),
+      size: size)
+  }
+
+  /// Returns a decorator that measures every operation of this store with your own meter; see ``MeteredStore``.
+  ///
+  /// - Parameters:
+  ///   - meter: The meter that records the operations.
+  ///   - size: A closure that returns the size of a value in bytes. Defaults to `nil`, which counts no bytes.
+  public func metered(by meter: StoreMeter, size: (@Sendable (Value) -> Int)? = nil) -> MeteredStore<Self> {
+    MeteredStore(self, meter: meter, size: size)
   }
 }
 #endif

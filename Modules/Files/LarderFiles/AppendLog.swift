@@ -6,47 +6,47 @@ import Musl
 import Glibc
 #endif
 
-/// The end of a file to which records are appended: knows what is written, what is durable, and whether it can go on.
+/// The writable end of a file to which records are appended.
 ///
-/// What a record looks like, and so where the good ones end, is the caller's matter. The log promises that a failed
-/// append leaves nothing that could be taken for a record, and that nothing more is written once the state of the file
-/// is unknown.
+/// The log tracks which records are written, which are durable, and whether it can still be used. The caller defines
+/// the format of a record, and therefore where the valid records end. The log promises that a failed append leaves
+/// nothing that could be mistaken for a record, and that nothing more is written once the state of the file is unknown.
 public struct AppendLog: Sendable {
   private let file: any OpenFile
 
-  /// Where the next record goes: behind all good records.
+  /// The offset of the next record: the end of the valid records.
   public private(set) var size: Int64
 
-  /// How many of the bytes are known to be durable.
+  /// The number of bytes known to be durable.
   public private(set) var durableSize: Int64
 
-  /// What made the log unusable; `nil` as long as it is in order.
+  /// The error that made the log unusable, or `nil` while the log is usable.
   ///
-  /// After a failed synchronization the system may have dropped what was written, and report success the next time. So
-  /// the log then refuses everything; open the file afresh, or write all of it to a new one.
+  /// After a failed synchronization, the system may have dropped written data and report success the next time. The log
+  /// then refuses all operations. Open the file again, or write all of its content to a new file.
   public private(set) var failure: FileError?
 
-  /// Goes on behind the good records of a file, and removes for good what stands behind them.
+  /// Continues a file after its valid records, and permanently removes any bytes after them.
   ///
   /// - Parameters:
   ///   - file: The file, open for writing.
-  ///   - size: Where its good records end. All before it must be durable or is made so here.
-  /// - Throws: ``FileError``, with EINVAL where the file is not that long.
+  ///   - size: The end of the valid records, in bytes. The initializer makes them durable if they are not yet.
+  /// - Throws: ``FileError``, with EINVAL if the file is shorter than `size`.
   public init(continuing file: any OpenFile, at size: Int64) throws(FileError) {
     let actualSize = try file.attributes().size
     guard size <= actualSize else { throw FileError(.truncate, path: "", errorNumber: EINVAL) }
     if size < actualSize { try file.truncate(to: size) }
-    // Before anything is appended: otherwise the rest of a torn record could reappear behind a new one.
+    // Before anything is appended. Otherwise the rest of a torn record could reappear after a new one.
     try file.synchronizeThroughInterruptions()
     self.file = file
     self.size = size
     durableSize = size
   }
 
-  /// Appends a record, so that it survives the death of the process.
+  /// Appends a record, so that it survives a crash of the process.
   ///
   /// - Parameter record: The bytes of the record.
-  /// - Throws: ``FileError``. Where ``failure`` is still `nil` then, nothing was changed and the log goes on.
+  /// - Throws: ``FileError``. If ``failure`` is `nil` afterwards, nothing was changed and the log is still usable.
   public mutating func append(_ record: [UInt8]) throws(FileError) {
     try checkUsable()
     var appendFailure: FileError?
@@ -59,7 +59,7 @@ public struct AppendLog: Sendable {
     }
     do throws(FileError) {
       try file.truncate(to: size)
-      // What failed may have been written all the same, and stand there again after power loss.
+      // The failed bytes may have been written nevertheless, and could reappear after power loss.
       try file.synchronizeThroughInterruptions()
       durableSize = size
     } catch {
@@ -68,9 +68,9 @@ public struct AppendLog: Sendable {
     throw appendFailure
   }
 
-  /// Makes every record so far durable against power loss.
+  /// Flushes all records to disk, so that they survive power loss.
   ///
-  /// - Throws: ``FileError``; the log is unusable then.
+  /// - Throws: ``FileError``. The log is unusable afterwards.
   public mutating func synchronize() throws(FileError) {
     try checkUsable()
     guard durableSize < size else { return }
@@ -83,12 +83,13 @@ public struct AppendLog: Sendable {
     durableSize = size
   }
 
-  /// Writes bytes behind the records without making them one: the next append overwrites them, and they may be lost.
+  /// Writes bytes after the records without making them a record.
   ///
-  /// The bytes must be such that no reader takes them, or a part of them, for a record, and shorter than every record.
+  /// The next append overwrites the bytes, and they may be lost. They must be shorter than every record, and no reader
+  /// may mistake them, or a part of them, for a record.
   ///
   /// - Parameter bytes: The bytes.
-  /// - Throws: ``FileError``. The records are untouched, and the log goes on.
+  /// - Throws: ``FileError``. The records are unchanged, and the log is still usable.
   public func writeBehind(_ bytes: [UInt8]) throws(FileError) {
     try checkUsable()
     var failure: FileError?

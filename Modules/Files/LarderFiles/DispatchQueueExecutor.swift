@@ -1,18 +1,18 @@
 import Dispatch
 
-/// Runs the jobs of an actor on a serial queue of its own, so that work which waits for the disk never occupies a thread
-/// of the cooperative pool.
+/// An executor that runs the jobs of an actor on its own serial queue, so that work that waits for the disk never
+/// occupies a thread of the cooperative pool.
 public final class DispatchQueueExecutor: SerialExecutor {
   private let queue: DispatchQueue
 
-  /// Makes an executor with a queue of its own.
+  /// Creates an executor with its own queue.
   ///
-  /// - Parameter label: What the queue is called in debuggers.
+  /// - Parameter label: The label of the queue, for debuggers.
   public init(label: String) {
     queue = DispatchQueue(label: label)
   }
 
-  /// Runs a job after those that came before.
+  /// Runs a job after all previous ones.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     queue.async {
@@ -20,24 +20,24 @@ public final class DispatchQueueExecutor: SerialExecutor {
     }
   }
 
-  /// Starts a closure on the queue after what came before, and does not wait for it.
+  /// Starts a closure on the queue after all previous work, without waiting for it.
   ///
-  /// - Parameter body: Work that may block.
+  /// - Parameter body: A closure that may block.
   public func start(_ body: @escaping @Sendable () -> Void) {
     queue.async(execute: body)
   }
 
-  /// Runs a closure on the queue, and returns what it returns.
+  /// Runs a closure on the queue and returns its result.
   ///
-  /// - Parameter body: Work that may block.
-  /// - Throws: What `body` throws.
+  /// - Parameter body: A closure that may block.
+  /// - Throws: The error that `body` throws.
   public func run<Result: Sendable, Failure: Error>(
     _ body: @escaping @Sendable () throws(Failure) -> Result
   ) async throws(Failure) -> Result {
     let result: Swift.Result<Result, Failure> = await withCheckedContinuation { continuation in
       queue.async {
-        // The result is handed on and not kept until the closure ends: what it holds, such as a lock, is let go when the
-        // caller lets it go.
+        // The result is passed on directly instead of being kept until this closure ends. An object that it holds, such
+        // as a lock, is then released when the caller releases it.
         do throws(Failure) {
           continuation.resume(returning: .success(try body()))
         } catch {

@@ -6,16 +6,17 @@ import Musl
 import Glibc
 #endif
 
-/// A lock that keeps every other process, and every other object in this one, from the same file.
+/// A lock on a file that excludes all other processes, and all other objects in this process.
 ///
-/// It is a file of its own beside what it guards, since a file that is replaced takes its lock with it. The kernel ends
-/// the lock when the process dies, however it dies. The file stays, empty; to remove it would let two owners in.
+/// The lock uses a lock file beside the guarded file, because a file that is replaced would take its lock with it. The
+/// kernel releases the lock when the process ends for any reason. The lock file stays and is empty. Removing it would
+/// allow two owners.
 public struct FileLock: Sendable {
-  /// Who else may hold the lock.
+  /// The locks that other owners may hold at the same time.
   public enum Kind: Sendable, Hashable {
-    /// Other readers.
+    /// Other owners may hold shared locks.
     case shared
-    /// No one.
+    /// No other owner may hold a lock.
     case exclusive
   }
 
@@ -25,15 +26,15 @@ public struct FileLock: Sendable {
     self.file = file
   }
 
-  /// Takes a lock without waiting.
+  /// Acquires a lock without waiting.
   ///
   /// - Parameters:
-  ///   - path: The file of the lock. An exclusive lock creates it if it is missing; a shared one never does.
-  ///   - kind: Who else may hold it; defaults to ``Kind/exclusive``.
-  ///   - guarded: The file that the lock guards, whose permissions to read and write and whose owner a new lock file gets;
-  ///     defaults to `nil`, for 0600 and the owner of the process.
+  ///   - path: The path of the lock file. An exclusive lock creates the file if it is missing; a shared lock does not.
+  ///   - kind: The kind of lock. Defaults to ``Kind/exclusive``.
+  ///   - guarded: The attributes of the guarded file. A new lock file gets its owner and its read and write
+  ///     permissions. Defaults to `nil`, which means 0600 and the owner of the process.
   ///   - fileSystem: The file system.
-  /// - Returns: The lock, or `nil` if another holds one that excludes it.
+  /// - Returns: The lock, or `nil` if another owner holds a conflicting lock.
   /// - Throws: ``FileError``.
   public static func acquire(
     _ path: String, _ kind: Kind = .exclusive, guarding guarded: FileAttributes? = nil, in fileSystem: some FileSystem
@@ -41,7 +42,7 @@ public struct FileLock: Sendable {
     while true {
       let file = try open(path, kind, guarding: guarded, in: fileSystem)
       guard try file.lock(kind) else { return nil }
-      // If the file was removed or replaced since it was opened, another lock is at the path.
+      // If the file was removed or replaced after it was opened, a different lock file is at the path.
       if try fileSystem.identity(at: path) == file.attributes().identity { return FileLock(file: file) }
       try file.close()
     }
@@ -56,7 +57,8 @@ public struct FileLock: Sendable {
     do throws(FileError) {
       file = try fileSystem.open(path, .createIfMissing)
     } catch {
-      // Locking takes no right to write: the lock may be another user's who lets this one write to the store.
+      // Locking needs no write permission. The lock file may belong to another user who allows this one to write to the
+      // store.
       guard error.errorNumber == EACCES, !isNew else { throw error }
       return try fileSystem.open(path, .read)
     }
@@ -67,14 +69,16 @@ public struct FileLock: Sendable {
     return file
   }
 
-  /// Returns which file the lock is, to be compared with the one at its path.
+  /// Returns the identity of the lock file, to compare it with the file at its path.
   ///
   /// - Throws: ``FileError``.
   public func identity() throws(FileError) -> FileAttributes.Identity {
     try file.attributes().identity
   }
 
-  /// Gives the lock back; otherwise it ends with the last copy of this value.
+  /// Releases the lock.
+  ///
+  /// Otherwise, it is released with the last copy of this value.
   ///
   /// - Throws: ``FileError``.
   public func release() throws(FileError) {

@@ -1,7 +1,112 @@
-/// A file that is written beside another, to take its name once all of it is durable.
+import Larder
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+extension OpenFile {
+  /// Gives the file the permissions of another file and, if the process is allowed to, its owner.
+  ///
+  /// If root writes to a user's store, the files therefore still belong to that user.
+  ///
+  /// - Parameter existing: The attributes of the other file.
+  /// - Throws: ``FileError``.
+  package func adopt(_ existing: FileAttributes) throws(FileError) {
+    if try attributes().owner != existing.owner {
+      do throws(FileError) {
+        try setOwner(existing.owner)
+      } catch {
+        guard error.errorNumber == EPERM else { throw error }
+      }
+    }
+    // Permissions come last, because changing the owner may clear permission bits.
+    try setPermissions(existing.permissions & 0o777)
+  }
+}
+
+/// Atomic replacement of a whole file: after any failure, either the old file or the new one is in place.
 ///
-/// ``FileSystem/replaceFile(at:like:_:)`` does all of it in one call; this is for callers that have to do something
-/// else meanwhile, or goes on with the new file.
+/// Sources: rename(2) and fsync(2) of the Linux man-pages; `durable_rename` of PostgreSQL.
+extension FileSystem {
+  /// The text between the name of a file and the random part of the names of its temporary files.
+  package static var temporaryMark: String { ".larder-tmp-" }
+
+  static var randomDigitCount: Int { 16 }
+
+  /// Replaces a file through a temporary file beside it, which gets the name of the file once it is durable.
+  ///
+  /// - Parameters:
+  ///   - path: The path of the file, which need not exist. It must be canonical; a symbolic link would be replaced by
+  ///     the file.
+  ///   - existing: The attributes of the file whose permissions the new file gets, and whose owner if the process is
+  ///     allowed to change it. Defaults to `nil`, which means 0600 and the owner of the process.
+  ///   - write: A closure that writes the content.
+  /// - Throws: The error that `write` throws; ``FileError``. If the operation of the error is
+  ///   ``FileError/Operation/rename`` or ``FileError/Operation/synchronizeDirectory``, the new file may be in place, or
+  ///   appear after power loss. Otherwise, the old file is unchanged. A temporary file may be left behind; see
+  ///   ``removeStaleTemporaryFiles(of:)``.
+  public func replaceFile(
+    at path: String, like existing: FileAttributes? = nil, _ write: (inout BufferedFileWriter) throws -> Void
+  ) throws {
+    var replacement = try FileReplacement(of: path, like: existing, in: self)
+    do {
+      try write(&replacement.writer)
+    } catch {
+      replacement.abandon()
+      throw error
+    }
+    // Nothing is written after this, so an error on closing concerns the content.
+    try replacement.commit { file throws(FileError) in try file.close() }
+  }
+
+  /// Removes the temporary files that crashed processes left beside a file.
+  ///
+  /// Call this only while no other process can be replacing the file, that is, while you hold its lock.
+  ///
+  /// - Parameter path: The path of the file.
+  /// - Throws: ``FileError``.
+  public func removeStaleTemporaryFiles(of path: String) throws(FileError) {
+    let (directory, name) = FilePaths.split(path)
+    // Compared byte by byte: two names that differ only in Unicode normalization belong to two files.
+    let prefix = Array((name + Self.temporaryMark).utf8)
+    for candidate in try contentsOfDirectory(at: directory) where candidate.utf8.starts(with: prefix) {
+      let digits = candidate.utf8.dropFirst(prefix.count)
+      guard digits.count == Self.randomDigitCount, Hexadecimal.bytes(of: Array(digits)) != nil else { continue }
+      let path = FilePaths.join(directory, candidate)
+      guard try attributes(at: path)?.kind == .file else { continue }
+      try removeFile(at: path)
+    }
+  }
+
+  /// Creates a directory and its missing parents, durably, with permissions 0700.
+  ///
+  /// - Parameter path: The path of the directory. If the directory exists, this is a no-op.
+  /// - Throws: ``FileError``, with ENOTDIR if the path leads to something other than a directory.
+  public func createDirectories(at path: String) throws(FileError) {
+    if let existing = try attributes(at: path) {
+      guard existing.kind == .directory else { throw FileError(.createDirectory, path: path, errorNumber: ENOTDIR) }
+      return
+    }
+    let (parent, _) = FilePaths.split(path)
+    if parent != path { try createDirectories(at: parent) }
+    do throws(FileError) {
+      try createDirectory(at: path)
+    } catch {
+      // Another process may have created it first.
+      guard error.errorNumber == EEXIST else { throw error }
+    }
+    try synchronizeDirectory(at: parent)
+  }
+}
+
+/// A new file that is written beside another file and takes its name once it is durable.
+///
+/// ``FileSystem/replaceFile(at:like:_:)`` does all of this in one call. Use this type if you have to do other work in
+/// between, or if you keep using the new file.
 package struct FileReplacement: Sendable {
   private let path: String
   private let temporaryPath: String
@@ -10,16 +115,17 @@ package struct FileReplacement: Sendable {
 
   private let fileSystem: any FileSystem
 
-  /// Writes the content.
+  /// The writer of the content.
   package var writer: BufferedFileWriter
 
   /// Creates the temporary file.
   ///
   /// - Parameters:
-  ///   - path: The file to replace; it need not exist. A canonical path: a symbolic link would be replaced by the file.
-  ///   - existing: The file whose permissions the new one gets, and whose owner if the process may give it away; `nil` for
-  ///     0600 and the owner of the process.
-  ///   - fileSystem: Where it is.
+  ///   - path: The path of the file to replace, which need not exist. It must be canonical; a symbolic link would be
+  ///     replaced by the file.
+  ///   - existing: The attributes of the file whose permissions the new file gets, and whose owner if the process is
+  ///     allowed to change it; `nil` for 0600 and the owner of the process.
+  ///   - fileSystem: The file system.
   /// - Throws: ``FileError``.
   package init(of path: String, like existing: FileAttributes?, in fileSystem: some FileSystem) throws(FileError) {
     let digits = String(UInt64.random(in: .min ... .max), radix: 16)
@@ -37,15 +143,17 @@ package struct FileReplacement: Sendable {
     }
   }
 
-  /// Makes durable what was written so far, so that ``commit(closing:)`` has to wait for the rest only.
+  /// Flushes the content written so far to disk, so that ``commit(closing:)`` has to wait only for the rest.
   ///
-  /// - Throws: ``FileError``; the file must not be committed then.
+  /// - Throws: ``FileError``. The file must not be committed afterwards.
   package mutating func synchronize() throws(FileError) {
     try writer.flush()
     try file.synchronizeThroughInterruptions()
   }
 
-  /// Sets the modification time of the new file, as the last thing before ``commit(closing:)``.
+  /// Sets the modification time of the new file.
+  ///
+  /// Call this last, immediately before ``commit(closing:)``.
   ///
   /// - Parameter time: The time, in nanoseconds since 1 January 1970, UTC.
   /// - Throws: ``FileError``.
@@ -54,13 +162,14 @@ package struct FileReplacement: Sendable {
     try file.setModificationTime(time)
   }
 
-  /// Makes the new file durable and gives it the name of the old one, durably.
+  /// Flushes the new file to disk, then durably renames it to the path of the old file.
   ///
-  /// - Parameter close: Gets the new file, once it is durable and before it takes the name; it may close it.
+  /// - Parameter close: A closure that receives the new file after it is durable and before it is renamed. It may close
+  ///   the file.
   /// - Returns: The new file.
-  /// - Throws: ``FileError``. Where its operation is ``FileError/Operation/rename`` or
-  ///   ``FileError/Operation/synchronizeDirectory`` the new file may be in place, or come into place after power loss;
-  ///   otherwise the old one stands as it was.
+  /// - Throws: ``FileError``. If the operation of the error is ``FileError/Operation/rename`` or
+  ///   ``FileError/Operation/synchronizeDirectory``, the new file may be in place, or appear after power loss.
+  ///   Otherwise, the old file is unchanged.
   @discardableResult
   package mutating func commit(
     closing close: (any OpenFile) throws(FileError) -> Void = { _ in }
@@ -79,21 +188,57 @@ package struct FileReplacement: Sendable {
 
   /// Removes the temporary file.
   package func abandon() {
-    // Something else went wrong before, and the caller must hear of that; what cannot be removed now is swept later.
+    // The caller must get the original error. A temporary file that cannot be removed now is removed later.
     try? fileSystem.removeFile(at: temporaryPath)
   }
 
-  /// Returns what the new file is so far.
+  /// Returns the attributes of the new file so far.
   ///
   /// - Throws: ``FileError``.
   package func attributes() throws(FileError) -> FileAttributes {
     try file.attributes()
   }
 
-  /// Tells the new file from every other.
+  /// Returns the identity of the new file.
   ///
   /// - Throws: ``FileError``.
   package func identity() throws(FileError) -> FileAttributes.Identity {
     try attributes().identity
+  }
+}
+
+/// A writer that fills a file from its beginning in large blocks.
+public struct BufferedFileWriter: Sendable {
+  private static let capacity = 64 * 1024
+
+  private let file: any OpenFile
+  private var buffer: [UInt8] = []
+
+  /// The number of bytes written so far, including those in the buffer.
+  public private(set) var count: Int64 = 0
+
+  init(file: any OpenFile) {
+    self.file = file
+    buffer.reserveCapacity(BufferedFileWriter.capacity)
+  }
+
+  /// Appends bytes.
+  ///
+  /// - Parameter bytes: The bytes.
+  /// - Throws: ``FileError``.
+  public mutating func write(_ bytes: some Collection<UInt8>) throws(FileError) {
+    if buffer.count + bytes.count > BufferedFileWriter.capacity { try flush() }
+    buffer.append(contentsOf: bytes)
+    count += Int64(bytes.count)
+  }
+
+  mutating func flush() throws(FileError) {
+    let offset = count - Int64(buffer.count)
+    var failure: FileError?
+    buffer.withUnsafeBytes { bytes in
+      do throws(FileError) { try file.writeAll(bytes, at: offset) } catch { failure = error }
+    }
+    if let failure { throw failure }
+    buffer.removeAll(keepingCapacity: true)
   }
 }

@@ -1,7 +1,8 @@
-/// The files that a store has open, by path, device and inode: what tells a file from another that took its place.
+/// The files that a store has open, identified by path, device and inode, to detect when another file takes their
+/// place.
 ///
-/// A store compares them with what is at the paths before each write and when it closes. Each file must stay open as long
-/// as it is noted: only then can no other file get its inode.
+/// A store compares them with the files at the paths before each write and when it closes. Each file must stay open as
+/// long as it is listed, because otherwise another file could get its inode.
 ///
 /// ```swift
 /// var opened = OpenedFiles()
@@ -10,19 +11,19 @@
 /// guard try opened.firstMismatch(in: fileSystem) == nil else { throw conflict }
 /// ```
 public struct OpenedFiles: Sendable {
-  /// What a file is to the store.
+  /// The role of a file in the store.
   public enum Role: Sendable, Hashable {
-    /// It holds data, or is the folder of files that do.
+    /// The file holds data, or is a folder of files that do.
     case data
-    /// It is a lock: another one at its path may have another owner.
+    /// The file is a lock file. A different one at its path may have another owner.
     case lock
   }
 
-  /// A path at which another file is than the one that was opened.
+  /// A path that no longer leads to the file that was opened.
   public struct Mismatch: Sendable, Hashable {
     /// The path.
     public var path: String
-    /// What the file was to the store.
+    /// The role of the file.
     public var role: Role
     /// Whether nothing is at the path.
     public var isMissing: Bool
@@ -39,25 +40,27 @@ public struct OpenedFiles: Sendable {
   /// Creates an empty list.
   public init() {}
 
-  /// Notes a file, in place of any other at the same path.
+  /// Adds a file, replacing any other file at the same path.
   ///
   /// - Parameters:
-  ///   - identity: The device and the inode of the file that is open.
-  ///   - path: Its path, without symbolic links.
-  ///   - role: What it is to the store.
+  ///   - identity: The device and inode of the open file.
+  ///   - path: The path of the file, without symbolic links.
+  ///   - role: The role of the file in the store.
   public mutating func note(_ identity: FileAttributes.Identity, at path: String, as role: Role) {
     forget(path)
     files.append(File(path: path, role: role, identity: identity))
   }
 
-  /// Forgets a file that the store itself removed.
+  /// Removes a file from the list, after the store itself has removed the file.
   ///
-  /// - Parameter path: Its path.
+  /// - Parameter path: The path of the file.
   public mutating func forget(_ path: String) {
     files.removeAll { $0.path.utf8.elementsEqual(path.utf8) }
   }
 
-  /// Returns the first file that is not at its path any more, or `nil` if all are; one call of the system for each.
+  /// Returns the first file that is no longer at its path, or `nil` if all files are in place.
+  ///
+  /// This takes one system call for each file.
   ///
   /// - Parameter fileSystem: The file system.
   /// - Throws: ``FileError``.

@@ -8,15 +8,15 @@ import Musl
 import Glibc
 #endif
 
-/// The files of a store that names itself in errors: what every such store refuses, and how it says so.
+/// The files of a store, with the checks and error messages that all file-based stores share.
 package protocol StoreFiles {
-  /// The name of the store, in errors.
+  /// The name of the store in error messages.
   var name: String { get }
   var fileSystem: any FileSystem { get }
 }
 
 extension StoreFiles {
-  /// An error of the store.
+  /// Creates an error of the store.
   package func error(
     _ code: StoreError.Code, during operation: StoreOperation, key: StoreKey? = nil, _ message: String,
     underlying: (any Error)? = nil, isRetryable: Bool = false
@@ -26,7 +26,7 @@ extension StoreFiles {
     )
   }
 
-  /// Runs work on the files, and makes an error of the store of any that the file system throws.
+  /// Runs a closure that uses the files, and converts a file system error to a store error.
   package func reportingFileErrors<Result>(
     during operation: StoreOperation, message: String, outcome: StoreError.Outcome = .nothingChanged,
     _ body: () throws -> Result
@@ -38,34 +38,36 @@ extension StoreFiles {
     }
   }
 
-  /// Refuses what cannot be a file of a store, or cannot be written.
+  /// Throws an error if a file cannot be the file of a store, or must not be written.
   ///
   /// - Parameters:
-  ///   - attributes: Those of the file.
-  ///   - path: The file.
-  ///   - isWritten: Whether it is going to be written; then it may have only one name. `true` unless said.
-  /// - Throws: ``StoreError``: `unrecognizedFormat`; `unsupported` for several hard links.
+  ///   - attributes: The attributes of the file.
+  ///   - path: The path of the file.
+  ///   - isWritten: Whether the file is going to be written, which requires it to have a single hard link. Defaults to
+  ///     `true`.
+  /// - Throws: ``StoreError``: `unrecognizedFormat`; `unsupported` if the file has several hard links.
   package func checkKind(_ attributes: FileAttributes, of path: String, isWritten: Bool = true) throws {
     guard attributes.kind == .file else {
-      throw error(.unrecognizedFormat, during: .open, "\(path) is not a file")
+      throw error(.unrecognizedFormat, during: .open, "\(path) is not a regular file")
     }
     guard attributes.linkCount <= 1 || !isWritten else {
       throw error(
         .unsupported, during: .open,
-        "\(path) has \(attributes.linkCount) names (hard links), and each would have a lock of its own; leave it only one"
-      )
+        "\(path) has \(attributes.linkCount) hard links; only files with one are supported, because each path "
+          + "would use its own lock file")
     }
   }
 
-  /// Takes the lock of a store.
+  /// Acquires the lock of a store.
   ///
-  /// A reader takes a shared lock on a lock file that exists and creates none; with ``StoreAccess/immutable`` it takes none.
+  /// A reader acquires a shared lock if the lock file exists, and never creates it. With ``StoreAccess/immutable``, no
+  /// lock is acquired.
   ///
   /// - Parameters:
-  ///   - lockPath: The file of the lock.
-  ///   - path: The file or folder that it guards, which may be missing.
-  ///   - access: Whether the store may write.
-  /// - Returns: The lock, or `nil` if a reader takes none.
+  ///   - lockPath: The path of the lock file.
+  ///   - path: The path of the guarded file or folder, which may be missing.
+  ///   - access: Whether the store can be written.
+  /// - Returns: The lock, or `nil` if a reader acquires none.
   /// - Throws: ``StoreError``: `locked`; `notPermitted` if a reader may not open the lock file. ``FileError``.
   package func acquireLock(_ lockPath: String, of path: String, access: StoreAccess) throws -> FileLock? {
     switch access {
@@ -90,19 +92,19 @@ extension StoreFiles {
       guard access == .readOnly, error.errorNumber == EACCES else { throw error }
       throw self.error(
         .notPermitted, during: .open,
-        "\(lockPath) cannot be opened, so whether a writer has the store open is not known; allow reading the lock file, "
-          + "or open the store with the access immutable if no one writes to it",
+        "\(lockPath) cannot be opened, so it is unknown whether a writer has the store open; make the lock file "
+          + "readable, or open the store with the access immutable if nothing writes to it",
         underlying: error)
     }
   }
 
-  /// Makes sure that the files which the store has open are still at their paths.
+  /// Throws an error if an open file of the store is no longer at its path.
   ///
   /// - Parameters:
   ///   - opened: The files.
-  ///   - operation: The operation that is about to write, or closes the store.
-  /// - Throws: ``StoreError``: `locked` if the lock file was moved, removed or replaced, because another may have opened the
-  ///   store then; `conflict` if another file was; `ioFailed`.
+  ///   - operation: The operation that is about to write, or that closes the store.
+  /// - Throws: ``StoreError``: `locked` if the lock file was moved, removed or replaced, because another process may
+  ///   have opened the store then; `conflict` if another file was; `ioFailed`.
   package func check(_ opened: OpenedFiles, during operation: StoreOperation) throws {
     let mismatch = try reportingFileErrors(during: operation, message: "the files of the store could not be checked") {
       try opened.firstMismatch(in: fileSystem)
@@ -113,13 +115,102 @@ extension StoreFiles {
     case .lock:
       throw error(
         .locked, during: operation,
-        "\(mismatch.path) was \(event) while the store was open, so another may have opened the store; close it and open it again"
-      )
+        "\(mismatch.path) was \(event) while the store was open, so another process may have opened it; close "
+          + "it and open it again")
     case .data:
       throw error(
         .conflict, during: operation,
-        "\(mismatch.path) was \(event) while the store was open, so the store writes no more; close it and open it again"
+        "\(mismatch.path) was \(event) while the store was open, so writing has stopped; close it and open it again"
       )
+    }
+  }
+}
+
+/// The options for opening the file of a store, and the name of the store in error messages.
+package struct StoreFileConfiguration: StoreFiles, Sendable {
+  /// The name of the store in error messages.
+  package var name: String
+  package var path: String
+  package var durability: FileDurability
+  package var access: StoreAccess
+  package var createsIfMissing: Bool
+  /// Whether to create the folder of the file if it is missing.
+  package var createsFolder: Bool
+  package var fileSystem: any FileSystem
+
+  /// Creates a configuration.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the store in error messages.
+  ///   - path: The path of the file.
+  ///   - durability: The durability of a write when it returns.
+  ///   - access: Whether the store can be written. Defaults to ``StoreAccess/readWrite``.
+  ///   - createsIfMissing: Whether to create the file if it is missing. A reader never creates it.
+  ///   - createsFolder: Whether to create the folder of the file if it is missing. Defaults to `false`.
+  ///   - fileSystem: The file system.
+  package init(
+    name: String, path: String, durability: FileDurability, access: StoreAccess = .readWrite, createsIfMissing: Bool,
+    createsFolder: Bool = false, fileSystem: any FileSystem
+  ) {
+    self.name = name
+    self.path = path
+    self.durability = durability
+    self.access = access
+    self.createsIfMissing = createsIfMissing && access == .readWrite
+    self.createsFolder = createsFolder && access == .readWrite
+    self.fileSystem = fileSystem
+  }
+
+  // MARK: The lock
+
+  /// Finds the file, acquires its lock, and removes temporary files that a crashed process left beside it.
+  ///
+  /// A reader acquires a shared lock on an existing lock file, and neither creates nor removes anything.
+  ///
+  /// - Parameter check: A closure that checks an existing file at a path before its lock file is created, because a
+  ///   file that is not a store must not get one. Another process may be writing to the file. Defaults to no check.
+  /// - Returns: The path of the file, with symbolic links resolved; the lock, if any; and the list of open files, which
+  ///   contains the lock file.
+  /// - Throws: ``StoreError``: `notFound`; `unrecognizedFormat`; `unsupported` if the file has several hard links or is
+  ///   a mount point; `locked`; `notPermitted`. ``FileError``. The error that `check` throws.
+  package func takeLock(
+    checking check: (_ path: String) throws -> Void = { _ in }
+  ) throws -> (path: String, lock: FileLock?, opened: OpenedFiles) {
+    let folder = FilePaths.split(path).directory
+    if createsFolder { try fileSystem.createDirectories(at: folder) }
+    guard try fileSystem.attributes(at: folder) != nil else {
+      throw error(.notFound, during: .open, "the folder \(folder) does not exist; create it first")
+    }
+    let path = try fileSystem.canonicalPath(of: path)
+    // Checked before a lock file is created: only a regular file may get one.
+    let attributes = try fileSystem.attributes(at: path)
+    guard createsIfMissing || attributes != nil else {
+      throw error(.notFound, during: .open, "there is no store at \(path)")
+    }
+    if let attributes { try checkKind(attributes, of: path, isWritten: access == .readWrite) }
+    if access == .readWrite, try fileSystem.isMountPoint(at: path) {
+      throw error(
+        .unsupported, during: .open,
+        "\(path) is a mount point, so it cannot be replaced, and its journal and lock would be outside the "
+          + "mount; mount its folder instead")
+    }
+    let lockPath = path + ".lock"
+    if access == .readWrite, attributes != nil, try fileSystem.attributes(at: lockPath) == nil { try check(path) }
+    let lock = try acquireLock(lockPath, of: path, access: access)
+    var opened = OpenedFiles()
+    if let lock { opened.note(try lock.identity(), at: lockPath, as: .lock) }
+    if access == .readWrite { try fileSystem.removeStaleTemporaryFiles(of: path) }
+    return (path, lock, opened)
+  }
+
+  // MARK: The codec
+
+  /// Throws an error if a file was written with another codec.
+  package func checkCodec(_ found: String, of path: String, is codecName: String) throws {
+    guard found == codecName else {
+      throw error(
+        .versionMismatch, during: .open,
+        "\(path) was written with the codec \(found), not with \(codecName); open it with the codec \(found)")
     }
   }
 }

@@ -1,30 +1,32 @@
-/// Puts a checksum behind the bytes of another codec, and finds damage by it.
+/// A codec that appends a checksum to the bytes of another codec in order to detect damage.
 ///
 /// ```swift
 /// let store = try await LMDBStore<User>(path: "users", codec: .cbor(User.self).checksummed())
 /// ```
 ///
-/// Behind the bytes of a value stand the inverted bits of their CRC-32C (RFC 3720, appendix B.4), four bytes with the
-/// lowest first. Inverted, since zeros have to be damage, however many there are: what was never written reads as zeros,
-/// and the CRC-32C of no bytes is zero. It finds every change of a single bit and every run of wrong bits that is no longer
-/// than 32, and of other damage all but one in four thousand million. It is no protection from who changes a value on
-/// purpose.
+/// The checksum is the bitwise complement of the CRC-32C of the bytes (RFC 3720, appendix B.4), in four bytes, the
+/// least significant one first. The complement ensures that any number of zeros counts as damage. Otherwise, a part of
+/// a file that was never written would be valid, because it reads as zeros and the CRC-32C of no bytes is zero.
 ///
-/// A store over it reports a damaged value as ``StoreError/Code/corrupted``, with ``ChecksumError`` as the underlying
-/// error. Keys are not covered: a store whose files have no checksums of their own does not find those that are damaged.
+/// The checksum detects every change of a single bit and every burst of at most 32 wrong bits. Other damage stays
+/// undetected with a probability of about one in four billion. The checksum does not protect against deliberate
+/// changes.
+///
+/// A store reports a damaged value as ``StoreError/Code/corrupted``, with ``ChecksumError`` as the underlying error.
+/// Keys are not covered, so a store whose files have no checksums of their own does not detect damaged keys.
 public struct ChecksummedCodec<Base: Codec>: Codec {
-  /// How many bytes a checksum takes.
+  /// The size of a checksum, in bytes.
   private static var checksumSize: Int { MemoryLayout<UInt32>.size }
 
-  /// The codec that makes the bytes of a value.
+  /// The codec that encodes the values.
   public let base: Base
 
-  /// The name of the format: that of the base, with `+crc32c` behind it.
+  /// The name of the format, which is the name of the base followed by `+crc32c`.
   public let name: String
 
-  /// Wraps a codec.
+  /// Creates a codec with checksums.
   ///
-  /// - Parameter base: Makes the bytes of a value.
+  /// - Parameter base: The codec that encodes the values.
   public init(_ base: Base) {
     self.base = base
     name = "\(base.name)+crc32c"
@@ -33,20 +35,20 @@ public struct ChecksummedCodec<Base: Codec>: Codec {
   /// ``CodecFormat/binary``.
   public var format: CodecFormat { .binary }
 
-  /// Appends the bytes of a value, and their checksum.
+  /// Appends the bytes of a value and their checksum.
   ///
-  /// - Throws: What the base throws.
-  public func encode(_ value: Base.Value, into bytes: inout [UInt8]) throws {
+  /// - Throws: The error that the base throws.
+  public func encode(_ value: Base.Value, into bytes: inout [UInt8], context: ValueContext) throws {
     let start = bytes.count
-    try base.encode(value, into: &bytes)
+    try base.encode(value, into: &bytes, context: context)
     let checksum = ~CRC32C.checksum(of: bytes[start...])
     withUnsafeBytes(of: checksum.littleEndian) { bytes.append(contentsOf: $0) }
   }
 
-  /// Checks the bytes of a value, and makes the value of them.
+  /// Verifies the checksum of the bytes of a value, and returns the value.
   ///
-  /// - Throws: ``ChecksumError`` where they are not what was encoded; what the base throws.
-  public func decode(_ bytes: RawSpan) throws -> Base.Value {
+  /// - Throws: ``ChecksumError`` if the checksum is wrong or missing; the error that the base throws.
+  public func decode(_ bytes: RawSpan, context: ValueContext) throws -> Base.Value {
     let size = bytes.byteCount - Self.checksumSize
     guard size >= 0 else { throw ChecksumError(byteCount: bytes.byteCount) }
     let isSound = bytes.withUnsafeBytes { buffer in
@@ -54,13 +56,28 @@ public struct ChecksummedCodec<Base: Codec>: Codec {
       return ~CRC32C.checksum(of: buffer.prefix(size)) == stored
     }
     guard isSound else { throw ChecksumError(byteCount: bytes.byteCount) }
-    return try base.decode(bytes.extracting(first: size))
+    return try base.decode(bytes.extracting(first: size), context: context)
   }
 }
 
 extension Codec {
-  /// This codec with a checksum behind each value, by which damage is found; see ``ChecksummedCodec``.
+  /// Returns this codec with a checksum after each value; see ``ChecksummedCodec``.
   public func checksummed() -> ChecksummedCodec<Self> {
     ChecksummedCodec(self)
   }
+}
+
+/// An error that indicates that the checksum of a value is wrong or missing, because its bytes are damaged.
+public struct ChecksumError: ValueFreeError, Hashable {
+  /// The number of stored bytes, including the checksum.
+  public let byteCount: Int
+
+  package init(byteCount: Int) {
+    self.byteCount = byteCount
+  }
+}
+
+extension ChecksumError: CustomStringConvertible {
+  /// The error as text for people, without any byte of the value.
+  public var description: String { "the checksum does not match the \(byteCount) bytes" }
 }

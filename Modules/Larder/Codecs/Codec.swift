@@ -1,29 +1,113 @@
-/// Turns values into bytes and back.
+/// A type that encodes values into bytes and decodes them.
 ///
-/// A store keeps the ``name`` of its codec and refuses to be opened with another, so the name must change with the format.
+/// A store records the ``name`` of its codec and refuses to be opened with another codec, so the name must change with
+/// the format.
 public protocol Codec<Value>: Sendable {
-  /// What is turned into bytes.
+  /// The type of the values.
   associatedtype Value: Sendable
 
-  /// The name of the format, like `json`. Codecs that write the same format for the same values share a name.
+  /// The name of the format, such as `json`. Codecs that write the same format for the same values share a name.
   var name: String { get }
 
-  /// What the bytes are.
+  /// The kind of the encoded bytes.
   var format: CodecFormat { get }
 
-  /// Appends the bytes of a value.
+  /// Appends the encoded bytes of a value.
   ///
   /// - Parameters:
   ///   - value: The value.
-  ///   - bytes: Gets the bytes behind what it holds already. After an error its content is of no use.
-  /// - Throws: What the value or the format throws where the value cannot be encoded. A store reports it as the
-  ///   underlying error of ``StoreError/Code/encodingFailed``.
-  func encode(_ value: Value, into bytes: inout [UInt8]) throws
+  ///   - bytes: The array to which the method appends the bytes. After an error, its content is undefined.
+  ///   - context: The entry to which the value belongs. A codec that wraps another one passes it on.
+  /// - Throws: An error of the value or the format if the value cannot be encoded. A store reports it as the underlying
+  ///   error of ``StoreError/Code/encodingFailed``.
+  func encode(_ value: Value, into bytes: inout [UInt8], context: ValueContext) throws
 
-  /// Makes a value of all the given bytes.
+  /// Returns the value that all the given bytes encode.
   ///
-  /// - Parameter bytes: What ``encode(_:into:)`` appended; possibly memory of a store's own, good only during the call.
-  /// - Throws: What the value or the format throws where these bytes are no value. A store reports it as the underlying
-  ///   error of ``StoreError/Code/corrupted``.
-  func decode(_ bytes: RawSpan) throws -> Value
+  /// - Parameters:
+  ///   - bytes: The bytes that ``encode(_:into:context:)`` appended. They may be memory of the store that is valid only
+  ///     during the call.
+  ///   - context: The entry to which the value belongs.
+  /// - Throws: An error of the value or the format if the bytes do not encode a value. A store reports it as the
+  ///   underlying error of a ``StoreError``. The code is that of the error if it is a ``StoreErrorConvertible``;
+  ///   ``StoreError/Code/undecodable`` if it is a `DecodingError` other than `dataCorrupted`, because the bytes are sound
+  ///   but do not fit the type; and ``StoreError/Code/corrupted`` otherwise.
+  func decode(_ bytes: RawSpan, context: ValueContext) throws -> Value
+}
+
+/// The entry to which a value belongs that a codec encodes or decodes.
+public struct ValueContext: Sendable {
+  /// The key of the entry, as the store that calls the codec knows it, or `nil` for a value without a key.
+  ///
+  /// A value is decoded with the key with which it was encoded. Items of a queue are encoded without a key, because most of
+  /// them get theirs only afterwards.
+  public var key: StoreKey?
+
+  /// Creates a context.
+  ///
+  /// - Parameter key: The key of the entry. Defaults to `nil`, for a value without a key.
+  public init(key: StoreKey? = nil) {
+    self.key = key
+  }
+}
+
+extension Codec {
+  /// Appends the encoded bytes of a value that belongs to no entry; see ``encode(_:into:context:)``.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - bytes: The array to which the method appends the bytes.
+  /// - Throws: As ``encode(_:into:context:)``.
+  public func encode(_ value: Value, into bytes: inout [UInt8]) throws {
+    try encode(value, into: &bytes, context: ValueContext())
+  }
+
+  /// Returns the value that all the given bytes encode and that belongs to no entry; see ``decode(_:context:)``.
+  ///
+  /// - Parameter bytes: The bytes.
+  /// - Throws: As ``decode(_:context:)``.
+  public func decode(_ bytes: RawSpan) throws -> Value {
+    try decode(bytes, context: ValueContext())
+  }
+}
+
+/// An error of a codec that names the code of the ``StoreError`` with which a store reports it.
+public protocol StoreErrorConvertible: Error {
+  /// The code, such as ``StoreError/Code/versionMismatch``.
+  var storeErrorCode: StoreError.Code { get }
+}
+
+/// The kind of the bytes that a codec writes, for stores that show them as text.
+public enum CodecFormat: Sendable, Hashable {
+  /// One JSON value as text in UTF-8 (RFC 8259).
+  case json
+  /// Arbitrary bytes.
+  case binary
+}
+
+/// A codec that stores bytes unchanged.
+public struct RawCodec: Codec {
+  /// Creates the codec.
+  public init() {}
+
+  /// `raw`.
+  public var name: String { "raw" }
+
+  /// ``CodecFormat/binary``.
+  public var format: CodecFormat { .binary }
+
+  /// Appends the bytes.
+  public func encode(_ value: [UInt8], into bytes: inout [UInt8], context: ValueContext) {
+    value.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
+  }
+
+  /// Returns a copy of the bytes.
+  public func decode(_ bytes: RawSpan, context: ValueContext) -> [UInt8] {
+    bytes.withUnsafeBytes { Array($0) }
+  }
+}
+
+extension Codec where Self == RawCodec {
+  /// A codec that stores bytes unchanged; see ``RawCodec``.
+  public static var raw: RawCodec { RawCodec() }
 }

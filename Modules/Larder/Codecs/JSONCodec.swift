@@ -4,21 +4,21 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// Writes `Codable` values as JSON by Foundation's coder: readable, and slow.
+/// A codec that writes `Codable` values as JSON with Foundation's coders.
 ///
-/// Unless told otherwise it sorts the keys of objects, leaves slashes alone, and writes dates as seconds since
-/// 1 January 2001, which is exact. Numbers that are not finite cannot be written.
+/// JSON is readable, but slow. By default the codec sorts the keys of objects, does not escape slashes, and writes
+/// dates as seconds since 1 January 2001, which is exact. It cannot encode numbers that are not finite.
 public struct JSONCodec<Value: Codable & Sendable>: Codec {
   private let encoder: JSONEncoder
   private let decoder: JSONDecoder
 
-  /// Makes a codec.
+  /// Creates a codec.
   ///
   /// - Parameters:
-  ///   - name: The name of the format; `json` unless given. Give another where `encoder` writes dates, data or keys in a
-  ///     way of its own, so that a store is never opened with a codec that reads them wrongly.
-  ///   - encoder: Writes the JSON. The codec takes it as it is then; do not change it afterwards.
-  ///   - decoder: Reads what `encoder` writes; do not change it afterwards.
+  ///   - name: The name of the format. Defaults to `json`. If `encoder` writes dates, data or keys in another way than
+  ///     by default, you must choose another name, so that a store is never opened with a codec that misreads them.
+  ///   - encoder: The encoder. You must not change it afterwards. Defaults to ``makeEncoder()``.
+  ///   - decoder: A decoder that reads the JSON that `encoder` writes. You must not change it afterwards.
   public init(
     name: String = "json", encoder: JSONEncoder = JSONCodec.makeEncoder(), decoder: JSONDecoder = JSONDecoder()
   ) {
@@ -27,14 +27,14 @@ public struct JSONCodec<Value: Codable & Sendable>: Codec {
     self.decoder = decoder
   }
 
-  /// The encoder that is used unless another is given.
+  /// Returns a new encoder with the default settings of the codec.
   public static func makeEncoder() -> JSONEncoder {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     return encoder
   }
 
-  /// The name of the format: `json` unless another was given.
+  /// The name of the format, which defaults to `json`.
   public let name: String
 
   /// ``CodecFormat/json``.
@@ -42,24 +42,24 @@ public struct JSONCodec<Value: Codable & Sendable>: Codec {
 
   /// Appends the JSON of a value.
   ///
-  /// - Throws: `EncodingError`, or what the value throws.
-  public func encode(_ value: Value, into bytes: inout [UInt8]) throws {
+  /// - Throws: `EncodingError`, or the error that the value throws.
+  public func encode(_ value: Value, into bytes: inout [UInt8], context: ValueContext) throws {
     bytes.append(contentsOf: try encoder.encode(value))
   }
 
-  /// Makes a value of JSON.
+  /// Returns the value that JSON encodes.
   ///
-  /// - Throws: `DecodingError`, or what the value throws.
-  public func decode(_ bytes: RawSpan) throws -> Value {
+  /// - Throws: `DecodingError`, or the error that the value throws.
+  public func decode(_ bytes: RawSpan, context: ValueContext) throws -> Value {
     let data = bytes.withUnsafeBytes { Data($0) }
     return try decoder.decode(Value.self, from: data)
   }
 }
 
 extension Codec {
-  /// JSON by Foundation's coder; see ``JSONCodec``.
+  /// Returns a codec that writes JSON with Foundation's coders; see ``JSONCodec``.
   ///
-  /// - Parameter type: The type of the values; it is usually known from where the codec goes.
+  /// - Parameter type: The type of the values, which the compiler can usually infer.
   public static func json<Value: Codable & Sendable>(_ type: Value.Type = Value.self) -> Self
   where Self == JSONCodec<Value> {
     JSONCodec()

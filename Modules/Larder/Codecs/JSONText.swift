@@ -1,15 +1,15 @@
-/// A JSON value as text, checked but not decoded: every digit of a number stays as it was written.
+/// A JSON value as text, which is validated but not decoded.
 ///
-/// It is for programs that hand JSON on, like the command-line tool. Only the white space between the parts is dropped.
-/// Two texts are equal where they are the same byte for byte.
+/// Use it in a program that passes JSON on, such as the command-line tool. Every digit of a number stays as it was
+/// written. Only the whitespace between tokens is removed. Two texts are equal if they have the same bytes.
 public struct JSONText: Sendable, Hashable {
-  /// The text, in UTF-8, in one line.
+  /// The text in UTF-8, in one line.
   public let bytes: [UInt8]
 
-  /// Takes the text of one value.
+  /// Creates a JSON value from its text.
   ///
-  /// - Parameter text: JSON (RFC 8259) in UTF-8; white space around it is fine.
-  /// - Throws: ``JSONSyntaxError`` where it is not one JSON value, or nests more than 512 deep.
+  /// - Parameter text: JSON (RFC 8259) in UTF-8, which may have whitespace around it.
+  /// - Throws: ``JSONSyntaxError`` if the text is not one JSON value, or nests more than 512 levels deep.
   public init(_ text: some Sequence<UInt8>) throws {
     var scanner = JSONScanner(Array(text)[...])
     let value = try scanner.value()
@@ -17,17 +17,17 @@ public struct JSONText: Sendable, Hashable {
     self.init(checked: value)
   }
 
-  /// Takes the text of one value.
+  /// Creates a JSON value from its text.
   ///
-  /// - Parameter text: JSON (RFC 8259); white space around it is fine.
-  /// - Throws: ``JSONSyntaxError`` where it is not one JSON value, or nests more than 512 deep.
+  /// - Parameter text: JSON (RFC 8259), which may have whitespace around it.
+  /// - Throws: ``JSONSyntaxError`` if the text is not one JSON value, or nests more than 512 levels deep.
   public init(_ text: String) throws {
     try self.init(text.utf8)
   }
 
-  /// Makes a JSON string of text.
+  /// Creates a JSON string.
   ///
-  /// - Parameter text: The content of the string, without quotes or escapes.
+  /// - Parameter text: The content of the string, without quotes and escapes.
   public init(string text: String) {
     var bytes: [UInt8] = []
     JSONWriting.append(string: text.utf8, to: &bytes)
@@ -41,20 +41,20 @@ public struct JSONText: Sendable, Hashable {
     self.bytes = bytes
   }
 
-  /// The content of a JSON string.
+  /// Returns the content of a JSON string.
   ///
-  /// - Returns: The content, or `nil` where the value is of another kind.
-  /// - Throws: ``JSONSyntaxError``; never for text that this type has checked, which is all there is.
+  /// - Returns: The content, or `nil` if the value is not a string.
+  /// - Throws: ``JSONSyntaxError``, but never in practice, because every text of this type is validated.
   public func string() throws -> String? {
     guard bytes.first == UInt8(ascii: "\"") else { return nil }
     var scanner = JSONScanner(bytes[...])
     return String(decoding: try scanner.string(), as: UTF8.self)
   }
 
-  /// The members of a JSON object, in the order in which they stand.
+  /// Returns the members of a JSON object, in the order of the text.
   ///
-  /// - Returns: The members, or `nil` where the value is of another kind.
-  /// - Throws: ``JSONSyntaxError``; never for text that this type has checked, which is all there is.
+  /// - Returns: The members, or `nil` if the value is not an object.
+  /// - Throws: ``JSONSyntaxError``, but never in practice, because every text of this type is validated.
   public func members() throws -> [Member]? {
     guard bytes.first == UInt8(ascii: "{") else { return nil }
     var scanner = JSONScanner(bytes[...])
@@ -78,4 +78,78 @@ public struct JSONText: Sendable, Hashable {
 extension JSONText: CustomStringConvertible {
   /// The text.
   public var description: String { String(decoding: bytes, as: UTF8.self) }
+}
+
+/// A codec that stores JSON text unchanged.
+///
+/// It reads the JSON that ``JSONCodec`` writes, and the other way round.
+public struct JSONTextCodec: Codec {
+  /// Creates the codec.
+  public init() {}
+
+  /// `json`.
+  public var name: String { "json" }
+
+  /// ``CodecFormat/json``.
+  public var format: CodecFormat { .json }
+
+  /// Appends the text.
+  public func encode(_ value: JSONText, into bytes: inout [UInt8], context: ValueContext) {
+    bytes.append(contentsOf: value.bytes)
+  }
+
+  /// Validates the text and returns a copy of it.
+  ///
+  /// - Throws: ``JSONSyntaxError``.
+  public func decode(_ bytes: RawSpan, context: ValueContext) throws -> JSONText {
+    try bytes.withUnsafeBytes { try JSONText($0) }
+  }
+}
+
+extension Codec where Self == JSONTextCodec {
+  /// A codec that stores JSON text unchanged; see ``JSONTextCodec``.
+  public static var jsonText: JSONTextCodec { JSONTextCodec() }
+}
+
+/// An error that indicates where and why a text is not JSON.
+public struct JSONSyntaxError: Error, Sendable, Hashable {
+  /// The offset of the error in the text, in bytes.
+  public let offset: Int
+
+  /// The line of the error, starting from 1.
+  public let line: Int
+
+  /// The column of the error, in bytes and starting from 1.
+  public let column: Int
+
+  /// A text for people that says what is wrong, without any part of the JSON text.
+  public let message: String
+
+  /// Creates an error.
+  ///
+  /// - Parameters:
+  ///   - message: A text for people that says what is wrong.
+  ///   - offset: The offset of the error in the text, in bytes.
+  ///   - text: The whole text.
+  package init(_ message: String, at offset: Int, of text: some Collection<UInt8>) {
+    self.offset = offset
+    self.message = message
+    var line = 1
+    var column = 1
+    for byte in text.prefix(offset) {
+      if byte == UInt8(ascii: "\n") {
+        line += 1
+        column = 1
+      } else {
+        column += 1
+      }
+    }
+    self.line = line
+    self.column = column
+  }
+}
+
+extension JSONSyntaxError: CustomStringConvertible {
+  /// The error as one line of text for people.
+  public var description: String { "line \(line), column \(column): \(message)" }
 }

@@ -1,4 +1,4 @@
-/// Changes that a store makes all together or not at all, in sequence.
+/// A sequence of changes that a store applies all together or not at all.
 ///
 /// ```swift
 /// var batch = ChangeBatch<Account>()
@@ -8,15 +8,15 @@
 /// try await store.apply(batch)
 /// ```
 ///
-/// A later change wins over an earlier one to the same key, so removing a range and setting its keys anew replaces
-/// everything in it at once.
+/// A later change to a key replaces an earlier one. If you remove a range and then set its keys, the batch therefore
+/// replaces everything in the range in one step.
 public struct ChangeBatch<Value> {
   /// The changes, in the order in which they take effect.
   public private(set) var changes: [Change<Value>]
 
-  /// Makes a batch.
+  /// Creates a batch.
   ///
-  /// - Parameter changes: The changes, in the order in which they take effect.
+  /// - Parameter changes: The changes, in the order in which they take effect. Defaults to none.
   public init(_ changes: [Change<Value>] = []) {
     self.changes = changes
   }
@@ -25,18 +25,18 @@ public struct ChangeBatch<Value> {
   @inlinable
   public var count: Int { changes.count }
 
-  /// Whether there is nothing to change.
+  /// A Boolean value that indicates whether the batch has no changes.
   @inlinable
   public var isEmpty: Bool { changes.isEmpty }
 
-  /// Adds a change.
+  /// Appends a change.
   ///
   /// - Parameter change: The change.
   public mutating func append(_ change: Change<Value>) {
     changes.append(change)
   }
 
-  /// Adds the setting of a value, in place of any other under that key.
+  /// Appends a change that stores a value under a key, replacing any other.
   ///
   /// - Parameters:
   ///   - value: The value.
@@ -45,23 +45,23 @@ public struct ChangeBatch<Value> {
     changes.append(.set(key, value))
   }
 
-  /// Adds the removal of a key.
+  /// Appends a change that removes a key.
   ///
-  /// - Parameter key: The key; it may be missing.
+  /// - Parameter key: The key, which may be missing.
   public mutating func removeValue(forKey key: StoreKey) {
     changes.append(.remove(key))
   }
 
-  /// Adds the removal of every key of a range.
+  /// Appends a change that removes every key of a range.
   ///
-  /// - Parameter range: The keys to remove; every key unless given.
+  /// - Parameter range: The keys to remove. Defaults to all keys.
   public mutating func removeAll(in range: KeyRange = .all) {
     changes.append(.removeAll(range))
   }
 
-  /// Makes room for changes to come.
+  /// Reserves enough space to hold a number of changes.
   ///
-  /// - Parameter capacity: How many changes the batch will hold in all.
+  /// - Parameter capacity: The total number of changes that the batch will hold.
   public mutating func reserveCapacity(_ capacity: Int) {
     changes.reserveCapacity(capacity)
   }
@@ -71,10 +71,46 @@ extension ChangeBatch: Sendable where Value: Sendable {}
 extension ChangeBatch: Equatable where Value: Equatable {}
 
 extension ChangeBatch: ExpressibleByArrayLiteral {
-  /// Makes a batch of changes written in brackets.
+  /// Creates a batch from an array literal.
   ///
   /// - Parameter elements: The changes, in the order in which they take effect.
   public init(arrayLiteral elements: Change<Value>...) {
     self.init(elements)
   }
 }
+
+/// A single change to a store, as part of a ``ChangeBatch``.
+public enum Change<Value> {
+  /// Stores a value under a key, replacing any other.
+  case set(StoreKey, Value)
+  /// Removes a key, if it exists.
+  case remove(StoreKey)
+  /// Removes every key of a range.
+  case removeAll(KeyRange)
+
+  /// The key that is set or removed, or `nil` for a range.
+  @inlinable
+  public var key: StoreKey? {
+    switch self {
+    case .set(let key, _), .remove(let key): key
+    case .removeAll: nil
+    }
+  }
+
+  /// Returns the same change with a transformed value.
+  ///
+  /// - Parameter transform: A closure that returns the new value for a key and its value.
+  /// - Throws: The error that `transform` throws.
+  package func mapValue<NewValue, Failure: Error>(
+    _ transform: (_ key: StoreKey, _ value: Value) throws(Failure) -> NewValue
+  ) throws(Failure) -> Change<NewValue> {
+    switch self {
+    case .set(let key, let value): .set(key, try transform(key, value))
+    case .remove(let key): .remove(key)
+    case .removeAll(let range): .removeAll(range)
+    }
+  }
+}
+
+extension Change: Sendable where Value: Sendable {}
+extension Change: Equatable where Value: Equatable {}

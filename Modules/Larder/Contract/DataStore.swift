@@ -1,128 +1,169 @@
-/// A place that keeps values under keys, in key order: the one protocol of Larder.
+/// A collection of entries, each a key with its value, in key order.
 ///
-/// Every store and every decorator conforms to it and keeps the same promises, so that they can be exchanged and
-/// stacked. The promises, in short (the suite in `LarderTesting` checks each of them):
+/// Every store and every decorator conforms to this protocol and keeps the same promises, so that you can exchange and
+/// stack them. The conformance suite in `LarderTesting` checks each promise:
 ///
-/// 1. **Keys** are byte strings of 1 to 511 bytes, ordered byte by byte. Any other key is refused with
-///    ``StoreError/Code/invalidKey`` by every operation that takes one, before anything is touched.
-/// 2. **Values** round-trip exactly. A stored `nil` of an optional `Value` is not a missing key.
-/// 3. **Missing** is `nil`, never an error; removing what is missing is fine. An error is never reported as missing.
-/// 4. **``apply(_:)``** is atomic for readers, crashes and errors; its changes take effect in sequence.
+/// 1. **Keys** are byte strings of 1 to 511 bytes, ordered byte by byte. Every operation that takes a key rejects any
+///    other key with ``StoreError/Code/invalidKey`` before it changes anything.
+/// 2. **Values** round-trip exactly. A stored `nil` of an optional `Value` differs from a missing key.
+/// 3. **Missing** is `nil`, never an error. Removing a missing key is a no-op. An error is never reported as missing.
+/// 4. **``apply(_:)``** is atomic for readers, crashes and errors. Its changes take effect in sequence.
 /// 5. **``update(_:_:)``** is atomic over its keys against every other writer.
-/// 6. **Scans** come in key order or reversed; one call is one consistent snapshot.
-/// 7. **Durability**: when a write returns, its effect survives the death of the process, and power loss where
-///    ``StoreInformation/acknowledgement`` says so.
-/// 8. **Isolation of damage**: one entry that cannot be decoded leaves every other readable, and is never deleted for it.
-/// 9. **Lifecycle**: ``close()`` waits for running operations; later ones throw ``StoreError/Code/closed``.
-/// 10. **Cancellation** before a write starts throws `CancellationError` and changes nothing; a started write completes.
-/// 11. **Errors** are ``StoreError``, `CancellationError`, or what the body of an update threw.
-/// 12. **Bad input** is refused with a clear error, and nothing is lost.
+/// 6. **Scans** return entries in key order or in reverse. One call returns one consistent snapshot.
+/// 7. **Durability**: When a write returns, its effect survives the death of the process, and a power failure if
+///    ``StoreInformation/durability`` promises it.
+/// 8. **Isolation of damage**: An entry that cannot be decoded leaves every other entry readable, and is never deleted
+///    because of it.
+/// 9. **Lifecycle**: ``close()`` waits for running operations. Later operations throw ``StoreError/Code/closed``.
+/// 10. **Cancellation** before a write starts throws `CancellationError` and changes nothing. A write that has started
+///     completes.
+/// 11. **Errors** are ``StoreError``, `CancellationError`, or the error that the body of an update threw.
+/// 12. **Bad input** is rejected with a clear error and left as it is.
 ///
 /// ## Using a store
 ///
-/// The requirements are few and general. What one calls day to day is built on them: `setValue(_:forKey:)`,
-/// `removeValue(forKey:)`, `contains(_:)`, `entries(in:)` as an asynchronous sequence, `pages(of:size:)`, and so on.
+/// The requirements are few and general. For everyday use there are methods built on them, such as
+/// `setValue(_:forKey:)`, `removeValue(forKey:)`, `contains(_:)`, `entries(in:)` as an asynchronous sequence, and
+/// `pages(of:size:)`.
 ///
 /// ## Isolation
 ///
-/// A store is `Sendable`, and its operations run where the caller is. A store may satisfy a requirement by a plain
-/// synchronous method; whoever holds the concrete type then calls it without `await`.
+/// A store is `Sendable`, and its operations run on the caller's actor. A store can satisfy a requirement with a
+/// synchronous method. If you have the concrete type, you call that method without `await`.
 ///
-/// ## Writing a store of your own
+/// ## Implementing a store
 ///
-/// Implement every requirement: none has a default, so that a decorator cannot forget to forward one. Check arguments
-/// with the methods of ``StoreInformation``, and run the conformance suite of `LarderTesting` over the result.
+/// Implement every requirement. None has a default implementation, so a decorator that forgets to forward one does not
+/// compile. Check arguments with the methods of ``StoreInformation``, and run the conformance suite of `LarderTesting`
+/// against your store.
 public protocol DataStore<Value>: Sendable {
-  /// What the store keeps under each key.
+  /// The type of the values.
   associatedtype Value: Sendable
 
-  /// What the store is called, what it can take, and what its acknowledgement of a write means.
+  /// The name, the limits and the durability of the store.
   var information: StoreInformation { get }
 
-  /// Reads the value of one key.
+  /// Returns the value of a key.
   ///
   /// - Parameter key: The key.
-  /// - Returns: The value, or `nil` where the key is missing.
-  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where the stored bytes cannot be decoded; `closed`; `ioFailed`.
+  /// - Returns: The value, or `nil` if the key is missing.
+  /// - Throws: ``StoreError`` with `invalidKey`; `corrupted` or `undecodable` if the stored bytes cannot be decoded;
+  ///   `closed`; `ioFailed`.
   func value(forKey key: StoreKey) async throws -> Value?
 
-  /// Reads the values of several keys as they are at one moment.
+  /// Returns the values of several keys as they are at one moment.
   ///
-  /// - Parameter keys: The keys, in any order; one may stand more than once.
-  /// - Returns: One slot for each key, in the order of `keys`: the value, or `nil` where the key is missing.
-  /// - Throws: ``StoreError``: `invalidKey` where any key is invalid; `corrupted` naming the first key, in the order of
-  ///   `keys`, whose value cannot be decoded; `closed`; `ioFailed`.
+  /// - Parameter keys: The keys, in any order. A key may occur more than once.
+  /// - Returns: One element for each key, in the order of `keys`: the value, or `nil` if the key is missing.
+  /// - Throws: ``StoreError`` with `invalidKey` if any key is invalid; `corrupted` or `undecodable`, with the first
+  ///   such key in the order of `keys`, if a value cannot be decoded; `closed`; `ioFailed`.
   func values(forKeys keys: [StoreKey]) async throws -> [Value?]
 
-  /// Reads the first entries of a range as they are at one moment.
+  /// Returns the first entries of a range as they are at one moment.
   ///
   /// - Parameters:
-  ///   - range: The keys to look at. A range that contains no key gives an empty result.
-  ///   - limit: The most entries to return; 0 gives none, `Int.max` all of them.
-  ///   - order: Whether "first" means the lowest or the highest keys.
-  /// - Returns: Entries in the given order.
-  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `corrupted` naming the first key whose
-  ///   value cannot be decoded; `closed`; `ioFailed`.
+  ///   - range: The range of keys to read. An empty range gives an empty result.
+  ///   - limit: The maximum number of entries to return: 0 for none, `Int.max` for all.
+  ///   - order: The direction of the scan, which decides whether the first entries have the lowest or the highest keys.
+  /// - Returns: The entries, in the given order.
+  /// - Throws: ``StoreError`` with `invalidArgument` if the limit is negative; `corrupted` or `undecodable`, with the
+  ///   first such key, if a value cannot be decoded; `closed`; `ioFailed`.
   func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>]
 
-  /// Reads the first keys of a range as they are at one moment, without decoding any value.
+  /// Returns the first keys of a range as they are at one moment, without decoding any value.
   ///
   /// - Parameters:
-  ///   - range: The keys to look at. A range that contains no key gives an empty result.
-  ///   - limit: The most keys to return; 0 gives none, `Int.max` all of them.
-  ///   - order: Whether "first" means the lowest or the highest keys.
-  /// - Returns: Keys in the given order.
-  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `closed`; `ioFailed`.
+  ///   - range: The range of keys to read. An empty range gives an empty result.
+  ///   - limit: The maximum number of keys to return: 0 for none, `Int.max` for all.
+  ///   - order: The direction of the scan, which decides whether the first keys are the lowest or the highest.
+  /// - Returns: The keys, in the given order.
+  /// - Throws: ``StoreError`` with `invalidArgument` if the limit is negative; `closed`; `ioFailed`.
   func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey]
 
-  /// Counts the entries of a range.
+  /// Returns the number of entries in a range.
   ///
-  /// - Parameter range: The keys to look at.
+  /// - Parameter range: The range of keys to count.
   /// - Returns: The number of entries.
-  /// - Throws: ``StoreError``: `closed`; `ioFailed`.
+  /// - Throws: ``StoreError`` with `closed`; `ioFailed`.
   func count(in range: KeyRange) async throws -> Int
 
-  /// Makes several changes, all or none of them.
+  /// Applies several changes, all or none of them.
   ///
-  /// The changes take effect in sequence: a later change to a key wins, and the removal of a range followed by sets
-  /// replaces its content. No reader, no crash and no error ever shows a part of them.
+  /// The changes take effect in sequence. A later change to a key replaces an earlier one, so the removal of a range
+  /// followed by sets replaces the content of the range. No reader, crash or error ever exposes a part of the batch.
   ///
-  /// - Parameter changes: The changes; an empty batch is fine.
-  /// - Throws: ``StoreError``: `invalidKey`, `encodingFailed` or `valueTooLarge` where any change cannot be made, with
-  ///   nothing changed; `full`; `ioFailed`; `closed`. `CancellationError` where the task was cancelled before the write
-  ///   started. ``StoreError/outcome`` tells whether the changes may have taken effect.
+  /// - Parameter changes: The changes. An empty batch is a no-op.
+  /// - Throws: ``StoreError`` with `invalidKey`, `encodingFailed` or `valueTooLarge` if any change cannot be made, with
+  ///   nothing changed; `full`; `ioFailed`; `closed`. `CancellationError` if the task was cancelled before the write
+  ///   started. ``StoreError/outcome`` indicates whether the changes may have taken effect.
   func apply(_ changes: ChangeBatch<Value>) async throws
 
-  /// Reads the values of some keys, lets a closure change them, and writes them back, as one step.
+  /// Reads the values of several keys, passes them to a closure that can change them, and writes them back, as one
+  /// step.
   ///
-  /// No other writer of the store, in this process or, where the store can be shared, in another, comes between the
-  /// reading and the writing.
+  /// No other writer of the store comes between the reading and the writing, neither in this process nor, if the store
+  /// can be shared, in another one.
   ///
   /// - Parameters:
-  ///   - keys: The keys to read and write; no key may stand twice.
-  ///   - body: Gets one slot for each key, in the order of `keys`, and leaves in it what is to be stored, or `nil` to
-  ///     remove the key. It runs once; where a commit that is known to have had no effect is repeated, it runs again on
-  ///     the current values and only its last run counts. It must not call the store, nor change the number of slots.
-  /// - Returns: What `body` returned.
-  /// - Throws: What `body` throws, unchanged, with nothing changed in the store. ``StoreError`` as ``apply(_:)``, and
-  ///   `invalidArgument` where a key stands twice or the number of slots was changed.
+  ///   - keys: The keys to read and write. They must be distinct.
+  ///   - body: A closure that receives one element for each key, in the order of `keys`: the value, or `nil` if the key
+  ///     is missing. The closure leaves the new value in it, or `nil` to remove the key. It runs once, unless the store
+  ///     repeats a commit that is known to have had no effect. In that case it runs again on the current values, and
+  ///     only its last run counts. It must neither call the store nor change the number of elements.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error that `body` throws, unchanged, with nothing changed in the store. ``StoreError`` as
+  ///   ``apply(_:)``, `corrupted` or `undecodable` if a stored value cannot be decoded, and `invalidArgument` if a key
+  ///   occurs twice or the number of elements was changed.
   func update<Result: Sendable>(
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result
 
-  /// Makes everything written before durable against power loss.
+  /// Ensures that every earlier write survives a power failure.
   ///
-  /// It ignores cancellation. A store that keeps nothing beyond the process has nothing to do.
+  /// The method ignores cancellation. It is a no-op for a store that keeps its entries in memory only.
   ///
-  /// - Throws: ``StoreError``: `closed`; `ioFailed`; `full`.
+  /// - Throws: ``StoreError`` with `closed`; `ioFailed`; `full`.
   func synchronize() async throws
 
-  /// Waits for running operations, makes everything written durable, and gives up what the store holds.
+  /// Waits for running operations, makes every write durable, and releases the resources of the store.
   ///
-  /// Closing again does nothing; every other operation afterwards throws ``StoreError/Code/closed``, in a cancelled task
-  /// too; arguments that make no sense may be refused first. Closing a decorator closes its base. It ignores cancellation.
+  /// Closing a closed store is a no-op. Every other operation on a closed store throws ``StoreError/Code/closed``, even
+  /// in a cancelled task, although invalid arguments may be rejected first. Closing a decorator closes its base. The
+  /// method ignores cancellation.
   ///
-  /// - Throws: ``StoreError``: `ioFailed`; `full`. The store is closed all the same.
+  /// - Throws: ``StoreError`` with `ioFailed`; `full`. The store is closed even if the method throws.
   func close() async throws
+}
+
+/// A key and its value.
+public struct StoreEntry<Value> {
+  /// The key.
+  public let key: StoreKey
+
+  /// The value.
+  public let value: Value
+
+  /// Creates an entry.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - value: The value.
+  @inlinable
+  public init(key: StoreKey, value: Value) {
+    self.key = key
+    self.value = value
+  }
+}
+
+extension StoreEntry: Sendable where Value: Sendable {}
+extension StoreEntry: Equatable where Value: Equatable {}
+extension StoreEntry: Hashable where Value: Hashable {}
+
+/// The direction of a scan.
+public enum ScanOrder: Sendable, Hashable, CaseIterable {
+  /// From the lowest key to the highest.
+  case ascending
+  /// From the highest key to the lowest.
+  case descending
 }

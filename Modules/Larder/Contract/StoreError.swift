@@ -1,6 +1,6 @@
-/// What a store throws: what went wrong, where, and whether anything was changed.
+/// An error of a store, with its cause and whether anything was changed.
 ///
-/// Catch broadly, or by code:
+/// You can catch any `StoreError`, or only those with a certain code:
 ///
 /// ```swift
 /// do {
@@ -10,54 +10,61 @@
 /// }
 /// ```
 ///
-/// ``description`` shows neither a key nor a value, since both hold names and addresses. ``detailedDescription`` shows
-/// the key, and the text of the ``underlying`` error, in which a codec may have put a value.
+/// ``description`` contains neither a key nor a value, because these may hold personal data. ``detailedDescription``
+/// contains the key, and the text of the ``underlying`` error, in which a codec may have put a value.
 public struct StoreError: Error {
   /// Whether a failed write may have taken effect.
   public enum Outcome: Sendable, Hashable {
     /// Nothing was changed.
     case nothingChanged
-    /// The change may or may not have taken effect, as a whole: read to find out.
+    /// The change may or may not have taken effect, as a whole. Read the entries to find out.
     case unknown
   }
 
-  /// What went wrong.
+  /// The kind of failure.
   public let code: Code
 
-  /// What was asked for.
+  /// The operation that failed.
   public let operation: StoreOperation
 
-  /// The name of the store, or an empty string where no store was involved.
+  /// The name of the store, or an empty string if no store was involved.
   public let store: String
 
-  /// The key concerned, where there is one.
+  /// The key concerned, if any.
   public let key: StoreKey?
 
-  /// What went wrong and, where it helps, what to do about it, for people to read.
+  /// A text for people that says what is wrong and, where possible, what to do about it.
   ///
-  /// It never holds a key or a value.
+  /// The text never contains a key or a value.
   public let message: String
 
-  /// The error that led to this one, where there is one.
+  /// The error that caused this one, if any.
   public let underlying: (any Error)?
 
-  /// Whether doing the same again later can help.
+  /// A Boolean value that indicates whether a later retry can succeed.
   public let isRetryable: Bool
 
-  /// Whether anything may have been changed.
+  /// Whether the operation may have changed anything.
   public let outcome: Outcome
 
-  /// Makes an error.
+  /// Whether a stored value cannot be read although the store itself works, so that other entries may be readable.
+  ///
+  /// The code is then ``Code/corrupted``, ``Code/undecodable``, or one that a codec chose with ``StoreErrorConvertible``.
+  public var concernsStoredValue: Bool {
+    code == .corrupted || code == .undecodable || underlying is any StoreErrorConvertible
+  }
+
+  /// Creates an error.
   ///
   /// - Parameters:
-  ///   - code: What went wrong.
-  ///   - operation: What was asked for.
-  ///   - store: The name of the store; empty where no store is involved.
-  ///   - key: The key concerned; `nil` where there is none.
-  ///   - message: What went wrong, for people to read, without any key or value.
-  ///   - underlying: The error that led to this one; `nil` where there is none.
-  ///   - isRetryable: Whether doing the same again later can help; `false` unless said.
-  ///   - outcome: Whether anything may have been changed; `nothingChanged` unless said.
+  ///   - code: The kind of failure.
+  ///   - operation: The operation that failed.
+  ///   - store: The name of the store. Defaults to an empty string, for no store.
+  ///   - key: The key concerned. Defaults to `nil`.
+  ///   - message: A text for people that says what is wrong, without any key or value.
+  ///   - underlying: The error that caused this one. Defaults to `nil`.
+  ///   - isRetryable: Whether a later retry can succeed. Defaults to `false`.
+  ///   - outcome: Whether the operation may have changed anything. Defaults to `nothingChanged`.
   public init(
     _ code: Code,
     during operation: StoreOperation,
@@ -79,15 +86,78 @@ public struct StoreError: Error {
   }
 }
 
+extension StoreError {
+  /// A kind of failure.
+  ///
+  /// The set of codes is open, so that code that handles some of them still compiles when others are added.
+  public struct Code: RawRepresentable, Sendable, Hashable {
+    /// The name.
+    public let rawValue: String
+
+    /// Creates a code.
+    ///
+    /// - Parameter rawValue: The name, in lower camel case.
+    public init(rawValue: String) {
+      self.rawValue = rawValue
+    }
+
+    /// A key is empty or too long, or is not made of components if components are required.
+    public static let invalidKey = Code(rawValue: "invalidKey")
+    /// An argument other than a key is invalid, such as a negative limit.
+    public static let invalidArgument = Code(rawValue: "invalidArgument")
+    /// A value has more bytes than the store accepts.
+    public static let valueTooLarge = Code(rawValue: "valueTooLarge")
+    /// A value cannot be encoded.
+    public static let encodingFailed = Code(rawValue: "encodingFailed")
+    /// The stored bytes are damaged.
+    public static let corrupted = Code(rawValue: "corrupted")
+    /// The stored bytes are sound, but belong to another type than that of the store, or need something that the codec does
+    /// not have.
+    public static let undecodable = Code(rawValue: "undecodable")
+    /// The files of an open store, or the data that the operation depends on, were changed by something else.
+    public static let conflict = Code(rawValue: "conflict")
+    /// The store is closed.
+    public static let closed = Code(rawValue: "closed")
+    /// Another process, or another object in this process, has the store open.
+    public static let locked = Code(rawValue: "locked")
+    /// The disk, the quota or the store is full.
+    public static let full = Code(rawValue: "full")
+    /// Reading or writing failed.
+    public static let ioFailed = Code(rawValue: "ioFailed")
+    /// The operating system denies access, or a write was attempted on a store that was opened for reading only.
+    public static let notPermitted = Code(rawValue: "notPermitted")
+    /// The store does not exist, and the caller did not ask to create it.
+    public static let notFound = Code(rawValue: "notFound")
+    /// The operation is not supported by this store, or for this file.
+    public static let unsupported = Code(rawValue: "unsupported")
+    /// A file does not have the format of this kind of store, and is left as it is.
+    public static let unrecognizedFormat = Code(rawValue: "unrecognizedFormat")
+    /// The store was written with a newer version of the format, or with another codec.
+    public static let versionMismatch = Code(rawValue: "versionMismatch")
+    /// The operation exceeded its timeout.
+    public static let timedOut = Code(rawValue: "timedOut")
+
+    /// Returns whether an error is a ``StoreError`` with a code, which enables `catch StoreError.Code.full`.
+    public static func ~= (code: Code, error: any Error) -> Bool {
+      (error as? StoreError)?.code == code
+    }
+  }
+}
+
+extension StoreError.Code: CustomStringConvertible {
+  /// The name.
+  public var description: String { rawValue }
+}
+
 extension StoreError: CustomStringConvertible {
-  /// The error for people to read, in one line, without any key or value.
+  /// The error as one line of text for people, without any key or value.
   public var description: String {
     text(
       key: key.map { _ in "<redacted>" },
       underlying: underlying.map { $0 is any ValueFreeError ? "\($0)" : "\(type(of: $0))" })
   }
 
-  /// The error for people to read, in one line, with the key and the underlying error in full.
+  /// The error as one line of text for people, with the key and the full underlying error.
   public var detailedDescription: String {
     text(key: key?.description, underlying: underlying.map { ($0 as? StoreError)?.detailedDescription ?? "\($0)" })
   }
@@ -101,4 +171,33 @@ extension StoreError: CustomStringConvertible {
     if outcome == .unknown { text += " (whether the change took effect is unknown)" }
     return text
   }
+}
+
+/// An error whose text never contains a key or a value, so that ``StoreError/description`` may include it.
+///
+/// For any other underlying error, the description includes only its type.
+public protocol ValueFreeError: Error {}
+
+extension StoreError: ValueFreeError {}
+extension JSONSyntaxError: ValueFreeError {}
+extension CancellationError: ValueFreeError {}
+
+/// An error that names the keys of a store that cannot be read because of damage.
+///
+/// A scan throws it as the ``StoreError/underlying`` error of `corrupted`, so that you can continue to read behind the
+/// damage:
+///
+/// ```swift
+/// } catch let error as StoreError {
+///   let lost = (error.underlying as? any UnreadableKeysError)?.keys
+///   guard let next = lost?.upperBound else { throw error }
+///   remaining = next...
+/// }
+/// ```
+public protocol UnreadableKeysError: ValueFreeError {
+  /// A single key, or a range in which it is unknown which keys exist.
+  ///
+  /// Unless there is other damage, you can read the entries before ``KeyRange/lowerBound`` and from
+  /// ``KeyRange/upperBound`` on.
+  var keys: KeyRange { get }
 }

@@ -1,66 +1,193 @@
-/// What a store says of itself: its name, its limits, and what it means when a write returns.
+/// The name, the limits and the durability of a store.
 public struct StoreInformation: Sendable {
-  /// Who may have the same data open at the same time.
+  /// Whether the data of a store can be open more than once at the same time.
   public enum Sharing: Sendable, Hashable {
-    /// One store object in one process; another is refused with ``StoreError/Code/locked``.
+    /// Only one store object in one process can have the data open. Opening a second one throws
+    /// ``StoreError/Code/locked``.
     case exclusive
-    /// Any number of processes.
+    /// Any number of processes can have the data open.
     case betweenProcesses
   }
 
-  /// What the store is called in errors, reports and logs.
+  /// The name of the store in errors, reports and logs.
   public var name: String
 
-  /// Captures the context of the current task, such as its trace; `nil` if no layer of the store needs one.
+  /// A closure that captures the context of the current task, such as its trace, or `nil` if no layer of the store
+  /// needs one.
   package var callerContext: (@Sendable () -> (any CallerContext)?)?
 
-  /// What it means that a write has returned.
-  public var acknowledgement: Acknowledgement
+  /// The durability of a write that has returned.
+  public var durability: Durability
 
-  /// Who may have the same data open at the same time.
+  /// Whether the data of the store can be open more than once at the same time.
   public var sharing: Sharing
 
   /// Whether the store may write to its files.
   ///
-  /// With any other access than ``StoreAccess/readWrite`` every write throws ``StoreError/Code/notPermitted``.
+  /// With any access other than ``StoreAccess/readWrite``, every write throws ``StoreError/Code/notPermitted``.
   public var access: StoreAccess
 
-  /// The most bytes that a key may have: ``StoreKey/maximumLength``, less for a view that puts something before its keys.
+  /// The maximum length of a key, in bytes.
+  ///
+  /// It is ``StoreKey/maximumLength``, or less for a view that adds a prefix to its keys.
   public var maximumKeyLength: Int
 
-  /// The most bytes that an encoded value may have, or `nil` where only memory and disk limit it.
+  /// The maximum size of an encoded value, in bytes, or `nil` if only memory and disk limit it.
   public var maximumValueSize: Int?
 
-  /// Statistics, verification, compaction and backup, where the store has them.
-  ///
-  /// A decorator hands on what its base has, so that it can be reached through any stack.
-  public var maintenance: (any StoreMaintenance)?
-
-  /// Describes a store.
+  /// Creates the information of a store.
   ///
   /// - Parameters:
-  ///   - name: What the store is called in errors, reports and logs. It should name no secret.
-  ///   - acknowledgement: What it means that a write has returned.
-  ///   - sharing: Who may have the same data open at the same time.
-  ///   - access: Whether the store may write; defaults to ``StoreAccess/readWrite``.
-  ///   - maximumKeyLength: The most bytes that a key may have; ``StoreKey/maximumLength`` unless it is less.
-  ///   - maximumValueSize: The most bytes that an encoded value may have; `nil`, the default, for no such limit.
-  ///   - maintenance: Statistics, verification, compaction and backup; `nil`, the default, where there are none.
+  ///   - name: The name of the store in errors, reports and logs. It must not contain a secret.
+  ///   - durability: The durability of a write that has returned.
+  ///   - sharing: Whether the data of the store can be open more than once at the same time.
+  ///   - access: Whether the store may write to its files. Defaults to ``StoreAccess/readWrite``.
+  ///   - maximumKeyLength: The maximum length of a key, in bytes. Defaults to ``StoreKey/maximumLength``, and is never
+  ///     more.
+  ///   - maximumValueSize: The maximum size of an encoded value, in bytes. Defaults to `nil`, for no limit.
   public init(
     name: String,
-    acknowledgement: Acknowledgement,
+    durability: Durability,
     sharing: Sharing,
     access: StoreAccess = .readWrite,
     maximumKeyLength: Int = StoreKey.maximumLength,
-    maximumValueSize: Int? = nil,
-    maintenance: (any StoreMaintenance)? = nil
+    maximumValueSize: Int? = nil
   ) {
     self.name = name
-    self.acknowledgement = acknowledgement
+    self.durability = durability
     self.sharing = sharing
     self.access = access
     self.maximumKeyLength = min(maximumKeyLength, StoreKey.maximumLength)
     self.maximumValueSize = maximumValueSize
-    self.maintenance = maintenance
   }
+}
+
+/// Checks of arguments, which every store makes before it changes anything.
+extension StoreInformation {
+  /// Checks that a key has at least one byte and at most ``maximumKeyLength`` bytes.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - operation: The operation that received the key.
+  /// - Throws: ``StoreError`` with `invalidKey`.
+  public func check(_ key: StoreKey, for operation: StoreOperation) throws {
+    let count = key.count
+    guard count == 0 || count > maximumKeyLength else { return }
+    let message =
+      count == 0
+      ? "a key must have at least 1 byte, not 0" : "a key must have at most \(maximumKeyLength) bytes, not \(count)"
+    throw StoreError(.invalidKey, during: operation, store: name, key: key, message: message)
+  }
+
+  /// Checks that every key is valid.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys.
+  ///   - operation: The operation that received the keys.
+  /// - Throws: ``StoreError`` with `invalidKey` for the first invalid key.
+  public func check(_ keys: [StoreKey], for operation: StoreOperation) throws {
+    for key in keys {
+      try check(key, for: operation)
+    }
+  }
+
+  /// Checks that the store is not open for reading only.
+  ///
+  /// - Parameter operation: The operation that would write.
+  /// - Throws: ``StoreError`` with `notPermitted`.
+  @inlinable
+  public func checkWritable(for operation: StoreOperation) throws {
+    if access != .readWrite { throw readOnlyError(for: operation) }
+  }
+
+  @usableFromInline
+  func readOnlyError(for operation: StoreOperation) -> StoreError {
+    StoreError(
+      .notPermitted, during: operation, store: name,
+      message: "the store is open for reading only; open it with the access readWrite to change it")
+  }
+
+  /// Checks that the store is writable and that every key of a batch is valid.
+  ///
+  /// - Parameter changes: The batch.
+  /// - Throws: ``StoreError`` with `notPermitted`; `invalidKey` for the first invalid key.
+  @inlinable
+  public func check(_ changes: ChangeBatch<some Any>) throws {
+    try checkWritable(for: .apply)
+    // Unspecialized generic code would create a key path anew on each call, which takes several microseconds.
+    for change in changes.changes {
+      if let key = change.key { try check(key, for: .apply) }
+    }
+  }
+
+  /// Checks that a limit is not negative.
+  ///
+  /// - Parameters:
+  ///   - limit: The maximum number of entries to return.
+  ///   - operation: The operation that received the limit.
+  /// - Throws: ``StoreError`` with `invalidArgument`.
+  public func check(limit: Int, for operation: StoreOperation) throws {
+    guard limit < 0 else { return }
+    throw StoreError(
+      .invalidArgument, during: operation, store: name, message: "limit must be at least 0, not \(limit)")
+  }
+
+  /// Checks that the store is writable and that the keys of an update are valid and distinct.
+  ///
+  /// - Parameter keys: The keys.
+  /// - Throws: ``StoreError`` with `notPermitted`; `invalidKey`; `invalidArgument` if a key occurs twice.
+  public func check(updateOf keys: [StoreKey]) throws {
+    try checkWritable(for: .update)
+    try check(keys, for: .update)
+    guard keys.count > 1 else { return }
+    var seen: Set<StoreKey> = []
+    for key in keys where !seen.insert(key).inserted {
+      throw StoreError(
+        .invalidArgument, during: .update, store: name, key: key,
+        message: "the keys of an update must be distinct, but one occurs twice")
+    }
+  }
+
+  /// Checks that the body of an update left one element for each key.
+  ///
+  /// - Parameters:
+  ///   - slotCount: The number of elements that the body left.
+  ///   - keys: The keys of the update.
+  /// - Throws: ``StoreError`` with `invalidArgument`.
+  public func check(slotCount: Int, forUpdateOf keys: [StoreKey]) throws {
+    guard slotCount != keys.count else { return }
+    throw StoreError(
+      .invalidArgument, during: .update, store: name,
+      message: "the body of an update must leave one element for each of its \(keys.count) keys, not \(slotCount)")
+  }
+
+  /// Returns the error of an operation on a closed store.
+  ///
+  /// - Parameter operation: The operation.
+  public func closedError(for operation: StoreOperation) -> StoreError {
+    StoreError(.closed, during: operation, store: name, message: "the store was closed")
+  }
+}
+
+/// Whether a store may write to the files that it opens.
+///
+/// ```swift
+/// let store = try await JSONFileStore<User>(path: "users.json", access: .readOnly)
+/// ```
+public enum StoreAccess: Sendable, Hashable, CaseIterable {
+  /// The store reads and writes. The default.
+  case readWrite
+
+  /// The store only reads, and leaves every file as it is. It creates no file, and changes no owner or permission.
+  ///
+  /// This access works on a read-only mount, in an app bundle and on another user's file. If the store has a lock file,
+  /// the reader takes part in locking: if only one object may have the store open, opening it throws
+  /// ``StoreError/Code/locked`` while a writer has it open. Every write throws ``StoreError/Code/notPermitted``.
+  case readOnly
+
+  /// The store only reads, and takes no lock. You promise that nothing writes to the files while the store is open.
+  ///
+  /// Use it for files that cannot change, such as those on a read-only medium. If the files change nevertheless, reads
+  /// return wrong entries or fail.
+  case immutable
 }

@@ -1,11 +1,11 @@
-/// What was asked of a store: names an operation in errors, metrics and logs.
+/// The name of an operation on a store, for errors, metrics and logs.
 ///
-/// It is open: a store with operations of its own gives them names of its own.
+/// The set of operations is open. A store with further operations gives them names of its own.
 public struct StoreOperation: RawRepresentable, Sendable, Hashable {
   /// The name.
   public let rawValue: String
 
-  /// Makes an operation of a name.
+  /// Creates an operation.
   ///
   /// - Parameter rawValue: The name, in lower camel case.
   public init(rawValue: String) {
@@ -32,15 +32,15 @@ public struct StoreOperation: RawRepresentable, Sendable, Hashable {
   public static let synchronize = StoreOperation(rawValue: "synchronize")
   /// ``DataStore/close()``.
   public static let close = StoreOperation(rawValue: "close")
-  /// ``StoreMaintenance/statistics()``.
+  /// ``MaintainableStore/storeStatistics()``.
   public static let statistics = StoreOperation(rawValue: "statistics")
-  /// ``StoreMaintenance/verify()``.
+  /// ``MaintainableStore/verify()``.
   public static let verify = StoreOperation(rawValue: "verify")
-  /// ``StoreMaintenance/compact()``.
+  /// ``MaintainableStore/compact()``.
   public static let compact = StoreOperation(rawValue: "compact")
-  /// ``StoreMaintenance/backup(to:compacting:)``.
+  /// ``MaintainableStore/backup(to:compacting:)``.
   public static let backup = StoreOperation(rawValue: "backup")
-  /// ``ExpirableStore/touch(_:lifetime:)``.
+  /// ``ExpirableStore/touch(_:timeToLive:)``.
   public static let touch = StoreOperation(rawValue: "touch")
   /// ``ExpirableStore/remainingTime(forKey:)``.
   public static let remainingTime = StoreOperation(rawValue: "remainingTime")
@@ -52,9 +52,9 @@ public struct StoreOperation: RawRepresentable, Sendable, Hashable {
   public static let invalidateAll = StoreOperation(rawValue: "invalidateAll")
   /// ``FlushableStore/flush()``.
   public static let flush = StoreOperation(rawValue: "flush")
-  /// Reading the components of a key.
+  /// ``StoreKey/components()``.
   public static let decodeKey = StoreOperation(rawValue: "decodeKey")
-  /// Reading a page of a range.
+  /// Reading a page; see ``DataStore/pages(of:size:order:)``.
   public static let page = StoreOperation(rawValue: "page")
 }
 

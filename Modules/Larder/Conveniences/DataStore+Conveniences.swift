@@ -1,53 +1,55 @@
-/// What one calls day to day, built on the requirements.
+/// Convenience methods, built on the requirements of the protocol.
 extension DataStore {
-  /// The value of a key: `try await store["user:1"]`.
+  /// The value of a key, or `nil` if the key is missing; see ``value(forKey:)``.
   ///
-  /// It reads as ``value(forKey:)`` does, and throws what that throws.
+  /// ```swift
+  /// let user = try await store["user:1"]
+  /// ```
   public subscript(key: StoreKey) -> Value? {
     get async throws {
       try await value(forKey: key)
     }
   }
 
-  /// Puts a value under a key, in place of any other.
+  /// Stores a value under a key, replacing any other.
   ///
   /// - Parameters:
   ///   - value: The value.
   ///   - key: The key.
-  /// - Throws: What ``apply(_:)`` throws.
+  /// - Throws: As ``apply(_:)``.
   @inlinable
   public func setValue(_ value: Value, forKey key: StoreKey) async throws {
-    // Inlined, since a batch is made in a fraction of the time where the type of the value is known.
+    // Inlined, because creating a batch is several times faster if the type of the value is known.
     try await apply(ChangeBatch([.set(key, value)]))
   }
 
-  /// Removes a key, where it is there.
+  /// Removes a key, if it exists.
   ///
-  /// - Parameter key: The key; it may be missing.
-  /// - Throws: What ``apply(_:)`` throws.
+  /// - Parameter key: The key, which may be missing.
+  /// - Throws: As ``apply(_:)``.
   @inlinable
   public func removeValue(forKey key: StoreKey) async throws {
     try await apply(ChangeBatch([.remove(key)]))
   }
 
-  /// Removes every key of a range at once.
+  /// Removes every key of a range in one step.
   ///
-  /// - Parameter range: The keys to remove; every key unless given.
-  /// - Throws: What ``apply(_:)`` throws.
+  /// - Parameter range: The range of keys to remove. Defaults to all keys.
+  /// - Throws: As ``apply(_:)``.
   public func removeAll(in range: KeyRange = .all) async throws {
     try await apply([.removeAll(range)])
   }
 
-  /// Whether a key is there, whatever its value; the value is not decoded.
+  /// Returns whether a key exists, without decoding its value.
   ///
   /// - Parameter key: The key.
-  /// - Throws: ``StoreError``: `invalidKey`; `closed`; `ioFailed`.
+  /// - Throws: ``StoreError`` with `invalidKey`; `closed`; `ioFailed`.
   public func contains(_ key: StoreKey) async throws -> Bool {
     try information.check(key, for: .keys)
     return try await !keys(in: .only(key), limit: 1, order: .ascending).isEmpty
   }
 
-  /// Reads the value of one key, lets a closure change it, and writes it back, as one step.
+  /// Reads the value of a key, passes it to a closure that can change it, and writes it back, as one step.
   ///
   /// ```swift
   /// let visits = try await store.update("visits") { count in
@@ -58,83 +60,83 @@ extension DataStore {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - body: Gets the value, or `nil` where the key is missing, and leaves in it what is to be stored, or `nil` to
-  ///     remove the key. It must not call the store.
-  /// - Returns: What `body` returned.
-  /// - Throws: What ``update(_:_:)`` of several keys throws.
+  ///   - body: A closure that receives the value, or `nil` if the key is missing. It leaves the new value in its
+  ///     argument, or `nil` to remove the key. It must not call the store.
+  /// - Returns: The result of `body`.
+  /// - Throws: As ``update(_:_:)`` of several keys.
   @discardableResult
   public func update<Result: Sendable>(
     _ key: StoreKey,
     _ body: @escaping @Sendable (inout Value?) throws -> Result
   ) async throws -> Result {
-    try await update([key]) { slots in
-      try body(&slots[0])
+    try await update([key]) { values in
+      try body(&values[0])
     }
   }
 
-  /// Counts every entry of the store.
+  /// Returns the number of entries in the store.
   ///
-  /// - Throws: What ``count(in:)`` throws.
+  /// - Throws: As ``count(in:)``.
   public func count() async throws -> Int {
     try await count(in: .all)
   }
 
-  /// Reads the first entries of a range as they are at one moment, lowest key first.
+  /// Returns the entries with the lowest keys of a range as they are at one moment, in ascending order.
   ///
   /// - Parameters:
-  ///   - range: The keys to look at.
-  ///   - limit: The most entries to return; 0 gives none.
-  /// - Throws: What ``entries(in:limit:order:)`` throws.
+  ///   - range: The range of keys to read.
+  ///   - limit: The maximum number of entries to return.
+  /// - Throws: As ``entries(in:limit:order:)``.
   public func entries(in range: KeyRange, limit: Int) async throws -> [StoreEntry<Value>] {
     try await entries(in: range, limit: limit, order: .ascending)
   }
 
-  /// Reads the first keys of a range as they are at one moment, lowest key first.
+  /// Returns the lowest keys of a range as they are at one moment, in ascending order.
   ///
   /// - Parameters:
-  ///   - range: The keys to look at.
-  ///   - limit: The most keys to return; 0 gives none.
-  /// - Throws: What ``keys(in:limit:order:)`` throws.
+  ///   - range: The range of keys to read.
+  ///   - limit: The maximum number of keys to return.
+  /// - Throws: As ``keys(in:limit:order:)``.
   public func keys(in range: KeyRange, limit: Int) async throws -> [StoreKey] {
     try await keys(in: range, limit: limit, order: .ascending)
   }
 
-  /// The entries of a range, one after another, however many there are.
+  /// Returns an asynchronous sequence of the entries of a range, however many there are.
   ///
   /// ```swift
   /// for try await entry in store.entries(in: .prefix("user:")) { … }
   /// ```
   ///
-  /// The walk reads ahead in slices of 256 entries, each as it is at one moment. An entry that is there throughout the
-  /// walk appears exactly once; one that comes or goes meanwhile may or may not.
+  /// The sequence reads 256 entries at a time, each group as it is at one moment. An entry that exists throughout the
+  /// iteration appears exactly once. An entry that is added or removed during the iteration may or may not appear.
   ///
   /// - Parameters:
-  ///   - range: The keys to look at; every key unless given.
-  ///   - order: The direction; from the lowest key to the highest unless given.
-  public func entries(in range: KeyRange = .all, order: ScanOrder = .ascending) -> StoreEntries<Self> {
-    StoreEntries(store: self, range: range, order: order)
+  ///   - range: The range of keys to read. Defaults to all keys.
+  ///   - order: The direction of the scan. Defaults to ``ScanOrder/ascending``.
+  public func entries(in range: KeyRange = .all, order: ScanOrder = .ascending) -> ScanSequence<StoreEntry<Value>> {
+    ScanSequence(range: range, order: order, key: { $0.key }) { try await entries(in: $0, limit: $1, order: $2) }
   }
 
-  /// The keys of a range, one after another, however many there are; no value is decoded.
+  /// Returns an asynchronous sequence of the keys of a range, however many there are, without decoding any value.
   ///
-  /// It walks as ``entries(in:order:)`` does.
+  /// The sequence reads keys as ``entries(in:order:)`` reads entries.
   ///
   /// - Parameters:
-  ///   - range: The keys to look at; every key unless given.
-  ///   - order: The direction; from the lowest key to the highest unless given.
-  public func keys(in range: KeyRange = .all, order: ScanOrder = .ascending) -> StoreKeys<Self> {
-    StoreKeys(store: self, range: range, order: order)
+  ///   - range: The range of keys to read. Defaults to all keys.
+  ///   - order: The direction of the scan. Defaults to ``ScanOrder/ascending``.
+  public func keys(in range: KeyRange = .all, order: ScanOrder = .ascending) -> ScanSequence<StoreKey> {
+    ScanSequence(range: range, order: order, key: { $0 }) { try await keys(in: $0, limit: $1, order: $2) }
   }
 
-  /// The entries of a range, a page at a time.
+  /// Returns the entries of a range in pages.
   ///
   /// - Parameters:
-  ///   - range: The keys to look at; every key unless given.
-  ///   - size: The most entries on a page, at least 1; 20 unless given.
-  ///   - order: The direction; from the lowest key to the highest unless given.
+  ///   - range: The range of keys to read. Defaults to all keys.
+  ///   - size: The maximum number of entries on a page, at least 1. Defaults to 20.
+  ///   - order: The direction of the scan. Defaults to ``ScanOrder/ascending``.
   public func pages(
     of range: KeyRange = .all, size: Int = 20, order: ScanOrder = .ascending
-  ) -> StorePages<Self> {
+  ) -> StorePages<Value> {
     StorePages(store: self, range: range, size: size, order: order)
   }
 }

@@ -1,4 +1,10 @@
-/// The entries of a range of a store, a page at a time; made by ``DataStore/pages(of:size:order:)``.
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The pages of the entries of a range, which ``DataStore/pages(of:size:order:)`` returns.
 ///
 /// ```swift
 /// let pages = store.pages(of: .prefix("user:"), size: 50)
@@ -9,30 +15,31 @@
 /// for try await page in pages { … }
 /// ```
 ///
-/// A page is found by key, not by counting, so the thousandth costs what the first does. An entry that is there
-/// throughout a walk over the pages appears on exactly one of them, whatever else comes and goes meanwhile.
-public struct StorePages<Store: DataStore>: AsyncSequence, Sendable {
+/// A page is found by its key, not by counting, so the thousandth page costs as much as the first. An entry that exists
+/// throughout an iteration over the pages appears on exactly one of them, even if other entries are added or removed.
+public struct StorePages<Value: Sendable>: AsyncSequence, Sendable {
   /// A page.
-  public typealias Element = StorePage<Store.Value>
+  public typealias Element = StorePage<Value>
 
-  let store: Store
+  let store: any DataStore<Value>
   let range: KeyRange
   let size: Int
   let order: ScanOrder
   var start: PageCursor?
 
-  init(store: Store, range: KeyRange, size: Int, order: ScanOrder) {
+  init(store: any DataStore<Value>, range: KeyRange, size: Int, order: ScanOrder) {
     self.store = store
     self.range = range
     self.size = size
     self.order = order
   }
 
-  /// How many pages there are now in all, wherever these pages start; 0 where the range has no entry.
+  /// The total number of pages of the range at present, independent of a starting cursor, or 0 if the range has no
+  /// entry.
   ///
-  /// It counts the entries of the range, which in most stores costs more than reading a page.
+  /// The property counts the entries of the range, which in most stores costs more than reading a page.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` where the size of a page is below 1; what ``DataStore/count(in:)`` throws.
+  /// - Throws: ``StoreError`` with `invalidArgument` if the page size is less than 1; as ``DataStore/count(in:)``.
   public var pageCount: Int {
     get async throws {
       try checkSize()
@@ -41,47 +48,47 @@ public struct StorePages<Store: DataStore>: AsyncSequence, Sendable {
     }
   }
 
-  /// Reads the first page.
+  /// Returns the first page.
   ///
-  /// - Throws: What ``page(after:)`` throws.
-  public func page() async throws -> StorePage<Store.Value> {
+  /// - Throws: As ``page(after:)``.
+  public func page() async throws -> StorePage<Value> {
     try await page(from: start)
   }
 
-  /// Reads the page behind another.
+  /// Returns the page that follows another.
   ///
-  /// - Parameter cursor: The ``StorePage/next`` of the page before, from this walk or an earlier one.
-  /// - Throws: ``StoreError``: `invalidArgument` where the size of a page is below 1 or the cursor goes the other way;
-  ///   what ``DataStore/entries(in:limit:order:)`` throws.
-  public func page(after cursor: PageCursor) async throws -> StorePage<Store.Value> {
+  /// - Parameter cursor: The ``StorePage/next`` cursor of the preceding page, from these pages or earlier ones.
+  /// - Throws: ``StoreError`` with `invalidArgument` if the page size is less than 1 or the cursor has the opposite
+  ///   order; as ``DataStore/entries(in:limit:order:)``.
+  public func page(after cursor: PageCursor) async throws -> StorePage<Value> {
     try await page(from: cursor)
   }
 
-  private func page(from cursor: PageCursor?) async throws -> StorePage<Store.Value> {
+  private func page(from cursor: PageCursor?) async throws -> StorePage<Value> {
     try checkSize()
     if let cursor, cursor.order != order {
       throw StoreError(
         .invalidArgument, during: .page, store: store.information.name,
-        message: "the cursor comes from pages in the other direction")
+        message: "the cursor is from pages in the opposite order")
     }
     let range = cursor.map { self.range.part(beyond: $0.key, in: order) } ?? self.range
     let entries = try await store.entries(in: range, limit: size, order: order)
     guard entries.count >= size, let last = entries.last?.key else { return StorePage(entries: entries, next: nil) }
-    // Only the key of what follows is read: an entry that cannot be decoded must not spoil the page before it.
+    // Only the key of the next entry is read, so that a value that cannot be decoded does not fail the page before it.
     let following = try await store.keys(in: range.part(beyond: last, in: order), limit: 1, order: order)
     return StorePage(entries: entries, next: following.isEmpty ? nil : PageCursor(after: last, order: order))
   }
 
-  /// The same pages, but starting behind a cursor.
+  /// Returns the same pages, but starting after a cursor.
   ///
-  /// - Parameter cursor: Where the first page begins; `nil` for the beginning of the range.
+  /// - Parameter cursor: The cursor that the first page follows, or `nil` for the beginning of the range.
   public func starting(after cursor: PageCursor?) -> StorePages {
     var pages = self
     pages.start = cursor
     return pages
   }
 
-  /// Starts a walk over the pages.
+  /// Returns an iterator over the pages.
   ///
   /// A range without entries has no page.
   public func makeAsyncIterator() -> Iterator {
@@ -92,10 +99,10 @@ public struct StorePages<Store: DataStore>: AsyncSequence, Sendable {
     guard size < 1 else { return }
     throw StoreError(
       .invalidArgument, during: .page, store: store.information.name,
-      message: "a page of \(size) entries makes no sense")
+      message: "the page size must be at least 1, not \(size)")
   }
 
-  /// A walk over the pages.
+  /// An iterator over the pages.
   public struct Iterator: AsyncIteratorProtocol {
     let pages: StorePages
     var cursor: PageCursor?
@@ -105,13 +112,13 @@ public struct StorePages<Store: DataStore>: AsyncSequence, Sendable {
       self.pages = pages
     }
 
-    /// The next page, or `nil` at the end and after an error.
+    /// Returns the next page, or `nil` at the end and after an error.
     ///
-    /// - Parameter actor: Where the caller runs; the loop `for try await` passes it by itself.
-    /// - Throws: What ``StorePages/page(after:)`` throws; `CancellationError` where the task was cancelled.
+    /// - Parameter actor: The actor of the caller, which a `for try await` loop passes automatically.
+    /// - Throws: As ``StorePages/page(after:)``; `CancellationError` if the task was cancelled.
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
-    ) async throws -> StorePage<Store.Value>? {
+    ) async throws -> StorePage<Value>? {
       guard !isFinished else { return nil }
       isFinished = true
       try Task.checkCancellation()
@@ -120,5 +127,102 @@ public struct StorePages<Store: DataStore>: AsyncSequence, Sendable {
       isFinished = page.next == nil
       return page.entries.isEmpty ? nil : page
     }
+  }
+}
+
+/// A page of the entries of a store, as they were at one moment.
+public struct StorePage<Value: Sendable>: Sendable {
+  /// The entries, in the order of the pages.
+  public let entries: [StoreEntry<Value>]
+
+  /// The cursor of the next page, or `nil` if this was the last page when it was read.
+  public let next: PageCursor?
+}
+
+extension StorePage: Equatable where Value: Equatable {}
+
+/// A position between two pages of a range, at which reading continues.
+///
+/// A cursor contains the last key that was read and the order, but no internal state of the store. It therefore stays
+/// valid when entries are added or removed, and when the store is closed and opened again. You can also send it to a
+/// client as ``text`` and receive it back. The text is not secret, because it reveals the key to anyone who decodes it.
+/// A modified text can lead to another position in the range, but never out of the range.
+public struct PageCursor: Sendable, Hashable {
+  /// The key of the last entry that was read.
+  public let key: StoreKey
+
+  /// The order of the pages.
+  public let order: ScanOrder
+
+  /// Creates a cursor that continues after a key.
+  ///
+  /// - Parameters:
+  ///   - key: The key, which need not exist.
+  ///   - order: The order of the pages. Defaults to ``ScanOrder/ascending``.
+  public init(after key: StoreKey, order: ScanOrder = .ascending) {
+    self.key = key
+    self.order = order
+  }
+
+  /// Creates a cursor from its ``text``.
+  ///
+  /// - Parameter text: The ``text`` of a cursor, from this process or an earlier one.
+  /// - Throws: ``StoreError`` with `invalidArgument` if the text is not the text of a cursor.
+  public init(_ text: String) throws {
+    let order = ScanOrder.allCases.first { text.hasPrefix(PageCursor.mark(of: $0)) }
+    let base64 = text.dropFirst(PageCursor.markLength).replacing("-", with: "+").replacing("_", with: "/")
+    let padding = String(repeating: "=", count: (4 - base64.utf8.count % 4) % 4)
+    guard
+      let order, let bytes = Data(base64Encoded: base64 + padding),
+      case let key = StoreKey(bytes: bytes), !key.isEmpty, key.count <= StoreKey.maximumLength
+    else {
+      throw PageCursor.notACursor
+    }
+    self.init(after: key, order: order)
+    // Base64 has several texts for the same bytes, but a cursor has only one.
+    guard self.text.utf8.elementsEqual(text.utf8) else { throw PageCursor.notACursor }
+  }
+
+  /// The cursor as text that is safe in a URL, because it consists of letters, digits, "-", "_" and ".".
+  ///
+  /// The format, version 1, is `1a.` for ascending or `1d.` for descending, followed by the key in base64url without
+  /// padding (RFC 4648, section 5).
+  public var text: String {
+    let base64 = Data(key.bytes).base64EncodedString()
+    return PageCursor.mark(of: order)
+      + base64.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+  }
+
+  private static var notACursor: StoreError {
+    StoreError(
+      .invalidArgument, during: .page,
+      message: "invalid page cursor: expected the text of a cursor from an earlier page")
+  }
+
+  private static let markLength = 3
+
+  private static func mark(of order: ScanOrder) -> String {
+    switch order {
+    case .ascending: "1a."
+    case .descending: "1d."
+    }
+  }
+}
+
+extension PageCursor: CustomStringConvertible {
+  /// The cursor as text.
+  public var description: String { text }
+}
+
+extension PageCursor: Codable {
+  /// Decodes a cursor from its text.
+  public init(from decoder: any Decoder) throws {
+    try self.init(decoder.singleValueContainer().decode(String.self))
+  }
+
+  /// Encodes the cursor as its text.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(text)
   }
 }

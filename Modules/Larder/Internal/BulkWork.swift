@@ -1,59 +1,59 @@
-/// Encoding and decoding: where that is much, it is not done on the caller's actor, which may be the main actor.
+/// Runs the encoding and decoding of many or large values off the caller's actor, which may be the main actor.
 ///
-/// A few small values are encoded and decoded where the caller is, since to go to another thread takes longer, and so that
-/// the writes of an actor keep their order.
+/// A few small values are encoded and decoded on the caller's actor, because switching to another thread takes longer,
+/// and so that the writes of an actor keep their order.
 package enum BulkWork {
-  /// The most entries that are encoded or decoded on the caller's actor.
+  /// The maximum number of entries that are encoded or decoded on the caller's actor.
   package static let entryLimit = 64
 
-  /// The most stored bytes that are encoded or decoded on the caller's actor.
+  /// The maximum number of stored bytes that are encoded or decoded on the caller's actor.
   package static let byteLimit = 64 << 10
 
-  /// How many stored bytes may still be encoded or decoded.
+  /// The number of stored bytes that may still be encoded or decoded.
   package struct Allowance: ~Copyable {
     private var byteCount: Int
 
-    /// Off the caller's actor values may be of any size.
+    /// The allowance for work off the caller's actor, where values may have any size.
     package static var unlimited: Allowance { Allowance(byteCount: .max) }
 
     fileprivate init(byteCount: Int) {
       self.byteCount = byteCount
     }
 
-    /// Encodes a value, unless those before it were too large together.
+    /// Encodes a value if the preceding values did not exceed the allowance.
     ///
-    /// - Parameter body: Encodes it.
-    /// - Returns: What `body` returned.
-    /// - Throws: What `body` throws; an error that ``BulkWork/run(atMost:_:)`` catches.
+    /// - Parameter body: A closure that returns the encoded bytes.
+    /// - Returns: The result of `body`.
+    /// - Throws: The error that `body` throws; an error that ``BulkWork/run(atMost:_:)`` catches.
     @inline(__always)
     package mutating func encode<Bytes: Collection>(_ body: () throws -> Bytes) throws -> Bytes {
-      if byteCount < 0 { throw TooMuch() }
+      if byteCount < 0 { throw AllowanceExceeded() }
       let bytes = try body()
       byteCount -= bytes.count
       return bytes
     }
 
-    /// Takes the bytes of a value that is decoded next.
+    /// Consumes the allowance for a value that is decoded next.
     ///
-    /// - Parameter count: How many they are.
+    /// - Parameter count: The number of bytes of the value.
     /// - Throws: An error that ``BulkWork/run(atMost:_:)`` catches.
     @inline(__always)
     package mutating func take(_ count: Int) throws {
       byteCount -= count
-      if byteCount < 0 { throw TooMuch() }
+      if byteCount < 0 { throw AllowanceExceeded() }
     }
   }
 
-  private struct TooMuch: Error {}
+  private struct AllowanceExceeded: Error {}
 
-  /// Encodes or decodes entries, off the caller's actor where they are more than ``entryLimit`` or larger than
-  /// ``byteLimit``.
+  /// Runs a closure that encodes or decodes entries, off the caller's actor if there are more than ``entryLimit`` of
+  /// them or if they have more than ``byteLimit`` bytes.
   ///
   /// - Parameters:
-  ///   - count: The most entries that there are.
-  ///   - body: Does it; a second time, from the beginning, where they turn out to be large.
-  /// - Returns: What `body` returned.
-  /// - Throws: What `body` throws.
+  ///   - count: The maximum number of entries.
+  ///   - body: The closure. If the entries turn out to be too large, it runs a second time, from the beginning.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error that `body` throws.
   package static func run<Result: Sendable>(
     atMost count: Int, _ body: @Sendable (inout Allowance) throws -> Result
   ) async throws -> Result {
@@ -61,8 +61,8 @@ package enum BulkWork {
       var allowance = Allowance(byteCount: byteLimit)
       do {
         return try body(&allowance)
-      } catch is TooMuch {
-        // All of it again: a part of what is read would be of another moment.
+      } catch is AllowanceExceeded {
+        // Repeat the whole work, because entries that are read in two parts would be of two moments.
       }
     }
     return try await runElsewhere(body)

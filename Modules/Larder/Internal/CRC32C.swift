@@ -1,6 +1,8 @@
-/// The checksum CRC-32C (Castagnoli; RFC 3720, appendix B.4), by tables, eight bytes at a time.
+/// The checksum CRC-32C (Castagnoli; RFC 3720, appendix B.4), computed with tables, eight bytes at a time.
 package enum CRC32C {
-  /// Eight tables of 256, one behind the other: the n-th gives the checksum of a byte followed by n zero bytes.
+  /// Eight consecutive tables of 256 checksums.
+  ///
+  /// Table n contains the checksum of each byte followed by n zero bytes.
   private static let tables: [UInt32] = {
     var tables: [UInt32] = []
     tables.reserveCapacity(8 * 256)
@@ -18,9 +20,9 @@ package enum CRC32C {
     return tables
   }()
 
-  /// The checksum of some bytes.
+  /// Returns the checksum of a sequence of bytes.
   ///
-  /// - Parameter bytes: The bytes; of "123456789" the checksum is 0xE3069283.
+  /// - Parameter bytes: The bytes. For example, the checksum of "123456789" is 0xE3069283.
   package static func checksum(of bytes: some Sequence<UInt8>) -> UInt32 {
     let contiguous = bytes.withContiguousStorageIfAvailable { checksum(ofBuffer: UnsafeRawBufferPointer($0)) }
     return contiguous ?? Array(bytes).withUnsafeBytes { checksum(ofBuffer: $0) }
@@ -34,7 +36,7 @@ package enum CRC32C {
         var word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
         word ^= UInt64(checksum)
         checksum = 0
-        // Not a `for` loop: in a debug build it looks up types under a lock of the whole process, for each byte.
+        // Not a `for` loop, which in a debug build looks up types under a process-wide lock for each byte.
         var table = 7 * 256
         while table >= 0 {
           checksum ^= tables[table + Int(word & 0xFF)]
@@ -51,17 +53,17 @@ package enum CRC32C {
     }
   }
 
-  /// Calls a closure with the checksum of every end of some bytes, from the shortest to the longest, in one pass.
+  /// Calls a closure with the checksum of every suffix of some bytes, from the shortest to the longest, in one pass.
   ///
-  /// The state of the checksum is linear over GF(2), so that each byte contributes by itself. The contribution of a byte
-  /// depends on its bits and on how many bytes follow it.
+  /// The state of the checksum is linear over GF(2), so each byte makes an independent contribution, which depends on
+  /// its bits and on the number of bytes that follow it.
   ///
   /// - Parameters:
   ///   - bytes: The bytes.
-  ///   - body: Gets the index at which the end begins, and its checksum.
+  ///   - body: A closure that receives the start index of the suffix and its checksum.
   package static func forEachSuffix(of bytes: ArraySlice<UInt8>, _ body: (Int, UInt32) -> Void) {
     tables.withUnsafeBufferPointer { tables in
-      // What the initial state and each bit of a byte become behind as many bytes as follow.
+      // The contributions of the initial state and of each bit of a byte after the bytes that follow.
       var initial = UInt32.max
       var bits = (0..<8).map { tables[1 << $0] }
       var contributions: UInt32 = 0

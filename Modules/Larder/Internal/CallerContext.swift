@@ -1,13 +1,14 @@
-/// What a caller's task carries, such as its trace, for work that another task does for it.
+/// The context of a caller's task, such as its trace, for work that another task does for the caller.
 ///
-/// A store that traces hands out a way to capture it, ``StoreInformation/callerContext``. A decorator that does work for
-/// several callers at once captures it in each caller's task, and does the work through ``run(for:_:)``.
+/// A store with tracing provides a closure that captures the context, ``StoreInformation/callerContext``. A decorator
+/// that does work for several callers at the same time captures the context in each caller's task, and does the work
+/// through ``run(for:_:)``.
 package protocol CallerContext: Sendable {
-  /// Runs work that serves several callers: in the context of the one caller, or in one that is linked to all of them.
+  /// Runs work for one or more callers, in the context of the only caller or in a context with links to all of them.
   ///
   /// - Parameters:
-  ///   - callers: The contexts of the callers that have one, this one included.
-  ///   - count: The number of callers, also of those without a context.
+  ///   - callers: The contexts of the callers that have one, including this context.
+  ///   - count: The number of callers, including those without a context.
   ///   - body: The work. It runs on the caller's actor.
   /// - Returns: The result of `body`.
   /// - Throws: The error of `body`.
@@ -16,11 +17,11 @@ package protocol CallerContext: Sendable {
   ) async throws -> Result
 }
 
-/// Runs work that serves several callers in their contexts; see ``CallerContext``.
+/// Runs work for one or more callers in their contexts; see ``CallerContext``.
 ///
 /// - Parameters:
-///   - callers: The contexts of all callers, `nil` for one who has none. If nobody has one, the work runs in that of the
-///     current task.
+///   - callers: The contexts of all callers, with `nil` for a caller without a context. If there is no context, the
+///     work runs in that of the current task.
 ///   - body: The work. It runs on the caller's actor.
 /// - Returns: The result of `body`.
 /// - Throws: The error of `body`.

@@ -1,23 +1,23 @@
-/// Bytes as lower-case hexadecimal digits, two for each byte, and back.
+/// Conversion between bytes and hexadecimal digits, two for each byte.
 package enum Hexadecimal {
-  /// The digits of some bytes.
+  /// Returns the lower-case digits of a sequence of bytes, as text.
   ///
-  /// - Parameter bytes: Any bytes.
+  /// - Parameter bytes: The bytes.
   package static func text(of bytes: some Sequence<UInt8>) -> String {
     String(decoding: digits(of: bytes), as: UTF8.self)
   }
 
-  /// The digits of some bytes, as ASCII.
+  /// Returns the lower-case digits of a sequence of bytes, in ASCII.
   ///
-  /// - Parameter bytes: Any bytes.
+  /// - Parameter bytes: The bytes.
   package static func digits(of bytes: some Sequence<UInt8>) -> [UInt8] {
     let digits = Array("0123456789abcdef".utf8)
     return bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
   }
 
-  /// The bytes that some digits stand for, or `nil` where they are not pairs of hexadecimal digits.
+  /// Returns the bytes for a sequence of digits, or `nil` if it does not consist of pairs of hexadecimal digits.
   ///
-  /// - Parameter digits: ASCII digits of either case.
+  /// - Parameter digits: The digits in ASCII, in upper or lower case.
   package static func bytes(of digits: some Collection<UInt8>) -> [UInt8]? {
     guard digits.count.isMultiple(of: 2) else { return nil }
     var bytes: [UInt8] = []

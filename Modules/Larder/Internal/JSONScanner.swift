@@ -1,49 +1,49 @@
-/// Goes through JSON text (RFC 8259) and tells its parts, without turning them into values.
+/// A scanner that validates JSON text (RFC 8259) and finds its parts without decoding them.
 ///
-/// It is strict: what it accepts, every other reader of JSON accepts. It looks at every byte at most twice, keeps no
-/// more than one bit for each level of nesting, and refuses more than ``maximumDepth`` levels.
+/// The scanner is strict. Any other JSON parser accepts the text that it accepts. It reads every byte at most twice,
+/// keeps one byte for each open array or object, and rejects text that nests deeper than ``maximumDepth`` levels.
 package struct JSONScanner {
-  /// How deep arrays and objects may nest: as deep as Foundation's decoder goes.
+  /// The maximum depth of nested arrays and objects, which is that of Foundation's decoder.
   package static let maximumDepth = 512
 
   /// The text.
   package let text: ArraySlice<UInt8>
 
-  /// Where the scanner stands, as an index of ``text``.
+  /// The current position, as an index of ``text``.
   package private(set) var position: Int
 
-  /// Starts at a place of a text.
+  /// Creates a scanner.
   ///
   /// - Parameters:
   ///   - text: The text.
-  ///   - position: An index of it; the first unless given.
+  ///   - position: The index of the text at which the scanner starts. Defaults to the first index.
   package init(_ text: ArraySlice<UInt8>, from position: Int? = nil) {
     self.text = text
     self.position = position ?? text.startIndex
   }
 
-  // MARK: Single parts
+  // MARK: Tokens
 
-  /// The byte where the scanner stands, or `nil` at the end.
+  /// The byte at the current position, or `nil` at the end.
   package var current: UInt8? {
     position < text.endIndex ? text[position] : nil
   }
 
-  /// An error about a place, which is where the scanner stands unless given.
-  package func error(_ message: String, at place: Int? = nil) -> JSONSyntaxError {
-    JSONSyntaxError(message, at: (place ?? position) - text.startIndex, of: text)
+  /// Returns an error for an index of the text, which defaults to the current position.
+  package func error(_ message: String, at index: Int? = nil) -> JSONSyntaxError {
+    JSONSyntaxError(message, at: (index ?? position) - text.startIndex, of: text)
   }
 
-  /// Goes over spaces, tabs and line ends.
+  /// Skips whitespace.
   package mutating func skipWhitespace() {
     while position < text.endIndex, JSONScanner.isWhitespace(text[position]) {
       position += 1
     }
   }
 
-  /// Goes over white space and one given byte behind it, where it is there.
+  /// Skips whitespace and, if it follows, a given byte.
   ///
-  /// - Returns: Whether it was there.
+  /// - Returns: Whether the byte followed.
   package mutating func skip(_ byte: UInt8) -> Bool {
     skipWhitespace()
     guard current == byte else { return false }
@@ -51,22 +51,22 @@ package struct JSONScanner {
     return true
   }
 
-  /// Goes over white space and one given byte behind it.
+  /// Skips whitespace and a given byte.
   ///
-  /// - Throws: ``JSONSyntaxError`` where it is not there.
+  /// - Throws: ``JSONSyntaxError`` if the byte does not follow.
   package mutating func expect(_ byte: UInt8) throws(JSONSyntaxError) {
     guard skip(byte) else {
       let found = position < text.endIndex ? "" : ", but the text ends"
-      throw error("\"\(Character(UnicodeScalar(byte)))\" is expected here\(found)")
+      throw error("expected \"\(Character(UnicodeScalar(byte)))\"\(found)")
     }
   }
 
-  /// Makes sure that only white space is left.
+  /// Skips whitespace and checks that the text ends.
   ///
-  /// - Throws: ``JSONSyntaxError`` where more is left.
+  /// - Throws: ``JSONSyntaxError`` if the text does not end.
   package mutating func expectEnd() throws(JSONSyntaxError) {
     skipWhitespace()
-    guard position == text.endIndex else { throw error("the text should end here") }
+    guard position == text.endIndex else { throw error("expected the end of the text") }
   }
 
   private static func isWhitespace(_ byte: UInt8) -> Bool {
@@ -75,10 +75,10 @@ package struct JSONScanner {
 
   // MARK: Strings
 
-  /// Goes over white space and a string, and makes its bytes in UTF-8.
+  /// Skips whitespace and a string, and returns the content of the string in UTF-8.
   ///
-  /// - Throws: ``JSONSyntaxError`` where no well-formed string stands there. An escaped half of a surrogate pair alone
-  ///   is refused: it stands for no character.
+  /// - Throws: ``JSONSyntaxError`` if no well-formed string follows. An unpaired surrogate in an escape is rejected,
+  ///   because it does not represent a character.
   package mutating func string() throws(JSONSyntaxError) -> [UInt8] {
     try expect(UInt8(ascii: "\""))
     var content: [UInt8] = []
@@ -86,7 +86,7 @@ package struct JSONScanner {
       let start = position
       while position < text.endIndex, JSONScanner.isPlain(text[position]) { position += 1 }
       content.append(contentsOf: text[start..<position])
-      guard position < text.endIndex else { throw error("the text ends within a string") }
+      guard position < text.endIndex else { throw error("unterminated string") }
       switch text[position] {
       case UInt8(ascii: "\""):
         position += 1
@@ -103,7 +103,7 @@ package struct JSONScanner {
     }
   }
 
-  /// Whether a byte within a string stands for itself, alone.
+  /// Returns whether a byte in a string is an unescaped ASCII character.
   private static func isPlain(_ byte: UInt8) -> Bool {
     byte >= 0x20 && byte < 0x80 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
   }
@@ -111,7 +111,7 @@ package struct JSONScanner {
   private mutating func escape(into content: inout [UInt8]) throws(JSONSyntaxError) {
     let start = position
     position += 1
-    guard let character = current else { throw error("the text ends within a string") }
+    guard let character = current else { throw error("unterminated string") }
     position += 1
     switch character {
     case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): content.append(character)
@@ -128,27 +128,27 @@ package struct JSONScanner {
       {
         position += 2
         let trail = try hexadecimalUnit(from: start)
-        guard UTF16.isTrailSurrogate(trail) else { throw error("half of a surrogate pair stands alone", at: start) }
+        guard UTF16.isTrailSurrogate(trail) else { throw error("unpaired surrogate in an escape", at: start) }
         scalar = 0x10000 + (UInt32(unit) - 0xD800) << 10 + (UInt32(trail) - 0xDC00)
       }
       guard let scalar = UnicodeScalar(scalar) else {
-        throw error("half of a surrogate pair stands alone", at: start)
+        throw error("unpaired surrogate in an escape", at: start)
       }
       content.append(contentsOf: UTF8.encode(scalar).map(Array.init) ?? [])
     default:
-      throw error("there is no such escape", at: start)
+      throw error("unknown escape", at: start)
     }
   }
 
   private mutating func hexadecimalUnit(from start: Int) throws(JSONSyntaxError) -> UInt16 {
     guard text.endIndex - position >= 4, let bytes = Hexadecimal.bytes(of: text[position..<position + 4]) else {
-      throw error("an escape \\u takes four hexadecimal digits", at: start)
+      throw error("expected four hexadecimal digits after \\u", at: start)
     }
     position += 4
     return UInt16(bytes[0]) << 8 | UInt16(bytes[1])
   }
 
-  /// Goes over a character of two to four bytes, as far as it is well-formed UTF-8 (The Unicode Standard, table 3-7).
+  /// Skips a character of two to four bytes, which must be well-formed UTF-8 (The Unicode Standard, table 3-7).
   private mutating func skipMultibyteScalar() throws(JSONSyntaxError) {
     func at(_ distance: Int) -> UInt8 {
       position + distance < text.endIndex ? text[position + distance] : 0
@@ -159,10 +159,10 @@ package struct JSONScanner {
     case (0xC2...0xDF, 0x80...0xBF): length = 2
     case (0xE0, 0xA0...0xBF), (0xE1...0xEC, 0x80...0xBF), (0xED, 0x80...0x9F), (0xEE...0xEF, 0x80...0xBF): length = 3
     case (0xF0, 0x90...0xBF), (0xF1...0xF3, 0x80...0xBF), (0xF4, 0x80...0x8F): length = 4
-    default: throw error("the text is not UTF-8")
+    default: throw error("invalid UTF-8")
     }
     if length > 2, !isContinuation(at(2)) || length > 3 && !isContinuation(at(3)) {
-      throw error("the text is not UTF-8")
+      throw error("invalid UTF-8")
     }
     position += length
   }
@@ -185,28 +185,28 @@ package struct JSONScanner {
         throw error("a control character in a string must be escaped")
       }
     }
-    throw error("the text ends within a string")
+    throw error("unterminated string")
   }
 
   // MARK: Whole values
 
-  /// Goes over white space and one value of any kind.
+  /// Skips whitespace and a value of any kind.
   ///
-  /// - Returns: The text of the value, without the white space around it.
-  /// - Throws: ``JSONSyntaxError`` where no well-formed value stands there.
+  /// - Returns: The text of the value, without the whitespace around it.
+  /// - Throws: ``JSONSyntaxError`` if no well-formed value follows.
   package mutating func value() throws(JSONSyntaxError) -> ArraySlice<UInt8> {
     skipWhitespace()
     let start = position
-    // A list instead of recursion: the depth of hostile text must not decide the depth of our stack.
+    // A list instead of recursion, so that hostile text cannot overflow the stack.
     var openContainers: [UInt8] = []
     while true {
       skipWhitespace()
-      guard let byte = current else { throw error("a value is expected here, but the text ends") }
+      guard let byte = current else { throw error("expected a value, but the text ends") }
       switch byte {
       case UInt8(ascii: "{"), UInt8(ascii: "["):
         position += 1
         guard openContainers.count < JSONScanner.maximumDepth else {
-          throw error("arrays and objects nest more than \(JSONScanner.maximumDepth) deep")
+          throw error("arrays and objects must nest at most \(JSONScanner.maximumDepth) levels deep")
         }
         let close = byte == UInt8(ascii: "{") ? UInt8(ascii: "}") : UInt8(ascii: "]")
         if skip(close) { break }
@@ -218,9 +218,9 @@ package struct JSONScanner {
       case UInt8(ascii: "t"): try skipLiteral("true")
       case UInt8(ascii: "f"): try skipLiteral("false")
       case UInt8(ascii: "n"): try skipLiteral("null")
-      default: throw error("a value is expected here")
+      default: throw error("expected a value")
       }
-      // A value has ended: close what ends with it, up to a comma.
+      // After a value, close the arrays and objects that end with it, up to a comma.
       while let close = openContainers.last {
         if skip(UInt8(ascii: ",")) {
           if close == UInt8(ascii: "}") { try skipName() }
@@ -235,14 +235,14 @@ package struct JSONScanner {
 
   private mutating func skipName() throws(JSONSyntaxError) {
     skipWhitespace()
-    guard current == UInt8(ascii: "\"") else { throw error("the name of a member is expected here") }
+    guard current == UInt8(ascii: "\"") else { throw error("expected the name of a member") }
     try skipString()
     try expect(UInt8(ascii: ":"))
   }
 
   private mutating func skipLiteral(_ literal: StaticString) throws(JSONSyntaxError) {
     let matches = literal.withUTF8Buffer { text[position...].starts(with: $0) }
-    guard matches else { throw error("a value is expected here") }
+    guard matches else { throw error("expected a value") }
     position += literal.utf8CodeUnitCount
   }
 
@@ -267,24 +267,24 @@ package struct JSONScanner {
   private mutating func skipDigits() throws(JSONSyntaxError) {
     let start = position
     while let byte = current, byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") { position += 1 }
-    guard position > start else { throw error("a digit is expected here") }
+    guard position > start else { throw error("expected a digit") }
   }
 
-  /// Goes over an object, member by member.
+  /// Skips whitespace and an object, and calls a closure for each member.
   ///
-  /// - Parameter body: Gets the place and the name of a member, in UTF-8, and the scanner before its value, over which
-  ///   it must go.
-  /// - Throws: What `body` throws; ``JSONSyntaxError`` where no well-formed object stands there.
+  /// - Parameter body: A closure that receives the index and the name of a member, in UTF-8, and the scanner at the
+  ///   value of the member. The closure must skip the value.
+  /// - Throws: The error that `body` throws; ``JSONSyntaxError`` if no well-formed object follows.
   package mutating func forEachMember(_ body: (Int, [UInt8], inout JSONScanner) throws -> Void) throws {
     try expect(UInt8(ascii: "{"))
     guard !skip(UInt8(ascii: "}")) else { return }
     repeat {
       skipWhitespace()
-      let place = position
-      guard current == UInt8(ascii: "\"") else { throw error("the name of a member is expected here") }
+      let index = position
+      guard current == UInt8(ascii: "\"") else { throw error("expected the name of a member") }
       let name = try string()
       try expect(UInt8(ascii: ":"))
-      try body(place, name, &self)
+      try body(index, name, &self)
     } while skip(UInt8(ascii: ","))
     try expect(UInt8(ascii: "}"))
   }

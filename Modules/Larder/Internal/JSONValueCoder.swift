@@ -4,56 +4,53 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Turns values into the JSON text that stands for them in a file, and back.
+/// A coder that converts values into their JSON text in a file, and back.
 ///
-/// What a codec writes as JSON stands as it is; bytes of any other codec stand as a string in base64 (RFC 4648).
+/// The bytes of a JSON codec are written as they are. The bytes of any other codec are written as a string in base64
+/// (RFC 4648).
 package struct JSONValueCoder<Value: Sendable>: Sendable {
-  private let codec: any Codec<Value>
-  package let store: String
+  private let coder: ValueCoder<Value>
 
-  /// What the bytes of the codec are.
-  package var format: CodecFormat { codec.format }
+  /// The name of the store in errors.
+  package var store: String { coder.store }
 
-  /// Makes a coder.
+  /// The kind of the bytes that the codec writes.
+  package var format: CodecFormat { coder.format }
+
+  /// Creates a coder.
   ///
   /// - Parameters:
-  ///   - codec: Turns values into bytes and back.
-  ///   - store: The name of the store, in errors.
-  package init(codec: any Codec<Value>, store: String) {
-    self.codec = codec
-    self.store = store
+  ///   - codec: The codec of the values.
+  ///   - store: The name of the store in errors.
+  package init(codec: some Codec<Value>, store: String) {
+    coder = ValueCoder(codec: codec, store: store)
   }
 
-  /// The text of a value.
+  /// Returns the JSON text of a value.
   ///
   /// - Throws: ``StoreError`` with `encodingFailed`.
-  package func text(of value: Value, forKey key: StoreKey, during operation: StoreOperation) throws -> ArraySlice<UInt8>
-  {
+  package func text(
+    of value: Value, forKey key: StoreKey, during operation: StoreOperation
+  ) throws -> ArraySlice<UInt8> {
+    var bytes: [UInt8] = []
+    try coder.append(value, forKey: key, to: &bytes, during: operation)
+    guard format == .json else { return Array("\"\(Data(bytes).base64EncodedString())\"".utf8)[...] }
     do {
-      var bytes: [UInt8] = []
-      try codec.encode(value, into: &bytes)
-      switch codec.format {
-      case .json:
-        // What is not JSON would make the whole file unreadable.
-        var scanner = JSONScanner(bytes[...])
-        let text = try scanner.value()
-        try scanner.expectEnd()
-        // In one line, as files of lines need it; most codecs write it so.
-        var compacted: [UInt8] = []
-        compacted.reserveCapacity(text.count)
-        JSONWriting.append(compacted: text, to: &compacted)
-        return compacted[...]
-      case .binary:
-        return Array("\"\(Data(bytes).base64EncodedString())\"".utf8)[...]
-      }
+      // Text that is not JSON would make the whole file unreadable.
+      var scanner = JSONScanner(bytes[...])
+      let text = try scanner.value()
+      try scanner.expectEnd()
+      // Files with one entry per line need text without line ends. Most codecs write it so.
+      var compacted: [UInt8] = []
+      compacted.reserveCapacity(text.count)
+      JSONWriting.append(compacted: text, to: &compacted)
+      return compacted[...]
     } catch {
-      throw StoreError(
-        .encodingFailed, during: operation, store: store, key: key, message: "the value could not be encoded",
-        underlying: error)
+      throw coder.encodingError(error, forKey: key, during: operation)
     }
   }
 
-  /// The changes of a batch, with the texts of the values, encoded as ``BulkWork`` does it.
+  /// Returns the changes of a batch with the JSON texts of the values, which are encoded through ``BulkWork``.
   ///
   /// - Throws: ``StoreError`` with `encodingFailed`.
   package func texts(of batch: ChangeBatch<Value>) async throws -> [Change<ArraySlice<UInt8>>] {
@@ -66,15 +63,15 @@ package struct JSONValueCoder<Value: Sendable>: Sendable {
     }
   }
 
-  /// Does what an update asks for: decodes the values, lets them be changed, and says which texts become others.
+  /// Decodes the values of an update, passes them to its body, and returns the changes to the stored texts.
   ///
   /// - Parameters:
   ///   - keys: The keys.
-  ///   - texts: The text of each, as it is stored; `nil` where the key is missing.
-  ///   - checks: What the store says of itself.
-  ///   - body: Changes the values.
-  /// - Returns: What is to be changed, nothing where every value stays as it was, and what `body` returns.
-  /// - Throws: ``StoreError`` with `corrupted`, `encodingFailed` or `invalidArgument`; what `body` throws.
+  ///   - texts: The stored text for each key, or `nil` if the key is missing.
+  ///   - checks: The information of the store, for the checks of arguments.
+  ///   - body: The body of the update.
+  /// - Returns: The changes, which are empty if every value stays the same, and the result of `body`.
+  /// - Throws: ``StoreError`` with `corrupted`; `encodingFailed`; `invalidArgument`. The error that `body` throws.
   package func update<Result>(
     _ keys: [StoreKey], _ texts: [ArraySlice<UInt8>?], checks: StoreInformation,
     _ body: (inout [Value?]) throws -> Result
@@ -93,32 +90,25 @@ package struct JSONValueCoder<Value: Sendable>: Sendable {
     return (changes, result)
   }
 
-  /// The value of a text.
+  /// Returns the value of a JSON text.
   ///
-  /// - Throws: ``StoreError`` with `corrupted`.
-  package func value(of text: ArraySlice<UInt8>, forKey key: StoreKey, during operation: StoreOperation) throws -> Value
-  {
-    do {
-      return try decode(text)
-    } catch {
-      throw StoreError(
-        .corrupted, during: operation, store: store, key: key, message: "the value could not be decoded",
-        underlying: error)
-    }
-  }
-
-  /// The value of a text.
-  ///
-  /// - Throws: What the codec throws.
-  package func decode(_ text: ArraySlice<UInt8>) throws -> Value {
-    switch codec.format {
-    case .json:
-      return try text.withUnsafeBytes { try codec.decode($0.bytes) }
+  /// - Throws: ``StoreError`` with `corrupted` or `undecodable`, or the code of a ``StoreErrorConvertible``.
+  package func value(
+    of text: ArraySlice<UInt8>, forKey key: StoreKey, during operation: StoreOperation
+  ) throws -> Value {
+    switch format {
+    case .json: return try text.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: operation) }
     case .binary:
-      var scanner = JSONScanner(text)
-      let base64 = try scanner.string()
-      guard let data = Data(base64Encoded: Data(base64)) else { throw scanner.error("it is not base64") }
-      return try data.withUnsafeBytes { try codec.decode($0.bytes) }
+      let data: Data
+      do {
+        var scanner = JSONScanner(text)
+        let base64 = try scanner.string()
+        guard let decoded = Data(base64Encoded: Data(base64)) else { throw scanner.error("invalid base64") }
+        data = decoded
+      } catch {
+        throw coder.decodingError(error, forKey: key, during: operation)
+      }
+      return try data.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: operation) }
     }
   }
 }

@@ -1,22 +1,24 @@
 import Synchronization
 
-/// The operations that go on in a store or decorator, for which closing waits.
+/// A counter of the running operations of a store or decorator, for which closing waits.
 package final class RunningOperations: Sendable {
   private struct State {
     var count = 0
     var isClosing = false
-    /// Those who wait until none goes on.
-    var waiting: [CheckedContinuation<Void, Never>] = []
+    /// The callers of ``close()`` that wait until no operation is running.
+    var waiters: [CheckedContinuation<Void, Never>] = []
   }
 
   private let state = Mutex(State())
 
-  /// Makes a count of none.
+  /// Creates a counter without running operations.
   package init() {}
 
-  /// Notes an operation, which ``end()`` ends.
+  /// Records the start of an operation, unless closing has begun.
   ///
-  /// - Returns: Whether it may go on: not once closing has begun.
+  /// Call ``end()`` when the operation ends.
+  ///
+  /// - Returns: Whether the operation may run, which is `false` once closing has begun.
   package func begin() -> Bool {
     state.withLock { state in
       guard !state.isClosing else { return false }
@@ -25,28 +27,28 @@ package final class RunningOperations: Sendable {
     }
   }
 
-  /// Notes the end of an operation.
+  /// Records the end of an operation.
   package func end() {
-    let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+    let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
       state.count -= 1
       guard state.count == 0 else { return [] }
-      defer { state.waiting = [] }
-      return state.waiting
+      defer { state.waiters = [] }
+      return state.waiters
     }
-    for continuation in waiting { continuation.resume() }
+    for continuation in waiters { continuation.resume() }
   }
 
-  /// Whether nothing may begin any more.
+  /// A Boolean value that indicates whether closing has begun, so that no further operation may start.
   package var isClosing: Bool {
     state.withLock { $0.isClosing }
   }
 
-  /// Lets nothing begin any more, and waits for what goes on.
+  /// Prevents further operations from starting, and waits for the running ones to end.
   package func close() async {
     await withCheckedContinuation { continuation in
       let isQuiet = state.withLock { state in
         state.isClosing = true
-        if state.count > 0 { state.waiting.append(continuation) }
+        if state.count > 0 { state.waiters.append(continuation) }
         return state.count == 0
       }
       if isQuiet { continuation.resume() }

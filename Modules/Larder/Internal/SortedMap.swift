@@ -1,15 +1,14 @@
-/// Values by key, in key order, in memory: what the stores that keep everything, or an index of everything, in memory
-/// stand on.
+/// An in-memory map in key order, for stores that keep all entries, or an index of all entries, in memory.
 ///
-/// It is a list of chunks of up to 128 neighbouring entries, found by binary search over their first keys: a B+tree of
-/// two levels. Looking up costs O(log n), changing O(log n) plus moving at most a chunk and, seldom, the list of chunks,
-/// which is a hundredth of the entries.
+/// The map is a list of chunks of up to 128 consecutive entries, which it finds by binary search over their first keys.
+/// It is in effect a B+tree of two levels. A lookup takes O(log n). A change takes O(log n), moves at most one chunk
+/// and, rarely, the list of chunks, whose length is about a hundredth of the number of entries.
 ///
-/// It is a value: a copy costs nothing, stays as it was, and afterwards a change copies only the chunk concerned and the
-/// list of chunks. So a copy taken under a lock can be read outside.
+/// The map is a value type. Copying it is free, and a later change copies only the affected chunk and the list of
+/// chunks. A copy that is taken under a lock can therefore be read outside the lock.
 ///
-/// Whatever a change displaces is returned, so that a caller who holds a lock can release it outside: releasing a value
-/// may run code of the user's.
+/// A change returns the values that it displaces, so that a caller that holds a lock can release them outside the lock.
+/// The release of a value may run user code.
 package struct SortedMap<Value> {
   fileprivate struct Chunk {
     var keys: [StoreKey]
@@ -17,13 +16,13 @@ package struct SortedMap<Value> {
 
     var count: Int { keys.count }
 
-    /// The first place whose key is not below the given one.
+    /// Returns the offset of the first entry whose key is not less than the given key.
     func lowerBound(of key: StoreKey) -> Int {
       keys.partitionPoint { $0 < key }
     }
   }
 
-  /// The place of an entry, or the place behind the last one: the first of a chunk that is not there.
+  /// The position of an entry, or the end position, which is the start of a chunk that does not exist.
   private struct Position {
     var chunk: Int
     var offset: Int
@@ -31,23 +30,23 @@ package struct SortedMap<Value> {
 
   private static var capacity: Int { 128 }
 
-  // No chunk is ever empty, so each has a first key.
+  // No chunk is empty, so each has a first key.
   private var chunks: [Chunk] = []
   private var firstKeys: [StoreKey] = []
 
   /// The number of entries.
   package private(set) var count = 0
 
-  /// Makes an empty map.
+  /// Creates an empty map.
   package init() {}
 
-  /// The value of a key, or `nil` where it is missing.
+  /// The value of a key, or `nil` if the key is missing.
   package subscript(key: StoreKey) -> Value? {
-    guard let place = find(key) else { return nil }
-    return chunks[place.chunk].values[place.offset]
+    guard let position = find(key) else { return nil }
+    return chunks[position.chunk].values[position.offset]
   }
 
-  /// Whether a key is there.
+  /// Returns whether a key exists.
   package func contains(_ key: StoreKey) -> Bool {
     find(key) != nil
   }
@@ -60,7 +59,7 @@ package struct SortedMap<Value> {
     return Position(chunk: index, offset: offset)
   }
 
-  /// The last chunk that begins at or before a key, or -1.
+  /// Returns the index of the last chunk that begins at or before a key, or -1 if there is none.
   private func chunkIndex(for key: StoreKey) -> Int {
     firstKeys.partitionPoint { $0 <= key } - 1
   }
@@ -81,9 +80,9 @@ package struct SortedMap<Value> {
 
   // MARK: Changing
 
-  /// Puts a value under a key.
+  /// Stores a value under a key.
   ///
-  /// - Returns: The value that it displaced.
+  /// - Returns: The displaced value, if any.
   package mutating func setValue(_ value: Value, forKey key: StoreKey) -> Value? {
     let index = max(chunkIndex(for: key), 0)
     guard index < chunks.count else {
@@ -106,7 +105,7 @@ package struct SortedMap<Value> {
     var target = Position(chunk: index, offset: offset)
     if chunks[index].count >= SortedMap.capacity {
       if index == chunks.count - 1, offset == chunks[index].count {
-        // Keys that come in order fill their chunks, instead of leaving each half empty.
+        // With keys in ascending order, a new chunk keeps the preceding chunks full instead of half empty.
         insertChunk(Chunk(keys: [key], values: [value]), at: index + 1)
         return
       }
@@ -118,7 +117,7 @@ package struct SortedMap<Value> {
       if offset > half { target = Position(chunk: index + 1, offset: offset - half) }
     }
     if target.offset == chunks[target.chunk].count {
-      // Where keys come in order this is the rule, and it costs half of what inserting does.
+      // This is the usual case for keys in ascending order, and takes half the time of an insertion.
       chunks[target.chunk].keys.append(key)
       chunks[target.chunk].values.append(value)
     } else {
@@ -135,18 +134,18 @@ package struct SortedMap<Value> {
 
   /// Removes a key.
   ///
-  /// - Returns: The value that was there.
+  /// - Returns: The removed value, if any.
   package mutating func removeValue(forKey key: StoreKey) -> Value? {
-    guard let place = find(key) else { return nil }
-    let displaced = chunks[place.chunk].values[place.offset]
-    removeEntries(in: place.chunk, place.offset..<place.offset + 1)
-    mergeOrRemoveChunk(at: place.chunk)
+    guard let position = find(key) else { return nil }
+    let displaced = chunks[position.chunk].values[position.offset]
+    removeEntries(in: position.chunk, position.offset..<position.offset + 1)
+    mergeOrRemoveChunk(at: position.chunk)
     return displaced
   }
 
   /// Removes every key of a range.
   ///
-  /// - Returns: The values that were there, in key order.
+  /// - Returns: The removed values, in key order.
   package mutating func removeAll(in range: KeyRange) -> [Value] {
     guard let (lower, upper) = bounds(of: range), lower.chunk < chunks.count else { return [] }
     var displaced: [Value] = []
@@ -161,7 +160,7 @@ package struct SortedMap<Value> {
         removeEntries(in: index, start..<stop)
       }
     }
-    // The chunks between the two ends went as a whole, and at once: one by one would move the list each time.
+    // Remove the chunks between the two ends together, because removing them one by one would move the list each time.
     let whole = lower.chunk + 1..<max(lower.chunk + 1, upper.chunk)
     chunks.removeSubrange(whole)
     firstKeys.removeSubrange(whole)
@@ -179,7 +178,7 @@ package struct SortedMap<Value> {
     if offsets.lowerBound == 0, let first = chunks[chunk].keys.first { firstKeys[chunk] = first }
   }
 
-  /// Keeps chunks from staying nearly empty: removes one without entries, and joins a small one with a neighbour.
+  /// Removes a chunk that is empty, or merges a small chunk with a neighbor.
   private mutating func mergeOrRemoveChunk(at index: Int) {
     let size = chunks[index].count
     if size == 0 {
@@ -198,9 +197,9 @@ package struct SortedMap<Value> {
     }
   }
 
-  /// Returns a map with the same keys and other values.
+  /// Returns a map with the same keys and transformed values.
   ///
-  /// - Parameter transform: Gets the values in key order.
+  /// - Parameter transform: A closure that receives the values in key order.
   package func mapValues(_ transform: (Value) throws -> Value) rethrows -> SortedMap {
     var result = self
     for index in chunks.indices { result.chunks[index].values = try chunks[index].values.map(transform) }
@@ -209,7 +208,7 @@ package struct SortedMap<Value> {
 
   // MARK: Scanning
 
-  /// Counts the entries of a range.
+  /// Returns the number of entries in a range.
   package func count(in range: KeyRange) -> Int {
     guard let (lower, upper) = bounds(of: range) else { return 0 }
     guard lower.chunk < upper.chunk else { return upper.offset - lower.offset }
@@ -217,13 +216,13 @@ package struct SortedMap<Value> {
     return whole - lower.offset + upper.offset
   }
 
-  /// Calls a closure with entry after entry of a range.
+  /// Calls a closure with each entry of a range, in order.
   ///
   /// - Parameters:
-  ///   - range: The keys to look at.
-  ///   - limit: The most entries to go through; not negative.
-  ///   - order: The direction.
-  ///   - body: Gets a key and its value.
+  ///   - range: The range of keys. Defaults to all keys.
+  ///   - limit: The maximum number of entries, which must not be negative. Defaults to all entries.
+  ///   - order: The direction of the scan. Defaults to ascending.
+  ///   - body: A closure that receives a key and its value.
   package func forEach(
     in range: KeyRange = .all, limit: Int = .max, order: ScanOrder = .ascending,
     _ body: (StoreKey, Value) throws -> Void
@@ -232,17 +231,17 @@ package struct SortedMap<Value> {
     var remaining = limit
     switch order {
     case .ascending:
-      var place = lower
-      while place.chunk < chunks.count, place.chunk <= upper.chunk {
-        let chunk = chunks[place.chunk]
-        let stop = place.chunk == upper.chunk ? upper.offset : chunk.count
-        while place.offset < stop {
+      var position = lower
+      while position.chunk < chunks.count, position.chunk <= upper.chunk {
+        let chunk = chunks[position.chunk]
+        let stop = position.chunk == upper.chunk ? upper.offset : chunk.count
+        while position.offset < stop {
           guard remaining > 0 else { return }
           remaining -= 1
-          try body(chunk.keys[place.offset], chunk.values[place.offset])
-          place.offset += 1
+          try body(chunk.keys[position.offset], chunk.values[position.offset])
+          position.offset += 1
         }
-        place = Position(chunk: place.chunk + 1, offset: 0)
+        position = Position(chunk: position.chunk + 1, offset: 0)
       }
     case .descending:
       for index in stride(from: min(upper.chunk, chunks.count - 1), through: lower.chunk, by: -1) {
@@ -258,14 +257,14 @@ package struct SortedMap<Value> {
     }
   }
 
-  /// The first keys of a range.
+  /// Returns the first keys of a range.
   package func keys(in range: KeyRange, limit: Int, order: ScanOrder) -> [StoreKey] {
     var keys: [StoreKey] = []
     forEach(in: range, limit: limit, order: order) { key, _ in keys.append(key) }
     return keys
   }
 
-  /// The first entries of a range.
+  /// Returns the first entries of a range.
   package func entries(in range: KeyRange, limit: Int, order: ScanOrder) -> [StoreEntry<Value>] {
     var entries: [StoreEntry<Value>] = []
     forEach(in: range, limit: limit, order: order) { entries.append(StoreEntry(key: $0, value: $1)) }
@@ -273,11 +272,32 @@ package struct SortedMap<Value> {
   }
 }
 
+extension SortedMap {
+  /// Applies one change of a batch.
+  ///
+  /// - Parameters:
+  ///   - change: The change.
+  ///   - displaced: The array to which the displaced values are appended, so that the caller can release them outside a
+  ///     lock.
+  package mutating func apply(_ change: Change<Value>, displacing displaced: inout [Value]) {
+    switch change {
+    case .set(let key, let value):
+      if let old = setValue(value, forKey: key) { displaced.append(old) }
+    case .remove(let key):
+      if let old = removeValue(forKey: key) { displaced.append(old) }
+    case .removeAll(let range):
+      displaced.append(contentsOf: removeAll(in: range))
+    }
+  }
+}
+
 extension SortedMap: Sendable where Value: Sendable {}
 extension SortedMap.Chunk: Sendable where Value: Sendable {}
 
 extension Array {
-  /// The first index whose element does not satisfy a condition that holds up to some place and not beyond.
+  /// Returns the first index whose element does not satisfy a condition.
+  ///
+  /// The condition must hold for all elements before that index, and for none after it.
   fileprivate func partitionPoint(where holds: (Element) -> Bool) -> Int {
     var low = 0
     var high = count

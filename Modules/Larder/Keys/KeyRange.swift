@@ -1,4 +1,4 @@
-/// A set of neighbouring keys, from a first one on and up to another that no longer belongs to it.
+/// A half-open range of keys, from a lower bound up to, but not including, an upper bound.
 ///
 /// ```swift
 /// try await store.keys(in: "a"..<"b", limit: 10)      // half-open
@@ -6,36 +6,36 @@
 /// store.entries(in: .prefix("user:"))
 /// ```
 ///
-/// Since a key is directly followed by itself and a NUL byte, every closed or open bound has a half-open equal. So a
-/// range has one form, and a store handles only that.
+/// The direct successor of a key is the key followed by a NUL byte. Therefore every range with other bounds has a
+/// half-open equivalent, and a store needs to handle only that form.
 ///
-/// A range whose lower bound is not below its upper bound is empty; that is no error. A bound is a place between keys,
-/// not a key: it may be empty or longer than ``StoreKey/maximumLength``.
+/// A range whose lower bound is not less than its upper bound is empty, which is not an error. A bound need not be a
+/// valid key. It may be empty or longer than ``StoreKey/maximumLength``.
 public struct KeyRange: Sendable, Hashable {
-  /// The first key that may belong to the range; the empty key where the range has no lower bound.
+  /// The first key that may belong to the range, or the empty key if the range has no lower bound.
   public let lowerBound: StoreKey
 
-  /// The first key after the range, or `nil` where the range has no upper bound.
+  /// The first key after the range, or `nil` if the range has no upper bound.
   public let upperBound: StoreKey?
 
-  /// Makes a half-open range.
+  /// Creates a half-open range.
   ///
   /// - Parameters:
-  ///   - lowerBound: The first key that may belong to the range; the empty key for none.
-  ///   - upperBound: The first key after the range; `nil` for none.
+  ///   - lowerBound: The first key that may belong to the range, or the empty key for no lower bound.
+  ///   - upperBound: The first key after the range, or `nil` for no upper bound.
   public init(from lowerBound: StoreKey, upTo upperBound: StoreKey?) {
     self.lowerBound = lowerBound
     self.upperBound = upperBound
   }
 
-  /// Every key.
+  /// The range of all keys.
   public static let all = KeyRange(from: "", upTo: nil)
 
-  /// The keys that begin with the bytes of another.
+  /// Returns the range of keys that begin with a prefix.
   ///
-  /// - Parameter prefix: The bytes; an empty prefix gives ``all``.
+  /// - Parameter prefix: The prefix. An empty prefix gives ``all``.
   public static func prefix(_ prefix: StoreKey) -> KeyRange {
-    // The first key after all that begin with the prefix: its last byte that can grow, grown, and nothing behind it.
+    // The upper bound is the prefix up to its last byte that is less than 0xFF, with that byte incremented.
     var bytes = prefix.bytes
     while let last = bytes.popLast() {
       if last < UInt8.max {
@@ -45,73 +45,73 @@ public struct KeyRange: Sendable, Hashable {
     return KeyRange(from: prefix, upTo: nil)
   }
 
-  /// One key alone.
+  /// Returns the range of a single key.
   ///
   /// - Parameter key: The key.
   public static func only(_ key: StoreKey) -> KeyRange {
     KeyRange(from: key, upTo: key.successor)
   }
 
-  /// Whether no key at all can belong to the range.
+  /// A Boolean value that indicates whether no key can belong to the range.
   public var isEmpty: Bool {
     upperBound.map { $0 <= lowerBound } ?? false
   }
 
-  /// Whether a key belongs to the range.
+  /// Returns whether a key belongs to the range.
   ///
   /// - Parameter key: The key.
   public func contains(_ key: StoreKey) -> Bool {
     key >= lowerBound && upperBound.map { key < $0 } ?? true
   }
 
-  /// The part of the range behind a key, the key itself left out.
+  /// Returns the part of the range after a key, without the key itself.
   ///
-  /// - Parameter key: The key; it need not belong to the range.
+  /// - Parameter key: The key, which need not belong to the range.
   public func after(_ key: StoreKey) -> KeyRange {
     KeyRange(from: max(lowerBound, key.successor), upTo: upperBound)
   }
 
-  /// The part of the range before a key, the key itself left out.
+  /// Returns the part of the range before a key, without the key itself.
   ///
-  /// - Parameter key: The key; it need not belong to the range.
+  /// - Parameter key: The key, which need not belong to the range.
   public func before(_ key: StoreKey) -> KeyRange {
     KeyRange(from: lowerBound, upTo: upperBound.map { min($0, key) } ?? key)
   }
 }
 
 extension StoreKey {
-  /// The keys from one on and up to, but without, another.
+  /// Returns the range from a key up to, but not including, another key.
   ///
-  /// Unlike Swift's own ranges it does not stop the program where the bounds are in the wrong order: it is empty.
+  /// If the bounds are in the wrong order, the range is empty. Swift's own ranges would stop the program instead.
   public static func ..< (lowerBound: StoreKey, upperBound: StoreKey) -> KeyRange {
     KeyRange(from: lowerBound, upTo: upperBound)
   }
 
-  /// The keys from one on and up to another, both included.
+  /// Returns the range from a key up to and including another key.
   ///
-  /// Unlike Swift's own ranges it does not stop the program where the bounds are in the wrong order: it is empty.
+  /// If the bounds are in the wrong order, the range is empty. Swift's own ranges would stop the program instead.
   public static func ... (lowerBound: StoreKey, upperBound: StoreKey) -> KeyRange {
     KeyRange(from: lowerBound, upTo: upperBound.successor)
   }
 
-  /// The keys from one on.
+  /// Returns the range of keys from a key on.
   public static postfix func ... (lowerBound: StoreKey) -> KeyRange {
     KeyRange(from: lowerBound, upTo: nil)
   }
 
-  /// The keys up to, but without, one.
+  /// Returns the range of keys up to, but not including, a key.
   public static prefix func ..< (upperBound: StoreKey) -> KeyRange {
     KeyRange(from: "", upTo: upperBound)
   }
 
-  /// The keys up to one, itself included.
+  /// Returns the range of keys up to and including a key.
   public static prefix func ... (upperBound: StoreKey) -> KeyRange {
     KeyRange(from: "", upTo: upperBound.successor)
   }
 }
 
 extension KeyRange: CustomStringConvertible {
-  /// The range for people to read, like `"a"..<"b"`.
+  /// The range as text for people, such as `"a"..<"b"`.
   public var description: String {
     switch (lowerBound.isEmpty, upperBound) {
     case (true, nil): "all keys"

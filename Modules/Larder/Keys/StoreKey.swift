@@ -1,43 +1,50 @@
-/// The name of an entry in a store: a byte string, compared byte by byte, unsigned.
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// The key of an entry, which is a byte string that is ordered byte by byte.
 ///
-/// A key is made from a string literal or interpolation, from a `String` (its UTF-8), from bytes, from an integer or a
-/// `UUID` in a form that keeps their order, or from several components (``init(components:)``).
+/// You can create a key from a string literal or interpolation, from a `String`, from bytes, from an integer or a
+/// `UUID` in a form that keeps their order, or from several components
+/// (``init(components:)-(KeyComponentConvertible...)``).
 ///
 /// ```swift
 /// let key: StoreKey = "user:\(id)"
 /// ```
 ///
-/// Keys are bytes, not characters: the composed and the decomposed "é" are two keys, and so are "A" and "a". NUL, "/",
-/// "..", 0x80 and emoji are ordinary content.
+/// Keys consist of bytes, not characters. The composed and the decomposed "é" are two keys, and so are "A" and "a".
+/// NUL, "/", "..", 0x80 and emoji have no special meaning.
 ///
-/// A store takes keys of 1 to 511 bytes (``maximumLength``, the limit of LMDB). A `StoreKey` itself may be empty or
-/// longer, for instance as the bound of a ``KeyRange``; every operation that takes a key refuses such a one with
+/// A store accepts keys of 1 to 511 bytes (``maximumLength``, the limit of LMDB). A `StoreKey` itself may be empty or
+/// longer, for example as a bound of a ``KeyRange``. Every operation that takes a key rejects such a key with
 /// ``StoreError/Code/invalidKey``.
 ///
-/// Keys of up to 23 bytes are stored inline: making, copying and comparing them allocates nothing.
+/// Keys of up to 23 bytes are stored inline, so creating, copying and comparing them does not allocate memory.
 public struct StoreKey: Sendable {
-  /// The most bytes that the key of an entry may have.
+  /// The maximum length of the key of an entry, in bytes.
   public static let maximumLength = 511
 
-  /// The most bytes that are kept inline.
+  /// The maximum length of a key that is stored inline, in bytes.
   private static let inlineCapacity = 23
 
-  /// What the last byte of ``word2`` says of a key that does not fit inline: more than any inline length.
+  /// The last byte of ``word2`` for a key that does not fit inline, which is greater than any inline length.
   private static let overflowMark: UInt64 = 24
 
-  // The first 23 bytes, padded with zeros, as three big-endian words; the last byte is the length, or the overflow mark.
-  // So the words, compared as integers, order keys as bytes do: the padding sorts first, and where a padded zero meets a
-  // real one the length decides. A key has exactly one representation, so that equal keys have equal words.
+  // The first 23 bytes, padded with zeros, as three big-endian words. The last byte is the length or the overflow mark.
+  // Compared as integers, the words order keys as their bytes do, because the padding sorts first, and if a padded zero
+  // meets a real one, the length decides. A key has exactly one representation, so equal keys have equal words.
   @usableFromInline var word0: UInt64
   @usableFromInline var word1: UInt64
   @usableFromInline var word2: UInt64
 
-  /// Every byte of a key that does not fit inline.
+  /// All bytes of a key that does not fit inline, otherwise `nil`.
   @usableFromInline var overflow: [UInt8]?
 
-  /// Makes a key of a copy of the bytes in a buffer.
+  /// Creates a key with a copy of the bytes in a buffer.
   ///
-  /// - Parameter buffer: The bytes; any number of them.
+  /// - Parameter buffer: The bytes. There may be any number of them.
   public init(copying buffer: UnsafeRawBufferPointer) {
     var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
     let fitsInline = buffer.count <= StoreKey.inlineCapacity
@@ -50,25 +57,27 @@ public struct StoreKey: Sendable {
     overflow = fitsInline ? nil : Array(buffer)
   }
 
-  /// Makes a key of bytes.
+  /// Creates a key from bytes.
   ///
-  /// - Parameter bytes: The bytes, in order. A slice, of `Data` for instance, gives just its own window.
+  /// - Parameter bytes: The bytes. Of a slice, for example of `Data`, the key contains only the bytes in the slice.
   public init(bytes: some Sequence<UInt8>) {
     let key = bytes.withContiguousStorageIfAvailable { StoreKey(copying: UnsafeRawBufferPointer($0)) }
     self = key ?? Array(bytes).withUnsafeBytes { StoreKey(copying: $0) }
   }
 
-  /// Makes a key of the UTF-8 of a string.
+  /// Creates a key from the UTF-8 of a string.
   ///
-  /// - Parameter string: The text. It is not normalized.
+  /// - Parameter string: The string, which is not normalized.
   public init(_ string: String) {
     var string = string
     self = string.withUTF8 { StoreKey(copying: UnsafeRawBufferPointer($0)) }
   }
 
-  /// Makes a key of 8 bytes whose order is the order of the integers: big-endian, with the sign bit flipped.
+  /// Creates a key of 8 bytes from an integer, so that keys have the order of the integers.
   ///
-  /// - Parameter integer: Any integer.
+  /// The bytes are big-endian, with the sign bit flipped.
+  ///
+  /// - Parameter integer: The integer.
   public init(integer: Int64) {
     word0 = UInt64(bitPattern: integer) ^ (1 << 63)
     word1 = 0
@@ -76,9 +85,11 @@ public struct StoreKey: Sendable {
     overflow = nil
   }
 
-  /// Makes a key of 8 bytes whose order is the order of the integers: big-endian, with the sign bit flipped.
+  /// Creates a key of 8 bytes from an integer, so that keys have the order of the integers.
   ///
-  /// - Parameter integer: Any integer.
+  /// The bytes are big-endian, with the sign bit flipped.
+  ///
+  /// - Parameter integer: The integer.
   public init(integer: Int) {
     self.init(integer: Int64(integer))
   }
@@ -89,16 +100,16 @@ public struct StoreKey: Sendable {
     overflow?.count ?? Int(word2 & 0xFF)
   }
 
-  /// Whether the key has no byte at all.
+  /// A Boolean value that indicates whether the key has no bytes.
   public var isEmpty: Bool {
     word2 & 0xFF == 0
   }
 
-  /// Calls a closure with the key's bytes, without copying a long key.
+  /// Calls a closure with the bytes of the key, without copying a long key.
   ///
-  /// - Parameter body: Reads the bytes; the span is valid only during the call.
-  /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws.
+  /// - Parameter body: A closure that receives the bytes. The span is valid only during the call.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error that `body` throws.
   @inlinable
   public func withBytes<Result, Failure: Error>(
     _ body: (RawSpan) throws(Failure) -> Result
@@ -108,11 +119,11 @@ public struct StoreKey: Sendable {
     }
   }
 
-  /// Calls a closure with a pointer to the key's bytes, without copying a long key.
+  /// Calls a closure with a pointer to the bytes of the key, without copying a long key.
   ///
-  /// - Parameter body: Reads the bytes; the pointer is valid only during the call.
-  /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws.
+  /// - Parameter body: A closure that receives the bytes. The pointer is valid only during the call.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error that `body` throws.
   @inlinable
   public func withUnsafeBytes<Result, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
@@ -128,38 +139,38 @@ public struct StoreKey: Sendable {
     }
   }
 
-  /// The key's bytes, as a new array.
+  /// The bytes of the key, as a new array.
   public var bytes: [UInt8] {
     overflow ?? withUnsafeBytes { Array($0) }
   }
 
-  /// The key as text, or `nil` where its bytes are not well-formed UTF-8.
+  /// The key as text, or `nil` if its bytes are not well-formed UTF-8.
   public var string: String? {
     withUnsafeBytes { String(validating: $0, as: UTF8.self) }
   }
 
-  /// The integer that ``init(integer:)-(Int64)`` made the key from, or `nil` where the key does not have 8 bytes.
+  /// The integer from which ``init(integer:)-(Int64)`` created the key, or `nil` if the key does not have 8 bytes.
   public var integer: Int64? {
     count == 8 ? Int64(bitPattern: word0 ^ (1 << 63)) : nil
   }
 
-  /// Whether the key begins with all the bytes of another.
+  /// Returns whether the key begins with the bytes of another key.
   ///
-  /// - Parameter prefix: The bytes to look for; an empty key is a prefix of every key.
+  /// - Parameter prefix: The prefix. An empty key is a prefix of every key.
   public func hasPrefix(_ prefix: StoreKey) -> Bool {
     withUnsafeBytes { bytes in prefix.withUnsafeBytes { bytes.starts(with: $0) } }
   }
 
-  /// The key that follows this one directly: there is no key between them.
+  /// The direct successor of this key, with no other key between them.
   ///
-  /// It is one NUL byte longer, so that of a key of ``maximumLength`` can only serve as the bound of a range.
+  /// It is one NUL byte longer, so the successor of a key of ``maximumLength`` can only be the bound of a range.
   public var successor: StoreKey {
     StoreKey(bytes: bytes + [0])
   }
 }
 
 extension StoreKey: Equatable {
-  /// Whether two keys have the same bytes.
+  /// Returns whether two keys have the same bytes.
   public static func == (left: StoreKey, right: StoreKey) -> Bool {
     left.word0 == right.word0 && left.word1 == right.word1 && left.word2 == right.word2
       && left.overflow == right.overflow
@@ -167,7 +178,7 @@ extension StoreKey: Equatable {
 }
 
 extension StoreKey: Hashable {
-  /// Feeds the key's bytes to a hasher: equal keys hash equal, however they were made.
+  /// Hashes the bytes of the key.
   public func hash(into hasher: inout Hasher) {
     if let overflow {
       hasher.combine(overflow)
@@ -180,7 +191,9 @@ extension StoreKey: Hashable {
 }
 
 extension StoreKey: Comparable {
-  /// Whether a key comes before another: byte by byte, unsigned, a prefix before what it begins.
+  /// Returns whether a key precedes another, compared as unsigned bytes.
+  ///
+  /// A prefix of a key precedes the key.
   public static func < (left: StoreKey, right: StoreKey) -> Bool {
     if left.word0 != right.word0 { return left.word0 < right.word0 }
     if left.word1 != right.word1 { return left.word1 < right.word1 }
@@ -191,7 +204,7 @@ extension StoreKey: Comparable {
 }
 
 extension StoreKey: ExpressibleByStringInterpolation {
-  /// Makes a key of the UTF-8 of a string literal or interpolation.
+  /// Creates a key from the UTF-8 of a string literal or interpolation.
   ///
   /// - Parameter value: The text.
   public init(stringLiteral value: String) {
@@ -200,8 +213,23 @@ extension StoreKey: ExpressibleByStringInterpolation {
 }
 
 extension StoreKey: CustomStringConvertible {
-  /// The key for people to read: its text in quotes, or its bytes in hexadecimal where they are not UTF-8.
+  /// The key as text for people, which is its text in quotes, or its bytes in hexadecimal if they are not UTF-8.
   public var description: String {
     string.map { $0.debugDescription } ?? "0x" + Hexadecimal.text(of: bytes)
+  }
+}
+
+extension StoreKey {
+  /// Creates a key from the 16 bytes of a UUID.
+  ///
+  /// - Parameter uuid: The UUID. The bytes keep their order, so UUIDs of version 7 sort by time.
+  public init(_ uuid: UUID) {
+    self = Swift.withUnsafeBytes(of: uuid.uuid) { StoreKey(copying: $0) }
+  }
+
+  /// The UUID from which the key was created, or `nil` if the key does not have 16 bytes.
+  public var uuid: UUID? {
+    guard count == 16 else { return nil }
+    return withUnsafeBytes { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
   }
 }

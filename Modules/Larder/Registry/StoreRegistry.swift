@@ -1,4 +1,4 @@
-/// The kinds of store that a program can open by URL.
+/// A registry of the kinds of store that a program can open by URL.
 ///
 /// ```swift
 /// let registry = StoreRegistry(providers: [MemoryStoreProvider(), JSONFileStoreProvider()])
@@ -7,35 +7,36 @@
 public struct StoreRegistry: Sendable {
   private var providersByScheme: [String: any StoreProvider] = [:]
 
-  /// Makes a registry.
+  /// Creates a registry.
   ///
-  /// - Parameter providers: The kinds of store; of two with the same scheme the later one counts.
+  /// - Parameter providers: The providers. Of two providers with the same scheme, the later one is used. Defaults to
+  ///   none.
   public init(providers: [any StoreProvider] = []) {
     for provider in providers {
       register(provider)
     }
   }
 
-  /// Adds a kind of store, in place of any other with the same scheme.
+  /// Adds a provider, replacing any other with the same scheme.
   ///
-  /// - Parameter provider: Opens the stores.
+  /// - Parameter provider: The provider.
   public mutating func register(_ provider: any StoreProvider) {
     providersByScheme[provider.scheme] = provider
   }
 
-  /// The kinds of store, by scheme.
+  /// The providers, sorted by scheme.
   public var providers: [any StoreProvider] {
     providersByScheme.values.sorted { $0.scheme < $1.scheme }
   }
 
-  /// Opens a store by the text of its URL.
+  /// Opens a store by its URL as text.
   ///
   /// - Parameters:
-  ///   - url: The scheme, a colon, and the place.
-  ///   - codec: Turns values into bytes and back.
-  ///   - options: How to open it; it is created where it is missing, and writes are synced, unless said.
-  /// - Throws: ``StoreError``: `invalidArgument` where the text is no URL of a store; `unsupported` where no kind of
-  ///   store has its scheme; what the store throws on opening.
+  ///   - url: The URL: the scheme, a colon, and the location.
+  ///   - codec: The codec of the values.
+  ///   - options: The options for opening the store. By default, a missing store is created and writes are synced.
+  /// - Throws: ``StoreError`` with `invalidArgument` if the text is not a store URL; `unsupported` if no provider has
+  ///   its scheme; other codes that opening the store throws.
   public func open<Value: Sendable>(
     _ url: String, codec: some Codec<Value>, options: StoreOptions = StoreOptions()
   ) async throws -> AnyDataStore<Value> {
@@ -45,17 +46,18 @@ public struct StoreRegistry: Sendable {
   /// Opens a store by its URL.
   ///
   /// - Parameters:
-  ///   - url: The scheme and the place.
-  ///   - codec: Turns values into bytes and back.
-  ///   - options: How to open it; it is created where it is missing, and writes are synced, unless said.
-  /// - Throws: ``StoreError``: `unsupported` where no kind of store has the scheme; what the store throws on opening.
+  ///   - url: The URL.
+  ///   - codec: The codec of the values.
+  ///   - options: The options for opening the store. By default, a missing store is created and writes are synced.
+  /// - Throws: ``StoreError`` with `unsupported` if no provider has the scheme; other codes that opening the store
+  ///   throws.
   public func open<Value: Sendable>(
     _ url: StoreURL, codec: some Codec<Value>, options: StoreOptions = StoreOptions()
   ) async throws -> AnyDataStore<Value> {
     try await open(url, options: options) { _ in codec }
   }
 
-  /// Opens a store by its URL, with a codec that is chosen by the name of the one that it was written with.
+  /// Opens a store by its URL, with a codec that you choose by the name of the codec that the store was written with.
   ///
   /// ```swift
   /// let store = try await registry.open(url) { name in
@@ -64,12 +66,13 @@ public struct StoreRegistry: Sendable {
   /// ```
   ///
   /// - Parameters:
-  ///   - url: The scheme and the place.
-  ///   - options: How to open it; it is created where it is missing, and writes are synced, unless said.
-  ///   - codec: Gives the codec for a name: that of the codec that the store was written with; where the store is new or
-  ///     does not say, of the one that suits its kind. It is not called for a store without bytes.
-  /// - Throws: ``StoreError``: `unsupported` where no kind of store has the scheme; `versionMismatch` where the codec has
-  ///   another name than the store's; what the store throws on opening. What `codec` throws.
+  ///   - url: The URL.
+  ///   - options: The options for opening the store. By default, a missing store is created and writes are synced.
+  ///   - codec: A closure that returns the codec for a name. It receives the name of the codec that the store was
+  ///     written with. If the store is new or does not record a name, the closure receives the name of the default
+  ///     codec of this kind of store. It is not called for a store that does not encode its values.
+  /// - Throws: ``StoreError`` with `unsupported` if no provider has the scheme; `versionMismatch` if the codec has a
+  ///   different name than the store's codec; other codes that opening the store throws. The error that `codec` throws.
   public func open<Value: Sendable>(
     _ url: StoreURL, options: StoreOptions = StoreOptions(),
     codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
@@ -82,6 +85,7 @@ public struct StoreRegistry: Sendable {
     let known = providers.map { "\($0.scheme):" }.joined(separator: ", ")
     throw StoreError(
       .unsupported, during: .open, store: url.description,
-      message: "no kind of store has the scheme \(url.scheme):, there is \(known.isEmpty ? "none" : known)")
+      message: "no provider is registered for the scheme \(url.scheme):; "
+        + "known schemes: \(known.isEmpty ? "none" : known)")
   }
 }

@@ -1,34 +1,36 @@
-/// Where a store is: the scheme of its kind and a place that this kind understands, like `json:users.json`.
+/// The address of a store, which consists of a scheme and a location, such as `json:users.json`.
 ///
-/// What stands behind the first colon is taken as it is: no character in it is special or has to be escaped. Two URLs are
-/// equal where they are the same byte for byte: a composed and a decomposed "é" may name two files.
+/// The location is the text after the first colon, used literally. No character in it is special or has to be escaped.
+/// Two URLs are equal only if they have the same bytes, because a composed and a decomposed "é" may name two files.
 public struct StoreURL: Sendable, Hashable {
-  /// The kind of store, like `json`.
+  /// The scheme, which names the kind of store, such as `json`.
   public let scheme: String
 
-  /// The place, in the terms of that kind of store; a path, for most.
+  /// The location, whose meaning depends on the kind of store.
+  ///
+  /// For most kinds it is a path.
   public let location: String
 
-  /// Makes a URL of its parts.
+  /// Creates a URL from its parts.
   ///
   /// - Parameters:
-  ///   - scheme: The kind of store.
-  ///   - location: The place.
+  ///   - scheme: The scheme.
+  ///   - location: The location.
   public init(scheme: String, location: String) {
     self.scheme = scheme
     self.location = location
   }
 
-  /// Makes a URL of its text.
+  /// Creates a URL from text.
   ///
-  /// - Parameter text: The scheme, a colon, and the place.
-  /// - Throws: ``StoreError`` with ``StoreError/Code/invalidArgument`` where there is no scheme.
+  /// - Parameter text: The scheme, a colon, and the location.
+  /// - Throws: ``StoreError`` with `invalidArgument` if there is no scheme.
   public init(_ text: String) throws {
-    // Looked for among the bytes: a colon and a combining mark behind it are one character.
+    // Search the bytes, because a colon followed by a combining mark is one character.
     guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), colon > text.startIndex else {
       throw StoreError(
         .invalidArgument, during: .open, store: text,
-        message: "a store URL is a scheme, a colon and a place, like json:users.json")
+        message: "invalid store URL: expected a scheme, a colon and a location, such as json:users.json")
     }
     self.init(scheme: String(text[..<colon]), location: String(text[text.utf8.index(after: colon)...]))
   }
@@ -40,12 +42,12 @@ extension StoreURL: CustomStringConvertible {
 }
 
 extension StoreURL {
-  /// Whether two URLs are the same byte for byte.
+  /// Returns whether two URLs have the same bytes.
   public static func == (left: StoreURL, right: StoreURL) -> Bool {
     left.scheme.utf8.elementsEqual(right.scheme.utf8) && left.location.utf8.elementsEqual(right.location.utf8)
   }
 
-  /// Hashes the bytes.
+  /// Hashes the bytes of the URL.
   public func hash(into hasher: inout Hasher) {
     for byte in description.utf8 { hasher.combine(byte) }
   }

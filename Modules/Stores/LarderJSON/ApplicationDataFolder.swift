@@ -4,18 +4,19 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Where the platform wants an application to keep its data.
+/// The folder in which the platform expects an application to store its data.
 enum ApplicationDataFolder {
-  /// The folder of this application.
+  /// Returns the data folder of an application.
   ///
-  /// On Linux it is `$XDG_DATA_HOME/APPLICATION`, and `~/.local/share/APPLICATION` where that variable is not set to an
-  /// absolute path (XDG Base Directory Specification, version 0.8); on Apple platforms `Application Support/APPLICATION`
-  /// of the user or the app's container, and on tvOS, which lets apps keep nothing else, `Caches/APPLICATION`.
+  /// On Linux, this is `$XDG_DATA_HOME/APPLICATION`, or `~/.local/share/APPLICATION` if that variable is not an
+  /// absolute path (XDG Base Directory Specification, version 0.8). On Apple platforms, it is
+  /// `Application Support/APPLICATION` of the user or of the app's container. On tvOS, where apps can store nothing
+  /// else, it is `Caches/APPLICATION`.
   ///
   /// - Parameters:
   ///   - application: The name of the folder.
-  ///   - environment: The variables of the process.
-  ///   - home: The user's folder.
+  ///   - environment: The environment variables of the process.
+  ///   - home: The user's home folder.
   static func path(application: String, environment: [String: String], home: String) -> String {
     #if os(tvOS)
     return "\(home)/Library/Caches/\(application)"
@@ -27,7 +28,8 @@ enum ApplicationDataFolder {
     #endif
   }
 
-  /// The user's folder: `HOME` where it is set, as the specification has it, otherwise what the system knows.
+  /// Returns the user's home folder: `HOME` if it is set, as the specification requires, otherwise the folder known to
+  /// the system.
   static func home(environment: [String: String]) -> String {
     var home = environment["HOME"] ?? ""
     if !home.hasPrefix("/") { home = URL.homeDirectory.path(percentEncoded: false) }
@@ -35,7 +37,7 @@ enum ApplicationDataFolder {
     return home
   }
 
-  /// The folder of this application, by what the process knows of itself.
+  /// The data folder of this application, derived from the current process.
   static var current: String {
     let process = ProcessInfo.processInfo
     #if canImport(Darwin)

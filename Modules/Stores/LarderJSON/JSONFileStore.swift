@@ -1,7 +1,7 @@
 public import Larder
 public import LarderFiles
 
-/// A store in one readable file: a JSON document that `jq` reads and a person can edit.
+/// A store in one readable file: a JSON document that `jq` can read and you can edit.
 ///
 /// ```swift
 /// let store = try await JSONFileStore<User>(path: "users.json")
@@ -10,60 +10,65 @@ public import LarderFiles
 /// try await store.close()
 /// ```
 ///
-/// At rest the file is `{"larder":2,"generation":1,"entries":{…},"written":{…}}`, one entry on a line, keys in order. A
-/// write does not rewrite it: it appends a line to a journal beside it, `users.json.journal`, which is folded into the
-/// document on ``close()`` and when it has grown large. `Docs/JSONFileStore.md` has the format in full.
+/// At rest, the file is `{"larder":2,"generation":1,"entries":{…},"written":{…}}`, with one entry per line and the keys
+/// in order. A write does not rewrite the file. It appends a line to a journal beside it, `users.json.journal`. The
+/// journal is folded into the document on ``close()`` and when it has grown large. <doc:JSONFileFormat> describes the
+/// full format.
 ///
-/// Everything is held in memory, as text; a value is decoded each time it is read, where the caller is, many or large ones
-/// on the cooperative pool (`Docs/Concurrency.md`). Reads never wait for the disk. Writes run one after another on a thread of the store's own.
+/// All entries are held in memory as text. A read decodes its value on the caller's executor; many or large values are
+/// decoded on the cooperative pool (see "Threads and actors" in the documentation of `Larder`). Reads never wait for
+/// the disk. Writes run one after another on a thread that belongs to the store.
 ///
 /// ## Editing by hand
 ///
-/// Edit the document only while the store is closed and no journal lies beside it (a crash leaves one; opening and closing
-/// the store once folds it). If both an edited document and a journal are found, the journal wins for the keys that it
-/// names: its changes were acknowledged. A document that is not JSON, or has a key twice, is refused with line and column,
-/// and left as it is. So is one whose bytes changed without an edit: Larder keeps checksums in the member `written`, which
-/// you may leave as it is or delete.
+/// Edit the document only while the store is closed and there is no journal beside it. A crash leaves a journal;
+/// opening and closing the store once folds it. If the document was edited while there was a journal, the journal wins
+/// for the keys that it names, because its changes were acknowledged. A document that is not JSON or has a duplicate
+/// key is refused, with line and column, and left unchanged. So is a document whose bytes changed without an edit:
+/// Larder stores checksums in the member `written`, which you may leave unchanged or delete.
 ///
 /// ## Reading only
 ///
-/// With ``StoreAccess/readOnly`` the store leaves every file as it is, works on a read-only mount, and opens a damaged
-/// document too: entries that can be read are returned, and what damage hides throws `corrupted`.
+/// With `StoreAccess.readOnly`, the store leaves every file unchanged, works on a read-only mount, and also opens a
+/// damaged document. It returns the entries that can be read, and throws `corrupted` for entries that damage hides.
 ///
 /// ## Keys
 ///
-/// A key that is not UTF-8 is written as `keyBytes:` and its bytes in hexadecimal, and so is a text that begins with
+/// A key that is not UTF-8 is written as `keyBytes:` followed by its bytes in hexadecimal. So is a key that begins with
 /// `keyBytes:`.
 ///
 /// ## Sharing
 ///
-/// One object in one process has the file open, guarded by a lock on `users.json.lock`. Symbolic links are resolved
-/// first; a file with several hard links is refused.
+/// Only one object in one process can have the file open, guarded by a lock on `users.json.lock`. Symbolic links are
+/// resolved first. A file with several hard links is refused.
 public final class JSONFileStore<Value: Sendable>: DataStore {
-  /// What the store is called, what its acknowledgement means, and its maintenance.
+  /// The name and the durability of the store.
   public let information: StoreInformation
 
-  private let writer: JSONFileWriter
-  private let coder: JSONValueCoder<Value>
+  let writer: JSONFileWriter
+  let coder: JSONValueCoder<Value>
 
   private var contents: JSONFileContents { writer.contents }
 
   /// Opens a store.
   ///
   /// - Parameters:
-  ///   - path: The document. Its folder must exist. The file is created with permissions 0600, and keeps those that it has.
-  ///   - codec: Turns values into bytes and back. Where what it writes is not JSON, values stand as strings in base64.
-  ///   - durability: What happens before a write returns; defaults to ``Durability/synced``.
-  ///   - access: Whether the store may write; defaults to ``StoreAccess/readWrite``.
-  ///   - createsIfMissing: Whether a missing document is created; defaults to `true`. A store that only reads never does.
-  ///   - fileSystem: Where the files are; defaults to the real file system.
-  /// - Throws: ``StoreError``: `locked` if another has it open; `corrupted` with line and column if the document or
-  ///   its journal is damaged, or if they do not belong together; `unrecognizedFormat` if the file is no store;
-  ///   `versionMismatch` if it was written by a newer version or with another codec; `notFound`; `unsupported` if it has
-  ///   several hard links, is mounted by itself, or is larger than 4 GiB; `notPermitted`; `full`; `ioFailed`. The files
-  ///   are left as they are then.
+  ///   - path: The path of the document, whose folder must exist. A new file has permissions 0600; an existing file
+  ///     keeps its permissions.
+  ///   - codec: The codec that encodes and decodes values. Values are stored as base64 strings if its output is not
+  ///     JSON.
+  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
+  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - createsIfMissing: Whether to create the document if it is missing. Defaults to `true`. A read-only store never
+  ///     creates it.
+  ///   - fileSystem: The file system. Defaults to the real file system.
+  /// - Throws: `StoreError`: `locked` if another store has the file open; `corrupted`, with line and column, if the
+  ///   document or its journal is damaged, or if they do not belong together; `unrecognizedFormat` if the file is not a
+  ///   store; `versionMismatch` if it was written by a newer version or with a different codec; `notFound`;
+  ///   `unsupported` if it has several hard links, is a mount point, or is larger than 4 GiB; `notPermitted`; `full`;
+  ///   `ioFailed`. The files are left unchanged.
   public convenience init(
-    path: String, codec: some Codec<Value>, durability: Durability = .synced, access: StoreAccess = .readWrite,
+    path: String, codec: some Codec<Value>, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
     createsIfMissing: Bool = true, fileSystem: some FileSystem = POSIXFileSystem()
   ) async throws {
     try await self.init(
@@ -71,60 +76,60 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     ) { _ in codec }
   }
 
-  /// Opens a store with a codec that is chosen by the name of the one that it was written with.
+  /// Opens a store with a codec chosen by the name of the codec that the store was written with.
   init(
-    path: String, durability: Durability, access: StoreAccess, createsIfMissing: Bool, createsFolder: Bool = false,
+    path: String, durability: FileDurability, access: StoreAccess, createsIfMissing: Bool, createsFolder: Bool = false,
     sizeLimit: Int64 = JSONFile.maximumSize, fileSystem: some FileSystem = POSIXFileSystem(),
     choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws {
     let name = FilePaths.split(path).name
-    var information = StoreInformation(
-      name: name, acknowledgement: Acknowledgement(durability), sharing: .exclusive, access: access)
+    let information = StoreInformation(
+      name: name, durability: Durability(durability), sharing: .exclusive, access: access)
     let configuration = StoreFileConfiguration(
       name: name, path: path, durability: durability, access: access, createsIfMissing: createsIfMissing,
       createsFolder: createsFolder, fileSystem: fileSystem)
     let (writer, codec) = try await JSONFileWriter.open(
       configuration, information: information, sizeLimit: sizeLimit, choosing: codec)
-    let coder = JSONValueCoder(codec: codec, store: name)
     self.writer = writer
-    information.maintenance = JSONFileMaintenance(writer: writer, coder: coder)
-    self.coder = coder
+    coder = JSONValueCoder(codec: codec, store: name)
     self.information = information
   }
 
-  /// Opens a store of `Codable` values, with ``JSONCodec``.
+  /// Opens a store of `Codable` values, with `JSONCodec`.
   ///
   /// - Parameters:
-  ///   - path: The document; see ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
-  ///   - durability: What happens before a write returns; defaults to ``Durability/synced``.
-  ///   - access: Whether the store may write; defaults to ``StoreAccess/readWrite``.
-  ///   - createsIfMissing: Whether a missing document is created; defaults to `true`. A store that only reads never does.
-  /// - Throws: As ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
+  ///   - path: The path of the document; see ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
+  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
+  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - createsIfMissing: Whether to create the document if it is missing. Defaults to `true`. A read-only store never
+  ///     creates it.
+  /// - Throws: The same errors as ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
   public convenience init(
-    path: String, durability: Durability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
+    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws where Value: Codable {
     try await self.init(
       path: path, codec: JSONCodec<Value>(), durability: durability, access: access, createsIfMissing: createsIfMissing)
   }
 
-  /// Opens a store in the folder where the platform wants an application to keep its data.
+  /// Opens a store in the folder in which the platform expects an application to store its data.
   ///
-  /// On Linux that is `$XDG_DATA_HOME/PROCESS`, by default `~/.local/share/PROCESS`; on Apple platforms the folder of the
-  /// bundle in `Application Support`, on tvOS in `Caches`. The folder is made, with permissions 0700, where it is missing.
+  /// On Linux, this is `$XDG_DATA_HOME/PROCESS`, which defaults to `~/.local/share/PROCESS`. On Apple platforms, it is
+  /// the bundle's folder in `Application Support`, or in `Caches` on tvOS. If the folder is missing, it is created with
+  /// permissions 0700.
   ///
   /// - Parameters:
   ///   - name: The name of the document, without `.json`.
-  ///   - durability: What happens before a write returns; defaults to ``Durability/synced``.
-  ///   - access: Whether the store may write; defaults to ``StoreAccess/readWrite``.
-  /// - Throws: ``StoreError``: `invalidArgument` if the name is empty, begins with a dot, or has a slash or a NUL;
-  ///   otherwise as ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
+  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
+  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  /// - Throws: `StoreError`: `invalidArgument` if the name is empty, begins with a dot, or contains a slash or a NUL;
+  ///   otherwise the same errors as ``init(path:codec:durability:access:createsIfMissing:fileSystem:)``.
   public convenience init(
-    name: String, durability: Durability = .synced, access: StoreAccess = .readWrite
+    name: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite
   ) async throws where Value: Codable {
     guard !name.isEmpty, !name.hasPrefix("."), !name.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 == 0 }) else {
       throw StoreError(
         .invalidArgument, during: .open, store: name,
-        message: "the name of a store is not empty, does not begin with a dot, and has no slash and no NUL")
+        message: "the store name must not be empty, begin with a dot, or contain a slash or a NUL")
     }
     try await self.init(
       path: FilePaths.join(ApplicationDataFolder.current, "\(name).json"), durability: durability,
@@ -134,11 +139,12 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
 
   // MARK: Reading
 
-  /// Reads the value of one key.
+  /// Returns the value of a key.
   ///
-  /// It is decoded where the caller is, however large it is.
+  /// The value is decoded on the caller's executor, whatever its size.
   ///
-  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` if the value cannot be decoded, or damage hides it; `closed`.
+  /// - Throws: `StoreError`: `invalidKey`; `corrupted` if damage hides the value; `corrupted` or `undecodable` if it
+  ///   cannot be decoded; `closed`.
   public func value(forKey key: StoreKey) throws -> Value? {
     try information.check(key, for: .value)
     return try reporting(for: .value, key) {
@@ -150,11 +156,12 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     }
   }
 
-  /// Reads the values of several keys as they are at one moment.
+  /// Returns the values of several keys from one consistent snapshot.
   ///
-  /// More than 64, or more than 64 KiB of text, are decoded off the caller's actor.
+  /// More than 64 values, or more than 64 KiB of text, are decoded off the caller's actor.
   ///
-  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` if a value cannot be decoded, or damage hides it; `closed`.
+  /// - Throws: `StoreError`: `invalidKey`; `corrupted` if damage hides a value; `corrupted` or `undecodable` if one
+  ///   cannot be decoded; `closed`.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try information.check(keys, for: .values)
     return try await BulkWork.run(atMost: keys.count) { [self] allowance in
@@ -170,12 +177,12 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     }
   }
 
-  /// Reads the first entries of a range as they are at one moment.
+  /// Returns the first entries of a range from one consistent snapshot.
   ///
   /// If the limit is above 64, or the entries have more than 64 KiB of text, they are decoded off the caller's actor.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` if the limit is negative; `corrupted` if a value cannot be decoded, or
-  ///   damage hides a part of the range; `closed`.
+  /// - Throws: `StoreError`: `invalidArgument` if the limit is negative; `corrupted` if damage hides a part of the
+  ///   range; `corrupted` or `undecodable` if a value cannot be decoded; `closed`.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
     return try await BulkWork.run(atMost: limit) { [self] allowance in
@@ -192,10 +199,10 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     }
   }
 
-  /// Reads the first keys of a range as they are at one moment.
+  /// Returns the first keys of a range from one consistent snapshot.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` if the limit is negative; `corrupted` if damage hides a part of the range;
-  ///   `closed`.
+  /// - Throws: `StoreError`: `invalidArgument` if the limit is negative; `corrupted` if damage hides a part of the
+  ///   range; `closed`.
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
     try information.check(limit: limit, for: .keys)
     return try read(for: .keys) { entries in
@@ -205,9 +212,9 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     }
   }
 
-  /// Counts the entries of a range.
+  /// Returns the number of entries in a range.
   ///
-  /// - Throws: ``StoreError``: `corrupted` if damage hides a part of the range; `closed`.
+  /// - Throws: `StoreError`: `corrupted` if damage hides a part of the range; `closed`.
   public func count(in range: KeyRange) throws -> Int {
     try read(for: .count) { entries in
       try entries.checkScan(of: range, limit: .max, found: 0, upTo: nil, order: .ascending)
@@ -215,12 +222,14 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     }
   }
 
-  /// Reads from a snapshot, so that a long scan holds up no one.
+  /// Reads from a snapshot, so that a long scan does not block other callers.
   private func read<Result>(for operation: StoreOperation, _ body: (JSONEntries) throws -> Result) throws -> Result {
     try reporting(for: operation) { try contents.readSnapshot(body) }
   }
 
-  /// Makes errors of the store of what a read meets: `nil` says that the store is closed.
+  /// Runs a read and converts its errors to store errors.
+  ///
+  /// A result of `nil` means that the store is closed.
   private func reporting<Result>(
     for operation: StoreOperation, _ key: StoreKey? = nil, _ body: () throws -> Result?
   ) throws -> Result {
@@ -230,14 +239,14 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     } catch let error as JSONEntries.Hidden {
       throw StoreError(
         .corrupted, during: operation, store: information.name, key: key,
-        message: "a damaged part of the files hides what was asked for; verify says where they are damaged",
+        message: "the requested entries are in a damaged part of the files; run verify to locate the damage",
         underlying: error)
     }
   }
 
   // MARK: Writing
 
-  /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
+  /// Applies a batch of changes atomically; see `DataStore.apply(_:)`.
   ///
   /// More than 64 values, or more than 64 KiB of text, are encoded off the caller's actor.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
@@ -245,9 +254,9 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     try await writer.apply(await coder.texts(of: changes))
   }
 
-  /// Reads, changes and writes back the values of some keys as one step; see ``DataStore/update(_:_:)``.
+  /// Reads, changes and writes back the values of several keys atomically; see `DataStore.update(_:_:)`.
   ///
-  /// `body` runs on the thread of the store's writer. If it leaves every value as it was, nothing is written.
+  /// `body` runs on the thread of the store's writer. If it leaves all values unchanged, nothing is written.
   public func update<Result: Sendable>(
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
@@ -257,22 +266,84 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     return try await writer.update(keys) { try coder.update(keys, $0, checks: information, body) }
   }
 
-  /// Makes everything written before durable against power loss, and folds the journal where it has grown large.
+  /// Flushes all previous writes to disk, so that they survive power loss, and folds the journal if it has grown large.
   ///
-  /// - Throws: ``StoreError``: `closed`; `ioFailed`; `full`.
+  /// - Throws: `StoreError`: `closed`; `ioFailed`; `full`.
   public func synchronize() async throws {
     try await writer.synchronize()
   }
 
-  /// Waits for running operations, folds the journal into the document, and lets others open it.
+  /// Waits for running operations, folds the journal into the document, and releases the lock.
   ///
-  /// - Throws: ``StoreError``: `ioFailed`; `full`. The store is closed all the same, and everything is in the journal.
+  /// - Throws: `StoreError`: `ioFailed`; `full`. The store is closed even if an error is thrown, and all changes are
+  ///   in the journal.
   public func close() async throws {
     try await writer.close()
   }
 }
 
 extension JSONFileStore: CustomStringConvertible {
-  /// The store's kind and name.
+  /// The type and the name of the store.
   public var description: String { "JSONFileStore(\(information.name))" }
+}
+
+extension JSONFileStore: MaintainableStore {
+  /// Returns statistics about the store; see `MaintainableStore/storeStatistics()`.
+  public func storeStatistics() async throws -> StoreStatistics {
+    try await writer.statistics()
+  }
+
+  /// Reads and checks all entries; see `MaintainableStore/verify()`.
+  public func verify() async throws -> VerificationReport {
+    let coder = coder
+    return try await writer.verify { key, text in
+      do {
+        _ = try coder.value(of: text, forKey: key, during: .verify)
+        return nil
+      } catch {
+        return "the value cannot be decoded"
+      }
+    }
+  }
+
+  /// Folds the journal into the document; see `MaintainableStore/compact()`.
+  public func compact() async throws {
+    try await writer.compact()
+  }
+
+  /// Writes a complete copy of the store; see `MaintainableStore/backup(to:compacting:)`.
+  public func backup(to path: String, compacting: Bool) async throws {
+    // A document has no free space to omit.
+    try await writer.backup(to: path)
+  }
+}
+
+/// A provider that opens ``JSONFileStore``s for `StoreRegistry`, for URLs such as `json:users.json`.
+public struct JSONFileStoreProvider: StoreProvider {
+  /// Creates the provider.
+  public init() {}
+
+  /// The scheme `json`.
+  public var scheme: String { "json" }
+
+  /// A one-line description of the stores.
+  public var summary: String { "one readable JSON document at a path" }
+
+  /// Opens the store whose document is at the path in a URL.
+  ///
+  /// - Throws: `StoreError`: `invalidArgument` if the path is empty; the errors of opening a ``JSONFileStore``; the
+  ///   error that `codec` throws.
+  public func open<Value: Sendable>(
+    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
+  ) async throws -> AnyDataStore<Value> {
+    guard !url.location.isEmpty else {
+      throw StoreError(
+        .invalidArgument, during: .open, store: url.description,
+        message: "missing path: expected the path of a document, such as json:users.json")
+    }
+    return AnyDataStore(
+      try await JSONFileStore(
+        path: url.location, durability: options.durability, access: options.access,
+        createsIfMissing: options.createsIfMissing, choosing: codec))
+  }
 }

@@ -1,9 +1,9 @@
 #if LMDB
-internal import CLMDB
+import CLMDB
 public import Larder
-internal import LarderFiles
+import LarderFiles
 
-/// An LMDB environment: files that hold named stores of different value types, with transactions across them.
+/// An LMDB environment: a set of files that holds named stores of different value types, with transactions across them.
 ///
 /// ```swift
 /// let environment = try await LMDBEnvironment(path: "shop")
@@ -16,59 +16,63 @@ internal import LarderFiles
 /// }
 /// ```
 ///
-/// A store alone needs no environment of its own making: see ``LMDBStore/init(path:name:codec:durability:access:createsIfMissing:)``.
+/// If you need a single store, you don't have to create an environment: see
+/// ``LMDBStore/init(path:name:codec:durability:access:createsIfMissing:)``.
 ///
 /// ## Files
 ///
-/// An environment is a folder with `data.mdb` and `lock.mdb`, or a single data file with a lock file beside it; both are
-/// LMDB's own format (version 0.9), which `mdb_stat`, `mdb_dump` and every binding of LMDB read. New files have permissions
-/// 0600. LMDB keeps no checksums of pages: `Docs/LMDBStore.md` says what that means.
+/// An environment is either a folder with `data.mdb` and `lock.mdb`, or a single data file with a lock file beside it.
+/// Both use LMDB's own format (version 0.9), which `mdb_stat`, `mdb_dump` and every binding of LMDB read. New files
+/// have permissions 0600. LMDB keeps no page checksums; <doc:UsingLMDBStore#Limitations> explains the consequences.
 ///
 /// ## Sharing
 ///
-/// Any number of processes may have the files open, on one machine and not on a network file system. Within a process
-/// all that open the same file share one environment, whatever path they came by. Readers never wait for writers, nor
-/// writers for readers; writers take turns.
+/// Any number of processes on one machine may open the files, except on a network file system. Within a process, all
+/// users of a file share one environment, even if they opened it under different paths. Readers never wait for writers,
+/// and writers never wait for readers. Only one writer runs at a time.
 ///
 /// ## Memory
 ///
-/// The files are read through a memory map. It takes up to 1 TiB of address space, which costs nothing until it is used,
-/// less where the system gives less; and it grows by itself.
+/// The files are read through a memory map that grows by itself. The map reserves up to 1 TiB of address space, or less
+/// if the system grants less. Reserved address space costs nothing until it is used.
 public final class LMDBEnvironment: Sendable {
-  let lease: EnvironmentLease
+  let handle: EnvironmentHandle
 
-  /// What the environment is called in errors: the last component of its path.
-  public var name: String { lease.name }
+  /// The name of the environment in error messages: the last component of its path.
+  public var name: String { handle.name }
 
   /// Opens an environment.
   ///
   /// - Parameters:
-  ///   - path: A folder or a data file. Where nothing is there a folder is made; the folder above it must exist.
-  ///   - durability: What happens before a write returns; ``Durability/synced`` unless said. With ``Durability/buffered``
-  ///     power loss may take the latest transaction, and never corrupts the file (`MDB_NOMETASYNC`).
-  ///   - access: Whether stores may be written; defaults to ``StoreAccess/readWrite``. With ``StoreAccess/readOnly`` nothing
-  ///     is created or changed but the slot of a reader in the lock file, which must exist and be writable unless the file
-  ///     system is mounted read-only. ``StoreAccess/immutable`` takes no lock: you promise that no one writes.
-  ///   - createsIfMissing: Whether a missing environment is created; `true` unless said.
-  /// - Throws: ``StoreError``: `notFound`; `locked` if this process has it open with another durability or access, or if a
-  ///   process of the same number in another container has it open; `unrecognizedFormat`, `versionMismatch`, `corrupted`
-  ///   or `unsupported` if the data file is none that LMDB can read, which is left as it is; `unsupported` if it has
-  ///   several hard links; `conflict` if the files were replaced while they were opened; `notPermitted`; `full`;
-  ///   `ioFailed`.
+  ///   - path: The path of a folder or a data file. If nothing exists at the path, a folder is created. The parent
+  ///     folder must exist.
+  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`. With
+  ///     `FileDurability.buffered`, power loss may discard the latest transaction but never corrupts the file
+  ///     (`MDB_NOMETASYNC`).
+  ///   - access: Whether stores can be written. Defaults to `StoreAccess.readWrite`. With `StoreAccess.readOnly`,
+  ///     nothing is created, and nothing is changed except a reader slot in the lock file. The lock file must exist and
+  ///     must be writable unless the file system is mounted read-only. With `StoreAccess.immutable`, no lock is
+  ///     taken, and you must ensure that nothing writes to the files.
+  ///   - createsIfMissing: Whether to create the environment if it is missing. Defaults to `true`.
+  /// - Throws: `StoreError`: `notFound`; `locked` if this process has the environment open with a different
+  ///   durability or access, or if a process with the same process id in another container has it open;
+  ///   `unrecognizedFormat`, `versionMismatch`, `corrupted` or `unsupported` if LMDB cannot read the data file, which
+  ///   is left unchanged; `unsupported` if the data file has several hard links; `conflict` if the files were replaced
+  ///   while they were being opened; `notPermitted`; `full`; `ioFailed`.
   public convenience init(
-    path: String, durability: Durability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
+    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws {
     try await self.init(
       path: path, durability: durability, access: access, createsIfMissing: createsIfMissing,
       initialMapSize: EnvironmentConfiguration.defaultMapSize)
   }
 
-  /// Opens an environment with a memory map of another size, in bytes.
+  /// Opens an environment with the given initial size of the memory map, in bytes.
   package init(
-    path: String, durability: Durability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true,
+    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true,
     initialMapSize: Int
   ) async throws {
-    lease = try await EnvironmentLease.take(
+    handle = try await EnvironmentHandle.take(
       EnvironmentConfiguration(
         name: FilePaths.split(path).name, path: path, durability: durability, access: access,
         createsIfMissing: createsIfMissing, initialMapSize: initialMapSize))
@@ -76,46 +80,47 @@ public final class LMDBEnvironment: Sendable {
 
   // MARK: Transactions
 
-  /// Reads several stores as they are at one moment.
+  /// Reads several stores from one consistent snapshot.
   ///
-  /// It runs on the calling thread. While it runs, space that others free is not used again: keep it short.
+  /// The closure runs synchronously on the calling thread. While it runs, pages that writers free cannot be reused, so
+  /// keep it short.
   ///
-  /// - Parameter body: Reads; the transaction, and the bytes that it shows, cannot leave it. What it reads by the
-  ///   transaction is of one moment.
-  /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws. ``StoreError``: `closed`; `full` where no reader slot is free; `ioFailed`.
+  /// - Parameter body: A closure that reads from the snapshot. Neither the transaction nor the bytes that it exposes
+  ///   can escape the closure.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error that `body` throws. `StoreError`: `closed`; `full` if no reader slot is free; `ioFailed`.
   public func read<Result>(_ body: (borrowing LMDBTransaction) throws -> Result) throws -> Result {
-    try lease.read(for: .read) { pointer in
-      try body(LMDBTransaction(pointer: pointer, lease: lease))
+    try handle.read(for: .read) { pointer in
+      try body(LMDBTransaction(pointer: pointer, handle: handle))
     }
   }
 
-  /// Reads and writes several stores as one step: all or nothing is written.
+  /// Reads and writes several stores in one atomic transaction.
   ///
-  /// Other writers, in this process and in others, wait; readers do not.
+  /// Other writers, in this process and in others, wait. Readers do not.
   ///
-  /// - Parameter body: Reads and writes. It runs on the environment's own thread, and may block. It runs again where the
-  ///   memory map had to be enlarged; only its last run counts. Where it throws nothing is changed. It must not write by
-  ///   other means than its transaction.
-  /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws, unchanged. ``StoreError``: `closed`; `notPermitted` if the environment is only read;
-  ///   `conflict` if its files were moved, removed or replaced; `full`; `ioFailed`, also where `body` has caught one of a
-  ///   change. `CancellationError` if the task was cancelled before the transaction began.
+  /// - Parameter body: A closure that reads and writes. It runs on the environment's own thread and may block. If the
+  ///   memory map has to be enlarged, it runs again, and only its last run takes effect. If it throws, nothing is
+  ///   changed. It must not write except through its transaction.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error that `body` throws, unchanged. `StoreError`: `closed`; `notPermitted` if the environment is
+  ///   read-only; `conflict` if its files were moved, removed or replaced; `full`; `ioFailed`, even if `body` caught
+  ///   the error of a failed change. `CancellationError` if the task was cancelled before the transaction began.
   public func write<Result: Sendable>(
     _ body: @escaping @Sendable (inout LMDBTransaction) throws -> Result
   ) async throws -> Result {
-    let lease = lease
-    return try await lease.environment.writer.write(for: lease, during: .write) { pointer in
-      var transaction = LMDBTransaction(pointer: pointer, lease: lease)
+    let handle = handle
+    return try await handle.environment.writer.write(for: handle, during: .write) { pointer in
+      var transaction = LMDBTransaction(pointer: pointer, handle: handle)
       let result: Result
       do {
         result = try ErrorOfBody.wrapping { try body(&transaction) }
       } catch {
-        // Where the memory map is too small it is enlarged, whatever the body made of that.
+        // If the memory map is too small, it is enlarged no matter how the body handled the error.
         if let failure = transaction.failure, failure.code == MDB_MAP_FULL { throw failure }
         throw error
       }
-      // A change that failed fails them all, even where the body has caught the error.
+      // A failed change fails the whole transaction, even if the body caught the error.
       if let failure = transaction.failure { throw failure }
       return result
     }
@@ -123,83 +128,133 @@ public final class LMDBEnvironment: Sendable {
 
   // MARK: Maintenance
 
-  /// The names of the stores in the environment, in order, those that other programs made included.
+  /// Returns the names of the stores in the environment in ascending order, including those created by other programs.
   ///
-  /// - Throws: ``StoreError``: `closed`; `ioFailed`.
+  /// - Throws: `StoreError`: `closed`; `ioFailed`.
   public func storeNames() async throws -> [String] {
-    try await lease.environment.writer.storeNames(for: lease)
+    try await handle.environment.writer.storeNames(for: handle)
   }
 
-  /// The name of the codec that a store was written with.
+  /// Returns the name of the codec that a store was written with.
   ///
   /// - Parameter name: The name of the store.
-  /// - Returns: The name, or `nil` where there is no such store, or another program than Larder has made it.
-  /// - Throws: ``StoreError``: `closed`; `ioFailed`.
+  /// - Returns: The name of the codec, or `nil` if the store does not exist or was created by a program other than
+  ///   Larder.
+  /// - Throws: `StoreError`: `closed`; `ioFailed`.
   public func codecName(ofStore name: String) async throws -> String? {
-    try await lease.environment.writer.codecName(ofStore: name, for: lease)
+    try await handle.environment.writer.codecName(ofStore: name, for: handle)
   }
 
-  /// Measures the environment.
+  /// Returns statistics about the environment.
   ///
-  /// - Throws: ``StoreError``: `closed`; `ioFailed`.
+  /// - Throws: `StoreError`: `closed`; `ioFailed`.
   public func statistics() async throws -> LMDBStatistics {
-    let lease = lease
-    return try await lease.environment.maintenanceQueue.run {
-      try lease.read(for: .statistics) { try lease.environment.statistics(in: $0) }
+    let handle = handle
+    return try await handle.environment.maintenanceQueue.run {
+      try handle.read(for: .statistics) { try handle.environment.statistics(in: $0) }
     }
   }
 
-  /// Frees the slots that processes which were killed have left in the table of readers.
+  /// Frees the reader slots of processes that were killed.
   ///
-  /// It happens by itself on opening, every 1024 transactions, and when the table is full.
+  /// This also happens automatically when the environment is opened, every 1024 transactions, and when the reader table
+  /// is full.
   ///
-  /// - Returns: How many there were.
-  /// - Throws: ``StoreError``: `closed`; `ioFailed`.
+  /// - Returns: The number of slots freed.
+  /// - Throws: `StoreError`: `closed`; `ioFailed`.
   @discardableResult
   public func clearStaleReaders() async throws -> Int {
-    let lease = lease
-    return try await lease.environment.maintenanceQueue.run {
-      // Within a read, so that the environment is not closed meanwhile.
-      try lease.read(for: .statistics) { _ in try lease.environment.readers.clearStaleSlots() }
+    let handle = handle
+    return try await handle.environment.maintenanceQueue.run {
+      // Inside a read, so that the environment is not closed in the meantime.
+      try handle.read(for: .statistics) { _ in try handle.environment.readers.clearStaleSlots() }
     }
   }
 
-  /// Writes a complete copy of the environment, as it is at one moment, while it is in use.
+  /// Writes a complete copy of the environment, taken from one snapshot, while the environment is in use.
   ///
-  /// The copy appears at its place when it is complete and durable, with a lock file, so that it can be opened to read only.
+  /// The copy appears at `path` once it is complete and durable. It has a lock file, so that it can be opened
+  /// read-only.
   ///
   /// - Parameters:
-  ///   - path: Where it goes; nothing may be there yet. It becomes a folder where the environment is one, else a file.
-  ///   - compacting: Whether free pages are left out, which takes longer; `false` unless said.
-  /// - Throws: ``StoreError``: `invalidArgument` where something is at `path` already; `closed`; `full`; `ioFailed`, with the
-  ///   outcome `unknown` if the copy is complete but may be lost at power loss.
+  ///   - path: The path of the copy, where nothing may exist yet. The copy is a folder if the environment is one, else
+  ///     a file.
+  ///   - compacting: Whether to omit free pages, which takes longer. Defaults to `false`.
+  /// - Throws: `StoreError`: `invalidArgument` if something already exists at `path`; `closed`; `full`; `ioFailed`,
+  ///   with the outcome `unknown` if the copy is complete but power loss may remove it.
   public func backup(to path: String, compacting: Bool = false) async throws {
-    try await lease.backup(to: path, compacting: compacting)
+    try await handle.backup(to: path, compacting: compacting)
   }
 
-  /// Makes everything written before durable against power loss.
+  /// Flushes all previous writes to disk, so that they survive power loss.
   ///
-  /// It ignores cancellation. With ``Durability/synced`` there is something to do only if others have written with
-  /// ``Durability/buffered``, now or in an earlier session.
+  /// The call ignores cancellation. With `FileDurability.synced`, it has work to do only if another process or an
+  /// earlier session wrote with `FileDurability.buffered`.
   ///
-  /// - Throws: ``StoreError``: `closed`; `conflict` if the files were moved, removed or replaced; `ioFailed`.
+  /// - Throws: `StoreError`: `closed`; `conflict` if the files were moved, removed or replaced; `ioFailed`.
   public func synchronize() async throws {
-    try await lease.environment.writer.synchronize(lease)
+    try await handle.environment.writer.synchronize(handle)
   }
 
-  /// Waits for running operations, and closes the environment and the stores that were opened in it.
+  /// Waits for running operations, then closes the environment and the stores that were opened in it.
   ///
-  /// Others that have opened the same path keep theirs. Closing again does nothing. It ignores cancellation.
+  /// Other objects that opened the same path stay open. Closing again is a no-op. The call ignores cancellation.
   ///
-  /// - Throws: ``StoreError``: `conflict` if the files were moved, removed or replaced; `ioFailed` if what was written could
-  ///   not be made durable. It is closed all the same.
+  /// - Throws: `StoreError`: `conflict` if the files were moved, removed or replaced; `ioFailed` if previous writes
+  ///   could not be made durable. The environment is closed even if an error is thrown.
   public func close() async throws {
-    try await lease.close()
+    try await handle.close()
   }
 }
 
 extension LMDBEnvironment: CustomStringConvertible {
-  /// The kind and the name.
+  /// The type and the name of the environment.
   public var description: String { "LMDBEnvironment(\(name))" }
+}
+
+/// The size of an LMDB environment.
+public struct LMDBStatistics: Sendable, Hashable {
+  /// The size of a page, LMDB's unit of storage, in bytes.
+  public let pageSize: Int
+  /// The size of the memory map in bytes.
+  ///
+  /// The data file can reach this size before the map grows.
+  public let mapSize: Int
+  /// The number of pages of the data file in use so far, including free pages.
+  public let pageCount: Int
+  /// The number of free pages, which LMDB reuses.
+  public let freePageCount: Int
+  /// The number of the latest transaction that changed something.
+  public let lastTransaction: Int
+  /// The highest number of reader slots in use at the same time, including those of pooled read transactions.
+  public let readerCount: Int
+  /// The number of slots in the reader table, which all processes share.
+  public let maximumReaderCount: Int
+}
+
+extension SharedEnvironment {
+  /// The identifier of the database of free pages.
+  ///
+  /// Its keys are transaction numbers; each value holds a page count and the page numbers. Source: `FREE_DBI` in
+  /// `mdb.c` of LMDB 0.9.
+  private static let freePages: MDB_dbi = 0
+
+  /// Returns statistics about the environment, measured in a read transaction.
+  func statistics(in transaction: OpaquePointer) throws -> LMDBStatistics {
+    var statistics = MDB_stat()
+    try LMDBError.check(mdb_env_stat(pointer.pointer, &statistics))
+    var information = MDB_envinfo()
+    try LMDBError.check(mdb_env_info(pointer.pointer, &information))
+    var freePageCount = 0
+    let free = RawDatabase(transaction: transaction, identifier: SharedEnvironment.freePages)
+    var scan = try free.scan(.all)
+    while let (_, value) = try scan.next() {
+      if value.count >= MemoryLayout<Int>.size { freePageCount += value.loadUnaligned(as: Int.self) }
+    }
+    return LMDBStatistics(
+      pageSize: Int(statistics.ms_psize), mapSize: information.me_mapsize, pageCount: information.me_last_pgno + 1,
+      freePageCount: freePageCount, lastTransaction: information.me_last_txnid,
+      readerCount: Int(information.me_numreaders), maximumReaderCount: Int(information.me_maxreaders))
+  }
 }
 #endif

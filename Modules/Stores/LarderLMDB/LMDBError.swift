@@ -1,33 +1,85 @@
 #if LMDB
-internal import CLMDB
+import CLMDB
 public import Larder
 
-/// What a call of the LMDB library returned, or the operating system through it.
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// An error code that the LMDB library returned, from itself or from the operating system.
 ///
-/// It is the ``StoreError/underlying`` error of what an ``LMDBStore`` throws.
+/// `StoreError.underlying` holds one of these if an ``LMDBStore`` throws because of LMDB.
 public struct LMDBError: ValueFreeError, Hashable {
-  /// The number: negative for LMDB's own, which `lmdb.h` lists, else that of the operating system.
+  /// The error code: negative for LMDB's own errors, which `lmdb.h` lists, else an `errno` of the operating system.
   public let code: Int32
 
-  /// Makes an error.
+  /// Creates an error.
   ///
-  /// - Parameter code: What the library returned.
+  /// - Parameter code: The code that the library returned.
   public init(code: Int32) {
     self.code = code
   }
 
-  /// Throws unless a call went well.
+  /// Throws an error unless the code of a call means success.
   ///
-  /// - Parameter code: What the library returned.
+  /// - Parameter code: The code that the library returned.
   static func check(_ code: Int32) throws(LMDBError) {
     if code != MDB_SUCCESS { throw LMDBError(code: code) }
   }
 }
 
 extension LMDBError: CustomStringConvertible {
-  /// The library's text, and the number.
+  /// The library's message and the code.
   public var description: String {
     "\(mdb_strerror(code).map { String(cString: $0) } ?? "unknown") (\(code))"
   }
+}
+
+extension StoreError {
+  /// Creates a store error from a failed LMDB call.
+  init(
+    _ error: LMDBError, during operation: StoreOperation, store: String, key: StoreKey? = nil, message: String,
+    outcome: Outcome = .nothingChanged
+  ) {
+    self.init(
+      error.storeErrorCode(during: operation), during: operation, store: store, key: key, message: message,
+      underlying: error, isRetryable: error.isTransient, outcome: outcome)
+  }
+}
+
+extension LMDBError {
+  /// Returns the code of the store error that represents this error.
+  func storeErrorCode(during operation: StoreOperation) -> StoreError.Code {
+    switch code {
+    case MDB_MAP_FULL, MDB_DBS_FULL, MDB_READERS_FULL, MDB_TXN_FULL, ENOSPC, EDQUOT, EFBIG: .full
+    case MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_CURSOR_FULL, MDB_PAGE_FULL: .corrupted
+    case MDB_INVALID: .unrecognizedFormat
+    case MDB_VERSION_MISMATCH: .versionMismatch
+    case MDB_INCOMPATIBLE: .unsupported
+    case EACCES, EPERM, EROFS: .notPermitted
+    case ENOENT where operation == .open: .notFound
+    default: .ioFailed
+    }
+  }
+
+  /// Whether the same call may succeed later, when resources have been freed.
+  var isTransient: Bool {
+    [MDB_MAP_FULL, MDB_MAP_RESIZED, MDB_READERS_FULL, EAGAIN, EINTR, EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT, EFBIG]
+      .contains(
+        code)
+  }
+}
+
+extension StoreOperation {
+  /// The operation ``LMDBEnvironment/storeNames()``.
+  public static let storeNames = StoreOperation(rawValue: "storeNames")
+  /// The operation ``LMDBEnvironment/read(_:)``.
+  public static let read = StoreOperation(rawValue: "read")
+  /// The operation ``LMDBEnvironment/write(_:)``.
+  public static let write = StoreOperation(rawValue: "write")
 }
 #endif

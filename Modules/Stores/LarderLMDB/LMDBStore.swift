@@ -1,9 +1,10 @@
 #if LMDB
-internal import CLMDB
+import CLMDB
 public import Larder
-internal import LarderFiles
+import LarderCBOR
+import LarderFiles
 
-/// A store in an LMDB environment: a B+tree in a memory map, which any number of processes may share.
+/// A store in an LMDB environment: a memory-mapped B+tree that any number of processes can share.
 ///
 /// ```swift
 /// let store = try await LMDBStore<User>(path: "users")
@@ -12,45 +13,54 @@ internal import LarderFiles
 /// try await store.close()
 /// ```
 ///
-/// A read finds a value in the memory map and decodes it where the caller is, many or large ones on the cooperative pool
-/// (`Docs/Concurrency.md`). It never waits for a writer, though it waits for the disk where the data are not in memory.
-/// Writes run one after
-/// another on a thread of the environment's own.
+/// A read finds a value in the memory map and decodes it on the caller's executor. Many or large values are decoded on
+/// the cooperative pool (see "Threads and actors" in the documentation of `Larder`). A read never waits for a writer,
+/// but it waits for the disk if the data is not in memory. Writes run one after another on a thread that belongs to the
+/// environment.
 ///
-/// The named database of the store holds exactly its entries: keys as they are, values as the codec made them. The
-/// codec's name is kept in a named database of Larder's own, `larder`, and a store is not opened with another.
+/// The named database of the store holds exactly its entries: the keys unchanged, and the values as encoded by the
+/// codec. The name of the codec is recorded in a separate named database, `larder`. A store cannot be opened with a
+/// different codec.
 ///
-/// Several stores share an ``LMDBEnvironment``, which has transactions across them and bytes without copying.
+/// Several stores can share an ``LMDBEnvironment``, which offers transactions across stores and access to bytes without
+/// copying.
 public final class LMDBStore<Value: Sendable>: DataStore {
-  /// The name of a store that is not given another.
+  /// The default name of a store.
   public static var defaultName: String { "default" }
 
-  /// For how many entries a scan makes room at first.
+  /// The number of entries that a scan reserves capacity for.
   private static var usualPageSize: Int { 1000 }
 
-  /// What the store is called, its limits, what its acknowledgement means, and its maintenance.
+  /// The name, limits and durability of the store.
   public let information: StoreInformation
 
-  let lease: EnvironmentLease
-  let coder: LMDBValueCoder<Value>
+  let handle: EnvironmentHandle
+  /// The maximum size of an encoded value: 2 GiB less 64 KiB and the header of a page.
+  ///
+  /// LMDB writes the pages of a value with one system call. The operating system limits such a call to just below 2
+  /// GiB, at a multiple of its page size, and the largest pages have 64 KiB.
+  static var maximumValueSize: Int { 1 << 31 - DataFileHeader.maximumPageSize - DataFileHeader.pageHeaderSize }
+
+  let coder: ValueCoder<Value>
   let identifier: MDB_dbi
 
   /// The name of the named database.
   private let databaseName: StoreKey
 
-  /// The environment, where the store has opened it itself and closes it.
+  /// The environment, if the store opened it itself and therefore closes it.
   private let ownEnvironment: LMDBEnvironment?
 
   /// Opens a store in an environment.
   ///
   /// - Parameters:
-  ///   - environment: Where the store is.
-  ///   - name: Its name, 1 to 511 bytes of UTF-8 without NUL; `default` unless given. `larder` is taken.
-  ///   - codec: Turns values into bytes and back.
-  ///   - createsIfMissing: Whether a missing store is created; `true` unless said.
-  /// - Throws: ``StoreError``: `invalidArgument` where the name cannot be one; `notFound`; `versionMismatch` where the
-  ///   store was written by a newer version or with another codec; `unsupported` where the named database is of a kind that
-  ///   no store has; `closed`; `full`; `ioFailed`.
+  ///   - environment: The environment that holds the store.
+  ///   - name: The name of the store: 1 to 511 bytes of UTF-8 without NUL. Defaults to `default`. The name `larder` is
+  ///     reserved.
+  ///   - codec: The codec that encodes and decodes values.
+  ///   - createsIfMissing: Whether to create the store if it is missing. Defaults to `true`.
+  /// - Throws: `StoreError`: `invalidArgument` if the name is invalid; `notFound`; `versionMismatch` if the store was
+  ///   written by a newer version or with a different codec; `unsupported` if the named database is of a kind that
+  ///   stores do not use; `closed`; `full`; `ioFailed`.
   public convenience init(
     in environment: LMDBEnvironment, name: String = LMDBStore.defaultName, codec: some Codec<Value>,
     createsIfMissing: Bool = true
@@ -58,20 +68,20 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     try await self.init(in: environment, isOwned: false, name: name, createsIfMissing: createsIfMissing) { _ in codec }
   }
 
-  /// Opens a store, and the environment that it is in.
+  /// Opens a store together with its environment.
   ///
   /// - Parameters:
-  ///   - path: The environment: a folder or a data file; see
+  ///   - path: The path of the environment, a folder or a data file; see
   ///     ``LMDBEnvironment/init(path:durability:access:createsIfMissing:)``.
-  ///   - name: The name of the store; `default` unless given.
-  ///   - codec: Turns values into bytes and back.
-  ///   - durability: What happens before a write returns; ``Durability/synced`` unless said.
-  ///   - access: Whether the store may write; defaults to ``StoreAccess/readWrite``. With any other access nothing is
-  ///     created.
-  ///   - createsIfMissing: Whether a missing environment or store is created; `true` unless said.
-  /// - Throws: As opening the environment, and the store in it.
+  ///   - name: The name of the store. Defaults to `default`.
+  ///   - codec: The codec that encodes and decodes values.
+  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
+  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`. With any other access,
+  ///     nothing is created.
+  ///   - createsIfMissing: Whether to create the environment or store if it is missing. Defaults to `true`.
+  /// - Throws: The errors of opening the environment and of opening a store in it.
   public convenience init(
-    path: String, name: String = LMDBStore.defaultName, codec: some Codec<Value>, durability: Durability = .synced,
+    path: String, name: String = LMDBStore.defaultName, codec: some Codec<Value>, durability: FileDurability = .synced,
     access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws {
     try await self.init(
@@ -79,10 +89,10 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     ) { _ in codec }
   }
 
-  /// Opens a store, and the environment that it is in, with a codec that is chosen by the name of the one that the store
-  /// was written with.
+  /// Opens a store together with its environment, with a codec chosen by the name of the codec that the store was
+  /// written with.
   convenience init(
-    path: String, name: String, durability: Durability, access: StoreAccess, createsIfMissing: Bool,
+    path: String, name: String, durability: FileDurability, access: StoreAccess, createsIfMissing: Bool,
     choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws {
     let environment = try await LMDBEnvironment(
@@ -101,48 +111,46 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     else {
       throw StoreError(
         .invalidArgument, during: .open, store: fullName,
-        message: "the name of a store has 1 to \(StoreKey.maximumLength) bytes, no NUL, and is not \(StoreCatalog.name)"
-      )
+        message: "a store name must have 1 to \(StoreKey.maximumLength) bytes without NUL, and must not be "
+          + "\(StoreCatalog.name), which is reserved")
     }
-    let lease = EnvironmentLease(dependingOn: environment.lease, name: fullName)
-    let (identifier, codec) = try await lease.environment.writer.openDatabase(
-      for: lease, named: name, createsIfMissing: createsIfMissing, choosing: codec)
-    let coder = LMDBValueCoder(codec: codec, store: fullName)
-    self.lease = lease
-    self.coder = coder
+    let handle = EnvironmentHandle(dependingOn: environment.handle, name: fullName)
+    let (identifier, codec) = try await handle.environment.writer.openDatabase(
+      for: handle, named: name, createsIfMissing: createsIfMissing, choosing: codec)
+    self.handle = handle
+    coder = ValueCoder(codec: codec, store: fullName, maximumSize: LMDBStore.maximumValueSize)
     self.identifier = identifier
     databaseName = StoreKey(name)
     ownEnvironment = isOwned ? environment : nil
     information = StoreInformation(
-      name: fullName, acknowledgement: Acknowledgement(lease.environment.durability), sharing: .betweenProcesses,
-      access: lease.environment.access, maximumValueSize: LMDBValueCoder<Value>.maximumSize,
-      maintenance: LMDBStoreMaintenance(lease: lease, coder: coder, identifier: identifier))
+      name: fullName, durability: Durability(handle.environment.durability), sharing: .betweenProcesses,
+      access: handle.environment.access, maximumValueSize: LMDBStore.maximumValueSize)
   }
 
   // MARK: Reading
 
-  /// Reads the value of one key.
+  /// Returns the value of a key.
   ///
-  /// It is decoded where the caller is, however large it is.
+  /// The value is decoded on the caller's executor, whatever its size.
   ///
-  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where the value cannot be decoded; `closed`; `full` where no
-  ///   reader slot is free; `ioFailed`.
+  /// - Throws: `StoreError`: `invalidKey`; `corrupted` or `undecodable` if the value cannot be decoded; `closed`;
+  ///   `full` if no reader slot is free; `ioFailed`.
   @_specialize(where Value == [UInt8])
   public func value(forKey key: StoreKey) throws -> Value? {
     try check(key, for: .value)
-    return try lease.read(for: .value) { try value(forKey: key, in: $0, during: .value) }
+    return try handle.read(for: .value) { try value(forKey: key, in: $0, during: .value) }
   }
 
-  /// Reads the values of several keys as they are at one moment.
+  /// Returns the values of several keys from one consistent snapshot.
   ///
-  /// More than 64, or more than 64 KiB, are decoded off the caller's actor.
+  /// More than 64 values, or more than 64 KiB, are decoded off the caller's actor.
   ///
-  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` where a value cannot be decoded; `closed`; `full` where no
-  ///   reader slot is free; `ioFailed`.
+  /// - Throws: `StoreError`: `invalidKey`; `corrupted` or `undecodable` if a value cannot be decoded; `closed`; `full`
+  ///   if no reader slot is free; `ioFailed`.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try information.check(keys, for: .values)
     return try await BulkWork.run(atMost: keys.count) { [self] allowance in
-      try lease.read(for: .values) { transaction in
+      try handle.read(for: .values) { transaction in
         try keys.map { key in
           guard let bytes = try database(in: transaction).value(forKey: key) else { return nil }
           try allowance.take(bytes.count)
@@ -152,50 +160,52 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     }
   }
 
-  /// Reads the first entries of a range as they are at one moment.
+  /// Returns the first entries of a range from one consistent snapshot.
   ///
   /// If the limit is above 64, or the entries have more than 64 KiB, they are decoded off the caller's actor.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `corrupted` where a value cannot be decoded;
-  ///   `closed`; `full` where no reader slot is free; `ioFailed`.
+  /// - Throws: `StoreError`: `invalidArgument` if the limit is negative; `corrupted` or `undecodable` if a value cannot
+  ///   be decoded; `closed`; `full` if no reader slot is free; `ioFailed`.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
     return try await BulkWork.run(atMost: limit) { [self] allowance in
-      try lease.read(for: .entries) {
+      try handle.read(for: .entries) {
         try entries(in: range, limit: limit, order: order, in: $0, during: .entries, &allowance)
       }
     }
   }
 
-  /// Reads the first keys of a range as they are at one moment.
+  /// Returns the first keys of a range from one consistent snapshot.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` where the limit is negative; `closed`; `full` where no reader slot is
-  ///   free; `ioFailed`.
+  /// - Throws: `StoreError`: `invalidArgument` if the limit is negative; `closed`; `full` if no reader slot is free;
+  ///   `ioFailed`.
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
     try information.check(limit: limit, for: .keys)
-    return try lease.read(for: .keys) { try database(in: $0).keys(in: range, limit: limit, order: order) }
+    return try handle.read(for: .keys) { try database(in: $0).keys(in: range, limit: limit, order: order) }
   }
 
-  /// Counts the entries of a range.
+  /// Returns the number of entries in a range.
   ///
-  /// All of them are counted at once; those of another range one by one, without reading a value.
+  /// Counting all entries takes constant time. The entries of any other range are counted one by one, without reading
+  /// values.
   ///
-  /// - Throws: ``StoreError``: `closed`; `full` where no reader slot is free; `ioFailed`.
+  /// - Throws: `StoreError`: `closed`; `full` if no reader slot is free; `ioFailed`.
   public func count(in range: KeyRange) throws -> Int {
-    try lease.read(for: .count) { try database(in: $0).count(in: range) }
+    try handle.read(for: .count) { try database(in: $0).count(in: range) }
   }
 
   // MARK: Writing
 
-  /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
+  /// Applies a batch of changes atomically; see `DataStore.apply(_:)`.
   ///
-  /// They are one transaction. They may be in any order: what can be sorted is sorted first, which LMDB writes fastest. The
-  /// values of more than 64 changes, or of more than 64 KiB, are encoded off the caller's actor, those of some thousand on
-  /// several threads.
-  /// Where another program has removed the named database it throws `conflict`, as `update` does.
+  /// The changes are one transaction and may be in any order. They are sorted first as far as their semantics allow,
+  /// because LMDB writes sorted keys fastest. The values of more than 64 changes, or of more than 64 KiB, are encoded
+  /// off the caller's actor; those of several thousand changes are encoded on several threads.
+  ///
+  /// The method throws `conflict` if another program has removed the named database, as `update` does.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
-    try lease.checkOpen(for: .apply)
-    try lease.checkWritable(for: .apply)
+    try handle.checkOpen(for: .apply)
+    try handle.checkWritable(for: .apply)
     guard !changes.isEmpty else { return }
     let encoded =
       if EncodedChanges.areWorthThreads(changes.count) {
@@ -207,33 +217,33 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       } else {
         try await BulkWork.run(atMost: changes.count) { [self] in try self.encoded(changes, &$0) }
       }
-    try await lease.environment.writer.write(for: lease, during: .apply) { transaction in
+    try await handle.environment.writer.write(for: handle, during: .apply) { transaction in
       try encoded.write(to: changeableDatabase(in: transaction, during: .apply))
     }
   }
 
-  /// Reads, changes and writes back the values of some keys as one step; see ``DataStore/update(_:_:)``.
+  /// Reads, changes and writes back the values of several keys atomically; see `DataStore.update(_:_:)`.
   ///
-  /// `body` runs on the thread of the environment's writer, inside the transaction: other processes wait too. It runs
-  /// again where the memory map had to be enlarged.
+  /// `body` runs on the thread of the environment's writer, inside the transaction, so other processes wait for it too.
+  /// If the memory map has to be enlarged, it runs again.
   public func update<Result: Sendable>(
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
     try information.check(updateOf: keys)
     let (coder, information) = (coder, information)
-    return try await lease.environment.writer.write(for: lease, during: .update) { transaction in
+    return try await handle.environment.writer.write(for: handle, during: .update) { transaction in
       let database = try changeableDatabase(in: transaction, during: .update)
       var slots = try keys.map { key in
         try database.value(forKey: key).map { try coder.value(of: $0, forKey: key, during: .update) }
       }
       let result = try ErrorOfBody.wrapping { try body(&slots) }
       try information.check(slotCount: slots.count, forUpdateOf: keys)
-      // All are encoded before any is written.
+      // All values are encoded before any is written.
       let encoded = try EncodedChanges(
         ChangeBatch(zip(keys, slots).map { key, value in value.map { .set(key, $0) } ?? .remove(key) })
       ) { _ in
-        // They were checked before.
+        // The keys were checked before.
       } encode: { value, key, bytes in
         try coder.append(value, forKey: key, to: &bytes, during: .update)
       }
@@ -243,20 +253,20 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     }
   }
 
-  /// Makes everything written before durable against power loss; see ``LMDBEnvironment/synchronize()``.
+  /// Flushes all previous writes to disk, so that they survive power loss; see ``LMDBEnvironment/synchronize()``.
   ///
-  /// - Throws: ``StoreError``: `closed`; `conflict`; `ioFailed`.
+  /// - Throws: `StoreError`: `closed`; `conflict`; `ioFailed`.
   public func synchronize() async throws {
-    try await lease.environment.writer.synchronize(lease)
+    try await handle.environment.writer.synchronize(handle)
   }
 
-  /// Waits for running operations and closes the store; an environment that it opened itself as well.
+  /// Waits for running operations, then closes the store, and also the environment if the store opened it itself.
   ///
-  /// - Throws: ``StoreError``: `conflict` if the files were moved, removed or replaced; `ioFailed` if what was written could
-  ///   not be made durable. It is closed all the same.
+  /// - Throws: `StoreError`: `conflict` if the files were moved, removed or replaced; `ioFailed` if previous writes
+  ///   could not be made durable. The store is closed even if an error is thrown.
   public func close() async throws {
     do {
-      try await lease.close()
+      try await handle.close()
     } catch {
       try await ownEnvironment?.close()
       throw error
@@ -264,7 +274,8 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     try await ownEnvironment?.close()
   }
 
-  // For bytes, encoding costs so little that to look up the generic types of each change would double it.
+  // Specialized because encoding bytes is so cheap that looking up the generic types of each change would double the
+  // cost.
   @_specialize(where Value == [UInt8])
   private func encoded(_ changes: ChangeBatch<Value>, _ allowance: inout BulkWork.Allowance) throws -> EncodedChanges {
     try EncodedChanges(changes) { key in
@@ -280,10 +291,10 @@ public final class LMDBStore<Value: Sendable>: DataStore {
 
   // MARK: Inside a transaction
 
-  /// Refuses a key that has no byte or too many.
+  /// Throws `invalidKey` if a key is empty or too long.
   @inline(__always)
   func check(_ key: StoreKey, for operation: StoreOperation) throws {
-    // The information is copied to be asked, which costs more than the question.
+    // Checked here first: copying the information costs more than this check.
     if !(1...StoreKey.maximumLength).contains(key.count) { try information.check(key, for: operation) }
   }
 
@@ -292,15 +303,16 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     RawDatabase(transaction: transaction, identifier: identifier)
   }
 
-  /// The named database, to be written to.
+  /// Returns the named database for writing.
   ///
-  /// - Throws: ``StoreError`` with `conflict` where another program has removed it: LMDB would follow the pages that it had.
+  /// - Throws: ``StoreError`` with `conflict` if another program has removed the database. LMDB would follow its former
+  ///   pages.
   func changeableDatabase(in transaction: OpaquePointer, during operation: StoreOperation) throws -> RawDatabase {
     let main = RawDatabase(transaction: transaction, identifier: StoreCatalog.mainDatabase)
     guard try main.value(forKey: databaseName) != nil else {
       throw StoreError(
         .conflict, during: operation, store: information.name,
-        message: "another program has removed the named database")
+        message: "another program has removed the named database of the store; close the store and open it again")
     }
     return database(in: transaction)
   }
@@ -311,7 +323,8 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     return try coder.value(of: bytes, forKey: key, during: operation)
   }
 
-  // For bytes, decoding costs so little that to look up the generic types of each entry would double it.
+  // Specialized because decoding bytes is so cheap that looking up the generic types of each entry would double the
+  // cost.
   @_specialize(where Value == [UInt8])
   func entries(
     in range: KeyRange, limit: Int, order: ScanOrder, in transaction: OpaquePointer, during operation: StoreOperation,
@@ -331,7 +344,40 @@ public final class LMDBStore<Value: Sendable>: DataStore {
 }
 
 extension LMDBStore: CustomStringConvertible {
-  /// The store's kind and name.
+  /// The type and the name of the store.
   public var description: String { "LMDBStore(\(information.name))" }
+}
+
+extension LMDBStore where Value: Codable {
+  /// Opens a store of `Codable` values in an environment, with `CBORCodec`.
+  ///
+  /// - Parameters:
+  ///   - environment: The environment that holds the store.
+  ///   - name: The name of the store. Defaults to `default`.
+  ///   - createsIfMissing: Whether to create the store if it is missing. Defaults to `true`.
+  /// - Throws: The same errors as ``init(in:name:codec:createsIfMissing:)``.
+  public convenience init(
+    in environment: LMDBEnvironment, name: String = LMDBStore.defaultName, createsIfMissing: Bool = true
+  ) async throws {
+    try await self.init(in: environment, name: name, codec: CBORCodec(), createsIfMissing: createsIfMissing)
+  }
+
+  /// Opens a store of `Codable` values together with its environment, with `CBORCodec`.
+  ///
+  /// - Parameters:
+  ///   - path: The path of the environment, a folder or a data file.
+  ///   - name: The name of the store. Defaults to `default`.
+  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
+  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - createsIfMissing: Whether to create the environment or store if it is missing. Defaults to `true`.
+  /// - Throws: The same errors as ``init(path:name:codec:durability:access:createsIfMissing:)``.
+  public convenience init(
+    path: String, name: String = LMDBStore.defaultName, durability: FileDurability = .synced,
+    access: StoreAccess = .readWrite, createsIfMissing: Bool = true
+  ) async throws {
+    try await self.init(
+      path: path, name: name, codec: CBORCodec(), durability: durability, access: access,
+      createsIfMissing: createsIfMissing)
+  }
 }
 #endif

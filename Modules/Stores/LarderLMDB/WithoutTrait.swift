@@ -1,43 +1,43 @@
 #if !LMDB
 public import Larder
 
-// With the trait off these stand in for the module, so that the compiler says what is missing. They have the same
-// initializers: what does not fit any would be the first thing that it complains of.
+// When the trait is off, these types stand in for the module so that the compiler names what is missing. They have the
+// same initializers; otherwise the compiler would complain first about an initializer that does not match.
 
-/// Needs the trait `LMDB` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `LMDB` of the package Larder, which is off.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"LMDB\"])")
 public struct LMDBStore<Value: Sendable> {
-  /// Needs the trait `LMDB` of the package Larder, which is off.
+  /// A placeholder: needs the trait `LMDB`.
   public init(in environment: LMDBEnvironment, name: String = "", createsIfMissing: Bool = true) async throws {}
 
-  /// Needs the trait `LMDB` of the package Larder, which is off.
+  /// A placeholder: needs the trait `LMDB`.
   public init(
     in environment: LMDBEnvironment, name: String = "", codec: some Codec<Value>, createsIfMissing: Bool = true
   ) async throws {}
 
-  /// Needs the trait `LMDB` of the package Larder, which is off.
+  /// A placeholder: needs the trait `LMDB`.
   public init(
-    path: String, name: String = "", durability: Durability = .synced, createsIfMissing: Bool = true
+    path: String, name: String = "", durability: FileDurability = .synced, createsIfMissing: Bool = true
   ) async throws {}
 
-  /// Needs the trait `LMDB` of the package Larder, which is off.
+  /// A placeholder: needs the trait `LMDB`.
   public init(
-    path: String, name: String = "", codec: some Codec<Value>, durability: Durability = .synced,
+    path: String, name: String = "", codec: some Codec<Value>, durability: FileDurability = .synced,
     createsIfMissing: Bool = true
   ) async throws {}
 }
 
-/// Needs the trait `LMDB` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `LMDB` of the package Larder, which is off.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"LMDB\"])")
 public struct LMDBEnvironment {
-  /// Needs the trait `LMDB` of the package Larder, which is off.
-  public init(path: String, durability: Durability = .synced, createsIfMissing: Bool = true) async throws {}
+  /// A placeholder: needs the trait `LMDB`.
+  public init(path: String, durability: FileDurability = .synced, createsIfMissing: Bool = true) async throws {}
 }
 
-/// Needs the trait `LMDB` of the package Larder, which is off.
+/// A placeholder: this type needs the trait `LMDB` of the package Larder, which is off.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"LMDB\"])")
 public struct LMDBStoreProvider {
-  /// Needs the trait `LMDB` of the package Larder, which is off.
+  /// A placeholder: needs the trait `LMDB`.
   public init() {}
 }
 #endif

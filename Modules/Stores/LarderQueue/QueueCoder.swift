@@ -1,62 +1,49 @@
 import Larder
 import LarderFiles
+import Synchronization
 
-/// Turns items into the payloads that stand for them, and back.
+/// A coder that encodes items as payloads and decodes them.
 struct QueueCoder<Element: Sendable>: Sendable {
-  /// The payload of an item is not the one that was written.
+  /// The error of a payload whose checksum does not match.
   struct DamagedPayload: ValueFreeError, CustomStringConvertible {
     var description: String { "its bytes do not have the checksum that was written with them" }
   }
 
-  private let codec: any Codec<Element>
-  private let store: String
+  private let coder: ValueCoder<Element>
 
-  init(codec: any Codec<Element>, store: String) {
-    self.codec = codec
-    self.store = store
+  init(codec: some Codec<Element>, store: String) {
+    // The key of most items is known only after they were encoded.
+    coder = ValueCoder(
+      codec: codec, store: store, maximumSize: QueueFrame.maximumBodyLength - 1024, passesKeys: false)
   }
 
-  /// The payload of an item.
+  /// Returns the payload of an item.
   ///
   /// - Throws: ``StoreError`` with `encodingFailed` or `valueTooLarge`.
   func payload(of value: Element, forKey key: StoreKey?, during operation: StoreOperation) throws -> [UInt8] {
     var bytes: [UInt8] = []
-    do {
-      try codec.encode(value, into: &bytes)
-    } catch {
-      throw StoreError(
-        .encodingFailed, during: operation, store: store, key: key, message: "the value could not be encoded",
-        underlying: error)
-    }
-    guard bytes.count <= QueueFrame.maximumBodyLength - 1024 else {
-      throw StoreError(
-        .valueTooLarge, during: operation, store: store, key: key,
-        message: "a value has at most \(QueueFrame.maximumBodyLength - 1024) bytes, this one has \(bytes.count)")
-    }
+    try coder.append(value, forKey: key, to: &bytes, during: operation)
     return bytes
   }
 
-  /// The item of a payload.
+  /// Decodes the item of a payload.
   ///
   /// - Parameters:
   ///   - payload: The payload; `nil` if it is damaged.
   ///   - key: The key of the item.
-  ///   - operation: What was asked for.
-  /// - Throws: ``StoreError`` with `corrupted`.
+  ///   - operation: The operation, for errors.
+  /// - Throws: ``StoreError`` with `corrupted` or `undecodable`, or the code of a `StoreErrorConvertible`.
   func value(
     of payload: ArraySlice<UInt8>?, forKey key: StoreKey, during operation: StoreOperation
   ) throws(StoreError) -> Element {
-    do {
-      guard let payload else { throw DamagedPayload() }
-      return try payload.withUnsafeBytes { try codec.decode($0.bytes) }
-    } catch {
-      throw StoreError(
-        .corrupted, during: operation, store: store, key: key, message: "the value could not be decoded",
-        underlying: error)
-    }
+    guard let payload else { throw coder.decodingError(DamagedPayload(), forKey: key, during: operation) }
+    // The standard library's method does not pass on the type of the error.
+    return try payload.withUnsafeBytes { bytes in
+      Result { () throws(StoreError) in try coder.value(of: bytes, forKey: key, during: operation) }
+    }.get()
   }
 
-  /// The item of a payload, or the error with which it cannot be read or decoded.
+  /// Returns the item of a payload, or an error if it cannot be read or decoded.
   func result(
     of payload: Result<ArraySlice<UInt8>?, StoreError>, forKey key: StoreKey, during operation: StoreOperation
   ) -> Result<Element, StoreError> {
@@ -67,11 +54,11 @@ struct QueueCoder<Element: Sendable>: Sendable {
     }
   }
 
-  /// Decodes an item that was leased.
+  /// Decodes a leased item.
   ///
   /// - Parameters:
   ///   - leased: The item.
-  ///   - payload: Its payload, `nil` if it is damaged; or the error with which the disk refuses it.
+  ///   - payload: The payload, `nil` if it is damaged; or the error of reading it.
   func reading(
     of leased: LeasedItem, _ payload: Result<ArraySlice<UInt8>?, StoreError>
   ) -> QueueStore<Element>.Reading {
@@ -83,6 +70,43 @@ struct QueueCoder<Element: Sendable>: Sendable {
       case .success(let value): return .good(Delivery(key: key, value: value, receipt: receipt))
       case .failure(let error): return .bad(receipt, bytes == nil ? .damaged : .undecodable, error)
       }
+    }
+  }
+}
+
+/// A record of whether items can be decoded, which distinguishes a bad item from a program that cannot decode any.
+///
+/// A program with the wrong type, or without a compression dictionary, must not turn items into dead letters that
+/// another program can read.
+final class DecodingRecord: Sendable {
+  private struct State: Sendable {
+    var hasDecoded = false
+    var failures = 0
+  }
+
+  /// The number of items that may fail before receiving stops, if none has been decoded.
+  static let failureLimit = 3
+
+  private let state = Mutex(State())
+
+  /// Whether an item has been decoded since the queue was opened, so that failures count.
+  var hasDecoded: Bool { state.withLock { $0.hasDecoded } }
+
+  /// Records that an item was decoded.
+  func noteSuccess() {
+    state.withLock { $0.hasDecoded = true }
+  }
+
+  /// Records that an item could not be decoded.
+  ///
+  /// - Returns: Whether receiving must stop, because several items failed and none has ever been decoded.
+  func noteFailure() -> Bool {
+    state.withLock { state in
+      guard !state.hasDecoded else { return false }
+      state.failures += 1
+      guard state.failures >= DecodingRecord.failureLimit else { return false }
+      state.failures = 0
+      return true
     }
   }
 }

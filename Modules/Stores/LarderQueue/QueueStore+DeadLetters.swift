@@ -8,7 +8,7 @@ import Foundation
 
 /// Reading, requeuing and purging dead letters.
 extension QueueStore {
-  /// Reads the dead letters.
+  /// Returns the dead letters.
   ///
   /// ```swift
   /// var page = try await queue.deadLetters(limit: 100)
@@ -19,10 +19,11 @@ extension QueueStore {
   /// ```
   ///
   /// - Parameters:
-  ///   - limit: The most to read; defaults to all.
-  ///   - sequence: Only those whose ``DeadLetter/sequence`` is greater; defaults to all.
+  ///   - limit: The maximum number of dead letters; defaults to no limit.
+  ///   - sequence: The sequence number after which to start; only dead letters with a greater ``DeadLetter/sequence``
+  ///     are returned. Defaults to 0, for all of them.
   /// - Returns: The dead letters in order of arrival.
-  /// - Throws: ``StoreError``: `invalidArgument` if the limit is negative; `closed`; `ioFailed`.
+  /// - Throws: `StoreError` with `invalidArgument` if the limit is negative; `closed`; `ioFailed`.
   @concurrent
   public func deadLetters(limit: Int = .max, after sequence: UInt64 = 0) async throws -> [DeadLetter<Element>] {
     try information.check(limit: limit, for: .deadLetters)
@@ -39,17 +40,17 @@ extension QueueStore {
     let item = state.item
     return DeadLetter(
       key: item.key, sequence: item.sequence, attempts: Int(item.attempts),
-      reason: state.death?.reason ?? .undecodable, date: Date(microseconds: state.death?.time ?? 0),
+      reason: state.cause?.reason ?? .undecodable, date: Date(microseconds: state.cause?.time ?? 0),
       value: coder.result(of: payload, forKey: item.key, during: .deadLetters))
   }
 
-  /// Puts dead letters at the end of the queue, as if they came now and had never been delivered.
+  /// Moves dead letters to the end of the queue, as if they were enqueued now and had never been delivered.
   ///
-  /// Of several with the same key the latest is taken.
+  /// If several dead letters have the same key, the latest one is moved.
   ///
-  /// - Parameter keys: Their keys; one that no dead letter has is left out.
-  /// - Returns: How many there were.
-  /// - Throws: ``StoreError``: `conflict` if an item with the key is in the queue, and `full` if the disk is full,
+  /// - Parameter keys: The keys of the dead letters. Keys without a dead letter are ignored.
+  /// - Returns: The number of dead letters moved.
+  /// - Throws: `StoreError` with `conflict` if an item with the key is in the queue, or `full` if the disk is full,
   ///   with nothing changed; `invalidKey`; `closed`; `ioFailed`. `CancellationError`.
   @discardableResult
   public func requeue(_ keys: [StoreKey]) async throws -> Int {
@@ -68,16 +69,17 @@ extension QueueStore {
     }
   }
 
-  /// Puts every dead letter at the end of the queue, as if they came now, in their order of arrival.
+  /// Moves all dead letters to the end of the queue in their order of arrival, as if they were enqueued now.
   ///
-  /// Those whose key an item in the queue has stay dead letters. Where it fails halfway, some have come back.
+  /// A dead letter stays if an item in the queue has its key. If the call fails, some dead letters may already have
+  /// been moved.
   ///
-  /// - Returns: How many came back.
-  /// - Throws: ``StoreError``: `full` if the disk is full; `closed`; `ioFailed`. `CancellationError`.
+  /// - Returns: The number of dead letters moved.
+  /// - Throws: `StoreError` with `full` if the disk is full; `closed`; `ioFailed`. `CancellationError`.
   @discardableResult
   public func requeueDeadLetters() async throws -> Int {
     try await running(.requeue) {
-      // Not those that die meanwhile.
+      // Excludes items that become dead letters during this call.
       let last = try await engine.perform(.requeue, .looks) { $0.ledger.nextSequence }
       var count = 0
       var next: UInt64? = 1
@@ -94,11 +96,11 @@ extension QueueStore {
     }
   }
 
-  /// Removes the dead letters of some keys for good.
+  /// Permanently removes the dead letters of several keys.
   ///
-  /// - Parameter keys: Their keys; one that no dead letter has is left out.
-  /// - Returns: How many dead letters there were.
-  /// - Throws: ``StoreError``: `invalidKey`; `closed`; `full`; `ioFailed`. `CancellationError`.
+  /// - Parameter keys: The keys of the dead letters. Keys without a dead letter are ignored.
+  /// - Returns: The number of dead letters removed.
+  /// - Throws: `StoreError` with `invalidKey`, `closed`, `full` or `ioFailed`. `CancellationError`.
   @discardableResult
   public func purgeDeadLetters(_ keys: [StoreKey]) async throws -> Int {
     try information.check(keys, for: .purgeDeadLetters)
@@ -111,10 +113,10 @@ extension QueueStore {
     }
   }
 
-  /// Removes every dead letter for good.
+  /// Permanently removes all dead letters.
   ///
-  /// - Returns: How many there were.
-  /// - Throws: ``StoreError``: `closed`; `full`; `ioFailed`. `CancellationError`.
+  /// - Returns: The number of dead letters removed.
+  /// - Throws: `StoreError` with `closed`, `full` or `ioFailed`. `CancellationError`.
   @discardableResult
   public func purgeDeadLetters() async throws -> Int {
     try await running(.purgeDeadLetters) {

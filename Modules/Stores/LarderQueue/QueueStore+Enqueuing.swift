@@ -2,19 +2,19 @@ public import Larder
 
 /// Enqueuing items.
 extension QueueStore {
-  /// Puts an item at the end of the queue.
+  /// Appends an item to the queue.
   ///
-  /// With an id it can be repeated: while an item with that id is in the queue, and for
-  /// ``QueueConfiguration/duplicateWindow`` after it was acknowledged or became a dead letter, it does nothing.
+  /// With an id, enqueuing is idempotent: it is a no-op while an item with that id is in the queue, and for
+  /// ``QueueConfiguration/duplicateWindow`` after that item was acknowledged or became a dead letter.
   ///
   /// - Parameters:
   ///   - element: The item.
-  ///   - id: The key under which it is kept; defaults to a generated one.
-  ///   - delay: How long it is kept back; defaults to zero.
-  /// - Returns: What became of it.
-  /// - Throws: ``StoreError``: `full` if there is no room and the policy is not to wait; `invalidKey`;
+  ///   - id: The key of the item; defaults to a generated key.
+  ///   - delay: The delay until the item can be received; defaults to zero.
+  /// - Returns: The key and position of the item, and whether it is a duplicate.
+  /// - Throws: `StoreError` with `full` if there is no room and the policy is not to wait; `invalidKey`;
   ///   `invalidArgument` if the delay is negative; `encodingFailed`; `valueTooLarge`; `closed`; `ioFailed`.
-  ///   `CancellationError` if the task was cancelled before it began, or while it waited for room.
+  ///   `CancellationError` if the task was cancelled before the call began, or while it waited for room.
   @discardableResult
   public func enqueue(
     _ element: Element, id: StoreKey? = nil, delay: Duration = .zero
@@ -29,11 +29,11 @@ extension QueueStore {
     }
   }
 
-  /// Puts items at the end of the queue, in order, all or none of them.
+  /// Appends items to the queue in order, atomically.
   ///
-  /// - Parameter inputs: The items, each with an id and a delay where it has them.
-  /// - Returns: What became of each, in order.
-  /// - Throws: As ``enqueue(_:id:delay:)``.
+  /// - Parameter inputs: The items, each with an optional id and delay.
+  /// - Returns: The result for each item, in order.
+  /// - Throws: The same errors as ``enqueue(_:id:delay:)``.
   @discardableResult
   public func enqueue(_ inputs: [QueueInput<Element>]) async throws -> [EnqueuedItem] {
     let delays = try inputs.map { try microseconds(ofDelay: $0.delay, for: .enqueue) }
@@ -76,4 +76,47 @@ extension QueueStore {
     }
     return lease.microseconds
   }
+}
+
+/// An item to enqueue together with others.
+public struct QueueInput<Element: Sendable>: Sendable {
+  /// The item.
+  public var value: Element
+
+  /// The key of the item, which makes enqueuing it again a no-op; `nil` for a generated key.
+  public var id: StoreKey?
+
+  /// The delay until the item can be received.
+  public var delay: Duration
+
+  /// Creates an input.
+  ///
+  /// - Parameters:
+  ///   - value: The item.
+  ///   - id: The key of the item; defaults to `nil`, for a generated key.
+  ///   - delay: The delay until the item can be received; defaults to zero.
+  public init(_ value: Element, id: StoreKey? = nil, delay: Duration = .zero) {
+    self.value = value
+    self.id = id
+    self.delay = delay
+  }
+}
+
+/// The result of enqueuing an item.
+public struct EnqueuedItem: Sendable, Hashable {
+  /// The key with which the item can be read, replaced or withdrawn, either given or generated.
+  ///
+  /// A generated key is text of 16 hexadecimal digits that sorts by arrival.
+  public let key: StoreKey
+
+  /// The item's position in the order of arrival.
+  ///
+  /// For a duplicate, it is the position of the original item.
+  public let sequence: UInt64
+
+  /// Whether nothing was enqueued, because an item with that key is in the queue or left it recently.
+  public let isDuplicate: Bool
+
+  /// The number of older items dropped to make room; see ``QueueCapacity/Policy/dropOldest``.
+  public let droppedCount: Int
 }

@@ -1,13 +1,13 @@
 import Larder
 
-/// Acknowledging, releasing and extending deliveries by their receipts.
+/// Acknowledging, releasing and extending deliveries.
 extension QueueStore {
   /// Acknowledges a delivery and permanently removes its item.
   ///
-  /// It ignores cancellation.
+  /// Acknowledging ignores cancellation.
   ///
-  /// - Parameter receipt: That of its delivery.
-  /// - Throws: ``StoreError``: `staleReceipt`; `closed`; `full`; `ioFailed`.
+  /// - Parameter receipt: The receipt of the delivery.
+  /// - Throws: `StoreError` with `staleReceipt`, `closed`, `full` or `ioFailed`.
   public func acknowledge(_ receipt: DeliveryReceipt) async throws {
     _ = try await change(.acknowledge) { core in
       try core.change { ledger, records throws(QueueRefusal) in try ledger.acknowledge(receipt, into: &records) }
@@ -17,11 +17,11 @@ extension QueueStore {
 
   /// Acknowledges deliveries and permanently removes their items, in one commit.
   ///
-  /// It ignores cancellation.
+  /// Acknowledging ignores cancellation.
   ///
-  /// - Parameter receipts: Those of their deliveries.
-  /// - Returns: The receipts that are stale; the items of all others have gone.
-  /// - Throws: ``StoreError``: `closed`; `full`; `ioFailed`.
+  /// - Parameter receipts: The receipts of the deliveries.
+  /// - Returns: The receipts that are stale. The items of all other receipts are removed.
+  /// - Throws: `StoreError` with `closed`, `full` or `ioFailed`.
   public func acknowledge(_ receipts: [DeliveryReceipt]) async throws -> [DeliveryReceipt] {
     try await change(.acknowledge) { core in
       core.staleReceipts(of: receipts) { receipt, ledger, records throws(QueueRefusal) in
@@ -30,16 +30,19 @@ extension QueueStore {
     }
   }
 
-  /// Releases an item to be delivered again, at its old place in the order of arrival.
+  /// Releases an item for another delivery, at its old position in the order of arrival.
   ///
-  /// An item that was delivered ``QueueConfiguration/maximumDeliveries`` times becomes a dead letter, unless the delivery
-  /// does not count. It ignores cancellation.
+  /// If the delivery counts, an item that was delivered ``QueueConfiguration/maximumDeliveries`` times becomes a dead
+  /// letter. Releasing ignores cancellation.
   ///
   /// - Parameters:
-  ///   - receipt: That of its delivery.
-  ///   - delay: How long it is kept back; defaults to the delay of ``QueueConfiguration/retryPolicy``.
-  ///   - countsAsAttempt: Whether the delivery counts; defaults to `true`. Where not, it is as if it had not been.
-  /// - Throws: ``StoreError``: `staleReceipt`; `invalidArgument` if the delay is negative; `closed`; `full`; `ioFailed`.
+  ///   - receipt: The receipt of the delivery.
+  ///   - delay: The delay until the item can be received again; defaults to the delay of
+  ///     ``QueueConfiguration/retryPolicy``.
+  ///   - countsAsAttempt: Whether the delivery counts; defaults to `true`. If it does not, the number of attempts is as
+  ///     it was before.
+  /// - Throws: `StoreError` with `staleReceipt`; `invalidArgument` if the delay is negative; `closed`; `full`;
+  ///   `ioFailed`.
   public func release(
     _ receipt: DeliveryReceipt, after delay: Duration? = nil, countsAsAttempt: Bool = true
   ) async throws {
@@ -53,14 +56,16 @@ extension QueueStore {
     }
   }
 
-  /// Releases items to be delivered again, in one commit; see ``release(_:after:countsAsAttempt:)-(DeliveryReceipt,_,_)``.
+  /// Releases items for another delivery, in one commit; see
+  /// ``release(_:after:countsAsAttempt:)-(DeliveryReceipt,_,_)``.
   ///
   /// - Parameters:
-  ///   - receipts: Those of their deliveries.
-  ///   - delay: How long they are kept back; defaults to the delay of ``QueueConfiguration/retryPolicy`` for each.
+  ///   - receipts: The receipts of the deliveries.
+  ///   - delay: The delay until the items can be received again; defaults to the delay of
+  ///     ``QueueConfiguration/retryPolicy`` for each.
   ///   - countsAsAttempt: Whether the deliveries count; defaults to `true`.
-  /// - Returns: The receipts that are stale; the items of all others are released.
-  /// - Throws: ``StoreError``: `invalidArgument` if the delay is negative; `closed`; `full`; `ioFailed`.
+  /// - Returns: The receipts that are stale. The items of all other receipts are released.
+  /// - Throws: `StoreError` with `invalidArgument` if the delay is negative; `closed`; `full`; `ioFailed`.
   public func release(
     _ receipts: [DeliveryReceipt], after delay: Duration? = nil, countsAsAttempt: Bool = true
   ) async throws -> [DeliveryReceipt] {
@@ -76,12 +81,12 @@ extension QueueStore {
 
   /// Resets a lease so that it expires `lease` from now.
   ///
-  /// It ignores cancellation.
+  /// Extending ignores cancellation.
   ///
   /// - Parameters:
-  ///   - receipt: That of the delivery; it stays good.
-  ///   - lease: How long from now on; more than nothing.
-  /// - Throws: ``StoreError``: `staleReceipt`; `invalidArgument`; `closed`; `full`; `ioFailed`.
+  ///   - receipt: The receipt of the delivery, which stays valid.
+  ///   - lease: The new duration of the lease from now, which must be greater than zero.
+  /// - Throws: `StoreError` with `staleReceipt`, `invalidArgument`, `closed`, `full` or `ioFailed`.
   public func extend(_ receipt: DeliveryReceipt, lease: Duration) async throws {
     let length = try microseconds(ofLease: lease, for: .extend)
     _ = try await change(.extend) { core in
@@ -96,10 +101,10 @@ extension QueueStore {
   /// Resets leases so that they expire `lease` from now, in one commit; see ``extend(_:lease:)-(DeliveryReceipt,_)``.
   ///
   /// - Parameters:
-  ///   - receipts: Those of the deliveries.
-  ///   - lease: How long from now on; more than nothing.
-  /// - Returns: The receipts that are stale; the leases of all others are extended.
-  /// - Throws: ``StoreError``: `invalidArgument`; `closed`; `full`; `ioFailed`.
+  ///   - receipts: The receipts of the deliveries.
+  ///   - lease: The new duration of the leases from now, which must be greater than zero.
+  /// - Returns: The receipts that are stale. The leases of all other receipts are extended.
+  /// - Throws: `StoreError` with `invalidArgument`, `closed`, `full` or `ioFailed`.
   public func extend(_ receipts: [DeliveryReceipt], lease: Duration) async throws -> [DeliveryReceipt] {
     let length = try microseconds(ofLease: lease, for: .extend)
     return try await change(.extend) { core in

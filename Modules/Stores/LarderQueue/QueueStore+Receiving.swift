@@ -1,35 +1,36 @@
-import Larder
+public import Larder
 import LarderFiles
 
-/// How items are handed out.
+/// Receiving items.
 extension QueueStore {
-  /// An item that was leased and read: a delivery, or the reason why it is none.
+  /// The result of reading a leased item: a delivery, or the reason why there is none.
   enum Reading: Sendable {
     case good(Delivery<Element>)
     case bad(DeliveryReceipt, DeliveryFailure, StoreError)
   }
 
-  /// More items that cannot be decoded than this are not met in one call.
+  /// The most items that cannot be decoded in one call.
   private static var failureLimit: Int { 100 }
 
-  /// Hands out the items that came first of those that wait, and leases them.
+  /// Leases and returns the first waiting items.
   ///
-  /// It does not wait for items: ``deliveries(lease:)`` and ``withNext(lease:extending:_:)`` do. The lease is written before
-  /// an item is decoded, so one that takes the process with it counts as delivered. One that cannot be decoded is given
-  /// back as ``QueueConfiguration/retryPolicy`` says, and becomes a dead letter when it has used up its deliveries. One that
-  /// may have killed the process before comes alone, though there are others.
+  /// This method does not wait for items; ``deliveries(lease:)`` and ``withNext(lease:extending:_:)`` do. The lease is
+  /// written before an item is decoded, so an item that crashes the process counts as delivered. An item that cannot be
+  /// decoded is released with the delay of ``QueueConfiguration/retryPolicy`` and becomes a dead letter after its last
+  /// delivery. An item that may have crashed the process before is returned alone, even if other items wait.
   ///
-  /// As long as no item was decoded since the queue was opened, that one cannot be says more about the program: then three
-  /// that cannot are kept back as if they had not been delivered, and the error is thrown.
+  /// If no item has been decoded since the queue was opened, a failure to decode probably lies in the program, not in
+  /// the item. After three such failures the items are released as if they had not been delivered, and the error is
+  /// thrown.
   ///
   /// - Parameters:
-  ///   - max: The most items, at least 1; defaults to 1.
-  ///   - lease: How long the items are leased; must be greater than zero.
-  /// - Returns: The items, in order of arrival; none where none is due, or where the disk is so full that what is left is for
-  ///   the items that are leased already.
-  /// - Throws: ``StoreError``: `invalidArgument`; `closed`; `corrupted` if no item can be decoded; `full` or `ioFailed`
-  ///   where the leases could not be written, or where no item could be read. `CancellationError` if the task was
-  ///   cancelled before it began.
+  ///   - max: The maximum number of items, at least 1; defaults to 1.
+  ///   - lease: The duration of the leases, which must be greater than zero.
+  /// - Returns: The items in order of arrival. The array is empty if no item is due, or if the disk is so full that the
+  ///   remaining space is reserved for items that are already leased.
+  /// - Throws: `StoreError` with `invalidArgument`; `closed`; `corrupted` or `undecodable` if no item can be decoded;
+  ///   `full` or `ioFailed` if the leases could not be written, or if no item could be read. `CancellationError` if the
+  ///   task was cancelled before the call began.
   public func receive(max: Int = 1, lease: Duration) async throws -> [Delivery<Element>] {
     let length = try microseconds(ofLease: lease, for: .receive)
     guard max > 0 else {
@@ -47,16 +48,16 @@ extension QueueStore {
         let leased: [LeasedItem]
         let readings: [Reading]
         do {
-          // What was handed out already is not forgotten where the task is cancelled meanwhile.
+          // If the task is cancelled now, the items that are already leased are still returned.
           let part = try await engine.perform(.receive, .writes, ignoresCancellation: hasAny) { core in
             try core.lease(wanted, length: length, mayBeSuspect: mayBeSuspect)
           }
-          if part.items.isEmpty, part.goesOn { continue }
+          if part.items.isEmpty, part.hasMore { continue }
           guard !part.items.isEmpty else { break }
           leased = part.items
           readings = try await read(leased)
         } catch  where !deliveries.isEmpty {
-          // The next call tells of it.
+          // The next call reports the error.
           break
         }
         for reading in readings {
@@ -70,7 +71,7 @@ extension QueueStore {
           }
         }
         if failures.count >= DecodingRecord.failureLimit, !decodingRecord.hasDecoded { break }
-        // Only failures can leave something to be wanted.
+        // After a failure, fewer items than wanted are no reason to stop.
         if leased.count < wanted, failures.isEmpty { break }
       }
       if !failures.isEmpty {
@@ -83,9 +84,9 @@ extension QueueStore {
     }
   }
 
-  /// Reads and decodes items that were leased.
+  /// Reads and decodes leased items.
   ///
-  /// - Throws: ``StoreError`` where no item can be read for reasons that have nothing to do with it; they are given back.
+  /// - Throws: ``StoreError`` if no item can be read, for a reason that concerns none of them. The items are released.
   private func read(_ leased: [LeasedItem]) async throws -> [Reading] {
     let (coder, decodingRecord) = (coder, decodingRecord)
     do throws(FileError) {
@@ -101,12 +102,12 @@ extension QueueStore {
     }
   }
 
-  /// Ends the leases of items that are not handed out; a receipt that is stale is ignored.
+  /// Ends the leases of items that are not returned to the caller, and ignores stale receipts.
   ///
   /// - Parameters:
   ///   - receipts: The receipts of the leases.
-  ///   - failure: What is wrong with the items; `nil` if their deliveries do not count.
-  ///   - delay: How long the items are kept back, in microseconds; defaults to the delay of the retry policy.
+  ///   - failure: The reason that the items are not delivered; `nil` if their deliveries do not count.
+  ///   - delay: The delay until the next delivery, in microseconds; defaults to the delay of the retry policy.
   private func withdraw(
     _ receipts: [DeliveryReceipt], for failure: DeliveryFailure?, delay: Int64? = nil
   ) async throws {
@@ -123,17 +124,17 @@ extension QueueStore {
     }
   }
 
-  /// Waits for an item, and leases it.
+  /// Waits for an item and leases it.
   ///
-  /// - Returns: The item, or the error of one that cannot be read or decoded.
-  /// - Throws: ``StoreError``, also where no item could be decoded since the queue was opened; `CancellationError`.
+  /// - Returns: The item, or an error if it cannot be read or decoded.
+  /// - Throws: ``StoreError``, also if no item has been decoded since the queue was opened; `CancellationError`.
   func next(lease: Duration) async throws -> Result<Delivery<Element>, StoreError> {
     let length = try microseconds(ofLease: lease, for: .receive)
     return try await running(.receive) {
       while true {
         let leased = try await engine.perform(.receive, .writes) { core in
-          let (items, goesOn) = try core.lease(1, length: length)
-          return items.isEmpty && !goesOn ? nil : items
+          let (items, hasMore) = try core.lease(1, length: length)
+          return items.isEmpty && !hasMore ? nil : items
         }
         guard let reading = try await read(leased).first else { continue }
         switch reading {
@@ -153,21 +154,23 @@ extension QueueStore {
     }
   }
 
-  /// Waits for an item, and does something with it, which acknowledges it.
+  /// Waits for an item, processes it with a closure, and acknowledges it.
   ///
-  /// When `body` returns, the item is acknowledged; when it throws, as it should where its task is cancelled, the item is
-  /// released, and kept back as ``QueueConfiguration/retryPolicy`` says; where even that fails, it waits until the lease
-  /// ends.
+  /// When `body` returns, the item is acknowledged. When `body` throws, the item is released with the delay of
+  /// ``QueueConfiguration/retryPolicy``. If the release fails, the item waits again when its lease ends. `body` should
+  /// throw if its task is cancelled.
   ///
   /// - Parameters:
-  ///   - lease: How long the item is leased; must be greater than zero.
-  ///   - extending: Whether the lease is renewed while `body` runs and its task is not cancelled; defaults to `false`. Then a
-  ///     `body` that takes longer than the lease must call ``extend(_:lease:)-(DeliveryReceipt,_)`` itself.
-  ///   - body: Gets the item with its key and receipt.
-  /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws. ``StoreError``: `staleReceipt` if the lease ended before `body` returned, so that the
-  ///   item will be delivered again; as ``receive(max:lease:)`` and ``acknowledge(_:)-(DeliveryReceipt)``.
-  ///   `CancellationError` if the task was cancelled while it waited for an item.
+  ///   - lease: The duration of the lease, which must be greater than zero.
+  ///   - extending: Whether the lease is renewed while `body` runs and its task is not cancelled; defaults to `false`.
+  ///     If it is not renewed, a `body` that takes longer than the lease must call
+  ///     ``extend(_:lease:)-(DeliveryReceipt,_)`` itself.
+  ///   - body: A closure that processes the delivery.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error of `body`. `StoreError` with `staleReceipt` if the lease ended before `body` returned, so
+  ///   that the item will be delivered again; otherwise the same errors as ``receive(max:lease:)`` and
+  ///   ``acknowledge(_:)-(DeliveryReceipt)``. `CancellationError` if the task was cancelled while it waited for an
+  ///   item.
   public func withNext<Result>(
     lease: Duration, extending: Bool = false, _ body: (Delivery<Element>) async throws -> Result
   ) async throws -> Result {
@@ -183,7 +186,7 @@ extension QueueStore {
       do {
         try await release(delivery.receipt)
       } catch {
-        // Either way the item is delivered again, at the latest when its lease ends; what `body` threw says more.
+        // The item is delivered again when its lease ends. The error of `body` is the more useful one.
       }
       throw error
     }
@@ -197,7 +200,7 @@ extension QueueStore {
     }
   }
 
-  /// Runs a closure, and extends a lease until it ends or its task is cancelled.
+  /// Runs a closure while renewing a lease, until the closure ends or its task is cancelled.
   private func renewing<Result>(
     _ receipt: DeliveryReceipt, lease: Duration, _ body: () async throws -> Result
   ) async throws -> Result {
@@ -212,16 +215,16 @@ extension QueueStore {
         try await retrying.clock.sleep(for: lease / 3)
         try await extend(receipt, lease: lease)
       } catch let error as StoreError where error.code == .ioFailed || error.code == .full {
-        // There are two thirds of the lease left to try again.
+        // Two thirds of the lease are left for another attempt.
         continue
       } catch {
-        // It is over, or the lease has ended, which acknowledging will tell.
+        // The task was cancelled, or the lease has ended, which acknowledging will report.
         return
       }
     }
   }
 
-  /// The items as they become due, one after another, each leased when it is asked for.
+  /// Returns the items as they become due, each leased when the iterator requests it.
   ///
   /// ```swift
   /// for try await result in queue.deliveries(lease: .seconds(30)) {
@@ -235,12 +238,62 @@ extension QueueStore {
   /// }
   /// ```
   ///
-  /// An item that cannot be decoded is an element too, with its error; it comes back as ``QueueConfiguration/retryPolicy``
-  /// says until it has used up its deliveries. The sequence ends when the queue is closed. Where no item is due it waits,
-  /// without polling; several consumers share the items.
+  /// An item that cannot be decoded is an element too, with its error. It is delivered again with the delay of
+  /// ``QueueConfiguration/retryPolicy``, up to its last delivery. If no item is due, the iterator waits without
+  /// polling. Several consumers share the items. The sequence ends when the queue is closed.
   ///
-  /// - Parameter lease: How long each item is leased; must be greater than zero.
+  /// - Parameter lease: The duration of each lease, which must be greater than zero.
   public func deliveries(lease: Duration) -> Deliveries<Element> {
     Deliveries(queue: self, lease: lease)
+  }
+}
+
+/// An asynchronous sequence of a queue's items as they become due; see ``QueueStore/deliveries(lease:)``.
+public struct Deliveries<Item: Sendable>: AsyncSequence, Sendable {
+  /// A delivery, or an error if an item cannot be read or decoded.
+  public typealias Element = Result<Delivery<Item>, StoreError>
+
+  private let queue: QueueStore<Item>
+  private let lease: Duration
+
+  init(queue: QueueStore<Item>, lease: Duration) {
+    self.queue = queue
+    self.lease = lease
+  }
+
+  /// Creates an iterator.
+  ///
+  /// Several iterators share the items.
+  public func makeAsyncIterator() -> Iterator {
+    Iterator(queue: queue, lease: lease)
+  }
+
+  /// An iterator that leases one item at a time.
+  public struct Iterator: AsyncIteratorProtocol {
+    private let queue: QueueStore<Item>
+    private let lease: Duration
+    private var isOver = false
+
+    init(queue: QueueStore<Item>, lease: Duration) {
+      self.queue = queue
+      self.lease = lease
+    }
+
+    /// Waits for an item and leases it.
+    ///
+    /// - Returns: The item, or an error if it cannot be read or decoded; `nil` after the queue is closed.
+    /// - Throws: `StoreError` with `invalidArgument` if the lease is not greater than zero; `corrupted` or
+    ///   `undecodable` if three items could not be decoded and none has been decoded since the queue was opened; `full`
+    ///   or `ioFailed` if the lease could not be written. The next call tries again. `CancellationError` if the task is
+    ///   cancelled while it waits.
+    public mutating func next() async throws -> Element? {
+      guard !isOver else { return nil }
+      do {
+        return try await queue.next(lease: lease)
+      } catch StoreError.Code.closed {
+        isOver = true
+        return nil
+      }
+    }
   }
 }

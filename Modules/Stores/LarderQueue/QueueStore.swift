@@ -9,7 +9,9 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A durable queue: items in the order of arrival, leased to consumers until these acknowledge them; and a store.
+/// A durable first-in, first-out queue that leases items to consumers until they acknowledge them.
+///
+/// It is also a `DataStore`.
 ///
 /// ```swift
 /// let queue = try await QueueStore<Event>(
@@ -20,42 +22,43 @@ public import Foundation
 /// }
 /// ```
 ///
-/// An item is delivered at least once and, once it is acknowledged, never again, whatever dies meanwhile. It lies in one of
-/// the files of a folder, an append-only log of frames with checksums; in memory is only where. `Docs/QueueStore.md` has
-/// the format in full.
+/// An item is delivered at least once and, once acknowledged, never again, even if processes crash in between. Items
+/// are stored in a folder, in an append-only log of frames with checksums. Memory holds only their locations.
+/// <doc:QueueFormat> describes the format in full.
 ///
 /// ## Deliveries
 ///
-/// ``receive(max:lease:)`` hands out the items that came first of those that wait, each with a ``DeliveryReceipt``. Until
-/// the lease ends no other consumer gets them. ``acknowledge(_:)-(DeliveryReceipt)`` removes an item permanently;
-/// ``release(_:after:countsAsAttempt:)-(DeliveryReceipt,_,_)`` gives it back, at its old place in the order;
-/// ``extend(_:lease:)-(DeliveryReceipt,_)`` keeps it longer. When a lease ends the item waits again, and the receipt is stale:
-/// it is refused with ``StoreError/Code/staleReceipt``. Leases live on when the queue is closed, so that one process may
-/// receive and another acknowledge; however the clock on the wall is set meanwhile, none lasts longer than was said.
+/// ``receive(max:lease:)`` returns the first waiting items, each with a ``DeliveryReceipt``. No other consumer receives
+/// them until the lease ends. ``acknowledge(_:)-(DeliveryReceipt)`` removes an item permanently.
+/// ``release(_:after:countsAsAttempt:)-(DeliveryReceipt,_,_)`` returns it to its old position in the order of arrival.
+/// ``extend(_:lease:)-(DeliveryReceipt,_)`` renews the lease. When a lease ends, the item waits again and its receipt
+/// is stale: operations refuse it with `StoreError.Code.staleReceipt`. Leases outlive the queue object, so one
+/// process can receive an item and another acknowledge it. Changes to the wall clock never make a lease longer than
+/// requested.
 ///
-/// An item that was delivered ``QueueConfiguration/maximumDeliveries`` times becomes a dead letter, also where it could not
-/// be decoded: it does not keep the others from being delivered.
+/// An item that was delivered ``QueueConfiguration/maximumDeliveries`` times becomes a dead letter, even if it could
+/// not be decoded. It does not block the delivery of other items.
 ///
 /// ## The queue as a store
 ///
-/// The key of an item is the id that it was enqueued with, or a generated one. Reads, scans and counts see items that
-/// wait, are delayed or are leased, in the order of their keys; not dead letters. Setting a key that is there replaces the
-/// item in its place, and a new key enqueues; removing a key withdraws the item. Either makes the receipt of a leased item
-/// stale; the new value waits.
+/// The key of an item is the id that it was enqueued with, or a generated one. Reads, scans and counts include waiting,
+/// delayed and leased items in key order, but not dead letters. Setting an existing key replaces its item without
+/// changing the item's position; setting a new key enqueues an item. Removing a key withdraws its item. If the item was
+/// leased, either change makes its receipt stale, and a replaced item waits again.
 ///
 /// ## Durability
 ///
-/// With ``Durability/synced`` every change is on the disk when its call returns, and calls that come at the same time
-/// share one synchronization. Receiving is a change too: an item is not handed out before its lease is durable.
+/// With `FileDurability.synced` every change is on disk when its call returns. Concurrent calls share one
+/// synchronization by group commit. Receiving is a change too: no item is delivered before its lease is durable.
 ///
 /// ## Sharing
 ///
-/// One object in one process has the folder open, guarded by a lock in it.
+/// One object in one process can have the folder open at a time. A lock file in the folder enforces this.
 public final class QueueStore<Element: Sendable>: DataStore {
   /// The items of the queue.
   public typealias Value = Element
 
-  /// The queue's name, durability, access and maintenance.
+  /// The name, the durability and the access of the queue.
   public let information: StoreInformation
 
   /// Damage and torn records that opening the queue found in its files.
@@ -69,27 +72,29 @@ public final class QueueStore<Element: Sendable>: DataStore {
   /// Opens a queue.
   ///
   /// - Parameters:
-  ///   - path: The folder. The one above it must exist. It is made with permissions 0700, its files with 0600.
-  ///   - codec: Turns items into bytes and back.
-  ///   - configuration: The rules of the queue; they may be others each time.
-  ///   - durability: What happens before a change returns; defaults to ``Durability/synced``.
-  ///   - access: Whether the queue may write; defaults to ``StoreAccess/readWrite``.
-  ///   - leases: What becomes of leases that go on; defaults to ``LeasesOnOpening/kept``.
+  ///   - path: The path of the folder, whose parent must exist. A new folder has permissions 0700, and its files 0600.
+  ///   - codec: The codec that encodes and decodes items.
+  ///   - configuration: The rules of the queue, which may differ each time that it is opened.
+  ///   - durability: The durability of a change when its call returns; defaults to `FileDurability.synced`.
+  ///   - access: Whether the queue may write; defaults to `StoreAccess.readWrite`.
+  ///   - leases: The treatment of running leases; defaults to ``LeasesOnOpening/kept``.
   ///   - createsIfMissing: Whether a missing queue is created; defaults to `true`.
   ///   - fileSystem: The file system that holds the files; defaults to the real one.
-  ///   - clock: The monotonic clock that measures leases and delays in this process, and sleeps until the next of them
-  ///     ends; defaults to a `ContinuousClock`.
-  ///   - now: Returns the wall-clock time, which stands in the files; defaults to the system's.
-  ///   - randomness: Gives the random part of ``QueueConfiguration/retryPolicy``; defaults to the system's.
-  ///   - onDeath: Is called for each item that becomes a dead letter, once that is written, on a thread of the queue or that
-  ///     of a caller: it must not wait. Defaults to `nil`.
-  /// - Throws: ``StoreError``: `locked` if another has it open; `corrupted` if the header of one of its files is
-  ///   damaged; `unrecognizedFormat` if the folder holds something else; `versionMismatch` if it was written by a
-  ///   newer version or with another codec; `notFound`; `unsupported` if a file has several hard links;
-  ///   `invalidArgument` if the configuration is invalid; `notPermitted`; `full`; `ioFailed`. Nothing is lost then.
+  ///   - clock: The monotonic clock that measures leases and delays in this process and sleeps until their deadlines;
+  ///     defaults to a `ContinuousClock`.
+  ///   - now: A closure that returns the wall-clock time, which is stored in the files; defaults to the system's time.
+  ///   - randomness: The generator of the random part of ``QueueConfiguration/retryPolicy``; defaults to the system's
+  ///     generator.
+  ///   - onDeath: A closure that the queue calls for each item that becomes a dead letter, after the change is written.
+  ///     It runs on a thread of the queue or of a caller and must not block. Defaults to `nil`.
+  /// - Throws: `StoreError` with `locked` if the queue is already open; `corrupted` if the header of one of its files
+  ///   is damaged; `unrecognizedFormat` if the folder contains something else; `versionMismatch` if a newer version or
+  ///   another codec wrote the queue; `notFound` if it is missing and must not be created; `unsupported` if a file has
+  ///   several hard links; `invalidArgument` if the configuration is invalid; `notPermitted`, `full` or `ioFailed` if
+  ///   the file system refuses. No data is lost in any of these cases.
   public convenience init(
     path: String, codec: some Codec<Element>, configuration: QueueConfiguration = QueueConfiguration(),
-    durability: Durability = .synced, access: StoreAccess = .readWrite, leases: LeasesOnOpening = .kept,
+    durability: FileDurability = .synced, access: StoreAccess = .readWrite, leases: LeasesOnOpening = .kept,
     createsIfMissing: Bool = true, fileSystem: some FileSystem = POSIXFileSystem(),
     clock: any Clock<Duration> = ContinuousClock(),
     now: @escaping @Sendable () -> Date = { Date.now },
@@ -103,19 +108,21 @@ public final class QueueStore<Element: Sendable>: DataStore {
     ) { _ in codec }
   }
 
-  /// Opens a queue of `Codable` items, as CBOR.
+  /// Opens a queue of `Codable` items, encoded as CBOR.
   ///
   /// - Parameters:
-  ///   - path: The folder; see ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:randomness:onDeath:)``.
-  ///   - configuration: The rules of the queue; they may be others each time.
-  ///   - durability: What happens before a change returns; defaults to ``Durability/synced``.
-  ///   - access: Whether the queue may write; defaults to ``StoreAccess/readWrite``.
-  ///   - leases: What becomes of leases that go on; defaults to ``LeasesOnOpening/kept``.
+  ///   - path: The path of the folder; see
+  ///     ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:randomness:onDeath:)``.
+  ///   - configuration: The rules of the queue, which may differ each time that it is opened.
+  ///   - durability: The durability of a change when its call returns; defaults to `FileDurability.synced`.
+  ///   - access: Whether the queue may write; defaults to `StoreAccess.readWrite`.
+  ///   - leases: The treatment of running leases; defaults to ``LeasesOnOpening/kept``.
   ///   - createsIfMissing: Whether a missing queue is created; defaults to `true`.
-  ///   - onDeath: Is called for each item that becomes a dead letter; defaults to `nil`.
-  /// - Throws: As ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:randomness:onDeath:)``.
+  ///   - onDeath: A closure that the queue calls for each item that becomes a dead letter; defaults to `nil`.
+  /// - Throws: The same errors as
+  ///   ``init(path:codec:configuration:durability:access:leases:createsIfMissing:fileSystem:clock:now:randomness:onDeath:)``.
   public convenience init(
-    path: String, configuration: QueueConfiguration = QueueConfiguration(), durability: Durability = .synced,
+    path: String, configuration: QueueConfiguration = QueueConfiguration(), durability: FileDurability = .synced,
     access: StoreAccess = .readWrite, leases: LeasesOnOpening = .kept, createsIfMissing: Bool = true,
     onDeath: (@Sendable (QueueDeath) -> Void)? = nil
   ) async throws where Element: Codable {
@@ -124,9 +131,9 @@ public final class QueueStore<Element: Sendable>: DataStore {
       createsIfMissing: createsIfMissing, onDeath: onDeath)
   }
 
-  /// Opens a queue with a codec that is chosen by the name of the one that it was written with.
+  /// Opens a queue with a codec chosen by the name that the queue's files record.
   init(
-    path: String, configuration: QueueConfiguration, durability: Durability, access: StoreAccess,
+    path: String, configuration: QueueConfiguration, durability: FileDurability, access: StoreAccess,
     leases: LeasesOnOpening, createsIfMissing: Bool, fileSystem: some FileSystem = POSIXFileSystem(),
     clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date.now },
     randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
@@ -146,8 +153,8 @@ public final class QueueStore<Element: Sendable>: DataStore {
         folder, rules: QueueRules(configuration), leases: leases, at: time.steady(), newCodecName: newCodecName,
         choosing: codec)
     }
-    var information = StoreInformation(
-      name: name, acknowledgement: Acknowledgement(durability), sharing: .exclusive, access: access,
+    let information = StoreInformation(
+      name: name, durability: Durability(durability), sharing: .exclusive, access: access,
       maximumValueSize: QueueFrame.maximumBodyLength - 1024)
     engine = QueueEngine(
       opened, information: information, policy: configuration.capacity.policy, clock: clock, time: time,
@@ -155,11 +162,10 @@ public final class QueueStore<Element: Sendable>: DataStore {
     retrying = Retrying(policy: configuration.retryPolicy, clock: clock, generator: randomness)
     coder = QueueCoder(codec: openedCodec, store: name)
     recovery = opened.report
-    information.maintenance = QueueStoreMaintenance(engine: engine, coder: coder, recovery: opened.report)
     self.information = information
   }
 
-  /// Does something for which closing waits.
+  /// Runs a closure that ``close()`` waits for.
   func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
     guard engine.running.begin() else { throw information.closedError(for: operation) }
     defer { engine.running.end() }
@@ -168,22 +174,24 @@ public final class QueueStore<Element: Sendable>: DataStore {
 
   // MARK: Reading
 
-  /// Reads the item of a key.
+  /// Returns the item of a key.
   ///
-  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` if the item cannot be decoded; `closed`; `ioFailed`.
+  /// - Throws: `StoreError` with `invalidKey`; `corrupted` or `undecodable` if the item cannot be decoded; `closed`;
+  ///   `ioFailed`.
   @concurrent
   public func value(forKey key: StoreKey) async throws -> Element? {
     try information.check(key, for: .value)
     return try await read(.value) { ledger in ledger.item(forKey: key).map { [$0] } ?? [] }.first?.value
   }
 
-  /// Reads the items of several keys as they are at one moment.
+  /// Returns the items of several keys from one snapshot.
   ///
-  /// - Throws: ``StoreError``: `invalidKey`; `corrupted` if an item cannot be decoded; `closed`; `ioFailed`.
+  /// - Throws: `StoreError` with `invalidKey`; `corrupted` or `undecodable` if an item cannot be decoded; `closed`;
+  ///   `ioFailed`.
   @concurrent
   public func values(forKeys keys: [StoreKey]) async throws -> [Element?] {
     try information.check(keys, for: .values)
-    // In the order of the keys, so that the first one that is damaged is reported.
+    // In the order of the keys, so that the error names the first damaged one.
     let entries = try await running(.values) {
       let found = try await payloads(.values) { ledger in keys.compactMap { ledger.item(forKey: $0) } }
       return try found.map { item, payload in
@@ -194,32 +202,32 @@ public final class QueueStore<Element: Sendable>: DataStore {
     return keys.map { values[$0] }
   }
 
-  /// Reads the first items of a range of keys as they are at one moment.
+  /// Returns the first entries of a range of keys from one snapshot.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` if the limit is negative; `corrupted` if an item cannot be decoded;
-  ///   `closed`; `ioFailed`.
+  /// - Throws: `StoreError` with `invalidArgument` if the limit is negative; `corrupted` or `undecodable` if an item
+  ///   cannot be decoded; `closed`; `ioFailed`.
   @concurrent
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Element>] {
     try information.check(limit: limit, for: .entries)
     return try await read(.entries) { $0.items(in: range, limit: limit, order: order) }
   }
 
-  /// Reads the first keys of a range as they are at one moment.
+  /// Returns the first keys of a range from one snapshot.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` if the limit is negative; `closed`.
+  /// - Throws: `StoreError` with `invalidArgument` if the limit is negative; `closed`.
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
     try information.check(limit: limit, for: .keys)
     return try await look(.keys) { $0.ledger.keys(in: range, limit: limit, order: order) }
   }
 
-  /// Counts the items of a range of keys.
+  /// Returns the number of items in a range of keys.
   ///
-  /// - Throws: ``StoreError``: `closed`.
+  /// - Throws: `StoreError` with `closed`.
   public func count(in range: KeyRange) async throws -> Int {
     try await look(.count) { $0.ledger.count(in: range) }
   }
 
-  /// Looks at what is in memory.
+  /// Reads state that is in memory, without touching the disk.
   func look<Result: Sendable>(
     _ operation: StoreOperation, _ body: @escaping @Sendable (inout QueueCore) -> Result
   ) async throws -> Result {
@@ -228,7 +236,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
     }
   }
 
-  /// Reads and decodes items.
+  /// Reads and decodes items from one snapshot.
   func read(
     _ operation: StoreOperation, _ items: @escaping @Sendable (inout QueueLedger) -> [QueueItem]
   ) async throws -> [StoreEntry<Element>] {
@@ -239,7 +247,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
     }
   }
 
-  /// Reads the payloads of items, as they are at one moment.
+  /// Reads the payloads of items from one snapshot.
   func payloads(
     _ operation: StoreOperation, _ items: @escaping @Sendable (inout QueueLedger) -> [QueueItem]
   ) async throws -> [(found: QueueItem, payload: ArraySlice<UInt8>?)] {
@@ -248,9 +256,9 @@ public final class QueueStore<Element: Sendable>: DataStore {
 
   // MARK: Writing
 
-  /// Makes several changes, all or none of them; see ``DataStore/apply(_:)``.
+  /// Applies several changes atomically; see `DataStore.apply(_:)`.
   ///
-  /// Where there is no room it does what ``QueueCapacity/policy`` says.
+  /// If the queue is full, ``QueueCapacity/policy`` decides.
   public func apply(_ changes: ChangeBatch<Element>) async throws {
     try information.check(changes)
     try await running(.apply) {
@@ -274,10 +282,10 @@ public final class QueueStore<Element: Sendable>: DataStore {
     }
   }
 
-  /// Reads, changes and writes back the items of some keys as one step; see ``DataStore/update(_:_:)``.
+  /// Reads, modifies and writes the items of several keys atomically; see `DataStore.update(_:_:)`.
   ///
-  /// `body` runs on the queue's own thread, while all other calls wait. An item that it leaves as it was is not written,
-  /// and keeps its lease. Where there is no room and the policy is to wait, it runs again when there is.
+  /// `body` runs on the queue's own thread while all other calls wait. An item that it leaves unchanged is not written
+  /// and keeps its lease. If the queue is full and the policy is to wait, `body` runs again when there is room.
   public func update<Result: Sendable>(
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Element?]) throws -> Result
@@ -303,8 +311,10 @@ public final class QueueStore<Element: Sendable>: DataStore {
         }
         let result = try body(&slots)
         try information.check(slotCount: slots.count, forUpdateOf: keys)
-        let after = try zip(keys, slots).map { key, value in
-          try value.map { try coder.payload(of: $0, forKey: key, during: .update) }
+        let after = try keys.indices.map { index in
+          try slots[index].map {
+            try coder.payload(of: $0, forKey: keys[index], during: .update)
+          }
         }
         for (index, key) in keys.enumerated() {
           guard let payload = after[index] else {
@@ -318,9 +328,9 @@ public final class QueueStore<Element: Sendable>: DataStore {
     }
   }
 
-  /// Makes everything written before durable against power loss.
+  /// Writes all earlier changes to the disk, so that they survive power loss.
   ///
-  /// - Throws: ``StoreError``: `closed`; `ioFailed`; `full`.
+  /// - Throws: `StoreError` with `closed`, `ioFailed` or `full`.
   public func synchronize() async throws {
     let time = engine.time
     try await running(.synchronize) {
@@ -331,29 +341,29 @@ public final class QueueStore<Element: Sendable>: DataStore {
     }
   }
 
-  /// Waits for running operations, marks the log as closed, and lets others open it.
+  /// Waits for running operations, marks the log as closed and releases its lock.
   ///
-  /// Calls that wait, for an item or for room, end with `closed`. Leases go on.
+  /// Calls that wait for an item or for room fail with `closed`. Leases keep running.
   ///
-  /// - Throws: ``StoreError``: `ioFailed`; `full`. The queue is closed all the same.
+  /// - Throws: `StoreError` with `ioFailed` or `full`. The queue is closed nevertheless.
   public func close() async throws {
     try await engine.close()
   }
 }
 
 extension Change {
-  /// Whether it may make a store larger.
+  /// Whether the change may need more room in a store.
   fileprivate var needsRoom: Bool {
     if case .set = self { true } else { false }
   }
 }
 
 extension QueueStore: CustomStringConvertible {
-  /// The store's kind and name.
+  /// The name of the type, and the name of the queue in parentheses.
   public var description: String { "QueueStore(\(information.name))" }
 }
 
-/// How long items are kept back that come back, and what sleeps meanwhile.
+/// The retry policy of a queue, with its random numbers and the clock that measures the waiting.
 final class Retrying: Sendable {
   private let policy: RetryPolicy
   let clock: any Clock<Duration>
@@ -365,9 +375,9 @@ final class Retrying: Sendable {
     self.generator = Mutex(generator)
   }
 
-  /// How long an item is kept back, in microseconds.
+  /// Returns how long an item is held back, in microseconds.
   ///
-  /// - Parameter attempt: How often it was delivered.
+  /// - Parameter attempt: The number of times the item was delivered.
   func delay(afterAttempt attempt: UInt32) -> Int64 {
     generator.withLock { generator in
       func delay(_ generator: inout some RandomNumberGenerator) -> Duration {

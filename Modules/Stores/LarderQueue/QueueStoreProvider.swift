@@ -1,44 +1,45 @@
 public import Larder
 
-/// Opens ``QueueStore``s for ``StoreRegistry``, for URLs like `queue:outbox`.
+/// A provider that opens ``QueueStore``s for `StoreRegistry`, from URLs like `queue:outbox`.
 public struct QueueStoreProvider: StoreProvider {
-  /// The name of the codec for queues that are made.
+  /// The name of the codec for new queues.
   public let codecName: String
 
-  /// Makes the provider.
+  /// Creates a provider.
   ///
-  /// - Parameter codecName: The name of the codec for queues that are made; defaults to `cbor`. A queue that is there is
-  ///   opened with the codec that it was written with.
+  /// - Parameter codecName: The name of the codec for new queues; defaults to `cbor`. An existing queue is opened with
+  ///   the codec that it was written with.
   public init(codecName: String = "cbor") {
     self.codecName = codecName
   }
 
-  /// `queue`.
+  /// The URL scheme, `queue`.
   public var scheme: String { "queue" }
 
-  /// A description of the stores in one line.
+  /// A one-line description of the stores.
   public var summary: String { "a durable queue in a folder at a path" }
 
-  /// Opens the queue whose folder is at the path behind the scheme, with the rules of a ``QueueConfiguration`` as it is made.
+  /// Opens the queue in the folder that the URL names, with a default ``QueueConfiguration``.
   ///
-  /// - Throws: ``StoreError``: `invalidArgument` if the path is empty; what opening a ``QueueStore`` throws; what `codec`
-  ///   throws.
+  /// - Throws: `StoreError` with `invalidArgument` if the path is empty; any error of opening a ``QueueStore`` or of
+  ///   `codec`.
   public func open<Value: Sendable>(
     _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
   ) async throws -> AnyDataStore<Value> {
     AnyDataStore(try await openQueue(url, options: options, codec: codec))
   }
 
-  /// Opens the queue whose folder is at the path behind the scheme, as a queue.
+  /// Opens the queue in the folder that the URL names, as a ``QueueStore``.
   ///
   /// - Parameters:
-  ///   - url: Where it is.
-  ///   - options: How to open it.
+  ///   - url: The URL of the queue.
+  ///   - options: The options to open it with.
   ///   - configuration: The rules of the queue; defaults to `QueueConfiguration()`.
-  ///   - leases: What becomes of leases that go on; defaults to ``LeasesOnOpening/kept``.
-  ///   - onDeath: Is called for each item that becomes a dead letter; defaults to `nil`.
-  ///   - codec: Gives the codec for the name of the one that the queue was written with; ``codecName`` for a new queue.
-  /// - Throws: As ``open(_:options:codec:)``.
+  ///   - leases: The treatment of running leases; defaults to ``LeasesOnOpening/kept``.
+  ///   - onDeath: A closure that the queue calls for each item that becomes a dead letter; defaults to `nil`.
+  ///   - codec: A closure that returns the codec for a name, which is that of the codec that the queue was written
+  ///     with, or ``codecName`` for a new queue.
+  /// - Throws: The same errors as ``open(_:options:codec:)``.
   public func openQueue<Value: Sendable>(
     _ url: StoreURL, options: StoreOptions, configuration: QueueConfiguration = QueueConfiguration(),
     leases: LeasesOnOpening = .kept, onDeath: (@Sendable (QueueDeath) -> Void)? = nil,

@@ -3,7 +3,7 @@ public import Larder
 extension StoreOperation {
   /// ``QueueStore/enqueue(_:id:delay:)`` and its batch form.
   public static let enqueue = StoreOperation(rawValue: "enqueue")
-  /// ``QueueStore/receive(max:lease:)``, and what is built on it.
+  /// ``QueueStore/receive(max:lease:)``, and the methods built on it.
   public static let receive = StoreOperation(rawValue: "receive")
   /// ``QueueStore/acknowledge(_:)-(DeliveryReceipt)`` and its batch form.
   public static let acknowledge = StoreOperation(rawValue: "acknowledge")
@@ -19,4 +19,9 @@ extension StoreOperation {
   public static let requeue = StoreOperation(rawValue: "requeue")
   /// ``QueueStore/purgeDeadLetters(_:)`` and ``QueueStore/purgeDeadLetters()``.
   public static let purgeDeadLetters = StoreOperation(rawValue: "purgeDeadLetters")
+}
+
+extension StoreError.Code {
+  /// A receipt does not belong to a running lease: the lease has ended, or the item was replaced or removed.
+  public static let staleReceipt = StoreError.Code(rawValue: "staleReceipt")
 }

@@ -1,6 +1,11 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
 import Synchronization
 
-/// A clock whose time moves only when it is told to, for testing what waits without waiting.
+/// A clock whose time moves only when you advance it, so that tests of delays need not wait.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -25,36 +30,37 @@ public final class ManualClock: Clock {
   private struct State: Sendable {
     var now: Instant
     var nextID: UInt64 = 0
-    // By deadline; those with the same one in the order in which they came.
+    // Ordered by deadline, and by arrival among equal deadlines.
     var sleepers: [Sleeper] = []
     var observers: [Observer] = []
-    // Those that were cancelled before they could be entered above.
+    // The IDs of waiters that were cancelled before they were added above.
     var cancelledEarly: Set<UInt64> = []
   }
 
   private let state: Mutex<State>
 
-  /// Makes a clock.
+  /// Creates a clock.
   ///
-  /// - Parameter now: What it shows at first; the zero of its time unless given.
+  /// - Parameter now: The initial time; defaults to the clock's zero.
   public init(now: Instant = Instant()) {
     state = Mutex(State(now: now))
   }
 
-  /// What the clock shows.
+  /// The current time of the clock.
   public var now: Instant { state.withLock { $0.now } }
 
   /// One attosecond, the smallest `Duration`.
   public var minimumResolution: Duration { Duration(secondsComponent: 0, attosecondsComponent: 1) }
 
-  /// How many tasks are waiting for a later time.
+  /// The number of tasks that are waiting for a later time.
   public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
 
-  /// Moves the time on, and wakes whoever waits for a time up to the new one, the earliest deadline first.
+  /// Advances the time and wakes the tasks whose deadlines have passed, the earliest deadline first.
   ///
-  /// It moves in one step: all that wake see the new time. Whoever then sleeps until a time already past does not wait.
+  /// The time moves in one step, so all the tasks that wake see the new time. A task that then sleeps until a time in
+  /// the past does not wait.
   ///
-  /// - Parameter duration: How far; a negative one moves the time back, and wakes no one.
+  /// - Parameter duration: The duration to advance by. A negative duration moves the time back and wakes no task.
   public func advance(by duration: Duration) {
     let due = state.withLock { state in
       state.now = state.now.advanced(by: duration)
@@ -67,12 +73,12 @@ public final class ManualClock: Clock {
     }
   }
 
-  /// Waits until the clock shows a time.
+  /// Waits until the clock reaches a deadline.
   ///
   /// - Parameters:
-  ///   - deadline: The time.
-  ///   - tolerance: Has no effect: a task wakes as soon as its time has come.
-  /// - Throws: `CancellationError` where the task is cancelled before.
+  ///   - deadline: The time to wait for.
+  ///   - tolerance: Ignored. A task wakes as soon as its deadline is reached.
+  /// - Throws: `CancellationError` if the task is cancelled first.
   public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
     try await suspend { state, id, continuation in
       guard deadline > state.now else { return false }
@@ -82,10 +88,10 @@ public final class ManualClock: Clock {
     }
   }
 
-  /// Waits until at least so many tasks sleep, so that advancing the time is sure to find them.
+  /// Waits until at least `count` tasks are sleeping, so that a following ``advance(by:)`` is sure to find them.
   ///
-  /// - Parameter count: How many.
-  /// - Throws: `CancellationError` where the task is cancelled before.
+  /// - Parameter count: The minimum number of sleeping tasks.
+  /// - Throws: `CancellationError` if the task is cancelled first.
   public func waitForSleepers(_ count: Int) async throws {
     try await suspend { state, id, continuation in
       guard state.sleepers.count < count else { return false }
@@ -94,9 +100,10 @@ public final class ManualClock: Clock {
     }
   }
 
-  /// Suspends the task.
+  /// Suspends the task until its continuation is resumed.
   ///
-  /// - Parameter enter: Keeps the continuation somewhere in the state, or returns `false` where there is nothing to wait for.
+  /// - Parameter enter: A closure that stores the continuation in the state. It returns `false` if there is nothing to
+  ///   wait for.
   private func suspend(
     _ enter: (inout sending State, UInt64, CheckedContinuation<Void, any Error>) -> Bool
   ) async throws {
@@ -146,5 +153,45 @@ public final class ManualClock: Clock {
       return nil
     }
     continuation?.resume(throwing: CancellationError())
+  }
+}
+
+extension ManualClock {
+  /// An instant of a ``ManualClock``.
+  public struct Instant: InstantProtocol {
+    /// The duration since the clock's zero.
+    public let offset: Duration
+
+    /// Creates an instant.
+    ///
+    /// - Parameter offset: The duration since the clock's zero; defaults to zero.
+    public init(offset: Duration = .zero) {
+      self.offset = offset
+    }
+
+    /// Returns the instant that is `duration` later.
+    public func advanced(by duration: Duration) -> Instant {
+      Instant(offset: offset + duration)
+    }
+
+    /// Returns the duration from this instant to another.
+    public func duration(to other: Instant) -> Duration {
+      other.offset - offset
+    }
+
+    /// Returns whether one instant is before another.
+    public static func < (left: Instant, right: Instant) -> Bool {
+      left.offset < right.offset
+    }
+  }
+}
+
+extension ManualClock {
+  /// The clock's time as a date; the clock's zero is the first second of 2026 in UTC.
+  ///
+  /// Pass `{ clock.date }` to code that takes a closure for the current date.
+  public var date: Date {
+    let (seconds, attoseconds) = now.offset.components
+    return Date(timeIntervalSince1970: 1_767_225_600 + Double(seconds) + Double(attoseconds) / 1e18)
   }
 }

@@ -3,51 +3,54 @@ public import FoundationEssentials
 #else
 public import Foundation
 #endif
+import Synchronization
 
-/// The value that the conformance suite stores: something of everything that a `Codable` type may hold.
+/// The value type of the conformance suite, with a property for each kind of data that a `Codable` type can hold.
 ///
-/// Two values are equal where nothing tells them apart: texts are compared by their bytes, so that a composed and a
-/// decomposed "é" differ, and floating-point numbers by their bits, so that -0.0 and 0.0 do.
+/// Two values are equal only if they are indistinguishable. Strings are compared by their bytes, so a composed and a
+/// decomposed "é" differ. Floating-point numbers are compared by their bits, so -0.0 and 0.0 differ.
 ///
-/// Two kinds are special: ``unencodable(_:)`` throws when it is encoded, and ``undecodable(_:)`` is encoded well but throws
-/// when it is decoded.
+/// Two kinds of values are special. ``unencodable(_:)`` throws when it is encoded. ``undecodable(_:)`` can be encoded,
+/// but throws when it is decoded.
 public struct SampleValue: Sendable {
-  /// A text.
+  /// A string.
   public var text: String
   /// A signed integer.
   public var integer: Int64
   /// An unsigned integer.
   public var natural: UInt64
-  /// A floating-point number; not every codec can write one that is not finite.
+  /// A floating-point number.
+  ///
+  /// Not every codec can encode a number that is not finite.
   public var double: Double
-  /// A truth value.
+  /// A Boolean value.
   public var flag: Bool
   /// Bytes.
   public var bytes: Data
-  /// A time, or none.
+  /// An optional date.
   public var date: Date?
-  /// Texts in a list.
+  /// An array of strings.
   public var list: [String]
-  /// Lists in a dictionary.
+  /// A dictionary of arrays.
   public var dictionary: [String: [Int]]
-  /// Values in a value.
+  /// Nested values.
   public var children: [SampleValue]
 
   private var refusal: Refusal?
 
-  /// Makes a value; what is not given is empty, zero or false.
+  /// Creates a value; each property defaults to empty, zero, `false` or `nil`.
   ///
   /// - Parameters:
-  ///   - text: A text.
+  ///   - text: A string.
   ///   - integer: A signed integer.
   ///   - natural: An unsigned integer.
-  ///   - double: A floating-point number; not every codec can write one that is not finite.
-  ///   - flag: A truth value.
+  ///   - double: A floating-point number. Not every codec can encode a number that is not finite.
+  ///   - flag: A Boolean value.
   ///   - bytes: Bytes.
-  ///   - date: A time, or none.
-  ///   - list: Texts in a list.
-  ///   - dictionary: Lists in a dictionary.
-  ///   - children: Values in a value.
+  ///   - date: An optional date.
+  ///   - list: An array of strings.
+  ///   - dictionary: A dictionary of arrays.
+  ///   - children: Nested values.
   public init(
     _ text: String = "", integer: Int64 = 0, natural: UInt64 = 0, double: Double = 0, flag: Bool = false,
     bytes: Data = Data(), date: Date? = nil, list: [String] = [], dictionary: [String: [Int]] = [:],
@@ -65,18 +68,18 @@ public struct SampleValue: Sendable {
     self.children = children
   }
 
-  /// A value that throws ``Refusal/encoding`` when it is encoded.
+  /// Returns a value that throws ``Refusal/encoding`` when it is encoded.
   ///
-  /// - Parameter text: Its text.
+  /// - Parameter text: The string of the value.
   public static func unencodable(_ text: String = "unencodable") -> SampleValue {
     var value = SampleValue(text)
     value.refusal = .encoding
     return value
   }
 
-  /// A value that is encoded like any other, and throws ``Refusal/decoding`` when it is decoded.
+  /// Returns a value that can be encoded, but throws ``Refusal/decoding`` when it is decoded.
   ///
-  /// - Parameter text: Its text.
+  /// - Parameter text: The string of the value.
   public static func undecodable(_ text: String = "undecodable") -> SampleValue {
     var value = SampleValue(text)
     value.refusal = .decoding
@@ -85,9 +88,9 @@ public struct SampleValue: Sendable {
 }
 
 extension SampleValue: Hashable {
-  /// Whether nothing tells two values apart.
+  /// Returns whether two values are indistinguishable.
   public static func == (left: SampleValue, right: SampleValue) -> Bool {
-    // As data, for values of megabytes: what is generic is slow in a debug build.
+    // Compared as `Data` because generic code is slow in a debug build and values can have megabytes.
     Data(left.text.utf8) == Data(right.text.utf8)
       && left.integer == right.integer
       && left.natural == right.natural
@@ -101,7 +104,7 @@ extension SampleValue: Hashable {
       && left.refusal == right.refusal
   }
 
-  /// Feeds the parts of the value that it most often differs by to a hasher.
+  /// Hashes the properties in which values differ most often.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(Array(text.utf8))
     hasher.combine(integer)
@@ -116,9 +119,9 @@ extension SampleValue: Codable {
     case text, integer, natural, double, flag, bytes, date, list, dictionary, children, refusal
   }
 
-  /// Reads a value.
+  /// Decodes a value.
   ///
-  /// - Throws: ``Refusal/decoding`` for an ``undecodable(_:)`` one; what the decoder throws.
+  /// - Throws: ``Refusal/decoding`` if the value is ``undecodable(_:)``, or any error from the decoder.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     refusal = try container.decodeIfPresent(Refusal.self, forKey: .refusal)
@@ -136,9 +139,9 @@ extension SampleValue: Codable {
     children = try container.decode([SampleValue].self, forKey: .children)
   }
 
-  /// Writes the value.
+  /// Encodes the value.
   ///
-  /// - Throws: ``Refusal/encoding`` for an ``unencodable(_:)`` one; what the encoder throws.
+  /// - Throws: ``Refusal/encoding`` if the value is ``unencodable(_:)``, or any error from the encoder.
   public func encode(to encoder: any Encoder) throws {
     if refusal == .encoding { throw Refusal.encoding }
     CodingPause.meet(text)
@@ -158,7 +161,7 @@ extension SampleValue: Codable {
 }
 
 extension SampleValue: CustomStringConvertible {
-  /// What is not empty, zero or false in the value, long texts and bytes by their length and a hash.
+  /// The properties that are not empty, zero, `false` or `nil`; long strings and bytes as their length and a hash.
   public var description: String {
     var parts: [String] = []
     if text.utf8.count > 40 {
@@ -177,5 +180,49 @@ extension SampleValue: CustomStringConvertible {
     if !children.isEmpty { parts.append("children: \(children)") }
     if let refusal { parts.append("refuses \(refusal.rawValue)") }
     return "SampleValue(\(parts.joined(separator: ", ")))"
+  }
+}
+
+extension SampleValue {
+  /// The operation that a special value refuses, and the error that it then throws.
+  public enum Refusal: String, Error, Sendable, Hashable, Codable {
+    /// The value cannot be encoded.
+    case encoding
+    /// The value cannot be decoded.
+    case decoding
+  }
+}
+
+/// A hook that runs a closure in the middle of an operation, while a store encodes or decodes a certain value.
+final class CodingPause: Sendable {
+  private static let prefix = "larder.testing.pause:"
+  private static let all = Mutex<[String: CodingPause]>([:])
+
+  private let text = CodingPause.prefix + UUID().uuidString
+  private let body = Mutex<(@Sendable () -> Void)?>(nil)
+
+  /// The value that triggers the closure.
+  var value: SampleValue { SampleValue(text) }
+
+  /// Runs a closure once, the next time that the value is encoded or decoded.
+  func arm(_ body: @escaping @Sendable () -> Void) {
+    self.body.withLock { $0 = body }
+    CodingPause.all.withLock { $0[text] = self }
+  }
+
+  /// Removes the closure if it has not run.
+  func disarm() {
+    CodingPause.all.withLock { $0[text] = nil }
+    body.withLock { $0 = nil }
+  }
+
+  /// Runs the closure for a string; every value calls this when it is encoded or decoded.
+  static func meet(_ text: String) {
+    guard text.utf8.starts(with: prefix.utf8), let pause = all.withLock({ $0[text] }) else { return }
+    let body = pause.body.withLock { body in
+      defer { body = nil }
+      return body
+    }
+    body?()
   }
 }

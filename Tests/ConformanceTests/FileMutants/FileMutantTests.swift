@@ -6,9 +6,11 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// Whatever is wrong below a store, a trial or a case finds it: otherwise they would prove nothing where all is right.
+/// Every fault below a store makes a trial or a case fail.
+///
+/// Otherwise, their success would prove nothing.
 @Suite(.limitedParallelism) struct FileMutantTests {
-  /// Looks for a broken promise as the tests of stores do, only that faults and cuts take turns.
+  /// Looks for a broken promise as the stores' tests do, but alternates failures and power loss.
   private static func failure<Store: DataStore<Int>>(
     over fault: FileFault, open: @escaping @Sendable (any FileSystem) async throws -> Store
   ) async throws -> DiskTrialFailure? {
@@ -24,18 +26,20 @@ import Testing
     }
   }
 
-  @Test(arguments: FileFault.allCases.filter { $0 != .locksNothing }, Durability.allCases)
-  func everyFaultBelowJSONFileStoreIsFound(_ fault: FileFault, _ durability: Durability) async throws {
-    // Each write is followed by a synchronization there, so none is late.
+  @Test(arguments: FileFault.allCases.filter { $0 != .locksNothing }, FileDurability.allCases)
+  func everyFaultBelowJSONFileStoreIsFound(_ fault: FileFault, _ durability: FileDurability) async throws {
+    // That store synchronizes after each write, so no write is late.
     if fault == .writesLate, durability == .synced { return }
     let failure = try await FileMutantTests.failure(over: fault) { fileSystem in
       try await JSONFileStore<Int>(path: "/store.json", codec: .json(), durability: durability, fileSystem: fileSystem)
     }
     let history = try #require(failure).history
-    #expect(history.count < 8, "the history was not made shorter: \(history)")
+    #expect(history.count < 8, "the history was not shortened: \(history)")
   }
 
-  /// The faults of what a store needs that replaces its file for each change: all, but for writing to a file that is there.
+  /// The faults that affect a store that replaces its file for each change.
+  ///
+  /// Only faults of writing to existing files do not.
   private static let faultsOfReplacing = FileFault.allCases.filter {
     ![.emptiesOnOpening, .ignoresTruncate, .writesLate, .locksNothing].contains($0)
   }
@@ -46,13 +50,15 @@ import Testing
       try await WholeFileStore<Int>(path: "/store.json", codec: .json(), fileSystem: fileSystem)
     }
     let history = try #require(failure).history
-    #expect(history.count < 8, "the history was not made shorter: \(history)")
+    #expect(history.count < 8, "the history was not shortened: \(history)")
   }
 
-  /// What two steps show, with a few seeds: all, but that a file is never made shorter, which takes a long journal.
+  /// The faults that two steps and a few seeds show.
+  ///
+  /// Only `ignoresTruncate` takes a longer journal.
   @Test(
-    arguments: FileFault.allCases.filter { ![.locksNothing, .ignoresTruncate].contains($0) }, Durability.allCases)
-  func everyFaultIsFoundByShortHistories(_ fault: FileFault, _ durability: Durability) async throws {
+    arguments: FileFault.allCases.filter { ![.locksNothing, .ignoresTruncate].contains($0) }, FileDurability.allCases)
+  func everyFaultIsFoundByShortHistories(_ fault: FileFault, _ durability: FileDurability) async throws {
     if fault == .writesLate, durability == .synced { return }
     let trial = DiskTrial(fault.rawValue) { disk in
       try await JSONFileStore<Int>(
@@ -78,7 +84,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ReportFault.allCases) func whatIsToldWronglyOfAFailureIsFound(_ fault: ReportFault) async throws {
+  @Test(arguments: ReportFault.allCases) func everyMisreportedFailureIsFound(_ fault: ReportFault) async throws {
     let failure = try await #require(throws: DiskTrialFailure.self) {
       try await FileMutantTests.trial(of: fault).runEveryHistory(
         upToLength: 2, faults: [.error(EIO), .error(ENOSPC)], seed: 1)
@@ -100,7 +106,7 @@ import Testing
 
   @Test(arguments: RecoveryFault.allCases) func everyFaultOfARecoveryIsFound(_ fault: RecoveryFault) async throws {
     let failure = try await #require(throws: DiskTrialFailure.self) {
-      // Some seeds do not show it in so few cuts.
+      // Some seeds do not show the fault within so few power cuts.
       for seed in 1...20 as ClosedRange<UInt64> {
         try await FileMutantTests.trial(of: fault).losePower(cuts: 1_000, seed: seed)
       }

@@ -2,7 +2,7 @@ import Larder
 import LarderFiles
 import LarderJSON
 
-/// A `JSONFileStore` with one fault in what it tells.
+/// A `JSONFileStore` with one fault in its results or its errors.
 final class MisreportingStore: DataStore {
   let information: StoreInformation
   private let base: JSONFileStore<Int>
@@ -12,7 +12,7 @@ final class MisreportingStore: DataStore {
 
   init(fileSystem: some FileSystem, fault: ReportFault?) async throws {
     if fault == .neverRecovers, try fileSystem.attributes(at: "/failed") != nil {
-      throw StoreError(.ioFailed, during: .open, message: "something failed some time")
+      throw StoreError(.ioFailed, during: .open, message: "an earlier operation failed")
     }
     do {
       base = try await JSONFileStore(path: "/store.json", codec: .json(), fileSystem: fileSystem)
@@ -76,4 +76,20 @@ final class MisreportingStore: DataStore {
     try await reporting { try await base.close() }
     try lock?.release()
   }
+}
+
+/// A fault in the errors or the results of a ``MisreportingStore``.
+enum ReportFault: String, CaseIterable, Sendable {
+  /// Errors of the file system are thrown unchanged.
+  case throwsFileErrors
+  /// A full disk is reported as any other failure.
+  case reportsFullAsFailed
+  /// A store stays open if closing it failed.
+  case keepsLockWhenClosingFails
+  /// A scan returns its first entry twice.
+  case givesFirstEntryTwice
+  /// The count is one too low.
+  case countsOneLess
+  /// After a failure every operation fails, even once the store is opened again.
+  case neverRecovers
 }

@@ -2,8 +2,9 @@ import Larder
 import LarderFiles
 import Synchronization
 
-/// A store of integers that appends all it holds to a log, a line with a checksum for each change: what a recovery does
-/// wrong shows in it.
+/// A store of integers that appends its whole content to a log, as a line with a checksum, for each change.
+///
+/// Tests of faulty recovery use it.
 final class SnapshotLogStore: DataStore {
   private struct State {
     var file: any OpenFile
@@ -12,7 +13,7 @@ final class SnapshotLogStore: DataStore {
     var isClosed = false
   }
 
-  let information = StoreInformation(name: "SnapshotLogStore", acknowledgement: .durable, sharing: .exclusive)
+  let information = StoreInformation(name: "SnapshotLogStore", durability: .synced, sharing: .exclusive)
   private let state: Mutex<State>
 
   init(path: String, fileSystem: some FileSystem, fault: RecoveryFault?) throws {
@@ -21,7 +22,7 @@ final class SnapshotLogStore: DataStore {
     let text = try fileSystem.open(path, .read).readAll()
     let lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
     let records = lines.dropLast().map(SnapshotLogStore.entries(of:))
-    // The log ends at the first line that is not good.
+    // The log ends at the first invalid line.
     let good = records.prefix { $0 != nil }.compactMap(\.self)
     let isTorn = good.count < records.count || lines.last?.isEmpty == false
     var log = good.last.map(SnapshotLogStore.line(of:)) ?? []
@@ -133,4 +134,12 @@ final class SnapshotLogStore: DataStore {
       return result
     }
   }
+}
+
+/// A fault in the recovery of a ``SnapshotLogStore``.
+enum RecoveryFault: String, CaseIterable, Sendable {
+  /// A torn tail of the log stays, and later changes are appended to it.
+  case writesBehindTornTail
+  /// A torn tail is removed by rewriting the log in place.
+  case rewritesInPlace
 }

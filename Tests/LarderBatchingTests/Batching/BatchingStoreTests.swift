@@ -20,8 +20,8 @@ import Testing
     store = base.batched(bounds: BatchBounds(changes: 5))
   }
 
-  /// Starts calls one after another while a commit of the key `first` goes on, and lets that go on when all wait.
-  private func behindACommit<Result: Sendable>(
+  /// Starts calls one after another during a commit of the key `first`, which continues once all calls wait.
+  private func duringACommit<Result: Sendable>(
     _ calls: [Call<Result>]
   ) async throws -> [Swift.Result<Result, any Error>] {
     base.schedule(.suspension(), on: .apply)
@@ -64,24 +64,24 @@ import Testing
     #expect(store.isIdle)
   }
 
-  @Test func whatComesWhileACommitRunsGoesTogetherInTheNext() async throws {
-    _ = try await behindACommit(puts(1...4)).map { try $0.get() }
+  @Test func callsDuringACommitShareTheNextOne() async throws {
+    _ = try await duringACommit(puts(1...4)).map { try $0.get() }
     #expect(picky.appliedSizes == [1, 4])
     #expect(picky.applied.last?.changes.compactMap(\.key) == (1...4).map { StoreKey(integer: $0) })
   }
 
   @Test func aGroupIsAsLargeAsItsBoundsAllow() async throws {
-    _ = try await behindACommit(puts(1...12)).map { try $0.get() }
+    _ = try await duringACommit(puts(1...12)).map { try $0.get() }
     #expect(picky.appliedSizes == [1, 5, 5, 2])
   }
 
-  @Test func bytesAreCountedWhereTheUserSaysHow() async throws {
+  @Test func bytesAreCountedIfTheUserMeasuresThem() async throws {
     let store = base.batched(bounds: BatchBounds(changes: 5, bytes: 100) { $0 })
     base.schedule(.suspension(), on: .apply)
     let first = Task { try await store.setValue(0, forKey: "first") }
     try await base.waitForSuspended()
     var tasks: [Task<Void, any Error>] = []
-    // Each has a key of a byte; the fourth is too large for any group.
+    // Each write has a key of one byte. The fourth one is too large for any group.
     for (index, value) in [49, 48, 1, 1000, Int.max, 2].enumerated() {
       tasks.append(Task { try await store.apply([.set("k", value)]) })
       await waitUntil { store.waitingCount == index + 1 }
@@ -92,9 +92,9 @@ import Testing
     #expect(picky.appliedSizes == [1, 2, 1, 1, 1, 1])
   }
 
-  @Test func aBatchLargerThanTheBoundsGoesAlone() async throws {
+  @Test func aBatchLargerThanTheBoundsIsCommittedAlone() async throws {
     let large = ChangeBatch((0..<20).map { Change.set(StoreKey(integer: $0), $0) })
-    _ = try await behindACommit([{ try await $0.apply(large) }] + puts(1...3)).map { try $0.get() }
+    _ = try await duringACommit([{ try await $0.apply(large) }] + puts(1...3)).map { try $0.get() }
     #expect(picky.appliedSizes == [1, 20, 3])
   }
 
@@ -140,13 +140,13 @@ import Testing
         return 0
       },
     ]
-    let results = try await behindACommit(calls)
+    let results = try await duringACommit(calls)
     #expect(try results.map { try $0.get() } == [0, 10, 0, -1, 0])
     #expect(try picky.entries(in: .all, limit: .max, order: .ascending).map(\.value) == [7, 1])
     #expect(picky.appliedSizes == [1, 1, 2, 1])
   }
 
-  @Test func synchronizingAndClosingWaitForWhatCameBefore() async throws {
+  @Test func synchronizingAndClosingWaitForEarlierWrites() async throws {
     let picky = picky
     let calls: [Call<Int>] = [
       {
@@ -155,7 +155,7 @@ import Testing
       },
       {
         try await $0.synchronize()
-        // What comes behind may have been committed as well.
+        // Later writes may have been committed as well.
         return min(try picky.count(in: .all), 2)
       },
       {
@@ -167,7 +167,7 @@ import Testing
         return picky.applied.count
       },
     ]
-    let results = try await behindACommit(calls)
+    let results = try await duringACommit(calls)
     #expect(try results.map { try $0.get() } == [0, 2, 0, 3])
     await expectStoreError(.closed) { try await store.setValue(1, forKey: "c") }
     await expectStoreError(.closed) { try await store.synchronize() }
@@ -175,8 +175,8 @@ import Testing
     try await store.close()
   }
 
-  @Test func aCallerWhoCancelsItselfInAnUpdateHurtsNobody() async throws {
-    let results = try await behindACommit(
+  @Test func aCallerThatCancelsItselfInAnUpdateAffectsNoOtherCaller() async throws {
+    let results = try await duringACommit(
       puts([1]) + [
         {
           try await $0.update("u") { value in
@@ -192,7 +192,7 @@ import Testing
 
   // MARK: Many callers
 
-  @Test func aThousandWhoWaitShareOneCommit() async throws {
+  @Test func aThousandWaitersShareOneCommit() async throws {
     let store = base.batched()
     base.schedule(.suspension(), on: .apply)
     let first = Task { try await store.setValue(0, forKey: "first") }
@@ -207,7 +207,7 @@ import Testing
     #expect(picky.appliedSizes == [1, 1000])
   }
 
-  /// Callers that compute as soon as they are told take all threads of the pool.
+  /// Callers that compute as soon as they are resumed occupy all threads of the pool.
   @Test func theNextCommitDoesNotWaitForTheCallersOfTheLast() async throws {
     let (store, picky) = (base.batched(), picky)
     base.schedule(.suspension(), on: .apply, number: 1)
@@ -229,12 +229,12 @@ import Testing
     let next = Task { try await store.setValue(0, forKey: "next") }
     await waitUntil { store.waitingCount == 1 }
     base.resume()
-    for caller in callers { #expect(try await caller.value, "the next commit has not begun") }
+    for caller in callers { #expect(try await caller.value, "the next commit has not started") }
     try await next.value
   }
 
-  /// Some of them are cancelled at any moment.
-  @Test func whatThousandsOfCallersHaveBeenToldIsTrue() async throws {
+  /// Some callers are cancelled at arbitrary times.
+  @Test func thousandsOfCallersReceiveAccurateResults() async throws {
     var plan = FaultPlan()
     plan.schedule(.yields(upTo: 10), on: .apply, probability: 1)
     let base = MemoryStore<Int>()
@@ -258,16 +258,16 @@ import Testing
     }
     for (number, task) in tasks.enumerated() {
       let steps = try await task.value
-      // A write that was cancelled has not been made.
+      // A cancelled write has not been made.
       #expect(try base.value(forKey: StoreKey(integer: number)) == (steps == 0 ? nil : steps - 1))
     }
     await waitUntil { store.isIdle }
     #expect(store.waitingCount == 0)
   }
 
-  /// It finds out in the line that it is to leave it again.
-  @Test func whoComesCancelledIsNotServed() async throws {
-    let results = try await behindACommit(puts([1]))
+  /// The caller notices its cancellation in the wait queue and leaves it.
+  @Test func aCallerThatIsAlreadyCancelledIsNotServed() async throws {
+    let results = try await duringACommit(puts([1]))
     #expect(codes(results) == [nil])
     base.schedule(.suspension(), on: .apply)
     let first = Task { try await store.setValue(0, forKey: "first") }
@@ -286,9 +286,9 @@ import Testing
   // MARK: Failures
 
   @Test(arguments: [StoreError.Code.encodingFailed, .valueTooLarge, .invalidKey, .full, .init(rawValue: "other")])
-  func whatIsWrongWithOneCallFailsItAlone(code: StoreError.Code) async throws {
+  func anErrorOfOneCallFailsOnlyThatCall(code: StoreError.Code) async throws {
     picky.refuse(code) { $0 == 3 }
-    let results = try await behindACommit(puts(1...5))
+    let results = try await duringACommit(puts(1...5))
     #expect(codes(results) == [nil, nil, code, nil, nil])
     #expect(try picky.keys(in: .all, limit: .max, order: .ascending).count == 5)
     #expect(picky.appliedSizes == [1, 2, 2])
@@ -296,7 +296,7 @@ import Testing
 
   @Test func aBatchStaysWholeWhenItsGroupIsTriedInParts() async throws {
     picky.refuse(.encodingFailed) { $0 < 0 }
-    let results = try await behindACommit([
+    let results = try await duringACommit([
       applies([.set("a", 1), .set("b", 1)]),
       applies([.set("c", 2), .set("d", -2)]),
       applies([.set("e", 3)]),
@@ -305,12 +305,12 @@ import Testing
     #expect(try picky.keys(in: .all, limit: .max, order: .ascending) == ["a", "b", "e", "first"])
   }
 
-  @Test func aFullStoreFailsExactlyThoseForWhomThereIsNoRoom() async throws {
+  @Test func aFullStoreFailsExactlyTheCallsThatDoNotFit() async throws {
     picky.refuse { batch, store in
       let room = 4 - (try store.count(in: .all))
       return batch.count <= room ? nil : StoreError(.full, during: .apply, store: "picky", message: "there is no room")
     }
-    let results = try await behindACommit([
+    let results = try await duringACommit([
       applies([.set("a", 1)]),
       applies([.set("b", 1), .set("c", 1), .set("d", 1)]),
       applies([.set("e", 1), .set("f", 1)]),
@@ -320,7 +320,7 @@ import Testing
     #expect(try picky.keys(in: .all, limit: .max, order: .ascending) == ["a", "e", "f", "first"])
   }
 
-  @Test func whatConcernsEveryoneIsToldToAllAndNotTriedAgain() async throws {
+  @Test func anErrorOfTheStoreReachesAllCallersWithoutARetry() async throws {
     for (code, outcome) in [(StoreError.Code.ioFailed, StoreError.Outcome.nothingChanged), (.full, .unknown)] {
       let attempts = picky.attempts
       picky.refuse { batch, _ in
@@ -328,25 +328,25 @@ import Testing
         return StoreError(
           code, during: .apply, store: "picky", key: batch.changes.first?.key, message: "it failed", outcome: outcome)
       }
-      let results = try await behindACommit(puts(1...4))
+      let results = try await duringACommit(puts(1...4))
       #expect(codes(results) == [code, code, code, code])
       for case .failure(let error as StoreError) in results {
         #expect(error.outcome == outcome)
-        // Nobody is shown the key of another.
+        // No caller sees the key of another.
         #expect(error.key == nil)
       }
       #expect(picky.attempts == attempts + 2)
     }
   }
 
-  @Test func whatWasNotTriedAfterAFailedSyncSaysThatNothingChanged() async throws {
+  @Test func untriedCallsAfterAFailedSyncReportNothingChanged() async throws {
     picky.refuse { batch, _ in
       let values = batch.changes.compactMap { if case .set(_, let value) = $0 { value } else { nil } }
       if values.count > 2 { return StoreError(.encodingFailed, during: .apply, message: "one of them is bad") }
       guard values.contains(1) else { return nil }
       return StoreError(.ioFailed, during: .apply, message: "the sync failed", outcome: .unknown)
     }
-    let results = try await behindACommit(puts(1...4))
+    let results = try await duringACommit(puts(1...4))
     #expect(errors(results).map { $0?.outcome } == [.unknown, .unknown, .nothingChanged, .nothingChanged])
     #expect(picky.appliedSizes == [1])
   }
@@ -389,7 +389,7 @@ import Testing
     #expect(picky.appliedSizes == [1, 3])
   }
 
-  @Test func manyCancelledCallersLeaveNothingBehind() async throws {
+  @Test func manyCancelledCallersLeaveNoState() async throws {
     final class Content: Sendable {
       static let count = Mutex(0)
       init() { Content.count.withLock { $0 += 1 } }
@@ -411,7 +411,7 @@ import Testing
     for (number, task) in tasks.enumerated() where !number.isMultiple(of: 100) { task.cancel() }
     await waitUntil { store.waitingCount == 100 }
     base.resume()
-    // Some more are cancelled while their groups are made.
+    // More callers are cancelled while their groups are formed.
     for task in tasks { task.cancel() }
     try await first.value
     var returned: [Int] = []
@@ -429,30 +429,30 @@ import Testing
     #expect(Content.count.withLock { $0 } == 0)
   }
 
-  // MARK: Abilities
+  // MARK: Capabilities
 
-  @Test func abilitiesOfTheBaseAreReached() async throws {
-    let able = AbleStore()
+  @Test func capabilitiesOfTheBaseAreReachable() async throws {
+    let able = CapableStore()
     let store = able.batched()
     #expect("\(store)" == "BatchingStore[\(able)]")
     #expect(store.information.name == "able")
-    #expect(store.information.acknowledgement == .durable)
+    #expect(store.information.durability == .synced)
     try await store.setValue(5, forKey: "a")
-    #expect(try await store.touch("a", lifetime: .limited(.seconds(1))))
+    #expect(try await store.touch("a", timeToLive: .limited(.seconds(1))))
     #expect(try await store.remainingTime(forKey: "a") == .limited(.seconds(5)))
     #expect(try await store.purgeExpired(limit: 9) == 3)
     try store.invalidate("b")
     try store.invalidateAll()
     try await store.flush()
     try await store.synchronize()
-    _ = try await store.information.maintenance?.statistics()
+    _ = try await store.storeStatistics()
     try await store.close()
     #expect(
       able.calls == [
         "apply 1", "touch a", "remainingTime a", "purgeExpired 9", "invalidate b", "invalidateAll", "flush",
         "synchronize", "statistics", "close",
       ])
-    await expectStoreError(.closed) { try await store.touch("a", lifetime: nil) }
+    await expectStoreError(.closed) { try await store.touch("a", timeToLive: nil) }
     await expectStoreError(.closed) { try await store.flush() }
   }
 }

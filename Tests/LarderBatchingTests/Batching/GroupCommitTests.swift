@@ -6,7 +6,7 @@ import Testing
 @Suite struct GroupCommitTests {
   /// Commits a group in which some calls always fail.
   ///
-  /// - Returns: The parts that were tried, those that succeeded, and the calls that failed, in order.
+  /// - Returns: The parts that were tried, the parts that succeeded, and the calls that failed, in order.
   private func run(
     count: Int, bad: Set<Int>, _ code: StoreError.Code = .encodingFailed, singleFailureLimit: Int = 3
   ) async -> (tried: [Range<Int>], done: [Range<Int>], failed: [Int]) {
@@ -20,7 +20,7 @@ import Testing
     return (tried, done, commit.failures.flatMap { Array($0.part) })
   }
 
-  @Test func exactlyTheBadOnesFailAndTheOthersAreDoneOnceInOrder() async {
+  @Test func onlyBadCallsFailAndTheOthersRunOnceInOrder() async {
     for count in 0...7 {
       for mask in 0..<(1 << count) {
         let bad = Set((0..<count).filter { mask >> $0 & 1 == 1 })
@@ -31,9 +31,9 @@ import Testing
     }
   }
 
-  /// So it is for write-behind, which gives up what fails.
+  /// Write-behind must not lose good writes, because it abandons those that fail.
   @Test(arguments: [StoreError.Code.encodingFailed, .full, .init(rawValue: "other")])
-  func exactlyTheBadOnesFailWhereGoodOnesMustNot(code: StoreError.Code) async {
+  func onlyBadCallsFailIfGoodOnesMustSucceed(code: StoreError.Code) async {
     for count in 0...7 {
       for mask in 0..<(1 << count) {
         let bad = Set((0..<count).filter { mask >> $0 & 1 == 1 })
@@ -55,19 +55,19 @@ import Testing
   }
 
   @Test(arguments: [StoreError.Code.full, .init(rawValue: "other")])
-  func anErrorOfAllCostsFewCommits(code: StoreError.Code) async {
+  func anErrorOfAllCallsCostsFewCommits(code: StoreError.Code) async {
     let result = await run(count: 1000, bad: Set(0..<1000), code)
     #expect(result.failed == Array(0..<1000))
     #expect(result.tried.count <= 25)
   }
 
-  @Test func callsThatSucceedInBetweenKeepTheOthersApart() async {
-    // Every call that succeeds shows that the disk is not full for all.
+  @Test func successfulCallsBetweenFailuresSeparateThem() async {
+    // Every call that succeeds shows that the disk is not full for all calls.
     let bad = Set((0..<64).filter { !$0.isMultiple(of: 3) })
     #expect(await run(count: 64, bad: bad, .full).failed == bad.sorted())
   }
 
-  @Test func anErrorOfTheStoreIsNotTriedAgain() async {
+  @Test func anErrorOfTheStoreIsNotRetried() async {
     for code in [StoreError.Code.ioFailed, .closed, .locked, .timedOut, .notPermitted] {
       let result = await run(count: 9, bad: [4], code)
       #expect(result.failed == Array(0..<9))

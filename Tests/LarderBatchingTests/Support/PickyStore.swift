@@ -1,7 +1,7 @@
 import Larder
 import Synchronization
 
-/// A store in memory that notes what is applied to it, and refuses what it is told to.
+/// An in-memory store that records the batches it applies and fails those that match a rule.
 final class PickyStore<Value: Sendable>: DataStore {
   typealias Rule = @Sendable (ChangeBatch<Value>, MemoryStore<Value>) throws -> StoreError?
 
@@ -18,24 +18,24 @@ final class PickyStore<Value: Sendable>: DataStore {
   /// The batches that were applied.
   var applied: [ChangeBatch<Value>] { notes.withLock { $0.applied } }
 
-  /// Forgets what was applied, and the values in it.
+  /// Forgets the applied batches and their values.
   func forget() { notes.withLock { $0.applied = [] } }
 
-  /// How many changes each of them had.
+  /// The number of changes of each applied batch.
   var appliedSizes: [Int] { applied.map(\.count) }
 
-  /// How often a batch was to be applied.
+  /// The number of attempts to apply a batch.
   var attempts: Int { notes.withLock { $0.attempts } }
 
-  /// How often entries were read.
+  /// The number of scans.
   var scanCount: Int { notes.withLock { $0.scanCount } }
 
-  /// Refuses batches from now on.
+  /// Fails batches from now on.
   ///
-  /// - Parameter rule: Gives the error for a batch, or `nil`.
+  /// - Parameter rule: Returns the error for a batch, or `nil` to apply it.
   func refuse(_ rule: Rule?) { notes.withLock { $0.rule = rule } }
 
-  /// Refuses batches in which some change is bad.
+  /// Fails every batch that contains a bad change.
   func refuse(_ code: StoreError.Code, where isBad: @escaping @Sendable (Value) -> Bool) {
     refuse { batch, _ in
       for case .set(let key, let value) in batch.changes where isBad(value) {

@@ -6,7 +6,7 @@ import Testing
 @Suite(.timeLimit(.minutes(60))) struct FlushPauseTests {
   private let clock = ManualClock()
 
-  @Test func itLastsAsLongAsItWasAskedFor() async throws {
+  @Test func itLastsForTheRequestedDuration() async throws {
     let pause = FlushPause(clock: clock)
     let waiting = Task { await pause.wait(.seconds(2)) }
     try await clock.waitForSleepers(1)
@@ -16,7 +16,7 @@ import Testing
     await waiting.value
   }
 
-  @Test func itIsCutShort() async throws {
+  @Test func aPauseCanBeCutShort() async throws {
     let pause = FlushPause(clock: clock)
     let waiting = Task { await pause.wait(.seconds(2)) }
     try await clock.waitForSleepers(1)
@@ -24,12 +24,12 @@ import Testing
     await waiting.value
   }
 
-  /// Whoever decides to wait does not wait yet, and is told to hurry meanwhile.
-  @Test func itIsCutShortBeforeItBegins() async throws {
+  /// A waiter that is interrupted between its decision to wait and the wait itself.
+  @Test func aPauseCanBeCutShortBeforeItBegins() async throws {
     let pause = FlushPause(clock: clock)
     pause.end()
     await pause.wait(.seconds(2))
-    // Only that one.
+    // Only the first wait was cut short.
     let waiting = Task { await pause.wait(.seconds(2)) }
     try await clock.waitForSleepers(1)
     clock.advance(by: .seconds(2))

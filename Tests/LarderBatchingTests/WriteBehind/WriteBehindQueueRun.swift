@@ -2,14 +2,15 @@ import Larder
 
 @testable import LarderBatching
 
-/// Drives a ``WriteBehindQueue`` step by step as a ``WriteBehindStore`` does, beside a model that says what must come of
+/// Drives a ``WriteBehindQueue`` step by step as a ``WriteBehindStore`` does, beside a model that predicts the result
+/// of
 /// each step.
 ///
-/// Callers are numbers in the order in which they come; what a write puts under its keys is its caller.
+/// Callers are numbered in the order of their arrival. The value of a write is the number of its caller.
 struct WriteBehindQueueRun {
   typealias Queue = WriteBehindQueue<Int, Int>
 
-  /// What may happen next.
+  /// An event that may happen next.
   enum Step: Hashable {
     case write(String)
     case turn
@@ -18,7 +19,7 @@ struct WriteBehindQueueRun {
     case leave(Int)
     case endTurn
     case ask
-    /// The flush is over. Its first batch fails if that is said.
+    /// The flush ends. Its first batch fails if `fails` is true.
     case finish(fails: Bool)
     case takeFailures
     case wait
@@ -26,12 +27,12 @@ struct WriteBehindQueueRun {
     case endScan(Int)
   }
 
-  /// A rule that was broken.
+  /// A violated invariant.
   struct Violation: Error {
     let message: String
   }
 
-  /// What a caller is told, in a form that can be compared.
+  /// A caller's outcome, in a form that can be compared.
   private enum Outcome: Hashable { case turn, done, cancelled, full }
   private enum Flusher { case none, asks, waits, writes }
 
@@ -58,7 +59,7 @@ struct WriteBehindQueueRun {
   private var queue = Queue(
     limit: BatchSize(changes: limit, bytes: .max), maximumAge: .seconds(maximumAge)
   ) { StoreError(.full, during: .apply, message: "", underlying: $0) }
-  /// The numbers of those who came and wait.
+  /// The queue's numbers of the callers that wait.
   private var numbers: [UInt64?] = []
   private var told: [Int: Outcome] = [:]
 
@@ -70,7 +71,7 @@ struct WriteBehindQueueRun {
   private var pending: [Write] = []
   private var pendingSince = 0
   private var inFlight: [Write] = []
-  /// The scans that go on: their numbers, and what was written meanwhile, or `nil` if they must begin anew.
+  /// The running scans, with their numbers and the writes since their start, or `nil` if they must restart.
   private var scans: [(number: UInt64, written: [Write]?)] = []
   private var failedSize = 0
   private var acceptedCount = 0
@@ -80,7 +81,7 @@ struct WriteBehindQueueRun {
   private var due: [Int: Outcome] = [:]
   private var flusherCall = Queue.FlusherCall.none
 
-  /// Everything that may happen now.
+  /// Every event that may happen now.
   var possibleSteps: [Step] {
     var steps: [Step] = [.write("a"), .write("b"), .write("ab"), .turn, .drain, .wait]
     if !isClosed { steps.append(.close) }
@@ -117,9 +118,9 @@ struct WriteBehindQueueRun {
       numbers.append(nil)
       switch arrival {
       case .refused: try expect(isClosed, "a drain is refused")
-      case .begins: try expect(!isClosed && isOver, "a drain has nothing to wait for")
+      case .begins: try expect(!isClosed && isOver, "a drain waits for work that does not exist")
       case .waits(let number):
-        try expect(!isClosed && !isOver, "a drain waits for nothing")
+        try expect(!isClosed && !isOver, "a drain has no pending work")
         numbers[caller] = number
         draining.insert(caller)
       case .cancelled, .fails: throw Violation(message: "a drain is cancelled")
@@ -172,7 +173,7 @@ struct WriteBehindQueueRun {
     try checkContents()
   }
 
-  /// Lets everything come to its end, and checks that everyone was told.
+  /// Completes all work, and checks that every caller received its outcome.
   mutating func drainAll() throws {
     while true {
       if runningTurn != nil {
@@ -187,20 +188,20 @@ struct WriteBehindQueueRun {
       }
     }
     for caller in numbers.indices where numbers[caller] != nil {
-      try expect(told[caller] != nil, "\(caller) was never told")
+      try expect(told[caller] != nil, "\(caller) received no outcome")
     }
     try expect(queue.isIdle, "the queue is not idle at the end")
   }
 
   // MARK: The model
 
-  /// Those who wait until something is written.
+  /// The callers that wait for a drain.
   private var draining: Set<Int> = []
 
   private var isDrained: Bool { pending.isEmpty && inFlight.isEmpty }
   private var isQuiet: Bool { isDrained && runningTurn == nil && line.isEmpty }
 
-  /// The number of changes of some writes.
+  /// Returns the number of changes in some writes.
   private static func size(_ writes: [Write]) -> Int { writes.reduce(0) { $0 + $1.keys.count } }
 
   private var isFlushWanted: Bool {
@@ -241,7 +242,7 @@ struct WriteBehindQueueRun {
       flusherCall = .start
     } else if flusher == .waits, isFlushWanted {
       flusher = .asks
-      flusherCall = .hurry
+      flusherCall = .wake
     }
   }
 
@@ -256,11 +257,11 @@ struct WriteBehindQueueRun {
     case .cancelled: throw Violation(message: "\(caller) is cancelled")
     case .begins:
       let outcome = due.removeValue(forKey: caller)
-      try expect(outcome == .turn || outcome == .done, "\(caller) begins at once")
+      try expect(outcome == .turn || outcome == .done, "\(caller) starts immediately")
       told[caller] = outcome
     case .fails: try expect(due.removeValue(forKey: caller) == .full, "\(caller) fails")
     case .waits(let number):
-      try expect(due[caller] == nil, "\(caller) waits for nothing")
+      try expect(due[caller] == nil, "\(caller) waits without a reason")
       numbers[caller] = number
     }
     try check(consequences)
@@ -270,7 +271,7 @@ struct WriteBehindQueueRun {
     let isDue = now - pendingSince >= WriteBehindQueueRun.maximumAge
     switch queue.nextFlusherStep(at: time) {
     case .end:
-      try expect(pending.isEmpty, "the flusher ends too early")
+      try expect(pending.isEmpty, "the flusher ends with pending changes")
       flusher = .none
     case .wait(let duration):
       try expect(!pending.isEmpty && !isFlushWanted && !isDue, "the flusher waits")
@@ -278,7 +279,7 @@ struct WriteBehindQueueRun {
         duration == .seconds(WriteBehindQueueRun.maximumAge - now + pendingSince), "the flusher waits \(duration)")
       flusher = .waits
     case .flush(let batches):
-      try expect(!pending.isEmpty && (isFlushWanted || isDue), "a flush too early")
+      try expect(!pending.isEmpty && (isFlushWanted || isDue), "a flush before its time")
       try expect(runningTurn == nil && inFlight.isEmpty, "a flush at the wrong time")
       (inFlight, pending) = (pending, [])
       flusher = .writes
@@ -315,7 +316,7 @@ struct WriteBehindQueueRun {
 
   private mutating func endScan(_ scan: (number: UInt64, written: [Write]?)) throws {
     let view = queue.endScan(scan.number)
-    try expect((view == nil) == (scan.written == nil), "a scan is lost, or not")
+    try expect((view == nil) == (scan.written == nil), "the scan's validity is wrong")
     if let view, let written = scan.written { try check(view, contains: written + inFlight + pending) }
     try expect(queue.endScan(scan.number) == nil, "a scan ends twice")
   }
@@ -323,7 +324,7 @@ struct WriteBehindQueueRun {
   private func check(_ view: PendingView<Int>, contains writes: [Write]) throws {
     for key in "ab" {
       let expected = writes.last { $0.keys.contains(key) }?.caller
-      try expect(view[StoreKey("\(key)")]?.value == expected, "a scan sees another \(key) than \(expected ?? -1)")
+      try expect(view[StoreKey("\(key)")]?.value == expected, "a scan's value of \(key) is not \(expected ?? -1)")
     }
   }
 
@@ -341,15 +342,16 @@ struct WriteBehindQueueRun {
     }
   }
 
-  /// Compares what is to be done with what the model says.
+  /// Compares the queue's consequences with those of the model.
   private mutating func check(_ consequences: Queue.Consequences) throws {
-    try expect(consequences.flusher == flusherCall, "the flusher is told \(consequences.flusher), not \(flusherCall)")
+    try expect(consequences.flusher == flusherCall, "the flusher's call is \(consequences.flusher), not \(flusherCall)")
     var found: [Int: Outcome] = [:]
-    for telling in consequences.tellings {
-      try expect(found[telling.caller] == nil && told[telling.caller] == nil, "\(telling.caller) is told twice")
-      found[telling.caller] = WriteBehindQueueRun.outcome(telling.outcome)
+    for resumption in consequences.resumptions {
+      try expect(
+        found[resumption.caller] == nil && told[resumption.caller] == nil, "\(resumption.caller) is resumed twice")
+      found[resumption.caller] = WriteBehindQueueRun.outcome(resumption.outcome)
     }
-    try expect(found == due, "\(found) are told, not \(due)")
+    try expect(found == due, "\the outcomes are \(found), not \(due)")
     told.merge(found) { $1 }
   }
 
@@ -364,6 +366,6 @@ struct WriteBehindQueueRun {
     let statistics = queue.statistics(at: .seconds(now))
     try expect(statistics.pendingChanges == size, "\(statistics.pendingChanges) changes are pending")
     try expect(size + failedSize <= WriteBehindQueueRun.limit, "\(size) changes are above the limit")
-    if runningTurn != nil { try expect(isDrained, "something is pending during a turn") }
+    if runningTurn != nil { try expect(isDrained, "writes are pending during a turn") }
   }
 }

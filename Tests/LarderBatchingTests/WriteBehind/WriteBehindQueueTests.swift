@@ -6,7 +6,7 @@ import Testing
 @Suite struct WriteBehindQueueTests {
   private typealias Step = WriteBehindQueueRun.Step
 
-  /// Runs every continuation of a run by so many steps, each to its end.
+  /// Runs every continuation of a run by up to `steps` steps, and completes each of them.
   private func runAll(_ run: WriteBehindQueueRun, after history: [Step], steps: Int) throws -> Int {
     var last = run
     try check(history) { try last.drainAll() }
@@ -29,11 +29,11 @@ import Testing
     }
   }
 
-  @Test func everyShortHistoryIsThatOfTheModel() throws {
+  @Test func everyShortHistoryMatchesTheModel() throws {
     #expect(try runAll(WriteBehindQueueRun(), after: [], steps: 5) > 10_000)
   }
 
-  @Test func longRandomHistoriesAreThoseOfTheModel() throws {
+  @Test func longRandomHistoriesMatchTheModel() throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess)
     for _ in 0..<500 {
       var run = WriteBehindQueueRun()

@@ -28,7 +28,7 @@ import Testing
 
   // MARK: Reading
 
-  @Test func whatWasAcceptedIsSeenInEveryOperation() async throws {
+  @Test func everyOperationSeesAcceptedWrites() async throws {
     let store = store()
     try picky.apply([.set("a", 0), .set("b", 0), .set("c", 0), .set("f", 0)])
     try await store.apply([.set("a", 1), .remove("b"), .set("d", 1)])
@@ -53,15 +53,15 @@ import Testing
     }
     #expect(try await !store.contains("b"))
     #expect(picky.attempts == 1)
-    // What adds to the count only the base knows.
+    // Whether a pending change adds to the count depends on the base.
     #expect(try await store.count(in: "e"...) == 1)
     #expect(picky.attempts == 1)
     #expect(try await store.count() == 4)
     #expect(picky.attempts == 2)
   }
 
-  /// Suspends a scan in the base, calls a closure, and lets the scan go on.
-  private func beside(
+  /// Suspends a scan in the base, calls a closure, and then continues the scan.
+  private func duringScan(
     _ store: WriteBehindStore<FaultyStore<PickyStore<Int>>>, limit: Int = .max, _ body: () async throws -> Void
   ) async throws -> [StoreKey: Int] {
     base.clearFaults()
@@ -74,12 +74,12 @@ import Testing
     return Dictionary(uniqueKeysWithValues: try await reading.value.map { ($0.key, $0.value) })
   }
 
-  @Test func aScanBesideFlushesReadsTheBaseOnceAndSeesTheLatest() async throws {
+  @Test func aScanDuringFlushesReadsTheBaseOnceAndSeesTheLatestValues() async throws {
     let store = store()
     try picky.apply([.set("a", 0), .set("b", 0), .set("c", 0)])
     try await store.setValue(1, forKey: "a")
     let scans = picky.scanCount
-    let found = try await beside(store) {
+    let found = try await duringScan(store) {
       for round in 2...9 {
         try await store.apply([.set("a", round), .set("b", round), .remove("c")])
         try await store.flush()
@@ -90,44 +90,44 @@ import Testing
     #expect(picky.scanCount == scans + 1)
   }
 
-  @Test func aScanSeesNoneOfTheChangesThatAreGivenUpMeanwhile() async throws {
+  @Test func aScanSeesNoChangesThatAreAbandonedDuringIt() async throws {
     let store = store()
     try picky.apply([.set("a", 0), .set("b", 0)])
     picky.refuse(.encodingFailed) { $0 < 0 }
     try await store.setValue(1, forKey: "a")
-    let found = try await beside(store) {
+    let found = try await duringScan(store) {
       try await store.setValue(-1, forKey: "b")
       await expectStoreError(.encodingFailed) { try await store.flush() }
     }
     #expect(found == ["a": 1, "b": 0])
   }
 
-  @Test func aScanBesideAnUpdateSeesAllOfItAndWhatCameBefore() async throws {
+  @Test func aScanDuringAnUpdateSeesAllOfItAndEarlierWrites() async throws {
     let store = store()
     try picky.apply([.set("a", 0), .set("b", 0)])
     try await store.setValue(1, forKey: "a")
-    let found = try await beside(store) {
+    let found = try await duringScan(store) {
       try await store.update(["a", "b"]) { $0 = [2, 2] }
     }
     #expect(found == ["a": 2, "b": 2])
   }
 
-  /// More is removed while the base is read than was reserved for it.
-  @Test func aPageIsNotCutShortByRemovalsBesideIt() async throws {
+  /// While the base is read, more entries are removed than the read reserved for.
+  @Test func concurrentRemovalsDoNotShortenAPage() async throws {
     let store = store()
     try picky.apply(ChangeBatch((0..<100).map { .set(StoreKey(integer: $0), $0) }))
     try await store.setValue(-1, forKey: StoreKey(integer: 0))
-    let found = try await beside(store, limit: 3) {
+    let found = try await duringScan(store, limit: 3) {
       try await store.apply(ChangeBatch((1..<50).map { .remove(StoreKey(integer: $0)) }))
     }
     #expect(found.values.sorted() == [-1, 50, 51])
   }
 
-  /// Of two accepted writes, no scan shows the later one without the earlier one.
-  @Test func aScanBesideAFlushInPartsSeesWritesInTheirOrder() async throws {
+  /// If a scan shows the later of two accepted writes, it also shows the earlier one.
+  @Test func aScanDuringAPartialFlushSeesWritesInOrder() async throws {
     let store = store()
     picky.refuse(.encodingFailed) { $0 < 0 }
-    let found = try await beside(store) {
+    let found = try await duringScan(store) {
       try await store.setValue(1, forKey: "b")
       try await store.setValue(-1, forKey: "z")
       try await store.setValue(1, forKey: "a")
@@ -141,7 +141,7 @@ import Testing
     #expect(found == ["a": 1, "b": 1])
   }
 
-  @Test func valuesReadTogetherAreThoseOfOneMoment() async throws {
+  @Test func aReadOfSeveralKeysIsASnapshot() async throws {
     let store = store()
     try picky.apply([.set("a", 0), .set("b", 0)])
     try await store.setValue(1, forKey: "a")
@@ -154,8 +154,8 @@ import Testing
     #expect(try await reading.value == [2, 2])
   }
 
-  /// The update comes behind what is being written, and in front of what the read finds in the base.
-  @Test func anUpdateInTheMidstOfAReadIsSeenAsAWholeOrNotAtAll() async throws {
+  /// The update comes after the write in progress, but before the entries that the read finds in the base.
+  @Test func anUpdateDuringAReadIsVisibleWhollyOrNotAtAll() async throws {
     let store = store()
     try picky.apply([.set("a", 0), .set("b", 0)])
     base.schedule(.suspension(), on: .apply)
@@ -174,7 +174,7 @@ import Testing
 
   // MARK: Writing
 
-  @Test func ofWritesToOneKeyOnlyTheLastIsMade() async throws {
+  @Test func onlyTheLastWriteToAKeyIsMade() async throws {
     let store = store()
     for value in 0..<100 { try await store.setValue(value, forKey: "a") }
     #expect(store.statistics.pendingChanges == 100)
@@ -182,7 +182,7 @@ import Testing
     #expect(picky.applied == [[.set("a", 99)]])
   }
 
-  @Test func nothingIsPutTogetherWithWhatIsBeingWritten() async throws {
+  @Test func noWriteJoinsABatchThatIsBeingWritten() async throws {
     let store = store()
     base.schedule(.suspension(), on: .apply)
     try await store.setValue(1, forKey: "a")
@@ -213,7 +213,7 @@ import Testing
     #expect(store.statistics.oldestAge == nil)
   }
 
-  @Test func changesAreWrittenWhenTheyTakeHalfTheRoom() async throws {
+  @Test func changesAreWrittenWhenTheyFillHalfTheCapacity() async throws {
     let store = store(bounds: BatchBounds(changes: 6))
     for key in ["a", "b"] { try await store.setValue(1, forKey: StoreKey(key)) }
     try await clock.waitForSleepers(1)
@@ -223,7 +223,7 @@ import Testing
     #expect(picky.appliedSizes == [3])
   }
 
-  @Test func aSlowBaseHoldsCallersBackWithinTheBounds() async throws {
+  @Test func aSlowBaseDelaysCallersWithinTheBounds() async throws {
     let store = store(bounds: BatchBounds(changes: 1000, bytes: 100) { _ in 9 })
     base.schedule(.suspension(), on: .apply)
     let tasks = (0..<50).map { number in
@@ -233,7 +233,7 @@ import Testing
     await waitUntil { store.statistics.waitingCallers == 40 }
     #expect(store.statistics.pendingBytes == 100)
     #expect(store.statistics.pendingChanges == 10)
-    // Whoever waits for room can be cancelled; then the write is not made.
+    // A caller that waits for room can be cancelled, and its write is not made.
     let cancelled = Task { try await store.setValue(-1, forKey: "x") }
     await waitUntil { store.statistics.waitingCallers == 41 }
     cancelled.cancel()
@@ -245,7 +245,7 @@ import Testing
     #expect(picky.applied.allSatisfy { $0.count <= 10 })
   }
 
-  @Test func manyCancelledCallersLeaveNothingBehind() async throws {
+  @Test func manyCancelledCallersLeaveNoState() async throws {
     let store = store(bounds: BatchBounds(changes: 4))
     base.schedule(.suspension(), on: .apply)
     try await store.apply([.set("a", 0), .set("b", 0), .set("c", 0), .set("d", 0)])
@@ -271,7 +271,7 @@ import Testing
     #expect(store.statistics.pendingChanges == 0)
   }
 
-  @Test func updatesRangesAndLargeBatchesComeAfterWhatWasAccepted() async throws {
+  @Test func updatesRangesAndLargeBatchesFollowAcceptedWrites() async throws {
     let store = store(bounds: BatchBounds(changes: 4))
     try await store.setValue(1, forKey: "a")
     #expect(try await store.update("a") { value in value.map { $0 + 1 } } == 2)
@@ -304,7 +304,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func aStoreThatIsDroppedIsKeptUntilEverythingIsWritten() async throws {
+  @Test func aReleasedStoreLivesUntilEverythingIsWritten() async throws {
     var store: WriteBehindStore? = store()
     weak let observed = store
     try await store?.setValue(1, forKey: "a")
@@ -315,9 +315,9 @@ import Testing
     #expect(try contents() == ["a": 1])
   }
 
-  /// Also one that only the store has any more, which keeps what is written beside a scan.
+  /// Includes a value that only the store still references, because it keeps the writes beside a scan.
   @Test(arguments: [false, true])
-  func aValueMayCallTheStoreWhenItIsReleased(updates: Bool) async throws {
+  func aValueMayCallTheStoreInItsDeinitializer(updates: Bool) async throws {
     final class Caller: Sendable {
       let call: @Sendable () -> Void
       init(_ call: @escaping @Sendable () -> Void) { self.call = call }
@@ -337,7 +337,8 @@ import Testing
     let reading = Task { try await store.entries(in: .all, limit: .max, order: .ascending).count }
     try await base.waitForSuspended(of: .entries)
     base.clearFaults()
-    // The second value displaces the first one in what the scan sees, and the third one the second one in the base.
+    // The second value displaces the first one in the scan's view, and the third one displaces the second one in the
+    // base.
     for _ in 0..<2 { try await store.setValue(makeCaller(), forKey: "a") }
     try await store.flush()
     try memory.apply([.set("a", makeCaller())])
@@ -349,7 +350,7 @@ import Testing
 
   // MARK: Failures
 
-  @Test func whatMaySucceedLaterIsTriedAgain() async throws {
+  @Test func retryableErrorsAreRetried() async throws {
     let store = store(retries: RetryPolicy(attempts: 3, firstDelay: .milliseconds(10), maximumDelay: .milliseconds(15)))
     picky.refuse { _, _ in StoreError(.full, during: .apply, message: "there is no room", isRetryable: true) }
     try await store.setValue(1, forKey: "a")
@@ -368,7 +369,7 @@ import Testing
     try await flushing.value
     #expect(picky.attempts == 4)
     #expect(try contents() == ["a": 1])
-    // Where it never does, it is given up after the last attempt.
+    // A write that never succeeds is abandoned after the last attempt.
     picky.refuse { _, _ in StoreError(.full, during: .apply, message: "there is no room", isRetryable: true) }
     try await store.setValue(2, forKey: "a")
     let failing = Task { try await store.flush() }
@@ -380,7 +381,7 @@ import Testing
     #expect(picky.attempts == 8)
   }
 
-  @Test func exactlyWhatFailsIsGivenUpAndToldUntilItIsTaken() async throws {
+  @Test func onlyFailedWritesAreAbandonedAndReportedUntilTaken() async throws {
     let told = Mutex<[ChangeBatch<Int>]>([])
     let store = base.writeBehind(maximumAge: .seconds(1), clock: clock) { failure in
       told.withLock { $0.append(failure.changes) }
@@ -393,7 +394,7 @@ import Testing
     try await store.apply([.set("e", 1), .set("f", 1)])
     await expectStoreError(.encodingFailed) { try await store.flush() }
     #expect(try contents() == ["a": 1, "b": 7, "e": 1, "f": 1])
-    // What was given up is not seen, and is kept and told as long as nobody takes it.
+    // The abandoned writes are invisible. The store keeps and reports them until a caller takes them.
     #expect(try await store.value(forKey: "b") == 7)
     #expect(try await store.value(forKey: "c") == nil)
     #expect(store.statistics.failedChanges == 3)
@@ -407,7 +408,7 @@ import Testing
     #expect(store.statistics.failedChanges == 0)
   }
 
-  @Test func batchesThatShareAKeyAreGivenUpAlone() async throws {
+  @Test func batchesThatShareAKeyAreAbandonedSeparately() async throws {
     let store = store()
     picky.refuse(.encodingFailed) { $0 < 0 }
     for number in 0..<100 { try await store.apply([.set("counter", number), .set(StoreKey(integer: number), number)]) }
@@ -418,9 +419,9 @@ import Testing
     #expect(try contents()["counter"] == 99)
   }
 
-  /// As the disk may be full for the large ones alone, nothing that was accepted is given up untried.
+  /// Because the disk may be full for large batches only, the store abandons no accepted batch untried.
   @Test(arguments: [StoreError.Code.full, .init(rawValue: "other")])
-  func goodBatchesAreWrittenWhateverTheErrorOfOthers(code: StoreError.Code) async throws {
+  func goodBatchesAreWrittenDespiteAnyErrorOfOthers(code: StoreError.Code) async throws {
     for mask in 1..<(1 << 7) {
       let picky = PickyStore<Int>()
       picky.refuse { batch, _ in
@@ -450,7 +451,7 @@ import Testing
     #expect(try await store.value(forKey: "x") == 1)
   }
 
-  @Test func whatIsGivenUpIsReportedWithEveryValue() async throws {
+  @Test func abandonedWritesAreReportedWithEveryValue() async throws {
     let store = store()
     picky.refuse { _, _ in StoreError(.ioFailed, during: .apply, message: "the sync failed", outcome: .unknown) }
     try await store.setValue(1, forKey: "x")
@@ -459,7 +460,7 @@ import Testing
     #expect(store.takeFailures().map(\.changes) == [[.set("x", 1), .set("x", 2)]])
   }
 
-  @Test func aFailedSyncIsNotTriedAgain() async throws {
+  @Test func aFailedSyncIsNotRetried() async throws {
     let store = store(retries: RetryPolicy())
     picky.refuse { _, _ in
       StoreError(.ioFailed, during: .apply, key: "a", message: "the sync failed", isRetryable: true, outcome: .unknown)
@@ -473,7 +474,7 @@ import Testing
     #expect(failures.map(\.changes.count) == [2])
   }
 
-  @Test func failuresTakeRoomUntilTheyAreTaken() async throws {
+  @Test func failuresUseCapacityUntilTheyAreTaken() async throws {
     let store = store(bounds: BatchBounds(changes: 3))
     picky.refuse(.encodingFailed) { $0 < 0 }
     for key in ["a", "b", "c"] { try await store.setValue(-1, forKey: StoreKey(key)) }
@@ -487,7 +488,7 @@ import Testing
     #expect(try contents() == ["d": 1, "u": 1])
   }
 
-  @Test func closingTellsOfWhatWasGivenUp() async throws {
+  @Test func closingReportsAbandonedWrites() async throws {
     let store = store()
     picky.refuse(.encodingFailed) { $0 < 0 }
     try await store.setValue(-1, forKey: "a")
@@ -498,8 +499,8 @@ import Testing
     try await store.close()
   }
 
-  /// Writes of many tasks over a base that now and then fails, for good or for a while.
-  @Test func whatWasAcceptedIsWrittenOrGivenUp() async throws {
+  /// Many tasks write over a base with permanent and temporary failures.
+  @Test func acceptedWritesAreWrittenOrAbandoned() async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess)
     for _ in 0..<20 {
       let (picky, seed) = (PickyStore<Int>(), generator.next())
@@ -520,7 +521,7 @@ import Testing
         for task in 0..<4 {
           group.addTask {
             for step in 0..<25 {
-              // Each task has keys of its own, and writes two with one value.
+              // Each task has its own keys, and writes two of them with one value.
               let value = 100 * task + step
               try await store.apply([.set(StoreKey("\(task)a"), value), .set(StoreKey("\(task)b"), value)])
               let seen = try await store.values(forKeys: [StoreKey("\(task)a"), StoreKey("\(task)b")])
@@ -546,32 +547,31 @@ import Testing
     }
   }
 
-  // MARK: Abilities
+  // MARK: Capabilities
 
-  @Test func abilitiesOfTheBaseAreReached() async throws {
-    let able = AbleStore()
+  @Test func capabilitiesOfTheBaseAreReachable() async throws {
+    let able = CapableStore()
     let store = able.writeBehind(maximumAge: .seconds(1), clock: clock)
     #expect("\(store)" == "WriteBehindStore[\(able)]")
     #expect(store.information.name == "able")
-    #expect(store.information.acknowledgement == .accepted)
-    #expect(MemoryStore<Int>().writeBehind().information.acknowledgement == .volatile)
+    #expect(store.information.durability == .accepted)
+    #expect(MemoryStore<Int>().writeBehind().information.durability == .volatile)
     try await store.setValue(5, forKey: "a")
     #expect(try await store.remainingTime(forKey: "b") == nil)
     #expect(try await store.remainingTime(forKey: "a") == .limited(.seconds(5)))
     try await store.setValue(6, forKey: "a")
-    #expect(try await store.touch("a", lifetime: .limited(.seconds(1))))
+    #expect(try await store.touch("a", timeToLive: .limited(.seconds(1))))
     #expect(try await store.purgeExpired(limit: 9) == 3)
     try store.invalidate("b")
     try store.invalidateAll()
-    let maintenance = store.information.maintenance
     try await store.setValue(7, forKey: "a")
-    _ = try await maintenance?.statistics()
+    _ = try await store.storeStatistics()
     try await store.setValue(8, forKey: "a")
-    _ = try await maintenance?.verify()
+    _ = try await store.verify()
     try await store.setValue(9, forKey: "a")
-    try await maintenance?.compact()
+    try await store.compact()
     try await store.setValue(10, forKey: "a")
-    try await maintenance?.backup(to: "elsewhere", compacting: true)
+    try await store.backup(to: "elsewhere", compacting: true)
     try await store.setValue(11, forKey: "a")
     try await store.synchronize()
     try await store.close()
@@ -581,7 +581,7 @@ import Testing
         "invalidateAll", "apply 1", "statistics", "apply 1", "verify", "apply 1", "compact", "apply 1",
         "backup elsewhere true", "apply 1", "synchronize", "close",
       ])
-    await expectStoreError(.closed) { try await store.touch("a", lifetime: nil) }
+    await expectStoreError(.closed) { try await store.touch("a", timeToLive: nil) }
     await expectStoreError(.closed) { try await store.remainingTime(forKey: "a") }
   }
 }

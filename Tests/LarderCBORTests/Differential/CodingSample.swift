@@ -2,11 +2,11 @@ import Foundation
 import LarderCBOR
 import Testing
 
-/// A value of any type, and what each format makes of it.
+/// A value of any type and its result in each format.
 struct CodingSample: Sendable {
-  /// What came of encoding a value and decoding it again.
+  /// The result of encoding a value and decoding it again.
   enum Outcome: Sendable {
-    /// An equal value; or another one, described.
+    /// An equal value, or a different one with its description.
     case value(isSame: Bool, description: String)
     case encodingFailed(String)
     case decodingFailed(String)
@@ -21,7 +21,7 @@ struct CodingSample: Sendable {
   /// The CBOR of the value.
   let encoded: @Sendable () throws -> [UInt8]
 
-  /// What the value's type makes of CBOR.
+  /// Decodes CBOR as the value's type.
   let read: @Sendable ([UInt8]) -> Outcome
 
   let json: @Sendable () -> Outcome
@@ -37,7 +37,7 @@ struct CodingSample: Sendable {
         of: value, encode: { try JSONEncoder().encode(value) },
         decode: { try JSONDecoder().decode(Value.self, from: $0) })
     }
-    // A property list is an array or a dictionary.
+    // The root of a property list is an array or a dictionary.
     propertyList = {
       CodingSample.outcome(
         of: value, encode: { try PropertyListEncoder().encode([value]) },
@@ -48,7 +48,7 @@ struct CodingSample: Sendable {
     }
   }
 
-  /// The value's way through CBOR.
+  /// Encodes the value as CBOR and decodes it.
   func cbor() -> Outcome {
     do {
       return read(try encoded())
@@ -70,10 +70,11 @@ struct CodingSample: Sendable {
     }
   }
 
-  /// What CBOR does to the value and must not; `nil` if all is well.
+  /// Returns a description of a violated expectation of CBOR, or `nil`.
   ///
-  /// If JSON or a property list gives the value back, CBOR must do so too, or refuse to encode it. It may give another
-  /// value only if JSON or a property list gives that one as well.
+  /// If JSON or a property list returns the value, CBOR must do so, too, or refuse to encode it. It may return a
+  /// different
+  /// value only if JSON or a property list returns that value as well.
   func fault() -> String? {
     let (cbor, json, propertyList) = (cbor(), json(), propertyList())
     switch cbor {

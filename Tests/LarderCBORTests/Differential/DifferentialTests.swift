@@ -2,14 +2,17 @@ import Foundation
 import LarderTesting
 import Testing
 
-/// What JSON and property lists give back, CBOR gives back.
+/// CBOR preserves every value that JSON and property lists preserve.
 @Suite struct DifferentialTests {
-  /// How many random compositions are compared; `LARDER_ROUNDS` times as many in `make soak`.
+  /// The number of random compositions.
+  ///
+  /// `make soak` multiplies it by `LARDER_ROUNDS`.
   private static let roundCount =
-    300 * (ProcessInfo.processInfo.environment["LARDER_ROUNDS"].flatMap { Int($0) } ?? 1)
+    300 * max(1, ConformanceSuite.roundsOfProcess / 20)
 
-  /// What a type that tries a map first finds in their place: a relative URL is a map of its two parts, and this value is a
-  /// map anyway.
+  /// Samples that a type decodes as maps if it tries a map first.
+  ///
+  /// A relative URL is a map of its two parts, and this value is always a map.
   private static let maps: Set = ["tried value(relative URL)", "tried value(AnyValue)"]
 
   @Test func everyValueInEveryWrapper() {
@@ -18,8 +21,8 @@ import Testing
     #expect(faults.isEmpty, "\(faults.count) faults: \(faults.joined(separator: "\n"))")
   }
 
-  /// Types that try several kinds of values, and decode each of them by a container.
-  @Test func kindsThatAreTriedInTurn() {
+  /// Types that try several kinds of values and decode each of them with a container.
+  @Test func typesThatTryOneKindAfterAnother() {
     var samples: [CodingSample] = []
     func add(_ name: String, _ value: some SampleValue) { samples += CodingSample.wrapped(name, value) }
     add("Data first", Either<Data, [Int]>.first(Data([1, 2])))

@@ -1,17 +1,17 @@
 import Foundation
 import LarderTesting
 
-/// Values of types that have a form of their own in CBOR, or an unusual `Codable`.
+/// Values of types with a special form in CBOR or an unusual `Codable` conformance.
 enum SampleValues {
   enum Level: String, Codable, Hashable { case low, high }
 
   enum Number: Int, Codable, Hashable { case one = 1, two }
 
-  /// Keys of dictionaries that become texts or numbers.
+  /// Dictionary keys that are encoded as text or numbers.
   enum TextKey: String, Codable, Hashable, CodingKeyRepresentable { case a, b }
   enum NumberKey: Int, Codable, Hashable, CodingKeyRepresentable { case one = 1, two }
 
-  /// A key that is a text as a key, and a map as a value.
+  /// A type that is encoded as text in keys and as a map in values.
   struct StructureKey: Codable, Hashable, CodingKeyRepresentable {
     struct Key: CodingKey {
       var stringValue: String
@@ -40,7 +40,7 @@ enum SampleValues {
 
   struct Nothing: Codable, Hashable {}
 
-  /// JSON of any shape, which tries one type after another.
+  /// JSON of any type, which is decoded by trying one type after another.
   enum AnyValue: Codable, Hashable, Sendable {
     case null, bool(Bool), int(Int), double(Double), text(String), array([AnyValue]), object([String: AnyValue])
 
@@ -77,7 +77,7 @@ enum SampleValues {
     }
   }
 
-  /// Reads the superclass's part, which it never writes.
+  /// Decodes the superclass's part, which it never encodes.
   struct MissingSuper: Codable, Hashable {
     init() {}
     init(from decoder: any Decoder) throws {
@@ -89,7 +89,7 @@ enum SampleValues {
     func encode(to encoder: any Encoder) throws { _ = encoder.container(keyedBy: SampleKey.self) }
   }
 
-  /// Encodes repeated elements, and reads them as a set.
+  /// Encodes repeated elements, and decodes them as a set.
   struct SetOfRepeated: Codable, Hashable {
     var values: Set<String>
     init(_ values: Set<String>) { self.values = values }
@@ -100,7 +100,7 @@ enum SampleValues {
     }
   }
 
-  /// A number that is kept as text, and text that is kept as a number.
+  /// A number that is encoded as text, and text that is encoded as a number.
   struct OtherForms: Codable, Hashable {
     var moment: Date, id: UUID, amount: Decimal, bytes: [UInt8], counts: [Int: Int]
     init(from decoder: any Decoder) throws {
@@ -118,7 +118,7 @@ enum SampleValues {
     }
     func encode(to encoder: any Encoder) throws {
       var container = encoder.unkeyedContainer()
-      // A date would be refused as a number.
+      // A date could not be decoded as a number.
       try container.encode(moment.timeIntervalSinceReferenceDate)
       try container.encode(id)
       try container.encode(amount)
@@ -127,7 +127,7 @@ enum SampleValues {
     }
   }
 
-  /// Calls a closure with a name and a value for each of them.
+  /// Calls a closure with the name and the value of each sample.
   static func each(_ body: (String, any SampleValue) throws -> Void) rethrows {
     let uuid = UUID(uuid: (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16))
     let date = Date(timeIntervalSinceReferenceDate: 800_000_000)
@@ -237,7 +237,7 @@ enum SampleValues {
     try body("Measurement", Measurement(value: 3, unit: UnitLength.meters))
   }
 
-  /// Each value, bare and in each wrapper.
+  /// Returns each value, bare and in each wrapper.
   static func samples() -> [CodingSample] {
     var samples: [CodingSample] = []
     func add<Value: SampleValue>(_ name: String, _ value: Value) {

@@ -1,7 +1,7 @@
 import Foundation
 import LarderTesting
 
-/// What types and property wrappers do to the values in them.
+/// Values in the wrappers that types and property wrappers put around them.
 typealias SampleValue = Codable & Hashable & Sendable
 
 enum SampleKey: String, CodingKey { case a, b, c }
@@ -18,16 +18,16 @@ struct InOptionalField<Value: SampleValue>: SampleValue {
   var value: Value?
 }
 
-/// Hands its encoder to the value, and reads by a container, as many property wrappers do.
-struct HandsOnEncoder<Value: SampleValue>: SampleValue {
+/// Passes its encoder to the value, and decodes with a container, as many property wrappers do.
+struct ForwardsEncoder<Value: SampleValue>: SampleValue {
   var value: Value
   init(_ value: Value) { self.value = value }
   init(from decoder: any Decoder) throws { value = try decoder.singleValueContainer().decode(Value.self) }
   func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
 }
 
-/// Writes by a container, and hands its decoder to the value.
-struct HandsOnDecoder<Value: SampleValue>: SampleValue {
+/// Encodes with a container, and passes its decoder to the value.
+struct ForwardsDecoder<Value: SampleValue>: SampleValue {
   var value: Value
   init(_ value: Value) { self.value = value }
   init(from decoder: any Decoder) throws { value = try Value(from: decoder) }
@@ -37,15 +37,15 @@ struct HandsOnDecoder<Value: SampleValue>: SampleValue {
   }
 }
 
-/// Hands on both.
-struct HandsOnBoth<Value: SampleValue>: SampleValue {
+/// Passes both its encoder and its decoder to the value.
+struct ForwardsBoth<Value: SampleValue>: SampleValue {
   var value: Value
   init(_ value: Value) { self.value = value }
   init(from decoder: any Decoder) throws { value = try Value(from: decoder) }
   func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
 }
 
-/// Has nothing where its value cannot be read, like BetterCodable's `DefaultCodable`.
+/// Is empty if its value cannot be decoded, like BetterCodable's `DefaultCodable`.
 struct Forgiving<Value: SampleValue>: SampleValue {
   var value: Value?
   init(_ value: Value) { self.value = value }
@@ -53,7 +53,7 @@ struct Forgiving<Value: SampleValue>: SampleValue {
   func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
 }
 
-/// Leaves out the elements that cannot be read, like BetterCodable's `LossyArray`.
+/// Skips the elements that cannot be decoded, like BetterCodable's `LossyArray`.
 struct LossyElements<Value: SampleValue>: SampleValue {
   var values: [Value]
   init(_ values: [Value]) { self.values = values }
@@ -71,7 +71,7 @@ struct LossyElements<Value: SampleValue>: SampleValue {
   func encode(to encoder: any Encoder) throws { try values.encode(to: encoder) }
 }
 
-/// Forgets the type of its value before it encodes it.
+/// Erases the type of its value before it encodes it.
 struct Erased<Value: SampleValue>: SampleValue {
   struct AnyEncodable: Encodable {
     var value: any Encodable
@@ -89,7 +89,7 @@ struct Erased<Value: SampleValue>: SampleValue {
   }
 }
 
-/// Encodes an existential by a container.
+/// Encodes an existential with a container.
 struct InExistential<Value: SampleValue>: SampleValue {
   var value: Value
   init(_ value: Value) { self.value = value }
@@ -104,7 +104,7 @@ struct InExistential<Value: SampleValue>: SampleValue {
   }
 }
 
-/// Keeps values in containers within containers, filled in turn.
+/// Keeps values in nested containers that are filled alternately.
 struct InNestedContainers<Value: SampleValue>: SampleValue {
   var value: Value
   init(_ value: Value) { self.value = value }
@@ -127,7 +127,7 @@ struct InNestedContainers<Value: SampleValue>: SampleValue {
   }
 }
 
-/// Gives its value the encoder of a superclass, and reads by a container; the other way round beside it.
+/// Encodes its value with a superclass encoder and decodes it with a container; a second field does the reverse.
 struct InSuperEncoder<Value: SampleValue>: SampleValue {
   var value: Value
   init(_ value: Value) { self.value = value }
@@ -163,7 +163,7 @@ struct InUnkeyedSuperEncoder<Value: SampleValue>: SampleValue {
   }
 }
 
-/// Is an array or an object, and finds out which by trying; what is neither is a value.
+/// Is an array or an object, which it finds out by trying; anything else is a single value.
 indirect enum Tried<Value: SampleValue>: SampleValue {
   case array([Value])
   case object([String: Value])
@@ -206,10 +206,12 @@ extension CodingSample {
     (0...wrapperCount).map { wrapped(name, value, $0, nil) }
   }
 
-  /// How many wrappers there are; another one is for values that are neither arrays nor maps in any format.
+  /// The number of wrappers.
+  ///
+  /// A further one is for values that are neither arrays nor maps in any format.
   private static let wrapperCount = 18
 
-  /// The value in wrappers within wrappers.
+  /// Returns the value in random nested wrappers.
   static func random<Value: SampleValue>(
     _ name: String, _ value: Value, depth: Int, _ random: inout SeededGenerator
   ) -> CodingSample {
@@ -220,8 +222,8 @@ extension CodingSample {
     return wrapped(name, value, wrapper, choices)
   }
 
-  /// The value in a wrapper, and that in the last of further ones, and so on.
-  // Not specialized: there is no end of types.
+  /// Adds the value in a random wrapper, then that sample in another wrapper, and so on.
+  // Not specialized, because the nested types are unlimited.
   @_semantics("optimize.sil.specialize.generic.never")
   private static func wrapped<Value: SampleValue>(
     _ name: String, _ value: Value, _ wrapper: Int, _ further: [Int]?
@@ -234,9 +236,9 @@ extension CodingSample {
     return switch wrapper {
     case 0: next("field", InField(value: value))
     case 1: next("optional field", InOptionalField(value: value))
-    case 2: next("encoder handed on", HandsOnEncoder(value))
-    case 3: next("decoder handed on", HandsOnDecoder(value))
-    case 4: next("both handed on", HandsOnBoth(value))
+    case 2: next("forwarded encoder", ForwardsEncoder(value))
+    case 3: next("forwarded decoder", ForwardsDecoder(value))
+    case 4: next("both forwarded", ForwardsBoth(value))
     case 5: next("forgiving", Forgiving(value))
     case 6: next("lossy elements", LossyElements([value, value]))
     case 7: next("erased", Erased(value))

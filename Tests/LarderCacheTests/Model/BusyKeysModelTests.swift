@@ -1,18 +1,21 @@
 import Foundation
+import Larder
 import LarderTesting
 import Testing
 
 @testable import LarderCache
 
-/// The rule of `BusyKeys` under every schedule of short histories, and that none of its guards can be left out.
+/// The rule of `BusyKeys` holds under every schedule of short histories, and each of its guards is needed.
 @Suite struct BusyKeysModelTests {
-  /// How many callers there are in the histories, of all kinds: as many as the environment variable `LARDER_STEPS`
-  /// says.
+  /// The number of callers in the histories, which the environment variable `LARDER_STEPS` sets.
   ///
-  /// Unless that is set there are two, and three of the kinds that meet most; all groups of three take minutes.
+  /// Defaults to two callers, plus groups of three with the operations that conflict most. All groups of three take
+  /// minutes.
   private static let callerCount = ProcessInfo.processInfo.environment["LARDER_STEPS"].flatMap { Int($0) }
 
-  /// Every group of some operations, in whatever order: which comes first is up to the schedule.
+  /// Returns every combination of some operations.
+  ///
+  /// The schedule decides on their order.
   private static func groups(
     of count: Int, from all: [ModelledOperation] = ModelledOperation.allCases
   ) -> [[ModelledOperation]] {
@@ -24,7 +27,7 @@ import Testing
     }
   }
 
-  /// Looks at every schedule of some groups, each once with an empty cache and once with one that holds both keys.
+  /// Runs every schedule of some groups, once with an empty cache and once with one that holds both keys.
   private func check<Rule: CachingRule>(
     _ groups: [[ModelledOperation]], _ rule: Rule, _ shortcuts: Set<ModelledCache<Rule>.Shortcut> = []
   ) throws {
@@ -36,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func everyScheduleIsExplained() throws {
+  @Test func everyScheduleIsLinearizable() throws {
     for count in 1...max(1, Self.callerCount ?? 2) { try check(Self.groups(of: count), BusyKeys<Int>()) }
     guard Self.callerCount == nil else { return }
     let groups: [[ModelledOperation]] = [
@@ -47,10 +50,10 @@ import Testing
     try check(groups + Self.reloads, BusyKeys<Int>())
   }
 
-  /// Two reloads, a reader after one of them, and what they are there for.
+  /// Two reloads, a reader after one of them, and the operations that need reloads.
   private static let reloads: [[ModelledOperation]] = [[.read, .reload, .reload, .writePast]]
 
-  @Test func theRuleWrittenASecondTimeIsExplainedAsWell() throws {
+  @Test func theVariantOfTheRuleIsLinearizableToo() throws {
     let kinds: [ModelledOperation] = [.read, .readBoth, .reload, .write, .replaceRange, .writeElsewhere, .writePast]
     try check(Self.groups(of: 2, from: kinds) + Self.reloads, VariantRule())
   }
@@ -58,14 +61,15 @@ import Testing
   @Test(arguments: VariantRule.Guard.allCases) func everyGuardIsNeeded(_ condition: VariantRule.Guard) {
     var rule = VariantRule()
     rule.omitted = [condition]
-    // Two readers and a writer are needed for one to join a load from before the write.
+    // Joining a load from before a write takes two readers and a writer.
     let groups = Self.groups(of: 2) + Self.groups(of: 3, from: [.read, .removeRange]) + Self.reloads
     #expect(throws: ModelCheck<VariantRule>.Violation.self) { try check(groups, rule) }
   }
 
-  /// What many caches do: a generation for each key, which a write changes; a fill and a writer's value are kept where
-  /// it is still the same.
-  @Test func invalidatingWritingAndInsertingWithAGenerationIsNotEnough() {
+  /// A common design of caches: each key has a generation, which a write changes, and the cache keeps a fill or a
+  /// writer's
+  /// value if the generation is unchanged.
+  @Test func generationsAreNotEnough() {
     var rule = VariantRule()
     rule.omitted = [.busyReadersGoToTheBase, .writersAreAlone]
     #expect(throws: ModelCheck<VariantRule>.Violation.self) { try check(Self.groups(of: 2), rule) }
@@ -79,5 +83,175 @@ import Testing
       let groups = Self.groups(of: 1) + Self.groups(of: 2) + [[.read, .readBoth, .writeBoth]] + Self.reloads
       try check(groups, BusyKeys<Int>(), [shortcut])
     }
+  }
+}
+
+/// A search through all schedules of a ``ModelledCache`` that visits each state once.
+struct ModelCheck<Rule: CachingRule> {
+  /// A schedule that leads to an invalid state.
+  struct Violation: Error, CustomStringConvertible {
+    let fault: String
+    let steps: [String]
+
+    var description: String { "\(fault), after\n  \(steps.joined(separator: "\n  "))" }
+  }
+
+  private var seen: Set<ModelledCache<Rule>> = []
+  private var path: [Int] = []
+
+  /// Searches every schedule of some callers.
+  ///
+  /// - Parameter cache: The cache and its callers, before the first step.
+  /// - Throws: ``Violation``.
+  mutating func run(_ cache: ModelledCache<Rule>) throws {
+    seen = []
+    path = []
+    try visit(cache, from: cache)
+  }
+
+  private mutating func visit(_ cache: ModelledCache<Rule>, from start: ModelledCache<Rule>) throws {
+    guard seen.insert(cache).inserted else { return }
+    let ready = cache.ready
+    if cache.orders.isEmpty || ready.isEmpty, let fault = cache.fault {
+      throw Violation(fault: fault, steps: steps(from: start))
+    }
+    for caller in ready {
+      var next = cache
+      next.go(caller)
+      path.append(caller)
+      try visit(next, from: start)
+      path.removeLast()
+    }
+  }
+
+  private func steps(from start: ModelledCache<Rule>) -> [String] {
+    var cache = start
+    return path.map { caller in
+      defer { cache.go(caller) }
+      return cache.text(of: caller)
+    }
+  }
+}
+
+/// A second implementation of `BusyKeys`' rule, with optional guards, to show that each guard is needed.
+struct VariantRule: CachingRule {
+  enum Guard: Hashable, CaseIterable {
+    /// A reader of a busy key neither starts nor joins a load, and caches nothing.
+    case busyReadersGoToTheBase
+    /// A fill is cached only if no write has started since.
+    case fillsEndWithWrites
+    /// No reader joins a load from before a write.
+    case loadsEndWithWrites
+    /// A writer's value is cached only if no other write was running when it started.
+    case writersAreAlone
+    /// A writer's value is cached only if no other write has started since.
+    case writersEndWithWrites
+    /// The removal of a range counts as a write of its keys.
+    case rangesAreWrites
+    /// An invalidation ends fills and loads.
+    case invalidationEndsFills
+  }
+
+  var omitted: Set<Guard> = []
+
+  private struct Load: Hashable {
+    let number: Int
+    let key: StoreKey
+    let epoch: UInt64
+  }
+
+  private var epochs: [StoreKey: UInt64] = [:]
+  private var loads: [Load] = []
+  private var keyWrites: [Keys.KeyWrite] = []
+  private var rangeWrites: [Keys.RangeWrite] = []
+  private var fillCount = 0
+  private var lastEpoch: UInt64 = 0
+
+  init() {}
+
+  var isIdle: Bool { fillCount == 0 && keyWrites.isEmpty && rangeWrites.isEmpty && loads.isEmpty }
+
+  private func holds(_ condition: Guard) -> Bool { !omitted.contains(condition) }
+
+  private func isBusy(_ key: StoreKey) -> Bool {
+    keyWrites.contains { $0.key == key } || rangeWrites.contains { $0.range.contains(key) }
+  }
+
+  private mutating func begin(_ key: StoreKey, makeLoad: () -> Int) -> Keys.Reading {
+    let load = Load(number: makeLoad(), key: key, epoch: epochs[key, default: 0])
+    loads.append(load)
+    fillCount += 1
+    return .leading(Keys.Fill(key: key, epoch: load.epoch, isLoad: true), load.number)
+  }
+
+  mutating func beginReading(_ key: StoreKey, makeLoad: () -> Int) -> Keys.Reading {
+    if holds(.busyReadersGoToTheBase) && isBusy(key) { return .direct }
+    let current = loads.last { load in
+      load.key == key && (!holds(.loadsEndWithWrites) || load.epoch == epochs[key, default: 0])
+    }
+    guard let current else { return begin(key, makeLoad: makeLoad) }
+    fillCount += 1
+    return .joining(Keys.Fill(key: key, epoch: epochs[key, default: 0], isLoad: false), current.number)
+  }
+
+  mutating func beginReloading(_ key: StoreKey, makeLoad: () -> Int) -> Keys.Reading {
+    if holds(.busyReadersGoToTheBase) && isBusy(key) { return .direct }
+    return begin(key, makeLoad: makeLoad)
+  }
+
+  mutating func beginRefreshing(_ key: StoreKey, makeLoad: () -> Int) -> (fill: Keys.Fill, load: Int)? {
+    switch beginReading(key, makeLoad: makeLoad) {
+    case .leading(let fill, let load): return (fill, load)
+    case .joining: fillCount -= 1
+    case .direct: break
+    }
+    return nil
+  }
+
+  mutating func end(_ fill: Keys.Fill) -> Bool {
+    fillCount -= 1
+    if fill.isLoad, let index = loads.firstIndex(where: { $0.key == fill.key && $0.epoch == fill.epoch }) {
+      loads.remove(at: index)
+    }
+    return !holds(.fillsEndWithWrites) || fill.epoch == epochs[fill.key, default: 0]
+  }
+
+  mutating func beginWrite(of key: StoreKey, besides own: [Keys.RangeWrite]) -> Keys.KeyWrite {
+    let wasAlone =
+      !keyWrites.contains { $0.key == key }
+      && !rangeWrites.contains { $0.range.contains(key) && !own.contains($0) }
+    next(for: key)
+    let write = Keys.KeyWrite(key: key, epoch: lastEpoch, wasAlone: wasAlone)
+    keyWrites.append(write)
+    return write
+  }
+
+  mutating func beginWrite(in range: KeyRange) -> Keys.RangeWrite {
+    lastEpoch += 1
+    let write = Keys.RangeWrite(range: range, epoch: lastEpoch)
+    if holds(.rangesAreWrites) {
+      for key in ModelledCache<VariantRule>.keys where range.contains(key) { epochs[key] = lastEpoch }
+      rangeWrites.append(write)
+    }
+    return write
+  }
+
+  mutating func end(_ write: Keys.KeyWrite) -> Bool {
+    keyWrites.removeAll { $0 == write }
+    return (!holds(.writersAreAlone) || write.wasAlone)
+      && (!holds(.writersEndWithWrites) || write.epoch == epochs[write.key, default: 0])
+  }
+
+  mutating func end(_ write: Keys.RangeWrite) {
+    rangeWrites.removeAll { $0 == write }
+  }
+
+  mutating func invalidate(_ key: StoreKey) {
+    if holds(.invalidationEndsFills) { next(for: key) }
+  }
+
+  private mutating func next(for key: StoreKey) {
+    lastEpoch += 1
+    epochs[key] = lastEpoch
   }
 }

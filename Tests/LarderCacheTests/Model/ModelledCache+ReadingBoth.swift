@@ -3,7 +3,7 @@ import Larder
 @testable import LarderCache
 
 extension ModelledCache {
-  /// Makes the next step of a caller who reads both keys at once.
+  /// Performs the next step of a caller that reads both keys in one call.
   mutating func readBoth(_ index: Int, _ step: Step) {
     switch step {
     case .beginPart(let key):

@@ -2,26 +2,27 @@ import Larder
 
 @testable import LarderCache
 
-/// A cache over a base with two keys, in shards of their own, and some callers, of whom one makes one step at a time:
-/// what `CachedStore` does, without threads.
+/// A model of `CachedStore` without threads: a cache over a base with two keys, in separate shards, and some callers.
+///
+/// One caller at a time performs one step.
 struct ModelledCache<Rule: CachingRule>: Hashable {
   static var keys: [StoreKey] { ["a", "b"] }
 
-  /// What a caller can leave out that `CachedStore` does.
+  /// A part of `CachedStore` that the model can leave out.
   enum Shortcut: Hashable, CaseIterable {
-    /// A read of several keys does not look again at those that it found.
+    /// A read of several keys does not check the entries that it found again.
     case doesNotLookAgain
-    /// A write removes the copy before it makes the key busy.
+    /// A write removes the entry before it makes the key busy.
     case removesCopiesEarly
-    /// A write does not remove the copy.
+    /// A write does not remove the entry.
     case leavesCopies
-    /// A write that failed keeps its value.
+    /// A failed write keeps its value.
     case keepsFailedValues
-    /// A read of several keys does not ask whether a load that it joined is still what the base has.
+    /// A read of several keys does not check whether a joined load still matches the base.
     case trustsJoinedLoads
-    /// A reload whose value is not kept leaves the copy.
+    /// A reload whose value is not kept leaves the entry.
     case reloadsLeaveCopies
-    /// A reload lets the reads and writes that have begun before its end leave copies.
+    /// Reads and writes that start before a reload ends may leave entries.
     case reloadsLeaveFills
   }
 
@@ -47,7 +48,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
   struct Caller: Hashable {
     var next: Step
     var hasBegun = false
-    /// Whether what it reads may be explained by no order, since somebody wrote past the cache meanwhile.
+    /// Whether any result is allowed, because a caller wrote past the cache during the operation.
     var isExcused = false
     var found: [Copy?] = [nil, nil]
     var values: [UInt8] = [0, 0]
@@ -55,11 +56,11 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     var hasFailed = false
     var hasChanged = false
     var fills: [Rule.Keys.Fill?] = [nil, nil]
-    /// The loads of others that a read of several keys has joined.
+    /// The loads of other callers that a read of several keys has joined.
     var joined: [Int?] = [nil, nil]
-    /// The loads of its own that others may join.
+    /// The caller's own loads, which others may join.
     var led: [Int?] = [nil, nil]
-    /// How many writes of `a` the base had seen when the last reload before this caller did.
+    /// The number of writes of `a` in the base at the time of the last reload before this caller.
     var seen = 0
     var keyWrites: [Rule.Keys.KeyWrite?] = [nil, nil]
     var rangeWrites: [Rule.Keys.RangeWrite?] = [nil, nil]
@@ -73,17 +74,17 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
   var loads: [Load] = []
   private var lastStamp = 0
   var callers: [Caller]
-  /// The values that `a` has had in the base, where a reload is to be checked by them.
+  /// The values of `a` in the base, if reloads are to be checked against them.
   private var history: [UInt8] = [1]
   private var seenByReloads = 0
   private var hasServedOlder = false
   private(set) var orders: ModelledOrders
 
   /// - Parameters:
-  ///   - operations: What each of the callers does.
-  ///   - isWarm: Whether the cache holds both keys at first.
-  ///   - rule: What the shards begin with.
-  ///   - shortcuts: What the callers leave out.
+  ///   - operations: The operation of each caller.
+  ///   - isWarm: Whether the cache holds both keys initially.
+  ///   - rule: The initial state of the shards.
+  ///   - shortcuts: The parts that the callers leave out.
   init(_ operations: [ModelledOperation], isWarm: Bool, rule: Rule, shortcuts: Set<Shortcut> = []) {
     self.operations = operations
     self.shortcuts = shortcuts
@@ -104,9 +105,9 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     }
   }
 
-  // MARK: Going on
+  // MARK: Steps
 
-  /// The callers who can make a step.
+  /// The callers that can perform a step.
   var ready: [Int] {
     callers.indices.filter { index in
       switch callers[index].next {
@@ -118,22 +119,22 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     }
   }
 
-  /// What is wrong, where all callers are done or none can go on; `nil` where all is well.
+  /// A description of a fault after the last step, when no caller can continue, or `nil` if there is none.
   var fault: String? {
     if hasServedOlder { return "a reader got an older value than a reload before it" }
-    if orders.isEmpty { return "no order explains what was returned" }
-    if let index = callers.firstIndex(where: { $0.next != .done }) { return "caller \(index) waits for ever" }
+    if orders.isEmpty { return "no order explains the results" }
+    if let index = callers.firstIndex(where: { $0.next != .done }) { return "caller \(index) waits forever" }
     for (key, copy) in copies.enumerated() where copy.map({ $0.value != base[key] }) ?? false {
       if key == 0, operations.contains(.writePast) { continue }
-      return "the copy of \(Self.keys[key]) is not what the base has"
+      return "the cached entry of \(Self.keys[key]) differs from the base"
     }
-    return shards.allSatisfy(\.isIdle) ? nil : "a shard believes that something goes on"
+    return shards.allSatisfy(\.isIdle) ? nil : "a shard is not idle at the end"
   }
 
-  /// What a caller would do next, for people to read.
+  /// Describes a caller and its next step.
   func text(of caller: Int) -> String { "\(caller): \(operations[caller]), \(callers[caller].next)" }
 
-  /// Lets a caller make its next step.
+  /// Performs the next step of a caller.
   mutating func go(_ index: Int) {
     if !callers[index].hasBegun {
       callers[index].hasBegun = true
@@ -172,7 +173,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     operations[index] == .reload || operations[index] == .writeElsewhereAndReload
   }
 
-  /// Checks the value of `a` that a caller has read against what reloads have returned.
+  /// Compares the value of `a` that a caller has read with the values that reloads have returned.
   private mutating func checkAge(of value: UInt8, _ index: Int) {
     guard checksReloads, let place = history.lastIndex(of: value) else { return }
     if place < callers[index].seen { hasServedOlder = true }
@@ -257,7 +258,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     case .reload, .writeElsewhereAndReload:
       reading = shards[0].beginReloading(key) { load }
     default:
-      // Somebody may have put a copy there since it was looked for.
+      // Another caller may have cached the entry since the first look.
       if let copy = copies[0] { return finish(index, copy.value) }
       reading = shards[0].beginReading(key) { load }
     }
@@ -340,7 +341,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     if let write = callers[index].rangeWrites[key] { shards[key].end(write) }
   }
 
-  // MARK: Forgetting
+  // MARK: Invalidation
 
   private mutating func forget(_ index: Int, _ step: Step) {
     switch step {
@@ -362,8 +363,28 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
 }
 
 extension ModelledOperation {
-  /// Whether it writes past the cache.
+  /// Whether the operation writes past the cache.
   var isPastTheCache: Bool {
     self == .writeElsewhere || self == .writeElsewhereAndReload || self == .writePast
   }
 }
+
+/// The decisions of a ``ModelledCache`` about the keys of a shard: `BusyKeys`, or a variant that lacks one of its
+/// guards.
+protocol CachingRule: Hashable {
+  typealias Keys = BusyKeys<Int>
+
+  init()
+  var isIdle: Bool { get }
+  mutating func beginReading(_ key: StoreKey, makeLoad: () -> Int) -> Keys.Reading
+  mutating func beginReloading(_ key: StoreKey, makeLoad: () -> Int) -> Keys.Reading
+  mutating func beginRefreshing(_ key: StoreKey, makeLoad: () -> Int) -> (fill: Keys.Fill, load: Int)?
+  mutating func end(_ fill: Keys.Fill) -> Bool
+  mutating func beginWrite(of key: StoreKey, besides own: [Keys.RangeWrite]) -> Keys.KeyWrite
+  mutating func beginWrite(in range: KeyRange) -> Keys.RangeWrite
+  mutating func end(_ write: Keys.KeyWrite) -> Bool
+  mutating func end(_ write: Keys.RangeWrite)
+  mutating func invalidate(_ key: StoreKey)
+}
+
+extension BusyKeys: CachingRule where Load == Int {}

@@ -1,11 +1,12 @@
-/// The orders in which the operations of callers may have taken effect so far, given what they have come to.
+/// The possible orders in which the callers' operations have taken effect so far, given their results.
 ///
-/// A history is linearizable as long as there is one. It is the search of Wing and Gong, made while the history goes
-/// on: all orders are kept at once, each as the values that they leave and the results of operations that have no
-/// response yet.
+/// A history is linearizable as long as there is at least one order. This is the search of Wing and Gong, done while
+/// the
+/// history is made. It keeps all orders, each as the resulting values and the results of the operations without a
+/// response.
 struct ModelledOrders: Hashable {
-  /// The two values, and the slots of the callers, packed into one number: 8 bits for each value, then for each caller
-  /// 2 bits that tell how far its operation is and 5 for each of two results.
+  /// The two values and the states of the callers, packed into one number: 8 bits for each value, then for each caller
+  /// 2 bits for its progress and 5 bits for each of two results.
   private struct Order: Hashable {
     var bits: UInt64
 
@@ -34,15 +35,15 @@ struct ModelledOrders: Hashable {
 
   private var orders: Set<Order>
 
-  /// Begins with the values of the two keys.
+  /// Creates a history that starts with these values of the two keys.
   init(_ values: [UInt8]) {
     orders = [Order(values)]
   }
 
-  /// Whether no order explains what was returned.
+  /// Whether no order explains the results.
   var isEmpty: Bool { orders.isEmpty }
 
-  /// Notes that a caller has begun its operation, which may take effect from now on.
+  /// Records that a caller has started its operation, which may take effect from now on.
   mutating func begin(_ caller: Int) {
     orders = Set(
       orders.map { order in
@@ -52,11 +53,11 @@ struct ModelledOrders: Hashable {
       })
   }
 
-  /// Notes that the operation of a caller has returned something.
+  /// Records the result of a caller's operation.
   ///
   /// - Parameters:
   ///   - caller: The caller.
-  ///   - result: What was returned, of each key; 0 for nothing.
+  ///   - result: The result for each key; 0 for none.
   ///   - operations: The operations of all callers.
   mutating func end(_ caller: Int, returning result: (UInt8, UInt8), of operations: [ModelledOperation]) {
     var reached = orders
@@ -75,7 +76,7 @@ struct ModelledOrders: Hashable {
     orders = Set(reached.filter { $0[caller] == expected }.map { forgetting(caller, in: $0) })
   }
 
-  /// Notes that the operation of a caller has ended without having changed anything, and returned nothing.
+  /// Records that a caller's operation has ended without an effect or a result.
   mutating func drop(_ caller: Int) {
     orders = Set(orders.map { forgetting(caller, in: $0) })
   }
@@ -88,7 +89,7 @@ struct ModelledOrders: Hashable {
 }
 
 extension ModelledOperation {
-  /// What the operation returns where the keys have some values: those that it reads.
+  /// Returns the operation's result for the keys that it reads, given their values.
   func result(a: UInt8, b: UInt8) -> (UInt8, UInt8) {
     switch self {
     case .read, .readAndLeave, .readInVain, .reload, .update: (a, 0)
@@ -97,7 +98,7 @@ extension ModelledOperation {
     }
   }
 
-  /// What the operation leaves where the keys have some values.
+  /// Returns the values of the keys after the operation, given their values before.
   func values(a: UInt8, b: UInt8, writing value: UInt8) -> (UInt8, UInt8) {
     switch self {
     case .write, .writeUnknowingly, .writeElsewhere, .writeElsewhereAndReload, .writePast, .update:
@@ -109,4 +110,47 @@ extension ModelledOperation {
     default: (a, b)
     }
   }
+}
+
+/// An operation of a caller of a ``ModelledCache``.
+enum ModelledOperation: Hashable, CaseIterable {
+  /// Reads `a`.
+  case read
+  /// Reads `a`, and is cancelled before it receives the value. Its load continues.
+  case readAndLeave
+  /// Reads `a`; if that reads the base, the base fails.
+  case readInVain
+  /// Reads `a` from the base.
+  case reload
+  /// Reads `a` from the base in the background, after a reader found an old entry.
+  case refresh
+  /// Reads both keys in one call.
+  case readBoth
+  /// Writes `a`.
+  case write
+  /// Removes `a`.
+  case remove
+  /// Writes `a`, but the base fails without having written it.
+  case writeInVain
+  /// Writes `a`, but the base fails after having written it.
+  case writeUnknowingly
+  /// Writes both keys in one call.
+  case writeBoth
+  /// Removes both keys as a range.
+  case removeRange
+  /// Removes both keys as a range and writes `a`, in one batch.
+  case replaceRange
+  /// Reads and writes `a` as one step.
+  case update
+  /// Removes the entry of `a` from the cache.
+  case invalidate
+  /// Writes `a` past the cache, and then invalidates it.
+  case writeElsewhere
+  /// Writes `a` past the cache, and then reads it from the base.
+  case writeElsewhereAndReload
+  /// Writes `a` past the cache without an invalidation. Readers may get old values, but none older than that of a
+  /// reload.
+  case writePast
+  /// Evicts the entry of `a`.
+  case evict
 }

@@ -18,35 +18,35 @@ import Testing
     operation(.value(key), .slots([value]), times)
   }
 
-  /// A write whose outcome is not known.
+  /// Returns a write with an unknown outcome.
   private func set(_ key: StoreKey, _ value: Int, from time: Int) -> ConcurrentOperation {
     ConcurrentOperation(task: 9, .apply([.set(key, value)]), invocation: time, response: nil)
   }
 
-  @Test func nothingIsLinearizable() {
+  @Test func anEmptyHistoryIsLinearizable() {
     #expect(ConcurrentHistory([]).isLinearizable)
     #expect(ConcurrentHistory(start: ["a": 1], []).violation == nil)
   }
 
-  @Test func whatWasThereAtFirstIsRead() {
+  @Test func initialValuesAreRead() {
     #expect(ConcurrentHistory(start: ["a": 1], [read("a", 1, 0...1), read("b", nil, 2...3)]).isLinearizable)
     #expect(!ConcurrentHistory(start: ["a": 1], [read("a", nil, 0...1)]).isLinearizable)
   }
 
-  @Test func oneAfterAnotherTakesEffectInThatOrder() {
+  @Test func sequentialOperationsTakeEffectInOrder() {
     #expect(ConcurrentHistory([set("a", 1, 0...1), set("a", 2, 2...3), read("a", 2, 4...5)]).isLinearizable)
     #expect(!ConcurrentHistory([set("a", 1, 0...1), set("a", 2, 2...3), read("a", 1, 4...5)]).isLinearizable)
     #expect(!ConcurrentHistory([set("a", 1, 0...1), read("a", nil, 2...3)]).isLinearizable)
     #expect(!ConcurrentHistory([read("a", 1, 0...1), set("a", 1, 2...3)]).isLinearizable)
   }
 
-  @Test func atTheSameTimeAnyOrderWillDo() {
+  @Test func concurrentOperationsMayTakeEffectInAnyOrder() {
     #expect(ConcurrentHistory([set("a", 1, 0...5), read("a", nil, 1...2), read("a", 1, 3...4)]).isLinearizable)
     #expect(ConcurrentHistory([set("a", 1, 0...3), set("a", 2, 1...2), read("a", 1, 4...5)]).isLinearizable)
     #expect(ConcurrentHistory([set("a", 1, 0...3), set("a", 2, 1...2), read("a", 2, 4...5)]).isLinearizable)
   }
 
-  @Test func aReaderNeverSeesTheOldValueAgain() {
+  @Test func noReaderSeesAnOldValueAgain() {
     let history = ConcurrentHistory([set("a", 1, 0...9), read("a", 1, 1...2), read("a", nil, 3...4)])
     #expect(!history.isLinearizable)
   }
@@ -67,12 +67,12 @@ import Testing
     #expect(!ConcurrentHistory([add(1, 0...3), add(1, 1...2)]).isLinearizable)
   }
 
-  @Test func anUnknownOutcomeMayComeAtAnyLaterTimeOrNever() {
+  @Test func anUnknownOutcomeMayTakeEffectLaterOrNever() {
     #expect(ConcurrentHistory([set("a", 1, from: 0), read("a", nil, 1...2)]).isLinearizable)
     #expect(ConcurrentHistory([set("a", 1, from: 0), read("a", nil, 1...2), read("a", 1, 3...4)]).isLinearizable)
     #expect(ConcurrentHistory([set("a", 1, from: 0), set("a", 2, 1...2), read("a", 1, 3...4)]).isLinearizable)
     #expect(!ConcurrentHistory([read("a", 1, 0...1), set("a", 1, from: 2)]).isLinearizable)
-    // It comes once at most.
+    // The write takes effect at most once.
     let twice = [set("a", 1, from: 0), read("a", 1, 1...2), set("a", 2, 3...4), read("a", 1, 5...6)]
     #expect(!ConcurrentHistory(twice).isLinearizable)
     let sum = ConcurrentOperation(task: 1, .add(1, to: ["a"]), invocation: 0, response: nil)
@@ -87,7 +87,7 @@ import Testing
     }
     #expect(ConcurrentHistory([batch, both([nil, nil], 1...2), both([1, 1], 3...4)]).isLinearizable)
     #expect(!ConcurrentHistory([batch, both([1, nil], 1...2)]).isLinearizable)
-    // Each key alone is in order; only the two together are not.
+    // Each key by itself is linearizable; only the two together are not.
     #expect(!ConcurrentHistory([batch, read("a", 1, 1...2), read("b", nil, 3...4)]).isLinearizable)
     let apart = [set("a", 1, 0...9), set("b", 1, 0...9), read("a", 1, 1...2), read("b", nil, 3...4)]
     #expect(ConcurrentHistory(apart).isLinearizable)
@@ -106,13 +106,13 @@ import Testing
     #expect(!ConcurrentHistory(sets + [clear, entries(.entries([]))]).isLinearizable)
   }
 
-  @Test func aKeyThatNobodyWroteIsFound() {
+  @Test func valuesThatNoOperationWroteAreFound() {
     let keys = operation(.keys(.all, limit: .max, .ascending), .keys(["z"]), 0...1)
     #expect(!ConcurrentHistory([keys]).isLinearizable)
     #expect(!ConcurrentHistory([set("a", 1, 2...3), keys]).isLinearizable)
   }
 
-  @Test func theViolationIsShortAndOfOneKey() throws {
+  @Test func aViolationIsShortAndConcernsOneKey() throws {
     let others = (0..<20).map { set("b", $0, (100 + 2 * $0)...(101 + 2 * $0)) }
     let before = [set("a", 1, 0...1), read("a", 1, 2...3)]
     let spoiled = [set("a", 2, 4...20), read("a", 2, 5...6), read("a", 1, 7...8)]
@@ -121,13 +121,13 @@ import Testing
     #expect(!violation.isLinearizable)
     #expect(violation.operations.count == 5)
     #expect(violation.operations.last == spoiled[2])
-    #expect(violation.operations[2].response == nil, "it had none when the violation was complete")
-    #expect(violation.description.contains(#"task 0, 7…8: .value("a") gave [1]"#))
+    #expect(violation.operations[2].response == nil, "the operation had no response when the violation was complete")
+    #expect(violation.description.contains(#"task 0, 7…8: .value("a") returned [1]"#))
     #expect(violation.description.contains(#"4…?: .apply([.set("a", 2)]) has an unknown outcome"#))
   }
 
   @Test func longHistoriesAreCheckedQuickly() {
-    // Eight tasks that all overlap, over and over: without a memory of what was tried, hopeless.
+    // Rounds of eight overlapping operations, which take too long unless the search remembers the visited states.
     var operations: [ConcurrentOperation] = []
     for wave in 0..<25 {
       for task in 0..<8 {
@@ -141,7 +141,7 @@ import Testing
     #expect(!ConcurrentHistory(operations).isLinearizable)
   }
 
-  /// Every order is tried one by one: slow, and beyond doubt.
+  /// Tries every order one by one, which is slow but certain.
   private func canBeExplained(_ operations: [ConcurrentOperation], state: [StoreKey: Int] = [:]) -> Bool {
     guard operations.contains(where: { $0.response != nil }) else { return true }
     let end = operations.compactMap(\.response?.time).min() ?? .max
@@ -160,7 +160,7 @@ import Testing
     }
   }
 
-  @Test func itAgreesWithTryingEveryOrder() {
+  @Test func theSearchAgreesWithTryingEveryOrder() {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "every order")
     var verdicts: [Bool: Int] = [:]
     for round in 0..<2_000 {

@@ -1,7 +1,7 @@
 import Larder
 import Synchronization
 
-/// A store of integers with one fault that is hard to come by.
+/// A store of integers with one rare fault.
 final class HistoryMutantStore: DataStore {
   private struct State: Sendable {
     var removed: [StoreKey: Int] = [:]
@@ -106,4 +106,32 @@ final class HistoryMutantStore: DataStore {
     if fault == .forgetsLastWrite, let key = state.withLock({ $0.lastWritten }) { try base.apply([.remove(key)]) }
     base.close()
   }
+}
+
+/// A fault of a ``HistoryMutantStore``.
+enum HistoryFault: String, CaseIterable, Sendable {
+  /// A removed key comes back with the next update.
+  case resurrectsAfterRemove
+  /// A batch of more than three changes loses its last one.
+  case losesLastOfLargeBatch
+  /// A descending scan with a limit starts at the wrong end.
+  case limitsDescendingScansFirst
+  /// The removals of an abandoned update stay.
+  case keepsAbandonedUpdates
+  /// The last write is lost by closing and opening.
+  case forgetsLastWrite
+  /// A read of several keys is not a snapshot.
+  case readsOneByOne
+  /// An update writes some time after its read.
+  case updateIsNotAtomic
+  /// The changes of a batch take effect one after another.
+  case appliesOneByOne
+  /// A value that was read is returned again some time later.
+  case givesStaleValues
+
+  /// The faults that only concurrent tasks reveal.
+  static let concurrent: [HistoryFault] = [.readsOneByOne, .updateIsNotAtomic, .appliesOneByOne, .givesStaleValues]
+
+  /// The faults that a single task reveals.
+  static let sequential = allCases.filter { !concurrent.contains($0) }
 }

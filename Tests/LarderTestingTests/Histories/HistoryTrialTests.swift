@@ -21,7 +21,7 @@ import Testing
       try await trial(of: fault).run(rounds: 100, seed: SeededGenerator.seedOfProcess)
     }
     #expect(failure.store == fault.rawValue && failure.seed == SeededGenerator.seedOfProcess)
-    // Of 40 steps those are left of which none can be left out, which need not be the fewest.
+    // Of 40 steps, those remain that cannot be left out. A shorter history may exist.
     #expect((1...8).contains(failure.history.count), "\(failure)")
     for step in failure.history {
       #expect(failure.description.contains("\n  \(step),"))
@@ -30,7 +30,7 @@ import Testing
     try await trial(of: nil).repeatTrial(failure.history)
   }
 
-  @Test func theShortestHistoryIsFoundAmongAll() async throws {
+  @Test func theShortestHistoryIsFound() async throws {
     let failure = try await #require(throws: HistoryTrialFailure.self) {
       try await trial(of: .keepsAbandonedUpdates).runEveryHistory(upToLength: 3)
     }
@@ -42,7 +42,7 @@ import Testing
     #expect(forgetting.history == [.apply([.set("a", 1)]), .reopen])
   }
 
-  @Test func aFailureTellsWhatCameAndWhatShouldHave() async throws {
+  @Test func aFailureNamesTheActualAndTheExpectedResult() async throws {
     let history: [HistoryStep] = [
       .apply([.set("a", 1), .set("b", 2)]), .entries(.all, limit: 1, .descending), .reopen,
     ]
@@ -51,7 +51,8 @@ import Testing
     }
     #expect(
       failure.description == """
-        limitsDescendingScansFirst: at step 1, .entries(.all, limit: 1, .descending) gave ["a": 1], expected ["b": 2]
+        limitsDescendingScansFirst: at step 1, .entries(.all, limit: 1, .descending) returned ["a": 1], \
+        expected ["b": 2]
         (history:
         [
           .apply([.set("a", 1), .set("b", 2)]),
@@ -75,13 +76,13 @@ import Testing
     await #expect(throws: HistoryTrialFailure.self) { try await unopenable.repeatTrial([]) }
   }
 
-  @Test func aStoreThatKeepsNothingIsNotReopened() async throws {
+  @Test func aVolatileStoreIsNotReopened() async throws {
     let trial = HistoryTrial("memory", lacking: .persistence) { _ in MemoryStore<Int>() }
     try await trial.run(rounds: 20, seed: SeededGenerator.seedOfProcess)
     try await trial.runEveryHistory(upToLength: 2)
   }
 
-  @Test func stepsAreWrittenAsInSwift() {
+  @Test func stepsArePrintedAsSwift() {
     let steps: [HistoryStep] = [
       .apply([.set("a", -1), .remove(StoreKey(bytes: [0x80, 0xC0])), .removeAll("a"..<"b"), .removeAll(.all)]),
       .add(2, to: ["\0", StoreKey(String(repeating: "x", count: 400))]), .abandon([]),
@@ -96,7 +97,7 @@ import Testing
       ])
   }
 
-  @Test func aCancelledTrialIsNoFailure() async {
+  @Test func aCancelledTrialIsNotAFailure() async {
     let trial = trial(of: nil)
     let task = Task {
       withUnsafeCurrentTask { $0?.cancel() }

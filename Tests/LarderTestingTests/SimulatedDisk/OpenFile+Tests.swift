@@ -1,7 +1,7 @@
 import LarderFiles
 
 extension OpenFile {
-  /// Writes all of some bytes.
+  /// Writes all of the given bytes.
   func write(_ bytes: [UInt8], at offset: Int64 = 0) throws {
     var failure: FileError?
     bytes.withUnsafeBytes { bytes in
@@ -10,12 +10,12 @@ extension OpenFile {
     if let failure { throw failure }
   }
 
-  /// Writes bytes by one call.
+  /// Writes bytes with one call.
   func writeOnce(_ bytes: [UInt8], at offset: Int64 = 0) throws -> Int {
     try bytes.withUnsafeBytes { try write($0, at: offset) }
   }
 
-  /// Reads bytes by one call.
+  /// Reads bytes with one call.
   func readOnce(_ count: Int, at offset: Int64 = 0) throws -> [UInt8] {
     var bytes = [UInt8](repeating: 0xEE, count: count)
     let read = try bytes.withUnsafeMutableBytes { try self.read(into: $0, at: offset) }

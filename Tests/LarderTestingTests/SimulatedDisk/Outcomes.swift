@@ -1,8 +1,8 @@
 import LarderTesting
 
-/// Runs an experiment on many disks that differ in their seeds.
+/// Runs an experiment on many disks with different seeds.
 ///
-/// - Returns: What came out at least once.
+/// - Returns: The outcomes that occurred at least once.
 func outcomes<Outcome: Hashable>(
   of experiment: (SimulatedFileSystem) throws -> Outcome
 ) rethrows -> Set<Outcome> {

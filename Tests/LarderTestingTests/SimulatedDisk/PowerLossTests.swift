@@ -3,7 +3,7 @@ import LarderFiles
 import LarderTesting
 import Testing
 
-/// What power loss leaves of what was not synchronized, and that it leaves alone what was.
+/// Power loss may change data that was not synchronized, but keeps synchronized data.
 @Suite struct PowerLossTests {
   private static let old = [UInt8](repeating: 1, count: 1536)
   private static let new = [UInt8](repeating: 2, count: 1536)
@@ -16,7 +16,7 @@ import Testing
 
   // MARK: Content
 
-  @Test func whatWasSynchronizedStays() throws {
+  @Test func synchronizedDataStays() throws {
     let outcomes = try outcomes { disk in
       try PowerLossTests.write(PowerLossTests.old, to: "/f", on: disk)
       try disk.synchronizeDirectory(at: "/")
@@ -39,7 +39,7 @@ import Testing
     var garbage = 0
     for content in outcomes {
       let sectors = stride(from: 0, to: content.count, by: 512).map { content[$0..<$0 + 512] }
-      // A sector is old or new as a whole, or garbage, which is hardly 512 times the same.
+      // A sector is old or new as a whole, or garbage, which is hardly 512 equal bytes.
       let isWhole = sectors.map { Set($0) == [1] || Set($0) == [2] }
       if isWhole.allSatisfy({ $0 }) { torn.insert(sectors.map { $0[$0.startIndex] }) } else { garbage += 1 }
     }
@@ -48,7 +48,7 @@ import Testing
     #expect(garbage > 10)
   }
 
-  @Test func sectorsLieAtMultiplesOf512InTheFile() throws {
+  @Test func sectorsStartAtMultiplesOf512() throws {
     let outcomes = try outcomes { disk -> [Int] in
       try disk.place([UInt8](repeating: 1, count: 1024), at: "/f")
       try disk.open("/f", .readWrite).write([UInt8](repeating: 2, count: 24), at: 500)
@@ -62,7 +62,7 @@ import Testing
     #expect(outcomes.isSuperset(of: [[1, 1], [1, 2], [2, 1], [2, 2], [-1, -1], [-1, 1], [1, -1]]))
   }
 
-  @Test func anAppendLeavesAnyLengthBetweenAndHolesOfZeros() throws {
+  @Test func anAppendLeavesAnyLengthAndHolesOfZeros() throws {
     let outcomes = try outcomes { disk -> [UInt8] in
       try disk.place([1], at: "/f")
       let file = try disk.open("/f", .readWrite)
@@ -72,9 +72,9 @@ import Testing
     }
     #expect(outcomes.allSatisfy { $0.first == 1 && $0.count <= 25 })
     #expect(outcomes.contains([1]))
-    // The last record without those before it: what a log must not take for its end.
+    // The last record without those before it, which a log must not mistake for its end.
     #expect(outcomes.contains([1] + [UInt8](repeating: 0, count: 16) + [UInt8](repeating: 2, count: 8)))
-    // The length, but not the content.
+    // The new length, but not the content.
     #expect(outcomes.contains([1] + [UInt8](repeating: 0, count: 24)))
     #expect(outcomes.contains([1] + [UInt8](repeating: 2, count: 24)))
   }
@@ -107,7 +107,7 @@ import Testing
 
   // MARK: Names
 
-  @Test func aFileWhoseNameIsNotDurableMayBeGone() throws {
+  @Test func aFileWithoutADurableNameMayDisappear() throws {
     let outcomes = try outcomes { disk -> [UInt8]? in
       try PowerLossTests.write([1], to: "/f", on: disk)
       disk.losePower()
@@ -153,7 +153,7 @@ import Testing
     #expect(!outcomes.contains([1]) && !outcomes.contains(nil))
   }
 
-  @Test func changesOfNamesStandOrFallEachByItself() throws {
+  @Test func changesOfNamesSucceedOrFailIndependently() throws {
     let outcomes = try outcomes { disk -> [String] in
       try disk.place([1], at: "/a")
       _ = try disk.open("/b", .createNew)
@@ -165,7 +165,7 @@ import Testing
     #expect(outcomes.count == 8)
   }
 
-  @Test func aRenameBetweenDirectoriesIsDoneInBothOrInNone() throws {
+  @Test func aRenameBetweenDirectoriesAffectsBothOrNeither() throws {
     let outcomes = try outcomes { disk -> [[UInt8]?] in
       try PowerLossTests.makeDirectories(on: disk)
       try disk.place([1], at: "/d/f")
@@ -197,7 +197,7 @@ import Testing
     try disk.synchronizeDirectory(at: "/")
   }
 
-  @Test func aNewDirectoryThatIsNotDurableTakesItsFilesWithIt() throws {
+  @Test func aNonDurableDirectoryDisappearsWithItsFiles() throws {
     let outcomes = try outcomes { disk -> Bool in
       try disk.createDirectory(at: "/d")
       try PowerLossTests.write([1], to: "/d/f", on: disk)
@@ -209,7 +209,7 @@ import Testing
     #expect(outcomes == [true, false])
   }
 
-  @Test func aRemovedFileThatIsOpenIsReadAndWrittenUntilItIsClosed() throws {
+  @Test func aRemovedFileIsUsableUntilItIsClosed() throws {
     let disk = SimulatedFileSystem(seed: 1)
     try disk.place([1], at: "/f")
     let file = try disk.open("/f", .readWrite)
@@ -218,7 +218,7 @@ import Testing
     try file.synchronize()
     #expect(try file.readAll() == [2, 3])
     #expect(try file.attributes().linkCount == 0)
-    // A new file of that name is another one.
+    // A new file with the same name is a different file.
     try disk.open("/f", .createNew).write([4])
     #expect(try file.readAll() == [2, 3])
     #expect(disk.content(at: "/f") == [4])
@@ -228,9 +228,9 @@ import Testing
     #expect(try disk.contentsOfDirectory(at: "/") == ["f"])
   }
 
-  // MARK: The moment
+  // MARK: Timing
 
-  @Test func thePowerGoesAtEachOperationAndComesBackAtRestart() throws {
+  @Test func powerIsLostAtEachOperationUntilARestart() throws {
     func run(on disk: SimulatedFileSystem) throws {
       let file = try disk.open("/t", .createNew)
       try file.write(PowerLossTests.new)
@@ -267,7 +267,7 @@ import Testing
     }
   }
 
-  @Test func losingPowerTurnsItOnAgain() throws {
+  @Test func losePowerEndsWithPowerOn() throws {
     let disk = SimulatedFileSystem(seed: 1)
     disk.schedule(.powerLoss, atOperation: 1)
     #expect(throws: FileError.self) { try disk.open("/f", .createNew) }
@@ -276,7 +276,7 @@ import Testing
     _ = try disk.open("/g", .createNew)
   }
 
-  @Test func theSameSeedLeavesTheSame() throws {
+  @Test func theSameSeedLeavesTheSameContent() throws {
     func run(seed: UInt64) throws -> [[UInt8]?] {
       let disk = SimulatedFileSystem(seed: seed)
       for name in ["/a", "/b", "/c", "/d"] { try disk.open(name, .createNew).write(PowerLossTests.new) }

@@ -3,7 +3,7 @@ import LarderFiles
 import LarderTesting
 import Testing
 
-/// Failing operations of a simulated disk, and what a process that dies leaves.
+/// Failing operations of a simulated disk, and the data that a killed process leaves.
 @Suite struct SimulatedFaultTests {
   private let disk = SimulatedFileSystem(seed: 7)
 
@@ -11,7 +11,7 @@ import Testing
     disk.schedule(.error(errorNumber), atOperation: disk.operationCount + 1)
   }
 
-  /// Every operation that can fail, as it would go well.
+  /// Returns every operation that can fail, as a call that would succeed.
   private static func calls(
     on disk: SimulatedFileSystem, _ file: any OpenFile
   ) -> [(FileError.Operation, () throws -> Void)] {
@@ -54,11 +54,11 @@ import Testing
       #expect(try disk.contentsOfDirectory(at: "/") == ["f"])
       #expect(try disk.attributes(at: "/f")?.permissions == 0o600)
     }
-    // Each goes well the next time.
+    // Each operation succeeds the next time.
     for (operation, call) in calls where operation != .rename { try call() }
   }
 
-  @Test func scheduledFaultsCanBeTakenBack() throws {
+  @Test func scheduledFaultsCanBeCancelled() throws {
     disk.schedule(.error(EIO), atOperation: 1)
     disk.schedule(.powerLoss, atOperation: 2)
     disk.clearFaults()
@@ -67,7 +67,7 @@ import Testing
     #expect(disk.operationCount == 2)
   }
 
-  @Test func afterAFailedSynchronizationTheNextOneSucceedsAndNothingWasWritten() throws {
+  @Test func aFailedSynchronizationLosesDataAndTheNextOneSucceeds() throws {
     let outcomes = try outcomes { disk -> [UInt8]? in
       try disk.place([1], at: "/f")
       let file = try disk.open("/f", .readWrite)
@@ -75,7 +75,7 @@ import Testing
       disk.schedule(.error(EIO), atOperation: disk.operationCount + 1)
       #expect(throws: FileError(.synchronize, path: "/f", errorNumber: EIO)) { try file.synchronize() }
       try file.synchronize()
-      // Programs see it all the while.
+      // Programs continue to see it.
       #expect(try file.readAll() == [2])
       disk.losePower()
       return disk.content(at: "/f")
@@ -83,7 +83,7 @@ import Testing
     #expect(outcomes.isSuperset(of: [[1], [2]]))
   }
 
-  @Test func whatIsWrittenAgainAfterAFailedSynchronizationIsSynchronized() throws {
+  @Test func dataRewrittenAfterAFailedSynchronizationIsSynchronized() throws {
     try disk.place([1, 1], at: "/f")
     let file = try disk.open("/f", .readWrite)
     try file.write([2, 2])
@@ -130,20 +130,20 @@ import Testing
     #expect(disk.content(at: "/f") == [8, 8, 8, 8, 8])
     disk.schedule(.shortTransfer, atOperation: disk.operationCount + 1)
     try file.synchronize()
-    // One byte is never less than one: a reader would take it for the end.
+    // A transfer is never shorter than one byte, which a reader would take for the end.
     disk.schedule(.shortTransfer, atOperation: disk.operationCount + 1)
     #expect(try file.readOnce(1) == [8])
   }
 
-  @Test func aFullDiskTakesWhatFits() throws {
+  @Test func aFullDiskAcceptsDataThatFits() throws {
     try disk.place([1, 1, 1, 1], at: "/f")
     let file = try disk.open("/new", .createNew)
     disk.capacity = 7
     #expect(try file.writeOnce([2, 2, 2, 2, 2]) == 3)
     #expect(throws: FileError(.write, path: "/new", errorNumber: ENOSPC)) { try file.writeOnce([2], at: 3) }
-    // What is there can be written over.
+    // Existing content can be overwritten.
     #expect(try file.writeOnce([3, 3, 3]) == 3)
-    // A removed file holds its space as long as it is open.
+    // A removed file uses its space while it is open.
     let held = try disk.open("/f", .read)
     try disk.removeFile(at: "/f")
     #expect(throws: FileError.self) { try file.writeOnce([2], at: 3) }
@@ -153,9 +153,9 @@ import Testing
     #expect(try file.writeOnce([UInt8](repeating: 4, count: 100)) == 100)
   }
 
-  // MARK: The death of a process
+  // MARK: Killed processes
 
-  @Test func aProcessThatDiesLeavesWhatItWroteAndNoLocks() throws {
+  @Test func aKilledProcessLeavesItsWritesAndNoLocks() throws {
     let file = try disk.open("/f", .createNew)
     try file.write([1])
     #expect(try file.lock(.exclusive))
@@ -181,7 +181,7 @@ import Testing
     #expect(try first?.lock(.exclusive) == false)
     try second.close()
     #expect(try first?.lock(.exclusive) == true)
-    // Without closing, with the last reference.
+    // Releasing the last reference closes the file.
     first = nil
     #expect(try disk.open("/f", .readWrite).lock(.exclusive))
   }

@@ -3,7 +3,7 @@ import LarderFiles
 import LarderTesting
 import Testing
 
-/// What a simulated disk does as long as nothing goes wrong: the same as the real file system.
+/// Without faults, a simulated disk behaves as the real file system.
 @Suite struct SimulatedFileSystemTests {
   private let disk = SimulatedFileSystem(seed: 1)
 
@@ -46,7 +46,7 @@ import Testing
     #expect(try file.attributes().size == 5)
   }
 
-  @Test func attributesTellFilesApart() throws {
+  @Test func attributesDistinguishFiles() throws {
     #expect(try disk.attributes(at: "/f") == nil)
     let file = try disk.open("/f", .createNew)
     try disk.createDirectory(at: "/d")
@@ -67,7 +67,7 @@ import Testing
     #expect(try disk.contentsOfDirectory(at: "/").allSatisfy { try disk.attributes(at: "/\($0)")?.linkCount == 1 })
   }
 
-  @Test func namesAreThoseOfDirectories() throws {
+  @Test func directoriesListTheirNames() throws {
     try disk.createDirectory(at: "/d")
     try disk.createDirectory(at: "/d/e")
     try disk.place([1], at: "/d/e/f")
@@ -119,7 +119,7 @@ import Testing
     #expect(try disk.contentsOfDirectory(at: "/") == ["g"])
   }
 
-  @Test func aFileThatWasOpenedFollowsItsRename() throws {
+  @Test func anOpenFileFollowsItsRename() throws {
     let file = try disk.open("/t", .createNew)
     try file.write([1])
     try disk.place([2], at: "/f")
@@ -130,7 +130,7 @@ import Testing
     #expect(try replaced.readAll() == [2])
   }
 
-  @Test func whatIsPlacedIsDurableAndNothingElse() throws {
+  @Test func onlyPlacedFilesAreDurable() throws {
     var others: Set<[UInt8]?> = []
     for seed in 0..<50 as Range<UInt64> {
       let disk = SimulatedFileSystem(seed: seed)
@@ -158,7 +158,7 @@ import Testing
     #expect(disk.operationCount == 2)
   }
 
-  @Test func severalThreadsMayUseIt() async throws {
+  @Test func severalThreadsMayUseADisk() async throws {
     let disk = disk
     try await withThrowingTaskGroup(of: Void.self) { group in
       for task in 0..<8 {

@@ -8,26 +8,27 @@ struct LarderCommand: AsyncParsableCommand {
 
   static let configuration = CommandConfiguration(
     commandName: "larder",
-    abstract: "Look into and work on stores of Larder.",
+    abstract: "Inspect and edit Larder stores.",
     discussion: """
-      A store is named by a URL, a scheme and a place. The place is taken as it is:
+      A store is named by a URL: a scheme, a colon and a location. Locations need no escaping:
 
       \(Stores.listing)
 
-      Values are JSON. Keys are text, or hexadecimal with --key-hex. \
-      What starts with - goes after --, and the value of an option behind =, as in --prefix=-x.
+      Values are JSON. Keys are text, or hexadecimal with --key-hex. Put -- before keys and values that start with -, \
+      and = before such values of options, as in --prefix=-x.
 
         larder set json:users.json ada '{"name":"Ada"}'
         larder get json:users.json ada
         larder list json:users.json --prefix a --limit 20
 
-      With --metrics every verb tells on standard error what it asked of the store, how often, and how long it took.
+      With --metrics, a verb reports the store operations that it made on standard error, with their counts and \
+      latencies.
 
-      It ends with:
+      Exit codes:
 
       \(statusListing)
 
-      Completions for your shell: larder --generate-completion-script bash (or zsh, or fish).
+      To complete verbs and options in your shell: larder --generate-completion-script bash (or zsh, or fish).
       """,
     version: version,
     subcommands: [
@@ -45,7 +46,7 @@ struct LarderCommand: AsyncParsableCommand {
     }.joined(separator: "\n")
   }
 
-  /// Runs the tool, and ends it with an ``ExitStatus``.
+  /// Runs the tool and ends the process with an ``ExitStatus``.
   static func main() async {
     Descriptor.reserveStandardStreams()
     Descriptor.ignorePipeSignal()
@@ -68,21 +69,22 @@ struct LarderCommand: AsyncParsableCommand {
   /// The names of the verbs.
   static var verbs: [String] { names(of: configuration.subcommands) }
 
-  /// The names of the verbs in a group of them; none where it is no group.
+  /// Returns the names of the verbs in a group, or an empty array if there is no such group.
   static func verbs(of group: String) -> [String] {
     verb(in: [group]).map { names(of: $0.verb.configuration.subcommands) } ?? []
   }
 
-  /// The verb that a command line names, with the group that it belongs to, as far as there are such.
+  /// Returns the verb that a command line names, with the names of the groups around it.
   ///
   /// - Parameter arguments: The command line.
-  /// - Returns: Its words, like `["queue", "receive"]`, and the innermost of the verbs; `nil` where it names none.
+  /// - Returns: The words, such as `["queue", "receive"]`, and the innermost verb; `nil` if the command line names no
+  ///   verb.
   static func verb(in arguments: [String]) -> (words: [String], verb: any ParsableCommand.Type)? {
     var words: [String] = []
     var verb: any ParsableCommand.Type = LarderCommand.self
     for argument in arguments {
       guard let inner = verb.configuration.subcommands.first(where: { $0.configuration.commandName == argument }) else {
-        // What begins with - may stand before a verb.
+        // Options can precede a verb.
         if argument.hasPrefix("-") { continue } else { break }
       }
       words.append(argument)
@@ -95,15 +97,16 @@ struct LarderCommand: AsyncParsableCommand {
     verbs.compactMap { $0.configuration.commandName }
   }
 
-  /// Refuses arguments that are not UTF-8: Swift would mend them, and another key or file would be meant.
+  /// Refuses arguments that are not UTF-8, which Swift would repair so that they name another key or file.
   private static func checkThatArgumentsAreText() throws {
     for index in 1..<max(1, Int(CommandLine.argc)) {
       guard let argument = CommandLine.unsafeArgv[index], String(validatingCString: argument) == nil else { continue }
-      throw ValidationError("Argument \(index) is not UTF-8; a key that is not is given in digits, with --key-hex")
+      throw ValidationError(
+        "argument \(index) is not valid UTF-8; pass binary keys in hexadecimal with --key-hex")
     }
   }
 
-  /// Refuses a verb that there is not, which the help would pass over.
+  /// Refuses an unknown verb, which the argument parser ignores when it prints help.
   ///
   /// - Throws: `ValidationError`.
   static func checkVerb(in arguments: [String]) throws {
@@ -112,7 +115,7 @@ struct LarderCommand: AsyncParsableCommand {
     var known: [any ParsableCommand.Type] = configuration.subcommands
     for word in words {
       guard let verb = known.first(where: { $0.configuration.commandName == word }) else {
-        // What follows a verb are its arguments; help has none.
+        // The words after a verb are its arguments. Help has none.
         if known.isEmpty && !isHelp || word == "help" { return }
         let name = VerbSuggestion.verb(for: word, among: names(of: known))
         throw ValidationError("Unexpected argument '\(word)'" + (name.map { ". Did you mean '\($0)'?" } ?? ""))
@@ -122,7 +125,7 @@ struct LarderCommand: AsyncParsableCommand {
   }
 
   private static func end(with error: any Error, arguments: [String]) -> Never {
-    // Help, the version and completion scripts come as errors, too.
+    // The argument parser throws help, the version and completion scripts as errors, too.
     guard exitCode(for: error) != .success else {
       let output = ByteOutput()
       do {

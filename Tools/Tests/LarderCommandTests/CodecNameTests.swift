@@ -19,8 +19,8 @@ import Testing
     #expect(CodecName("json+deflate:9").base == "json+deflate:9")
   }
 
-  /// Each use of a name reads it in the same way.
-  @Test func aStoreWithAnotherCodecIsRefusedThoughTheNamesLookAlike() throws {
+  /// All uses of a name parse it in the same way.
+  @Test func aStoreWithAnotherCodecOfASimilarNameIsRefused() throws {
     let choice = CodecChoice(makesExpiring: false, codecName: "myly")
     #expect(try choice.codec(named: "my+expiringly").name == "myly")
     #expect(choice.refusedName == "my+expiringly")
@@ -31,7 +31,7 @@ import Testing
     #expect(CodecName(name).base == "json+expiring")
     let codec = try #require(try ValueCodecs().expiringCodec(named: name))
     #expect(codec.name == name)
-    // Its values are bytes, so raw ones are, too.
+    // Its values are bytes, and so are raw values.
     let value = try RawValue.value(of: [0xFF], codecName: name)
     #expect(value.description == #"{"$base64":"/w=="}"#)
     var bytes: [UInt8] = []

@@ -29,7 +29,7 @@ import Testing
     await #expect(throws: StoreError.self) { try await store.count() }
   }
 
-  @Test func theCodecKeepsPlainValuesAndLosesNoDeadline() throws {
+  @Test func theCodecKeepsPlainValuesAndRefusesDeadlines() throws {
     let codec = DeadlinelessCodec(JSONTextCodec())
     #expect(codec.name == "json")
     #expect(codec.format == .json)

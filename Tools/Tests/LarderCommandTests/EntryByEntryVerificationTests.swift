@@ -35,7 +35,7 @@ import Testing
   @Test func oneDamagedEntryHidesNoOther() async throws {
     let store = DamagedStore(damaged: ["k003", "k007"])
     for index in 0..<10 { try store.apply([.set("k00\(index)", JSONText(string: ""))]) }
-    let report = try await EntryByEntryVerification.report(on: store)
+    let report = try await AnyDataStore(store).verify()
     #expect(report.entryCount == 10)
     #expect(report.findings.map(\.key) == ["k003", "k007"])
     #expect(report.findings.first?.message == "the value cannot be decoded")
@@ -45,6 +45,6 @@ import Testing
   @Test func aStoreThatCannotBeReadIsAFailure() async throws {
     let store = DamagedStore(damaged: [])
     store.close()
-    await #expect(throws: StoreError.self) { try await EntryByEntryVerification.report(on: store) }
+    await #expect(throws: StoreError.self) { try await AnyDataStore(store).verify() }
   }
 }

@@ -17,11 +17,11 @@ import Testing
   ]
 
   @Test(arguments: statuses)
-  func eachKindOfFailureHasItsStatus(code: StoreError.Code, status: Int32) {
+  func eachKindOfFailureHasAnExitCode(code: StoreError.Code, status: Int32) {
     #expect(report(StoreError(code, during: .compact, message: "no")).status == status)
   }
 
-  @Test func anErrorIsOneLineThatSaysWhatToDo() {
+  @Test func anErrorIsOneLineWithAdvice() {
     let error = StoreError(
       .locked, during: .open, store: "a\nb.json", key: "ada", message: "it is open elsewhere",
       underlying: BadLine("x"), outcome: .unknown)
@@ -31,13 +31,13 @@ import Testing
         + "(whether the change took effect is unknown). Close the other program, or try again.")
   }
 
-  @Test func aReaderThatHasGoneIsNoFailure() {
+  @Test func aReaderThatHasGoneIsNotAFailure() {
     #expect(report(BrokenOutput(error: SystemError(code: 32))) == report(ExitStatus.done))
     #expect(report(ExitStatus.done).line == nil)
     #expect(report(BrokenOutput(error: SystemError(code: 28))).status == 74)
   }
 
-  @Test func aCommandLineThatMakesNoSensePointsToTheHelp() throws {
+  @Test func anInvalidCommandLinePointsToTheHelp() throws {
     func failure(_ arguments: String...) -> ErrorReport? {
       do {
         _ = try LarderCommand.parseAsRoot(arguments)
@@ -49,18 +49,18 @@ import Testing
     #expect(
       failure("get", "memory:")?.line == "larder: Missing expected argument '<key> ...'. See `larder get --help`.")
     #expect(failure("get", "memory:")?.status == 64)
-    let dashHint = "A key or value that starts with - goes after --."
+    let dashHint = "Put -- before a key or value that starts with -."
     #expect(
       failure("get", "memory:", "-k")?.line
         == "larder: Missing expected argument '<key> ...'. \(dashHint) See `larder get --help`.")
     #expect(failure("get", "memory:", "k", "--nosuch")?.line?.contains(dashHint) == true)
-    // An option that there is was not taken for a key.
+    // A known option is not mistaken for a key.
     #expect(
       failure("get", "memory:", "--key-hex")?.line
         == "larder: Missing expected argument '<key> ...'. See `larder get --help`.")
     #expect(
       failure("list", "memory:", "--prefix", "-x")?.line
-        == "larder: Missing value for '--prefix <prefix>'. A value that starts with - goes behind =, as in --prefix=-x. "
+        == "larder: Missing value for '--prefix <prefix>'. Put = before a value that starts with -, as in --prefix=-x. "
         + "See `larder list --help`.")
     #expect(failure("list", "memory:", "--prefix")?.line?.contains("starts with -") == false)
     // A swap of two letters is one edit.
@@ -72,17 +72,17 @@ import Testing
         == "larder: Missing expected argument '<key>'. Did you mean '--raw'? See `larder set --help`.")
     #expect(failure("frob")?.line == "larder: Unexpected argument 'frob'. See `larder --help`.")
     #expect(failure("import", "memory:", "--batch", "0")?.status == 64)
-    // A verb of a group may be called like another verb.
+    // A verb of a group can have the name of another verb.
     #expect(failure("queue", "purge")?.line?.contains("See `larder queue purge --help`.") == true)
     #expect(failure("get", "stat")?.line?.contains("See `larder get --help`.") == true)
   }
 
-  @Test func whatCannotBeOpenedIsNoMistakeOnTheCommandLine() {
+  @Test func aStoreThatCannotBeOpenedIsNotAUsageError() {
     #expect(report(StoreError(.unsupported, during: .open, message: "no")).status == 65)
     #expect(report(StoreError(.unsupported, during: .compact, message: "no")).status == 64)
   }
 
-  @Test func theSmallNumbersHaveOneMeaningEach() {
+  @Test func smallExitCodesAreTheToolsOwn() {
     let statuses = ExitStatus.allCases.map(\.rawValue)
     #expect(statuses.prefix(5) == [0, 1, 2, 3, 4])
     #expect(statuses.dropFirst(5).allSatisfy { (64...78).contains($0) })

@@ -23,7 +23,7 @@ import Testing
 
   private func range(_ arguments: String...) throws -> KeyRange { try RangeOptions.parse(arguments).range() }
 
-  @Test func boundsAddUp() throws {
+  @Test func boundsAreIntersected() throws {
     #expect(try range() == .all)
     #expect(try range("--prefix", "b") == KeyRange(from: "b", upTo: "c"))
     #expect(try range("--prefix", "b", "--from", "a", "--to", "z") == KeyRange(from: "b", upTo: "c"))

@@ -3,7 +3,7 @@ import Testing
 @testable import LarderCommand
 
 @Suite struct LineSplitterTests {
-  /// All lines of a text that comes in pieces of a size; a line that is too long as `nil`.
+  /// Splits a text that arrives in pieces of a size, and returns its lines, with `nil` for lines that are too long.
   private func lines(_ text: String, piece: Int = .max, maximumLength: Int = 100) -> [String?] {
     var splitter = LineSplitter(maximumLength: maximumLength)
     var lines: [String?] = []
@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 3, 5, 1000])
-  func linesComeWholeHoweverTheyArrive(piece: Int) {
+  func linesAreCompleteForAnyPieces(piece: Int) {
     #expect(lines("a\nbc\r\n\n\r\ndéf\rg", piece: piece) == ["a", "bc", "", "", "déf\rg"])
     #expect(lines("a\nb\n", piece: piece) == ["a", "b"])
     #expect(lines("\n", piece: piece) == [""])
@@ -37,22 +37,22 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 3, 4, 5, 7, 1000])
-  func aLineThatIsTooLongIsToldOnceAndTheNextIsRead(piece: Int) {
+  func aLineThatIsTooLongIsReportedOnceAndTheNextIsRead(piece: Int) {
     #expect(lines("12345\n123456\nab\r\n", piece: piece, maximumLength: 5) == ["12345", nil, "ab"])
     #expect(lines("12345\r\n123456\r\n1", piece: piece, maximumLength: 5) == ["12345", nil, "1"])
     #expect(lines("1234567890123456", piece: piece, maximumLength: 5) == [nil])
     #expect(lines("1234567890123456\n\n1234567890", piece: piece, maximumLength: 5) == [nil, "", nil])
   }
 
-  @Test func aLineThatIsTooLongIsToldBeforeItsEndIsThere() {
+  @Test func aLineThatIsTooLongIsReportedBeforeItsEndArrives() {
     var splitter = LineSplitter(maximumLength: 5)
     splitter.append(Array("1234567".utf8))
     #expect(splitter.next() == .tooLong(number: 1))
     #expect(splitter.next() == nil)
   }
 
-  /// What `set` takes and `export` prints, `import` takes.
-  @Test func aLineMayHave70Megabytes() {
+  /// `import` accepts lines as long as `set` stores and `export` prints them.
+  @Test func aLineCanHave70Megabytes() {
     var splitter = LineSplitter()
     let piece = [UInt8](repeating: UInt8(ascii: "x"), count: 1_000_000)
     for _ in 0..<70 {
@@ -61,7 +61,7 @@ import Testing
     }
     splitter.append([UInt8(ascii: "\n")])
     guard case .text(let line, number: 1) = splitter.next() else {
-      Issue.record("it is no line")
+      Issue.record("no line was returned")
       return
     }
     #expect(line.count == 70_000_000)

@@ -8,7 +8,7 @@ import Testing
     StoreError(code, during: operation, message: "no")
   }
 
-  @Test func itTriesAgainWhileAnotherHasTheStoreOpen() async throws {
+  @Test func itRetriesWhileTheStoreIsLocked() async throws {
     var attempts = 0
     let result = try await LockWait(upTo: .seconds(600)).run {
       attempts += 1
@@ -18,7 +18,7 @@ import Testing
     #expect(result == "open" && attempts == 4)
   }
 
-  @Test func withoutPatienceItTriesOnce() async throws {
+  @Test func withoutTimeItTriesOnce() async throws {
     var attempts = 0
     await #expect(throws: StoreError.self) {
       try await LockWait(upTo: .zero).run {

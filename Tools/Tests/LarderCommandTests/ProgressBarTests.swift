@@ -9,7 +9,7 @@ import Testing
     ProgressBar(done: done, total: total, entries: entries, elapsed: elapsed).line(width: width)
   }
 
-  @Test func itShowsShareRateAndTimeLeft() {
+  @Test func itShowsPercentageRateAndTimeLeft() {
     #expect(
       line(250, of: 1000, entries: 5000, after: .seconds(2))
         == "[#########------------------------------]  25%  5000 entries  2500/s  0:06 left")
@@ -18,11 +18,11 @@ import Testing
     #expect(line(1000, of: 1000, entries: 9, after: .seconds(1)).hasSuffix("#] 100%  9 entries  9/s  0:00 left"))
   }
 
-  @Test func withoutATotalItShowsWhatIsKnown() {
+  @Test func withoutATotalItShowsNoBar() {
     #expect(line(250, of: nil, entries: 5000, after: .seconds(62)) == "5000 entries  81/s  1:02")
   }
 
-  @Test func aFileThatGrewOrIsEmptyDoesNoHarm() {
+  @Test func aFileThatGrewOrIsEmptyIsAtOneHundredPercent() {
     #expect(line(2000, of: 1000, entries: 9, after: .seconds(1)).contains("100%"))
     #expect(line(0, of: 0, entries: 0, after: .seconds(1)).contains("100%"))
   }
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test func itIsDrawnTenTimesASecondAtMost() {
+  @Test func itIsDrawnAtMostTenTimesASecond() {
     final class Terminal {
       var now = Duration.zero
       var drawings: [String] = []
@@ -57,14 +57,14 @@ import Testing
     #expect(terminal.drawings == ["\r2 entries  20/s  0:00\u{1B}[K", "\r4 entries  20/s  0:00\u{1B}[K", "\r\u{1B}[K"])
   }
 
-  @Test func theSummaryCountsWhatWasLeftOut() {
+  @Test func theSummaryCountsSkippedLines() {
     var lines: [String] = []
     var progress = ImportProgress(display: nil) { lines.append($0) }
     #expect(progress.summary(entries: 1, elapsed: .milliseconds(1990)) == "imported 1 entry in 1.9 s (1/s)")
     for line in 1...12 { progress.skip(BadLine("no"), line: line) }
     #expect(lines.count == 11)
-    #expect(lines.first == "larder: line 1 is left out: no")
+    #expect(lines.first == "larder: skipped line 1: no")
     #expect(
-      progress.summary(entries: 30, elapsed: .zero) == "imported 30 entries in 0.0 s (0/s), left out 12 bad lines")
+      progress.summary(entries: 30, elapsed: .zero) == "imported 30 entries in 0.0 s (0/s), skipped 12 bad lines")
   }
 }

@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 99, 100, 101, 1000])
-  func itGoesPageByPage(pageSize: Int) async throws {
+  func itCopiesPageByPage(pageSize: Int) async throws {
     try fill(source, 0..<100)
     var copy = StoreCopy(pageSize: pageSize)
     var visited: [Int] = []
@@ -26,13 +26,13 @@ import Testing
     #expect(visited == stride(from: 0, to: 100, by: pageSize).map { min(100, $0 + pageSize) })
     #expect(copy.copied == 100)
     #expect(copy.equal == 0)
-    // One entry more than a page tells the source whether another follows.
+    // One entry more than a page shows whether another page follows.
     #expect(source.notes.withLock { $0.largestCall } <= pageSize + 1)
     #expect(destination.notes.withLock { $0.largestCall } <= pageSize)
     #expect(try entries(destination) == entries(source))
   }
 
-  @Test func onlyWhatDiffersIsWritten() async throws {
+  @Test func onlyDifferentValuesAreWritten() async throws {
     try fill(source, 0..<20)
     try fill(destination, [0, 1, 2, 5])
     try fill(destination, [3, 100], value: "other")
@@ -40,13 +40,13 @@ import Testing
     try await copy.run(from: source, to: destination)
     #expect(copy.copied == 16)
     #expect(copy.equal == 4)
-    // The first page was equal as a whole.
+    // All entries of the first page were equal.
     #expect(destination.notes.withLock { $0.batches } == 6)
     #expect(try destination.value(forKey: StoreKey(integer: 100)) == JSONText(string: "100other"))
     #expect(try destination.entries(in: .all, limit: 20, order: .ascending) == entries(source))
   }
 
-  @Test func aCopyThatWasCutShortGoesOn() async throws {
+  @Test func anInterruptedCopyContinues() async throws {
     try fill(source, 0..<100)
     destination.notes.withLock { $0.mostBatches = 4 }
     var copy = StoreCopy(pageSize: 10)
@@ -64,8 +64,8 @@ import Testing
     try fill(source, 0..<3)
     try fill(destination, [1])
     var copy = StoreCopy(pageSize: 10)
-    #expect(copy.summary(elapsed: .zero) == "copied 0 entries in 0.0 s, 0 were equal already")
+    #expect(copy.summary(elapsed: .zero) == "copied 0 entries in 0.0 s, 0 were already equal")
     try await copy.run(from: source, to: destination)
-    #expect(copy.summary(elapsed: .milliseconds(1990)) == "copied 2 entries in 1.9 s, 1 was equal already")
+    #expect(copy.summary(elapsed: .milliseconds(1990)) == "copied 2 entries in 1.9 s, 1 was already equal")
   }
 }

@@ -11,11 +11,11 @@ import Testing
   }
 
   private func summary(
-    _ name: String = "x", _ acknowledgement: Acknowledgement = .durable,
+    _ name: String = "x", _ durability: Durability = .synced,
     _ sharing: StoreInformation.Sharing = .exclusive
   ) -> StoreSummary {
     StoreSummary(
-      information: StoreInformation(name: name, acknowledgement: acknowledgement, sharing: sharing),
+      information: StoreInformation(name: name, durability: durability, sharing: sharing),
       statistics: StoreStatistics(entryCount: 1))
   }
 
@@ -25,45 +25,45 @@ import Testing
     let summary = try await StoreSummary(of: store)
     #expect(
       json(summary)
-        == #"{"name":"watched","acknowledgement":"volatile","sharing":"exclusive","entryCount":2,"#
+        == #"{"name":"watched","durability":"volatile","sharing":"exclusive","entryCount":2,"#
         + #""bytesOnDisk":null,"details":{}}"#)
     #expect(
       summary.table == [
-        "name             watched", "acknowledgement  volatile", "sharing          exclusive", "entries          2",
+        "name        watched", "durability  volatile", "sharing     exclusive", "entries     2",
       ])
   }
 
   @Test func namesAreThoseOfTheAPI() {
-    for (acknowledgement, name) in zip(Acknowledgement.allCases, ["durable", "buffered", "accepted", "volatile"]) {
-      #expect(json(summary("x", acknowledgement)).contains("\"acknowledgement\":\"\(name)\""))
+    for (durability, name) in zip(Durability.allCases, ["synced", "buffered", "accepted", "volatile"]) {
+      #expect(json(summary("x", durability)).contains("\"durability\":\"\(name)\""))
     }
-    let shared = summary("x", .durable, .betweenProcesses)
+    let shared = summary("x", .synced, .betweenProcesses)
     #expect(json(shared).contains(#""sharing":"betweenProcesses""#))
-    #expect(shared.table.contains("sharing          between processes"))
+    #expect(shared.table.contains("sharing     between processes"))
   }
 
-  @Test func anyNameIsOneLineAndOneString() throws {
+  @Test func anyNameFitsOnOneLineAndInOneString() throws {
     let summary = summary("a\n\"b\"")
-    #expect(summary.table.first == "name             a \"b\"")
+    #expect(summary.table.first == "name        a \"b\"")
     #expect(try JSONText(json(summary)).members()?.first?.value.string() == "a\n\"b\"")
   }
 
   @Test func detailsKeepTheirOrder() {
     let summary = StoreSummary(
-      information: StoreInformation(name: "x", acknowledgement: .durable, sharing: .exclusive),
+      information: StoreInformation(name: "x", durability: .synced, sharing: .exclusive),
       statistics: StoreStatistics(
         entryCount: 0, bytesOnDisk: 9,
         details: [StoreStatistics.Detail(name: "zBytes", value: 1), StoreStatistics.Detail(name: "aBytes", value: -2)]))
     #expect(json(summary).hasSuffix(#""bytesOnDisk":9,"details":{"zBytes":1,"aBytes":-2}}"#))
-    #expect(summary.table.suffix(3) == ["bytes on disk    9", "z bytes          1", "a bytes          -2"])
+    #expect(summary.table.suffix(3) == ["bytes on disk  9", "z bytes        1", "a bytes        -2"])
   }
 
-  @Test func aStoreThatCannotCompactSaysSo() async throws {
+  @Test func aStoreWithoutCompactionIsRefused() async throws {
     let error = await #expect(throws: StoreError.self) { try await CompactCommand.compact(WatchedStore()) }
     #expect(error?.code == .unsupported)
     #expect(
       error.map { CommandFailure($0) }
         == CommandFailure(
-          .usage, "watched: compact is unsupported, since this kind of store has nothing to give back"))
+          .usage, "watched: compact is unsupported: this kind of store has no space to reclaim"))
   }
 }

@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 255, 256, 257, 512, 513, 1000])
-  func itGoesThroughAllOfARange(count: Int) async throws {
+  func itVisitsTheWholeRange(count: Int) async throws {
     let store = try store(count)
     for order in ScanOrder.allCases {
       var walk = try StoreWalk(.all, order: order)
@@ -33,7 +33,7 @@ import Testing
   }
 
   @Test(arguments: [1, 100, 256, 257, 600])
-  func aLimitCutsItAndTheCursorGoesOn(limit: Int) async throws {
+  func theCursorContinuesAfterALimit(limit: Int) async throws {
     let store = try store(600)
     for order in ScanOrder.allCases {
       var all: [Int64?] = []
@@ -47,7 +47,7 @@ import Testing
       } while cursor != nil
       #expect(all.count == 600)
       #expect(Set(all).count == 600)
-      // A list that ends exactly at the limit was not cut.
+      // A list that ends exactly at the limit has no cursor.
       #expect(rounds == (600 + limit - 1) / limit)
     }
   }

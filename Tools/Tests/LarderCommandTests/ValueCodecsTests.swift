@@ -28,7 +28,7 @@ import Testing
     #expect(bytes == [0xA1, 0x61, 0x61, 0x01])
   }
 
-  @Test func whatJSONCannotSayIsShownAsTextAndIsNoDamage() async throws {
+  @Test func valuesThatJSONCannotRepresentAreShownAsText() async throws {
     let folder = try TemporaryFolder()
     let url = "lmdb:\(folder.file("store"))"
     let store = try await Stores.registry.open(url, codec: .cborItem)
@@ -38,7 +38,7 @@ import Testing
     #expect(try await Tool.larder("verify", url).errors == "1 entry, no damage\n")
     let shown = try await Tool.larder("get", url, "deep")
     #expect(shown.output.hasPrefix(#"{"$diagnostic":"{1: {1: {1:"#))
-    // What was shown can be stored as what it was, and a copy is the same.
+    // The printed value can be stored again, and a copy has the same value.
     let copy = "lmdb:\(folder.file("copy"))"
     #expect(try await Tool.larder("copy", url, copy).status == 0)
     #expect(try await Tool.larder("set", copy, "again", shown.output) == .done())
@@ -48,7 +48,7 @@ import Testing
     try await copied.close()
   }
 
-  @Test(arguments: ["json+crc32c", "cbor+crc32c", "json+crc32c+crc32c"]) func checksumsAreKept(name: String) throws {
+  @Test(arguments: ["json+crc32c", "cbor+crc32c", "json+crc32c+crc32c"]) func checksumsAreStored(name: String) throws {
     let codec = try ValueCodecs().codec(named: name)
     #expect(codec.name == name)
     #expect(try roundTrip("{\"a\":[1,\"b\"]}", by: codec) == "{\"a\":[1,\"b\"]}")
@@ -67,12 +67,12 @@ import Testing
     #expect(try await Tool.larder("verify", url).errors == "3 entries, no damage\n")
     let data = URL(filePath: folder.file("store/data.mdb"))
     var bytes = try Data(contentsOf: data)
-    while let place = bytes.range(of: Data("sound".utf8)) { bytes.replaceSubrange(place, with: Data("sand!".utf8)) }
+    while let range = bytes.range(of: Data("sound".utf8)) { bytes.replaceSubrange(range, with: Data("sand!".utf8)) }
     try bytes.write(to: data)
     let verify = try await Tool.larder("verify", url)
     #expect(verify.status == 2)
     #expect(verify.output.hasPrefix("{\"key\":\"b\","))
-    #expect(try await Tool.larder("get", url, "b").failed(65, "the checksum of the 11 bytes does not fit them"))
+    #expect(try await Tool.larder("get", url, "b").failed(65, "the checksum does not match the 11 bytes"))
     #expect(try await Tool.larder("get", url, "a") == .done("[1]\n"))
   }
 
@@ -86,7 +86,7 @@ import Testing
     #expect(try ValueCodecs().expiringCodec(named: "json+deflate+expiring")?.name == "json+deflate+expiring")
   }
 
-  @Test(arguments: ["lmdb", "json"]) func theDictionariesBesideAStoreAreUsed(scheme: String) async throws {
+  @Test(arguments: ["lmdb", "json"]) func dictionariesBesideAStoreAreUsed(scheme: String) async throws {
     let folder = try TemporaryFolder()
     let place = folder.file("store")
     let url = scheme == "lmdb" ? "lmdb:\(place)#users" : "json:\(place)"
@@ -96,7 +96,7 @@ import Testing
     }
     let values = try (0..<20).map { try JSONText(text($0)) }
     for round in 0..<2 {
-      // The second dictionary takes the place of the first, with which the first half was written.
+      // The second dictionary replaces the first, with which the first half was written.
       let dictionary = try CompressionDictionary.train(on: values, codec: .jsonText, size: 64 + 136 * round)
       let dictionaries = try await CompressionDictionaries.add(dictionary, toFile: file)
       let store = try await Stores.registry.open(url, codec: .jsonText.compressed(dictionaries: dictionaries))
@@ -119,14 +119,14 @@ import Testing
     let missing = try await Tool.larder("get", url, "user:10")
     #expect(missing.failed(65, "the value was compressed with the dictionary"))
     try "not a file of dictionaries".write(toFile: file, atomically: true, encoding: .utf8)
-    #expect(try await Tool.larder("get", url, "user:10").failed(65, "no file of compression dictionaries"))
-    // Where no values are compressed nobody asks for them.
+    #expect(try await Tool.larder("get", url, "user:10").failed(65, "not a dictionary file"))
+    // Without compressed values, the dictionaries are not needed.
     try "not a file of dictionaries".write(
       toFile: folder.file("copy.json.dictionaries"), atomically: true, encoding: .utf8)
     #expect(try await Tool.larder("get", copy, "user:10") == .done(text(0) + "\n"))
   }
 
-  @Test(arguments: ["raw", "a codec of tomorrow"]) func otherBytesAreMarked(name: String) throws {
+  @Test(arguments: ["raw", "a codec of tomorrow"]) func otherBytesAreTaggedObjects(name: String) throws {
     let codec = try ValueCodecs().codec(named: name)
     #expect(codec.name == name)
     #expect(try roundTrip("{\"$base64\":\"AQID\"}", by: codec) == "{\"$base64\":\"AQID\"}")
@@ -143,7 +143,7 @@ import Testing
     #expect(try await Tool.larder("set", url, "k", "{\"$base64\":\"BA==\"}") == .done())
     #expect(try await Tool.larder("list", url) == .done("{\"key\":\"k\",\"value\":{\"$base64\":\"BA==\"}}\n"))
     #expect(try await Tool.larder("set", url, "k", "5").failed(65, "raw"))
-    // In another codec the values are what they were.
+    // With another codec, the values stay the same.
     let copy = "lmdb:\(folder.file("copy"))"
     #expect(try await Tool.larder("copy", url, copy, "--codec", "cbor").status == 0)
     #expect(try await Tool.larder("get", copy, "k") == .done("{\"$base64\":\"BA==\"}\n"))

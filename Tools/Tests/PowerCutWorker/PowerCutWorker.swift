@@ -1,13 +1,13 @@
 import ArgumentParser
 import Foundation
 import Larder
-import LarderCompression
+import LarderCompressedFile
 import LarderJSON
 import LarderLMDB
 import LarderQueue
 import LarderTesting
 
-/// Writes a known history to a store, and checks that what a power cut left of it is one of its states.
+/// A process that writes a known history to a store, and checks that the store has one of its states after a power cut.
 ///
 /// `Scripts/power-cuts` runs it on a file system whose block writes it records.
 @main
@@ -16,9 +16,9 @@ struct PowerCutWorker: AsyncParsableCommand {
 
   struct Options: ParsableArguments {
     @Argument(help: "The URL of the store.") var store: String
-    @Argument(help: "The file of the steps that were started and acknowledged.") var record: String
-    @Option(help: "What the history comes from.") var seed: UInt64
-    @Flag(help: "Open the store with buffered durability; a step counts as acknowledged when it was synchronized.")
+    @Argument(help: "The file that records started and acknowledged steps.") var record: String
+    @Option(help: "The seed of the history.") var seed: UInt64
+    @Flag(help: "Open the store with buffered durability. A step counts as acknowledged once it is synchronized.")
     var buffered = false
 
     func open() async throws -> AnyDataStore<String> {
@@ -32,7 +32,7 @@ struct PowerCutWorker: AsyncParsableCommand {
 
   struct Run: AsyncParsableCommand {
     @OptionGroup var options: Options
-    @Option(help: "How many steps to make, those of earlier runs included.") var steps: Int
+    @Option(help: "The number of steps to make, including the steps of earlier runs.") var steps: Int
 
     func run() async throws {
       let record = try StepRecord(options.record)
@@ -57,9 +57,9 @@ struct PowerCutWorker: AsyncParsableCommand {
 
     private func compact(_ store: AnyDataStore<String>) async throws {
       do {
-        try await store.information.maintenance?.compact()
+        try await store.maintenance?.compact()
       } catch StoreError.Code.unsupported {
-        // Some kinds of store have nothing to give back.
+        // Some kinds of store have no space to reclaim.
       }
     }
   }
@@ -74,7 +74,7 @@ struct PowerCutWorker: AsyncParsableCommand {
       var store = try await options.open()
       try await history.find(store, from: acknowledged, upTo: started)
       let found = history.step
-      // It goes on, too, and keeps what it takes now.
+      // The store must accept and keep further writes.
       try await store.apply(history.advance())
       try await store.close()
       store = try await options.open()
@@ -85,7 +85,7 @@ struct PowerCutWorker: AsyncParsableCommand {
   }
 }
 
-/// The steps that were started and acknowledged, in a file outside of the file system whose power is cut.
+/// The record of started and acknowledged steps, in a file outside the file system whose power is cut.
 struct StepRecord {
   private let handle: FileHandle
   private let path: String
@@ -105,16 +105,16 @@ struct StepRecord {
   func acknowledged() throws -> Int { try latest("A ") }
 
   private func latest(_ mark: String) throws -> Int {
-    // A record that was cut ends in the midst of a line.
+    // A truncated record ends in the middle of a line.
     try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false)
       .dropLast()
       .filter { $0.hasPrefix(mark) }.compactMap { Int($0.dropFirst(mark.count)) }.max() ?? 0
   }
 }
 
-/// A history of batches that a seed decides on, and the entries after each.
+/// A history of batches that a seed determines, and the entries after each batch.
 struct StepHistory {
-  /// No state of the history is what a store holds.
+  /// The error for a store that holds no state of the history.
   struct Lost: Error, CustomStringConvertible {
     var description: String
   }
@@ -127,9 +127,9 @@ struct StepHistory {
     self.seed = seed
   }
 
-  /// Makes the next step.
+  /// Advances by one step.
   ///
-  /// - Returns: Its batch.
+  /// - Returns: The batch of the step.
   mutating func advance() -> ChangeBatch<String> {
     step += 1
     var generator = SeededGenerator(seed: seed &+ UInt64(step))
@@ -159,8 +159,8 @@ struct StepHistory {
   /// - Parameters:
   ///   - store: The store.
   ///   - acknowledged: The last step that must not be lost.
-  ///   - started: The last step that may be there.
-  /// - Throws: ``Lost`` if the store holds no state from one to the other.
+  ///   - started: The last step that can have been written.
+  /// - Throws: ``Lost`` if the store holds no state from the one step to the other.
   mutating func find(_ store: AnyDataStore<String>, from acknowledged: Int, upTo started: Int) async throws {
     var found: [StoreKey: String] = [:]
     for entry in try await store.entries(in: .all, limit: .max, order: .ascending) { found[entry.key] = entry.value }

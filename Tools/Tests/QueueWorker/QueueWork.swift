@@ -3,11 +3,11 @@ import Foundation
 import Larder
 import LarderQueue
 
-/// What a ``QueueWorker`` does: enqueues and works off from many tasks, for ever.
+/// The endless work of a ``QueueWorker``, which enqueues and processes items in many tasks.
 ///
-/// Before and behind whatever is to be proved of items it prints a line, a word and the items, past every buffer.
+/// Before and after each operation it prints an unbuffered line with a word and the items.
 struct QueueWork {
-  /// What a line says of an item.
+  /// The operation that a line reports.
   enum Word: String {
     case enqueues, hasEnqueued, acknowledges, hasAcknowledged
   }
@@ -18,7 +18,7 @@ struct QueueWork {
   let producers: Int
   let consumers: Int
 
-  /// Works until it is killed.
+  /// Works until the process is killed.
   func run() async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for number in 0..<producers {
@@ -50,7 +50,7 @@ struct QueueWork {
       case 1:
         try await queue.enqueue(names.map { QueueInput($0, id: StoreKey($0)) })
       default:
-        // A second time, as a client does that did not hear of the first; the item may be worked off already.
+        // Repeats the call, as a client does without an answer. The item can be acknowledged already.
         for name in names { try await queue.enqueue(name, id: StoreKey(name), delay: .milliseconds(1)) }
         for name in names { try await queue.enqueue(name, id: StoreKey(name)) }
       }
@@ -107,7 +107,7 @@ struct QueueWork {
   // MARK: Output
 
   private func say(_ word: Word, _ names: [String]) throws {
-    // In one call, so that lines do not mix; what is in a pipe outlives who wrote it.
+    // Writes in one call, so that lines do not mix. The content of a pipe outlives its writer.
     try FileHandle.standardOutput.write(contentsOf: Data("\(word.rawValue) \(names.joined(separator: " "))\n".utf8))
   }
 
@@ -115,7 +115,7 @@ struct QueueWork {
     SplitMix(state: seed &+ UInt64(number) &* 0x1_0000_0001)
   }
 
-  /// Random numbers that are the same for the same seed.
+  /// A generator that returns the same numbers for the same seed.
   private struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

@@ -1,14 +1,15 @@
-/// W-TinyLFU with a window whose size does not adapt: the lists and the sketch of `MemoryCache`, whose files are compiled here
-/// too, without what adapts them.
+/// W-TinyLFU with a window of a fixed size.
+///
+/// It uses the lists and the sketch of `MemoryCache`, whose source files are compiled into this program too.
 struct FixedWindowOrder: YardstickOrder, ~Copyable {
   private var order: WindowedOrder
   private var sketch: FrequencySketch
 
-  /// Makes an order.
+  /// Creates an order.
   ///
   /// - Parameters:
-  ///   - entryLimit: How many entries there are at most.
-  ///   - share: The part of them that the window holds.
+  ///   - entryLimit: The maximum number of entries.
+  ///   - share: The share of the window in these entries.
   init(entryLimit: Int, share: Double) {
     order = WindowedOrder(entryLimit: entryLimit, costLimit: nil, hasCosts: false, windowShare: share)
     sketch = FrequencySketch(capacity: entryLimit)

@@ -1,9 +1,9 @@
-/// S3-FIFO: three queues, of which no use moves an entry.
+/// S3-FIFO, which consists of three queues and never moves an entry when it is used.
 ///
-/// What is new comes into a small queue, of a tenth of the cache. What was used again by the time it reaches its end
-/// goes over into the main queue; the rest goes, and the hashes of their keys are remembered for as long as the main
-/// queue is: if such a key comes again, it comes into the main queue at once. There an entry that was used goes round
-/// again, up to three times.
+/// New entries enter a small queue, a tenth of the cache. At its end, entries that were used again move to the main
+/// queue, and the others are evicted. The hashes of evicted keys are remembered, as many as the main queue has entries.
+/// If such a key is inserted again, it enters the main queue directly. At the end of the main queue, an entry that was
+/// used is inserted again, up to three times.
 ///
 /// See Yang, Zhang, Qiu, Yue and Vinayak, "FIFO queues are all you need for cache eviction" (SOSP 2023).
 struct S3FIFOOrder: YardstickOrder, ~Copyable {
@@ -11,7 +11,7 @@ struct S3FIFOOrder: YardstickOrder, ~Copyable {
     static let free: UInt8 = 0
     static let small: UInt8 = 4
     static let main: UInt8 = 8
-    /// The lowest two bits count uses.
+    /// The lowest two bits count the uses.
     static let uses: UInt8 = 3
   }
 
@@ -77,14 +77,14 @@ struct S3FIFOOrder: YardstickOrder, ~Copyable {
   }
 }
 
-/// The hashes of the latest keys that left a cache, in memory that is reserved once.
+/// The hashes of the keys that were evicted last, in memory that is allocated once.
 ///
-/// A hash stands with the number of its turn in one of four places; the newest ones push out the oldest of their four.
-/// So it forgets a few somewhat early, and takes one key for another once in many millions.
+/// A hash is stored with its sequence number in one of four positions, where it replaces the oldest of the four. The
+/// queue therefore forgets some hashes early, and mistakes one key for another once in many millions.
 private struct GhostQueue: ~Copyable {
   private struct Place: BitwiseCopyable, Sendable {
     var hash: UInt32 = 0
-    // 0 where nothing is.
+    // 0 for an empty position.
     var turn: UInt32 = 0
   }
 
@@ -95,9 +95,9 @@ private struct GhostQueue: ~Copyable {
   private var places: [Place]
   private var turn: UInt32 = 0
 
-  /// Makes a queue.
+  /// Creates a queue.
   ///
-  /// - Parameter capacity: How many of the latest keys matter.
+  /// - Parameter capacity: The number of keys to remember.
   init(capacity: Int) {
     var bucketCount = 1
     while bucketCount * GhostQueue.placesPerBucket < capacity * 3 / 2 { bucketCount *= 2 }
@@ -116,7 +116,7 @@ private struct GhostQueue: ~Copyable {
 
   /// Forgets a hash.
   ///
-  /// - Returns: Whether it was among the latest.
+  /// - Returns: Whether the queue remembered it.
   mutating func remove(_ hash: UInt32) -> Bool {
     let index = indexes(of: hash).first { places[$0].hash == hash && age(of: places[$0]) < capacity }
     guard let index else { return false }

@@ -1,22 +1,22 @@
-/// The order in which the entries of a ``YardstickCache`` go.
+/// The eviction order of a ``YardstickCache``.
 protocol YardstickOrder: ~Copyable {
-  /// How many slots are in the order.
+  /// The number of slots in the order.
   var count: Int { get }
 
-  /// Takes in a slot whose key was not there.
+  /// Inserts the slot of a new key.
   mutating func insert(_ slot: Slot, hash: UInt32)
 
-  /// Notes a use of the key of a slot.
+  /// Records a use of the key of a slot.
   mutating func use(_ slot: Slot)
 
-  /// Notes that the key of a slot is gone.
+  /// Removes the slot of a removed key.
   mutating func remove(_ slot: Slot)
 
-  /// Chooses the slot whose key has to go next; `none` where there is none.
+  /// Returns the slot to evict next, or `none` if there is none.
   mutating func nextVictim() -> Slot
 }
 
-/// A cache of keys alone, for comparing `MemoryCache` with other ways to choose what has to go.
+/// A cache of keys without values, to compare `MemoryCache` with other eviction policies.
 struct YardstickCache<Order: YardstickOrder & ~Copyable>: ~Copyable {
   private let entryLimit: Int
   private var order: Order
@@ -24,19 +24,19 @@ struct YardstickCache<Order: YardstickOrder & ~Copyable>: ~Copyable {
   private var keys: [UInt64] = []
   private var free: [Slot] = []
 
-  /// Makes a cache.
+  /// Creates a cache.
   ///
   /// - Parameters:
-  ///   - entryLimit: How many keys it holds at most.
-  ///   - order: The order in which they go.
+  ///   - entryLimit: The maximum number of keys.
+  ///   - order: The eviction order.
   init(entryLimit: Int, order: consuming Order) {
     self.entryLimit = entryLimit
     self.order = order
   }
 
-  /// Asks for a key, and takes it in where it is missing.
+  /// Reads a key, and inserts it if it is missing.
   ///
-  /// - Returns: Whether it was there.
+  /// - Returns: Whether the read was a hit.
   mutating func use(_ key: UInt64) -> Bool {
     if let slot = slots[key] {
       order.use(slot)

@@ -4,9 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// LMDB as a program in C would call it: the yardstick of LarderLMDB.
+// LMDB as called by a C program, the yardstick for LarderLMDB.
 //
-// Keys lie one behind another, each of the same size. What a function returns is 0, or LMDB's number of an error.
+// Keys have the same size and follow each other in memory. Functions return 0 or an LMDB error code.
 
 typedef struct raw_lmdb raw_lmdb;
 
@@ -21,7 +21,7 @@ int raw_lmdb_put(raw_lmdb *environment, const uint8_t *keys, size_t key_size, si
 // Reads each key in a renewed transaction, and copies its value into memory of its own.
 int raw_lmdb_get_copies(raw_lmdb *environment, const uint8_t *keys, size_t key_size, size_t count, uint64_t *sum);
 
-// Reads each key in one transaction, and adds up the first and last bytes of the values where they are.
+// Reads each key in one transaction, and adds up the first and last bytes of the values without copying them.
 int raw_lmdb_get_in_place(raw_lmdb *environment, const uint8_t *keys, size_t key_size, size_t count, uint64_t *sum);
 
 // Reads all entries, and copies each key and value into memory of its own, which is freed a thousand entries later.

@@ -3,12 +3,12 @@ import Larder
 import LarderCBOR
 import SwiftProtobuf
 
-/// What it costs to turn a record of six fields, or an array of 1,000 of them, into bytes and back.
+/// Encoding and decoding a record of six fields, and an array of 1,000 of them.
 public enum Codecs {
   private static let count = 1000
 
   static let comparisons = [
-    // Through plain `Codable`.
+    // Through `Codable`.
     Comparison(
       encodings("encoding a record of six fields as CBOR", users, .cbor()),
       beside: [Comparison.Yardstick(jsonEncodings("encoding a record by JSONEncoder", users), limit: 0.1)]),
@@ -21,36 +21,36 @@ public enum Codecs {
     Comparison(
       decodings("decoding an array of 1,000 records from CBOR", [users], .cbor()),
       beside: [Comparison.Yardstick(jsonDecodings("decoding the array by JSONDecoder", [users]), limit: 0.125)]),
-    // By hand.
+    // Through `CBORConvertible`.
     Comparison(
-      encodings("encoding a record that writes itself as CBOR", handWrittenUsers, .cbor()),
+      encodings("encoding a CBORConvertible record", handWrittenUsers, .cbor()),
       beside: [
         Comparison.Yardstick(jsonEncodings("encoding a record by JSONEncoder", users), limit: 1.0 / 30),
         Comparison.Yardstick(messageEncodings("encoding a record by swift-protobuf", messages), limit: 1),
       ]),
     Comparison(
-      decodings("decoding a record that reads itself from CBOR", handWrittenUsers, .cbor()),
+      decodings("decoding a CBORConvertible record", handWrittenUsers, .cbor()),
       beside: [
         Comparison.Yardstick(jsonDecodings("decoding a record by JSONDecoder", users), limit: 1.0 / 30),
         Comparison.Yardstick(messageDecodings("decoding a record by swift-protobuf", messages), limit: 1),
       ]),
     Comparison(
-      encodings("encoding an array of 1,000 records that write themselves as CBOR", [handWrittenUsers], .cbor()),
+      encodings("encoding an array of 1,000 CBORConvertible records", [handWrittenUsers], .cbor()),
       beside: [
         Comparison.Yardstick(jsonEncodings("encoding the array by JSONEncoder", [users]), limit: 1.0 / 30),
         Comparison.Yardstick(messageEncodings("encoding the array by swift-protobuf", [arrayMessage]), limit: 1),
       ]),
     Comparison(
-      decodings("decoding an array of 1,000 records that read themselves from CBOR", [handWrittenUsers], .cbor()),
+      decodings("decoding an array of 1,000 CBORConvertible records", [handWrittenUsers], .cbor()),
       beside: [
         Comparison.Yardstick(jsonDecodings("decoding the array by JSONDecoder", [users]), limit: 1.0 / 30),
         Comparison.Yardstick(messageDecodings("decoding the array by swift-protobuf", [arrayMessage]), limit: 1),
       ]),
   ]
 
-  /// How many bytes the array of 1,000 records takes in each format.
+  /// Returns the size of the array of 1,000 records in each format, in bytes.
   ///
-  /// - Throws: Never; they can be encoded.
+  /// - Throws: Never, because the records can be encoded.
   public static func sizes() throws -> (cbor: Int, json: Int, protobuf: Int) {
     var cbor: [UInt8] = []
     try CBORCodec<[User]>().encode(users, into: &cbor)
@@ -76,7 +76,7 @@ public enum Codecs {
   // MARK: CBOR
 
   private static func encodings<Value>(_ name: String, _ values: [Value], _ codec: CBORCodec<Value>) -> Workload {
-    // Each value goes into the buffer of the one before, as a store does it.
+    // All values use the same buffer, as in a store.
     Workload(name, operationCount: values.count) { _ in
       {
         var bytes: [UInt8] = []

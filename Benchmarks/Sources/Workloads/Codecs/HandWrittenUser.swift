@@ -1,7 +1,7 @@
 import Foundation
 import LarderCBOR
 
-/// The record of six fields, as a type that writes and reads itself.
+/// The record of six fields as a type that writes and reads itself.
 struct HandWrittenUser: CBORConvertible, Sendable, Equatable {
   var id: Int
   var name: String

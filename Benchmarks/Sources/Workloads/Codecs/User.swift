@@ -1,7 +1,7 @@
 import Foundation
 import Larder
 
-/// A record of six fields, of which most stores hold the like.
+/// A record of six fields, as in most stores.
 struct User: Codable, Sendable, Equatable {
   var id: Int
   var name: String
@@ -10,7 +10,7 @@ struct User: Codable, Sendable, Equatable {
   var created: Date
   var tags: [String]
 
-  /// One of many that are alike.
+  /// Creates one of many similar records.
   init(number: Int) {
     id = 100_000 + number
     name = "Ada Lovelace \(number % 10)"

@@ -1,10 +1,10 @@
 import Foundation
 import Larder
-import LarderCompression
+import LarderCompressedFile
 import LarderJSON
 import LarderTesting
 
-/// What a `CompressedFileStore` of real records takes on the disk, and what reading and appending cost.
+/// The size of a `CompressedFileStore` of real records, and the time to read and append.
 public enum CompressedFiles {
   static let comparisons = [
     Comparison(
@@ -36,37 +36,37 @@ public enum CompressedFiles {
       }
       try await store.apply(batch)
     }
-    try await store.information.maintenance?.compact()
+    try await store.compact()
   }
 
-  /// Makes a store of small records.
+  /// Creates a store of small records.
   ///
   /// - Parameters:
-  ///   - path: The file.
-  ///   - count: How many records.
-  /// - Throws: What the store throws.
+  ///   - path: The path of the file.
+  ///   - count: The number of records.
+  /// - Throws: The error of the store.
   public static func make(at path: String, count: Int) async throws {
     let store = try await CompressedFileStore<JSONText>(path: path, codec: .jsonText, durability: .buffered)
     try await fill(store, with: count)
     try await store.close()
   }
 
-  /// What was measured of the records of the package index.
+  /// The figures of the records of the package index.
   public struct Figures: Sendable {
-    /// The bytes of the compacted file.
+    /// The size of the compacted file, in bytes.
     public var store = 0
-    /// The bytes of the same lines as `gzip -6` makes them.
+    /// The size of the same lines by `gzip -6`, in bytes.
     public var gzip = 0
-    /// The bytes of a `JSONFileStore` of the same records.
+    /// The size of a `JSONFileStore` of the same records, in bytes.
     public var json = 0
-    /// How long it takes to read a record whose block is not in memory.
+    /// The time to read a record whose block is not in memory.
     public var read: Duration = .zero
   }
 
   /// Measures a store of the records of the package index.
   ///
-  /// - Returns: The figures; `nil` where this machine has no such index.
-  /// - Throws: What the stores and the file system throw.
+  /// - Returns: The figures, or `nil` if this machine has no such index.
+  /// - Throws: The error of a store or the file system.
   public static func measure() async throws -> Figures? {
     guard let records = try PackageRecords.all() else { return nil }
     let folder = try ScratchFolder()
@@ -76,7 +76,7 @@ public enum CompressedFiles {
     let path = folder.newPath()
     var store = try await CompressedFileStore<JSONText>(path: path, codec: .jsonText, durability: .buffered)
     try await store.apply(batch)
-    try await store.information.maintenance?.compact()
+    try await store.compact()
     try await store.close()
     figures.store = try size(of: path)
     figures.gzip = try compressedSize(of: path)
@@ -105,7 +105,7 @@ public enum CompressedFiles {
     try Data(contentsOf: URL(filePath: path)).count
   }
 
-  /// The bytes of the same lines as `gzip -6` makes them.
+  /// Returns the size of the same lines by `gzip -6`, in bytes.
   private static func compressedSize(of path: String) throws -> Int {
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/env")

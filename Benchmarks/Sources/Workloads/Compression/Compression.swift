@@ -2,9 +2,9 @@ import Foundation
 import Larder
 import LarderCompression
 
-/// What it costs to compress values and back, beside zlib called from C on the same values.
+/// Compressing and decompressing values, next to zlib called from C on the same values.
 public enum Compression {
-  /// A speed of 0.95 times that of the yardstick.
+  /// At least 0.95 times the speed of the yardstick.
   private static let limit = 1 / 0.95
 
   static let comparisons = [
@@ -24,7 +24,7 @@ public enum Compression {
     ),
     Comparison(
       inflating("inflating a record of 150 bytes, with a dictionary of 4 KiB", users, dictionarySize: 4096),
-      // Without a limit: so short a time is a matter of what is around it, such as the memory of each value.
+      // No limit, because such a short time depends on its surroundings, such as the memory of each value.
       beside: [
         Comparison.Yardstick(rawInflating("zlib from C on records, and CRC-32", users, dictionarySize: 4096)),
         Comparison.Yardstick(
@@ -32,9 +32,9 @@ public enum Compression {
       ]),
   ]
 
-  /// How many bytes 1,000 records of 150 bytes take, each compressed by itself.
+  /// Returns the size of 1,000 records of 150 bytes, each compressed by itself.
   ///
-  /// - Throws: What compression throws.
+  /// - Throws: The error of the compression.
   public static func sizes() throws -> (withDictionary: Int, without: Int, uncompressed: Int) {
     let tested = try records(in: 10_000..<11_000)
     func size(_ codec: CompressedCodec<RawCodec>) throws -> Int {
@@ -48,7 +48,7 @@ public enum Compression {
 
   // MARK: Values
 
-  /// What is compressed.
+  /// The values to compress.
   private struct Values: Sendable {
     let count: Int
     let make: @Sendable () throws -> [[UInt8]]
@@ -85,7 +85,7 @@ public enum Compression {
       let values = try values.make()
       let codec = try codec(dictionarySize: dictionarySize)
       return {
-        // Each value goes into the buffer of the one before, as a store does it.
+        // All values use the same buffer, as in a store.
         var bytes: [UInt8] = []
         for value in values {
           bytes.removeAll(keepingCapacity: true)

@@ -1,9 +1,9 @@
-/// Values one behind another, as a program in C would have them.
+/// Values that are stored one after another, as in a C program.
 struct JoinedValues {
-  /// The bytes of all.
+  /// The bytes of all values.
   let bytes: [UInt8]
 
-  /// How many bytes each has.
+  /// The size of each value, in bytes.
   let sizes: [Int]
 }
 

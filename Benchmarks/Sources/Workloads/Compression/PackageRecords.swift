@@ -1,16 +1,16 @@
 import Foundation
 public import Larder
 
-/// The records of the package index of this machine's package manager: real ones, of 800 bytes each on the average.
+/// The records of the index of this machine's package manager, which have about 800 bytes each.
 public enum PackageRecords {
-  /// How many there are at most.
+  /// The maximum number of records.
   public static let maximumCount = 60_000
 
-  /// Reads the index, which is there on Debian and Ubuntu.
+  /// Reads the index, which exists on Debian and Ubuntu.
   ///
   /// - Returns: Each package as an object of its fields, under its name, version and architecture, in the order of the
-  ///   index; `nil` where there is no such index, or a small one.
-  /// - Throws: What the JSON of a record throws; never for text.
+  ///   index; or `nil` if there is no index, or only a small one.
+  /// - Throws: The error of a record's JSON, which never occurs for text.
   public static func all() throws -> [StoreEntry<JSONText>]? {
     guard let index = try index() else { return nil }
     var entries: [StoreKey: JSONText] = [:]
@@ -44,7 +44,7 @@ public enum PackageRecords {
     var fields: [(name: String, value: String)] = []
     for line in record.split(separator: "\n") {
       if line.first == " " {
-        // A line that goes on with the field before.
+        // The line continues the previous field.
         if !fields.isEmpty { fields[fields.count - 1].value += "\n\(line.dropFirst())" }
       } else if let colon = line.firstIndex(of: ":") {
         let value = line[line.index(after: colon)...].drop { $0 == " " }

@@ -1,12 +1,12 @@
 import LarderCompression
 import RawZlib
 
-/// Streams of zlib that are used as a program in C would, for one thread at a time.
+/// Streams of zlib as in a C program, for one thread at a time.
 final class RawStreams: @unchecked Sendable {
-  // Proof for @unchecked: a workload runs its rounds one after another, and hands the streams to nobody else.
+  // Proof for @unchecked: a workload runs its rounds one after another and does not share the streams.
   private let pointer: OpaquePointer
 
-  /// Makes streams for values of at most a given size.
+  /// Creates streams for values of a maximum size.
   init(level: Int, dictionary: [UInt8], longest: Int) throws {
     var pointer: OpaquePointer?
     try RawStreams.check(raw_zlib_open(Int32(level), dictionary, dictionary.count, longest, &pointer))
@@ -18,7 +18,7 @@ final class RawStreams: @unchecked Sendable {
     raw_zlib_close(pointer)
   }
 
-  /// Compresses values, and forgets what that gives.
+  /// Compresses values and discards the results.
   func deflate(_ values: JoinedValues) throws -> UInt64 {
     var sum: UInt64 = 0
     try RawStreams.check(raw_zlib_deflate(pointer, values.bytes, values.sizes, values.sizes.count, &sum))
@@ -34,7 +34,7 @@ final class RawStreams: @unchecked Sendable {
     return JoinedValues(bytes: output, sizes: sizes)
   }
 
-  /// Decompresses values, and forgets what that gives.
+  /// Decompresses values and discards the results.
   func inflate(_ values: JoinedValues, wantsChecksum: Bool) throws -> UInt64 {
     var sum: UInt64 = 0
     try RawStreams.check(

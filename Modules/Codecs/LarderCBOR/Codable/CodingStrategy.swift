@@ -4,10 +4,10 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The types whose forms the codec decides on, of generic ones an example.
+/// The types for which the codec defines a form, with an example of each generic type.
 ///
-/// They are named here so that the linker takes their conformances from a static archive, where it leaves out files to
-/// which nothing refers: what is written must not depend on how the module is linked.
+/// They are named here so that the linker includes their conformances from a static archive, from which it drops files
+/// to which nothing refers. The encoded form must not depend on how the module is linked.
 private let builtInConvertibles: [ObjectIdentifier: any CBORConvertible.Type] = {
   let types: [any CBORConvertible.Type] = [
     Bool.self, Int.self, Int8.self, Int16.self, Int32.self, Int64.self, Int128.self, UInt.self, UInt8.self, UInt16.self,
@@ -17,15 +17,15 @@ private let builtInConvertibles: [ObjectIdentifier: any CBORConvertible.Type] = 
   return Dictionary(uniqueKeysWithValues: types.map { (ObjectIdentifier($0), $0) })
 }()
 
-/// How values of a type are written or read.
+/// The way in which values of a type are written or read.
 ///
-/// `Elements` is the protocol of what writes or reads its elements, as a type.
+/// `Elements` is the metatype of the protocol that writes or reads the elements of a type.
 enum CodingStrategy<Elements> {
   /// By the type's own `encode(to:)` or `init(from decoder:)`.
   case codable
   /// By the type's own `write(to:)` or `init(from reader:)`.
   case convertible(any CBORConvertible.Type)
-  /// As a collection or optional of `Codable` values, without the way through containers.
+  /// As a collection or optional of `Codable` values, without containers.
   case elements(Elements)
 
   init(of type: Any.Type) {

@@ -1,11 +1,14 @@
-/// A collection or optional of values that decode themselves; those of ``CBORConvertible`` values read themselves.
+/// A collection or optional that decodes its elements.
+///
+/// With ``CBORConvertible`` elements, the whole collection reads itself.
 protocol DecodableElements {
   init(elementsFrom state: DecodingState) throws
 }
 
 extension DecodingState {
   /// Reads a collection or optional whose type is known to be `Elements`.
-  // It stands in this file, so that a linker that leaves out files of an archive to which nothing refers takes this one.
+  // It stands in this file so that a linker that leaves out files of an archive to which nothing refers includes this
+  // one.
   func decodeElements<Value, Elements: DecodableElements>(
     _ type: Value.Type, as elements: Elements.Type
   ) throws -> Value {
@@ -59,7 +62,7 @@ extension Dictionary: DecodableElements where Key: Decodable, Value: Decodable {
       let start = reader.pointee.offset
       let key = try reader.pointee.readKey(Key.self, keys) ?? state.decode(Key.self)
       if updateValue(try state.decode(Value.self), forKey: key) != nil {
-        throw reader.pointee.corrupted("The map has this key twice.", at: start)
+        throw reader.pointee.corrupted("the map contains this key twice", at: start)
       }
     }
     reader.pointee.depth -= 1

@@ -4,39 +4,41 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What the decoder and the containers of one value share.
+/// The state shared by the decoder and the containers of one value.
 struct DecodingState: BitwiseCopyable {
   private static let pool = StatePool()
 
-  /// How many levels memory is kept for when a value is finished.
+  /// The maximum number of levels whose memory is kept after a value is finished.
   private static let keptCapacity = 1024
 
   private struct Fields: ~Copyable {
     var reader: UnsafeMutablePointer<CBORReader>?
-    /// The place for the reader of bytes that have none yet.
+    /// Memory for the reader of a state that decodes bytes without an existing reader.
     let ownReader = UnsafeMutablePointer<CBORReader>.allocate(capacity: 1)
     var levels = UnsafeMutablePointer<DecodingLevel>.allocate(capacity: 0)
     var levelCount = 0
     var levelCapacity = 0
-    /// Where the levels lay before there were more of them.
+    /// The previous memory of the levels, before it grew.
     var formerLevels: [UnsafeMutablePointer<DecodingLevel>] = []
     var lastID = 0
     var strategies = TypeCache<CodingStrategy<any DecodableElements.Type>>()
     var containers = ContainerCache()
-    /// The level of the innermost value that is being decoded.
+    /// The index of the level of the innermost value that is being decoded.
     var scope = 0
-    /// How many values are being decoded, each within the one before.
+    /// The number of nested values that are being decoded.
     var valueCount = 0
-    /// Whether a container of an outer value listed its keys behind those of an inner one.
+    /// Whether a container of an outer value listed its keys after those of an inner value.
     var keepsListings = false
-    /// Whether there may be one of the following two.
+    /// Whether there may be a suppressed error or a derived decoder.
     var isUnusual = false
-    /// The error of a method that throws none, for the end of the value.
+    /// The error of a method that cannot throw.
+    ///
+    /// It is thrown at the end of the value.
     var suppressedError: DecodingError?
-    /// The decoders of what is not in the bytes as it is asked for, each with memory for its own.
+    /// Decoders of bytes that were converted to the requested form, each with memory of its own.
     var derived: [(state: DecodingState, bytes: UnsafeMutableRawBufferPointer)] = []
 
-    /// Gives the memory of the levels back.
+    /// Releases the memory of the levels.
     mutating func resetLevels() {
       for levels in formerLevels + [levels] { levels.deallocate() }
       formerLevels = []
@@ -45,10 +47,10 @@ struct DecodingState: BitwiseCopyable {
     }
   }
 
-  /// Memory of the pool's.
+  /// Memory from the pool.
   private let fields: UnsafeMutablePointer<Fields>
 
-  /// What is read; `nil` while somebody else reads there, and after the end.
+  /// The reader, or `nil` while a value reads itself and after the end.
   private(set) var reader: UnsafeMutablePointer<CBORReader>? {
     get { fields.pointee.reader }
     nonmutating set { fields.pointee.reader = newValue }
@@ -68,7 +70,7 @@ struct DecodingState: BitwiseCopyable {
     return DecodingState(fields: fields)
   }
 
-  /// Reads a value of all the given bytes.
+  /// Reads a value that takes up all bytes.
   static func decode<Value: Decodable>(
     _ type: Value.Type, from bytes: RawSpan, userInfo: CodingUserInfo?
   ) throws -> Value {
@@ -98,7 +100,7 @@ struct DecodingState: BitwiseCopyable {
     }
   }
 
-  /// Reads the next item as the own `Codable` of a type does.
+  /// Reads the next item by the `Codable` conformance of its type.
   static func decodeOwnForm<Value: Decodable>(_ type: Value.Type, with reader: inout CBORReader) throws -> Value {
     let state = take()
     defer { state.finish() }
@@ -108,7 +110,9 @@ struct DecodingState: BitwiseCopyable {
     }
   }
 
-  /// Gives the memory back; decoders and containers that somebody keeps are of no more use.
+  /// Returns the memory to the pool.
+  ///
+  /// Decoders and containers that a type has kept no longer work.
   private func finish() {
     reader = nil
     levelCount = 0
@@ -138,7 +142,9 @@ struct DecodingState: BitwiseCopyable {
     }
   }
 
-  /// Lets a value read itself, and nobody else meanwhile.
+  /// Reads a value by its own initializer.
+  ///
+  /// No other decoder can use the reader until it returns.
   private func decode<Value, Convertible: CBORConvertible>(
     _ type: Value.Type, as convertible: Convertible.Type
   ) throws -> Value {
@@ -153,13 +159,13 @@ struct DecodingState: BitwiseCopyable {
     do {
       return unsafeBitCast(try Convertible(from: &reader.pointee), to: type)
     } catch {
-      // Who called may try another type, and go on with the map that it was in.
+      // The caller may try another type, and continue with the map that it was reading.
       reader.pointee.listing?.remove(from: listedCount)
       throw error
     }
   }
 
-  /// Lets a value decode itself.
+  /// Reads a value by its `Codable` conformance.
   private func decodeByCodable<Value: Decodable>(_ type: Value.Type) throws -> Value {
     guard let reader else { throw DecodingHandle.finished() }
     let (depth, scope) = (reader.pointee.depth, fields.pointee.scope)
@@ -175,15 +181,15 @@ struct DecodingState: BitwiseCopyable {
       fields.pointee.valueCount -= 1
       reader.pointee.depth = depth
     }
-    // Values that hold values without a container of their own between them. Levels are more, because those of nested
-    // containers stay until the value to which they belong is finished.
+    // The limit covers values that contain each other without a container between them. More levels are allowed,
+    // because the levels of nested containers stay until their value is finished.
     if fields.pointee.valueCount > 4 * CBORWriter.maximumDepth { throw reader.pointee.tooDeep() }
     let suppressed = fields.pointee.isUnusual ? fields.pointee.suppressedError : nil
     let value: Value
     do {
       value = try Value(from: handle)
     } catch {
-      // A caller that catches this and goes on must not get an earlier error of the value later.
+      // A caller that catches this error must not get an earlier error of the value later.
       if fields.pointee.isUnusual { fields.pointee.suppressedError = suppressed }
       throw error
     }
@@ -194,7 +200,7 @@ struct DecodingState: BitwiseCopyable {
 
   // MARK: Levels
 
-  /// Opens a level for the item at a place.
+  /// Opens a level for the item at an address.
   func open(at start: UnsafeRawPointer, depth: Int) -> DecodingHandle {
     if levelCount == fields.pointee.levelCapacity { growLevels() }
     fields.pointee.lastID += 1
@@ -204,9 +210,9 @@ struct DecodingState: BitwiseCopyable {
     return DecodingHandle(state: self, index: index, id: id)
   }
 
-  /// Makes room for more levels.
+  /// Allocates memory for more levels.
   ///
-  /// The old memory stays, because somebody may have kept what points there.
+  /// The old memory stays valid, because a type may have kept a decoder that points into it.
   private func growLevels() {
     let capacity = max(fields.pointee.levelCapacity * 2, 16)
     let larger = UnsafeMutablePointer<DecodingLevel>.allocate(capacity: capacity)
@@ -216,38 +222,38 @@ struct DecodingState: BitwiseCopyable {
     fields.pointee.levelCapacity = capacity
   }
 
-  /// The level of a handle.
+  /// Returns the level of a handle.
   ///
-  /// - Throws: `DecodingError` where it is finished.
+  /// - Throws: `DecodingError` if the level is finished.
   @inline(__always)
   func level(_ handle: DecodingHandle) throws -> UnsafeMutablePointer<DecodingLevel> {
     guard isLevel(handle) else { throw DecodingHandle.finished() }
     return levels + handle.index
   }
 
-  /// Whether a level is still being decoded.
+  /// Returns whether a level is still being decoded.
   func isLevel(_ handle: DecodingHandle) -> Bool {
     guard reader != nil, handle.index < levelCount else { return false }
     let level = levels + handle.index
     return level.pointee.id == handle.id || level.pointee.containerID == handle.id
   }
 
-  /// Forgets the keys of maps at a level and after it.
+  /// Removes the listed keys of a level's map and of all levels after it.
   private func forgetMaps(from index: Int) {
     if fields.pointee.keepsListings { return }
     let first = (index..<levelCount).lazy.map { self.levels[$0].map.listed }.filter { $0 >= 0 }.min()
     if let first { reader?.pointee.listing?.remove(from: first) }
   }
 
-  /// Notes that the keys of a level's map are about to be listed.
+  /// Records that the keys of a level's map are about to be listed.
   func willList(_ handle: DecodingHandle) {
-    // A value may look into a map around it, whose keys are then listed behind its own, so that all of them stay.
+    // A value may read a map around it, whose keys are then listed after its own. All of them are kept in this case.
     if handle.index < fields.pointee.scope { fields.pointee.keepsListings = true }
   }
 
-  /// Opens a level of its own for bytes that stand for what a type asked for and did not find.
+  /// Opens a level in a state of its own for bytes that were converted to the requested form.
   ///
-  /// - Parameter path: The path to the item that they stand for.
+  /// - Parameter path: The path to the item that the bytes represent.
   func derive(_ bytes: [UInt8], path: [any CodingKey]) -> DecodingHandle {
     let state = DecodingState.take()
     let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
@@ -272,7 +278,8 @@ struct DecodingState: BitwiseCopyable {
     fields.pointee.derived.removeSubrange(first...)
   }
 
-  /// The decoder of a level's item as its type's own `Codable` writes it, if that is another form.
+  /// Returns the decoder of a level's item in the form that the `Codable` conformance of its type writes, or `nil` if
+  /// that is not another form.
   func ownForm(
     _ handle: DecodingHandle, as kind: DecodingLevel.Kind, asksFor: (String) -> Bool = { _ in true }
   ) throws -> DecodingHandle? {
@@ -284,7 +291,9 @@ struct DecodingState: BitwiseCopyable {
     return derive(bytes, path: reader.pointee.path(to: level.pointee.start))
   }
 
-  /// Keeps an error of a method that throws none, for the end of the value.
+  /// Stores the error of a method that cannot throw.
+  ///
+  /// It is thrown at the end of the value.
   func suppress(_ error: DecodingError) {
     fields.pointee.suppressedError = error
     fields.pointee.isUnusual = true
@@ -296,7 +305,7 @@ struct DecodingState: BitwiseCopyable {
     throw error
   }
 
-  /// Goes to the end of a value, of which a type may have read a part.
+  /// Moves the reader to the end of a value that may have been read only in part.
   private func finish(_ index: Int) throws {
     guard let reader else { throw DecodingHandle.finished() }
     let level = levels + index
@@ -318,7 +327,7 @@ struct DecodingState: BitwiseCopyable {
     }
   }
 
-  /// The first byte of a level's item, if there is one.
+  /// Returns the first byte of a level's item, or `nil` if no bytes are left.
   @inline(__always)
   func firstByte(_ handle: DecodingHandle) throws -> UInt8? {
     let start = try level(handle).pointee.start
@@ -326,7 +335,7 @@ struct DecodingState: BitwiseCopyable {
     return start.load(as: UInt8.self)
   }
 
-  /// Opens the map at a level, or goes on with the one that is there.
+  /// Opens the map at a level, or continues with the map that is already open.
   func openMap(_ handle: DecodingHandle) throws {
     let level = try level(handle)
     guard let reader, level.pointee.kind != .map else { return }
@@ -337,11 +346,11 @@ struct DecodingState: BitwiseCopyable {
     level.pointee.kind = .map
   }
 
-  /// The container for the fields of the map at a level.
+  /// Returns the container for the fields of the map at a level.
   func keyedContainer<Key: CodingKey>(_ handle: DecodingHandle, keyedBy type: Key.Type) throws
     -> KeyedDecodingContainer<Key>
   {
-    // Any map, but one with a tag that makes it another thing.
+    // Any map is accepted, but an item with a tag may have another meaning.
     if let first = try firstByte(handle), first &>> 5 != 5 {
       let own = try ownForm(handle, as: .map) { type.init(stringValue: $0) != nil && type.init(stringValue: "") == nil }
       if let own { return try own.state.keyedContainer(own, keyedBy: type) }
@@ -356,7 +365,9 @@ struct DecodingState: BitwiseCopyable {
     return newKeyedContainer(handle, keyedBy: type, isFirst: isFirst)
   }
 
-  /// Makes a container; apart from what is done for most values, which needs no generic types.
+  /// Creates a container.
+  ///
+  /// It is separate from the common path, which needs no generic types.
   @inline(never)
   private func newKeyedContainer<Key: CodingKey>(
     _ handle: DecodingHandle, keyedBy type: Key.Type, isFirst: Bool
@@ -366,7 +377,7 @@ struct DecodingState: BitwiseCopyable {
       fields.pointee.lastID += 1
       level.pointee.containerID = fields.pointee.lastID
     }
-    // A further one has the number of the level, which never comes twice: the first one's does, with its container.
+    // Later containers use the ID of the level, which is never reused. The ID of the first container is reused with it.
     let id = isFirst ? level.pointee.containerID : level.pointee.id
     let container = KeyedDecodingContainer(
       KeyedCBORDecodingContainer<Key>(handle: DecodingHandle(state: self, index: handle.index, id: id)))
@@ -374,13 +385,13 @@ struct DecodingState: BitwiseCopyable {
     return container
   }
 
-  /// The path to a level.
+  /// Returns the path to a level.
   func path(to handle: DecodingHandle) -> [any CodingKey] {
     do {
       let start = try level(handle).pointee.start
       return reader?.pointee.path(to: start) ?? []
     } catch {
-      // The value is finished, so there is no path any more.
+      // The value is finished, so it has no path any more.
       return []
     }
   }

@@ -1,18 +1,21 @@
-/// A collection or optional of values that encode themselves; those of ``CBORConvertible`` values write themselves.
+/// A collection or optional that encodes its elements.
+///
+/// With ``CBORConvertible`` elements, the whole collection writes itself.
 protocol EncodableElements {
   func encodeElements(with state: EncodingState) throws
 }
 
 extension EncodingState {
   /// Writes a collection or optional whose type is known to be `Elements`.
-  // It stands in this file, so that a linker that leaves out files of an archive to which nothing refers takes this one.
+  // It stands in this file so that a linker that leaves out files of an archive to which nothing refers includes this
+  // one.
   func encodeElements<Value, Elements: EncodableElements>(_ value: Value, as type: Elements.Type) throws {
     try withUnsafePointer(to: value) { value in
       try UnsafeRawPointer(value).assumingMemoryBound(to: Elements.self).pointee.encodeElements(with: self)
     }
   }
 
-  /// Writes an array of which the number of elements is known.
+  /// Writes an array with a known number of elements.
   @inline(__always)
   fileprivate func encodeElements(
     count: Int, _ body: (UnsafeMutablePointer<CBORWriter>) throws -> Void

@@ -1,7 +1,7 @@
-/// What is written into a container after another one was opened or closed: into a buffer of its own, which is put into its
-/// place at the end.
+/// A container that is written to after another one was opened or closed writes to a fragment, which is a separate
+/// buffer. The fragments are inserted at their positions at the end.
 extension EncodingState {
-  /// Makes the state of what is written into a level that was closed.
+  /// Creates the state that writes the fragment of a closed level.
   func takeFragment(of owner: EncodingHandle) -> EncodingState {
     let (state, level) = (EncodingState.take(), levels[owner.index])
     let writer = UnsafeMutablePointer<CBORWriter>.allocate(capacity: 1)
@@ -16,23 +16,23 @@ extension EncodingState {
     return state
   }
 
-  /// Forgets the fragments from one on.
+  /// Discards the fragments that start at an index.
   func dropFragments(from first: Int) {
     guard fields.pointee.fragments.count > first else { return }
     for fragment in fields.pointee.fragments[first...] { fragment.state.finish() }
     fields.pointee.fragments.removeSubrange(first...)
   }
 
-  /// A change to what was written.
+  /// A change to the bytes that were written.
   private struct Edit {
     let offset: Int
     let removedCount: Int
     let bytes: [UInt8]
-    /// What comes first where two are made at the same place.
+    /// The order of edits at the same offset.
     let order: Int
   }
 
-  /// Puts the fragments from one on, which belong to the innermost value, into their places.
+  /// Inserts the fragments that start at an index, which belong to the innermost value, at their positions.
   func splice(from firstFragment: Int) throws {
     guard let writer, fields.pointee.fragments.count > firstFragment else { return }
     var edits: [Edit] = []
@@ -45,25 +45,25 @@ extension EncodingState {
       switch level.kind {
       case .single:
         guard itemCount == 1 else {
-          throw writer.pointee.invalid("A value must be encoded as one data item, not as \(itemCount).")
+          throw writer.pointee.invalid("a value must be encoded as one data item, not \(itemCount)")
         }
       case .map:
-        guard itemCount.isMultiple(of: 2) else { throw writer.pointee.invalid("A key of a map has no value.") }
+        guard itemCount.isMultiple(of: 2) else { throw writer.pointee.invalid("a key of a map has no value") }
         head.putHead(0xA0, UInt64(itemCount / 2))
         var before = CBORReader(UnsafeRawBufferPointer(rebasing: writer.pointee.written[level.start..<level.end]))
-        // Of one that was closed before it became a map it is the head alone, too.
+        // A level that was closed before it became a map consists of the head alone.
         _ = try before.readHead()
         let pairs = Array(UnsafeRawBufferPointer(start: before.next, count: before.remainingCount)) + bytes
         let twin = try pairs.withUnsafeBytes { try CBORWriter.keyThatComesTwice($0, count: itemCount / 2) }
         if let twin { throw writer.pointee.invalidTwin(twin) }
       case .array: head.putHead(0x80, UInt64(itemCount))
       }
-      // What was closed empty is one byte, whatever it became afterwards.
+      // The head of a level that was closed while empty is one byte, even if the level became a map or array later.
       var before = CBORWriter(capacity: 16)
       before.putHead(0, UInt64(level.kind == .map ? level.itemCount / 2 : level.itemCount))
       edits.append(
         Edit(offset: level.start, removedCount: before.count, bytes: Array(head.written), order: .max))
-      // At the same place the end of an inner one comes before that of an outer one, and ends before beginnings.
+      // At the same offset, the end of an inner level comes before that of an outer level, and ends come before starts.
       edits.append(Edit(offset: level.end, removedCount: 0, bytes: bytes, order: -level.start))
     }
     dropFragments(from: firstFragment)
@@ -90,7 +90,7 @@ extension EncodingState {
     copy(upTo: first.offset + tail.count)
   }
 
-  /// Closes what is open in a fragment; gives its items, without a head.
+  /// Closes the open levels of a fragment, and returns its items without a head and their number.
   private func finishFragment() throws -> ([UInt8], Int) {
     if let refusal = fields.pointee.refusals.first { throw refusal.error }
     while top > 0 { try closeTop() }

@@ -14,13 +14,13 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
           DecodingError.typeMismatch(
             String.self,
             DecodingError.Context(
-              codingPath: codingPath, debugDescription: "The map has a key that is neither text in UTF-8 nor a number.")
+              codingPath: codingPath, debugDescription: "the map has a key that is neither UTF-8 text nor a number")
           ))
         return []
       }
       return keys.compactMap { Key(stringValue: $0) }
     } catch {
-      // There is nobody to take the error now; the value gets it at its end.
+      // This property cannot throw. The error is thrown at the end of the value.
       return []
     }
   }
@@ -29,14 +29,14 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
     do {
       return try find(key) != nil
     } catch {
-      // What is decoded next gets the error.
+      // The next call that decodes throws the error.
       return true
     }
   }
 
   // MARK: Finding
 
-  /// The value of the key at the cursor, if that is the one that is asked for.
+  /// Returns the value at the cursor if its key is the requested one.
   @inline(__always)
   private func valueAtCursor(
     _ key: Key, _ level: UnsafeMutablePointer<DecodingLevel>, _ reader: UnsafeMutablePointer<CBORReader>
@@ -51,11 +51,11 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
       else { return nil }
       return place + 1 + count
     }
-    // A string of another language's is searched for.
+    // A bridged string has no contiguous UTF-8 and is found by the search.
     return value ?? nil
   }
 
-  /// Finds a value away from the cursor.
+  /// Returns a value that is not at the cursor.
   @inline(never)
   private func search(_ key: String) throws -> UnsafeRawPointer? {
     let level = try state.level(handle)
@@ -72,14 +72,14 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
     return try valueAtCursor(key, level, reader) ?? search(key.stringValue)
   }
 
-  /// Where a value was found.
+  /// The location of a value.
   private enum Place {
     case cursor
     case elsewhere
     case nowhere
   }
 
-  /// Goes to the value of a key.
+  /// Moves to the value of a key.
   @inline(__always)
   private func seekIfPresent(_ key: Key, _ reader: UnsafeMutablePointer<CBORReader>) throws -> Place {
     let level = try state.level(handle)
@@ -101,7 +101,9 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
     return place
   }
 
-  /// Moves the cursor past a value that was read there: only then, so that a type which ignores an error may ask again.
+  /// Moves the cursor past a value that was read there.
+  ///
+  /// It moves only after reading, so that a type that ignores an error can read the field again.
   @inline(__always)
   private func advance(_ place: Place, _ reader: UnsafeMutablePointer<CBORReader>) {
     guard place == .cursor else { return }
@@ -120,7 +122,7 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
   @inline(never)
   private func missing(_ key: any CodingKey) -> DecodingError {
     let context = DecodingError.Context(
-      codingPath: codingPath, debugDescription: "The map has no key \"\(key.stringValue)\".")
+      codingPath: codingPath, debugDescription: "the map has no key \"\(key.stringValue)\"")
     return DecodingError.keyNotFound(key, context)
   }
 
@@ -263,7 +265,7 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
     guard let place, let reader = state.reader else { throw missing(key) }
     let depth = state.levels[handle.index].depth + 1
     if state.levels[handle.index].map.listed < 0 {
-      // What follows is looked for behind the value.
+      // The next field is looked up after the value.
       reader.pointee.next = place
       reader.pointee.depth = depth
       try reader.pointee.skip()
@@ -299,10 +301,10 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
 }
 
 extension MapCursor {
-  /// The keys; `nil` where one is neither text nor a number.
+  /// Returns the keys, or `nil` if a key is neither text nor a number.
   fileprivate mutating func keys(_ reader: UnsafeMutablePointer<CBORReader>?) throws -> [String]? {
     guard let reader else { return [] }
-    // As an enumeration has it: one key, and nothing read yet.
+    // The common case of an enumeration: one key, and nothing read yet.
     if listed < 0, count == 1, remaining == 1, next < reader.pointee.end, next.load(as: UInt8.self) &>> 5 == 3 {
       reader.pointee.next = next
       return [try reader.pointee.readText()]

@@ -5,9 +5,9 @@ extension Optional: CBORConvertible where Wrapped: CBORConvertible {
     if let self { try self.write(to: &writer) } else { writer.writeNull() }
   }
 
-  /// Reads a value, or `nil` where there is `null` or `undefined`.
+  /// Reads a value, or `nil` if the item is `null` or `undefined`.
   ///
-  /// - Throws: `DecodingError` where the item is neither.
+  /// - Throws: `DecodingError` if the item is neither `null` nor such a value.
   @inlinable @inline(__always)
   public init(from reader: inout CBORReader) throws {
     self = reader.readNull() ? nil : try Wrapped(from: &reader)
@@ -15,7 +15,9 @@ extension Optional: CBORConvertible where Wrapped: CBORConvertible {
 }
 
 extension Array: CBORConvertible where Element: CBORConvertible {
-  /// Writes the elements as an array; those of a `[UInt8]` as a byte string with tag 64, as RFC 8746 has it.
+  /// Writes the elements as an array.
+  ///
+  /// A `[UInt8]` becomes a byte string with tag 64 (RFC 8746).
   @inlinable
   public func write(to writer: inout CBORWriter) throws {
     if Element.self == UInt8.self { return try withUnsafeBytes { try writer.put(arrayOfBytes: $0) } }
@@ -23,14 +25,16 @@ extension Array: CBORConvertible where Element: CBORConvertible {
     writer.putHead(0x80, UInt64(truncatingIfNeeded: count))
     writer.itemCount = 0
     for element in self { try element.write(to: &writer) }
-    if writer.itemCount != count { throw writer.invalid("An element of an array must be written as one data item.") }
+    if writer.itemCount != count { throw writer.invalid("each element of an array must be written as one data item") }
     writer.depth &-= 1
     writer.itemCount = outerCount &+ 1
   }
 
-  /// Reads an array, or a byte string with tag 64; a `[UInt8]` reads byte strings without the tag too.
+  /// Reads an array, or a byte string with tag 64.
   ///
-  /// - Throws: `DecodingError` where the item is none, or what an element throws.
+  /// A `[UInt8]` also reads byte strings without the tag.
+  ///
+  /// - Throws: `DecodingError` if the item is neither, or an error that an element throws.
   @inlinable
   public init(from reader: inout CBORReader) throws {
     if Element.self == UInt8.self, let bytes = try reader.readBytesIfNext() {
@@ -43,7 +47,8 @@ extension Array: CBORConvertible where Element: CBORConvertible {
     }
     self = []
     var remaining = try reader.openArray()
-    // Not by `init(unsafeUninitializedCapacity:)`, which the compiler leaves generic and is slower for a few elements.
+    // Not by `init(unsafeUninitializedCapacity:)`, which the compiler does not specialize and which is slower for few
+    // elements.
     if remaining > 0 { reserveCapacity(reader.capacity(remaining, ofStride: MemoryLayout<Element>.stride)) }
     while try reader.hasElement(&remaining) { append(try Element(from: &reader)) }
     reader.depth &-= 1
@@ -51,7 +56,7 @@ extension Array: CBORConvertible where Element: CBORConvertible {
 }
 
 extension Set: CBORConvertible where Element: CBORConvertible {
-  /// Writes the elements as an array, in the order of their bytes, so that equal sets have equal bytes.
+  /// Writes the elements as an array sorted by their bytes, so that equal sets have equal bytes.
   @inlinable
   public func write(to writer: inout CBORWriter) throws {
     let (outerCount, _) = (writer.itemCount, try writer.descend())
@@ -63,14 +68,14 @@ extension Set: CBORConvertible where Element: CBORConvertible {
       sorter.noteKey(writer)
     }
     try sorter.sort(&writer)
-    if writer.itemCount != count { throw writer.invalid("An element of a set must be written as one data item.") }
+    if writer.itemCount != count { throw writer.invalid("each element of a set must be written as one data item") }
     writer.depth &-= 1
     writer.itemCount = outerCount &+ 1
   }
 
-  /// Reads an array, in which an element may come twice, or a byte string with tag 64.
+  /// Reads an array, which may contain duplicates, or a byte string with tag 64.
   ///
-  /// - Throws: `DecodingError` where the item is neither, or what an element throws.
+  /// - Throws: `DecodingError` if the item is neither, or an error that an element throws.
   @inlinable
   public init(from reader: inout CBORReader) throws {
     if try reader.isNextAnArrayOfBytes() {
@@ -85,9 +90,9 @@ extension Set: CBORConvertible where Element: CBORConvertible {
 }
 
 extension Dictionary: CBORConvertible where Key: CBORConvertible, Value: CBORConvertible {
-  /// Writes the pairs as a map, in the order of the bytes of their keys, so that equal dictionaries have equal bytes.
+  /// Writes the pairs as a map sorted by the bytes of the keys, so that equal dictionaries have equal bytes.
   ///
-  /// Keys that are neither text nor numbers nor `CodingKeyRepresentable` get the map tag 259.
+  /// The map has tag 259 if its keys are neither text nor numbers nor `CodingKeyRepresentable`.
   @inlinable
   public func write(to writer: inout CBORWriter) throws {
     let keys = DictionaryKeys(of: Key.self)
@@ -104,9 +109,9 @@ extension Dictionary: CBORConvertible where Key: CBORConvertible, Value: CBORCon
     try writer.closeDictionary(keys, count: count, outerCount: outerCount)
   }
 
-  /// Reads a map in which no key comes twice, or what the own `Codable` of `Dictionary` writes.
+  /// Reads a map without duplicate keys, or the form that the `Codable` conformance of `Dictionary` writes.
   ///
-  /// - Throws: `DecodingError` where the item is none, or what a key or value throws.
+  /// - Throws: `DecodingError` if the item is neither, or an error that a key or value throws.
   @inlinable
   public init(from reader: inout CBORReader) throws {
     self = [:]
@@ -116,7 +121,7 @@ extension Dictionary: CBORConvertible where Key: CBORConvertible, Value: CBORCon
       let start = reader.offset
       let key = try reader.readKey(Key.self, keys) ?? Key(from: &reader)
       if updateValue(try Value(from: &reader), forKey: key) != nil {
-        throw reader.corrupted("The map has this key twice.", at: start)
+        throw reader.corrupted("the map contains this key twice", at: start)
       }
     }
     reader.depth &-= 1
@@ -124,8 +129,9 @@ extension Dictionary: CBORConvertible where Key: CBORConvertible, Value: CBORCon
 }
 
 extension CBORWriter {
-  /// The tag of an array whose elements are the bytes of a byte string; see
-  /// [RFC 8746](https://www.rfc-editor.org/rfc/rfc8746).
+  /// The tag of a byte string whose bytes are the elements of an array.
+  ///
+  /// See [RFC 8746](https://www.rfc-editor.org/rfc/rfc8746).
   @usableFromInline static var tagOfBytes: UInt64 { 64 }
 
   @usableFromInline
@@ -140,7 +146,7 @@ extension CBORWriter {
 }
 
 extension CBORReader {
-  /// Reads a byte string if one is next, tags before it aside.
+  /// Reads the next item if it is a byte string, with or without tags.
   @usableFromInline
   mutating func readBytesIfNext() throws -> [UInt8]? {
     let start = next
@@ -148,5 +154,125 @@ extension CBORReader {
     guard next < end, next.load(as: UInt8.self) &>> 5 == 2 else { return nil }
     next = start
     return try readBytes()
+  }
+}
+
+/// The form of a dictionary's keys, chosen so that the `Codable` conformance of `Dictionary` can read them.
+@usableFromInline
+enum DictionaryKeys {
+  /// `String`: text.
+  case texts
+  /// `Int`: integers. The `Codable` conformance writes their digits as text.
+  case integers
+  /// `CodingKeyRepresentable`: the text or the integer of the coding key.
+  case codingKeys
+  /// All others: any items, in a map with tag 259. The `Codable` conformance writes an array of alternating keys and
+  /// values.
+  case items
+
+  /// The tag of explicit maps, whose keys may be of any kind, as registered with IANA.
+  static let tag: UInt64 = 259
+
+  @usableFromInline
+  init(of type: Any.Type) {
+    if type == String.self {
+      self = .texts
+    } else if type == Int.self {
+      self = .integers
+    } else {
+      self = type is any CodingKeyRepresentable.Type ? .codingKeys : .items
+    }
+  }
+}
+
+extension CBORWriter {
+  /// Opens the map of a dictionary.
+  @usableFromInline
+  mutating func openDictionary(_ keys: DictionaryKeys, count: Int) throws {
+    if keys == .items {
+      try descend()
+      putHead(0xC0, DictionaryKeys.tag)
+    }
+    try descend()
+    putHead(0xA0, UInt64(truncatingIfNeeded: count))
+    itemCount = 0
+  }
+
+  /// Closes the map of a dictionary.
+  @usableFromInline
+  mutating func closeDictionary(_ keys: DictionaryKeys, count: Int, outerCount: Int) throws {
+    if itemCount != 2 &* count { throw invalid("each key and value of a map must be written as one data item") }
+    depth &-= keys == .items ? 2 : 1
+    itemCount = outerCount &+ 1
+  }
+
+  /// Writes the coding key of a key.
+  @usableFromInline
+  mutating func putCodingKey(of key: some Any) throws {
+    guard let key = (key as? any CodingKeyRepresentable)?.codingKey else {
+      throw invalid("a key of a dictionary has no coding key")
+    }
+    if let number = key.intValue, key.stringValue == "\(number)" {
+      putInteger(Int64(number))
+    } else {
+      put(text: key.stringValue)
+    }
+  }
+}
+
+extension CBORReader {
+  /// Opens the map of a dictionary, or the array that the `Codable` conformance of such a dictionary writes.
+  ///
+  /// - Returns: The number of pairs, or -1 if the length is indefinite.
+  @usableFromInline
+  mutating func openDictionary(_ keys: DictionaryKeys) throws -> Int {
+    guard keys == .items, isNextAnArray else { return try openPairs(keys) }
+    let start = offset
+    let count = try openArray()
+    // In an array of indefinite length, a key without a value is detected where the array ends.
+    guard count < 0 || count.isMultiple(of: 2) else { throw corrupted("the last key has no value", at: start) }
+    return count < 0 ? count : count / 2
+  }
+
+  /// Reads a key whose form is not that of its type, or returns `nil` if the key has the form of its type.
+  @inlinable @inline(__always)
+  mutating func readKey<Key>(_ type: Key.Type, _ keys: DictionaryKeys) throws -> Key? {
+    guard keys != .items, next < end, case let major = next.load(as: UInt8.self) &>> 5,
+      keys == .codingKeys || major != (keys == .texts ? 3 : 0)
+    else { return nil }
+    return try readOtherKey(type, keys)
+  }
+
+  @usableFromInline @inline(never)
+  mutating func readOtherKey<Key>(_ type: Key.Type, _ keys: DictionaryKeys) throws -> Key? {
+    let (start, place) = (offset, next)
+    let tag = try readTag()
+    let head = try readHead()
+    next = place
+    let text: String
+    switch head.major {
+    case .text:
+      text = try readText()
+    case .unsigned where tag == nil, .negative where tag == nil:
+      if keys == .integers { return nil }
+      try skip()
+      text = "\(head.integer ?? 0)"
+    default: return nil
+    }
+    let key = CBORPathKey(text: text)
+    switch keys {
+    case .texts: return text as? Key
+    case .integers:
+      guard let number = key.intValue, "\(number)" == text else {
+        throw DecodingError.typeMismatch(Int.self, context("the key \"\(text)\" is not a number", at: start))
+      }
+      return number as? Key
+    case .codingKeys:
+      // Earlier versions wrote the key as a value.
+      if let key = (type as? any CodingKeyRepresentable.Type)?.init(codingKey: key) as? Key { return key }
+      next = place
+      return nil
+    case .items: return nil
+    }
   }
 }

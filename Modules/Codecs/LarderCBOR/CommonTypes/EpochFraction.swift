@@ -1,22 +1,22 @@
-/// A time as a binary fraction of seconds since 1970: an integer times a power of two.
+/// A time as a binary fraction of seconds since 1970, which is an integer times a power of two.
 ///
-/// Every `Date` is one exactly.
+/// Every `Date` has an exact representation in this form.
 ///
-/// It is the content of key 5 of an extended time (RFC 9581, section 3.3; tag 1001).
+/// It is the content of key 5 of an extended time (RFC 9581, section 3.3, tag 1001).
 struct EpochFraction {
-  /// The seconds from the beginning of 1970 to that of 2001.
+  /// The seconds from the start of 1970 to the start of 2001.
   private static let epochOffset: UInt32 = 978_307_200
 
   private let exponent: Int
 
-  /// The integer, least digits first.
+  /// The integer's 32-bit digits, the least significant first.
   private let digits: [UInt32]
 
   private let isNegative: Bool
 
-  /// Takes a time as a `Date` has it.
+  /// Creates the fraction from the time of a `Date`.
   ///
-  /// - Parameter seconds: A finite number of seconds since the beginning of 2001.
+  /// - Parameter seconds: A finite number of seconds since the start of 2001.
   init(secondsSince2001 seconds: Double) {
     // seconds = significand * 2^exponent, with an odd significand.
     var exponent = seconds == 0 ? 0 : Int(seconds.exponent) - 52
@@ -34,23 +34,23 @@ struct EpochFraction {
     }
   }
 
-  /// How deep an extended time nests: a tag, a map, an array and perhaps a bignum.
+  /// The number of levels that an extended time nests: a tag, a map, an array and perhaps a bignum.
   static var depth: Int { 4 }
 
   /// Writes the time of a `Date` as an extended time (tag 1001).
   ///
   /// - Parameters:
-  ///   - seconds: A finite number of seconds since the beginning of 2001.
-  ///   - writer: Has room for ``depth`` more levels.
+  ///   - seconds: A finite number of seconds since the start of 2001.
+  ///   - writer: A writer with room for ``depth`` more levels.
   static func write(secondsSince2001 seconds: Double, to writer: inout CBORWriter) {
-    // From days to millions of years away from 2001, 64 bits are enough.
+    // 64 bits are enough from days to millions of years away from 2001.
     let shift = 1075 - Int(seconds.bitPattern >> 52 & 0x7FF)
     guard (20...32).contains(shift) else {
       return EpochFraction(secondsSince2001: seconds).write(to: &writer)
     }
     let significand = Int64(seconds.bitPattern & 0x000F_FFFF_FFFF_FFFF | 0x0010_0000_0000_0000)
     let sum = Int64(epochOffset) << Int64(shift) + (seconds < 0 ? -significand : significand)
-    // The sum has a bit below the point, or tag 1 would have been exact.
+    // The sum has a bit below the binary point, because otherwise tag 1 would have been exact.
     let zeroCount = sum.trailingZeroBitCount
     writer.reserve(24)
     writer.putHead(0xC0, 1001)
@@ -63,14 +63,16 @@ struct EpochFraction {
     writer.itemCount = count + 1
   }
 
-  /// Reads an extended time as ``write(secondsSince2001:to:)`` writes most: seconds since 2001.
+  /// Reads the most common form that ``write(secondsSince2001:to:)`` writes.
+  ///
+  /// - Returns: The seconds since 2001, or `nil` if the item has another form.
   @inline(__always)
   static func readShortForm(from reader: inout CBORReader) -> Double? {
     guard reader.remainingCount >= 13 else { return nil }
     let exponent = reader.next.load(fromByteOffset: 3, as: UInt8.self)
     guard reader.next.loadUnaligned(as: UInt16.self) == UInt16(bigEndian: 0xA105),
       reader.next.load(fromByteOffset: 2, as: UInt8.self) == 0x82,
-      // From -1 to -24, and then 64 bits, 62 of them used.
+      // An exponent from -1 to -24, and an integer of 64 bits, 62 of them used.
       (0x20...0x37).contains(exponent), reader.next.load(fromByteOffset: 4, as: UInt8.self) == 0x1B,
       case let sum = UInt64(bigEndian: reader.next.loadUnaligned(fromByteOffset: 5, as: UInt64.self)), sum >> 62 == 0
     else { return nil }
@@ -80,7 +82,7 @@ struct EpochFraction {
     return Double(Int64(sum) - Int64(epochOffset) << shift) * power
   }
 
-  /// Writes an extended time (tag 1001) with this as its only entry.
+  /// Writes an extended time (tag 1001) whose only key is this fraction.
   func write(to writer: inout CBORWriter) {
     writer.putHead(0xC0, 1001)
     writer.putHead(0xA0, 1)
@@ -88,7 +90,7 @@ struct EpochFraction {
     writer.putHead(0x80, 2)
     let count = writer.itemCount
     writer.putInteger(Int64(exponent))
-    // A negative item holds -1 - n.
+    // The argument of a negative integer n is -1 - n.
     let argument = isNegative ? EpochFraction.difference(digits, [1]).digits : digits
     if argument.count <= 4 {
       let short = argument.reversed().reduce(0 as UInt128) { $0 << 32 | UInt128($1) }
@@ -103,10 +105,13 @@ struct EpochFraction {
 
   // MARK: Reading
 
-  /// Reads the content of an extended time, in whatever form: seconds since 2001.
+  /// Reads the content of an extended time in any form.
   ///
-  /// It knows the base times of keys 1, 4 and 5 and the decimal fractions of a second of keys -3 to -18. Other keys below
-  /// 0 would change the meaning, so they are refused, but for a time scale that is UTC; the rest is information only.
+  /// It supports the base times of keys 1, 4 and 5, and the decimal fractions of a second of keys -3 to -18. Other
+  /// negative keys would change the meaning and are rejected, except for the time scale UTC. All other keys are only
+  /// information.
+  ///
+  /// - Returns: The seconds since 2001.
   static func readExtendedTime(from reader: inout CBORReader) throws -> Double {
     let start = reader.offset
     var base: Double?
@@ -124,7 +129,7 @@ struct EpochFraction {
         let (exponent, number) = try reader.readFraction(Double.self)
         guard let value = Double("\(number.isNegative ? "-" : "")\(magnitude(of: number))e\(exponent)"), value.isFinite
         else {
-          throw reader.corrupted("The time is out of bounds.", at: place)
+          throw reader.corrupted("the time is out of range", at: place)
         }
         base = value - Double(epochOffset)
       case 5:
@@ -135,15 +140,15 @@ struct EpochFraction {
         fraction += try reader.readFloat(Double.self) / scale
       case -1:
         guard try reader.readInteger(Int.self) == 0 else {
-          throw reader.corrupted("The time is of another scale than UTC.", at: place)
+          throw reader.corrupted("the time scale is not UTC", at: place)
         }
       case ..<0:
-        throw reader.corrupted("The time has a key that is not known.", at: place)
+        throw reader.corrupted("the time has an unknown key", at: place)
       default:
         try reader.skip()
       }
     }
-    guard let base else { throw reader.corrupted("An extended time has no base time.", at: start) }
+    guard let base else { throw reader.corrupted("the extended time has no base time", at: start) }
     return base + fraction
   }
 
@@ -151,19 +156,19 @@ struct EpochFraction {
     number.isNegative && number.argument < .max ? "\(number.argument + 1)" : "\(number.argument)"
   }
 
-  /// Reads an array of an exponent of two and an integer: seconds since 2001.
+  /// Reads an array of an exponent of two and an integer, and returns the seconds since 2001.
   private static func readFraction(from reader: inout CBORReader) throws -> Double {
     let start = reader.offset
     guard try reader.openArray() == 2 else {
-      throw reader.corrupted("A fraction has an exponent and an integer.", at: start)
+      throw reader.corrupted("a fraction must have an exponent and an integer", at: start)
     }
     let exponent = try reader.readInteger(Int.self)
     let (isNegative, argument) = try readDigits(from: &reader)
     reader.depth -= 1
     guard (-1100...1100).contains(exponent), argument.count <= 40 else {
-      throw reader.corrupted("The time is out of bounds.", at: start)
+      throw reader.corrupted("the time is out of range", at: start)
     }
-    // Both as integers times the same power of two, so that the difference is exact.
+    // Both numbers become integers times the same power of two, so that the difference is exact.
     let integer = isNegative ? sum(argument, [1]) : argument
     let time = digits(integer, shiftedBy: max(exponent, 0))
     let offset = digits(UInt64(epochOffset), shiftedBy: max(-exponent, 0))
@@ -173,7 +178,7 @@ struct EpochFraction {
     return scaled(result.isNegative ? -exact : exact, by: min(exponent, 0))
   }
 
-  /// The number, rounded once, where it has no more than 128 bits.
+  /// Returns the number, rounded once, if it has at most 128 bits.
   private static func exactValue(_ digits: [UInt32]) -> Double? {
     guard digits.count <= 4 else { return nil }
     return Double(digits.reversed().reduce(0 as UInt128) { $0 << 32 | UInt128($1) })
@@ -194,7 +199,7 @@ struct EpochFraction {
       return (head.major == .negative, digits(head.argument, shiftedBy: 0))
     case (.bytes, 2), (.bytes, 3):
       let bytes = head.isIndefinite ? try reader.readChunks(.bytes) : Array(try reader.content(head))
-      guard bytes.count <= 160 else { throw reader.corrupted("The time is out of bounds.", at: start) }
+      guard bytes.count <= 160 else { throw reader.corrupted("the time is out of range", at: start) }
       var digits = [UInt32](repeating: 0, count: (bytes.count + 3) / 4)
       for (index, byte) in bytes.reversed().enumerated() {
         digits[index / 4] |= UInt32(byte) << (8 * UInt32(index % 4))
@@ -237,7 +242,7 @@ struct EpochFraction {
     return trimmed(result)
   }
 
-  /// The first number less the second.
+  /// Returns the magnitude and the sign of the first number minus the second.
   private static func difference(
     _ first: [UInt32], _ second: [UInt32]
   ) -> (digits: [UInt32], isNegative: Bool) {

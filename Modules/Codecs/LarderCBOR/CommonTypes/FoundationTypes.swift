@@ -10,9 +10,9 @@ extension Data: CBORConvertible {
     withUnsafeBytes { writer.put(bytes: $0) }
   }
 
-  /// Reads a byte string, of whatever lengths and chunks.
+  /// Reads a byte string of definite or indefinite length.
   ///
-  /// - Throws: `DecodingError` where the item is none.
+  /// - Throws: `DecodingError` if the item is not a byte string.
   public init(from reader: inout CBORReader) throws {
     let start = reader.offset
     let head = try reader.readUntaggedHead(Data.self)
@@ -36,30 +36,32 @@ extension UUID: CBORConvertible {
     writer.itemCount &+= 1
   }
 
-  /// Reads a byte string of 16 bytes, or text, as the own `Codable` of `UUID` writes it.
+  /// Reads a byte string of 16 bytes, or text, which the `Codable` conformance of `UUID` writes.
   ///
-  /// - Throws: `DecodingError` where the item is neither.
+  /// - Throws: `DecodingError` if the item is neither.
   public init(from reader: inout CBORReader) throws {
     let (start, place) = (reader.offset, reader.next)
     let head = try reader.readUntaggedHead(UUID.self)
     if head.major == .text {
       reader.next = place
       guard let uuid = UUID(uuidString: try reader.readText()) else {
-        throw reader.corrupted("The text is no UUID.", at: start)
+        throw reader.corrupted("the text is not a UUID", at: start)
       }
       self = uuid
       return
     }
     guard head.major == .bytes else { throw reader.mismatch(UUID.self, head, at: start) }
     guard !head.isIndefinite, head.argument == 16 else {
-      throw reader.corrupted("A UUID has 16 bytes.", at: start)
+      throw reader.corrupted("a UUID must have 16 bytes", at: start)
     }
     self.init(uuid: try reader.content(head).loadUnaligned(as: uuid_t.self))
   }
 }
 
 extension URL: CBORConvertible {
-  /// Writes the text of the URL with tag 32; a URL that is relative to another one as a map of `base` and `relative`.
+  /// Writes the text of the URL with tag 32.
+  ///
+  /// A URL relative to another one becomes a map of `base` and `relative`.
   public func write(to writer: inout CBORWriter) throws {
     guard let baseURL else {
       return try writer.writeTag(32) { $0.put(text: absoluteString) }
@@ -72,7 +74,7 @@ extension URL: CBORConvertible {
 
   /// Reads a URL.
   ///
-  /// - Throws: `DecodingError` where the item is none.
+  /// - Throws: `DecodingError` if the item is not a URL.
   public init(from reader: inout CBORReader) throws {
     let start = reader.offset
     _ = try reader.readTag()
@@ -85,7 +87,7 @@ extension URL: CBORConvertible {
     } else {
       url = URL(string: try reader.readText())
     }
-    guard let url else { throw reader.corrupted("The text is no URL.", at: start) }
+    guard let url else { throw reader.corrupted("the text is not a URL", at: start) }
     self = url
   }
 }
@@ -99,13 +101,13 @@ extension CBORReader {
 }
 
 extension Decimal: CBORConvertible {
-  /// Writes a decimal fraction (tag 4): an exponent of ten, and an integer.
+  /// Writes a decimal fraction (tag 4), which is an exponent of ten and an integer.
   ///
-  /// What is no number is written as a floating-point number that is none.
+  /// NaN is written as a floating-point NaN.
   public func write(to writer: inout CBORWriter) throws {
     guard !isNaN else { return writer.putFloat(Double.nan) }
     guard let digits = UInt128(significand.magnitude.description) else {
-      throw writer.invalid("A decimal number has a significand of more than 128 bits.")
+      throw writer.invalid("the significand of a decimal number has more than 128 bits")
     }
     try writer.writeTag(4) { writer in
       try writer.writeArray { array in
@@ -116,10 +118,12 @@ extension Decimal: CBORConvertible {
     }
   }
 
-  /// Reads a decimal fraction or an integer; of a floating-point number its digits, as JSON shows them; or a map, as the own
-  /// `Codable` of `Decimal` writes it.
+  /// Reads a decimal fraction, an integer, a floating-point number, or the map that the `Codable` conformance of
+  /// `Decimal` writes.
   ///
-  /// - Throws: `DecodingError` where the item is none of these, or does not fit.
+  /// A floating-point number gives the digits that JSON would show.
+  ///
+  /// - Throws: `DecodingError` if the item is none of these, or does not fit.
   public init(from reader: inout CBORReader) throws {
     let start = reader.offset
     var exponent = 0
@@ -129,7 +133,7 @@ extension Decimal: CBORConvertible {
     } else if reader.isNextASimpleValue {
       let binary = try reader.readFloat(Decimal.self)
       guard let value = binary.isNaN ? .nan : Decimal(string: binary.description), value.isNaN == binary.isNaN else {
-        throw reader.corrupted("The number does not fit into Decimal.", at: start)
+        throw reader.corrupted("the number does not fit in Decimal", at: start)
       }
       self = value
       return
@@ -140,11 +144,11 @@ extension Decimal: CBORConvertible {
       number = try reader.readBignum(Decimal.self)
     }
     let (digits, isTooLarge) = number.isNegative ? number.argument.addingReportingOverflow(1) : (number.argument, false)
-    // Foundation keeps exponents in eight bits. It makes what is no number of a significand that ends in zeros and the
-    // largest exponents, but not of their text.
+    // Foundation keeps exponents in eight bits. With the largest exponents and a significand that ends in zeros, it
+    // returns NaN if the number is computed, but not if its text is parsed.
     guard (-128...127).contains(exponent), !isTooLarge,
       let value = Decimal(string: "\(number.isNegative ? "-" : "")\(digits)e\(exponent)"), !value.isNaN
-    else { throw reader.corrupted("The number does not fit into Decimal.", at: start) }
+    else { throw reader.corrupted("the number does not fit in Decimal", at: start) }
     self = value
   }
 }
@@ -153,7 +157,7 @@ extension CBORReader {
   /// Whether the next item is a floating-point number or another simple value.
   fileprivate var isNextASimpleValue: Bool { next < end && next.load(as: UInt8.self) &>> 5 == 7 }
 
-  /// Passes over the tags of a decimal fraction, if that is the next item.
+  /// Skips the tags of a decimal fraction, and returns whether one is the next item.
   fileprivate mutating func isNextADecimalFraction() throws -> Bool {
     let start = next
     guard try readTag() == 4 else {
@@ -163,10 +167,10 @@ extension CBORReader {
     return true
   }
 
-  /// Reads the content of tags 4 and 5: an exponent and an integer.
+  /// Reads the content of tags 4 and 5, which is an exponent and an integer.
   mutating func readFraction(_ type: Any.Type) throws -> (Int, (isNegative: Bool, argument: UInt128)) {
     let start = offset
-    guard try openArray() == 2 else { throw corrupted("A fraction has an exponent and an integer.", at: start) }
+    guard try openArray() == 2 else { throw corrupted("a fraction must have an exponent and an integer", at: start) }
     let fraction = (try readInteger(Int.self), try readBignum(type))
     depth -= 1
     return fraction

@@ -25,20 +25,22 @@ extension CBORReader {
     }
     let start = offset
     let (isNegative, argument) = try readLongInteger(type)
-    // -1 - n, without a detour through a wider type.
+    // Computes -1 - n without a wider type.
     let magnitude = Integer(truncatingIfNeeded: argument)
     let value = isNegative ? ~magnitude : magnitude
     guard UInt64(truncatingIfNeeded: magnitude) == argument, magnitude >= 0, Integer.isSigned || !isNegative else {
-      throw corrupted("The number does not fit into \(type).", at: start)
+      throw corrupted("the number does not fit in \(type)", at: start)
     }
     return value
   }
 
-  /// Reads an integer: whether it is negative, and its argument, -1 - n where it is.
+  /// Reads an integer.
+  ///
+  /// - Returns: Whether the integer is negative, and its argument, which is -1 - n for a negative integer n.
   @usableFromInline
   mutating func readLongInteger(_ type: Any.Type) throws -> (isNegative: Bool, argument: UInt64) {
     if next < end {
-      // The forms that there are most of, without the detour.
+      // A fast path for the most common forms.
       let first = next.load(as: UInt8.self)
       let remaining = remainingCount
       if first & 0xDF == 0x18, remaining > 1 {
@@ -57,12 +59,14 @@ extension CBORReader {
     let start = offset
     let (isNegative, argument) = try readBignum(type)
     guard let short = UInt64(exactly: argument) else {
-      throw corrupted("The number does not fit into \(type).", at: start)
+      throw corrupted("the number does not fit in \(type)", at: start)
     }
     return (isNegative, short)
   }
 
-  /// Reads an integer of at most 128 bits, as one item or a bignum: whether it is negative, and its argument.
+  /// Reads an integer of at most 128 bits, either a plain integer or a bignum.
+  ///
+  /// - Returns: Whether the integer is negative, and its argument, which is -1 - n for a negative integer n.
   mutating func readBignum(_ type: Any.Type) throws -> (isNegative: Bool, argument: UInt128) {
     let start = offset
     let tag = try readTag()
@@ -74,7 +78,7 @@ extension CBORReader {
     case (.bytes, 2), (.bytes, 3):
       let bytes = head.isIndefinite ? try readChunks(.bytes) : Array(try content(head))
       let digits = bytes.drop { $0 == 0 }
-      guard digits.count <= 16 else { throw corrupted("The number does not fit into \(type).", at: start) }
+      guard digits.count <= 16 else { throw corrupted("the number does not fit in \(type)", at: start) }
       return (tag == 3, digits.reduce(0) { $0 &<< 8 | UInt128($1) })
     default: throw mismatch(type, tag: tag, head, at: start)
     }
@@ -88,9 +92,9 @@ extension Int: CBORConvertible {
     writeCBOR(to: &writer)
   }
 
-  /// Reads an integer of any form.
+  /// Reads an integer in any form.
   ///
-  /// - Throws: `DecodingError` where the item is none, or does not fit.
+  /// - Throws: `DecodingError` if the item is not an integer, or does not fit.
   @inlinable @inline(__always)
   public init(from reader: inout CBORReader) throws {
     self = try reader.readInteger(Int.self)
@@ -104,9 +108,9 @@ extension Int8: CBORConvertible {
     writeCBOR(to: &writer)
   }
 
-  /// Reads an integer of any form.
+  /// Reads an integer in any form.
   ///
-  /// - Throws: `DecodingError` where the item is none, or does not fit.
+  /// - Throws: `DecodingError` if the item is not an integer, or does not fit.
   @inlinable @inline(__always)
   public init(from reader: inout CBORReader) throws {
     self = try reader.readInteger(Int8.self)
@@ -120,9 +124,9 @@ extension Int16: CBORConvertible {
     writeCBOR(to: &writer)
   }
 
-  /// Reads an integer of any form.
+  /// Reads an integer in any form.
   ///
-  /// - Throws: `DecodingError` where the item is none, or does not fit.
+  /// - Throws: `DecodingError` if the item is not an integer, or does not fit.
   @inlinable @inline(__always)
   public init(from reader: inout CBORReader) throws {
     self = try reader.readInteger(Int16.self)
@@ -136,9 +140,9 @@ extension Int32: CBORConvertible {
     writeCBOR(to: &writer)
   }
 
-  /// Reads an integer of any form.
+  /// Reads an integer in any form.
   ///
-  /// - Throws: `DecodingError` where the item is none, or does not fit.
+  /// - Throws: `DecodingError` if the item is not an integer, or does not fit.
   @inlinable @inline(__always)
   public init(from reader: inout CBORReader) throws {
     self = try reader.readInteger(Int32.self)
@@ -152,9 +156,9 @@ extension Int64: CBORConvertible {
     writeCBOR(to: &writer)
   }
 
-  /// Reads an integer of any form.
+  /// Reads an integer in any form.
   ///
-  /// - Throws: `DecodingError` where the item is none, or does not fit.
+  /// - Throws: `DecodingError` if the item is not an integer, or does not fit.
   @inlinable @inline(__always)
   public init(from reader: inout CBORReader) throws {
     self = try reader.readInteger(Int64.self)
@@ -168,9 +172,9 @@ extension UInt: CBORConvertible {
     writeCBOR(to: &writer)
   }
 
-  /// Reads an integer of any form.
+  /// Reads an integer in any form.
   ///
-  /// - Throws: `DecodingError` where the item is none, or does not fit.
+  /// - Throws: `DecodingError` if the item is not an integer, or does not fit.
   @inlinable @inline(__always)
   public init(from reader: inout CBORReader) throws {
     self = try reader.readInteger(UInt.self)
@@ -184,9 +188,9 @@ extension UInt8: CBORConvertible {
     writeCBOR(to: &writer)
   }
 
-  /// Reads an integer of any form.
+  /// Reads an integer in any form.
   ///
-  /// - Throws: `DecodingError` where the item is none, or does not fit.
+  /// - Throws: `DecodingError` if the item is not an integer, or does not fit.
   @inlinable @inline(__always)
   public init(from reader: inout CBORReader) throws {
     self = try reader.readInteger(UInt8.self)
@@ -200,9 +204,9 @@ extension UInt16: CBORConvertible {
     writeCBOR(to: &writer)
   }
 
-  /// Reads an integer of any form.
+  /// Reads an integer in any form.
   ///
-  /// - Throws: `DecodingError` where the item is none, or does not fit.
+  /// - Throws: `DecodingError` if the item is not an integer, or does not fit.
   @inlinable @inline(__always)
   public init(from reader: inout CBORReader) throws {
     self = try reader.readInteger(UInt16.self)
@@ -216,9 +220,9 @@ extension UInt32: CBORConvertible {
     writeCBOR(to: &writer)
   }
 
-  /// Reads an integer of any form.
+  /// Reads an integer in any form.
   ///
-  /// - Throws: `DecodingError` where the item is none, or does not fit.
+  /// - Throws: `DecodingError` if the item is not an integer, or does not fit.
   @inlinable @inline(__always)
   public init(from reader: inout CBORReader) throws {
     self = try reader.readInteger(UInt32.self)
@@ -232,9 +236,9 @@ extension UInt64: CBORConvertible {
     writeCBOR(to: &writer)
   }
 
-  /// Reads an integer of any form.
+  /// Reads an integer in any form.
   ///
-  /// - Throws: `DecodingError` where the item is none, or does not fit.
+  /// - Throws: `DecodingError` if the item is not an integer, or does not fit.
   @inlinable @inline(__always)
   public init(from reader: inout CBORReader) throws {
     self = try reader.readInteger(UInt64.self)
@@ -242,37 +246,37 @@ extension UInt64: CBORConvertible {
 }
 
 extension Int128: CBORConvertible {
-  /// Writes the number in its shortest form; as a bignum (tags 2 and 3) where 64 bits are too few.
+  /// Writes the number in its shortest form, which is a bignum (tag 2 or 3) if 64 bits are too few.
   public func write(to writer: inout CBORWriter) throws {
     try writer.put(self)
   }
 
-  /// Reads an integer of any form.
+  /// Reads an integer in any form.
   ///
-  /// - Throws: `DecodingError` where the item is none, or does not fit.
+  /// - Throws: `DecodingError` if the item is not an integer, or does not fit.
   public init(from reader: inout CBORReader) throws {
     let start = reader.offset
     let (isNegative, argument) = try reader.readBignum(Int128.self)
     guard let magnitude = Int128(exactly: argument) else {
-      throw reader.corrupted("The number does not fit into Int128.", at: start)
+      throw reader.corrupted("the number does not fit in Int128", at: start)
     }
     self = isNegative ? ~magnitude : magnitude
   }
 }
 
 extension UInt128: CBORConvertible {
-  /// Writes the number in its shortest form; as a bignum (tag 2) where 64 bits are too few.
+  /// Writes the number in its shortest form, which is a bignum (tag 2) if 64 bits are too few.
   public func write(to writer: inout CBORWriter) throws {
     try writer.put(self)
   }
 
-  /// Reads an integer of any form.
+  /// Reads an integer in any form.
   ///
-  /// - Throws: `DecodingError` where the item is none, or does not fit.
+  /// - Throws: `DecodingError` if the item is not an integer, or does not fit.
   public init(from reader: inout CBORReader) throws {
     let start = reader.offset
     let (isNegative, argument) = try reader.readBignum(UInt128.self)
-    guard !isNegative else { throw reader.corrupted("The number does not fit into UInt128.", at: start) }
+    guard !isNegative else { throw reader.corrupted("the number does not fit in UInt128", at: start) }
     self = argument
   }
 }

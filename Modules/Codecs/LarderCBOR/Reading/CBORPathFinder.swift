@@ -1,33 +1,35 @@
-/// Finds out where in a value a byte lies.
+/// Finds the coding path of a byte in a value.
 ///
-/// Paths are made only for errors and for those who ask, so none is kept while all goes well. But a type may ignore one
-/// error after another; so a finder goes on from where it stood, and goes back no further than to the beginning of the
-/// array or map around the byte.
+/// Paths are computed only for errors and on request, so that successful coding keeps none. A type may ignore one error
+/// after another, so a finder continues from its last position. It goes back no further than to the start of the array
+/// or map around the byte.
 @usableFromInline
 struct CBORPathFinder {
-  /// An array, map or tag around the place.
+  /// An array, map or tag that encloses the position.
   private struct Frame {
-    /// Its first byte.
+    /// The offset of its first byte.
     let start: Int
-    /// What follows its head.
+    /// The offset after its head.
     let contentStart: Int
-    /// How many items it has; without a bound where the length is indefinite.
+    /// The number of its items, or `UInt64.max` if the length is indefinite.
     let itemCount: UInt64
     let isMap: Bool
     let isTag: Bool
     let isIndefinite: Bool
-    /// How many items came before the place.
+    /// The number of items before the position.
     var index: UInt64 = 0
-    /// The key of the value that comes next.
+    /// The bytes of the key of the next value.
     var key = 0..<0
-    /// Whether that key is a single item, and no array, map or tag.
+    /// Whether the key is a single item that is not an array, map or tag.
     var hasPlainKey = false
   }
 
-  /// The arrays, maps and tags around the place, the outermost one first.
+  /// The arrays, maps and tags that enclose the position, the outermost first.
   private var frames: [Frame] = []
 
-  /// The place up to which the value has been looked at: the beginning of an item, or of a break.
+  /// The offset up to which the value has been examined.
+  ///
+  /// It is the start of an item or of a break.
   private var place = 0
 
   /// The path to the outermost item.
@@ -36,27 +38,27 @@ struct CBORPathFinder {
   @usableFromInline
   init(prefix: [any CodingKey] = []) { self.prefix = prefix }
 
-  /// The path to the item that begins at an offset, or has its head or its bytes there.
+  /// Returns the path to the item whose head or content is at an offset.
   ///
   /// - Parameters:
   ///   - target: The offset.
-  ///   - bytes: All of the value; it may break off or be malformed behind the offset. Between two calls nothing before
-  ///     the later one of their offsets may change.
+  ///   - bytes: The whole value. It may be truncated or malformed after the offset. Between two calls, no byte before
+  ///     the greater of their offsets may change.
   mutating func path(to target: Int, in bytes: UnsafeRawBufferPointer) -> [any CodingKey] {
     if target < place { goBack(to: target) }
     var reader = CBORReader(bytes)
     reader.findsPaths = false
     reader.next = reader.base + place
     do {
-      // Behind the outermost item there is nothing.
+      // Nothing follows the outermost item.
       while place <= target, place == 0 || !frames.isEmpty, try pass(to: target, &reader) { place = reader.offset }
     } catch {
-      // Nothing can be said about what is behind a place that is malformed.
+      // Nothing is known about the bytes after a malformed item.
     }
     return prefix + frames.compactMap { step(in: $0, bytes) }
   }
 
-  /// Goes back to an item that begins at the offset or before it.
+  /// Returns to an item that starts at the offset or before it.
   private mutating func goBack(to target: Int) {
     var last: Frame?
     while let frame = frames.last, frame.contentStart > target { last = frames.popLast() }
@@ -71,9 +73,9 @@ struct CBORPathFinder {
     }
   }
 
-  /// Passes over an item, a break, or the head of an array, map or tag.
+  /// Skips an item, a break, or the head of an array, map or tag.
   ///
-  /// - Returns: Whether it lies before the offset; where not, nothing is passed over.
+  /// - Returns: Whether it ends before the offset. If not, nothing is skipped.
   private mutating func pass(to target: Int, _ reader: inout CBORReader) throws -> Bool {
     let start = reader.offset
     if let frame = frames.last, frame.isIndefinite, try reader.readBreak() {
@@ -83,14 +85,14 @@ struct CBORPathFinder {
       return true
     }
     let head = try reader.readHead()
-    // The item is this one.
+    // The target is this item.
     guard reader.offset <= target else { return false }
     let count: UInt64
     switch head.major {
     case .unsigned, .negative, .simple, .bytes, .text:
       if head.major == .bytes || head.major == .text {
         try CBORPathFinder.skipContent(head, &reader)
-        // The place is within the string.
+        // The target is inside the string.
         guard reader.offset <= target else { return false }
       }
       finishItem(start..<reader.offset, isPlain: true)
@@ -119,7 +121,7 @@ struct CBORPathFinder {
     }
   }
 
-  /// Counts an item that has ended, and the arrays, maps and tags that end with it.
+  /// Counts a finished item, and the arrays, maps and tags that end with it.
   private mutating func finishItem(_ item: Range<Int>, isPlain: Bool) {
     var (item, isPlain) = (item, isPlain)
     while var frame = frames.popLast() {
@@ -137,12 +139,34 @@ struct CBORPathFinder {
     }
   }
 
-  /// The step from an array or map to the item at the place.
+  /// Returns the path component that leads from an array or map to the item at the position.
   private func step(in frame: Frame, _ bytes: UnsafeRawBufferPointer) -> CBORPathKey? {
     if frame.isTag { return nil }
     if !frame.isMap { return CBORPathKey(intValue: Int(clamping: frame.index)) }
     if frame.index.isMultiple(of: 2) { return nil }
     guard frame.hasPlainKey else { return CBORPathKey(stringValue: "…") }
     return CBORPathKey(stringValue: CBORDiagnostics.key(UnsafeRawBufferPointer(rebasing: bytes[frame.key])))
+  }
+}
+
+/// A path component of an error, which is the name of a field or the index of an element.
+struct CBORPathKey: CodingKey {
+  let stringValue: String
+  let intValue: Int?
+
+  init(stringValue: String) {
+    self.stringValue = stringValue
+    intValue = nil
+  }
+
+  /// Creates a path component from the text of a key, which may be the text of a number.
+  init(text: String) {
+    stringValue = text
+    intValue = Int(text)
+  }
+
+  init(intValue: Int) {
+    stringValue = "Index \(intValue)"
+    self.intValue = intValue
   }
 }

@@ -1,18 +1,18 @@
 extension CBORReader {
   /// Reads a map by its fields.
   ///
-  /// Fields that are asked for in the order in which they were written are found at once; another order, and fields that
-  /// nobody asks for, are fine too. A map that has a key twice is refused.
+  /// Reading is fastest if you read the fields in the order in which they were written, but any order works. Fields
+  /// that you do not read are skipped. A map with a duplicate key is rejected.
   ///
-  /// - Parameter body: Reads fields by ``read(_:forKey:)`` and ``readIfPresent(_:forKey:)``, and nothing else.
-  /// - Returns: What `body` returns.
-  /// - Throws: `DecodingError` where the next item is no map, or what `body` throws.
+  /// - Parameter body: A closure that only reads fields, by ``read(_:forKey:)`` and ``readIfPresent(_:forKey:)``.
+  /// - Returns: The result of `body`.
+  /// - Throws: `DecodingError` if the next item is not a map, or an error of `body`.
   @inlinable @inline(__always)
   public mutating func readMap<Value>(_ body: (inout CBORReader) throws -> Value) throws -> Value {
     let outer = map
     try openMap()
     let value = try body(&self)
-    // All the pairs were read in their order, so nothing is left to check.
+    // All pairs were read in order, so no key is left to check.
     if map.remaining == 0, map.listed < 0 { depth &-= 1 } else { try closeMap() }
     map = outer
     return value
@@ -21,9 +21,10 @@ extension CBORReader {
   /// Reads a field of a map.
   ///
   /// - Parameters:
-  ///   - type: The type of the value; it is usually known from where it goes.
+  ///   - type: The type of the value, usually inferred.
   ///   - key: The name of the field.
-  /// - Throws: `DecodingError` where the map has no such field or it is no such value, or what the type throws.
+  /// - Throws: `DecodingError` if the map has no such field or its value has another form, or an error that the type
+  ///   throws.
   @inlinable @inline(__always)
   public mutating func read<Value: CBORConvertible>(
     _ type: Value.Type = Value.self, forKey key: StaticString
@@ -35,10 +36,10 @@ extension CBORReader {
   /// Reads a field of a map that may be missing or `null`.
   ///
   /// - Parameters:
-  ///   - type: The type of the value; it is usually known from where it goes.
+  ///   - type: The type of the value, usually inferred.
   ///   - key: The name of the field.
   /// - Returns: The value, or `nil`.
-  /// - Throws: `DecodingError` where the field is no such value, or what the type throws.
+  /// - Throws: `DecodingError` if the value has another form, or an error that the type throws.
   @inlinable @inline(__always)
   public mutating func readIfPresent<Value: CBORConvertible>(
     _ type: Value.Type = Value.self, forKey key: StaticString
@@ -49,12 +50,13 @@ extension CBORReader {
     return readNull() ? nil : try Value(from: &self)
   }
 
-  /// Reads a field of a map that is a `Codable` value.
+  /// Reads a `Codable` field of a map.
   ///
   /// - Parameters:
-  ///   - type: The type of the value; it is usually known from where it goes.
+  ///   - type: The type of the value, usually inferred.
   ///   - key: The name of the field.
-  /// - Throws: `DecodingError` where the map has no such field or it is no such value, or what the type throws.
+  /// - Throws: `DecodingError` if the map has no such field or its value has another form, or an error that the type
+  ///   throws.
   @inlinable
   public mutating func decode<Value: Decodable>(
     _ type: Value.Type = Value.self, forKey key: StaticString
@@ -65,8 +67,8 @@ extension CBORReader {
 
   /// Reads a map by its pairs.
   ///
-  /// - Parameter body: Reads one key and then its value; it is called as long as there is a pair.
-  /// - Throws: `DecodingError` where the next item is no map, or what `body` throws.
+  /// - Parameter body: A closure that reads one key and then its value. It is called once for each pair.
+  /// - Throws: `DecodingError` if the next item is not a map, or an error of `body`.
   @inlinable
   public mutating func readPairs(_ body: (inout CBORReader) throws -> Void) throws {
     var remaining = try openPairs()
@@ -76,10 +78,11 @@ extension CBORReader {
 
   // MARK: By pairs
 
-  /// Reads the head of a map; gives the number of its pairs, or -1 if its length is indefinite.
+  /// Reads the head of a map.
   ///
-  /// - Parameter keys: The keys that are read. A map with tag 259, whose keys may be of any kind, is refused for all others.
-  ///   Defaults to ``DictionaryKeys/items``, which takes every map.
+  /// - Parameter keys: The kind of keys to read. A map with tag 259, whose keys may be of any kind, is accepted only
+  ///   for ``DictionaryKeys/items``. Defaults to ``DictionaryKeys/items``, which accepts every map.
+  /// - Returns: The number of pairs, or -1 if the length is indefinite.
   @usableFromInline
   mutating func openPairs(_ keys: DictionaryKeys = .items) throws -> Int {
     if next < end, case let first = next.load(as: UInt8.self), first >= 0xA0, first < 0xB8 {
@@ -99,11 +102,11 @@ extension CBORReader {
     }
     if tag == DictionaryKeys.tag, keys != .items {
       throw DecodingError.typeMismatch(
-        [String: Any].self, context("The keys of the map are neither texts nor numbers.", at: start))
+        [String: Any].self, context("the keys of the map are neither text nor numbers", at: start))
     }
     try descend()
     if head.isIndefinite { return -1 }
-    // A pair takes two bytes at least.
+    // A pair takes at least two bytes.
     guard head.argument <= UInt64(remainingCount / 2) else { throw truncated() }
     return Int(head.argument)
   }
@@ -125,7 +128,9 @@ extension CBORReader {
     depth &-= 1
   }
 
-  /// Where a map ends; lists the keys if it was not read in order, so that one that comes twice is found.
+  /// Returns the end of a map.
+  ///
+  /// If the map was not read in order, its keys are listed to detect duplicates.
   mutating func endOfMap(_ cursor: inout MapCursor) throws -> UnsafeRawPointer {
     if cursor.listed < 0 {
       if cursor.remaining == 0 { return cursor.next }
@@ -135,7 +140,7 @@ extension CBORReader {
     return listing.maps[cursor.listed].end
   }
 
-  /// Reads the key at the cursor where it is the one that is asked for.
+  /// Reads the key at the cursor if it is `key`.
   @inlinable @inline(__always)
   mutating func isNext(_ key: StaticString) -> Bool {
     let count = key.utf8CodeUnitCount
@@ -148,7 +153,7 @@ extension CBORReader {
     return true
   }
 
-  /// Goes to the value of a field.
+  /// Moves to the value of a field, and returns whether there is one.
   @usableFromInline @inline(never)
   mutating func seek(_ key: StaticString) throws -> Bool {
     var cursor = map
@@ -166,12 +171,12 @@ extension CBORReader {
     guard try seek(key) else { throw missing(CBORPathKey(stringValue: "\(key)"), at: map.start - base - 1) }
   }
 
-  /// Finds the value of a field that is not where the cursor stands.
+  /// Returns the value of a field that is not at the cursor.
   mutating func seek(_ key: UnsafeRawBufferPointer, _ cursor: inout MapCursor) throws -> UnsafeRawPointer? {
     try list(&cursor).value(of: key, in: cursor.listed)
   }
 
-  /// Lists the keys of a map, unless they are listed.
+  /// Lists the keys of a map if they are not listed yet.
   @discardableResult
   mutating func list(_ cursor: inout MapCursor) throws -> MapListing {
     let listing = listing ?? MapListing()
@@ -183,7 +188,7 @@ extension CBORReader {
     do {
       try list(&cursor, in: listing)
     } catch {
-      // Who ignores it may ask for one field after another.
+      // A type that ignores the error may ask for one field after another.
       listing.remove(from: index)
       throw error
     }
@@ -192,11 +197,11 @@ extension CBORReader {
     return listing
   }
 
-  /// Lists the keys of a map as the last one of a listing.
+  /// Adds a map to the end of a listing and lists its keys.
   private mutating func list(_ cursor: inout MapCursor, in listing: MapListing) throws {
     next = cursor.start
     var count = 0
-    // Where the cursor stands in the list, as far as fields were read in their order.
+    // The index of the key at the cursor, if the fields have been read in order so far.
     var likely = 0
     while true {
       if cursor.isIndefinite ? try readBreak() : count == cursor.count { break }
@@ -212,10 +217,12 @@ extension CBORReader {
   }
 
   private mutating func checkIsNew(_ twin: UnsafeRawPointer?) throws {
-    if let twin { throw corrupted("The map has this key twice.", at: twin - base) }
+    if let twin { throw corrupted("the map contains this key twice", at: twin - base) }
   }
 
-  /// Reads any key: its text, or all of the item where it is not text.
+  /// Reads any key.
+  ///
+  /// The result is its text, or the whole item if the key is not text.
   private mutating func readKey(
     _ listing: MapListing
   ) throws -> (start: UnsafeRawPointer, count: Int, isText: Bool) {
@@ -223,7 +230,7 @@ extension CBORReader {
     let tag = try readTag()
     let head = try readHead()
     if tag == nil, let number = head.integer {
-      // A dictionary with numbers for keys has their texts in its own `Codable`.
+      // The `Codable` conformance of a dictionary with integer keys uses their text.
       let text = listing.own("\(number)")
       return (text.baseAddress ?? start, text.count, true)
     }
@@ -235,5 +242,39 @@ extension CBORReader {
     let bytes =
       head.isIndefinite ? listing.own(String(decoding: try readChunks(.text), as: UTF8.self)) : try content(head)
     return (bytes.baseAddress ?? start, bytes.count, true)
+  }
+}
+
+/// The progress of reading a map.
+///
+/// Fields are first looked up at the cursor, because types usually read fields in the order in which they were written.
+/// The keys are listed only if another field is at the cursor.
+@usableFromInline
+struct MapCursor {
+  /// The first key.
+  @usableFromInline let start: UnsafeRawPointer
+
+  /// The next key, until the keys are listed.
+  @usableFromInline var next: UnsafeRawPointer
+
+  /// The number of pairs after the cursor.
+  ///
+  /// It is `Int.max` in a map of indefinite length, and 0 once the keys are listed.
+  @usableFromInline var remaining: Int
+
+  /// The number of pairs, or -1 if the map has an indefinite length.
+  @usableFromInline let count: Int
+
+  /// The index of the map in the listing, or -1 while its keys are not listed.
+  @usableFromInline var listed = -1
+
+  var isIndefinite: Bool { count < 0 }
+
+  @inlinable @inline(__always)
+  init(start: UnsafeRawPointer, count: Int) {
+    self.start = start
+    next = start
+    remaining = count < 0 ? .max : count
+    self.count = count
   }
 }

@@ -1,13 +1,13 @@
-/// The keys of maps that could not be read in the order of their fields.
+/// The keys of maps that could not be read in order.
 @usableFromInline
 final class MapListing {
-  /// Up to so many keys are looked through one by one.
+  /// The maximum number of keys that are searched linearly.
   private static let fewCount = 12
 
   private(set) var maps: [ListedMap] = []
   private var entries: [MapEntry] = []
 
-  /// The text of keys that come in chunks.
+  /// Copies of keys whose text is not contiguous in the input: chunked text, and the digits of integers.
   private var ownKeys: [UnsafeMutableRawBufferPointer] = []
 
   init() {}
@@ -16,7 +16,7 @@ final class MapListing {
     for key in ownKeys { key.deallocate() }
   }
 
-  /// Keeps the text of a key.
+  /// Keeps a copy of a key's text.
   func own(_ key: String) -> UnsafeRawBufferPointer {
     let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: max(key.utf8.count, 1), alignment: 1)
     copy.copyBytes(from: key.utf8)
@@ -24,30 +24,30 @@ final class MapListing {
     return UnsafeRawBufferPointer(rebasing: copy[..<key.utf8.count])
   }
 
-  /// Begins the list of another map; gives its number.
+  /// Starts the list of another map, and returns the index of the map.
   func open(at start: UnsafeRawPointer) -> Int {
     maps.append(ListedMap(firstEntry: entries.count, end: start))
     return maps.count - 1
   }
 
-  /// Lists another key of the last map.
+  /// Adds a key to the last map.
   ///
-  /// - Returns: The value of a key that has come twice, if one is noticed.
+  /// - Returns: The value of a duplicate key, if one is detected.
   func append(_ entry: MapEntry) -> UnsafeRawPointer? {
     let index = maps.count - 1
     entries.append(entry)
     maps[index].entryCount += 1
     let count = maps[index].entryCount
-    // Not only at the end, so that a key that comes again and again does not fill the memory.
+    // Checked at powers of two and not only at the end, so that a key repeated many times does not fill the memory.
     return count > MapListing.fewCount && count.nonzeroBitCount == 1 ? prepare(index) : nil
   }
 
-  /// Ends the list of the last map.
+  /// Completes the list of the last map.
   ///
   /// - Parameters:
-  ///   - end: What follows its last value.
-  ///   - likely: Which key is likely to be asked for next.
-  /// - Returns: The value of a key that comes twice, if there is one.
+  ///   - end: The address after the last value.
+  ///   - likely: The index of the key that is likely to be requested next.
+  /// - Returns: The value of a duplicate key, if there is one.
   func close(end: UnsafeRawPointer, likely: Int) -> UnsafeRawPointer? {
     let index = maps.count - 1
     maps[index].end = end
@@ -55,14 +55,14 @@ final class MapListing {
     return prepare(index)
   }
 
-  /// Forgets a map and those that were listed after it.
+  /// Removes a map and all maps that were listed after it.
   func remove(from map: Int) {
     guard map < maps.count else { return }
     entries.removeSubrange(maps[map].firstEntry...)
     maps.removeSubrange(map...)
   }
 
-  /// Readies the keys of a map; gives the value of one that comes twice, if there is one.
+  /// Prepares the lookup in a map, and returns the value of a duplicate key if there is one.
   private func prepare(_ index: Int) -> UnsafeRawPointer? {
     let (first, count) = (maps[index].firstEntry, maps[index].entryCount)
     guard count > MapListing.fewCount else {
@@ -86,7 +86,7 @@ final class MapListing {
     return nil
   }
 
-  /// Finds the value of a key that is text.
+  /// Returns the value of a text key.
   func value(of key: UnsafeRawBufferPointer, in index: Int) -> UnsafeRawPointer? {
     let map = maps[index]
     if map.likely < map.entryCount, entries[map.firstEntry + map.likely].has(key) {
@@ -112,7 +112,7 @@ final class MapListing {
     return nil
   }
 
-  /// The keys of a map; `nil` where one is neither text in UTF-8 nor a number.
+  /// Returns the keys of a map, or `nil` if a key is neither text in UTF-8 nor a number.
   func textKeys(of index: Int) -> [String]? {
     let map = maps[index]
     var keys: [String] = []
@@ -121,5 +121,64 @@ final class MapListing {
       keys.append(key)
     }
     return keys
+  }
+}
+
+/// A map whose keys are listed.
+struct ListedMap {
+  /// The index of its first key in the list.
+  let firstEntry: Int
+
+  /// The number of keys.
+  var entryCount = 0
+
+  /// The index of the key that is likely to be requested next.
+  var likely = 0
+
+  /// The address after the last value.
+  var end: UnsafeRawPointer
+
+  /// A hash table for maps with many keys.
+  ///
+  /// Each slot holds the index of a key, or -1.
+  var slots: [Int32] = []
+}
+
+/// A listed key and its value.
+struct MapEntry {
+  /// The text of a text key, or the whole item of any other key.
+  private let key: UnsafeRawPointer
+
+  /// The number of bytes of the key, complemented if the key is not text.
+  private let mark: Int
+
+  let value: UnsafeRawPointer
+
+  init(key: UnsafeRawPointer, keyCount: Int, value: UnsafeRawPointer, isText: Bool) {
+    self.key = key
+    self.value = value
+    mark = isText ? keyCount : ~keyCount
+  }
+
+  var isText: Bool { mark >= 0 }
+
+  var keyBytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: key, count: isText ? mark : ~mark) }
+
+  func hasSameKey(as other: MapEntry) -> Bool {
+    mark == other.mark && compare(key, other.key, count: keyBytes.count) == 0
+  }
+
+  /// Returns whether the key is the given text.
+  func has(_ text: UnsafeRawBufferPointer) -> Bool {
+    guard mark == text.count else { return false }
+    guard let address = text.baseAddress else { return true }
+    return compare(key, address, count: mark) == 0
+  }
+
+  var hash: Int {
+    var hasher = Hasher()
+    hasher.combine(bytes: keyBytes)
+    hasher.combine(isText)
+    return hasher.finalize()
   }
 }

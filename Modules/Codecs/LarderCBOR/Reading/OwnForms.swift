@@ -4,17 +4,19 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The codec writes some types in a form of its own. A type that hands its decoder on, as `URL(from: decoder)`, asks for
-/// what that type's own `Codable` writes instead; it is made here of the bytes there are.
+/// The codec writes some types in a form of its own. A type that passes its decoder on, as in `URL(from: decoder)`,
+/// expects the form that the `Codable` conformance writes. This extension converts the bytes to that form.
 extension CBORReader {
-  /// The next item as the own `Codable` of its type writes it; `nil` if the item is of no type with another form.
+  /// Returns the next item in the form that the `Codable` conformance of its type writes, or `nil` if its type has no
+  /// other form.
   ///
-  /// The reader stays where it is.
+  /// The reader does not move.
   ///
   /// - Parameters:
-  ///   - kind: The container that is asked for, which the item is not.
-  ///   - asksFor: Whether the container can have a field of a name, and not of any: a type that takes every name wants to
-  ///     know what is there, and has another way for what is no map.
+  ///   - kind: The container that was requested, and that the item is not.
+  ///   - asksFor: A closure that returns whether the container has a key with a given name. It returns `false` for keys
+  ///     that accept every name, because their type reads whatever fields there are, and handles an item that is not a
+  ///     map in its own way.
   mutating func ownForm(as kind: DecodingLevel.Kind, asksFor: (String) -> Bool) throws -> [UInt8]? {
     let (start, depth) = (next, depth)
     defer { (next, self.depth) = (start, depth) }
@@ -31,7 +33,7 @@ extension CBORReader {
     }
   }
 
-  /// Reads an array of bytes as an array of any numbers.
+  /// Reads an array of bytes as an array of numbers of any type.
   @usableFromInline
   mutating func readBytesAsArray<Value>(_ body: (inout CBORReader) throws -> Value) throws -> Value {
     let path = path(to: next)
@@ -44,9 +46,9 @@ extension CBORReader {
     }
   }
 
-  /// Whether the next item is the byte string of a `[UInt8]`, by its tag.
+  /// Whether the next item is a byte string with the tag of a `[UInt8]`.
   ///
-  /// One without the tag is `Data`, which a type that tries an array first must not find in its place.
+  /// A byte string without the tag is `Data`. A type that first tries to read an array must not find one there.
   @inlinable
   mutating func isNextAnArrayOfBytes() throws -> Bool {
     guard next < end, next.load(as: UInt8.self) &>> 5 == 6 else { return false }
@@ -71,7 +73,7 @@ extension CBORReader {
 }
 
 extension CBORWriter {
-  /// The bytes that the own `Codable` of a value writes.
+  /// Returns the bytes that the `Codable` conformance of a value writes.
   fileprivate static func ownForm(of value: some Encodable) throws -> [UInt8] {
     var bytes: [UInt8] = []
     try append(to: &bytes) { try EncodingState.encodeOwnForm(value, with: &$0) }

@@ -1,8 +1,10 @@
 import Larder
 
-/// Shows CBOR in diagnostic notation (RFC 8949, section 8).
+/// Formats CBOR in diagnostic notation (RFC 8949, section 8).
 enum CBORDiagnostics {
-  /// The notation of one item; what is not well-formed ends it with a note.
+  /// Returns the notation of one item.
+  ///
+  /// Malformed bytes end the text with a note.
   static func text(of bytes: UnsafeRawBufferPointer) -> String {
     var reader = CBORReader(bytes)
     reader.findsPaths = false
@@ -10,12 +12,12 @@ enum CBORDiagnostics {
     do {
       try append(&reader, to: &text)
     } catch {
-      text += " / this is no CBOR /"
+      text += " / malformed CBOR /"
     }
     return text
   }
 
-  /// The text of a key in a path: that of text itself, and the notation of anything else.
+  /// Returns the text of a key in a path: the string of a text key, or the diagnostic notation of any other key.
   static func key(_ bytes: UnsafeRawBufferPointer) -> String {
     var reader = CBORReader(bytes)
     reader.findsPaths = false
@@ -33,7 +35,7 @@ enum CBORDiagnostics {
     case .negative: text += "\(-1 - Int128(head.argument))"
     case .bytes, .text:
       guard head.isIndefinite else { return appendString(head.major, try reader.content(head), to: &text) }
-      // Without a chunk to tell its kind there is a notation of its own.
+      // A string without chunks has a notation of its own, because no chunk shows its kind.
       if try reader.readBreak() { return text += head.major == .bytes ? "''_" : "\"\"_" }
       text += "(_"
       var separator = " "
@@ -95,7 +97,7 @@ enum CBORDiagnostics {
     }
   }
 
-  /// The name of a simple value.
+  /// Returns the name of a simple value.
   static func simple(_ head: ItemHead) -> String {
     switch head.argument {
     case 20: "false"
@@ -106,7 +108,7 @@ enum CBORDiagnostics {
     }
   }
 
-  /// A number as JSON has it, with a point or an exponent; or a word.
+  /// Returns a number as JSON writes it, with a point or an exponent, or the word for a number that is not finite.
   static func text(of number: Double) -> String {
     if number.isNaN { return "NaN" }
     if number.isInfinite { return number < 0 ? "-Infinity" : "Infinity" }
@@ -115,7 +117,7 @@ enum CBORDiagnostics {
 }
 
 extension CBORReader {
-  /// The digits of a bignum of at most 128 bits, if its tag has been read and its bytes follow.
+  /// Returns the digits of a bignum of at most 128 bits, if its tag has been read and its bytes follow.
   mutating func bignum(tag: UInt64) throws -> String? {
     guard tag == 2 || tag == 3, next < end, (0x49...0x50).contains(next.load(as: UInt8.self)) else { return nil }
     let start = next
@@ -123,7 +125,7 @@ extension CBORReader {
     let argument = bytes.reduce(0 as UInt128) { $0 << 8 | UInt128($1) }
     if bytes.first != 0 {
       if tag == 2 { return "\(argument)" }
-      // The smallest one is -1 - UInt128.max.
+      // The smallest value is -1 - UInt128.max.
       if argument < .max { return "-\(argument + 1)" }
     }
     next = start

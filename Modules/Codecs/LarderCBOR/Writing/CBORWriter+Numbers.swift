@@ -12,15 +12,17 @@ extension CBORWriter {
     itemCount &+= 1
   }
 
-  /// Writes an integer of any size: as one item where 64 bits are enough, and as a bignum (tags 2 and 3) otherwise.
+  /// Writes an integer of any size, as a plain integer if 64 bits are enough and otherwise as a bignum (tag 2 or 3).
   ///
-  /// - Throws: `EncodingError` where the tag of a bignum would nest too deep.
+  /// - Throws: `EncodingError` if the tag of a bignum would nest too deep.
   mutating func putBignum(isNegative: Bool, _ argument: UInt128) throws {
     if UInt64(exactly: argument) == nil { try checkDepth(1) }
     putCheckedBignum(isNegative: isNegative, argument)
   }
 
-  /// Writes an integer of any size where it is known that there is room for a tag.
+  /// Writes an integer of any size.
+  ///
+  /// The caller has checked that there is room for a tag.
   mutating func putCheckedBignum(isNegative: Bool, _ argument: UInt128) {
     if let short = UInt64(exactly: argument) {
       putHead(isNegative ? 0x20 : 0, short)
@@ -59,7 +61,7 @@ extension CBORWriter {
 }
 
 extension Float {
-  /// The number as a `Float`, where that loses nothing; of a number that is none, not even its payload.
+  /// Creates a `Float` if the conversion loses no bit, not even of the payload of a NaN.
   init?(keepingBitsOf value: Double) {
     if value.isNaN {
       let payload = value.bitPattern & 0x000F_FFFF_FFFF_FFFF
@@ -69,6 +71,59 @@ extension Float {
     } else {
       self.init(value)
       guard Double(self) == value else { return nil }
+    }
+  }
+}
+
+/// An IEEE 754 number in 16 bits.
+///
+/// Swift's `Float16` is not available on every platform.
+struct HalfPrecision {
+  let bitPattern: UInt16
+
+  init(bitPattern: UInt16) {
+    self.bitPattern = bitPattern
+  }
+
+  /// Creates a number in 16 bits if the conversion loses no bit.
+  init?(keepingBitsOf value: Float) {
+    let bits = value.bitPattern
+    let sign = UInt16(truncatingIfNeeded: bits &>> 16) & 0x8000
+    let exponent = Int(bits &>> 23 & 0xFF)
+    let fraction = bits & 0x7F_FFFF
+    switch exponent {
+    case 0 where fraction == 0:
+      bitPattern = sign
+    case 0xFF:
+      guard fraction & 0x1FFF == 0 else { return nil }
+      bitPattern = sign | 0x7C00 | UInt16(truncatingIfNeeded: fraction &>> 13)
+    case 113...142:
+      guard fraction & 0x1FFF == 0 else { return nil }
+      bitPattern = sign | UInt16(exponent - 112) &<< 10 | UInt16(truncatingIfNeeded: fraction &>> 13)
+    case 103...112:
+      // Below the smallest normal number of 16 bits, the leading bit is explicit.
+      let significand = fraction | 0x80_0000
+      let shift = UInt32(126 - exponent)
+      guard significand & (1 &<< shift &- 1) == 0 else { return nil }
+      bitPattern = sign | UInt16(truncatingIfNeeded: significand &>> shift)
+    default:
+      return nil
+    }
+  }
+
+  /// The same number in 32 bits, including the payload of a NaN.
+  var float: Float {
+    let sign = UInt32(bitPattern & 0x8000) &<< 16
+    let exponent = UInt32(bitPattern &>> 10 & 0x1F)
+    let fraction = UInt32(bitPattern & 0x3FF)
+    switch exponent {
+    case 0:
+      let magnitude = Float(fraction) * 0x1p-24
+      return Float(bitPattern: sign | magnitude.bitPattern)
+    case 0x1F:
+      return Float(bitPattern: sign | 0x7F80_0000 | fraction &<< 13)
+    default:
+      return Float(bitPattern: sign | (exponent + 112) &<< 23 | fraction &<< 13)
     }
   }
 }

@@ -1,36 +1,43 @@
-/// Writes CBOR (RFC 8949) into memory that grows: the shortest form of each number, and definite lengths.
+/// A writer that encodes CBOR (RFC 8949) into a growing buffer, with the shortest form of each number and definite
+/// lengths.
 ///
-/// A ``CBORConvertible`` type gets one to write itself to. Whatever is written through it is well-formed: what would not
-/// be, like a key without a value, throws.
+/// A ``CBORConvertible`` type receives a writer to write itself to. The output is always well-formed. A call that would
+/// make it malformed, for example by writing a key without a value, throws an error.
 public struct CBORWriter: ~Copyable {
-  /// How deep arrays, maps and tags may nest: 512.
+  /// The maximum nesting depth of arrays, maps and tags, which is 512 levels.
   ///
-  /// What nests deeper is neither written nor read.
+  /// Items that nest deeper are neither written nor read.
   public static var maximumDepth: Int { 512 }
 
   @usableFromInline var start: UnsafeMutableRawPointer
   @usableFromInline var next: UnsafeMutableRawPointer
   @usableFromInline var end: UnsafeMutableRawPointer
 
-  /// How many items were written into the innermost array, map or tag that is open, keys included.
+  /// The number of items in the innermost open array, map or tag, including keys.
   @usableFromInline var itemCount = 0
 
   @usableFromInline var depth = 0
 
-  /// Which keys were written by name into the innermost map that is open: a bit for each, and the highest bit where two
-  /// of them may be the same.
+  /// A bit for each key that was written by name into the innermost open map.
+  ///
+  /// The highest bit indicates that two of the keys may be equal.
   @usableFromInline var keyBits: UInt64 = 0
 
-  /// Not counted, so that nothing is released where there is none: the codec keeps it as long as this is there.
+  /// The codec's `userInfo`, or `nil` if it has none.
+  ///
+  /// It is unmanaged, so that no reference is counted in the common case of `nil`. The codec outlives the writer and
+  /// keeps the object.
   @usableFromInline var sharedUserInfo: Unmanaged<CodingUserInfo>?
 
   /// The values of ``CBOROptions/userInfo``.
   public var userInfo: [CodingUserInfoKey: Any] { sharedUserInfo?.takeUnretainedValue().values ?? [:] }
 
-  /// Whether the memory is this writer's own, not that of a caller.
+  /// Whether the writer owns its buffer, instead of borrowing the caller's.
   @usableFromInline var isOwner: Bool
 
-  /// Makes a writer that begins in the memory of a caller, which outlives it, and goes on in its own.
+  /// Creates a writer that starts in the caller's memory and moves to its own buffer when that is full.
+  ///
+  /// The caller's memory must outlive the writer.
   @inlinable
   init(scratch: UnsafeMutableRawBufferPointer) {
     // An empty buffer may have no address.
@@ -46,7 +53,7 @@ public struct CBORWriter: ~Copyable {
     next = start
   }
 
-  /// Makes a writer with memory of its own.
+  /// Creates a writer with a buffer of its own.
   init(capacity: Int) {
     start = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 1)
     next = start
@@ -59,10 +66,10 @@ public struct CBORWriter: ~Copyable {
     if isOwner { start.deallocate() }
   }
 
-  /// Lets a closure write one item, and appends it to bytes.
+  /// Appends the one item that a closure writes.
   @inlinable
   static func append(to bytes: inout [UInt8], _ body: (inout CBORWriter) throws -> Void) throws {
-    // As much as is certain to lie on the stack.
+    // A size that is certain to be allocated on the stack.
     try withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 1) { scratch in
       var writer = CBORWriter(scratch: scratch)
       try body(&writer)
@@ -70,7 +77,7 @@ public struct CBORWriter: ~Copyable {
     }
   }
 
-  /// Lets a closure write one item with the values of `userInfo`, and appends it to bytes.
+  /// Appends the one item that a closure writes, with the values of `userInfo`.
   static func append(
     to bytes: inout [UInt8], userInfo: CodingUserInfo?, _ body: (inout CBORWriter) throws -> Void
   ) throws {
@@ -80,22 +87,22 @@ public struct CBORWriter: ~Copyable {
     }
   }
 
-  /// Appends what was written, which must be one item.
+  /// Appends the bytes that were written, which must be one item.
   @usableFromInline
   func finish(into bytes: inout [UInt8]) throws {
     try checkIsOneItem()
     bytes.append(contentsOf: written)
   }
 
-  /// What has been written.
+  /// The bytes that have been written.
   var written: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
 
-  /// How many bytes have been written.
+  /// The number of bytes that have been written.
   @usableFromInline var count: Int { next - start }
 
   func checkIsOneItem() throws {
-    if depth != 0 { throw invalid("An error of the writer was ignored, so what it wrote is incomplete.") }
-    if itemCount != 1 { throw invalid("A value must be written as one data item, not as \(itemCount).") }
+    if depth != 0 { throw invalid("an error of the writer was ignored, so its output is incomplete") }
+    if itemCount != 1 { throw invalid("a value must be written as one data item, not \(itemCount)") }
   }
 
   // MARK: Memory
@@ -130,7 +137,7 @@ public struct CBORWriter: ~Copyable {
     next += MemoryLayout<Number>.size
   }
 
-  /// Writes the head of an item: a major type in the upper three bits, and its argument in the shortest form.
+  /// Writes the head of an item, which is a major type in the upper three bits and an argument in its shortest form.
   @inlinable @inline(__always)
   mutating func putHead(_ major: UInt8, _ argument: UInt64) {
     if argument < 24 {
@@ -177,7 +184,7 @@ public struct CBORWriter: ~Copyable {
     next.copyMemory(from: key.utf8Start, byteCount: count)
     next += count
     itemCount &+= 1
-    // From the literal, not from what was copied: so the compiler knows the bit.
+    // Computed from the literal, not from the copied bytes, so that the compiler knows the bit.
     noteKey(UnsafeRawPointer(key.utf8Start), count: count)
   }
 
@@ -191,14 +198,14 @@ public struct CBORWriter: ~Copyable {
     noteKey(next - count, count: count)
   }
 
-  /// Notes the key that was just written.
+  /// Records the key that was just written.
   ///
-  /// To compare it with the others would take longer than to write it; so they are compared when the map is closed, and
-  /// only where two of them look alike here.
+  /// Comparing a key with all others would take longer than writing it. The keys are compared only when the map is
+  /// closed, and only if two of them have the same bit here.
   ///
   /// - Parameters:
-  ///   - text: Its text.
-  ///   - count: How many bytes that has.
+  ///   - text: The text of the key.
+  ///   - count: The number of bytes of the text.
   @inlinable @inline(__always)
   mutating func noteKey(_ text: UnsafeRawPointer, count: Int) {
     var mixed = UInt64(truncatingIfNeeded: count) &<< 24
@@ -215,7 +222,7 @@ public struct CBORWriter: ~Copyable {
 
   /// Writes a value of any type that adopts ``CBORConvertible``.
   ///
-  /// - Throws: What the value throws.
+  /// - Throws: An error that the value throws.
   @inlinable @inline(__always)
   public mutating func write(_ value: some CBORConvertible) throws {
     do {
@@ -228,7 +235,7 @@ public struct CBORWriter: ~Copyable {
 
   /// Writes a `Codable` value.
   ///
-  /// - Throws: What the value throws.
+  /// - Throws: An error that the value throws.
   public mutating func encode(_ value: some Encodable) throws {
     do {
       try EncodingState.encode(value, with: &self)
@@ -244,7 +251,7 @@ public struct CBORWriter: ~Copyable {
     itemCount &+= 1
   }
 
-  /// Writes `null`, which stands for a `nil`.
+  /// Writes `null`, which represents `nil`.
   @inlinable
   public mutating func writeNull() {
     reserve(1)
@@ -254,8 +261,8 @@ public struct CBORWriter: ~Copyable {
 
   /// Writes an array.
   ///
-  /// - Parameter body: Writes the elements, each as one item.
-  /// - Throws: What `body` throws, or `EncodingError` where the array nests too deep.
+  /// - Parameter body: A closure that writes each element as one item.
+  /// - Throws: An error of `body`, or `EncodingError` if the array nests too deep.
   @inlinable
   public mutating func writeArray(_ body: (inout CBORWriter) throws -> Void) throws {
     let container = try open(0x80)
@@ -265,10 +272,10 @@ public struct CBORWriter: ~Copyable {
 
   /// Writes a map.
   ///
-  /// - Parameter body: Writes the fields by ``write(_:forKey:)``, or keys and values as items in turn. The fields stand in
-  ///   the map in the order in which they are written. No key may come twice; one that is written as an item is not
-  ///   looked at.
-  /// - Throws: What `body` throws, or `EncodingError` where the map nests too deep, a key has no value, or a field is
+  /// - Parameter body: A closure that writes the fields by ``write(_:forKey:)``, or keys and values alternately as
+  ///   items. The map keeps the order in which the fields are written. No key may be written twice. Keys that are
+  ///   written as items are not checked.
+  /// - Throws: An error of `body`, or `EncodingError` if the map nests too deep, a key has no value, or a field is
   ///   written twice.
   @inlinable
   public mutating func writeMap(_ body: (inout CBORWriter) throws -> Void) throws {
@@ -277,12 +284,12 @@ public struct CBORWriter: ~Copyable {
     try closeMap(container)
   }
 
-  /// Writes an item with a tag, which says how it is meant.
+  /// Writes an item with a tag, which describes the meaning of the item.
   ///
   /// - Parameters:
   ///   - tag: The number of the tag, as registered with IANA.
-  ///   - body: Writes the item.
-  /// - Throws: What `body` throws, or `EncodingError` where it does not write one item or the tag nests too deep.
+  ///   - body: A closure that writes the item.
+  /// - Throws: An error of `body`, or `EncodingError` if it does not write exactly one item or the tag nests too deep.
   @inlinable
   public mutating func writeTag(_ tag: UInt64, _ body: (inout CBORWriter) throws -> Void) throws {
     putHead(0xC0, tag)
@@ -297,7 +304,7 @@ public struct CBORWriter: ~Copyable {
 
   @usableFromInline
   func checkIsTagged() throws {
-    if itemCount != 1 { throw invalid("A tag must stand before one data item, not before \(itemCount).") }
+    if itemCount != 1 { throw invalid("a tag must be followed by one data item, not \(itemCount)") }
   }
 
   // MARK: Fields
@@ -307,19 +314,19 @@ public struct CBORWriter: ~Copyable {
   /// - Parameters:
   ///   - value: The value.
   ///   - key: The name of the field.
-  /// - Throws: What the value throws, or `EncodingError` where it does not write itself as one item.
+  /// - Throws: An error that the value throws, or `EncodingError` if it does not write itself as one item.
   @inlinable @inline(__always)
   public mutating func write(_ value: some CBORConvertible, forKey key: StaticString) throws {
     putKey(key)
     try write(value)
   }
 
-  /// Writes a field of a map, or nothing where the value is `nil`.
+  /// Writes a field of a map if the value is not `nil`.
   ///
   /// - Parameters:
   ///   - value: The value.
   ///   - key: The name of the field.
-  /// - Throws: What the value throws.
+  /// - Throws: An error that the value throws.
   @inlinable @inline(__always)
   public mutating func writeIfPresent(_ value: (some CBORConvertible)?, forKey key: StaticString) throws {
     if let value { try write(value, forKey: key) }
@@ -330,156 +337,18 @@ public struct CBORWriter: ~Copyable {
   /// - Parameters:
   ///   - value: The value.
   ///   - key: The name of the field.
-  /// - Throws: What the value throws.
+  /// - Throws: An error that the value throws.
   @inlinable
   public mutating func encode(_ value: some Encodable, forKey key: StaticString) throws {
     putKey(key)
     try encode(value)
   }
 
-  // MARK: Containers
-
-  /// An array or map that is open.
-  @usableFromInline
-  struct Container {
-    /// Where its head lies.
-    @usableFromInline let offset: Int
-    /// How many items there are around it.
-    @usableFromInline let outerCount: Int
-    /// Which keys there are around it.
-    @usableFromInline let outerKeyBits: UInt64
-
-    @inlinable
-    init(offset: Int, outerCount: Int, outerKeyBits: UInt64) {
-      self.offset = offset
-      self.outerCount = outerCount
-      self.outerKeyBits = outerKeyBits
-    }
-  }
-
-  /// Refuses what would nest too deep.
-  @inlinable @inline(__always)
-  func checkDepth(_ count: Int) throws {
-    if depth &+ count > CBORWriter.maximumDepth { throw tooDeep() }
-  }
-
-  @inlinable @inline(__always)
-  mutating func descend() throws {
-    if depth >= CBORWriter.maximumDepth { throw tooDeep() }
-    depth &+= 1
-  }
-
-  @inlinable @inline(__always)
-  mutating func open(_ major: UInt8) throws -> Container {
-    try descend()
-    let container = Container(offset: count, outerCount: itemCount, outerKeyBits: keyBits)
-    reserve(1)
-    // Until it is closed, an indefinite length: so the path to what is being written can be read from the bytes.
-    putByte(major | 31)
-    itemCount = 0
-    keyBits = 0
-    return container
-  }
-
-  @inlinable @inline(__always)
-  mutating func closeArray(_ container: Container) {
-    close(container, 0x80, itemCount)
-  }
-
-  @inlinable @inline(__always)
-  mutating func closeMap(_ container: Container) throws {
-    if itemCount & 1 != 0 { throw invalid("A key of a map has no value.") }
-    if keyBits &>> 63 != 0 { try checkKeys(from: container.offset + 1) }
-    close(container, 0xA0, itemCount &>> 1)
-  }
-
-  /// Refuses the pairs from an offset on where a key comes twice: what has them could not be read again.
-  @usableFromInline @inline(never)
-  func checkKeys(from offset: Int) throws {
-    let pairs = UnsafeRawBufferPointer(rebasing: written[offset...])
-    if let twin = try CBORWriter.keyThatComesTwice(pairs, count: itemCount / 2) { throw invalidTwin(twin) }
-  }
-
-  func invalidTwin(_ key: String) -> EncodingError {
-    invalid("The map has the key \"\(key)\" twice.")
-  }
-
-  /// The text of a key that a map has twice, byte for byte, if there is one.
-  ///
-  /// - Parameters:
-  ///   - pairs: All keys and values, without a head.
-  ///   - count: How many pairs they are.
-  static func keyThatComesTwice(_ pairs: UnsafeRawBufferPointer, count: Int) throws -> String? {
-    var reader = CBORReader(pairs)
-    reader.findsPaths = false
-    return try withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: count) { keys in
-      for index in keys.indices {
-        let start = reader.next
-        try reader.skip()
-        keys.initializeElement(at: index, to: UnsafeRawBufferPointer(start: start, count: reader.next - start))
-        try reader.skip()
-      }
-      func order(_ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer) -> Int {
-        guard first.count == second.count, let one = first.baseAddress, let other = second.baseAddress else {
-          return first.count - second.count
-        }
-        return compare(one, other, count: first.count)
-      }
-      var keys = keys
-      keys.sort { order($0, $1) < 0 }
-      let twin = keys.indices.dropFirst().first { order(keys[$0 - 1], keys[$0]) == 0 }
-      return twin.map { CBORDiagnostics.key(keys[$0]) }
-    }
-  }
-
-  @inlinable @inline(__always)
-  mutating func close(_ container: Container, _ major: UInt8, _ count: Int) {
-    if count < 24 {
-      start.storeBytes(of: major | UInt8(truncatingIfNeeded: count), toByteOffset: container.offset, as: UInt8.self)
-    } else {
-      widenHead(at: container.offset, major, UInt64(count))
-    }
-    depth &-= 1
-    itemCount = container.outerCount &+ 1
-    keyBits = container.outerKeyBits
-  }
-
-  /// Gives a container of more elements than one byte can tell a longer head.
-  @usableFromInline @inline(never)
-  mutating func widenHead(at offset: Int, _ major: UInt8, _ argument: UInt64) {
-    let contentCount = count - offset - 1
-    putLongHead(major, argument)
-    let extraCount = count - offset - 1 - contentCount - 1
-    reserve(9)
-    let content = start + offset + 1
-    (content + extraCount).copyMemory(from: content, byteCount: contentCount)
-    next = start + offset
-    putLongHead(major, argument)
-    next += contentCount
-  }
-
-  /// A place between two items, to which the writer can go back.
-  struct Place {
-    let offset: Int
-    let itemCount: Int
-    let depth: Int
-    let keyBits: UInt64
-  }
-
-  /// Where the writer stands.
-  var place: Place { Place(offset: count, itemCount: itemCount, depth: depth, keyBits: keyBits) }
-
-  /// Drops what was written from a place on.
-  mutating func rewind(to place: Place) {
-    next = start + place.offset
-    itemCount = place.itemCount
-    depth = place.depth
-    keyBits = place.keyBits
-  }
-
   // MARK: Errors
 
-  /// The path to what lies at an offset, or for the end of what was written, to what was written last.
+  /// Returns the path to the item at an offset.
+  ///
+  /// At the end of the bytes, it is the path to the last item written.
   func path(to offset: Int) -> [any CodingKey] {
     var finder = CBORPathFinder()
     return finder.path(to: offset, in: written)
@@ -495,7 +364,7 @@ public struct CBORWriter: ~Copyable {
       (), EncodingError.Context(codingPath: path(to: offset), debugDescription: message))
   }
 
-  /// Sees to it that nothing is made of what was written where somebody ignores an error.
+  /// Marks the output as incomplete, so that it is not used if a type ignores an error.
   @usableFromInline @inline(never)
   mutating func noteError() {
     depth += 1
@@ -503,6 +372,6 @@ public struct CBORWriter: ~Copyable {
 
   @usableFromInline @inline(never)
   func tooDeep() -> EncodingError {
-    invalid("The value nests more than \(CBORWriter.maximumDepth) deep.")
+    invalid("the value nests more than \(CBORWriter.maximumDepth) levels deep")
   }
 }

@@ -1,68 +1,70 @@
 import Larder
 
-/// What a ``WriteBehindStore`` has accepted, what it writes, and who waits for it: plain state, which the store keeps under
-/// a lock.
+/// The accepted batches of a ``WriteBehindStore`` and its waiting callers.
 ///
-/// Accepted batches wait until a *flusher*, which is no caller's task, takes all of them and writes them to the base as one
-/// flush. Batches that are accepted meanwhile wait for the next flush: they are never joined with one that is being written.
+/// This is plain state, which the store keeps under a lock.
 ///
-/// A *turn* is a caller's own: it begins when nothing is pending, and nothing is accepted until it ends, so that the base
-/// has everything and the caller may read and write there. Writes for which there is no room, and turns, wait in one line.
-/// A caller may leave the line until it is served.
+/// Accepted batches are pending until a *flusher*, which is not the task of any caller, takes all of them and writes
+/// them to the base in one flush. Batches that are accepted during a flush wait for the next one. They are never joined
+/// with a batch that is being written.
+///
+/// A *turn* gives a caller exclusive access to the base. It begins when nothing is pending, and nothing is accepted
+/// until it ends, so that the base is complete and the caller may read and write it. Turns, and writes for which there
+/// is no room, wait in one wait queue. A caller may leave the wait queue until it is served.
 struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
-  /// What a caller asks for.
+  /// A request of a caller.
   enum Request: Sendable {
-    /// A batch that removes no range and is within the limit.
+    /// A batch that contains no range removal and fits the limit.
     case write(SizedBatch<Value>)
-    /// A turn that changes the base, or only reads it.
+    /// A turn that changes the base or only reads it.
     case turn(changesBase: Bool)
   }
 
-  /// What is to be done when a caller has come.
+  /// The answer to an arriving caller.
   enum Arrival: Sendable {
     /// The write is accepted, the turn begins, or there is nothing to wait for.
     case begins
-    /// The caller waits, under a number by which it can leave the line.
+    /// The caller waits, under a number by which it can leave.
     case waits(UInt64)
     /// The queue is closed.
     case refused
-    /// The task of the caller is cancelled.
+    /// The caller's task is cancelled.
     case cancelled
     /// There is no room for the write.
     case fails(StoreError)
   }
 
-  /// What is to be done about the flusher.
+  /// The action to take on the flusher.
   enum FlusherCall: Equatable, Sendable {
     case none
-    /// It is to be started.
+    /// The flusher must be started.
     case start
-    /// It waits, and should not any longer.
-    case hurry
+    /// The flusher waits and must be woken.
+    case wake
   }
 
-  /// A caller who is to be told.
-  struct Telling: Sendable {
+  /// A caller to resume.
+  struct Resumption: Sendable {
     let caller: Caller
     let outcome: TurnOutcome
   }
 
-  /// What is to be done when something has happened.
+  /// The actions to take after an event.
   struct Consequences: Sendable {
-    /// Who is to be told.
-    var tellings: [Telling] = []
+    /// The callers to resume.
+    var resumptions: [Resumption] = []
     var flusher = FlusherCall.none
     /// Changes that are no longer needed, to be released outside the lock.
     var released: [PendingChanges<Value>] = []
-    /// What was kept for scans and is no longer needed, to be released outside the lock as well.
+    /// Contents that were kept for scans and are no longer needed, also to be released outside the lock.
     var releasedContents: [SortedMap<PendingChanges<Value>.Content>] = []
   }
 
-  /// What the flusher does next.
+  /// The next step of the flusher.
   enum FlusherStep: Sendable {
-    /// It waits, unless it is told to hurry.
+    /// It waits for a duration or until it is woken.
     case wait(Duration)
-    /// It writes these batches. Joining them takes time, and is done outside the lock.
+    /// It writes these batches. Joining them takes time and is done outside the lock.
     case flush([SizedBatch<Value>])
     case end
   }
@@ -74,9 +76,9 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     let caller: Caller
   }
 
-  /// Someone who waits until something is written.
+  /// A caller that waits until accepted batches are written.
   private struct Drain: Sendable {
-    /// The flush that must be over; all of them, and everyone in the line served, where it is `nil`.
+    /// The flush to wait for, or `nil` to wait for all flushes and all waiters.
     let flush: UInt64?
     let caller: Caller
   }
@@ -91,59 +93,64 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   private var failures: [WriteBehindFailure<Value>] = []
   private var failedSize = BatchSize()
 
-  /// The number of the flush that will write what is pending.
+  /// The number of the flush that will write the pending batches.
   private var nextFlush: UInt64 = 1
   private var isTurn = false
   private var flusher = Flusher.none
-  private var line = WaitingLine<Waiting>()
-  private var drains = WaitingLine<Drain>()
+  private var waiters = WaitQueue<Waiting>()
+  private var drains = WaitQueue<Drain>()
 
   /// The scans that read the base now, each with the latest flush that was over when it began.
-  private var scans = WaitingLine<UInt64>()
-  /// The flushes that were written while they did, without the values that were displaced before.
+  private var scans = WaitQueue<UInt64>()
+  /// The flushes written during these scans, without the values that they displaced.
   private var written: [(flush: UInt64, contents: SortedMap<PendingChanges<Value>.Content>, size: BatchSize)] = []
   private var writtenSize = BatchSize()
 
-  /// Whether no more may come.
+  /// Whether new callers are refused.
   private(set) var isClosed = false
 
-  /// Makes an empty queue.
+  /// Creates an empty queue.
   ///
   /// - Parameters:
-  ///   - limit: The most that is accepted and not written, what failed included.
-  ///   - maximumAge: How long changes wait before they are flushed.
-  ///   - isFull: The error of a write for which there is no room since failures, of which the first is given, take all.
+  ///   - limit: The maximum size of the changes that are accepted and not yet written, including failed ones.
+  ///   - maximumAge: The time that changes wait before they are flushed.
+  ///   - isFull: A closure that returns the error of a write for which failures leave no room, given the first of their
+  ///     errors.
   init(limit: BatchSize, maximumAge: Duration, isFull: @escaping @Sendable (StoreError) -> StoreError) {
     self.limit = limit
     self.maximumAge = maximumAge
     self.isFull = isFull
   }
 
-  /// Whether nothing goes on and nobody waits; failures may be there.
+  /// Whether no work is in progress and no caller waits.
+  ///
+  /// There may be failures.
   var isIdle: Bool {
-    isDrained && !isTurn && flusher == .none && line.isEmpty && drains.isEmpty
+    isDrained && !isTurn && flusher == .none && waiters.isEmpty && drains.isEmpty
   }
 
   // MARK: Reading
 
-  /// Begins a scan, which merges accepted changes with what it reads in the base.
+  /// Begins a scan, which merges accepted changes with entries of the base.
   ///
-  /// The base may be changed while it is read. The queue therefore keeps what is written until the scan ends. Laid over the
-  /// base as it was at any moment in between, all these changes together give the state at the end of the scan.
+  /// The base may change while it is read. The queue therefore keeps the changes that are written until the scan ends.
+  /// Applied to the base as it was at any moment in between, all these changes together give the state at the end of
+  /// the scan.
   ///
-  /// - Returns: A number by which the scan ends, and the changes that the base may lack now.
+  /// - Returns: The number by which the scan ends, and the changes that the base may lack now.
   mutating func beginScan() -> (number: UInt64, view: PendingView<Value>) {
     (scans.append(inFlight == nil ? nextFlush - 1 : nextFlush - 2), PendingView(layers: unwrittenLayers))
   }
 
   /// Ends a scan.
   ///
-  /// - Returns: All changes that the base may have lacked at some moment of the scan, or `nil` if they are not known because
-  ///   the base was changed in another way, a flush failed, or too much was written.
+  /// - Returns: All changes that the base may have lacked at some moment of the scan, or `nil` if they are unknown
+  ///   because the base was changed in another way, a flush failed, or too much was written.
   mutating func endScan(_ number: UInt64) -> PendingView<Value>? {
     guard let start = scans.remove(number) else { return nil }
     let layers = written.reversed().filter { $0.flush > start }.map(\.contents)
-    // What is dropped was written during this scan. So it is part of the view, with which it is released outside the lock.
+    // The dropped contents were written during this scan. They are part of its view, with which they are released
+    // outside the lock.
     while let first = written.first, first.flush <= scans.first ?? .max {
       writtenSize -= first.size
       written.removeFirst()
@@ -155,7 +162,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     [pending.contents] + (inFlight.map { [$0.contents] } ?? [])
   }
 
-  /// Makes the running scans begin anew.
+  /// Invalidates the running scans, which then start again.
   private mutating func discardScans(_ consequences: inout Consequences) {
     while scans.removeFirst() != nil {}
     consequences.releasedContents += written.map(\.contents)
@@ -163,36 +170,36 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     writtenSize = BatchSize()
   }
 
-  /// Whether nothing accepted for the keys of a range has still to be written.
+  /// Returns whether no accepted change in a range is unwritten.
   func isWritten(in range: KeyRange) -> Bool {
     pending.contents.count(in: range) == 0 && (inFlight?.contents.count(in: range) ?? 0) == 0
   }
 
-  /// What is accepted for a key, or `nil` where the base is to be asked.
+  /// The accepted change of a key, or `nil` if the base has its value.
   subscript(key: StoreKey) -> PendingChanges<Value>.Content? { pending[key] ?? inFlight?[key] }
 
-  /// How much is pending.
+  /// Returns the statistics of the pending writes.
   ///
-  /// - Parameter now: The time.
+  /// - Parameter now: The current time.
   func statistics(at now: Duration) -> WriteBehindStatistics {
     let size = unwrittenSize
     return WriteBehindStatistics(
       pendingChanges: size.changes, pendingBytes: size.bytes, oldestAge: pending.isEmpty ? nil : now - pendingSince,
-      waitingCallers: line.count, failedChanges: failedSize.changes)
+      waitingCallers: waiters.count, failedChanges: failedSize.changes)
   }
 
-  /// The error of the first write that failed and was not taken.
+  /// The error of the first failure that was not yet taken.
   var firstError: StoreError? { failures.first?.error }
 
   // MARK: Callers
 
-  /// A caller comes.
+  /// Admits a caller.
   ///
   /// - Parameters:
-  ///   - request: What it asks for.
-  ///   - caller: How it is told, where it waits.
-  ///   - now: The time.
-  ///   - isCancelled: Whether its task is cancelled.
+  ///   - request: The request of the caller.
+  ///   - caller: The caller, which is resumed later if it has to wait.
+  ///   - now: The current time.
+  ///   - isCancelled: Whether the caller's task is cancelled.
   mutating func arrive(
     _ request: Request, _ caller: Caller, at now: Duration, isCancelled: Bool
   ) -> (Arrival, Consequences) {
@@ -200,16 +207,16 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     guard !isClosed else { return (.refused, consequences) }
     guard !isCancelled else { return (.cancelled, consequences) }
     var arrival = Arrival.begins
-    if line.isEmpty, let outcome = serve(request, at: now, &consequences) {
+    if waiters.isEmpty, let outcome = serve(request, at: now, &consequences) {
       if case .full(let error) = outcome { arrival = .fails(error) }
     } else {
-      arrival = .waits(line.append(Waiting(request: request, caller: caller)))
+      arrival = .waits(waiters.append(Waiting(request: request, caller: caller)))
     }
     settle(at: now, &consequences)
     return (arrival, consequences)
   }
 
-  /// A caller wants to know when everything accepted is written.
+  /// Admits a caller that waits until everything accepted is written.
   mutating func drain(_ caller: Caller, at now: Duration) -> (Arrival, Consequences) {
     var consequences = Consequences()
     guard !isClosed else { return (.refused, consequences) }
@@ -220,9 +227,9 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     return (.waits(number), consequences)
   }
 
-  /// A caller closes the queue, and wants to know when everyone who came before was served and everything is written.
+  /// Closes the queue for a caller that waits until all earlier callers were served and everything is written.
   ///
-  /// - Returns: Besides, whether it is the first to close it.
+  /// - Returns: The answer, the actions to take, and whether the caller is the first to close the queue.
   mutating func close(_ caller: Caller, at now: Duration) -> (Arrival, Consequences, isFirst: Bool) {
     var consequences = Consequences()
     let isFirst = !isClosed
@@ -233,17 +240,17 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     return (.waits(number), consequences, isFirst)
   }
 
-  /// A caller in the line gives up.
+  /// Removes a waiter that gives up.
   ///
-  /// - Returns: The caller, and what it asked for, to be released outside the lock; `nil` where it is too late.
+  /// - Returns: The caller and its request, to be released outside the lock, or `nil` if it was already served.
   mutating func leave(_ number: UInt64, at now: Duration) -> (Caller, Request, Consequences)? {
-    guard let waiting = line.remove(number) else { return nil }
+    guard let waiting = waiters.remove(number) else { return nil }
     var consequences = Consequences()
     settle(at: now, &consequences)
     return (waiting.caller, waiting.request, consequences)
   }
 
-  /// A caller's turn ends.
+  /// Ends a caller's turn.
   mutating func endTurn(at now: Duration) -> Consequences {
     var consequences = Consequences()
     isTurn = false
@@ -251,7 +258,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     return consequences
   }
 
-  /// Hands over what failed, which then takes no room any more.
+  /// Returns the failures and frees their space.
   mutating func takeFailures(at now: Duration) -> ([WriteBehindFailure<Value>], Consequences) {
     let taken = failures
     failures = []
@@ -263,7 +270,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
 
   // MARK: The flusher
 
-  /// The flusher asks what to do.
+  /// Returns the next step of the flusher.
   mutating func nextFlusherStep(at now: Duration) -> FlusherStep {
     guard !pending.isEmpty else {
       flusher = .none
@@ -281,7 +288,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     return .flush(inFlight?.batches ?? [])
   }
 
-  /// The flusher has written what it took, but for what failed.
+  /// Ends a flush, whose batches were written except for the failures.
   mutating func finishFlush(
     failures newFailures: [WriteBehindFailure<Value>], at now: Duration
   ) -> Consequences {
@@ -301,12 +308,12 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     return consequences
   }
 
-  // MARK: Inside
+  // MARK: Serving
 
   private var isDrained: Bool { pending.isEmpty && inFlight == nil }
 
   /// Whether closing has nothing left to wait for.
-  private var isQuiet: Bool { isDrained && !isTurn && line.isEmpty }
+  private var isQuiet: Bool { isDrained && !isTurn && waiters.isEmpty }
 
   private var unwrittenSize: BatchSize { pending.size + (inFlight?.size ?? BatchSize()) }
 
@@ -314,37 +321,37 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     flush < (inFlight == nil ? nextFlush : nextFlush - 1)
   }
 
-  /// Whether somebody waits for what is pending, or there is much of it.
+  /// Whether a caller waits for the pending changes or they fill half of the limit.
   private var isFlushWanted: Bool {
     if pending.isEmpty { return false }
-    // Half of the room is left for what comes while the other half is written.
+    // The other half is left for changes that arrive during the flush.
     let half = BatchSize(changes: max(1, limit.changes / 2), bytes: max(1, limit.bytes / 2))
-    return isClosed || !line.isEmpty || !drains.isEmpty || pending.size.reaches(half)
+    return isClosed || !waiters.isEmpty || !drains.isEmpty || pending.size.reaches(half)
   }
 
-  /// Serves whoever can be served.
+  /// Serves all waiters that can be served.
   private mutating func settle(at now: Duration, _ consequences: inout Consequences) {
-    while let first = line.first, let outcome = serve(first.request, at: now, &consequences) {
-      line.removeFirst()
-      let told: TurnOutcome =
+    while let first = waiters.first, let outcome = serve(first.request, at: now, &consequences) {
+      waiters.removeFirst()
+      let result: TurnOutcome =
         switch outcome {
         case .accepted: .finished(nil)
         case .turn: .turn
         case .full(let error): .finished(error)
         }
-      consequences.tellings.append(Telling(caller: first.caller, outcome: told))
+      consequences.resumptions.append(Resumption(caller: first.caller, outcome: result))
     }
     while let drain = drains.first, drain.flush.map(isOver) ?? isQuiet {
       drains.removeFirst()
-      consequences.tellings.append(Telling(caller: drain.caller, outcome: .finished(nil)))
+      consequences.resumptions.append(Resumption(caller: drain.caller, outcome: .finished(nil)))
     }
     if flusher == .none, !pending.isEmpty {
       flusher = .deciding
       consequences.flusher = .start
     } else if flusher == .waiting, isFlushWanted {
-      // Once is enough.
+      // It must be woken only once.
       flusher = .deciding
-      consequences.flusher = .hurry
+      consequences.flusher = .wake
     }
   }
 
@@ -354,9 +361,9 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     case full(StoreError)
   }
 
-  /// Serves a request that nobody is before.
+  /// Serves the first request.
   ///
-  /// - Returns: What became of it, or `nil` where it has to wait.
+  /// - Returns: The result, or `nil` if the request has to wait.
   private mutating func serve(_ request: Request, at now: Duration, _ consequences: inout Consequences) -> Service? {
     guard !isTurn else { return nil }
     switch request {

@@ -1,8 +1,8 @@
-import Larder
+public import Larder
 import Synchronization
 
 extension WriteBehindStore {
-  /// Writes what is accepted until nothing is left.
+  /// Writes accepted changes until none are left.
   func flushChanges() async {
     while true {
       let now = self.now
@@ -20,26 +20,27 @@ extension WriteBehindStore {
 
   /// Writes batches, all together if that succeeds.
   ///
-  /// - Returns: The batches that had to be given up.
+  /// - Returns: The batches that had to be discarded.
   private func write(_ batches: [SizedBatch<Value>]) async -> [WriteBehindFailure<Value>] {
     var attempt = 0
-    // What is given up here is not tried again, so no batch is given up with others that may be good.
+    // A batch that is discarded here is not tried again, so no batch is discarded together with others that may be
+    // good.
     let commit = await GroupCommit(count: batches.count, singleFailureLimit: .max) { part in
       await write(PendingChanges.joined(batches[part]), attempt: &attempt)
     }
     return commit.failures.map { part, error in
-      // Every accepted change is reported, also one that a later change replaced.
+      // Every accepted change is reported, including those that a later change replaced.
       WriteBehindFailure(
         changes: ChangeBatch(batches[part].flatMap { $0.batch.changes }), error: storeError(error),
         size: batches[part].reduce(into: BatchSize()) { $0 += $1.size })
     }
   }
 
-  /// Writes changes together, and again if that may succeed later.
+  /// Writes changes together, and retries errors that may be transient.
   ///
   /// - Parameters:
   ///   - changes: The changes.
-  ///   - attempt: The number of further attempts that this flush has made.
+  ///   - attempt: The number of retries that this flush has made.
   /// - Returns: The error if they could not be written.
   private func write(_ changes: ChangeBatch<Value>, attempt: inout Int) async -> StoreError? {
     while true {
@@ -65,12 +66,12 @@ extension WriteBehindStore {
   }
 }
 
-/// A wait of a flusher, which can be cut short.
+/// A wait of the flusher that can be cut short.
 final class FlushPause: Sendable {
   private enum State {
     case none
     case waiting(Task<Void, Never>)
-    /// It was ended before it began.
+    /// The pause was ended before it began.
     case ended
   }
 
@@ -84,7 +85,7 @@ final class FlushPause: Sendable {
     self.clock = clock
   }
 
-  /// Waits.
+  /// Waits for a duration or until ``end()`` is called.
   ///
   /// Only one task may wait at a time.
   func wait(_ duration: Duration) async {
@@ -93,7 +94,7 @@ final class FlushPause: Sendable {
       do {
         try await clock.sleep(for: duration)
       } catch {
-        // Only `end()` cuts the sleep short, and then the wait is over as well.
+        // Only `end()` cancels the sleep, and then the wait is over as well.
       }
     }
     let isEnded = state.withLock { state in
@@ -106,7 +107,7 @@ final class FlushPause: Sendable {
     state.withLock { $0 = .none }
   }
 
-  /// Ends the wait, or else the next one before it begins.
+  /// Ends the current wait, or else the next one before it begins.
   func end() {
     let sleep: Task<Void, Never>? = state.withLock { state in
       if case .waiting(let sleep) = state { return sleep }
@@ -114,5 +115,93 @@ final class FlushPause: Sendable {
       return nil
     }
     sleep?.cancel()
+  }
+}
+
+/// The number and the delays of a ``WriteBehindStore``'s retries of failed writes.
+///
+/// Only an error that is both `isRetryable` and `nothingChanged` is retried.
+public struct RetryPolicy: Sendable, Hashable {
+  /// The maximum number of retries, or 0 for none.
+  public let attempts: Int
+
+  /// The delay before the first retry.
+  ///
+  /// Each further delay is twice as long.
+  public let firstDelay: Duration
+
+  /// The maximum delay.
+  public let maximumDelay: Duration
+
+  /// Creates a policy.
+  ///
+  /// - Parameters:
+  ///   - attempts: The maximum number of retries, or 0 for none. Defaults to 8.
+  ///   - firstDelay: The delay before the first retry. Each further delay is twice as long. Defaults to 10
+  ///     milliseconds.
+  ///   - maximumDelay: The maximum delay. Defaults to one second.
+  public init(
+    attempts: Int = 8, firstDelay: Duration = .milliseconds(10), maximumDelay: Duration = .seconds(1)
+  ) {
+    self.attempts = max(0, attempts)
+    self.firstDelay = max(.zero, firstDelay)
+    self.maximumDelay = max(.zero, maximumDelay)
+  }
+
+  /// Returns the delay before a retry, or `nil` if there are no more retries.
+  ///
+  /// - Parameter attempt: The index of the retry, from 0.
+  func delay(before attempt: Int) -> Duration? {
+    guard attempt < attempts else { return nil }
+    var delay = min(firstDelay, maximumDelay)
+    // Doubling step by step avoids the overflow of a large power of two. After 96 doublings, any delay has reached its
+    // maximum.
+    for _ in 0..<min(attempt, 96) where delay < maximumDelay {
+      delay = delay > maximumDelay / 2 ? maximumDelay : delay * 2
+    }
+    return delay
+  }
+}
+
+/// Changes that a ``WriteBehindStore`` had accepted and could not write, with the error.
+public struct WriteBehindFailure<Value: Sendable>: Sendable {
+  /// The changes in the order in which they were accepted, including those that a later change replaces.
+  ///
+  /// All of them failed together.
+  public let changes: ChangeBatch<Value>
+
+  /// The error of the write.
+  public let error: StoreError
+
+  /// The size of the changes.
+  let size: BatchSize
+}
+
+/// The statistics of the changes that a ``WriteBehindStore`` has accepted and not yet written, which a crash would
+/// lose.
+public struct WriteBehindStatistics: Sendable, Hashable {
+  /// The number of changes that are pending or being written.
+  public let pendingChanges: Int
+
+  /// The number of bytes of their keys and values, or 0 if the bounds do not count bytes.
+  public let pendingBytes: Int
+
+  /// The age of the oldest pending change, or `nil` if none is pending.
+  public let oldestAge: Duration?
+
+  /// The number of callers that wait for room or for exclusive access to the base.
+  public let waitingCallers: Int
+
+  /// The number of failed changes that were not yet taken.
+  public let failedChanges: Int
+
+  init(
+    pendingChanges: Int, pendingBytes: Int, oldestAge: Duration?, waitingCallers: Int, failedChanges: Int
+  ) {
+    self.pendingChanges = pendingChanges
+    self.pendingBytes = pendingBytes
+    self.oldestAge = oldestAge
+    self.waitingCallers = waitingCallers
+    self.failedChanges = failedChanges
   }
 }

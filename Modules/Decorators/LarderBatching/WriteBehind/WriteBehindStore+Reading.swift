@@ -2,14 +2,14 @@ public import Larder
 import Synchronization
 
 extension WriteBehindStore {
-  /// Reads the value of one key, as it was last accepted; see ``DataStore/value(forKey:)``.
+  /// Returns the value of a key, as it was last accepted; see `DataStore.value(forKey:)`.
   public func value(forKey key: StoreKey) async throws -> Value? {
     try base.information.check(key, for: .value)
     if let content = try withOpenQueue(for: .value, { $0[key] }) { return content.value }
     return try await base.value(forKey: key)
   }
 
-  /// Reads the values of several keys as they are at one moment; see ``DataStore/values(forKeys:)``.
+  /// Returns the values of several keys in one snapshot; see `DataStore.values(forKeys:)`.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try base.information.check(keys, for: .values)
     return try await scanning(during: .values) { before, _, end in
@@ -27,7 +27,7 @@ extension WriteBehindStore {
     }
   }
 
-  /// Reads the first entries of a range as they are at one moment; see ``DataStore/entries(in:limit:order:)``.
+  /// Returns the first entries of a range in one snapshot; see `DataStore.entries(in:limit:order:)`.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try base.information.check(limit: limit, for: .entries)
     return try await page(in: range, limit: limit, order: order, during: .entries) { limit in
@@ -37,7 +37,7 @@ extension WriteBehindStore {
     }
   }
 
-  /// Reads the first keys of a range as they are at one moment; see ``DataStore/keys(in:limit:order:)``.
+  /// Returns the first keys of a range in one snapshot; see `DataStore.keys(in:limit:order:)`.
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
     try base.information.check(limit: limit, for: .keys)
     return try await page(in: range, limit: limit, order: order, during: .keys) { limit in
@@ -47,10 +47,10 @@ extension WriteBehindStore {
     }
   }
 
-  /// Counts the entries of a range; see ``DataStore/count(in:)``.
+  /// Returns the number of entries in a range; see `DataStore.count(in:)`.
   ///
-  /// If changes in the range are pending, everything is written first, because only the base knows by how much a change
-  /// alters the count.
+  /// If changes in the range are pending, all pending changes are written first, because only the base knows how a
+  /// change alters the count.
   public func count(in range: KeyRange) async throws -> Int {
     if try withOpenQueue(for: .count, { $0.isWritten(in: range) }) { return try await base.count(in: range) }
     return try await inTurn(during: .count, changesBase: false) { try await base.count(in: range) }
@@ -66,14 +66,14 @@ extension WriteBehindStore {
     }
   }
 
-  /// Reads the first elements of a range: a page of the base, merged with the accepted changes.
+  /// Reads the first elements of a range by merging a page of the base with the accepted changes.
   private func page<Element>(
     in range: KeyRange, limit: Int, order: ScanOrder, during operation: StoreOperation,
     read: (_ limit: Int) async throws -> [Element], merge: ([Element], [PendingView<Value>.Item]) -> [Element]
   ) async throws -> [Element] {
     try await scanning(during: operation) { before, attempt, end in
       if before.isEmpty(in: range) { return try await read(limit) }
-      // Accepted removals must not make the page short. While the base is read, some more may be accepted.
+      // Accepted removals must not make the page short. More may be accepted while the base is read.
       let removalLimit =
         PendingView<Value>.removalCount(of: before.items(in: range, order: order)) + (16 << (4 * attempt))
       let extendedLimit = limit > Int.max - removalLimit ? .max : limit + removalLimit
@@ -86,17 +86,18 @@ extension WriteBehindStore {
     }
   }
 
-  /// Reads the accepted changes and the base as they are at one moment.
+  /// Reads the accepted changes and the base in one snapshot.
   ///
-  /// If nothing is pending for what is read, the base alone is right: flushes write batches in the order in which they were
-  /// accepted, so it holds everything accepted up to some moment of the read.
+  /// If nothing is pending in the range, the base alone suffices. Flushes write batches in the order in which they were
+  /// accepted, so the base contains everything accepted up to some moment of the read.
   ///
   /// - Parameters:
   ///   - operation: The operation.
-  ///   - read: Reads. It gets the changes that the base may lack at the beginning, the number of the attempt, and a closure
-  ///     that ends the scan and returns those that it may have lacked since, or `nil` if they are not known. It returns
-  ///     `nil` to read again.
-  ///   - readInTurn: Reads the base alone, after everything has been written. It is called after three attempts.
+  ///   - read: A closure that reads. It receives the changes that the base may lack at the beginning, the number of the
+  ///     attempt, and a closure that ends the scan and returns the changes that the base may have lacked since, or
+  ///     `nil` if they are unknown. It returns `nil` to read again.
+  ///   - readInTurn: A closure that reads the base alone, after everything has been written. It is called after three
+  ///     attempts.
   private func scanning<Result>(
     during operation: StoreOperation,
     read: (
@@ -107,7 +108,7 @@ extension WriteBehindStore {
     for attempt in 0..<3 {
       let (number, before) = try withOpenQueue(for: operation) { $0.beginScan() }
       let end = { self.queue.withLock { $0.endScan(number) } }
-      // Ending a scan again does nothing. What the last view holds is released outside the lock.
+      // Ending a scan again is a no-op. The contents of the last view are released outside the lock.
       defer { _ = end() }
       if let result = try await read(before, attempt, end) { return result }
     }

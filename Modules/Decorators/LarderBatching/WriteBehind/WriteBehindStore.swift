@@ -1,10 +1,11 @@
 public import Larder
 import Synchronization
 
-/// A decorator that returns before a write has reached its base: a crash loses what was accepted since the last flush.
+/// A decorator that returns from a write before it has reached the base, so that a crash loses the writes accepted
+/// since the last flush.
 ///
-/// That is at most what ``BatchBounds`` allow, and seldom older than ``maximumAge``. In return a write takes microseconds,
-/// and of many writes to one key only the last is made.
+/// The loss is limited to what ``BatchBounds`` allow and is seldom older than ``maximumAge``. In return, a write takes
+/// microseconds, and of many writes to one key only the last one reaches the base.
 ///
 /// ```swift
 /// let positions = try await LMDBStore<Position>(path: "positions").writeBehind()
@@ -12,35 +13,38 @@ import Synchronization
 /// try await positions.flush()                                   // written
 /// ```
 ///
-/// **Reading.** Every operation sees accepted changes at once. A page is one consistent snapshot of the accepted changes
-/// and the base, which is read once: scans and writers do not hold each other up. Counting a range first writes what is
-/// pending in it. If you read the base itself, for example from another process, you see a write once it has been flushed.
+/// **Reading.** Every operation sees accepted changes immediately. A page is one consistent snapshot of the accepted
+/// changes and the base, which is read once. Scans and writers do not block each other. Counting a range first writes
+/// its pending changes. If you read the base itself, for example from another process, you see a write only after it
+/// has been flushed.
 ///
-/// **Writing.** Everything that waits is written together, in one batch, when it is ``maximumAge`` old, when it takes half
-/// of the room that the bounds give, or when somebody waits for it. What a caller wrote in one batch is written in one
-/// batch. Where there is no room a write waits until there is, and can be cancelled until it is accepted. An update, the
-/// removal of a range and a batch larger than the bounds are made at once in the base, after everything before
-/// them has been written, and are as durable when they return as the base makes them.
+/// **Writing.** All pending writes are flushed together, in one batch, when they are ``maximumAge`` old, when they fill
+/// half of the bounds, or when a caller waits for them. A batch of a caller stays within one batch. If the bounds are
+/// reached, a write waits for room. You can cancel it until it is accepted. An update, a range removal, and a batch
+/// larger than the bounds are written directly to the base after all earlier writes. When they return, they are as
+/// durable as the base makes them.
 ///
-/// **Failures.** Errors that may pass are tried again, as ``RetryPolicy`` says. A batch that fails because of something in
-/// it is given up alone: batches before and after it are written, also if they change the same keys. For that reason every
-/// accepted batch is kept until it is written. A full disk, or an error of an unknown code, may concern one batch or all of
-/// them, so every batch is tried, if need be alone. After any other error, such as a failed sync, nothing is tried again: the
-/// rest of that flush is given up. Reads no longer show changes that were given up. They are kept, with the error, until
-/// ``takeFailures()``; the handler gets them; and ``flush()``, ``synchronize()`` and ``close()`` throw the first such error
-/// as long as it is kept. They take room: if failures leave none, writes are refused with `full`.
+/// **Failures.** Transient errors are retried as specified by ``RetryPolicy``. A batch that fails because of one of its
+/// changes is discarded alone. The batches before and after it are written, even if they change the same keys. For that
+/// reason, every accepted batch is kept until it is written. A full disk, or an error with an unknown code, may concern
+/// one batch or all of them, so every batch is tried, if necessary alone. After any other error, such as a failed sync,
+/// nothing is retried, and the rest of that flush is discarded. Reads no longer show discarded changes. They are kept,
+/// with their error, until you call ``takeFailures()``, and the failure handler receives them. ``flush()``,
+/// ``synchronize()`` and ``close()`` throw the first such error as long as it is kept. Failures count toward the
+/// bounds. If they leave no room, writes are refused with `full`.
 ///
-/// **Closing** writes everything. A store that is dropped without closing it is kept until what was accepted is written.
+/// **Closing** writes everything. A store that is released without being closed stays alive until its accepted changes
+/// are written.
 public final class WriteBehindStore<Base: DataStore>: DataStore {
-  /// What the base keeps.
+  /// The type of the values in the base.
   public typealias Value = Base.Value
 
   typealias Queue = WriteBehindQueue<Value, PendingCall>
 
-  /// The store that does the work.
+  /// The store that is decorated.
   public let base: Base
 
-  /// How long changes wait before they are written, or, where others are being written then, that long after those.
+  /// The time that changes wait before they are written, or longer if an earlier flush is still running.
   public let maximumAge: Duration
 
   let retries: RetryPolicy
@@ -52,16 +56,16 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   private let bounds: BatchBounds<Value>
   private let elapsed: @Sendable () -> Duration
 
-  /// Puts write-behind in front of a store.
+  /// Creates a store that delays writes to another one.
   ///
   /// - Parameters:
-  ///   - base: The store that does the work.
-  ///   - bounds: The most that is accepted and not yet written. Defaults to 10,000 changes.
-  ///   - maximumAge: How long changes wait before they are written. Defaults to 100 milliseconds.
-  ///   - retries: How often what may succeed later is tried again.
-  ///   - clock: What measures time. Defaults to a `ContinuousClock`.
-  ///   - onFailure: Gets what was given up, one after another, before anyone who waits for a flush hears of it. It must not
-  ///     wait for this store. Defaults to doing nothing.
+  ///   - base: The store to decorate.
+  ///   - bounds: The maximum size of the pending writes. Defaults to 10,000 changes.
+  ///   - maximumAge: The time that changes wait before they are written. Defaults to 100 milliseconds.
+  ///   - retries: The policy for errors that may be transient. Defaults to eight retries.
+  ///   - clock: The clock that measures time. Defaults to a `ContinuousClock`.
+  ///   - onFailure: A closure that receives discarded changes, one failure after another, before any caller that waits
+  ///     for a flush is resumed. It must not wait for this store. Defaults to a no-op.
   public init(
     _ base: Base, bounds: BatchBounds<Value> = BatchBounds(), maximumAge: Duration = .milliseconds(100),
     retries: RetryPolicy = RetryPolicy(), clock: any Clock<Duration> = ContinuousClock(),
@@ -80,22 +84,19 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
       Queue(limit: bounds.limit, maximumAge: maximumAge) { first in
         StoreError(
           .full, during: .apply, store: name,
-          message: "changes that could not be written take up all the room; see to them by takeFailures()",
+          message: "failed changes fill the bounds; call takeFailures() to handle them and free the space",
           underlying: first)
       })
   }
 
-  /// What the base says of itself, but that a write is only accepted, and that maintenance first writes what was.
+  /// The information of the base, with the durability `accepted` unless the base is volatile.
   public var information: StoreInformation {
     var information = base.information
-    if information.acknowledgement != .volatile { information.acknowledgement = .accepted }
-    if let maintenance = information.maintenance {
-      information.maintenance = WriteBehindMaintenance(base: maintenance) { await self.drain() }
-    }
+    if information.durability != .volatile { information.durability = .accepted }
     return information
   }
 
-  /// The time since the store was made.
+  /// The time since the store was created.
   var now: Duration { elapsed() }
 
   private static func stopwatch(_ clock: some Clock<Duration>) -> @Sendable () -> Duration {
@@ -103,22 +104,22 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     return { start.duration(to: clock.now) }
   }
 
-  /// How much was accepted and is not yet written.
+  /// The statistics of the pending writes.
   public var statistics: WriteBehindStatistics {
     let now = self.now
     return queue.withLock { $0.statistics(at: now) }
   }
 
-  /// Whether nothing goes on and nothing is pending.
+  /// Whether no work is in progress and nothing is pending.
   var isIdle: Bool { queue.withLock { $0.isIdle } }
 
   /// Whether closing has begun.
   var isClosed: Bool { queue.withLock { $0.isClosed } }
 
-  /// Hands over what was given up, and thereby makes room for new writes.
+  /// Returns the discarded changes and frees their space for new writes.
   ///
-  /// What to do with it is for the program to decide: write it again, unless it is out of date, or put it elsewhere. It may
-  /// be called on a closed store.
+  /// It is up to you to write them again, unless they are out of date, or to store them elsewhere. You may call this
+  /// method on a closed store.
   ///
   /// - Returns: The failures since the last call, the first one first.
   public func takeFailures() -> [WriteBehindFailure<Value>] {
@@ -130,12 +131,13 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
 
   // MARK: Writing
 
-  /// Accepts several changes, all or none of them, to be written later; see ``DataStore/apply(_:)``.
+  /// Accepts several changes, to be written later as one atomic batch; see `DataStore.apply(_:)`.
   ///
-  /// A batch that removes a range, or is larger than the bounds, is made in the base before this returns.
+  /// A batch that removes a range or is larger than the bounds is written to the base before this method returns.
   ///
-  /// - Throws: ``StoreError``: `invalidKey`; `closed`; `full` where failures take up all the room; what the base throws for
-  ///   a batch that is made at once. `CancellationError` where the task is cancelled before the changes are accepted.
+  /// - Throws: `StoreError` with `invalidKey`, `closed`, or `full` if failures fill the bounds; the errors of the
+  ///   base for a batch that is written directly; `CancellationError` if the task is cancelled before the changes are
+  ///   accepted.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try base.information.check(changes)
     let batch = SizedBatch(changes, bounds: bounds)
@@ -146,8 +148,8 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     try await wait(for: .write(batch), during: .apply)
   }
 
-  /// Reads, changes and writes back the values of some keys as one step in the base, after everything before has been
-  /// written; see ``DataStore/update(_:_:)``.
+  /// Reads and writes several values as one atomic step in the base, after all earlier writes; see
+  /// `DataStore.update(_:_:)`.
   public func update<Result: Sendable>(
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
@@ -156,19 +158,19 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     return try await inTurn(during: .update) { try await base.update(keys, body) }
   }
 
-  /// Writes what was accepted before, and makes it durable.
+  /// Writes all accepted changes and ensures that they are durable.
   ///
-  /// - Throws: ``StoreError`` of the first write that was given up and not taken by ``takeFailures()``; what the base throws.
+  /// - Throws: `StoreError` from the first failure not yet taken with ``takeFailures()``; the errors of the base.
   public func synchronize() async throws {
     try await waitForFlush(during: .synchronize)
     try await base.synchronize()
     try throwFirstError()
   }
 
-  /// Writes everything that was accepted, and closes the base.
+  /// Writes all accepted changes and closes the base.
   ///
-  /// - Throws: ``StoreError`` of the first write that was given up and not taken by ``takeFailures()``, which can still be
-  ///   called; what the base throws. The store is closed all the same.
+  /// - Throws: `StoreError` from the first failure not yet taken with ``takeFailures()``, which you can still call;
+  ///   the errors of the base. The store is closed even if this method throws.
   public func close() async throws {
     let now = self.now
     let call = PendingCall()
@@ -181,9 +183,10 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
 
   // MARK: Waiting
 
-  /// Does something in the base when everything accepted before is written and before anything else is accepted.
+  /// Runs a closure on the base after everything accepted has been written and before anything else is accepted.
   ///
-  /// - Parameter changesBase: Whether it may change the base. If it only reads, the task's cancellation is left to the base.
+  /// - Parameter changesBase: Whether the closure may change the base. If it only reads, the task's cancellation is
+  ///   left to the base.
   func inTurn<Result>(
     during operation: StoreOperation, changesBase: Bool = true, _ body: () async throws -> Result
   ) async throws -> Result {
@@ -195,7 +198,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     return try await body()
   }
 
-  /// Waits until a write is accepted, or until it is the caller's turn, which it then has to end.
+  /// Waits until a write is accepted, or until the caller's turn begins, which the caller must then end.
   private func wait(
     for request: Queue.Request, during operation: StoreOperation, isCancellable: Bool = true
   ) async throws {
@@ -210,7 +213,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     case .refused: throw base.information.closedError(for: operation)
     case .cancelled: throw CancellationError()
     case .fails(let error): throw error
-    case .waits(let place): number = place
+    case .waits(let assigned): number = assigned
     }
     let result = await withTaskCancellationHandler {
       await call.wait()
@@ -224,16 +227,16 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     if case .finished(let error?) = result { throw error }
   }
 
-  /// Waits until everything accepted before is written or given up.
+  /// Waits until everything accepted before is written or discarded, and throws if the store is closed.
   func waitForFlush(during operation: StoreOperation) async throws {
     guard await drain() else { throw base.information.closedError(for: operation) }
   }
 
-  /// Waits until everything accepted before is written or given up.
+  /// Waits until everything accepted before is written or discarded.
   ///
   /// - Returns: Whether the store is open.
   @discardableResult
-  private func drain() async -> Bool {
+  func drain() async -> Bool {
     let now = self.now
     let call = PendingCall()
     let (arrival, consequences) = queue.withLock { $0.drain(call, at: now) }
@@ -250,9 +253,9 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     switch consequences.flusher {
     case .none: break
     case .start: Task.detached { await self.flushChanges() }
-    case .hurry: pause.end()
+    case .wake: pause.end()
     }
-    for telling in consequences.tellings { telling.caller.end(telling.outcome) }
+    for resumption in consequences.resumptions { resumption.caller.end(resumption.outcome) }
   }
 
   func throwFirstError() throws {
@@ -261,15 +264,16 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
 }
 
 extension DataStore {
-  /// Returns from writes before they have reached this store: a crash loses what was accepted since the last flush; see
-  /// ``WriteBehindStore``.
+  /// Returns a decorator that returns from writes before they reach this store; see ``WriteBehindStore``.
+  ///
+  /// A crash loses the writes accepted since the last flush.
   ///
   /// - Parameters:
-  ///   - bounds: The most that is accepted and not yet written. Defaults to 10,000 changes.
-  ///   - maximumAge: How long changes wait before they are written. Defaults to 100 milliseconds.
-  ///   - retries: How often what may succeed later is tried again.
-  ///   - clock: What measures time. Defaults to a `ContinuousClock`.
-  ///   - onFailure: Gets what was given up. Defaults to doing nothing.
+  ///   - bounds: The maximum size of the pending writes. Defaults to 10,000 changes.
+  ///   - maximumAge: The time that changes wait before they are written. Defaults to 100 milliseconds.
+  ///   - retries: The policy for errors that may be transient. Defaults to eight retries.
+  ///   - clock: The clock that measures time. Defaults to a `ContinuousClock`.
+  ///   - onFailure: A closure that receives discarded changes. Defaults to a no-op.
   public func writeBehind(
     bounds: BatchBounds<Value> = BatchBounds(), maximumAge: Duration = .milliseconds(100),
     retries: RetryPolicy = RetryPolicy(), clock: any Clock<Duration> = ContinuousClock(),
@@ -277,5 +281,100 @@ extension DataStore {
   ) -> WriteBehindStore<Self> {
     WriteBehindStore(
       self, bounds: bounds, maximumAge: maximumAge, retries: retries, clock: clock, onFailure: onFailure)
+  }
+}
+
+extension WriteBehindStore: CustomStringConvertible {
+  /// The description of the base, in brackets.
+  public var description: String { "WriteBehindStore[\(base)]" }
+}
+
+extension WriteBehindStore: FlushableStore {
+  /// Waits until all accepted changes have been written to the base; see `FlushableStore`.
+  ///
+  /// - Throws: `StoreError` from the first failure not yet taken with ``takeFailures()``, or with `closed`.
+  public func flush() async throws {
+    try await waitForFlush(during: .flush)
+    try throwFirstError()
+  }
+}
+
+extension WriteBehindStore: ExpirableStore where Base: ExpirableStore {
+  /// Stores a value with a time to live in the base, after all earlier writes; see `ExpirableStore`.
+  public func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {
+    try await inTurn(during: .apply) { try await base.setValue(value, forKey: key, timeToLive: timeToLive) }
+  }
+
+  /// Returns a value without moving its sliding deadline; see `ExpirableStore`.
+  public func peekValue(forKey key: StoreKey) async throws -> Value? {
+    let content = try withOpenQueue(for: .value) { $0[key] }
+    if content == nil { return try await base.peekValue(forKey: key) }
+    return try await inTurn(during: .value, changesBase: false) { try await base.peekValue(forKey: key) }
+  }
+
+  /// Gives an entry of the base a new time to live, after all earlier writes; see `ExpirableStore`.
+  @discardableResult
+  public func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool {
+    try await inTurn(during: .touch) { try await base.touch(key, timeToLive: timeToLive) }
+  }
+
+  /// Returns the remaining time to live of an entry of the base; see `ExpirableStore`.
+  ///
+  /// If a change to the entry is pending, it is written first.
+  public func remainingTime(forKey key: StoreKey) async throws -> TimeToLive? {
+    let content = try withOpenQueue(for: .remainingTime) { $0[key] }
+    if content == nil { return try await base.remainingTime(forKey: key) }
+    return try await inTurn(during: .remainingTime, changesBase: false) {
+      try await base.remainingTime(forKey: key)
+    }
+  }
+
+  /// Removes expired entries from the base immediately; see `ExpirableStore`.
+  ///
+  /// A purge never removes an entry that was written again, so it need not wait for pending writes.
+  @discardableResult
+  public func purgeExpired(limit: Int) async throws -> Int {
+    try await base.purgeExpired(limit: limit)
+  }
+}
+
+extension WriteBehindStore: InvalidatableStore where Base: InvalidatableStore {
+  /// Removes the cached entry of a key from the base; see `InvalidatableStore`.
+  ///
+  /// Pending writes are not cached entries and stay.
+  public func invalidate(_ key: StoreKey) throws {
+    try base.invalidate(key)
+  }
+
+  /// Removes all cached entries from the base; see `InvalidatableStore`.
+  public func invalidateAll() throws {
+    try base.invalidateAll()
+  }
+}
+
+/// Maintenance of the base, after the accepted writes have reached it.
+extension WriteBehindStore: MaintainableStore where Base: MaintainableStore {
+  /// Returns the statistics of the base; see `MaintainableStore`.
+  public func storeStatistics() async throws -> StoreStatistics {
+    await drain()
+    return try await base.storeStatistics()
+  }
+
+  /// Verifies the base; see `MaintainableStore`.
+  public func verify() async throws -> VerificationReport {
+    await drain()
+    return try await base.verify()
+  }
+
+  /// Compacts the base; see `MaintainableStore`.
+  public func compact() async throws {
+    await drain()
+    try await base.compact()
+  }
+
+  /// Backs up the base; see `MaintainableStore`.
+  public func backup(to path: String, compacting: Bool) async throws {
+    await drain()
+    try await base.backup(to: path, compacting: compacting)
   }
 }

@@ -1,37 +1,39 @@
-/// Estimates how often each key was asked for lately, by four counters of half a byte for each key: a count-min sketch.
+/// A count-min sketch that estimates how often each key was used recently, with four 4-bit counters for each key.
 ///
 /// The four counters of a key lie in one block of 64 bytes, so that an estimate costs one miss of the processor's
-/// cache. When as many uses were counted as make a sample, all counters are halved, so that what was popular once is
-/// forgotten. That goes on bit by bit with the uses that follow, so that none of them has to wait for the whole.
+/// cache. When a full sample of uses has been counted, all counters are halved, so that the sketch forgets keys that
+/// were popular once. The halving is spread over the following uses, so that none of them has to wait for all of it.
 struct FrequencySketch: ~Copyable {
-  /// The most that a counter counts.
+  /// The maximum of a counter.
   static let highestCount = 15
 
-  /// How many counters there are for each entry of the cache, each word being sixteen of them.
+  /// The number of words for each entry of the cache.
+  ///
+  /// A word contains sixteen counters.
   private static var wordsPerEntry: Int { 4 }
 
-  /// How many uses make a sample, for each entry of the cache.
+  /// The number of uses in a sample, for each entry of the cache.
   ///
-  /// With more of them popular keys are known better, and a change of what is popular later.
+  /// A larger sample estimates popular keys better, but notices later that other keys have become popular.
   private static var usesPerEntry: Int { 20 }
 
-  /// How many words are halved with one use: so many that it ends long before the next sample does.
+  /// The number of words halved with one use, high enough that the halving ends long before the next sample.
   private static var wordsPerStep: Int { 8 }
 
-  // Eight words are a block, of which each of the four counters of a key has a pair of words.
+  // Eight words are a block, in which each of the four counters of a key has two words to choose from.
   private var words: AlignedWords
   private var sampleSize: Int
   private var useCount = 0
-  // How many words are halved; all of them, where that is not going on.
+  // The number of words halved so far, or all words if no halving is in progress.
   private var agedCount: Int
   private var lostHalves = 0
 
   private var blockCount: UInt64 { UInt64(words.count / 8) }
 
-  /// Makes a sketch.
+  /// Creates a sketch.
   ///
-  /// - Parameter capacity: How many keys matter at a time: as many as the cache has entries when it is full. There is
-  ///   memory for at most 512 of them at first; ``reserve(_:)`` takes more.
+  /// - Parameter capacity: The number of keys that matter at a time, which is the number of entries of the full cache.
+  ///   Initially, there is memory for at most 512 of them. ``reserve(_:)`` allocates more.
   init(capacity: Int) {
     var blockCount = max(1, (capacity * FrequencySketch.wordsPerEntry + 7) / 8)
     while blockCount > 256 { blockCount = (blockCount + 1) / 2 }
@@ -40,13 +42,13 @@ struct FrequencySketch: ~Copyable {
     agedCount = words.count
   }
 
-  /// Takes memory for as many keys, if there is too little.
+  /// Allocates memory for a number of keys, if there is too little.
   ///
-  /// - Parameter count: How many keys.
+  /// - Parameter count: The number of keys.
   mutating func reserve(_ count: Int) {
     while words.count < count * FrequencySketch.wordsPerEntry {
       while agedCount < words.count { age() }
-      // Of the keys of a block one half goes to each of two, whose counters begin with what the block has counted.
+      // The keys of a block are divided between two blocks, whose counters both begin with the counts of the old block.
       var grown = AlignedWords(count: words.count * 2)
       for index in 0..<words.count {
         let place = index / 8 * 16 + index % 8
@@ -62,17 +64,17 @@ struct FrequencySketch: ~Copyable {
     usesPerEntry * max(capacity, 16)
   }
 
-  /// Takes note that fewer or more keys matter, since entries are larger or smaller.
+  /// Changes the number of keys that matter, because entries have become larger or smaller.
   ///
-  /// - Parameter capacity: How many.
+  /// - Parameter capacity: The number of keys.
   mutating func setCapacity(_ capacity: Int) {
     sampleSize = FrequencySketch.sampleSize(for: capacity)
   }
 
-  /// Estimates how often a key was asked for; seldom less than it was, unless it was long ago.
+  /// Returns an estimate of how often a key was used, which is seldom too low except for uses of long ago.
   ///
   /// - Parameter hash: A part of the hash of the key.
-  /// - Returns: 0 to 15.
+  /// - Returns: The estimate, from 0 to 15.
   func estimate(_ hash: UInt32) -> Int {
     let position = FrequencySketch.Position(of: hash, blockCount: blockCount)
     var least = FrequencySketch.highestCount
@@ -115,13 +117,13 @@ struct FrequencySketch: ~Copyable {
     lostHalves = 0
   }
 
-  /// Where the four counters of a key are.
+  /// The position of the four counters of a key.
   private struct Position {
     private let firstWord: Int
     private let choices: UInt64
 
     init(of hash: UInt32, blockCount: UInt64) {
-      // Multiplied twice, so that neither the block nor a counter hangs on a few bits of the hash alone.
+      // Two multiplications, so that neither the block nor a counter depends on only a few bits of the hash.
       let mixed = UInt64(hash) &* 0x9E37_79B9_7F4A_7C15
       firstWord = Int(((mixed >> 32) * blockCount) >> 32) * 8
       choices = ((mixed ^ (mixed >> 29)) &* 0xBF58_476D_1CE4_E5B9) >> 24
@@ -135,11 +137,10 @@ struct FrequencySketch: ~Copyable {
   }
 }
 
-/// Words in memory that is taken once, from the beginning of a line of the processor's cache: so the 64 bytes of a block
-/// lie in one line.
+/// Words in memory that is aligned to the lines of the processor's cache, so that the 64 bytes of a block lie in one line.
 ///
-/// It is `Sendable` since it alone knows its memory, cannot be copied, and changes it in mutating methods only: who may
-/// call one has it to himself.
+/// The type is `Sendable` because it alone knows its memory, cannot be copied, and changes it in mutating methods only,
+/// which require exclusive access.
 // Not private: in release builds with `-enable-testing` the linker would not find it (Swift 6.3.1).
 struct AlignedWords: ~Copyable, @unchecked Sendable {
   private let words: UnsafeMutableBufferPointer<UInt64>

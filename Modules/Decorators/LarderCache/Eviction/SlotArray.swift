@@ -1,4 +1,6 @@
-/// The number of a place for an entry; the places of a cache are used again and again.
+/// The number of a memory location for an entry.
+///
+/// A cache reuses the slots of removed entries.
 @usableFromInline
 struct Slot: Equatable, Sendable, BitwiseCopyable {
   @usableFromInline let index: UInt32
@@ -8,29 +10,30 @@ struct Slot: Equatable, Sendable, BitwiseCopyable {
     self.index = index
   }
 
-  /// No place.
+  /// No slot.
   @inlinable static var none: Slot { Slot(.max) }
 }
 
-/// Elements by slot, in memory that grows with the slots in use and never moves.
+/// An array of elements by slot, in memory that grows with the slots in use and never moves.
 ///
-/// They lie in chunks, each twice as large as the one before. Who reserves a slot, and who uses one, is up to the owner;
-/// so are the ends of elements that are not trivial.
+/// The elements lie in chunks, each twice as large as the one before. The owner decides who may reserve and use a slot,
+/// and deinitializes elements that are not trivial.
 ///
-/// Proof for `@unchecked`: it cannot be copied, so its memory belongs to its one owner. The owners are `CacheTable`, which
-/// says by which lock a slot may be used, and `SlotRecords`, which is used under the lock of the order of eviction.
+/// Proof for `@unchecked`: the type cannot be copied, so its memory belongs to its only owner. The owners are
+/// `CacheTable`, which defines the lock under which a slot may be used, and `SlotRecords`, which is used under the lock
+/// of the eviction order.
 @usableFromInline
 struct SlotArray<Element: Sendable>: ~Copyable, @unchecked Sendable {
   @usableFromInline typealias Chunk = UnsafeMutablePointer<Element>
 
-  /// How many chunks there may be.
+  /// The maximum number of chunks.
   ///
-  /// The last is never there: it would be that of ``Slot/none``.
+  /// The last one is never allocated, because it would contain ``Slot/none``.
   @inlinable static var chunkCount: Int { 27 }
 
   @usableFromInline let chunks: UnsafeMutablePointer<Chunk?>
 
-  /// Makes an array without elements.
+  /// Creates an array without elements.
   @inlinable
   init() {
     chunks = .allocate(capacity: SlotArray.chunkCount)
@@ -43,7 +46,9 @@ struct SlotArray<Element: Sendable>: ~Copyable, @unchecked Sendable {
     chunks.deallocate()
   }
 
-  /// The chunk of a slot, and its place there: 64 slots are in the first chunk, 128 in the next.
+  /// Returns the chunk of a slot and its offset there.
+  ///
+  /// The first chunk has 64 slots, the next one 128.
   @inlinable
   static func place(of slot: Slot) -> (chunk: Int, offset: Int) {
     let position = Int(slot.index) + 64
@@ -51,11 +56,11 @@ struct SlotArray<Element: Sendable>: ~Copyable, @unchecked Sendable {
     return (bit - 6, position - 1 << bit)
   }
 
-  /// Takes memory for a slot, where there is none yet.
+  /// Allocates memory for a slot, if there is none yet.
   ///
   /// - Parameters:
   ///   - slot: The slot.
-  ///   - element: What each new element is at first; nothing unless given.
+  ///   - element: The initial value of each new element. Defaults to `nil`, which leaves the memory uninitialized.
   @inlinable
   func reserve(_ slot: Slot, repeating element: Element? = nil) {
     let chunk = SlotArray.place(of: slot).chunk
@@ -67,11 +72,11 @@ struct SlotArray<Element: Sendable>: ~Copyable, @unchecked Sendable {
     chunks[chunk] = elements
   }
 
-  /// Where the element of a slot is, which was reserved.
+  /// Returns a pointer to the element of a reserved slot.
   @inlinable
   func pointer(to slot: Slot) -> UnsafeMutablePointer<Element> {
     let (chunk, offset) = SlotArray.place(of: slot)
-    guard let elements = chunks[chunk] else { preconditionFailure("There is no memory for the slot.") }
+    guard let elements = chunks[chunk] else { preconditionFailure("the slot was not reserved") }
     return elements + offset
   }
 

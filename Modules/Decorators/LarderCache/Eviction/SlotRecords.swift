@@ -1,15 +1,15 @@
-/// What an order of eviction knows of each slot: its neighbours in the list that it is in, the hash of its key, its
-/// cost, and a mark of the order's own.
+/// The records that an eviction order keeps of each slot: its neighbors in its list, the hash of its key, its cost, and
+/// a mark.
 struct SlotRecords: ~Copyable {
-  /// A list of slots, whose links are in the records.
+  /// A linked list of slots, whose links are in the records.
   struct List {
     fileprivate(set) var first = Slot.none
     fileprivate(set) var last = Slot.none
 
-    /// How many slots are in it.
+    /// The number of slots in the list.
     fileprivate(set) var count = 0
 
-    /// What their entries cost together.
+    /// The total cost of their entries.
     fileprivate(set) var cost = 0
   }
 
@@ -22,13 +22,13 @@ struct SlotRecords: ~Copyable {
   }
 
   private let records = SlotArray<Record>()
-  // Has none where each entry costs 1.
+  // Empty if each entry costs 1.
   private let costs = SlotArray<Int>()
   private let hasCosts: Bool
 
-  /// Makes records for a cache.
+  /// Creates records for a cache.
   ///
-  /// - Parameter hasCosts: Whether entries may cost anything but 1.
+  /// - Parameter hasCosts: Whether entries may have a cost other than 1.
   init(hasCosts: Bool) {
     self.hasCosts = hasCosts
   }
@@ -47,7 +47,7 @@ struct SlotRecords: ~Copyable {
 
   // MARK: Lists
 
-  /// Puts a slot that is in no list at the end of one.
+  /// Appends a new slot to a list.
   mutating func append(_ slot: Slot, hash: UInt32, cost: Int, mark: UInt8, to list: inout List) {
     records.reserve(slot, repeating: Record())
     records[slot].hash = hash
@@ -58,7 +58,7 @@ struct SlotRecords: ~Copyable {
     append(slot, mark: mark, to: &list)
   }
 
-  /// Puts a slot that is in no list any more at the end of another one.
+  /// Appends a slot that was removed from its list to another list.
   mutating func append(_ slot: Slot, mark: UInt8, to list: inout List) {
     records[slot].previous = list.last
     records[slot].next = .none
@@ -69,7 +69,7 @@ struct SlotRecords: ~Copyable {
     list.cost += cost(of: slot)
   }
 
-  /// Takes a slot out of the list that it is in.
+  /// Removes a slot from its list.
   mutating func remove(_ slot: Slot, from list: inout List) {
     let record = records[slot]
     if record.previous == .none { list.first = record.next } else { records[record.previous].next = record.next }
@@ -78,7 +78,7 @@ struct SlotRecords: ~Copyable {
     list.cost -= cost(of: slot)
   }
 
-  /// Moves a slot to the end of the list that it is in.
+  /// Moves a slot to the end of its list.
   mutating func moveToEnd(_ slot: Slot, of list: inout List) {
     guard list.last != slot else { return }
     let mark = records[slot].mark
@@ -86,7 +86,7 @@ struct SlotRecords: ~Copyable {
     append(slot, mark: mark, to: &list)
   }
 
-  /// Gives the entry of a slot another cost.
+  /// Changes the cost of the entry of a slot.
   mutating func setCost(_ cost: Int, of slot: Slot, in list: inout List) {
     guard hasCosts else { return }
     list.cost += cost - costs[slot]

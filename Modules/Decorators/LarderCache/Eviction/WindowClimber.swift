@@ -1,32 +1,36 @@
-/// Finds out which size of the window brings most hits.
+/// Determines which size of the window gives the most hits.
 ///
-/// It climbs the hill of hit ratios with a view of it. Small caches of hashes, one for each size, see a sample of the
-/// keys: a part of them as small as these caches are beside the real one. So they show the hit ratio that the real
-/// cache would have with their size. A climber who only compares his hit ratio with his last one is led astray by
-/// workloads that change in between, and stays on the first top that he finds.
+/// It climbs the hill of hit ratios, but sees all of it. Small caches of hashes, one for each size, process a sample of
+/// the keys. The sample is as small relative to all keys as these caches are relative to the real one, so they show the
+/// hit ratio that the real cache would have with their size. A climber that only compares its hit ratio with the
+/// previous one is misled by workloads that change in between, and stops at the first local maximum.
 ///
-/// The caches see the same uses, so it is enough to count those that are hits with one size and misses with another;
-/// older ones count less. A size has to be better by more than chance explains before it is taken.
+/// The caches process the same uses, so it suffices to count those that hit with one size and miss with another. Older
+/// uses count less. A size is chosen only if it is better by more than chance explains.
 ///
 /// See Einziger, Eytan, Friedman and Manes, "Adaptive Software Cache Management" (Middleware 2018), for climbing; and
 /// Waldspurger, Saemundsson, Ahmad and Park, "Cache Modeling and Optimization using Miniature Simulations" (USENIX ATC
 /// 2017).
 struct WindowClimber: ~Copyable {
-  /// The sizes, as parts of the whole cache; the last one is as good as LRU.
+  /// The sizes, as shares of the whole cache.
+  ///
+  /// The last one is almost LRU.
   static let shares = [0.01, 0.2, 0.5, 0.99]
 
-  /// The index of the size to begin with: the one that loops and scans harm least.
+  /// The index of the initial size, which suffers least from loops and scans.
   static var initialBest: Int { 0 }
 
-  /// The most entries of a small cache: a loop that just fits into it, and does not into the real one, misleads; with
-  /// as many entries as the real cache there is no such chance.
+  /// The maximum number of entries of a small cache.
+  ///
+  /// A loop that just fits in a small cache and does not fit in the real one is misleading. With as many entries as the
+  /// real cache, there is no such effect.
   private static var highestTrialCapacity: Int { 512 }
 
-  /// How often sizes are compared, and how long a use counts, in uses for each entry of a small cache.
+  /// The time between two comparisons, and the time for which a use counts, in uses for each entry of a small cache.
   private static var period: Double { 0.25 }
   private static var memory: Double { 10 }
 
-  /// By how much a size has to be better: by so many standard deviations, and by such a part of all uses.
+  /// The margin by which a size must be better, in standard deviations and as a share of all uses.
   private static var deviations: Double { 3 }
   private static var margin: Double { 0.01 }
 
@@ -37,18 +41,18 @@ struct WindowClimber: ~Copyable {
   private let periodSize: Int
   private let memorySize: Double
   private var useCount = 0
-  // How many uses were hits in just these caches: a bit of the index for each.
+  // The number of uses that were hits in exactly these caches, with one bit of the index for each cache.
   private var outcomes = [Double](repeating: 0, count: 16)
   private var narrow: WindowTrial
   private var fifth: WindowTrial
   private var half: WindowTrial
   private var wide: WindowTrial
 
-  /// Makes one.
+  /// Creates a climber.
   ///
   /// - Parameters:
-  ///   - capacity: How many entries the real cache holds.
-  ///   - best: The index of the size to begin with.
+  ///   - capacity: The number of entries of the real cache.
+  ///   - best: The index of the initial size.
   init(capacity: Int, best: Int) {
     self.best = best
     var shift: UInt32 = 0
@@ -63,14 +67,14 @@ struct WindowClimber: ~Copyable {
     wide = WindowTrial(capacity: trialCapacity, windowShare: WindowClimber.shares[3])
   }
 
-  /// Notes a use of a key.
+  /// Records a use of a key.
   ///
   /// - Parameters:
   ///   - hash: A part of the hash of the key.
-  ///   - sketch: What estimates how often keys are used.
-  /// - Returns: Whether another size is the best now.
+  ///   - sketch: The estimates of how often keys are used.
+  /// - Returns: Whether the best size has changed.
   mutating func noteUse(of hash: UInt32, by sketch: borrowing FrequencySketch) -> Bool {
-    // Other bits than those that choose a bucket or a counter.
+    // These are not the bits that select a bucket or a counter.
     guard (hash &* 0x85EB_CA6B) >> 1 < UInt32(1 << 31) >> sampledShift else { return false }
     var outcome = 0
     if narrow.use(hash, by: sketch) { outcome |= 1 }
@@ -97,7 +101,7 @@ struct WindowClimber: ~Copyable {
     return best != previous
   }
 
-  /// How many hits more a size brings than another, beyond what it has to.
+  /// Returns the number of additional hits that a size gives compared with another one, beyond the required margin.
   private func advantage(of one: Int, over other: Int) -> Double {
     var gained = 0.0
     var lost = 0.0
@@ -111,24 +115,24 @@ struct WindowClimber: ~Copyable {
   }
 }
 
-/// A small cache of hashes alone, with a window of a given size: it shows which uses that size would make hits.
+/// A small cache of hashes only, which shows the uses that would be hits with a given window size.
 private struct WindowTrial: ~Copyable {
   private let capacity: Int
   private let bucketMask: UInt32
   private var order: WindowedOrder
-  // Chains of slots by hash; a chain of its own for the slots that are free.
+  // Chains of slots by hash, and one chain of the free slots.
   private var buckets: [Slot]
   private var nexts: [Slot]
   private var free = Slot(0)
 
-  /// Makes one.
+  /// Creates a trial.
   ///
   /// - Parameters:
-  ///   - capacity: How many entries it holds.
-  ///   - windowShare: How much of that is the window.
+  ///   - capacity: The number of entries.
+  ///   - windowShare: The share of the window.
   init(capacity: Int, windowShare: Double) {
     self.capacity = capacity
-    // One more, for the entry that another one has to go for.
+    // One more, for a new entry before another one is evicted.
     let slotCount = capacity + 1
     order = WindowedOrder(
       entryLimit: capacity, costLimit: nil, hasCosts: false, windowShare: windowShare)
@@ -140,12 +144,12 @@ private struct WindowTrial: ~Copyable {
     for index in 0..<capacity { nexts[index] = Slot(UInt32(index + 1)) }
   }
 
-  /// Uses a key, and takes it in where it is missing.
+  /// Uses a key, and inserts it if it is missing.
   ///
   /// - Parameters:
   ///   - hash: A part of the hash of the key.
-  ///   - sketch: What estimates how often keys are used.
-  /// - Returns: Whether it was there.
+  ///   - sketch: The estimates of how often keys are used.
+  /// - Returns: Whether the key was present.
   mutating func use(_ hash: UInt32, by sketch: borrowing FrequencySketch) -> Bool {
     let bucket = self.bucket(of: hash)
     var slot = buckets[bucket]

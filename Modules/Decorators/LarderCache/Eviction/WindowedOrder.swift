@@ -1,9 +1,9 @@
 /// The lists of W-TinyLFU, with a window of a given size.
 ///
-/// A new entry comes into a window, a list by recency. What the window has no room for is to enter the main part, and
-/// does where it was asked for more often than the main part's own candidate for eviction: the loser of the two goes.
-/// The main part is a segmented LRU: an entry is on probation until it is used there, then protected until others have
-/// been used since.
+/// A new entry enters the window, a list in order of recency. Entries that no longer fit in the window become
+/// candidates for the main part. A candidate is admitted if it was used more often than the entry that the main part
+/// would evict. Otherwise, the candidate is evicted. The main part is a segmented LRU. An entry is on probation until
+/// it is used there. Then it is protected until entries used more recently displace it.
 struct WindowedOrder: ~Copyable {
   private enum Mark {
     static let free: UInt8 = 0
@@ -12,10 +12,10 @@ struct WindowedOrder: ~Copyable {
     static let protected: UInt8 = 3
   }
 
-  /// The part of the main part that may be protected.
+  /// The share of the main part that may be protected.
   private static var protectedShare: Double { 0.8 }
 
-  /// How many entries one call moves at most from a list that has become too long.
+  /// The maximum number of entries that one call moves from a list that has become too long.
   private static var moveLimit: Int { 64 }
 
   private let entryLimit: Int
@@ -29,7 +29,7 @@ struct WindowedOrder: ~Copyable {
   private var windowCostLimit = 0
   private var protectedLimit = 0
   private var protectedCostLimit = 0
-  // The first of those at the end of probation that came from the window with the latest insertion.
+  // The first of the entries at the end of the probation list that the latest insertion moved there from the window.
   private var candidate = Slot.none
   private var randomState: UInt64 = 0x9E37_79B9_7F4A_7C15
 
@@ -48,9 +48,11 @@ struct WindowedOrder: ~Copyable {
 
   func hash(of slot: Slot) -> UInt32 { records.hash(of: slot) }
 
-  /// Makes the window another part of the whole; entries move as others come and are used.
+  /// Changes the size of the window.
   ///
-  /// - Parameter share: The part; 1 for a window that keeps all, which is LRU.
+  /// Entries move as others are inserted and used.
+  ///
+  /// - Parameter share: The share of the whole cache, or 1 for a window of the whole cache, which is LRU.
   mutating func setWindowShare(_ share: Double) {
     guard share < 1 else { return (windowLimit, windowCostLimit) = (.max, .max) }
     let protected = (1 - share) * WindowedOrder.protectedShare
@@ -105,7 +107,7 @@ struct WindowedOrder: ~Copyable {
     records.setMark(Mark.free, of: slot)
   }
 
-  /// Puts on probation what the window has no room for.
+  /// Moves entries that no longer fit in the window to probation.
   private mutating func shrinkWindow() {
     for _ in 0..<WindowedOrder.moveLimit {
       guard window.count > windowLimit || window.cost > windowCostLimit else { break }
@@ -141,7 +143,8 @@ struct WindowedOrder: ~Copyable {
     let candidateCount = sketch.estimate(records.hash(of: candidate))
     let victimCount = sketch.estimate(records.hash(of: victim))
     if candidateCount > victimCount { return true }
-    // Who knows which keys share counters could keep a victim's estimate high for ever; chance ends that.
+    // An attacker who knows which keys share counters could keep the estimate of a victim high. Random admission ends
+    // that.
     guard candidateCount > 5 else { return false }
     randomState ^= randomState << 13
     randomState ^= randomState >> 7

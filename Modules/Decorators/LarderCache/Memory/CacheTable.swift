@@ -1,19 +1,19 @@
 public import Synchronization
 
-/// The entries of a ``MemoryCache`` by key: chains of slots by hash, in memory that grows with them.
+/// The hash table of a ``MemoryCache``, with chains of slots in memory that grows with the entries.
 ///
-/// Who may touch what:
+/// Rules of access:
 ///
-/// - A stripe, by its lock, guards its chains and the entries in them. When it has more entries than chains it makes
-///   twice as many, so an insertion waits at most for the entries of one stripe to be put into others.
-/// - An entry is put in and taken out only by who holds the cache's lock for writing *and* that of the stripe. So who
-///   holds the lock for writing may read the hash and the key of an entry without that of the stripe.
-/// - A slot that is in no chain belongs to who holds the lock for writing, and only they reserve slots.
+/// - The lock of a stripe guards its chains and the entries in them. When a stripe has more entries than chains, it
+///   doubles the chains, so an insertion waits at most for the rehashing of one stripe.
+/// - An entry is inserted or removed only under the cache's lock for writing *and* the lock of the stripe. Under the
+///   lock for writing, the hash and the key of an entry may therefore be read without the lock of the stripe.
+/// - A slot that is in no chain belongs to the holder of the lock for writing, who alone reserves slots.
 ///
-/// The methods here lock stripes; those that change anything are to be called with the lock for writing held.
+/// The methods here lock stripes. Those that change anything must be called under the lock for writing.
 ///
-/// It is `Sendable` since all memory that it points to is used by these rules alone until `deinit` frees it, and keys
-/// and values are `Sendable`.
+/// The type is `Sendable` because all memory that it points to is used by these rules alone until `deinit` frees it,
+/// and keys and values are `Sendable`.
 @usableFromInline
 struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchecked Sendable {
   @usableFromInline
@@ -32,13 +32,13 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
     }
   }
 
-  /// What a read found.
+  /// The result of a read.
   @usableFromInline
   struct Reading {
     @usableFromInline var value: Value?
-    /// Whether there was an entry whose time is over.
+    /// Whether there was an expired entry.
     @usableFromInline var isExpired = false
-    /// Whether the reads noted in the stripe are to be handed on.
+    /// Whether the reads noted in the stripe must be passed to the eviction order.
     @usableFromInline var isFull = false
 
     @inlinable
@@ -46,17 +46,17 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
   }
 
   @usableFromInline let entries = SlotArray<Entry>()
-  // Has none where entries do not expire.
+  // Empty if entries do not expire.
   @usableFromInline let times = SlotArray<EntryTimes>()
   @usableFromInline let stripes: UnsafeMutablePointer<CacheStripe>
-  /// How many stripes there are: a power of two.
+  /// The number of stripes, a power of two.
   @usableFromInline let stripeCount: Int
-  @usableFromInline let lifetimes: EntryLifetimes
+  @usableFromInline let timesToLive: EntryTimesToLive
 
   @inlinable
-  init(stripeCount: Int, lifetimes: EntryLifetimes) {
+  init(stripeCount: Int, timesToLive: EntryTimesToLive) {
     self.stripeCount = stripeCount
-    self.lifetimes = lifetimes
+    self.timesToLive = timesToLive
     stripes = .allocate(capacity: stripeCount)
     for index in 0..<stripeCount { (stripes + index).initialize(to: CacheStripe()) }
   }
@@ -75,14 +75,16 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
     stripes.deallocate()
   }
 
-  // MARK: Places
+  // MARK: Lookup
 
   @inlinable
   func stripe(of hash: UInt32) -> UnsafeMutablePointer<CacheStripe> {
     stripes + (Int(hash) & (stripeCount - 1))
   }
 
-  /// The bucket of a hash in its stripe; the bits that choose the stripe do not choose the bucket.
+  /// Returns the bucket of a hash in its stripe.
+  ///
+  /// The bits that select the stripe do not select the bucket.
   @inlinable
   func bucket(of hash: UInt32, in state: borrowing CacheStripe.State) -> Int {
     Int(hash) / stripeCount & (state.buckets.count - 1)
@@ -99,7 +101,7 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
     return .none
   }
 
-  /// Finds the slot of a key, which stays its slot while the lock for writing is held.
+  /// Returns the slot of a key, which stays the same while the lock for writing is held.
   @inlinable
   func find(_ key: Key, hash: UInt32) -> Slot {
     stripe(of: hash).pointee.state.withLock { find(key, hash: hash, in: $0) }
@@ -112,8 +114,8 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
   /// - Parameters:
   ///   - key: The key.
   ///   - hash: A part of its hash.
-  ///   - time: What time it is.
-  ///   - counts: Whether the read counts, in the statistics and as a use.
+  ///   - time: The current time.
+  ///   - counts: Whether the read counts in the statistics and as a use.
   @inlinable
   func read(_ key: Key, hash: UInt32, at time: Int64, counts: Bool) -> Reading {
     stripe(of: hash).pointee.state.withLock { state in
@@ -123,8 +125,8 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
         if counts { state.misses += 1 }
         return reading
       }
-      if lifetimes.areLimited {
-        guard !lifetimes.isOver(times[slot], at: time) else {
+      if timesToLive.areLimited {
+        guard !timesToLive.hasExpired(times[slot], at: time) else {
           if counts { state.misses += 1 }
           reading.isExpired = true
           return reading
@@ -139,31 +141,33 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
     }
   }
 
-  /// Whether the time of an entry is over; to be called with the lock for writing held.
+  /// Returns whether an entry has expired.
+  ///
+  /// It must be called under the lock for writing.
   @inlinable
-  func isOver(_ slot: Slot, at time: Int64) -> Bool {
-    guard lifetimes.areLimited else { return false }
+  func hasExpired(_ slot: Slot, at time: Int64) -> Bool {
+    guard timesToLive.areLimited else { return false }
     return stripe(of: entries.pointer(to: slot).pointee.hash).pointee.state.withLock { _ in
-      lifetimes.isOver(times[slot], at: time)
+      timesToLive.hasExpired(times[slot], at: time)
     }
   }
 
   // MARK: Writing
 
-  /// Puts a value into the slot of its key, or into a free one where the key is missing.
+  /// Stores a value in the slot of its key, or in a free slot if the key is missing.
   ///
-  /// - Returns: The slot that the key has had, or `none`, and the value that was in it.
+  /// - Returns: The slot of the key and its old value, or `none` and `nil` if the key was missing.
   @inlinable
   func put(_ value: Value, forKey key: Key, hash: UInt32, at time: Int64, free: Slot) -> (slot: Slot, old: Value?) {
     entries.reserve(free)
-    if lifetimes.areLimited { times.reserve(free, repeating: EntryTimes(at: 0)) }
+    if timesToLive.areLimited { times.reserve(free, repeating: EntryTimes(at: 0)) }
     return stripe(of: hash).pointee.state.withLock { state in
       let slot = find(key, hash: hash, in: state)
       if slot != .none {
         let entry = entries.pointer(to: slot)
         let old = entry.pointee.value
         entry.pointee.value = value
-        if lifetimes.areLimited { times[slot] = EntryTimes(at: time) }
+        if timesToLive.areLimited { times[slot] = EntryTimes(at: time) }
         return (slot, old)
       }
       state.quietReads = 0
@@ -172,7 +176,7 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
       let bucket = bucket(of: hash, in: state)
       entries.pointer(to: free).initialize(to: Entry(hash: hash, next: state.buckets[bucket], key: key, value: value))
       state.buckets[bucket] = free
-      if lifetimes.areLimited { times[free] = EntryTimes(at: time) }
+      if timesToLive.areLimited { times[free] = EntryTimes(at: time) }
       return (.none, nil)
     }
   }
@@ -197,7 +201,7 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
     }
   }
 
-  /// Takes the entry out of a slot.
+  /// Removes the entry of a slot and returns it.
   @inlinable
   func take(_ slot: Slot) -> Entry {
     let hash = entries.pointer(to: slot).pointee.hash
@@ -216,9 +220,9 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
     }
   }
 
-  // MARK: The whole
+  // MARK: Keys
 
-  /// The keys of a stripe.
+  /// Returns the keys of a stripe.
   @inlinable
   func keys(ofStripe index: Int) -> [Key] {
     (stripes + index).pointee.state.withLock { state in
@@ -233,5 +237,60 @@ struct CacheTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, @unchec
       }
       return keys
     }
+  }
+}
+
+/// A part of a cache with its own lock, which contains the buckets of some hashes, their entries, and the reads noted
+/// there.
+@usableFromInline
+struct CacheStripe: ~Copyable {
+  /// The state that the lock guards, together with the entries of the chains.
+  @usableFromInline
+  struct State: ~Copyable {
+    /// Chains of slots by hash.
+    ///
+    /// Their number is a power of two.
+    @usableFromInline var buckets = [Slot](repeating: .none, count: 8)
+    /// The number of entries.
+    @usableFromInline var count = 0
+    @usableFromInline var hits = 0
+    @usableFromInline var misses = 0
+    /// The slots that were read and not yet passed to the eviction order, at most ``highestReadCount``.
+    @usableFromInline var reads: [Slot] = []
+    // The number of reads that found their key since the last insertion.
+    @usableFromInline var quietReads = 0
+
+    @inlinable static var highestReadCount: Int { 16 }
+
+    @usableFromInline
+    init() {}
+
+    /// Notes a read.
+    ///
+    /// Without insertions, no entry has to be evicted, and the order need not be exact. After as many reads without an
+    /// insertion as could have used every entry twice, only one read in sixteen is noted.
+    ///
+    /// - Returns: Whether the noted reads must be passed to the eviction order.
+    @inlinable
+    mutating func noteRead(of slot: Slot) -> Bool {
+      hits += 1
+      quietReads += 1
+      guard quietReads <= 2 * count || quietReads & 15 == 0 else { return false }
+      if reads.count < State.highestReadCount { reads.append(slot) }
+      return reads.count == State.highestReadCount
+    }
+  }
+
+  @usableFromInline let state: Mutex<State>
+
+  // Keeps the lock of one stripe out of the cache lines of the next. A line has 64 bytes, and lines are fetched in
+  // pairs.
+  private let padding: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) =
+    (0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+  /// Creates a stripe without entries.
+  @usableFromInline
+  init() {
+    state = Mutex(State())
   }
 }

@@ -1,6 +1,12 @@
 public import Synchronization
 
-/// Values by key, in memory, of which the ones least worth their place go when it is full.
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// A bounded in-memory cache that evicts its least valuable entries when full.
 ///
 /// ```swift
 /// let images = MemoryCache<URL, Image>(costLimit: 64 << 20, cost: { _, image in image.byteCount })
@@ -8,96 +14,102 @@ public import Synchronization
 /// let again = images.value(forKey: url)
 /// ```
 ///
-/// It is bounded by a number of entries and, where you give one, by what they cost together. What has to go is decided
-/// by an ``EvictionPolicy``. All calls are quick, never wait for input or output, and may be made from any thread. Keys
-/// and values are released, and the removal listener is called, outside all locks: they may use the cache themselves.
-/// Only the equality of keys is asked for inside, and must not use it.
+/// The cache is bounded by a number of entries and, if you set a cost limit, by their total cost. An ``EvictionPolicy``
+/// decides which entries to evict. All calls are quick, never wait for input or output, and may be made from any
+/// thread. Keys and values are released, and the removal listener is called, outside all locks, so they may use the
+/// cache themselves. Only the equality of keys is evaluated under a lock. It must not use the cache.
 ///
-/// Beside keys and values it keeps 70 to 80 bytes for each entry that it has had at a time. That memory is taken as the
-/// cache grows, and used again: what lies there never moves.
+/// Besides keys and values, the cache keeps 70 to 80 bytes for each entry of its largest number of entries so far. This
+/// memory is allocated as the cache grows, is reused, and never moves.
 ///
-/// Where the system runs short of memory the cache gives up entries by itself, unless told not to.
+/// The cache evicts entries when the system runs short of memory, unless you turn that off.
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  /// Tells what an entry costs, in a unit of your choice, such as bytes; less than nothing counts as nothing.
+  /// A closure that returns the cost of an entry, in a unit of your choice, such as bytes.
   ///
-  /// The costs of all entries have to add up. Where ``MemoryCache/costLimit`` is more than a quarter of `Int.max`, or
-  /// there is none, what is more than `Int.max` divided by the most entries counts as that.
+  /// A negative cost counts as zero. The costs of all entries must not overflow when added. If
+  /// ``MemoryCache/costLimit`` is greater than a quarter of `Int.max`, or `nil`, a cost is therefore limited to
+  /// `Int.max` divided by the maximum number of entries.
   public typealias Cost = @Sendable (_ key: Key, _ value: Value) -> Int
 
-  /// Is told of an entry that left the cache, and why.
+  /// A closure that the cache calls after removing an entry.
   public typealias RemovalListener = @Sendable (_ key: Key, _ value: Value, _ reason: RemovalReason) -> Void
 
-  /// The most entries that there may be; `nil` where only their cost is limited.
+  /// The maximum number of entries, or `nil` if only their cost is limited.
   public let entryLimit: Int?
 
-  /// The most that all entries together may cost; `nil` where only their number is limited.
+  /// The maximum total cost of the entries, or `nil` if only their number is limited.
   public let costLimit: Int?
 
-  /// What decides which entry has to go.
+  /// The policy that decides which entries to evict.
   public let policy: EvictionPolicy
 
-  /// How long an entry is kept at most.
-  public let expiry: CacheExpiry
+  /// The time to live of the entries.
+  public let timeToLive: CacheTimeToLive
 
   @usableFromInline let cost: Cost?
   @usableFromInline let onRemoval: RemovalListener?
-  // The time in nanoseconds since the cache was made; `nil` where entries do not expire, since telling it costs as much
-  // as a read.
+  // The time in nanoseconds since the cache was created. It is `nil` if entries do not expire, because reading the
+  // clock costs as much as a read of the cache.
   @usableFromInline let now: (@Sendable () -> Int64)?
   @usableFromInline let table: CacheTable<Key, Value>
-  // The most that one entry may count, so that the sum of all is a number.
+  // The maximum cost that one entry may count, so that the sum of all costs does not overflow.
   @usableFromInline let highestCost: Int
   @usableFromInline let keepsNothing: Bool
-  /// The lock for writing, inside of which those of stripes are taken, one at a time, and never the other way round.
+  /// The lock for writing.
+  ///
+  /// The locks of the stripes are taken inside it, one at a time, and never the other way round.
   @usableFromInline let eviction: Mutex<EvictionState>
 
   private let pressureObservation: MemoryPressureObservation?
 
-  /// Makes a cache.
+  /// Creates a cache.
   ///
   /// - Parameters:
-  ///   - entryLimit: The most entries that there may be, up to 1,073,741,824; with less than 1 nothing is kept. 10,000
-  ///     unless given, and as many as there may be at all where there is a `costLimit`.
-  ///   - costLimit: The most that all entries together may cost; unlimited unless given.
-  ///   - policy: What decides which entry has to go; ``EvictionPolicy/adaptive`` unless given.
-  ///   - expiry: How long an entry is kept at most; without limit unless given.
-  ///   - clock: What measures that time; a `ContinuousClock` unless given.
-  ///   - trimsUnderMemoryPressure: Whether entries are given up where the system is short of memory; true unless given.
-  ///   - cost: Tells what an entry costs, outside all locks; each costs 1 unless given.
-  ///   - onRemoval: Is told of each entry that left the cache, on the thread that made it leave, outside all locks.
+  ///   - entryLimit: The maximum number of entries, up to 1,073,741,824. With less than 1, nothing is kept. Defaults to
+  ///     10,000, or to the upper bound if there is a `costLimit`.
+  ///   - costLimit: The maximum total cost of the entries. Defaults to no limit.
+  ///   - policy: The policy that decides which entries to evict. Defaults to ``EvictionPolicy/adaptive``.
+  ///   - timeToLive: The time to live of the entries. Defaults to ``CacheTimeToLive/unlimited``.
+  ///   - clock: The clock that measures the time to live. Defaults to a `ContinuousClock`.
+  ///   - trimsUnderMemoryPressure: Whether entries are evicted when the system is short of memory. Defaults to `true`.
+  ///   - cost: A closure that returns the cost of an entry. It is called outside all locks. Defaults to a cost of 1 for
+  ///     each entry.
+  ///   - onRemoval: A closure that is called after an entry was removed, on the thread that removed it, outside all
+  ///     locks.
   public convenience init(
-    entryLimit: Int? = nil, costLimit: Int? = nil, policy: EvictionPolicy = .adaptive, expiry: CacheExpiry = .never,
+    entryLimit: Int? = nil, costLimit: Int? = nil, policy: EvictionPolicy = .adaptive,
+    timeToLive: CacheTimeToLive = .unlimited,
     clock: any Clock<Duration> = ContinuousClock(), trimsUnderMemoryPressure: Bool = true, cost: Cost? = nil,
     onRemoval: RemovalListener? = nil
   ) {
     self.init(
-      entryLimit: entryLimit, costLimit: costLimit, policy: policy, expiry: expiry, clock: clock,
+      entryLimit: entryLimit, costLimit: costLimit, policy: policy, timeToLive: timeToLive, clock: clock,
       memoryPressure: trimsUnderMemoryPressure ? .ofSystem : nil, cost: cost, onRemoval: onRemoval)
   }
 
   init(
-    entryLimit: Int?, costLimit: Int?, policy: EvictionPolicy, expiry: CacheExpiry, clock: any Clock<Duration>,
+    entryLimit: Int?, costLimit: Int?, policy: EvictionPolicy, timeToLive: CacheTimeToLive, clock: any Clock<Duration>,
     memoryPressure: MemoryPressureMonitor?, cost: Cost?, onRemoval: RemovalListener?
   ) {
     self.entryLimit = entryLimit ?? (costLimit == nil ? 10_000 : nil)
     let slotLimit = max(0, min(self.entryLimit ?? .max, 1 << 30))
-    let lifetimes = EntryLifetimes(expiry)
-    // Not by the number of processors: what a cache keeps is to be the same everywhere.
+    let timesToLive = EntryTimesToLive(timeToLive)
+    // This does not depend on the number of processors, because a cache should keep the same entries everywhere.
     var stripeCount = 1
     while stripeCount < 64, stripeCount < slotLimit / 64 { stripeCount *= 2 }
     self.costLimit = costLimit
     self.policy = policy
-    self.expiry = expiry
+    self.timeToLive = timeToLive
     self.cost = cost
     self.onRemoval = onRemoval
     keepsNothing = slotLimit == 0
     highestCost = costLimit ?? .max <= .max / 4 ? .max : .max / (slotLimit + 1)
-    now = lifetimes.areLimited ? MemoryCache.elapsedTime(of: clock) : nil
-    table = CacheTable(stripeCount: stripeCount, lifetimes: lifetimes)
+    now = timesToLive.areLimited ? MemoryCache.elapsedTime(of: clock) : nil
+    table = CacheTable(stripeCount: stripeCount, timesToLive: timesToLive)
     eviction = Mutex(
       EvictionState(
         entryLimit: slotLimit, costLimit: costLimit, hasCosts: cost != nil, policy: policy,
-        expires: lifetimes.areLimited))
+        expires: timesToLive.areLimited))
     let observation = memoryPressure.map { _ in MemoryPressureObservation() }
     pressureObservation = observation
     if let memoryPressure, let observation {
@@ -107,7 +119,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   private static func elapsedTime(of clock: some Clock<Duration>) -> @Sendable () -> Int64 {
     let start = clock.now
-    return { EntryLifetimes.nanoseconds(start.duration(to: clock.now)) }
+    return { EntryTimesToLive.nanoseconds(start.duration(to: clock.now)) }
   }
 
   @inlinable
@@ -117,10 +129,11 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   // MARK: Reading
 
-  /// Reads a value, and counts the read: for the statistics, and for the policy as a use of the entry.
+  /// Returns the value of a key.
   ///
-  /// - Parameter key: The key.
-  /// - Returns: The value, or `nil` where there is none.
+  /// The read counts in the statistics and, for the eviction policy, as a use of the entry.
+  ///
+  /// - Returns: The value, or `nil` if there is none.
   @inlinable
   public func value(forKey key: Key) -> Value? {
     let hash = MemoryCache.hash(of: key)
@@ -131,17 +144,15 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     return reading.value
   }
 
-  /// Reads a value without any trace: it counts neither as a hit or miss nor as a use of the entry.
+  /// Returns the value of a key without counting a hit, a miss or a use of the entry.
   ///
-  /// - Parameter key: The key.
-  /// - Returns: The value, or `nil` where there is none.
+  /// - Returns: The value, or `nil` if there is none.
   @inlinable
   public func peekValue(forKey key: Key) -> Value? {
     table.read(key, hash: MemoryCache.hash(of: key), at: now?() ?? 0, counts: false).value
   }
 
-  /// Tells the order of eviction which entries of a stripe were read; where another thread is writing, it is never
-  /// told.
+  /// Passes the reads noted in a stripe to the eviction order, or drops them if another thread is writing.
   @inlinable @inline(never)
   func recordReads(of stripe: UnsafeMutablePointer<CacheStripe>) {
     let isRecorded: Void? = eviction.withLockIfAvailable { state in
@@ -162,8 +173,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     var removed = RemovedEntries<Key, Value>()
     eviction.withLock { state in
       let slot = table.find(key, hash: hash)
-      // Another value may have come since.
-      guard slot != .none, table.isOver(slot, at: time) else { return }
+      // Another value may have been stored since.
+      guard slot != .none, table.hasExpired(slot, at: time) else { return }
       remove(slot, .expired, from: &state, to: &removed)
     }
     removed.report(to: onRemoval)
@@ -171,14 +182,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   // MARK: Writing
 
-  /// Stores a value, in place of the one that the key has.
+  /// Stores a value, replacing that of an existing entry.
   ///
-  /// A value that alone costs more than the cache may hold is not kept: it makes no other entry go, and the value that
-  /// the key had goes.
-  ///
-  /// - Parameters:
-  ///   - value: The value.
-  ///   - key: The key.
+  /// A value whose own cost exceeds the cost limit is refused. It evicts no other entry, and an existing entry of the
+  /// key is removed.
   @inlinable
   public func setValue(_ value: Value, forKey key: Key) {
     put(value, forKey: key).report(to: onRemoval)
@@ -186,7 +193,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// Stores a value; see ``setValue(_:forKey:)``.
   ///
-  /// - Returns: What left the cache, of which nobody has been told.
+  /// - Returns: The removed entries, not yet reported.
   @inlinable
   func put(_ value: Value, forKey key: Key) -> RemovedEntries<Key, Value> {
     let newCost = cost.map { max(0, $0(key, value)) } ?? 1
@@ -205,7 +212,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       } else {
         state.insert(hash: hash, cost: min(newCost, highestCost))
       }
-      while state.isOver {
+      while state.isOverLimit {
         let victim = state.nextVictim()
         guard victim != .none else { break }
         remove(victim, .evicted, from: &state, to: &removed)
@@ -237,8 +244,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// Removes a value.
   ///
-  /// - Parameter key: The key.
-  /// - Returns: The value, or `nil` where there was none.
+  /// - Returns: The value, or `nil` if there was none.
   @inlinable @discardableResult
   public func removeValue(forKey key: Key) -> Value? {
     let removed = take(key)
@@ -248,7 +254,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// Removes a value; see ``removeValue(forKey:)``.
   ///
-  /// - Returns: What left the cache, of which nobody has been told.
+  /// - Returns: The removed entries, not yet reported.
   @inlinable
   func take(_ key: Key) -> RemovedEntries<Key, Value> {
     let hash = MemoryCache.hash(of: key)
@@ -257,7 +263,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     eviction.withLock { state in
       let slot = table.find(key, hash: hash)
       guard slot != .none else { return }
-      remove(slot, table.isOver(slot, at: time) ? .expired : .removed, from: &state, to: &removed)
+      remove(slot, table.hasExpired(slot, at: time) ? .expired : .removed, from: &state, to: &removed)
     }
     return removed
   }
@@ -270,9 +276,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   /// Removes the entries whose keys satisfy a condition.
   ///
-  /// It looks at each key that is there when it begins. A key that comes while it runs may stay.
+  /// It examines the keys that exist when it begins. A key that is added while it runs may stay.
   ///
-  /// - Parameter isRemoved: The condition; it is asked outside all locks.
+  /// - Parameter isRemoved: The condition. It is evaluated outside all locks.
   @inlinable
   public func removeAll(where isRemoved: (Key) -> Bool) {
     for index in 0..<table.stripeCount {
@@ -282,9 +288,11 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     }
   }
 
-  // MARK: Giving up
+  // MARK: Expiry and trimming
 
-  /// Removes the entries whose time is over; there is no need to, but for their memory.
+  /// Removes all expired entries.
+  ///
+  /// Expired entries are never returned. Call this method only to free their memory.
   @inlinable
   public func removeExpired() {
     guard let now else { return }
@@ -292,7 +300,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     var rest = count
     while rest > 0 {
       var removed = RemovedEntries<Key, Value>()
-      // A few at a time, so that others need not wait for all.
+      // A few at a time, so that other threads need not wait for all of them.
       eviction.withLock { state in
         removeExpired(atMost: min(rest, 64), at: time, from: &state, to: &removed)
       }
@@ -301,7 +309,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     }
   }
 
-  /// Looks at the entries that were written first.
+  /// Removes expired entries among those that were written first.
   @inlinable
   func removeExpired(
     atMost count: Int, at time: Int64, from state: inout EvictionState, to removed: inout RemovedEntries<Key, Value>
@@ -309,29 +317,29 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     for _ in 0..<count {
       let slot = state.oldest
       guard slot != .none else { return }
-      if table.isOver(slot, at: time) {
+      if table.hasExpired(slot, at: time) {
         remove(slot, .expired, from: &state, to: &removed)
-      } else if table.lifetimes.afterAccess != nil {
-        // Others may have been used less lately.
-        state.putOff(slot)
+      } else if table.timesToLive.afterAccess != nil {
+        // Later entries may have been used less recently.
+        state.postponeCheck(slot)
       } else {
         return
       }
     }
   }
 
-  /// Gives up entries, those least worth their place first, until the others cost no more than a limit.
+  /// Evicts entries, the least valuable first, until the total cost of the others is within a limit.
   ///
   /// The cache may grow again afterwards.
   ///
-  /// - Parameter cost: What the others may cost together: their number, where the cache was made without a cost. With less
-  ///   than 0 all entries go, those that cost nothing too.
+  /// - Parameter cost: The maximum total cost of the remaining entries, or their number if the cache was created
+  ///   without a cost. A negative limit removes all entries, including those that cost nothing.
   @inlinable
   public func trim(to cost: Int) {
     var isOver = true
     while isOver {
       var removed = RemovedEntries<Key, Value>()
-      // A few at a time, so that others need not wait for all.
+      // A few at a time, so that other threads need not wait for all of them.
       isOver = eviction.withLock { state in
         for _ in 0..<64 {
           guard state.totalCost > cost else { return false }
@@ -355,13 +363,13 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   // MARK: Size
 
-  /// How many entries there are, those included whose time is over and that were not yet removed.
+  /// The number of entries, including expired entries that were not yet removed.
   public var count: Int { eviction.withLock { $0.count } }
 
-  /// What the entries cost together: their number, where the cache was made without a cost.
+  /// The total cost of the entries, or their number if the cache was created without a cost.
   public var totalCost: Int { eviction.withLock { $0.totalCost } }
 
-  /// What happened since the cache was made.
+  /// The statistics since the cache was created.
   public var statistics: CacheStatistics {
     var statistics = eviction.withLock { $0.statistics }
     for index in 0..<table.stripeCount {
@@ -370,5 +378,22 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       statistics.misses += misses
     }
     return statistics
+  }
+}
+
+// Constrained to these types so that you can use the property by the name `MemoryCache` alone.
+extension MemoryCache where Key == Never, Value == Never {
+  /// A recommended limit for caches whose costs are bytes: a fifth of the physical memory, or a tenth if there is at
+  /// most 512 MB of it.
+  ///
+  /// ```swift
+  /// MemoryCache<URL, [UInt8]>(costLimit: MemoryCache.recommendedCostLimit) { _, bytes in bytes.count }
+  /// ```
+  public static var recommendedCostLimit: Int {
+    recommendedCostLimit(physicalMemory: ProcessInfo.processInfo.physicalMemory)
+  }
+
+  static func recommendedCostLimit(physicalMemory: UInt64) -> Int {
+    Int(clamping: physicalMemory / (physicalMemory <= 512 << 20 ? 10 : 5))
   }
 }

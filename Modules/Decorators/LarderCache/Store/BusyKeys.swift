@@ -1,38 +1,39 @@
 import Larder
 
-/// What goes on with the keys of one shard of a ``CachedStore``, and what may therefore be cached and shared.
+/// The running reads and writes of the keys of one shard of a ``CachedStore``, which decide what may be cached and
+/// shared.
 ///
 /// The rule, which a model check of all schedules of short histories finds linearizable:
 ///
-/// - While any write that touches a key runs (of the key, of a batch with it, of a range around it), the key is
-///   busy: it has no cached value and no shared load, and reads go to the base.
-/// - A fill is kept only if the key was never busy from before its base read to its insert.
-/// - A writer's value is kept only if no other write touched the key from the writer's start to its insert.
-/// - A reader joins only a load that was begun after the last write ended.
-/// - When a reload ends, every fill, load and write of the key that has begun is worthless: it may be older. What the
-///   reload found is kept by the rule for fills, or else the cached value is removed.
+/// - While any write that touches a key is running (of the key, of a batch with it, or of a range around it), the key
+///   is busy. It has no cached value and no shared load, and reads go to the base.
+/// - A fill is cached only if the key was never busy from before its read of the base until its insertion.
+/// - A written value is cached only if no other write touched the key from the start of the write until the insertion.
+/// - A reader joins only a load that began after the last write ended.
+/// - When a reload ends, every fill, load and write of the key that has begun is void, because it may be older. The
+///   result of the reload is cached by the rule for fills, or else the cached value is removed.
 ///
-/// What is told here and what is done in the cache about it are one step, under one lock: a value is inserted in the
-/// critical section in which ``end(_:)-(Fill)`` or ``end(_:)-(KeyWrite)`` allows it. Only the removal of the cached
-/// value at the beginning of a write may follow outside: no value can come in any more, and the base is called after
-/// it.
+/// A state change here and the corresponding change of the cache are one step, under one lock. A value is inserted in
+/// the critical section in which ``end(_:)-(Fill)`` or ``end(_:)-(KeyWrite)`` allows it. Only the removal of the cached
+/// value at the beginning of a write may follow outside, because no value can be inserted any more, and the base is
+/// called after it.
 struct BusyKeys<Load> {
-  /// A base read whose result may come into the cache, or that a reader has joined.
+  /// A read of the base whose result may be cached, or that a reader has joined.
   struct Fill: Hashable, Sendable {
     let key: StoreKey
     /// The epoch of the key when the read began.
     let epoch: UInt64
-    /// Whether others may join it.
+    /// Whether other readers may join it.
     let isLoad: Bool
   }
 
-  /// How a read of the base is to be made.
+  /// The way to perform a read of the base.
   enum Reading {
-    /// By the reader for itself: nobody shares the result, and it is not kept.
+    /// The reader reads for itself. The result is neither shared nor cached.
     case direct
-    /// It is being made already; ``end(_:)-(Fill)`` tells whether its result is still what the base has.
+    /// The read is already running. ``end(_:)-(Fill)`` returns whether its result is still current.
     case joining(Fill, Load)
-    /// By the reader for itself and for whoever joins, until ``end(_:)-(Fill)``.
+    /// The reader reads for itself and all readers that join, until ``end(_:)-(Fill)``.
     case leading(Fill, Load)
   }
 
@@ -52,17 +53,17 @@ struct BusyKeys<Load> {
     let epoch: UInt64
   }
 
-  /// What goes on with a key; there is none where nothing does.
+  /// The state of a key, which exists only while a read or a write of it is running.
   fileprivate struct State {
-    /// How many writes of the key run, those of ranges not counted.
+    /// The number of running writes of the key, without those of ranges.
     var writes = 0
-    /// How many fills have not ended.
+    /// The number of fills that have not ended.
     var fills = 0
-    /// Tells whether anything happened to the key meanwhile.
+    /// A number that shows whether the key has changed in the meantime.
     ///
-    /// It changes with every write that begins, and with whatever else makes fills that have begun worthless.
+    /// It changes with every write that begins, and with everything else that voids running fills.
     var epoch: UInt64
-    /// The load that a reader may join: one of the current epoch.
+    /// The load that a reader may join, which belongs to the current epoch.
     var load: Load?
   }
 
@@ -70,10 +71,10 @@ struct BusyKeys<Load> {
   private var rangeWrites: [RangeWrite] = []
   private var lastEpoch: UInt64 = 0
 
-  /// Whether nothing goes on.
+  /// Whether no read and no write is running.
   var isIdle: Bool { states.isEmpty && rangeWrites.isEmpty }
 
-  /// Whether a write that touches a key runs.
+  /// Returns whether a write that touches a key is running.
   ///
   /// - Parameter key: The key.
   func isBusy(_ key: StoreKey) -> Bool {
@@ -82,32 +83,32 @@ struct BusyKeys<Load> {
 
   // MARK: Reading
 
-  /// Begins a base read for a reader who found no value.
+  /// Begins a read of the base for a reader that found no value.
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - makeLoad: Makes the load for others to join, where this reader leads.
+  ///   - makeLoad: A closure that creates the load for others to join, if this reader leads.
   mutating func beginReading(_ key: StoreKey, makeLoad: () -> Load) -> Reading {
     guard !isBusy(key) else { return .direct }
     guard let load = states[key]?.load else { return beginLoad(of: key, makeLoad) }
     return .joining(beginFill(of: key, load: nil), load)
   }
 
-  /// Begins a base read for a reader who wants what the base has now, which ends with ``invalidate(_:)``.
+  /// Begins a read of the base for a reader that wants its current value, which ends with ``invalidate(_:)``.
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - makeLoad: Makes the load for others to join.
+  ///   - makeLoad: A closure that creates the load for others to join.
   mutating func beginReloading(_ key: StoreKey, makeLoad: () -> Load) -> Reading {
     isBusy(key) ? .direct : beginLoad(of: key, makeLoad)
   }
 
-  /// Begins a base read behind a reader who has an old value.
+  /// Begins a background read of the base for a reader that has an old value.
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - makeLoad: Makes the load for others to join.
-  /// - Returns: The read, or `nil` where the key is busy or being read already.
+  ///   - makeLoad: A closure that creates the load for others to join.
+  /// - Returns: The read, or `nil` if the key is busy or already being read.
   mutating func beginRefreshing(_ key: StoreKey, makeLoad: () -> Load) -> (fill: Fill, load: Load)? {
     guard states[key]?.load == nil, case .leading(let fill, let load) = beginReading(key, makeLoad: makeLoad) else {
       return nil
@@ -115,7 +116,7 @@ struct BusyKeys<Load> {
     return (fill, load)
   }
 
-  /// Ends a base read.
+  /// Ends a read of the base.
   ///
   /// - Parameter fill: The read.
   /// - Returns: Whether its result may be inserted, in the same critical section.
@@ -125,7 +126,7 @@ struct BusyKeys<Load> {
     let isCurrent = state.epoch == fill.epoch
     if fill.isLoad && isCurrent { state.load = nil }
     put(state, for: fill.key)
-    // A write that began since, of the key or a range, changed the epoch; none ran when the read began.
+    // A write of the key or a range that began since has changed the epoch. None was running when the read began.
     return isCurrent
   }
 
@@ -144,11 +145,11 @@ struct BusyKeys<Load> {
 
   // MARK: Writing
 
-  /// Makes a key busy.
+  /// Marks a key as busy.
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - own: The range writes of the same batch, which are not others; none unless given.
+  ///   - own: The range writes of the same batch, which do not count as other writes. Defaults to none.
   mutating func beginWrite(of key: StoreKey, besides own: [RangeWrite] = []) -> KeyWrite {
     let meetsRange = rangeWrites.contains { $0.range.contains(key) && !own.contains($0) }
     lastEpoch += 1
@@ -161,7 +162,7 @@ struct BusyKeys<Load> {
     return KeyWrite(key: key, epoch: lastEpoch, wasAlone: wasAlone)
   }
 
-  /// Makes the keys of a range busy.
+  /// Marks the keys of a range as busy.
   ///
   /// - Parameter range: The range.
   mutating func beginWrite(in range: KeyRange) -> RangeWrite {
@@ -178,7 +179,7 @@ struct BusyKeys<Load> {
   /// Ends a write of a key.
   ///
   /// - Parameter write: The write.
-  /// - Returns: Whether what was written may be inserted, in the same critical section, if it was.
+  /// - Returns: Whether the written value may be inserted, in the same critical section, if the write succeeded.
   mutating func end(_ write: KeyWrite) -> Bool {
     guard var state = states[write.key] else { return false }
     state.writes -= 1
@@ -194,10 +195,9 @@ struct BusyKeys<Load> {
     rangeWrites.removeAll { $0 == write }
   }
 
-  // MARK: Forgetting
+  // MARK: Invalidation
 
-  /// Makes every base read and write of a key that has begun worthless for the cache, and lets nobody join one of
-  /// those reads.
+  /// Voids every running read and write of a key for the cache, and ends the joining of these reads.
   ///
   /// - Parameter key: The key.
   mutating func invalidate(_ key: StoreKey) {
@@ -206,7 +206,7 @@ struct BusyKeys<Load> {
     states[key]?.load = nil
   }
 
-  /// Makes every base read and write that has begun worthless for the cache, and lets nobody join a read any more.
+  /// Voids every running read and write for the cache, and ends the joining of these reads.
   mutating func invalidateAll() {
     lastEpoch += 1
     for key in states.keys {
@@ -224,7 +224,7 @@ extension BusyKeys: Sendable where Load: Sendable {}
 extension BusyKeys.State: Sendable where Load: Sendable {}
 extension BusyKeys.Reading: Sendable where Load: Sendable {}
 
-// Equal states have the same future, by which a model check recognizes those that it has seen.
+// Equal states have the same future. By this, a model check recognizes states that it has seen.
 extension BusyKeys: Equatable where Load: Equatable {}
 extension BusyKeys: Hashable where Load: Hashable {}
 extension BusyKeys.State: Equatable where Load: Equatable {}

@@ -2,38 +2,38 @@ public import Larder
 import Synchronization
 
 extension CachedStore {
-  /// Reads the value of one key; see `DataStore`.
+  /// Returns the value of a key; see `DataStore`.
   ///
   /// - Parameter key: The key.
-  /// - Returns: The value, or `nil` where the key is missing.
-  /// - Throws: As `DataStore`; `CancellationError` where the task is cancelled while it waits for the base.
+  /// - Returns: The value, or `nil` if the key is missing.
+  /// - Throws: The errors of `DataStore`; `CancellationError` if the task is cancelled while it waits for the base.
   @inlinable
   public func value(forKey key: StoreKey) async throws -> Value? {
-    let look = cache.look(for: key)
-    if case .value(let box) = look { return value(of: box) }
-    return try await value(forKey: key, after: look)
+    let lookup = cache.lookUp(key)
+    if case .value(let box) = lookup { return value(of: box) }
+    return try await value(forKey: key, after: lookup)
   }
 
-  /// Reads the value of a key of which the first look found no copy.
+  /// Returns the value of a key after the first lookup found no cached value.
   @usableFromInline
-  func value(forKey key: StoreKey, after look: CopyCache.FirstLook) async throws -> Value? {
-    if case .none = look { return try await value(forKey: key, policy: .cacheElseLoad) }
+  func value(forKey key: StoreKey, after lookup: EntryCache.Lookup) async throws -> Value? {
+    if case .skipped = lookup { return try await value(forKey: key, policy: .cacheElseLoad) }
     return try await load(key, isReload: false).map(value)
   }
 
-  /// Reads the value of one key from the cache or the base, as a policy tells.
+  /// Returns the value of a key, from the cache or the base as a policy specifies.
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - policy: Where the value comes from.
-  /// - Returns: The value, or `nil` where the key is missing, or where there is no copy and the policy is
+  ///   - policy: The policy that selects the source of the value.
+  /// - Returns: The value, or `nil` if the key is missing, or if it is not cached and the policy is
   ///   ``LoadPolicy/cacheOnly``.
-  /// - Throws: As `DataStore`; `CancellationError` where the task is cancelled while it waits for the base.
+  /// - Throws: The errors of `DataStore`; `CancellationError` if the task is cancelled while it waits for the base.
   public func value(forKey key: StoreKey, policy: LoadPolicy) async throws -> Value? {
     try checkOpen(for: .value)
-    if policy != .reload, let (copy, isDue) = cache.copy(of: key) {
-      if isDue, policy != .cacheOnly { refresh([(key, copy)]) }
-      return copy.value.map(value)
+    if policy != .reload, let (entry, isDue) = cache.entry(of: key) {
+      if isDue, policy != .cacheOnly { refresh([(key, entry)]) }
+      return entry.value.map(value)
     }
     guard policy != .cacheOnly else {
       try ownInformation.check(key, for: .value)
@@ -42,81 +42,81 @@ extension CachedStore {
     return try await load(key, isReload: policy == .reload).map(value)
   }
 
-  /// Reads the values of several keys as they are at one moment; see `DataStore`.
+  /// Returns the values of several keys in one snapshot; see `DataStore`.
   ///
-  /// Those that the cache does not have are read from the base in one call, but for those that other readers are
-  /// loading already.
+  /// Keys that are not cached are read from the base in one call, except for those that other readers are already
+  /// loading.
   ///
-  /// - Parameter keys: The keys, in any order; one may stand more than once.
+  /// - Parameter keys: The keys, in any order. A key may occur more than once.
   /// - Returns: One slot for each key.
-  /// - Throws: As `DataStore`; `CancellationError` where the task is cancelled while it waits for the base.
+  /// - Throws: The errors of `DataStore`; `CancellationError` if the task is cancelled while it waits for the base.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try await values(forKeys: keys, policy: .cacheElseLoad)
   }
 
-  /// Reads the values of several keys, as they are at one moment, from the cache or the base, as a policy tells.
+  /// Returns the values of several keys in one snapshot, from the cache or the base as a policy specifies.
   ///
   /// - Parameters:
-  ///   - keys: The keys, in any order; one may stand more than once.
-  ///   - policy: Where the values come from.
-  /// - Returns: One slot for each key: the value, or `nil` where the key is missing, or where there is no copy and the
+  ///   - keys: The keys, in any order. A key may occur more than once.
+  ///   - policy: The policy that selects the source of the values.
+  /// - Returns: One slot for each key, with its value, or `nil` if the key is missing, or if it is not cached and the
   ///   policy is ``LoadPolicy/cacheOnly``.
-  /// - Throws: As `DataStore`; `CancellationError` where the task is cancelled while it waits for the base.
+  /// - Throws: The errors of `DataStore`; `CancellationError` if the task is cancelled while it waits for the base.
   public func values(forKeys keys: [StoreKey], policy: LoadPolicy) async throws -> [Value?] {
     try checkOpen(for: .values)
-    var due: [(StoreKey, CachedCopy)] = []
-    let found = keys.map { key -> CachedCopy? in
-      guard policy != .reload, let (copy, isDue) = cache.copy(of: key) else { return nil }
-      if isDue { due.append((key, copy)) }
-      return copy
+    var due: [(StoreKey, CachedEntry)] = []
+    let found = keys.map { key -> CachedEntry? in
+      guard policy != .reload, let (entry, isDue) = cache.entry(of: key) else { return nil }
+      if isDue { due.append((key, entry)) }
+      return entry
     }
     if policy == .cacheOnly {
       try ownInformation.check(keys, for: .values)
-      return zip(keys, found).map { key, copy in
-        copy.flatMap { cache.isStillThere($0, key) ? $0.value : nil }.map(value)
+      return zip(keys, found).map { key, entry in
+        entry.flatMap { cache.isStillThere($0, key) ? $0.value : nil }.map(value)
       }
     }
-    // Not before the copies were looked at again, or what comes of it would displace them.
+    // A refresh must not begin before the entries have been checked again, because its results would displace them.
     defer { refresh(due) }
     if !found.contains(where: { $0 == nil }), areStillThere(found, keys) { return found.map { $0?.value.map(value) } }
     return try await running(.values) { try await load(keys, found, isReload: policy == .reload) }
   }
 
-  /// Reads the first entries of a range from the base; see `DataStore`.
+  /// Returns the first entries of a range from the base; see `DataStore`.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try await base.entries(in: range, limit: limit, order: order)
   }
 
-  /// Reads the first keys of a range from the base; see `DataStore`.
+  /// Returns the first keys of a range from the base; see `DataStore`.
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
     try await base.keys(in: range, limit: limit, order: order)
   }
 
-  /// Counts the entries of a range in the base; see `DataStore`.
+  /// Returns the number of entries in a range of the base; see `DataStore`.
   public func count(in range: KeyRange) async throws -> Int {
     try await base.count(in: range)
   }
 
-  private func areStillThere(_ found: [CachedCopy?], _ keys: [StoreKey]) -> Bool {
-    // A copy that stands alone is of one moment anyway.
-    keys.count == 1 || zip(keys, found).allSatisfy { key, copy in copy.map { cache.isStillThere($0, key) } ?? true }
+  private func areStillThere(_ found: [CachedEntry?], _ keys: [StoreKey]) -> Bool {
+    // A single entry is always a snapshot.
+    keys.count == 1 || zip(keys, found).allSatisfy { key, entry in entry.map { cache.isStillThere($0, key) } ?? true }
   }
 
   // MARK: Loading one key
 
-  /// Reads the value of a key of which the cache has no copy.
+  /// Loads the value of a key that is not cached.
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - isReload: Whether nothing older may stay in the cache.
-  ///   - isRetry: Whether a load that this reader joined has failed by a key that it does not ask for.
+  ///   - isReload: Whether no older value may stay in the cache.
+  ///   - isRetry: Whether a load that this reader joined has failed because of another key.
   private func load(_ key: StoreKey, isReload: Bool, isRetry: Bool = false) async throws -> (any CachedValue)? {
-    // Noted before it is known whether there will be a load: one that leads must not be left without it.
+    // Begun before it is known whether there will be a load, because a load that this reader starts must be counted.
     guard operations.begin() else { throw ownInformation.closedError(for: .value) }
-    switch cache.beginReading(key, isReload: isReload, makeLoad: { SharedLoad.Part(load: SharedLoad(), place: 0) }) {
-    case .found(let copy):
+    switch cache.beginReading(key, isReload: isReload, makeLoad: { SharedLoad.Part(load: SharedLoad(), index: 0) }) {
+    case .found(let entry):
       operations.end()
-      return copy.value
+      return entry.value
     case .base(.direct):
       defer { operations.end() }
       let box = try await readBase([key])[0]
@@ -128,7 +128,7 @@ extension CachedStore {
       do {
         return try await part.value()
       } catch  where part.load.keys.count > 1 && isFault(error, ofOthersThan: [key]) {
-        // Loaded once more, so that all whom this concerns share the load; then it is read without any others.
+        // All readers concerned first share another load. If that fails as well, the key is read alone.
         guard isRetry else { return try await load(key, isReload: false, isRetry: true) }
         return try await running(.value) { try await readBase([key])[0] }
       }
@@ -138,9 +138,9 @@ extension CachedStore {
     }
   }
 
-  /// Whether an error says that it is about keys which are not among some, so that those may be read without them.
+  /// Returns whether an error concerns only other keys than the given ones, so that these may be read without them.
   ///
-  /// An error that names no key, such as that of a base which is down, is about all of them.
+  /// An error that names no key, such as that of an unavailable base, concerns all keys.
   private func isFault(_ error: any Error, ofOthersThan keys: [StoreKey]) -> Bool {
     guard let error = error as? StoreError else { return false }
     if let key = error.key, keys.contains(key) { return false }
@@ -161,12 +161,13 @@ extension CachedStore {
 
   // MARK: Loading for several readers
 
-  /// Starts a load in a task of its own, which ends what was noted in ``operations``.
+  /// Starts a load in its own task, which also ends the operation counted in ``operations``.
   ///
-  /// The task belongs to no reader, so nobody who is cancelled cancels it, but it has the task-locals of the one who
-  /// started it. It begins on that reader's thread, where the system can, and goes on there until it first waits.
+  /// The task belongs to no reader, so the cancellation of a reader does not cancel it, but it inherits the task-local
+  /// values of the reader that starts it. If the system supports it, the task begins on that reader's thread and runs
+  /// there until it first suspends.
   private func start(
-    _ load: SharedLoad, of keys: [StoreKey], _ fills: [CopyCache.Keys.Fill?], isReload: Bool
+    _ load: SharedLoad, of keys: [StoreKey], _ fills: [EntryCache.Keys.Fill?], isReload: Bool
   ) {
     let work: @Sendable () async -> Void = { [self] in
       await run(load, of: keys, fills, isReload: isReload)
@@ -179,22 +180,22 @@ extension CachedStore {
     }
   }
 
-  /// Loads copies anew behind a reader, but for those that are gone, being loaded or written.
-  private func refresh(_ due: [(key: StoreKey, copy: CachedCopy)]) {
+  /// Reloads cached entries in the background, except for those that are gone, being loaded, or being written.
+  private func refresh(_ due: [(key: StoreKey, entry: CachedEntry)]) {
     guard !due.isEmpty, operations.begin() else { return }
     guard let allowed = cache.beginRefresh(of: due.map(\.key)) else { return operations.end() }
     let load = SharedLoad()
-    var fills: [CopyCache.Keys.Fill] = []
-    for (key, copy) in due where allowed.contains(key) {
-      let part = SharedLoad.Part(load: load, place: fills.count)
-      if let fill = cache.beginRefreshing(key, copy, part) { fills.append(fill) }
+    var fills: [EntryCache.Keys.Fill] = []
+    for (key, entry) in due where allowed.contains(key) {
+      let part = SharedLoad.Part(load: load, index: fills.count)
+      if let fill = cache.beginRefreshing(key, entry, part) { fills.append(fill) }
     }
-    // Somebody else loads them, writes them or has removed them.
+    // Others are loading or writing these entries, or have removed them.
     guard !fills.isEmpty else {
       cache.endRefresh(of: [], failure: nil)
       return operations.end()
     }
-    // Not begun on the thread of the reader: it would wait for a base whose reads never suspend.
+    // Not started on the thread of the reader, which would wait for a base whose reads never suspend.
     let task = Task { [self, fills] in
       let keys = fills.map(\.key)
       let failure = await run(load, of: keys, fills, isReload: false)
@@ -204,22 +205,22 @@ extension CachedStore {
     load.begin(in: task)
   }
 
-  /// Makes a load.
+  /// Performs a load.
   ///
   /// - Parameters:
-  ///   - load: What others wait for.
-  ///   - keys: The keys that it reads.
-  ///   - fills: What each of them has begun with; `nil` for one that is busy.
-  ///   - isReload: Whether nothing older may stay in the cache.
-  /// - Returns: What the base threw; `nil` where it was read.
+  ///   - load: The load that readers wait for.
+  ///   - keys: The keys to read.
+  ///   - fills: The fill of each key, or `nil` for a key that is busy.
+  ///   - isReload: Whether no older value may stay in the cache.
+  /// - Returns: The error of the base, or `nil` if the read succeeded.
   @discardableResult
   private func run(
-    _ load: SharedLoad, of keys: [StoreKey], _ fills: [CopyCache.Keys.Fill?], isReload: Bool
+    _ load: SharedLoad, of keys: [StoreKey], _ fills: [EntryCache.Keys.Fill?], isReload: Bool
   ) async -> (any Error)? {
     do {
       let boxes = keys.isEmpty ? [] : try await readBase(keys)
       for (index, key) in keys.enumerated() {
-        cache.end(fills[index], of: key, isReload: isReload, keeping: makeCopy(of: boxes[index], forKey: key))
+        cache.end(fills[index], of: key, isReload: isReload, keeping: makeEntry(of: boxes[index], forKey: key))
       }
       load.finish(.success(boxes), of: keys)
       return nil
@@ -232,35 +233,35 @@ extension CachedStore {
 
   // MARK: Loading several keys
 
-  /// Reads the values of keys of which the cache does not have all.
+  /// Reads the values of several keys of which not all are cached.
   ///
-  /// They are those of one moment: the one when this reader's own load reads the base, or any other after all have been
-  /// looked at. A copy was the value of its key at that moment if it is still there afterwards, and so was what a load
-  /// brings that others have begun, if no write of its key has begun by then.
+  /// The values are one snapshot. Its moment is when this reader's own load reads the base, or, without such a load, any
+  /// moment after all keys have been looked up. A cached entry was current at that moment if it is still cached
+  /// afterwards. The result of a load that others have begun was current if no write of its key has begun by then.
   ///
   /// - Parameters:
   ///   - keys: The keys.
-  ///   - found: The copies that the cache has of them.
-  ///   - isReload: Whether nothing older may stay in the cache.
-  ///   - isRetry: Whether a load that this reader joined has failed by a key that it does not ask for.
+  ///   - found: The cached entries of the keys.
+  ///   - isReload: Whether no older value may stay in the cache.
+  ///   - isRetry: Whether a load that this reader joined has failed because of another key.
   private func load(
-    _ keys: [StoreKey], _ found: [CachedCopy?], isReload: Bool, isRetry: Bool = false
+    _ keys: [StoreKey], _ found: [CachedEntry?], isReload: Bool, isRetry: Bool = false
   ) async throws -> [Value?] {
-    // One that the base refuses must not spoil the load for those who join it.
+    // A key that the base refuses must not fail the load for the readers that join it.
     try ownInformation.check(keys, for: .values)
     let own = SharedLoad()
     var ownKeys: [StoreKey] = []
-    var ownFills: [CopyCache.Keys.Fill?] = []
-    var joined: [CopyCache.Keys.Fill] = []
-    var copies: [StoreKey: CachedCopy] = [:]
+    var ownFills: [EntryCache.Keys.Fill?] = []
+    var joined: [EntryCache.Keys.Fill] = []
+    var entries: [StoreKey: CachedEntry] = [:]
     var parts: [StoreKey: SharedLoad.Part] = [:]
-    for (key, copy) in zip(keys, found) where copies[key] == nil && parts[key] == nil {
-      copies[key] = copy
-      guard copy == nil else { continue }
-      let ownPart = SharedLoad.Part(load: own, place: ownKeys.count)
+    for (key, entry) in zip(keys, found) where entries[key] == nil && parts[key] == nil {
+      entries[key] = entry
+      guard entry == nil else { continue }
+      let ownPart = SharedLoad.Part(load: own, index: ownKeys.count)
       switch cache.beginReading(key, isReload: isReload, makeLoad: { ownPart }) {
-      case .found(let copy):
-        copies[key] = copy
+      case .found(let entry):
+        entries[key] = entry
       case .base(.joining(let fill, let part)):
         joined.append(fill)
         parts[key] = part
@@ -274,7 +275,7 @@ extension CachedStore {
         parts[key] = ownPart
       }
     }
-    // Nobody can join a load of busy keys alone, and once closing has begun nobody comes.
+    // No reader can join a load of busy keys only, and no reader arrives once closing has begun.
     if ownFills.contains(where: { $0 != nil }), operations.begin() {
       start(own, of: ownKeys, ownFills, isReload: isReload)
     } else {
@@ -298,15 +299,32 @@ extension CachedStore {
     for fill in joined where !cache.end(fill) { isOneMoment = false }
     if let failure { throw failure }
     if isAnyUnread, !isRetry {
-      // Loaded once more, so that all whom this concerns share the load; then they are read without any others.
-      return try await load(keys, keys.map { copies[$0] }, isReload: isReload, isRetry: true)
+      // All readers concerned first share another load. If that fails as well, the keys are read without any others.
+      return try await load(keys, keys.map { entries[$0] }, isReload: isReload, isRetry: true)
     }
-    isOneMoment = isOneMoment && !isAnyUnread && copies.allSatisfy { key, copy in cache.isStillThere(copy, key) }
-    // What stands alone is of one moment anyway.
-    if isOneMoment || (parts.count + copies.count == 1 && !isAnyUnread) {
-      return keys.map { key in (copies[key].map(\.value) ?? boxes[key] ?? nil).map(value) }
+    isOneMoment = isOneMoment && !isAnyUnread && entries.allSatisfy { key, entry in cache.isStillThere(entry, key) }
+    // A single value is always a snapshot.
+    if isOneMoment || (parts.count + entries.count == 1 && !isAnyUnread) {
+      return keys.map { key in (entries[key].map(\.value) ?? boxes[key] ?? nil).map(value) }
     }
-    cache.counters.passedOver.add(copies.count, ordering: .relaxed)
+    cache.counters.passedOver.add(entries.count, ordering: .relaxed)
     return try await readBase(keys).map { $0.map(value) }
   }
+}
+
+/// The source of the values that a ``CachedStore`` reads.
+public enum LoadPolicy: Sendable, Hashable, CaseIterable {
+  /// Uses the cached entry, or else loads the value from the base and caches it. This is the default.
+  case cacheElseLoad
+
+  /// Uses the cached entry and never reads the base.
+  ///
+  /// If there is no cached entry, the result is `nil`, as for a missing key.
+  case cacheOnly
+
+  /// Loads the value from the base, whether or not it is cached, and caches it.
+  ///
+  /// The value was read after the call began, and no later reader gets an older one. Use it to see changes that were
+  /// made without the cache.
+  case reload
 }

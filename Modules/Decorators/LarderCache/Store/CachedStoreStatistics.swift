@@ -1,63 +1,65 @@
 import Synchronization
 
-/// What happened in a ``CachedStore`` since it was made.
+/// The statistics of a ``CachedStore`` since it was created.
 ///
-/// The figures are exact where no operation runs; while some do, one figure may be ahead of another.
+/// The counts are exact when no operation is running. While operations run, one count may be ahead of another.
 public struct CachedStoreStatistics: Sendable, Hashable {
-  /// Reads of a key that were answered from the cache.
+  /// The number of reads of a key that the cache answered.
   public var hits = 0
 
-  /// Reads of a key that the cache could not answer.
+  /// The number of reads of a key that the cache could not answer.
   public var misses = 0
 
-  /// Reads of the base that were made for single keys, those behind a reader included, or for several at once.
+  /// The number of reads of the base, for one key or several, including background loads.
   public var loads = 0
 
-  /// Loads that failed.
+  /// The number of loads that failed.
   ///
-  /// A load behind a reader that fails shows nowhere else.
+  /// A failed background load appears nowhere else.
   public var loadFailures = 0
 
-  /// Reads of a key that waited for a load which another had begun.
+  /// The number of reads of a key that waited for a load started by another reader.
   public var sharedLoads = 0
 
-  /// Copies that had to make room for others.
+  /// The number of cached entries that were evicted.
   public var evictions = 0
 
-  /// Makes statistics in which nothing has happened.
+  /// Creates statistics with all counts at zero.
   public init() {}
 
-  /// The part of all reads of a key that the cache answered, from 0 to 1; 0 where there were none.
+  /// The share of the reads of a key that the cache answered, from 0 to 1, or 0 if there were no reads.
   public var hitRatio: Double {
     let reads = hits + misses
     return reads == 0 ? 0 : Double(hits) / Double(reads)
   }
 }
 
-/// Counts what happens in a ``CachedStore``, hits excepted: the cache counts what it is asked for, and here is counted
-/// where that was not what came of it.
+/// The counters of a ``CachedStore``, except for hits.
+///
+/// The `MemoryCache` counts its own hits and misses. These counters correct them if the store did not use what the
+/// cache returned.
 final class CachedStoreCounters: Sendable {
-  /// Copies that the cache gave and that were not used.
+  /// The number of cached entries that were found and not used.
   let passedOver = Atomic(0)
 
-  /// Copies that were used though the cache did not have them when it was asked.
+  /// The number of cached entries that were used after the cache had reported a miss.
   let foundLate = Atomic(0)
 
-  /// Reads that did not ask the cache.
+  /// The number of reads that bypassed the cache.
   let reloads = Atomic(0)
 
-  /// What ``CachedStoreStatistics/loads`` is.
+  /// See ``CachedStoreStatistics/loads``.
   let loads = Atomic(0)
 
-  /// What ``CachedStoreStatistics/loadFailures`` is.
+  /// See ``CachedStoreStatistics/loadFailures``.
   let loadFailures = Atomic(0)
 
-  /// What ``CachedStoreStatistics/sharedLoads`` is.
+  /// See ``CachedStoreStatistics/sharedLoads``.
   let sharedLoads = Atomic(0)
 
-  /// The statistics of the store.
+  /// Returns the statistics of the store.
   ///
-  /// - Parameter cache: What the cache counted.
+  /// - Parameter cache: The statistics of its `MemoryCache`.
   func statistics(of cache: CacheStatistics) -> CachedStoreStatistics {
     let wrongHits = passedOver.load(ordering: .relaxed) - foundLate.load(ordering: .relaxed)
     var statistics = CachedStoreStatistics()

@@ -1,21 +1,21 @@
 import Larder
 import Synchronization
 
-/// A base read of some keys, for which any number of readers wait.
+/// A read of some keys of the base that any number of readers wait for.
 ///
-/// It belongs to none of them: who is cancelled stops waiting, and it goes on.
+/// It belongs to none of them. A reader that is cancelled stops waiting, and the load continues.
 final class SharedLoad: Sendable {
   typealias Values = [(any CachedValue)?]
   private typealias Waiter = CheckedContinuation<Values, any Error>
 
-  /// What one key gets of a load.
+  /// The part of a load that concerns one key.
   struct Part: Sendable {
     let load: SharedLoad
-    /// The place of the key among those of the load.
-    let place: Int
+    /// The index of the key among those of the load.
+    let index: Int
 
     /// Waits for the value; see ``SharedLoad/values()``.
-    func value() async throws -> (any CachedValue)? { try await load.values()[place] }
+    func value() async throws -> (any CachedValue)? { try await load.values()[index] }
   }
 
   private struct State {
@@ -24,7 +24,7 @@ final class SharedLoad: Sendable {
     var waiters: [UInt64: Waiter] = [:]
     var nextID: UInt64 = 0
     var task: Task<Void, Never>?
-    // The priority of the task, or what it is to become.
+    // The priority of the task, or the one that it will get.
     var priority = TaskPriority.background
   }
 
@@ -33,7 +33,7 @@ final class SharedLoad: Sendable {
   /// The keys that were read, once there is a result.
   var keys: [StoreKey] { state.withLock { $0.keys } }
 
-  /// Takes note of the task that makes the load, whose priority becomes that of the most urgent reader.
+  /// Records the task that performs the load, and raises its priority to that of the most urgent reader.
   func begin(in task: Task<Void, Never>) {
     let priority: TaskPriority? = state.withLock { state in
       guard state.result == nil else { return nil }
@@ -49,7 +49,7 @@ final class SharedLoad: Sendable {
 
   /// Waits for the result.
   ///
-  /// - Throws: What the base threw; `CancellationError` where the task is cancelled before there is a result.
+  /// - Throws: The error of the base; `CancellationError` if the task is cancelled before there is a result.
   func values() async throws -> Values {
     if let result = state.withLock({ $0.result }) { return try result.get() }
     let priority = Task.currentPriority
@@ -62,7 +62,7 @@ final class SharedLoad: Sendable {
     if let task { SharedLoad.raise(task, to: priority) }
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { waiter in
-        // A cancellation that came before this is seen here; one that comes after it finds the waiter.
+        // A cancellation before this point is noticed here. A later one finds the waiter.
         let result: Result<Values, any Error>? = state.withLock { state in
           if let result = state.result { return result }
           if Task.isCancelled { return .failure(CancellationError()) }
@@ -76,10 +76,10 @@ final class SharedLoad: Sendable {
     }
   }
 
-  /// Gives all who wait, and all who still come, the result.
+  /// Passes the result to all waiters, including those that arrive later.
   ///
   /// - Parameters:
-  ///   - result: The values, one for each key, or what the base threw.
+  ///   - result: The values, one for each key, or the error of the base.
   ///   - keys: The keys that were read.
   func finish(_ result: Result<Values, any Error>, of keys: [StoreKey]) {
     let waiters = state.withLock { state in
@@ -90,5 +90,70 @@ final class SharedLoad: Sendable {
       return state.waiters
     }
     for waiter in waiters.values { waiter.resume(with: result) }
+  }
+}
+
+/// The running background loads, and the keys that are left alone for a while because a load has failed.
+struct Refreshes: Sendable {
+  /// The maximum number of background loads at a time.
+  ///
+  /// Beyond it, a reader that finds an entry due leaves it to the next reader.
+  private static var highestCount: Int { 4 }
+
+  /// The maximum number of keys that are paused individually.
+  private static var highestPausedKeyCount: Int { 64 }
+
+  /// The number of running loads.
+  private(set) var count = 0
+
+  /// The time until which nothing is loaded.
+  private var pauseEnd: Duration?
+
+  /// The times until which keys that could not be read are not loaded.
+  private var keyPauseEnds: [StoreKey: Duration] = [:]
+
+  /// Begins a load, unless too many others are running or one has failed a short time ago.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys whose entries are due.
+  ///   - time: The current time.
+  /// - Returns: The keys that may be loaded, or `nil` if none may, in which case nothing has begun.
+  mutating func begin(_ keys: [StoreKey], at time: Duration) -> Set<StoreKey>? {
+    guard count < Refreshes.highestCount, pauseEnd.map({ time >= $0 }) ?? true else { return nil }
+    let allowed = Set(keys.filter { key in keyPauseEnds[key].map { time >= $0 } ?? true })
+    guard !allowed.isEmpty else { return nil }
+    count += 1
+    return allowed
+  }
+
+  /// Ends a load.
+  ///
+  /// If the failure concerns some keys, only those are paused. If there are many of them, all loads are.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys that were read.
+  ///   - failure: The error of the base, or `nil` if the read succeeded.
+  ///   - time: The current time.
+  ///   - end: The time until which the load is not repeated after a failure.
+  mutating func end(_ keys: [StoreKey], failure: (any Error)?, at time: Duration, pauseEnd end: Duration) {
+    count -= 1
+    guard let failure else { return }
+    keyPauseEnds = keyPauseEnds.filter { time < $0.value }
+    let faulty = (failure as? StoreError)?.keysAtFault(among: keys) ?? []
+    guard !faulty.isEmpty, keyPauseEnds.count + faulty.count <= Refreshes.highestPausedKeyCount else {
+      pauseEnd = end
+      return
+    }
+    for key in faulty { keyPauseEnds[key] = end }
+  }
+}
+
+extension StoreError {
+  /// Returns the keys of a load that this error concerns, or none if it may concern the whole base.
+  fileprivate func keysAtFault(among keys: [StoreKey]) -> [StoreKey] {
+    // A failing base may name the key that it was asked for.
+    guard !isRetryable, ![.ioFailed, .timedOut, .locked, .conflict, .closed].contains(code) else { return [] }
+    let lost = (underlying as? any UnreadableKeysError)?.keys
+    return keys.filter { $0 == key || lost?.contains($0) == true }
   }
 }

@@ -8,60 +8,60 @@ import Musl
 import Glibc
 #endif
 
-/// A failed call to the file system: which, on what, and the number of the error as the system gave it.
+/// A failed file system call: the operation, the path and the error number.
 public struct FileError: ValueFreeError, Sendable, Hashable {
-  /// The calls that can fail.
+  /// The operations that can fail.
   public enum Operation: String, Sendable, Hashable, CaseIterable {
-    /// ``FileSystem/open(_:_:)``.
+    /// The operation ``FileSystem/open(_:_:)``.
     case open
-    /// ``FileSystem/rename(_:to:)``.
+    /// The operation ``FileSystem/rename(_:to:)``.
     case rename
-    /// ``FileSystem/removeFile(at:)``.
+    /// The operation ``FileSystem/removeFile(at:)``.
     case removeFile
-    /// ``FileSystem/createDirectory(at:)``.
+    /// The operation ``FileSystem/createDirectory(at:)``.
     case createDirectory
-    /// ``FileSystem/synchronizeDirectory(at:)``.
+    /// The operation ``FileSystem/synchronizeDirectory(at:)``.
     case synchronizeDirectory
-    /// ``FileSystem/contentsOfDirectory(at:)``.
+    /// The operation ``FileSystem/contentsOfDirectory(at:)``.
     case contentsOfDirectory
-    /// ``FileSystem/attributes(at:)``, ``FileSystem/isMountPoint(at:)`` and ``OpenFile/attributes()``.
+    /// The operations ``FileSystem/attributes(at:)``, ``FileSystem/isMountPoint(at:)`` and ``OpenFile/attributes()``.
     case attributes
-    /// ``FileSystem/canonicalPath(of:)``.
+    /// The operation ``FileSystem/canonicalPath(of:)``.
     case canonicalPath
-    /// ``OpenFile/read(into:at:)``.
+    /// The operation ``OpenFile/read(into:at:)``.
     case read
-    /// ``OpenFile/write(_:at:)``.
+    /// The operation ``OpenFile/write(_:at:)``.
     case write
-    /// ``OpenFile/truncate(to:)``.
+    /// The operation ``OpenFile/truncate(to:)``.
     case truncate
-    /// ``OpenFile/synchronize()``.
+    /// The operation ``OpenFile/synchronize()``.
     case synchronize
-    /// ``OpenFile/setPermissions(_:)``.
+    /// The operation ``OpenFile/setPermissions(_:)``.
     case setPermissions
-    /// ``OpenFile/setOwner(_:)``.
+    /// The operation ``OpenFile/setOwner(_:)``.
     case setOwner
-    /// ``OpenFile/setModificationTime(_:)``.
+    /// The operation ``OpenFile/setModificationTime(_:)``.
     case setModificationTime
-    /// ``OpenFile/lock(_:)``.
+    /// The operation ``OpenFile/lock(_:)``.
     case lock
-    /// ``OpenFile/close()``.
+    /// The operation ``OpenFile/close()``.
     case close
   }
 
-  /// The call.
+  /// The operation that failed.
   public let operation: Operation
 
-  /// The file or directory.
+  /// The path of the file or directory.
   public let path: String
 
-  /// The number of the error: a value of `errno`, like `ENOSPC`.
+  /// The error number: a value of `errno`, such as `ENOSPC`.
   public let errorNumber: Int32
 
-  /// Makes an error.
+  /// Creates an error.
   ///
   /// - Parameters:
-  ///   - operation: The call.
-  ///   - path: The file or directory.
+  ///   - operation: The operation that failed.
+  ///   - path: The path of the file or directory.
   ///   - errorNumber: A value of `errno`.
   public init(_ operation: Operation, path: String, errorNumber: Int32) {
     self.operation = operation
@@ -71,9 +71,49 @@ public struct FileError: ValueFreeError, Sendable, Hashable {
 }
 
 extension FileError: CustomStringConvertible {
-  /// The error for people to read, in one line.
+  /// A one-line description of the error.
   public var description: String {
     let reason = strerror(errorNumber).map { String(cString: $0) } ?? "unknown error"
     return "\(operation.rawValue) \(path): \(reason) (errno \(errorNumber))"
+  }
+}
+
+extension StoreError {
+  /// Creates a store error from a failed file system call.
+  ///
+  /// - Parameters:
+  ///   - error: The failed call, which becomes the underlying error.
+  ///   - operation: The operation of the store.
+  ///   - store: The name of the store.
+  ///   - message: A message that describes the failure.
+  ///   - outcome: Whether anything may have been changed. Defaults to `nothingChanged`.
+  public init(
+    _ error: FileError, during operation: StoreOperation, store: String, message: String,
+    outcome: Outcome = .nothingChanged
+  ) {
+    self.init(
+      error.code(during: operation), during: operation, store: store, message: message, underlying: error,
+      isRetryable: error.isTransient, outcome: outcome)
+  }
+}
+
+extension FileError {
+  /// Returns the code of the store error that represents this error.
+  func code(during operation: StoreOperation) -> StoreError.Code {
+    switch errorNumber {
+    case ENOSPC, EDQUOT, EFBIG: .full
+    case EACCES, EPERM, EROFS: .notPermitted
+    // While a store is being opened, these errors concern its path. Later, they mean that the files of an open store
+    // are damaged.
+    case ENOENT where operation == .open: .notFound
+    case EISDIR where operation == .open: .unrecognizedFormat
+    case ENOTDIR, ENAMETOOLONG, ELOOP, EINVAL: operation == .open ? .invalidArgument : .ioFailed
+    default: .ioFailed
+    }
+  }
+
+  /// Whether the same call may succeed later, when resources have been freed or without an interruption.
+  var isTransient: Bool {
+    [EINTR, EAGAIN, EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT].contains(errorNumber)
   }
 }

@@ -8,13 +8,13 @@ import Musl
 import Glibc
 #endif
 
-/// A file that ``POSIXFileSystem`` has opened.
+/// A file opened by ``POSIXFileSystem``.
 final class POSIXFile: OpenFile {
   private let descriptor: Int32
   private let path: String
 
-  // How many are using the descriptor: the calls that run, and the owner until `close`. Whoever makes it zero closes
-  // the descriptor, so no call ever meets a number that the system has given to another file meanwhile.
+  // The number of users of the descriptor: the running calls, plus the owner until `close`. The user that decrements it
+  // to zero closes the descriptor. A call therefore never uses a number that the system has reassigned to another file.
   private let users = Atomic<Int>(1)
   private let isOwned = Atomic<Bool>(true)
   private let holdsLock = Atomic<Bool>(false)
@@ -25,7 +25,8 @@ final class POSIXFile: OpenFile {
   }
 
   deinit {
-    // No call runs any more. The errors concern nobody: what had to be durable was synchronized, and closing ends the lock.
+    // No call is running. Errors are irrelevant here: durable data has been synchronized already, and closing releases
+    // the lock.
     guard isOwned.load(ordering: .acquiring) else { return }
     if holdsLock.load(ordering: .acquiring) { _ = flock(descriptor, LOCK_UN) }
     _ = posixClose(descriptor)
@@ -69,7 +70,7 @@ final class POSIXFile: OpenFile {
     _ = try use(for: .setModificationTime) { Int(futimens($0, times)) }
   }
 
-  /// `UTIME_OMIT` of `futimens`, which leaves the time of the last access as it is; Swift does not import the macro.
+  /// The value of `UTIME_OMIT` for `futimens`, which keeps the access time. Swift does not import the macro.
   #if canImport(Darwin)
   private static let omitted = -2
   #else
@@ -94,19 +95,19 @@ final class POSIXFile: OpenFile {
     try unlocking.get()
   }
 
-  /// Ends the lock, where there is one.
+  /// Releases the lock, if any.
   ///
-  /// Closing alone ends it only with the last copy of the descriptor, and a child process has one between its fork and
-  /// its exec: whoever opens the file again at that moment would be refused.
+  /// Closing alone releases the lock only with the last copy of the descriptor. A child process has a copy between its
+  /// fork and its exec, so an opener of the file would be refused at that moment.
   private func unlock() throws(FileError) {
     guard holdsLock.exchange(false, ordering: .acquiringAndReleasing) else { return }
     _ = try use(for: .lock) { Int(flock($0, LOCK_UN)) }
   }
 
-  /// Makes what was written to a descriptor durable.
+  /// Flushes the data written to a descriptor to disk.
   ///
-  /// On Linux `fdatasync` does it: it leaves out only times that nobody needs to find the data. On Apple platforms
-  /// `fsync` stops at the disk's own cache, so it takes `F_FULLFSYNC`.
+  /// On Linux, `fdatasync` suffices: it omits only timestamps that are not needed to find the data. On Apple platforms,
+  /// `fsync` stops at the cache of the disk, so `F_FULLFSYNC` is used.
   static func synchronize(_ descriptor: Int32) -> Int32 {
     #if canImport(Darwin)
     fcntl(descriptor, F_FULLFSYNC)
@@ -115,7 +116,9 @@ final class POSIXFile: OpenFile {
     #endif
   }
 
-  /// Calls the system with the descriptor; a negative result is an error.
+  /// Runs a system call with the descriptor.
+  ///
+  /// A negative result is an error.
   private func use(for operation: FileError.Operation, _ call: (Int32) -> Int) throws(FileError) -> Int {
     var count = users.load(ordering: .relaxed)
     while true {
@@ -134,7 +137,7 @@ final class POSIXFile: OpenFile {
 
   private func giveUp() throws(FileError) {
     guard users.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
-    // After EINTR the descriptor is closed all the same on Linux, and on Apple platforms too.
+    // After EINTR, the descriptor is closed nevertheless, on Linux and on Apple platforms.
     guard posixClose(descriptor) == 0 || errno == EINTR else {
       throw FileError(.close, path: path, errorNumber: errno)
     }
@@ -142,7 +145,7 @@ final class POSIXFile: OpenFile {
 }
 
 extension FileAttributes {
-  /// Takes over what `stat` tells.
+  /// Creates attributes from the result of `stat`.
   init(_ status: stat) {
     let kind: Kind =
       switch mode_t(status.st_mode) & mode_t(S_IFMT) {
@@ -155,7 +158,7 @@ extension FileAttributes {
     #else
     let time = status.st_mtim
     #endif
-    // A time so far off that it does not fit is still a time of its own.
+    // A time that overflows still differs from other times.
     let modificationTime = Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
     self.init(
       kind: kind, size: Int64(status.st_size), modificationTime: modificationTime,
@@ -166,7 +169,7 @@ extension FileAttributes {
   }
 }
 
-// Inside the type the plain name means its own method.
+// Inside the type, the plain name refers to its own method.
 private func posixClose(_ descriptor: Int32) -> Int32 {
   close(descriptor)
 }

@@ -8,12 +8,14 @@ import Musl
 import Glibc
 #endif
 
-/// The real file system, by the calls of POSIX.
+/// The real file system, implemented with POSIX calls.
 public struct POSIXFileSystem: FileSystem {
-  /// Makes the file system.
+  /// Creates the file system.
   public init() {}
 
-  /// Opens a file by `open`; a child process does not inherit it.
+  /// Opens a file with `open`.
+  ///
+  /// Child processes do not inherit it.
   public func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
     try check(path, for: .open)
     let flags: Int32 =
@@ -23,42 +25,42 @@ public struct POSIXFileSystem: FileSystem {
       case .createIfMissing: O_RDWR | O_CREAT
       case .createNew: O_RDWR | O_CREAT | O_EXCL
       }
-    // Without O_NONBLOCK, opening a FIFO would wait for another process; a regular file does not mind the flag.
+    // Without O_NONBLOCK, opening a FIFO would wait for another process. The flag has no effect on regular files.
     let descriptor = posixOpen(path, flags | O_CLOEXEC | O_NONBLOCK, 0o600)
     guard descriptor >= 0 else { throw FileError(.open, path: path, errorNumber: errno) }
     return POSIXFile(descriptor: descriptor, path: path)
   }
 
-  /// Renames a file by `rename`.
+  /// Renames a file with `rename`.
   public func rename(_ path: String, to newPath: String) throws(FileError) {
     try check(path, for: .rename)
     try check(newPath, for: .rename)
     guard posixRename(path, newPath) == 0 else { throw FileError(.rename, path: newPath, errorNumber: errno) }
   }
 
-  /// Removes a file by `unlink`, or an empty directory by `rmdir`.
+  /// Removes a file with `unlink`, or an empty directory with `rmdir`.
   public func removeFile(at path: String) throws(FileError) {
     try check(path, for: .removeFile)
     guard unlink(path) != 0 else { return }
-    // The second is what other systems than Linux say of a directory, and what they all say of much else.
+    // Systems other than Linux return EPERM for a directory. All systems also return it for other reasons.
     let errorNumber = errno
     guard errorNumber == EISDIR || errorNumber == EPERM, rmdir(path) == 0 else {
       throw FileError(.removeFile, path: path, errorNumber: errno == ENOTDIR ? errorNumber : errno)
     }
   }
 
-  /// Makes a directory by `mkdir`.
+  /// Creates a directory with `mkdir`.
   public func createDirectory(at path: String) throws(FileError) {
     try check(path, for: .createDirectory)
     guard mkdir(path, 0o700) == 0 else { throw FileError(.createDirectory, path: path, errorNumber: errno) }
   }
 
-  /// Makes the names in a directory durable by `fsync` of the directory (`F_FULLFSYNC` on Apple platforms).
+  /// Syncs the names in a directory with `fsync` (`F_FULLFSYNC` on Apple platforms).
   public func synchronizeDirectory(at path: String) throws(FileError) {
     try check(path, for: .synchronizeDirectory)
     let descriptor = posixOpen(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
     guard descriptor >= 0 else { throw FileError(.synchronizeDirectory, path: path, errorNumber: errno) }
-    // Not `fdatasync`: it may leave out a new name that did not make the directory longer.
+    // Not `fdatasync`, which may omit a new name that does not change the size of the directory.
     #if canImport(Darwin)
     let result = fcntl(descriptor, F_FULLFSYNC)
     #else
@@ -69,21 +71,23 @@ public struct POSIXFileSystem: FileSystem {
     guard result == 0 else { throw FileError(.synchronizeDirectory, path: path, errorNumber: errorNumber) }
   }
 
-  /// Lists a directory by `readdir`; a name that is not UTF-8 shows replacement characters.
+  /// Returns the names in a directory with `readdir`.
+  ///
+  /// A name that is not UTF-8 contains replacement characters.
   public func contentsOfDirectory(at path: String) throws(FileError) -> [String] {
     try check(path, for: .contentsOfDirectory)
     guard let directory = opendir(path) else {
       throw FileError(.contentsOfDirectory, path: path, errorNumber: errno)
     }
     defer { closedir(directory) }
-    // Names are read where they lie. An entry may be shorter than its declaration: a copy of one that stands at the end of
-    // its memory would read behind it.
+    // The names are read in place. An entry may be shorter than its declared type, so copying one at the end of its
+    // memory would read beyond that memory.
     guard let nameOffset = MemoryLayout<dirent>.offset(of: \.d_name) else {
       throw FileError(.contentsOfDirectory, path: path, errorNumber: ENOTSUP)
     }
     var names: [String] = []
     while true {
-      // `readdir` tells its end from a failure only by `errno`.
+      // For `readdir`, only `errno` distinguishes the end of the directory from a failure.
       errno = 0
       guard let entry = readdir(directory) else { break }
       let name = String(cString: UnsafeRawPointer(entry).advanced(by: nameOffset).assumingMemoryBound(to: CChar.self))
@@ -93,7 +97,7 @@ public struct POSIXFileSystem: FileSystem {
     return names
   }
 
-  /// Looks at a path by `stat`.
+  /// Returns the attributes of a path with `stat`.
   public func attributes(at path: String) throws(FileError) -> FileAttributes? {
     try check(path, for: .attributes)
     var status = stat()
@@ -104,7 +108,8 @@ public struct POSIXFileSystem: FileSystem {
     return FileAttributes(status)
   }
 
-  /// Looks at a path by `statx`, where there is one: `stat` would make the next synchronization of the file slower.
+  /// Returns the identity of a path, with `statx` if available, because `stat` would slow down the next synchronization
+  /// of the file.
   public func identity(at path: String) throws(FileError) -> FileAttributes.Identity? {
     try check(path, for: .attributes)
     var identity = FileAttributes.Identity(device: 0, inode: 0)
@@ -115,10 +120,12 @@ public struct POSIXFileSystem: FileSystem {
     return identity
   }
 
-  /// Looks for the path in `/proc/self/mountinfo` on Linux; elsewhere nothing can be mounted on a file.
+  /// Searches for the path in `/proc/self/mountinfo` on Linux.
   ///
-  /// Source of the format: proc(5) of the Linux man-pages. The fifth field is the mount point, in which a space, a tab, a
-  /// line feed and a backslash stand as a backslash and three octal digits.
+  /// On other systems, a file cannot be a mount point.
+  ///
+  /// Source of the format: proc(5) of the Linux man-pages. The fifth field is the mount point, in which a space, a tab,
+  /// a line feed and a backslash are written as a backslash and three octal digits.
   public func isMountPoint(at path: String) throws(FileError) -> Bool {
     #if os(Linux)
     guard let mounts = try mountTable() else { return false }
@@ -138,11 +145,11 @@ public struct POSIXFileSystem: FileSystem {
   }
 
   #if os(Linux)
-  /// The mounts that the process sees, or `nil` if the system shows none.
+  /// Returns the mount table of the process, or `nil` if the system provides none.
   private func mountTable() throws(FileError) -> [UInt8]? {
     let path = "/proc/self/mountinfo"
     do throws(FileError) {
-      // Its size reads as 0, so it is read piece by piece until there is no more.
+      // Its size reads as 0, so it is read in blocks until there are no more bytes.
       let file = try open(path, .read)
       var bytes: [UInt8] = []
       while true {
@@ -157,11 +164,11 @@ public struct POSIXFileSystem: FileSystem {
   }
   #endif
 
-  /// Resolves a path by `realpath`, and by `readlink` where it leads to nothing yet.
+  /// Resolves a path with `realpath`, and with `readlink` if it leads to a missing item.
   public func canonicalPath(of path: String) throws(FileError) -> String {
     try check(path, for: .canonicalPath)
     var path = path
-    // As many links as the kernel itself follows.
+    // The kernel also follows at most 40 links.
     for _ in 0..<40 {
       if let resolved = realpath(path, nil) {
         defer { free(resolved) }
@@ -176,7 +183,7 @@ public struct POSIXFileSystem: FileSystem {
       let missing = FilePaths.join(String(cString: parent), name)
       switch try target(of: missing) {
       case .nothing: return missing
-      // Another process created it since `realpath` looked.
+      // Another process created it after `realpath` looked.
       case .existing: path = missing
       case .link(let destination):
         path =
@@ -187,13 +194,13 @@ public struct POSIXFileSystem: FileSystem {
     throw FileError(.canonicalPath, path: path, errorNumber: ELOOP)
   }
 
-  /// Refuses a path with a NUL, behind which the system would not look.
+  /// Throws an error if a path contains a NUL, after which the system would ignore the rest.
   private func check(_ path: String, for operation: FileError.Operation) throws(FileError) {
     guard path.utf8.contains(0) else { return }
     throw FileError(operation, path: path, errorNumber: EINVAL)
   }
 
-  /// What stands at a path, itself and not what it leads to.
+  /// The item at a path, without following a symbolic link.
   private enum Target {
     case nothing
     case existing
@@ -214,7 +221,7 @@ public struct POSIXFileSystem: FileSystem {
   }
 }
 
-// Inside the types above and below, the plain names mean their own methods.
+// Inside the types above and below, the plain names refer to their own methods.
 
 private func posixOpen(_ path: String, _ flags: Int32, _ permissions: mode_t) -> Int32 {
   open(path, flags, permissions)

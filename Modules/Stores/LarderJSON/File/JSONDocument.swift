@@ -2,34 +2,34 @@ import Larder
 import LarderFiles
 
 /// The document of a `JSONFileStore`: `{"larder":2,"generation":17,"entries":{…},"written":{…}}`, with `"codec"` before
-/// the entries if it is not `json`.
+/// the entries if the codec is not `json`.
 ///
-/// The generation counts how often the document was folded; see ``JSONFile``. ``JSONStamp`` is what `written` holds. A
-/// document that someone wrote by hand, or in version 1 of the format, needs neither.
+/// The generation counts the folds of the document; see ``JSONFile``. The member `written` holds a ``JSONStamp``. A
+/// document written by hand, or in version 1 of the format, needs neither.
 ///
-/// Values are kept as the text that stands in the document; they are decoded when they are read.
+/// Values are kept as the text in the document, and are decoded when they are read.
 struct JSONDocument {
   static let version: Int64 = 2
 
   private static let versionName = Array("larder".utf8)
 
-  /// Why a text is no document.
+  /// A reason why a text is not a document.
   enum Problem: Error {
-    /// It is not JSON, or something in it makes no sense; with the key concerned, where that is known.
+    /// The text is not JSON or contains invalid content. The key is given if it is known.
     case damaged(JSONSyntaxError, key: StoreKey?)
-    /// It is JSON, but nothing that Larder has written.
+    /// The text is JSON that Larder has not written.
     case foreign
-    /// It is in a version of the format that came later.
+    /// The document has a newer format version.
     case newerVersion(String)
   }
 
   var codecName: String
   var entries: SortedMap<ArraySlice<UInt8>>
 
-  /// How often the document was folded, or `nil` if it does not say so.
+  /// The number of folds of the document, or `nil` if it states none.
   var generation: Int64?
 
-  /// What the document says of how it was written.
+  /// The checksums in the document.
   private(set) var stamp: JSONStamp?
 
   /// Creates a document.
@@ -41,12 +41,12 @@ struct JSONDocument {
 
   // MARK: Reading
 
-  /// Reads a document.
+  /// Parses a document.
   ///
   /// - Parameters:
-  ///   - text: All of the file.
-  ///   - attributes: Those of the file: if they are the ones that the document was stamped with, its checksums must be right.
-  ///     Defaults to `nil`, for no checksums.
+  ///   - text: The content of the whole file.
+  ///   - attributes: The attributes of the file. If they match the stamp of the document, its checksums must be right.
+  ///     Defaults to `nil`, which means that checksums are not checked.
   /// - Throws: ``Problem``.
   init(_ text: [UInt8], of attributes: FileAttributes? = nil) throws {
     do {
@@ -57,7 +57,8 @@ struct JSONDocument {
     guard let stamp, let attributes, stamp.isStamp(of: attributes) else { return }
     if let damaged = stamp.damagedRanges(of: text).first {
       let message =
-        "the checksum of the \(damaged.count) bytes from here on is wrong; if you know the document to be right, remove its member \"written\""
+        "the checksum of the \(damaged.count) bytes from here on is wrong; if you know that the document is right, "
+        + "remove its member \"written\""
       throw Problem.damaged(JSONSyntaxError(message, at: damaged.lowerBound, of: text), key: nil)
     }
   }
@@ -65,7 +66,7 @@ struct JSONDocument {
   private init(parsing text: [UInt8]) throws {
     codecName = "json"
     entries = SortedMap()
-    // Some editors put a byte order mark before UTF-8.
+    // Some editors write a byte order mark before UTF-8.
     let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
     var scanner = JSONScanner(text[...], from: text.starts(with: byteOrderMark) ? byteOrderMark.count : 0)
     scanner.skipWhitespace()
@@ -81,7 +82,7 @@ struct JSONDocument {
     var entriesPosition: Int?
     var areEntriesPending = false
     try scanner.forEachMember { place, name, scanner in
-      guard names.insert(name).inserted else { throw scanner.error("this member stands twice", at: place) }
+      guard names.insert(name).inserted else { throw scanner.error("this member appears twice", at: place) }
       switch String(decoding: name, as: UTF8.self) {
       case "larder":
         try JSONDocument.checkVersion(String(decoding: try scanner.value(), as: UTF8.self))
@@ -89,7 +90,7 @@ struct JSONDocument {
         codecName = String(decoding: try scanner.string(), as: UTF8.self)
       case "generation":
         guard let number = Int64(String(decoding: try scanner.value(), as: UTF8.self)), number >= 0 else {
-          throw scanner.error("a generation is a whole number", at: place)
+          throw scanner.error("the generation must be a whole number", at: place)
         }
         generation = number
       case "written":
@@ -98,12 +99,13 @@ struct JSONDocument {
         entriesPosition = scanner.position
         try readEntries(of: &scanner)
       case "entries":
-        // Read only once the version is known to be ours. Member by member: what a value may nest is counted from there.
+        // Entries are read only after the version has been checked. Each member is skipped separately, because the
+        // nesting limit of a value counts from there.
         entriesPosition = scanner.position
         areEntriesPending = true
         try scanner.forEachMember { _, _, scanner in _ = try scanner.value() }
       default:
-        unknown = unknown ?? scanner.error("there is no member of this name in a store", at: place)
+        unknown = unknown ?? scanner.error("a store has no member of this name", at: place)
         _ = try scanner.value()
       }
     }
@@ -129,11 +131,11 @@ struct JSONDocument {
         throw scanner.error("\"keyBytes:\" must be followed by pairs of hexadecimal digits", at: place)
       }
       guard !key.isEmpty, key.count <= StoreKey.maximumLength else {
-        throw scanner.error("a key has 1 to \(StoreKey.maximumLength) bytes", at: place)
+        throw scanner.error("a key must have 1 to \(StoreKey.maximumLength) bytes", at: place)
       }
       do {
         guard entries.setValue(try scanner.value(), forKey: key) == nil else {
-          throw scanner.error("this key stands twice", at: place)
+          throw scanner.error("this key appears twice", at: place)
         }
       } catch let error as JSONSyntaxError {
         throw Problem.damaged(error, key: key)
@@ -143,11 +145,11 @@ struct JSONDocument {
 
   // MARK: Writing
 
-  /// Writes a document piece by piece: the keys in order, each entry on a line.
+  /// Writes a document in pieces, with the keys in order and each entry on its own line.
   ///
   /// - Parameters:
-  ///   - stamp: The stamp of the file that is written to, in which it gets the checksums.
-  ///   - write: Takes the next piece.
+  ///   - stamp: The stamp of the file that is written, which receives the checksums.
+  ///   - write: A closure that receives the next piece.
   func write(stamping stamp: inout JSONStamp, _ write: ([UInt8]) throws -> Void) throws {
     var block = JSONStamp.Block()
     var line: [UInt8] = Array("{\"larder\":\(JSONDocument.version),".utf8)
@@ -164,7 +166,7 @@ struct JSONDocument {
       JSONKey.append(key, to: &line)
       line.append(UInt8(ascii: ":"))
       if value.contains(UInt8(ascii: "\n")) {
-        // Laid out by hand: ``JSONRemains`` needs each entry in one line.
+        // Formatted by hand: ``JSONRemains`` needs each entry on one line.
         JSONWriting.append(compacted: value, to: &line)
       } else {
         line.append(contentsOf: value)
@@ -179,5 +181,117 @@ struct JSONDocument {
     block.finish(&stamp)
     try write(line)
     try write(Array(",\"written\":".utf8) + stamp.text + Array("}\n".utf8))
+  }
+}
+
+/// The readable part of a damaged document, in the layout that Larder writes: one entry per line, with the keys in
+/// order.
+///
+/// A line that is unreadable or has a wrong checksum leaves a hole. The entries between its neighbors are unknown, and
+/// may or may not exist.
+struct JSONRemains {
+  /// A damaged part of the document.
+  struct Damage {
+    /// The number of the first damaged line, counted from 1.
+    var line: Int
+    var message: String
+  }
+
+  private(set) var document: JSONDocument
+
+  /// The ranges of keys whose entries are unknown, in order.
+  private(set) var holes: [KeyRange] = []
+  private(set) var damages: [Damage] = []
+
+  /// The lower bound of the hole at the end of the lines read so far, or `nil` if they end with an entry.
+  private var openHole: StoreKey?
+
+  /// Reads the lines of a document.
+  ///
+  /// - Parameters:
+  ///   - text: The content of the whole file, with NUL in place of bytes that the disk could not read.
+  ///   - attributes: The attributes of the file.
+  /// - Returns: `nil` if the text does not have Larder's layout, or if its first line is damaged, because nothing can
+  ///   be recovered then.
+  init?(of text: [UInt8], _ attributes: FileAttributes) {
+    let lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    guard let head = lines.first, let document = JSONRemains.document(Array(head) + Array("}}".utf8)) else {
+      return nil
+    }
+    self.document = document
+    let lastLine = lines.lastIndex { !$0.isEmpty } ?? 0
+    let isComplete = lastLine > 0 && lines[lastLine].first == UInt8(ascii: "}")
+    let end = isComplete ? JSONRemains.document(Array("{\"larder\":2,\"entries\":{".utf8) + lines[lastLine]) : nil
+    let stamp = end?.stamp.flatMap { $0.isStamp(of: attributes) ? $0 : nil }
+    let damagedRanges = stamp?.damagedRanges(of: text) ?? []
+
+    var previous: StoreKey = ""
+    var nextDamage = 0
+    // A line without its end may be incomplete, such as the first digits of a number.
+    for index in lines.indices.dropFirst().prefix(isComplete ? lastLine - 1 : max(0, lines.count - 2)) {
+      let line = lines[index]
+      while nextDamage < damagedRanges.count, damagedRanges[nextDamage].upperBound <= line.startIndex {
+        nextDamage += 1
+      }
+      let isDoubtful = nextDamage < damagedRanges.count && damagedRanges[nextDamage].lowerBound <= line.endIndex
+      guard !isDoubtful, let (key, value) = JSONRemains.entry(in: line) else {
+        if openHole == nil {
+          openHole = previous.isEmpty ? previous : previous.successor
+          damages.append(Damage(line: index + 1, message: JSONRemains.message(isDoubtful: isDoubtful)))
+        }
+        continue
+      }
+      guard key > previous else { return nil }
+      if let lower = openHole { holes.append(lower..<key) }
+      openHole = nil
+      previous = key
+      _ = self.document.entries.setValue(value, forKey: key)
+    }
+    if !isComplete, openHole == nil {
+      openHole = previous.isEmpty ? previous : previous.successor
+      damages.append(Damage(line: lines.count, message: "the end of the document is missing"))
+    }
+    if let openHole { holes.append(openHole...) }
+    if isComplete, end == nil {
+      damages.append(Damage(line: lastLine + 1, message: "the member \"written\" cannot be read"))
+    }
+    guard !damages.isEmpty else { return nil }
+  }
+
+  private static func message(isDoubtful: Bool) -> String {
+    isDoubtful
+      ? "the checksum of this part of the document is wrong, so its entries are ignored"
+      : "the entries up to the next readable line are damaged"
+  }
+
+  /// Returns the document that a text represents, or `nil` if it is invalid.
+  private static func document(_ text: [UInt8]) -> JSONDocument? {
+    do {
+      return try JSONDocument(text)
+    } catch {
+      // The problem with the document was already determined before the recovery.
+      return nil
+    }
+  }
+
+  /// Returns the entry in a line, if the line is exactly as Larder writes it.
+  private static func entry(in line: ArraySlice<UInt8>) -> (key: StoreKey, value: ArraySlice<UInt8>)? {
+    do {
+      var scanner = JSONScanner(line)
+      guard scanner.current == UInt8(ascii: "\"") else { return nil }
+      let name = try scanner.string()
+      guard let key = JSONKey.key(of: name), !key.isEmpty, key.count <= StoreKey.maximumLength,
+        scanner.current == UInt8(ascii: ":")
+      else { return nil }
+      try scanner.expect(UInt8(ascii: ":"))
+      let start = scanner.position
+      let value = try scanner.value()
+      guard value.startIndex == start else { return nil }
+      _ = scanner.skip(UInt8(ascii: ","))
+      try scanner.expectEnd()
+      return (key, value)
+    } catch {
+      return nil
+    }
   }
 }

@@ -9,12 +9,12 @@ import Musl
 import Glibc
 #endif
 
-/// Reading the document and the journal, and saying what is wrong with them.
+/// Methods that read the document and the journal, and describe their damage.
 extension JSONFile {
-  /// How each document begins that Larder wrote.
+  /// The beginning of each document written by Larder.
   static let beginning = Array("{\"larder\":".utf8)
 
-  /// A document as it was read.
+  /// A document that was read.
   struct Loaded {
     var document: JSONDocument
     var attributes: FileAttributes
@@ -23,7 +23,9 @@ extension JSONFile {
     var damages: [VerificationReport.Finding] = []
   }
 
-  /// Reads a document; if it is damaged and the store is not going to write, what can be read of it.
+  /// Reads a document.
+  ///
+  /// If it is damaged and the store does not write, reads the undamaged part.
   func load(_ file: any OpenFile, during operation: StoreOperation) throws -> Loaded {
     let attributes = try file.attributes()
     try checkSize(attributes.size, of: path, during: operation)
@@ -50,7 +52,7 @@ extension JSONFile {
     guard size <= sizeLimit else {
       throw configuration.error(
         .unsupported, during: operation,
-        "\(path) has \(size) bytes, more than the \(sizeLimit) that a store in memory can have")
+        "\(path) has \(size) bytes, more than the limit of \(sizeLimit)")
     }
   }
 
@@ -61,17 +63,17 @@ extension JSONFile {
       return try JSONDocument(text, of: attributes)
     } catch JSONDocument.Problem.damaged(let error, let key) {
       throw configuration.error(
-        .corrupted, during: operation, key: key, "\(path) is damaged at \(error); it was left as it is",
+        .corrupted, during: operation, key: key, "\(path) is damaged at \(error); it was left unchanged",
         underlying: error)
     } catch JSONDocument.Problem.foreign {
       throw configuration.error(
         .unrecognizedFormat, during: operation,
-        "\(path) is JSON, but no store: that is an object with the members \"larder\" and \"entries\"")
+        "\(path) is JSON but not a store: expected an object with the members \"larder\" and \"entries\"")
     } catch JSONDocument.Problem.newerVersion(let version) {
       throw configuration.error(
         .versionMismatch, during: operation,
-        "\(path) is in version \(version) of the format, and this program knows up to \(JSONDocument.version); use a newer one"
-      )
+        "\(path) has format version \(version); only versions up to \(JSONDocument.version) are supported; "
+          + "use a newer program")
     }
   }
 
@@ -85,12 +87,88 @@ extension JSONFile {
       return (try JSONJournal(text), text)
     } catch JSONJournal.Problem.damaged(let line, let reason) {
       throw configuration.error(
-        .corrupted, during: operation, "\(journalPath) is damaged at line \(line): \(reason); it was left as it is")
+        .corrupted, during: operation, "\(journalPath) is damaged at line \(line): \(reason); it was left unchanged")
     } catch JSONJournal.Problem.newerVersion(let version) {
       throw configuration.error(
         .versionMismatch, during: operation,
-        "\(journalPath) is in version \(version) of the format, and this program knows up to \(JSONJournalLine.version)"
+        "\(journalPath) has format version \(version); only versions up to \(JSONJournalLine.version) are supported"
       )
     }
+  }
+}
+
+/// Methods that read whole text files.
+extension OpenFile {
+  /// Reads the text of a file, up to and including the block with its first NUL.
+  ///
+  /// JSON text contains no NUL. A file that is large only because it is sparse therefore takes no memory.
+  ///
+  /// - Parameter size: The size of the file, which the caller has bounded.
+  /// - Throws: ``FileError``.
+  func readText(size: Int64) throws(FileError) -> [UInt8] {
+    let head = try readAll(from: 0, upTo: min(size, JSONFileText.pieceSize))
+    guard size > JSONFileText.pieceSize, !head.contains(0) else { return head }
+    return try JSONFileText.bytes(size: size) { (place, buffer) throws(FileError) in
+      let count = try read(into: buffer, at: place)
+      return (count, buffer[..<count].contains(0))
+    }
+  }
+
+  /// Reads the text of a partly unreadable file, with NUL in place of unreadable bytes.
+  ///
+  /// The text ends after 16 MiB of nothing but NUL, as in a sparse file.
+  ///
+  /// - Parameter size: The size of the file, which the caller has bounded.
+  /// - Throws: ``FileError`` for any failure other than an unreadable part of the disk.
+  func readDamagedText(size: Int64) throws(FileError) -> [UInt8] {
+    guard size > 0 else { return [] }
+    var emptyPages = 0
+    return try JSONFileText.bytes(size: size) { (place, buffer) throws(FileError) in
+      // Read page by page, because an unreadable page makes a longer read fail.
+      let page = UnsafeMutableRawBufferPointer(
+        rebasing: buffer.prefix(JSONFileText.pageSize - Int(place % Int64(JSONFileText.pageSize))))
+      do throws(FileError) {
+        let count = try read(into: page, at: place)
+        emptyPages = page[..<count].contains { $0 != 0 } ? 0 : emptyPages + 1
+        return (count, emptyPages == JSONFileText.mostEmptyPages)
+      } catch {
+        guard error.errorNumber == EIO else { throw error }
+        page.initializeMemory(as: UInt8.self, repeating: 0)
+        return (page.count, false)
+      }
+    }
+  }
+}
+
+private enum JSONFileText {
+  static let pieceSize: Int64 = 1 << 20
+  static let pageSize = 4 << 10
+  static let mostEmptyPages = 4 << 10
+
+  /// Returns the bytes that a closure reads block by block, until it reads nothing or reports that it is done.
+  ///
+  /// - Parameter read: A closure that receives the offset in the file and a buffer for the next bytes, and returns
+  ///   their number.
+  static func bytes(
+    size: Int64, _ read: (Int64, UnsafeMutableRawBufferPointer) throws(FileError) -> (count: Int, isDone: Bool)
+  ) throws(FileError) -> [UInt8] {
+    var failure: FileError?
+    let bytes = [UInt8](unsafeUninitializedCapacity: Int(size)) { buffer, count in
+      while count < buffer.count {
+        let end = min(count + Int(pieceSize), buffer.count)
+        let room = UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: buffer[count..<end]))
+        do throws(FileError) {
+          let piece = try read(Int64(count), room)
+          count += piece.count
+          if piece.count == 0 || piece.isDone { return }
+        } catch {
+          guard error.errorNumber != EINTR else { continue }
+          failure = error
+          return
+        }
+      }
+    }
+    if let failure { throw failure }
+    return bytes
   }
 }

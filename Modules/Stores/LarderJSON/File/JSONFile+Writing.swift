@@ -12,16 +12,16 @@ import Glibc
 extension JSONFile {
   // MARK: Appending to the journal
 
-  /// Writes a batch, as durably as the configuration says.
+  /// Appends a batch to the journal, with the configured durability.
   ///
   /// - Parameters:
   ///   - changes: The batch.
-  ///   - operation: What was asked for.
+  ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``.
   mutating func append(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
     try configuration.check(opened, during: operation)
     let growth = try makeRoom(for: changes, during: operation)
-    var log = try configuration.reportingFileErrors(during: operation, message: "the journal could not be made") {
+    var log = try configuration.reportingFileErrors(during: operation, message: "the journal could not be created") {
       try usableJournal(during: operation)
     }
     defer { journal = .open(log) }
@@ -39,27 +39,29 @@ extension JSONFile {
     markEnd(of: log)
   }
 
-  /// Says behind the last batch that it is durable, so that damage to it is not taken for a torn tail.
+  /// Writes a mark after the last batch, which records that the batch is durable.
+  ///
+  /// Later damage to the batch is then not mistaken for a torn write.
   private func markEnd(of log: AppendLog) {
     guard log.durableSize == log.size else { return }
     do {
       try log.writeBehind(JSONJournalLine.bytes(of: .mark(durable: log.size)))
     } catch {
-      // The batch is durable all the same. Without its mark, damage to this one line would go unnoticed after a crash.
+      // The batch is durable nevertheless. Without its mark, damage to this line would go unnoticed after a crash.
     }
   }
 
-  /// Makes sure that the document and the journal can be read again with a batch in them.
+  /// Ensures that the document and the journal stay within the size limit with a batch added to them.
   ///
-  /// - Returns: How many bytes the document grows by, at most.
-  /// - Throws: ``StoreError`` with `full`; what ``fold(during:)`` throws.
+  /// - Returns: An upper bound for the growth of the document in bytes.
+  /// - Throws: ``StoreError`` with `full`; the errors of ``fold(during:)``.
   private mutating func makeRoom(
     for changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation
   ) throws -> Int64 {
     var documentGrowth: Int64 = 0
     var journalGrowth: Int64 = 64
     for change in changes {
-      // A byte of a key takes up to six in JSON.
+      // A byte of a key takes up to six bytes in JSON.
       switch change {
       case .set(let key, let value):
         documentGrowth += Int64(6 * key.count + value.count + 32)
@@ -79,16 +81,18 @@ extension JSONFile {
     guard fits() else {
       throw configuration.error(
         .full, during: operation,
-        "the store would have more than the \(sizeLimit) bytes that it can be opened with; remove entries first")
+        "the store would exceed the limit of \(sizeLimit) bytes; remove entries first")
     }
     return documentGrowth
   }
 
-  /// The journal, created if there is none, and anew if the old one must not be written any more.
+  /// Returns a journal that can be written to.
+  ///
+  /// It is created if there is none or if the old one must not be written to.
   private mutating func usableJournal(during operation: StoreOperation) throws -> AppendLog {
     if !mustFold, case .open(let log) = journal, log.failure == nil { return log }
     if mustFold || journal.hasFailed {
-      // No one knows what of the old journal has reached the disk, or which document it would be applied to.
+      // It is unknown which part of the old journal has reached the disk, or to which document it would be applied.
       try fold(during: operation)
     }
     let head = JSONJournalLine.Head(codecName: codecName, generation: generation, document: document?.stamp?.digest)
@@ -102,7 +106,7 @@ extension JSONFile {
       replacement.abandon()
       throw error
     }
-    // If the next call fails, either file may be in place. They say the same.
+    // If the next call fails, either file may be in place. Both have the same content.
     opened.forget(journalPath)
     isJournalLeft = true
     let file = try replacement.commit()
@@ -113,7 +117,7 @@ extension JSONFile {
     return log
   }
 
-  /// The bytes of the journal behind its first line.
+  /// The size of the journal in bytes without its first line.
   private var journalSize: Int64 {
     switch journal {
     case .none: 0
@@ -122,7 +126,7 @@ extension JSONFile {
     }
   }
 
-  /// Makes every batch so far durable, and folds the journal if it has grown large.
+  /// Flushes every previous batch to disk, and folds the journal if it has grown large.
   ///
   /// - Throws: ``StoreError``.
   mutating func synchronize() throws {
@@ -157,8 +161,8 @@ extension JSONFile {
 
   /// Folds the journal if a write has made it as large as the document.
   ///
-  /// A failure is not thrown: the write is safe in the journal. Statistics count it, `synchronize` and `close` throw what they
-  /// meet, and a write tries again when the journal has doubled.
+  /// A failure is not thrown, because the write is safe in the journal. Failures are counted in the statistics, and
+  /// `synchronize` and `close` throw their own. A write tries again when the journal has doubled in size.
   mutating func foldIfDue() {
     guard journalSize >= foldSize else { return }
     do {
@@ -178,7 +182,7 @@ extension JSONFile {
         try configuration.check(opened, during: operation)
         let existing = try checkDocumentUnchanged(during: operation)
         try replaceDocument(like: existing, during: operation)
-        // The journal is folded in, and known to be from the generation.
+        // The journal is folded now, and its generation identifies it as such.
         journal = .none
         isJournalLeft = true
         opened.forget(journalPath)
@@ -198,7 +202,7 @@ extension JSONFile {
   private mutating func replaceDocument(like existing: FileAttributes, during operation: StoreOperation) throws {
     let (next, overflow) = generation.addingReportingOverflow(1)
     guard !overflow else {
-      throw configuration.error(.unsupported, during: operation, "\(path) has the last generation that there can be")
+      throw configuration.error(.unsupported, during: operation, "\(path) has reached the maximum generation")
     }
     var replacement = try FileReplacement(of: path, like: existing, in: fileSystem)
     do {
@@ -216,9 +220,9 @@ extension JSONFile {
     }
   }
 
-  /// Makes sure that the document is the one that was read or written last.
+  /// Throws an error if the document at the path is not the one that was last read or written.
   ///
-  /// - Returns: Its attributes.
+  /// - Returns: The attributes of the document.
   /// - Throws: ``StoreError`` with `conflict`.
   private mutating func checkDocumentUnchanged(during operation: StoreOperation) throws -> FileAttributes {
     if let attributes = try fileSystem.attributes(at: path) {
@@ -235,11 +239,14 @@ extension JSONFile {
     }
     throw configuration.error(
       .conflict, during: operation,
-      "\(path) was changed by someone else while it was open, and is left so; the changes of this store are in \(journalPath), and opening it again brings both together"
+      "\(path) was changed by another program while it was open, and was left unchanged; the changes of this store "
+        + "are in \(journalPath); open the store again to merge both"
     )
   }
 
-  /// Whether the document still holds the bytes that were read or written: `touch` changes only its time.
+  /// Returns whether the document still has the content that was last read or written.
+  ///
+  /// A program such as `touch` changes only its time.
   private func hasSameContent(_ document: Document, size: Int64) throws -> Bool {
     guard size == document.attributes.size else { return false }
     let text = try document.file.readText(size: size)
@@ -261,7 +268,7 @@ extension JSONFile {
       guard replacement.writer.count <= sizeLimit else {
         throw configuration.error(
           .full, during: operation,
-          "the document would have more than the \(sizeLimit) bytes that it can be opened with")
+          "the document would exceed the limit of \(sizeLimit) bytes")
       }
       try setModificationTime(stamp.modificationTime, of: &replacement)
     } catch {
@@ -277,12 +284,12 @@ extension JSONFile {
     do throws(FileError) {
       try replacement.setModificationTime(time)
     } catch {
-      // Some file systems do not let times be set. The document is then read as a copy, without its checksums.
+      // Some file systems cannot set times. The document is then read like a copy, without checking its checksums.
       guard [EPERM, ENOSYS, EOPNOTSUPP].contains(error.errorNumber) else { throw error }
     }
   }
 
-  /// Gives the values texts of their own if most of the texts that they are parts of is not used any more.
+  /// Copies the values into a text of their own if most of the text that they are slices of is no longer used.
   private mutating func compactTexts() {
     let size = Int(sizes.document)
     guard sharedTextSize > 2 * size + 1 << 20 else { return }
@@ -290,25 +297,25 @@ extension JSONFile {
     sharedTextSize = size
   }
 
-  /// Removes a journal that is folded in.
+  /// Removes a journal that is already folded.
   ///
-  /// It may come back after power loss, and is known then.
+  /// It may reappear after power loss, and is then recognized.
   private mutating func removeJournal() throws {
     guard isJournalLeft else { return }
     do {
       try fileSystem.removeFile(at: journalPath)
     } catch {
-      // It was never in place.
+      // The journal was never in place.
       guard error.errorNumber == ENOENT else { throw error }
     }
     isJournalLeft = false
   }
 
-  /// Leaves the document alone, with everything in it, before the store is closed.
+  /// Folds the journal and removes it before the store is closed, so that only the document is left.
   mutating func settle() throws {
     if hasWritten || hasChanges { try configuration.check(opened, during: .close) }
     try fold(during: .close)
-    // What is left of a journal holds no batch.
+    // A journal that is left has no batch.
     if case .none = journal {} else { isJournalLeft = true }
     journal = .none
     opened.forget(journalPath)
@@ -318,7 +325,7 @@ extension JSONFile {
 }
 
 extension JSONFile.Journal {
-  /// Whether it must not be written any more.
+  /// Whether the journal must not be written to any more.
   fileprivate var hasFailed: Bool {
     if case .open(let log) = self { log.failure != nil } else { false }
   }

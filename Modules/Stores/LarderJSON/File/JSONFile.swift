@@ -1,25 +1,26 @@
 import Larder
 import LarderFiles
 
-/// The files of a `JSONFileStore` on disk, for the one object that has them open.
+/// The files of a `JSONFileStore`, for the single object that has them open.
 ///
-/// - The document, `NAME`: everything, as it was when it was last folded.
-/// - The journal, `NAME.journal`: what was changed since. It is there only while there is something in it, and after a crash.
-/// - The lock, `NAME.lock`: empty.
+/// - The document, `NAME`, holds all entries as of the last fold.
+/// - The journal, `NAME.journal`, holds the changes since then. It exists only while it has content, and after a crash.
+/// - The lock file, `NAME.lock`, is empty.
 ///
-/// **Folding** writes the document anew, with the next generation, and then removes the journal. The journal names the
-/// generation of the document that it continues, so that a crash between the two leaves a journal which is known to be
-/// folded in already. Neither file is ever made shorter: after a power cut the old length could stand before zeros.
+/// **Folding** writes the document anew with the next generation, and then removes the journal. The journal names the
+/// generation of the document that it continues. After a crash between these two steps, the journal is therefore known
+/// to be folded already. Neither file is ever truncated: after a power failure, the old length could reappear, filled
+/// with zeros.
 ///
-/// **Opening writes nothing** but a document that is missing. A journal that an unclean end has left is applied in memory.
-/// What it says may be only in the caches of the system, after a failed synchronization of which no one knows any more. So
-/// the first write puts its lines into a new file, before that write is acknowledged.
+/// **Opening writes nothing** except a missing document. A journal left by a crash is applied in memory. Its content
+/// may exist only in the caches of the system, after a failed synchronization that is no longer known. The first write
+/// therefore copies its lines into a new file before that write is acknowledged.
 ///
-/// Everything here blocks.
+/// All methods block.
 struct JSONFile: Sendable {
   let configuration: StoreFileConfiguration
 
-  /// The name of the codec that the values are written with, once the document has been read.
+  /// The name of the codec of the values, once the document has been read.
   private(set) var codecName = ""
 
   private var name: String { configuration.name }
@@ -31,93 +32,94 @@ struct JSONFile: Sendable {
   /// The files that must be at their paths whenever the store writes.
   var opened: OpenedFiles
 
-  /// What the files hold; whoever writes a batch here shows it there.
+  /// The entries as readers see them.
+  ///
+  /// After writing a batch here, the caller applies it there.
   let contents: JSONFileContents
 
-  /// The most bytes that the document and the journal may each have, for reading and for writing.
+  /// The maximum size in bytes of the document and of the journal, for reading and for writing.
   let sizeLimit: Int64
 
-  /// See ``sizeLimit``: what cannot be a store must not fill the memory.
+  /// The default of ``sizeLimit``, which prevents a file that is not a store from filling the memory.
   static let maximumSize: Int64 = 1 << 32
 
-  /// The document, once it was read or written.
+  /// The document, once it has been read or written.
   var document: Document?
 
-  /// What is known of the document on disk.
+  /// The known state of the document on disk.
   struct Document: Sendable {
-    /// Held open, so that no other file gets its inode.
+    /// Held open so that no other file gets its inode.
     let file: any OpenFile
     var attributes: FileAttributes
     /// The generation, or `nil` if the document states none.
     var generation: Int64?
-    /// What the document says of how it was written.
+    /// The checksums in the document.
     var stamp: JSONStamp?
-    /// The document as it was when it was opened, or `nil` once the store has written it itself.
+    /// The text of the document when it was opened, or `nil` after the store has written it.
     var text: [UInt8]?
   }
 
-  /// The generation of the document, or of the journal that is applied to it if the document has none.
+  /// The generation of the document, or of the journal applied to it if the document has none.
   var generation: Int64 = 0
 
   /// The changes since the document was written.
   var journal = Journal.none
 
-  /// How long the first line of the journal is that the store has created.
+  /// The length of the first line of the journal that the store created.
   var journalHeadSize = 0
 
   enum Journal: Sendable {
     case none
-    /// An unclean end has left it.
+    /// The journal was left by a crash.
     case found(FoundJournal)
     case open(AppendLog)
   }
 
-  /// A journal that was applied in memory, and whose bytes are not trusted to be on the disk.
+  /// A journal that was applied in memory, but whose bytes may not be on the disk.
   struct FoundJournal: Sendable {
-    /// Held open, so that no other file gets its inode.
+    /// Held open so that no other file gets its inode.
     let file: any OpenFile
-    /// The good lines, without the first.
+    /// The valid lines without the first one.
     let lines: ArraySlice<UInt8>
   }
 
-  /// Whether a journal that is folded in already is still at its path.
+  /// Whether a journal that is already folded is still at its path.
   var isJournalLeft = false
 
-  /// Whether power loss may bring back the document before the one that was found, and the journal with it, whose last
-  /// changes may not be durable.
+  /// Whether power loss may restore the previous document and its journal, whose latest changes may not be durable.
   var isFoldUncertain = false
 
-  /// Whether the document must be folded before anything else is written: a fold failed so that no one knows which document
-  /// is in place.
+  /// Whether the document must be folded before anything else is written, because a failed fold left it unknown which
+  /// document is in place.
   var mustFold = false
 
-  /// The document that is then possibly in place.
+  /// The document that may be in place after a failed fold.
   var unsettledReplacement: FileReplacement?
 
-  /// How many folds have failed.
+  /// The number of failed folds.
   var failedFolds: Int64 = 0
 
   /// Whether the store has written anything.
   var hasWritten = false
 
-  /// The most bytes that the document would have if it was folded now.
+  /// An upper bound for the size of the document if it was folded now.
   var documentBound: Int64 = 0
 
-  /// The size of the journal from which on a write folds it.
+  /// The size of the journal at which a write folds it.
   var foldSize = FoldThreshold.write
 
-  /// How many bytes the texts have that values are parts of, which stay in memory for them.
+  /// The total size of the texts that stay in memory because values are slices of them.
   var sharedTextSize = 0
 
-  /// In how many places the document is damaged, of a store that was opened only for reading.
+  /// The number of damaged places in the document of a read-only store.
   private var damagedPlaces = 0
 
-  /// Why the journal cannot be used, of a store that was opened only for reading.
+  /// The damage of an unusable journal of a read-only store.
   private var journalDamage: VerificationReport.Finding?
 
   var journalPath: String { path + ".journal" }
 
-  /// From how many bytes on a journal is worth folding, when a write or a synchronization finds it so.
+  /// The minimum size in bytes of a journal that a write or a synchronization folds.
   enum FoldThreshold {
     static let write: Int64 = 1 << 20
     static let synchronize: Int64 = 64 << 10
@@ -128,10 +130,11 @@ struct JSONFile: Sendable {
   /// Opens the files.
   ///
   /// - Parameters:
-  ///   - configuration: How.
-  ///   - sizeLimit: The most bytes that the document and the journal may each have.
-  ///   - codec: Gives the codec, by the name of the one that the document states or that suits a new one.
-  /// - Throws: ``StoreError``; what `codec` throws.
+  ///   - configuration: The options for opening the files.
+  ///   - sizeLimit: The maximum size in bytes of the document and of the journal.
+  ///   - codec: A closure that returns the codec for the name stated in the document, or for `json` if the document is
+  ///     new.
+  /// - Throws: ``StoreError``; the error that `codec` throws.
   static func open<Value>(
     _ configuration: StoreFileConfiguration, sizeLimit: Int64,
     choosing codec: (_ name: String) throws -> any Codec<Value>
@@ -160,11 +163,11 @@ struct JSONFile: Sendable {
     contents = JSONFileContents()
   }
 
-  /// Refuses a file that is no document, before it gains a lock file.
+  /// Throws an error if a file is not a document, before it gets a lock file.
   private func refuseForeignDocument() throws {
     let file = try fileSystem.open(path, .read)
     let beginning = try file.readAll(from: 0, upTo: 64)
-    // What Larder wrote needs no second look, and a large document would take long.
+    // A file that Larder wrote needs no check here, which would take long for a large document.
     guard !beginning.starts(with: JSONFile.beginning) else { return }
     _ = try load(file, during: .open)
   }
@@ -177,13 +180,13 @@ struct JSONFile: Sendable {
       guard try fileSystem.attributes(at: journalPath) == nil else {
         throw configuration.error(
           .corrupted, during: .open,
-          "\(path) is gone, but its journal \(journalPath) holds changes to it; put the document back, or remove the journal"
-        )
+          "\(path) is missing, but its journal \(journalPath) holds changes to it; restore the document, or "
+            + "remove the journal")
       }
       let codec = try codec("json")
       codecName = codec.name
       generation = 1
-      // Not in place: a crash halfway would leave a damaged document where there was none.
+      // Written as a replacement, because a crash while writing in place would leave a damaged document.
       var replacement = try FileReplacement(of: path, like: nil, in: fileSystem)
       adopt(try writeDocument(to: &replacement, generation: generation, during: .open))
       return codec
@@ -205,7 +208,7 @@ struct JSONFile: Sendable {
     return codec
   }
 
-  /// Takes note of the document that is in place now.
+  /// Records the document that is in place now.
   mutating func adopt(_ document: Document) {
     self.document = document
     documentBound = document.attributes.size
@@ -215,7 +218,7 @@ struct JSONFile: Sendable {
 
   // MARK: The journal that was found
 
-  /// Applies what the journal holds.
+  /// Applies the journal left by a crash, if any.
   private mutating func replayJournal() throws {
     guard try fileSystem.attributes(at: journalPath) != nil else { return }
     let file = try fileSystem.open(journalPath, .read)
@@ -223,7 +226,7 @@ struct JSONFile: Sendable {
     do {
       (content, text) = try readJournal(file, during: .open)
     } catch  where JSONFile.isDamage(error) && !isWritable {
-      // What the damaged lines changed is not known, so neither is what any key holds now.
+      // The changes in the damaged lines are unknown, and therefore the current value of every key.
       contents.replace(JSONEntries(holes: [.all]))
       let message = (error as? StoreError)?.message ?? "the journal cannot be read"
       journalDamage = VerificationReport.Finding(key: nil, place: journalPath, message: message)
@@ -232,7 +235,8 @@ struct JSONFile: Sendable {
     try configuration.checkCodec(content.head.codecName, of: journalPath, is: codecName)
     guard try continuesDocument(content.head) else {
       isJournalLeft = true
-      // The store that folded it did not remove it, perhaps because the new name of the document could not be made durable.
+      // The store that folded it did not remove it, perhaps because the rename of the document could not be made
+      // durable.
       isFoldUncertain = true
       return
     }
@@ -244,11 +248,11 @@ struct JSONFile: Sendable {
     contents.apply(Array(content.batches.joined()))
   }
 
-  /// Whether a journal is to be applied to the document, or is folded in already.
+  /// Returns whether a journal continues the document, in contrast to one that is already folded.
   ///
-  /// - Throws: ``StoreError`` with `corrupted` if it belongs to another document.
+  /// - Throws: ``StoreError`` with `corrupted` if the journal belongs to another document.
   private func continuesDocument(_ head: JSONJournalLine.Head) throws -> Bool {
-    // A document without a generation was written by hand: the changes of the journal were acknowledged, and win.
+    // A document without a generation was written by hand. The changes in the journal were acknowledged, so they win.
     guard document?.generation != nil else { return true }
     switch generation - head.generation {
     case 0:
@@ -258,20 +262,21 @@ struct JSONFile: Sendable {
     }
     throw configuration.error(
       .corrupted, during: .open,
-      "\(journalPath) continues generation \(head.generation) of the document, and \(path) is another document (generation \(generation)); put the right document back, or remove the journal to give up its changes"
-    )
+      "\(journalPath) continues generation \(head.generation) of the document, and \(path) is another document "
+        + "(generation \(generation)); put the right document back, or remove the journal to discard its changes")
   }
 
   // MARK: Closing and maintenance
 
-  /// Folds the journal, so that the document alone holds everything, and gives the lock back.
+  /// Folds the journal, so that the document alone holds all entries, and releases the lock.
   ///
-  /// - Throws: ``StoreError``; the lock is given back all the same, and what could not be folded stays in the journal.
+  /// - Throws: ``StoreError``. The lock is released even if an error is thrown, and unfolded changes stay in the
+  ///   journal.
   mutating func close() throws {
     try configuration.reportingFileErrors(during: .close, message: "the store could not be closed cleanly") {
       let folding = Result { if isWritable { try settle() } }
       contents.close()
-      // The last references to the files close them; nothing is written to them any more.
+      // Releasing the last references closes the files. Nothing is written to them any more.
       document = nil
       journal = .none
       unsettledReplacement = nil
@@ -280,7 +285,7 @@ struct JSONFile: Sendable {
     }
   }
 
-  /// What statistics tell beside the number of entries.
+  /// The statistics other than the number of entries.
   var details: [StoreStatistics.Detail] {
     let damagedPlaces = damagedPlaces + (journalDamage == nil ? 0 : 1)
     return [
@@ -291,7 +296,7 @@ struct JSONFile: Sendable {
     ]
   }
 
-  /// The bytes of the document and of the journal.
+  /// The sizes of the document and of the journal in bytes.
   var sizes: (document: Int64, journal: Int64) {
     switch journal {
     case .none: (document?.attributes.size ?? 0, 0)
@@ -307,32 +312,33 @@ struct JSONFile: Sendable {
     try configuration.reportingFileErrors(during: .backup, message: "the copy \(destination) could not be written") {
       let destination = try fileSystem.canonicalPath(of: destination)
       guard try fileSystem.attributes(at: destination) == nil else {
-        throw configuration.error(.invalidArgument, during: .backup, "something is at \(destination) already")
+        throw configuration.error(.invalidArgument, during: .backup, "something already exists at \(destination)")
       }
       guard ![journalPath, path + ".lock"].contains(where: { $0.utf8.elementsEqual(destination.utf8) }) else {
         throw configuration.error(.invalidArgument, during: .backup, "\(destination) belongs to the store itself")
       }
       guard contents.snapshot.holes.isEmpty else {
         throw configuration.error(
-          .corrupted, during: .backup, "\(path) is damaged, so a copy would lack entries; copy those that can be read")
+          .corrupted, during: .backup,
+          "\(path) is damaged, so the copy would lack entries; copy the readable entries instead")
       }
       var replacement = try FileReplacement(of: destination, like: nil, in: fileSystem)
       do {
-        // Its own generation would not be known to a journal that stays beside the copy's place.
+        // A new generation would not match a journal that exists beside the copy.
         _ = try writeDocument(to: &replacement, generation: generation, during: .backup)
       } catch let error as FileError where error.leavesReplacementInDoubt {
         throw StoreError(
           error, during: .backup, store: name,
-          message: "the copy \(destination) may be in place, but is not known to be durable; remove it and try again",
+          message: "the copy \(destination) may be in place but may not be durable; remove it and try again",
           outcome: .unknown)
       }
     }
   }
 
-  /// Reads everything anew from the disk.
+  /// Reads all entries from the disk again.
   ///
   /// - Returns: The document, and the entries with the journal applied.
-  /// - Throws: ``StoreError``: `corrupted` and the like if it cannot be read as a store.
+  /// - Throws: ``StoreError``, with a code such as `corrupted` if the files cannot be read as a store.
   func reread() throws -> (loaded: Loaded, entries: JSONEntries) {
     try configuration.reportingFileErrors(during: .verify, message: "the store could not be read") {
       var loaded = try load(try fileSystem.open(path, .read), during: .verify)
@@ -348,17 +354,17 @@ struct JSONFile: Sendable {
     }
   }
 
-  /// Where something stands in the document, for people to read.
+  /// Returns a readable description of a location in the document.
   func place(ofOffset offset: Int, in lines: TextLines) -> String {
     let place = lines.place(ofOffset: offset)
     return "\(path), line \(place.line), column \(place.column)"
   }
 
-  /// Where something stands that is not in the document yet, for people to read.
+  /// A readable description of the location of an entry that is not in the document yet.
   var journalPlace: String { journalPath }
 }
 
 extension FileError {
-  /// Whether a file that was to be replaced may have been, or may be after power loss.
+  /// Whether the replacement of a file may have taken effect, or may do so after power loss.
   var leavesReplacementInDoubt: Bool { operation == .rename || operation == .synchronizeDirectory }
 }

@@ -1,7 +1,7 @@
 import Larder
 import LarderFiles
 
-/// The one that writes the files of a `JSONFileStore`, one operation after another, on a thread of its own.
+/// The writer of a `JSONFileStore`'s files. It runs one operation after another on its own thread.
 actor JSONFileWriter {
   private nonisolated let executor: DispatchQueueExecutor
   private nonisolated let information: StoreInformation
@@ -19,7 +19,7 @@ actor JSONFileWriter {
 
   /// Opens the files.
   ///
-  /// - Throws: ``StoreError``; what `codec` throws.
+  /// - Throws: ``StoreError``; the error that `codec` throws.
   static func open<Value: Sendable>(
     _ configuration: StoreFileConfiguration, information: StoreInformation, sizeLimit: Int64,
     choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
@@ -31,18 +31,20 @@ actor JSONFileWriter {
     return (JSONFileWriter(executor: executor, information: information, file: file), codec)
   }
 
-  /// Writes a batch, then shows it to the readers.
+  /// Writes a batch, then makes it visible to readers.
   func apply(_ changes: [Change<ArraySlice<UInt8>>]) throws {
     try checkOpen(for: .apply)
     try Task.checkCancellation()
     try write(changes, during: .apply)
   }
 
-  /// Reads, computes a batch, writes it, and shows it to the readers, with no other write between.
+  /// Reads values, computes a batch, writes it, and makes it visible to readers.
+  ///
+  /// No other write runs in between.
   ///
   /// - Parameters:
   ///   - keys: The keys to read.
-  ///   - body: Gets the text of each value, and makes the batch and the result.
+  ///   - body: A closure that receives the text of each value, and returns the batch and the result.
   func update<Result: Sendable>(
     _ keys: [StoreKey],
     _ body: @Sendable ([ArraySlice<UInt8>?]) throws -> (changes: [Change<ArraySlice<UInt8>>], result: Result)
@@ -68,7 +70,7 @@ actor JSONFileWriter {
 
   func close() async throws {
     await contents.stopReading()
-    // Another call may have closed it while this one waited.
+    // Another call may have closed the store in the meantime.
     guard !contents.isClosed else { return }
     try file.close()
   }
@@ -91,10 +93,11 @@ actor JSONFileWriter {
     try file.backup(to: path)
   }
 
-  /// Reads everything from the disk and checks it.
+  /// Reads all entries from the disk and checks them.
   ///
-  /// - Parameter check: Says what is wrong with the text of a value, or `nil`.
-  func verify(_ check: @Sendable (ArraySlice<UInt8>) -> String?) throws -> VerificationReport {
+  /// - Parameter check: A closure that returns a description of the problem with the text of a value, or `nil` if there
+  ///   is none.
+  func verify(_ check: @Sendable (StoreKey, ArraySlice<UInt8>) -> String?) throws -> VerificationReport {
     try checkOpen(for: .verify)
     let entries = contents.snapshot
     var report = VerificationReport(entryCount: entries.map.count)
@@ -103,7 +106,7 @@ actor JSONFileWriter {
       report.findings = loaded.damages
       let lines = TextLines(loaded.text)
       stored.map.forEach { key, value in
-        guard let message = check(value) else { return }
+        guard let message = check(key, value) else { return }
         let isInDocument =
           loaded.document.entries[key].map { $0.startIndex == value.startIndex && $0 == value } ?? false
         let place = isInDocument ? file.place(ofOffset: value.startIndex, in: lines) : file.journalPlace
@@ -114,7 +117,8 @@ actor JSONFileWriter {
       {
         report.findings.append(
           VerificationReport.Finding(
-            key: key, place: file.configuration.path, message: "the entry on disk is not the one that was written"))
+            key: key, place: file.configuration.path, message: "the entry on disk differs from the one that was written"
+          ))
       }
     } catch let error as StoreError where error.code != .ioFailed && error.code != .notPermitted {
       report.findings.append(
@@ -123,7 +127,7 @@ actor JSONFileWriter {
     return report
   }
 
-  /// The keys whose values two maps do not have in common, however they are laid out.
+  /// Returns the keys whose values differ between two maps, ignoring whitespace.
   private static func differences(
     _ left: SortedMap<ArraySlice<UInt8>>, _ right: SortedMap<ArraySlice<UInt8>>
   ) -> [StoreKey] {
@@ -144,5 +148,27 @@ actor JSONFileWriter {
 
   private func checkOpen(for operation: StoreOperation) throws {
     guard !contents.isClosing else { throw information.closedError(for: operation) }
+  }
+}
+
+/// The lines of a text, for converting offsets to lines and columns.
+struct TextLines {
+  /// The offset of each line except the first.
+  private let starts: [Int]
+
+  /// Finds the lines of a text.
+  init(_ text: [UInt8]) {
+    starts = text.indices.filter { text[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
+  }
+
+  /// Returns the line and column of a byte, both counted from 1.
+  func place(ofOffset offset: Int) -> (line: Int, column: Int) {
+    var low = 0
+    var high = starts.count
+    while low < high {
+      let middle = low + (high - low) / 2
+      if starts[middle] <= offset { low = middle + 1 } else { high = middle }
+    }
+    return (low + 1, offset - (low == 0 ? 0 : starts[low - 1]) + 1)
   }
 }

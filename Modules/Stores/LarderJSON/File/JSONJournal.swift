@@ -1,37 +1,41 @@
 import Larder
 
-/// What a journal holds, as it is found when a store is opened: see ``JSONJournalLine`` for its lines.
+/// The content of a journal that was found when a store was opened.
 ///
-/// A line that cannot be read is the torn tail of a batch that never happened, unless it lies before what a later batch or
-/// a mark says was durable: then the file was damaged afterwards, and that is reported.
+/// See ``JSONJournalLine`` for its lines.
+///
+/// An unreadable line is the torn tail of a batch that was never completed, unless a later batch or mark states that
+/// the line was durable. In that case, the file was damaged afterwards, and an error is thrown.
 struct JSONJournal {
-  /// Why a journal cannot be used.
+  /// A reason why a journal cannot be used.
   enum Problem: Error, Equatable {
     /// A line was damaged after it was durable.
     case damaged(line: Int, reason: String)
-    /// It is in a version of the format that came later.
+    /// The journal has a newer format version.
     case newerVersion(String)
   }
 
-  /// What the first line says.
+  /// The content of the first line.
   let head: JSONJournalLine.Head
 
-  /// Where the first line ends.
+  /// The length of the first line with its line end.
   let headSize: Int
 
   /// The batches, in the order in which they were written.
   private(set) var batches: [[Change<ArraySlice<UInt8>>]] = []
 
-  /// Where the last good line ends; what stands behind it is to be removed.
+  /// The end of the last valid line.
+  ///
+  /// Anything after it is to be removed.
   private(set) var size: Int
 
-  /// Reads a journal.
+  /// Parses a journal.
   ///
-  /// - Parameter text: All of the file.
+  /// - Parameter text: The content of the whole file.
   /// - Throws: ``Problem``.
   init(_ text: [UInt8]) throws {
     var lines = Lines(text: text)
-    // The file comes into being whole and with its head, so no crash explains a missing or damaged one.
+    // The file is created as a whole, including its head, so no crash explains a missing or damaged head.
     guard let first = lines.next(), let content = try JSONJournal.content(of: first, number: 1),
       case .head(let head) = content
     else {
@@ -47,29 +51,29 @@ struct JSONJournal {
       number += 1
       guard let content = try JSONJournal.content(of: line, number: number) else {
         firstBadLine = firstBadLine ?? number
-        // If it is the line end that was damaged, the next line is a part of this one, and what it says counts.
+        // If the line end was damaged, this line includes the next one, and the statement of that line counts.
         for content in JSONJournalLine.linesSwallowed(by: line) {
           guard content.durable <= size else { throw Problem.damaged(line: number, reason: "its line end is damaged") }
         }
         continue
       }
       switch content {
-      case .head: throw Problem.damaged(line: number, reason: "it is a first line where none belongs")
+      case .head: throw Problem.damaged(line: number, reason: "it is a first line in the wrong place")
       case .batch(let changes, _) where firstBadLine == nil:
         batches.append(changes)
         size = line.endIndex + 1
       case .batch, .mark:
         guard content.durable <= size else {
           throw Problem.damaged(
-            line: firstBadLine ?? number, reason: "its checksum is wrong, or lines before it are gone")
+            line: firstBadLine ?? number, reason: "its checksum is wrong, or lines before it are missing")
         }
-        // What stands behind a mark stands behind what was complete when the mark was written.
+        // Lines after a mark were written after the content that was complete when the mark was written.
         firstBadLine = firstBadLine ?? number
       }
     }
   }
 
-  /// What a line says, or `nil` where its checksum is wrong.
+  /// Returns the content of a line, or `nil` if its checksum is wrong.
   private static func content(of line: ArraySlice<UInt8>, number: Int) throws -> JSONJournalLine.Content? {
     do {
       return try JSONJournalLine.content(of: line)
@@ -78,12 +82,14 @@ struct JSONJournal {
     } catch JSONJournalLine.Problem.newerVersion(let version) {
       throw Problem.newerVersion(version)
     } catch JSONJournalLine.Problem.malformed(let reason) {
-      // The checksum is right, so this is what was written: no crash has torn it.
+      // The checksum is right, so these bytes were written intentionally and not torn by a crash.
       throw Problem.damaged(line: number, reason: reason)
     }
   }
 
-  /// The complete lines of a text, without their line ends; what has no line end is the beginning of one that was torn.
+  /// An iterator over the complete lines of a text, without line ends.
+  ///
+  /// Text without a line end is the beginning of a torn line.
   private struct Lines: IteratorProtocol {
     let text: [UInt8]
     var position = 0
@@ -97,11 +103,219 @@ struct JSONJournal {
 }
 
 extension JSONJournalLine.Content {
-  /// How many bytes of the journal were known to be durable when the line was written.
+  /// The number of bytes of the journal known to be durable when the line was written.
   fileprivate var durable: Int64 {
     switch self {
     case .head: 0
     case .batch(_, let durable), .mark(let durable): durable
     }
+  }
+}
+
+/// A line of the journal beside a document: the head, a batch of changes, or the mark after the last batch.
+///
+/// ```
+/// {"crc32c":"8929ff22","journal":2,"codec":"json","generation":17,"document":"31afc9d2"}
+/// {"crc32c":"330ee77c","durable":87,"changes":[{"set":"a","value":1},{"remove":"b"},{"removeAll":{"from":"c","upTo":"d"}}]}
+/// {"crc32c":"19f9e28b","durable":209}
+/// ```
+///
+/// The checksum is a CRC-32C in eight hexadecimal digits. It covers the bytes after its comma up to the end of the
+/// line, without the line end. `durable` is the number of bytes of the journal known to be durable when the line was
+/// written.
+///
+/// A **mark** states that the last batch is durable, because no later line can. The mark is not synchronized, so power
+/// loss may remove it, and the next batch overwrites it. Every batch that overwrites a mark is longer than the mark.
+enum JSONJournalLine {
+  static let version = 2
+
+  /// The first line, which identifies the document that the journal continues.
+  struct Head: Equatable {
+    /// The name of the codec of the values.
+    var codecName: String
+    /// The generation of the document; 0 if it has none, and in version 1 of the format.
+    var generation: Int64 = 0
+    /// The digest of the stamp of the document, or `nil` if it has none.
+    var document: String?
+  }
+
+  /// A reason why a line cannot be read.
+  enum Problem: Error {
+    /// The checksum is missing or wrong.
+    case damaged
+    /// The checksum is right, but this version does not write such content.
+    case malformed(String)
+    /// The journal has a newer format version.
+    case newerVersion(String)
+  }
+
+  /// The content of a line.
+  enum Content: Equatable {
+    /// The first line.
+    case head(Head)
+    /// A batch, and the number of bytes of the journal known to be durable when it was written.
+    case batch(changes: [Change<ArraySlice<UInt8>>], durable: Int64)
+    /// The number of bytes of the journal that are durable.
+    case mark(durable: Int64)
+  }
+
+  private static let mark = Array("{\"crc32c\":\"".utf8)
+  private static let digitCount = 8
+
+  // MARK: Writing
+
+  /// Returns the bytes of a line, with the line end.
+  static func bytes(of content: Content) -> [UInt8] {
+    var rest: [UInt8] = []
+    switch content {
+    case .head(let head):
+      rest.append(contentsOf: "\"journal\":\(version),\"codec\":".utf8)
+      JSONWriting.append(string: head.codecName.utf8, to: &rest)
+      rest.append(contentsOf: ",\"generation\":\(head.generation)".utf8)
+      if let document = head.document { rest.append(contentsOf: ",\"document\":\"\(document)\"".utf8) }
+    case .mark(let durable):
+      rest.append(contentsOf: "\"durable\":\(durable)".utf8)
+    case .batch(let changes, let durable):
+      rest.append(contentsOf: "\"durable\":\(durable),\"changes\":[".utf8)
+      for (index, change) in changes.enumerated() {
+        if index > 0 { rest.append(UInt8(ascii: ",")) }
+        append(change, to: &rest)
+      }
+      rest.append(UInt8(ascii: "]"))
+    }
+    rest.append(UInt8(ascii: "}"))
+    return mark + digits(of: rest) + "\",".utf8 + rest + [UInt8(ascii: "\n")]
+  }
+
+  private static func append(_ change: Change<ArraySlice<UInt8>>, to bytes: inout [UInt8]) {
+    switch change {
+    case .set(let key, let value):
+      bytes.append(contentsOf: "{\"set\":".utf8)
+      JSONKey.append(key, to: &bytes)
+      bytes.append(contentsOf: ",\"value\":".utf8)
+      // A value written by hand may span several lines, which must be joined into one.
+      JSONWriting.append(compacted: value, to: &bytes)
+    case .remove(let key):
+      bytes.append(contentsOf: "{\"remove\":".utf8)
+      JSONKey.append(key, to: &bytes)
+    case .removeAll(let range):
+      bytes.append(contentsOf: "{\"removeAll\":".utf8)
+      JSONKey.append(range, to: &bytes)
+    }
+    bytes.append(UInt8(ascii: "}"))
+  }
+
+  private static func digits(of rest: some Sequence<UInt8>) -> [UInt8] {
+    Array(JSONStamp.text(of: CRC32C.checksum(of: rest)).utf8)
+  }
+
+  // MARK: Reading
+
+  /// Parses a line.
+  ///
+  /// - Parameter line: The bytes of the line, without the line end.
+  /// - Throws: ``Problem``.
+  static func content(of line: ArraySlice<UInt8>) throws -> Content {
+    let rest = line.dropFirst(mark.count + digitCount + 2)
+    guard
+      line.starts(with: mark), line.dropFirst(mark.count).starts(with: digits(of: rest)),
+      line.dropFirst(mark.count + digitCount).starts(with: "\",".utf8)
+    else { throw Problem.damaged }
+    do {
+      var scanner = JSONScanner(line)
+      var content: Content?
+      try scanner.forEachMember { _, name, scanner in
+        switch String(decoding: name, as: UTF8.self) {
+        case "crc32c": _ = try scanner.string()
+        case "journal":
+          let version = String(decoding: try scanner.value(), as: UTF8.self)
+          guard let number = Int(version), (1...Self.version).contains(number) else {
+            throw Problem.newerVersion(version)
+          }
+          content = .head(Head(codecName: ""))
+        case "codec", "generation", "document":
+          guard case .head(var head) = content else { throw Problem.malformed("\"journal\" is missing") }
+          try readMember(name, of: &head, &scanner)
+          content = .head(head)
+        case "durable": content = .mark(durable: try number(&scanner))
+        case "changes":
+          guard case .mark(let durable) = content else { throw Problem.malformed("\"durable\" is missing") }
+          content = .batch(changes: try changes(&scanner), durable: durable)
+        default: throw Problem.malformed("it has an unknown member")
+        }
+      }
+      try scanner.expectEnd()
+      guard let content else { throw Problem.malformed("it has no known member") }
+      return content
+    } catch let error as JSONSyntaxError {
+      throw Problem.malformed(error.message)
+    }
+  }
+
+  private static func readMember(_ name: [UInt8], of head: inout Head, _ scanner: inout JSONScanner) throws {
+    switch name.first {
+    case UInt8(ascii: "c"): head.codecName = String(decoding: try scanner.string(), as: UTF8.self)
+    case UInt8(ascii: "g"): head.generation = try number(&scanner)
+    default: head.document = String(decoding: try scanner.string(), as: UTF8.self)
+    }
+  }
+
+  private static func number(_ scanner: inout JSONScanner) throws -> Int64 {
+    guard let number = Int64(String(decoding: try scanner.value(), as: UTF8.self)), number >= 0 else {
+      throw Problem.malformed("a number is not a whole number")
+    }
+    return number
+  }
+
+  /// Returns the valid lines that an unreadable line ends in.
+  ///
+  /// If its line end was damaged, a line includes the next one.
+  static func linesSwallowed(by line: ArraySlice<UInt8>) -> [Content] {
+    let starts = Set(line.indices.dropFirst().filter { line[$0] == mark[0] && line[$0...].starts(with: mark) })
+    guard let first = starts.min() else { return [] }
+    var contents: [Content] = []
+    // A single pass for all candidates, because values may contain the beginning of a line thousands of times.
+    CRC32C.forEachSuffix(of: line[first...]) { index, checksum in
+      let start = index - mark.count - digitCount - 2
+      guard starts.contains(start), line[(start + mark.count)...].starts(with: JSONStamp.text(of: checksum).utf8)
+      else { return }
+      do {
+        contents.append(try content(of: line[start...]))
+      } catch {
+        // The checksum is right by coincidence or intent.
+      }
+    }
+    return contents
+  }
+
+  private static func changes(_ scanner: inout JSONScanner) throws -> [Change<ArraySlice<UInt8>>] {
+    var changes: [Change<ArraySlice<UInt8>>] = []
+    try scanner.expect(UInt8(ascii: "["))
+    guard !scanner.skip(UInt8(ascii: "]")) else { return changes }
+    repeat {
+      changes.append(try change(&scanner))
+    } while scanner.skip(UInt8(ascii: ","))
+    try scanner.expect(UInt8(ascii: "]"))
+    return changes
+  }
+
+  private static func change(_ scanner: inout JSONScanner) throws -> Change<ArraySlice<UInt8>> {
+    var setKey: StoreKey?
+    var change: Change<ArraySlice<UInt8>>?
+    try scanner.forEachMember { _, name, scanner in
+      switch String(decoding: name, as: UTF8.self) {
+      case "set": setKey = try JSONKey.key(from: &scanner)
+      case "value": change = .set(try required(setKey), try scanner.value())
+      case "remove": change = .remove(try JSONKey.key(from: &scanner))
+      case "removeAll": change = .removeAll(try JSONKey.range(from: &scanner))
+      default: throw Problem.malformed("it has an unknown kind of change")
+      }
+    }
+    return try required(change)
+  }
+
+  private static func required<Part>(_ part: Part?) throws -> Part {
+    guard let part else { throw Problem.malformed("a part of a change is missing") }
+    return part
   }
 }

@@ -1,38 +1,38 @@
 import Larder
 import LarderFiles
 
-/// The member `written` of a document: the checksums of what Larder wrote, and the file to which it wrote it.
+/// The member `written` of a document: checksums of the bytes that Larder wrote, and the identity of the file.
 ///
 /// ```
 /// "written":{"bytes":5120,"blockBytes":4096,"crc32c":["9ae0daaf","28a40537"],"inode":131,"time":1790000000}
 /// ```
 ///
-/// The checksums are those of each block of `blockBytes` bytes, the last one shorter, of the first `bytes` bytes of the
-/// file; the member itself lies behind them. As long as the file still has the inode and the modification time that
-/// the stamp names, its bytes must match. A file with another inode or time is a copy or was edited by hand, and
-/// is taken as it is.
+/// There is one checksum for each block of `blockBytes` bytes in the first `bytes` bytes of the file. The last block
+/// may be shorter, and the member itself comes after these bytes. While the file has the inode and the modification
+/// time in the stamp, its bytes must match the checksums. A file with a different inode or time was copied or edited by
+/// hand, and is accepted without a check.
 struct JSONStamp: Sendable, Hashable {
-  /// How many bytes of the file the checksums cover.
+  /// The number of bytes of the file that the checksums cover.
   private(set) var size: Int64
 
   private let blockSize: Int
   private(set) var checksums: [UInt32]
   private let inode: UInt64
-  /// In seconds since 1970: whole ones, which every file system keeps.
+  /// The modification time in whole seconds since 1970, which every file system stores.
   private let time: Int64
 
-  /// Creates the stamp of a new file, to which bytes are then added.
+  /// Creates the stamp of a new file, without checksums.
   ///
   /// - Parameters:
-  ///   - attributes: Those of the new file.
-  ///   - expectedSize: About how many bytes are added.
+  ///   - attributes: The attributes of the new file.
+  ///   - expectedSize: The approximate number of bytes that will be added.
   init(of attributes: FileAttributes, expectedSize: Int64) {
     size = 0
     checksums = []
-    // Small blocks keep damage apart; a large document must not end in megabytes of checksums.
+    // Small blocks limit the extent of damage, but a large document must not end with megabytes of checksums.
     blockSize = expectedSize < 16 << 20 ? 4 << 10 : 64 << 10
     inode = attributes.identity.inode
-    // Up, so that no program which looks for files that are newer than its last visit misses this one.
+    // Rounded up, so that programs that look for files changed since their last visit do not miss this one.
     let (seconds, rest) = attributes.modificationTime.quotientAndRemainder(dividingBy: JSONStamp.second)
     time = rest > 0 ? seconds + 1 : seconds
   }
@@ -42,18 +42,18 @@ struct JSONStamp: Sendable, Hashable {
   /// The modification time that the file must get, in nanoseconds since 1970.
   var modificationTime: Int64 { time.multipliedReportingOverflow(by: JSONStamp.second).partialValue }
 
-  /// Whether a file is still the one that was stamped, as far as its attributes tell.
+  /// Returns whether the attributes of a file match the stamp.
   func isStamp(of attributes: FileAttributes) -> Bool {
     attributes.identity.inode == inode && attributes.modificationTime == modificationTime
   }
 
   // MARK: Checksums
 
-  /// Bytes of a document on their way to a stamp.
+  /// A buffer for the bytes of a document, which adds the checksum of each complete block to a stamp.
   struct Block {
     private var bytes: [UInt8] = []
 
-    /// Adds bytes, and stamps each block that is complete.
+    /// Adds bytes, and the checksums of all complete blocks.
     mutating func add(_ piece: some Collection<UInt8>, to stamp: inout JSONStamp) {
       bytes.append(contentsOf: piece)
       var start = 0
@@ -64,7 +64,7 @@ struct JSONStamp: Sendable, Hashable {
       bytes.removeFirst(start)
     }
 
-    /// Stamps what is left.
+    /// Adds the checksum of the last block.
     mutating func finish(_ stamp: inout JSONStamp) {
       guard !bytes.isEmpty else { return }
       stamp.append(bytes[...])
@@ -77,7 +77,7 @@ struct JSONStamp: Sendable, Hashable {
     size += Int64(block.count)
   }
 
-  /// The parts of a text whose bytes are not the ones that were stamped.
+  /// Returns the ranges of a text that do not match the checksums.
   func damagedRanges(of text: [UInt8]) -> [Range<Int>] {
     var ranges: [Range<Int>] = []
     for (index, checksum) in checksums.enumerated() {
@@ -89,17 +89,17 @@ struct JSONStamp: Sendable, Hashable {
     return ranges
   }
 
-  /// The checksum of the checksums, in hexadecimal, by which a journal names the document that it continues.
+  /// The checksum of the checksums in hexadecimal, by which a journal identifies the document that it continues.
   var digest: String {
     JSONStamp.text(of: CRC32C.checksum(of: checksums.flatMap { JSONStamp.text(of: $0).utf8 }))
   }
 
-  /// A checksum in eight hexadecimal digits.
+  /// Returns a checksum as eight hexadecimal digits.
   static func text(of checksum: UInt32) -> String {
     withUnsafeBytes(of: checksum.bigEndian) { Hexadecimal.text(of: $0) }
   }
 
-  /// The checksum that eight hexadecimal digits stand for.
+  /// Returns the checksum that eight hexadecimal digits represent, or `nil` if the digits are invalid.
   static func checksum(of text: [UInt8]) -> UInt32? {
     guard text.count == 8, let bytes = Hexadecimal.bytes(of: text) else { return nil }
     return bytes.reduce(0) { $0 << 8 | UInt32($1) }
@@ -107,7 +107,7 @@ struct JSONStamp: Sendable, Hashable {
 
   // MARK: Text
 
-  /// The value of the member.
+  /// The JSON text of the stamp.
   var text: [UInt8] {
     let checksums = checksums.map { "\"\(JSONStamp.text(of: $0))\"" }.joined(separator: ",")
     return Array(
@@ -115,7 +115,7 @@ struct JSONStamp: Sendable, Hashable {
         .utf8)
   }
 
-  /// Reads the value of the member.
+  /// Parses the JSON text of a stamp.
   ///
   /// - Throws: ``JSONSyntaxError``.
   init(from scanner: inout JSONScanner) throws {
@@ -130,7 +130,7 @@ struct JSONStamp: Sendable, Hashable {
         guard !scanner.skip(UInt8(ascii: "]")) else { return }
         repeat {
           guard let checksum = JSONStamp.checksum(of: try scanner.string()) else {
-            throw scanner.error("a checksum has eight hexadecimal digits")
+            throw scanner.error("a checksum must have eight hexadecimal digits")
           }
           checksums.append(checksum)
         } while scanner.skip(UInt8(ascii: ","))
@@ -142,7 +142,7 @@ struct JSONStamp: Sendable, Hashable {
     guard let size = numbers["bytes"], let blockSize = numbers["blockBytes"], let time = numbers["time"], let inode,
       size >= 0, (512...1 << 30).contains(blockSize),
       checksums.count == (size / blockSize) + (size % blockSize > 0 ? 1 : 0)
-    else { throw scanner.error("the member \"written\" makes no sense; remove it if you changed it", at: place) }
+    else { throw scanner.error("the member \"written\" is invalid; remove it if you changed it", at: place) }
     self.size = size
     self.blockSize = Int(blockSize)
     self.checksums = checksums

@@ -10,18 +10,20 @@ import Musl
 import Glibc
 #endif
 
-/// Makes a data file that is missing or empty one of an environment without entries.
+/// Turns a missing or empty data file into the data file of an empty environment.
 ///
-/// The lock file is made only afterwards. So an empty data file beside a lock file was emptied by someone, and one
-/// without is being created, or was when its process died.
+/// The lock file is created only afterwards. An empty data file beside a lock file was therefore emptied later. An
+/// empty data file without a lock file is being created, or its process died while creating it.
 enum DataFileCreation {
-  /// Creates the data file, unless another process is faster; blocks while one does.
+  /// Creates the data file unless another process is faster.
   ///
-  /// Nothing in this process may have the environment open: to close any descriptor of a file gives up the process's
-  /// locks on it.
+  /// Blocks while another process creates it.
+  ///
+  /// Nothing in this process may have the environment open, because closing any descriptor of a file releases the
+  /// process's locks on that file.
   ///
   /// - Parameters:
-  ///   - path: The data file. A new one has permissions 0600.
+  ///   - path: The path of the data file. A new file has permissions 0600.
   ///   - store: The name of the environment, for errors.
   /// - Throws: ``StoreError``.
   static func create(_ path: String, store: String) throws {
@@ -47,19 +49,41 @@ enum DataFileCreation {
       try writeMetaPages(path)
       guard fsync(descriptor) == 0 else { throw LMDBError(code: errno) }
     } catch {
-      // A part of them would be damage. Why it failed matters more than whether that can be undone.
+      // A partially written header would count as damage. The original error matters more than a failure to undo it.
       ftruncate(descriptor, 0)
       throw error
     }
   }
 
-  /// Lets LMDB write the meta pages, without a lock file.
+  /// Writes the meta pages through LMDB, without a lock file.
   private static func writeMetaPages(_ path: String) throws(LMDBError) {
     var created: OpaquePointer?
     try LMDBError.check(mdb_env_create(&created))
     guard let pointer = created else { throw LMDBError(code: MDB_PANIC) }
     defer { mdb_env_close(pointer) }
     try LMDBError.check(mdb_env_open(pointer, path, UInt32(MDB_NOSUBDIR | MDB_NOLOCK), 0o600))
+  }
+}
+
+/// A file that is written once, by C functions that take a descriptor.
+struct NewFile: ~Copyable {
+  let descriptor: Int32
+
+  /// Creates the file with permissions 0600.
+  ///
+  /// Nothing may exist at the path.
+  init(_ path: String) throws(LMDBError) {
+    descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw LMDBError(code: errno) }
+  }
+
+  /// Flushes the content to disk.
+  borrowing func finish() throws(LMDBError) {
+    guard fsync(descriptor) == 0 else { throw LMDBError(code: errno) }
+  }
+
+  deinit {
+    close(descriptor)
   }
 }
 #endif

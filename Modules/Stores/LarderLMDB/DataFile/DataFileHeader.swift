@@ -1,23 +1,24 @@
 #if LMDB
 import Larder
 
-/// The two meta pages at the beginning of an LMDB data file, as LMDB 0.9 writes them on machines of 64 bits.
+/// The two meta pages at the beginning of an LMDB data file, as LMDB 0.9 writes them on 64-bit machines.
 ///
-/// A page begins with a header of 16 bytes; a meta page goes on with magic number and version (4 bytes each), an address
-/// and the map's size (8 each), the records of the two databases that every file has (48 each, the first of which begins
-/// with the size of a page), the last page's number and the transaction's (8 each), all in the order of the machine.
+/// A page begins with a header of 16 bytes. In a meta page, the magic number and the version follow (4 bytes each),
+/// then an address and the size of the map (8 each), the records of the two databases that every file has (48 each; the
+/// first begins with the page size), and the numbers of the last page and of the transaction (8 each). All integers are
+/// in native byte order.
 /// Source: `struct MDB_meta` and `struct MDB_db` in `mdb.c` of LMDB 0.9.
 struct DataFileHeader: Equatable {
-  /// What a data file turned out to be instead.
+  /// A reason to reject a data file.
   enum Refusal: Error, Equatable {
-    /// It ends within the meta pages.
+    /// The file ends within the meta pages.
     case truncated
     case otherByteOrder
     case otherWordSize
     case otherVersion(UInt32)
-    /// It is no LMDB file.
+    /// The file is not an LMDB file.
     case unrecognized
-    /// Its meta pages contradict themselves.
+    /// The meta pages contradict themselves.
     case damaged
   }
 
@@ -26,25 +27,25 @@ struct DataFileHeader: Equatable {
   static let pageHeaderSize = 16
   static let metaSize = 136
 
-  /// As many bytes of a file as are needed: both meta pages, of the largest pages that there are.
+  /// The number of bytes to read for a header: both meta pages, at the largest page size.
   static let maximumSize = maximumPageSize + pageHeaderSize + metaSize
   static let maximumPageSize = 1 << 16
 
-  /// More pages than any file has: the number of bytes still fits into an integer.
+  /// An upper bound for the number of pages: the file size in bytes still fits into an integer.
   static let maximumPageCount: UInt64 = 1 << 45
 
   /// The size of a page in bytes.
   let pageSize: Int
   /// The number of the last page in use.
   let lastPage: UInt64
-  /// The transaction that wrote this.
+  /// The number of the transaction that wrote the meta page.
   let transaction: UInt64
-  /// The first pages of the tree of free pages and of the tree of databases; `nil` where there is none yet.
+  /// The root pages of the free page tree and of the main database, without those of empty trees.
   let roots: [UInt64]
 
-  /// Reads what the newer of the two meta pages says.
+  /// Parses the newer of the two meta pages.
   ///
-  /// - Parameter bytes: The beginning of the file, `maximumSize` bytes unless it is shorter.
+  /// - Parameter bytes: The first `maximumSize` bytes of the file, or the whole file if it is shorter.
   init(_ bytes: [UInt8]) throws(Refusal) {
     let first = try DataFileHeader(metaPage: bytes[...])
     guard bytes.count >= first.pageSize + DataFileHeader.pageHeaderSize + DataFileHeader.metaSize else {
@@ -62,7 +63,7 @@ struct DataFileHeader: Equatable {
     }
     guard magic == DataFileHeader.magic else {
       if magic.byteSwapped == DataFileHeader.magic { throw .otherByteOrder }
-      // The header of a page is shorter on machines of 32 bits.
+      // The page header is shorter on 32-bit machines.
       guard let early: UInt32 = bytes.integer(at: 12) else { throw .unrecognized }
       if early == DataFileHeader.magic || early.byteSwapped == DataFileHeader.magic { throw .otherWordSize }
       throw .unrecognized
@@ -84,9 +85,25 @@ struct DataFileHeader: Equatable {
     roots = [freeRoot, mainRoot].filter { $0 != UInt64.max }
   }
 
-  /// Whether a few bytes can be the beginning of a meta page: page number 0, and no more than its flags behind it.
+  /// Returns whether a few bytes can be the beginning of a meta page: page number 0, followed by at most the page
+  /// flags.
   private static func isBeginning(_ bytes: ArraySlice<UInt8>) -> Bool {
     bytes.prefix(8).allSatisfy { $0 == 0 }
+  }
+}
+
+/// Reads unaligned integers in native byte order.
+struct PageBytes {
+  private let bytes: ArraySlice<UInt8>
+
+  init(_ bytes: ArraySlice<UInt8>) {
+    self.bytes = bytes
+  }
+
+  /// Returns the integer at an offset, or `nil` if the bytes end before it does.
+  func integer<Integer: FixedWidthInteger & BitwiseCopyable>(at offset: Int) -> Integer? {
+    guard offset >= 0, offset <= bytes.count - MemoryLayout<Integer>.size else { return nil }
+    return bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: Integer.self) }
   }
 }
 #endif

@@ -10,29 +10,31 @@ import Musl
 import Glibc
 #endif
 
-/// Where the files of an environment are.
+/// The locations and identities of the files of an environment.
 struct EnvironmentFiles: Equatable {
-  /// How the files are laid out.
+  /// The layout of the files.
   enum Layout: Equatable {
     /// A folder with `data.mdb` and `lock.mdb`, LMDB's usual layout.
     case folder
-    /// A data file, and a lock file of the same name with `-lock` behind it (`MDB_NOSUBDIR`).
+    /// A data file, and a lock file with the same name followed by `-lock` (`MDB_NOSUBDIR`).
     case singleFile
   }
 
-  /// The folder, or the data file, without symbolic links.
+  /// The path of the folder or data file, without symbolic links.
   let path: String
   let layout: Layout
-  /// Which file the data file is; `nil` where it is not there yet.
+  /// The identity of the data file, or `nil` if it does not exist yet.
   let identity: FileAttributes.Identity?
-  /// How many names the data file has.
+  /// The number of hard links of the data file.
   let linkCount: Int
-  /// Whether something is in the data file.
+  /// Whether the data file is not empty.
   let hasData: Bool
-  /// Which file the lock file is; `nil` if it was not there before the data file was looked at.
+  /// The identity of the lock file, or `nil` if it did not exist before the data file was examined.
   let lockIdentity: FileAttributes.Identity?
 
-  /// Whether someone has emptied the data file: the lock file is made after its first pages.
+  /// Whether the data file was emptied after use.
+  ///
+  /// The lock file is created after the data file's first pages.
   var isEmptied: Bool { identity != nil && !hasData && lockIdentity != nil }
 
   /// The path of the data file.
@@ -46,23 +48,23 @@ struct EnvironmentFiles: Equatable {
     layout == .folder ? path : FilePaths.split(path).directory
   }
 
-  /// Finds the files that a path leads to.
+  /// Finds the files at a path.
   ///
-  /// - Returns: The files, or `nil` where nothing is at the path.
+  /// - Returns: The files, or `nil` if nothing exists at the path.
   /// - Throws: ``StoreError``.
   static func find(_ path: String, store: String) throws -> EnvironmentFiles? {
     guard !path.utf8.contains(0) else {
-      throw EnvironmentFiles.error(EINVAL, "the path has a NUL, behind which the system does not look", store: store)
+      throw EnvironmentFiles.error(EINVAL, "the path contains a NUL", store: store)
     }
     guard let resolved = realpath(path, nil) else {
       if errno == ENOENT {
         guard try status(path, store: store) == nil else {
           throw StoreError(
-            .invalidArgument, during: .open, store: store, message: "the path is a symbolic link that leads nowhere")
+            .invalidArgument, during: .open, store: store, message: "the path is a symbolic link to a missing file")
         }
         return nil
       }
-      throw EnvironmentFiles.error(errno, "the path cannot be followed", store: store)
+      throw EnvironmentFiles.error(errno, "the path cannot be resolved", store: store)
     }
     defer { free(resolved) }
     return try EnvironmentFiles(resolvedPath: String(cString: resolved), store: store)
@@ -74,7 +76,8 @@ struct EnvironmentFiles: Equatable {
     case .folder?:
       try self.init(path: resolvedPath, layout: .folder, store: store)
     case .file?:
-      // The data file of a folder, named itself: the processes that open the folder have another lock.
+      // A `data.mdb` without a lock file of its own belongs to a folder. Processes that open the folder use another
+      // lock.
       let (folder, name) = FilePaths.split(resolvedPath)
       let hasOwnLock = try EnvironmentFiles.status(resolvedPath + "-lock", store: store) != nil
       if name == "data.mdb" && !hasOwnLock {
@@ -84,20 +87,20 @@ struct EnvironmentFiles: Equatable {
       }
     default:
       throw StoreError(
-        .unrecognizedFormat, during: .open, store: store, message: "an LMDB environment is a folder or a file, not this"
+        .unrecognizedFormat, during: .open, store: store, message: "the path must lead to a folder or a regular file"
       )
     }
   }
 
   private init(path: String, layout: Layout, store: String) throws {
     let (data, lock) = EnvironmentFiles.paths(path, layout)
-    // The lock file first; see `isEmptied`.
+    // The lock file is examined first; see `isEmptied`.
     lockIdentity = try EnvironmentFiles.status(lock, store: store)?.identity
     let status = try EnvironmentFiles.status(data, store: store)
     guard status == nil || status?.kind == .file else {
       throw StoreError(
         .unsupported, during: .open, store: store,
-        message: "the data file data.mdb is a symbolic link or no file; name the place where it really is")
+        message: "the data file data.mdb is not a regular file; if it is a symbolic link, open its target instead")
     }
     self.path = path
     self.layout = layout
@@ -106,24 +109,26 @@ struct EnvironmentFiles: Equatable {
     hasData = status?.hasData ?? false
   }
 
-  /// The paths of the data file and of the lock file of an environment.
+  /// Returns the paths of the data file and of the lock file of an environment.
   static func paths(_ path: String, _ layout: Layout) -> (data: String, lock: String) {
     layout == .folder
       ? (FilePaths.join(path, "data.mdb"), FilePaths.join(path, "lock.mdb")) : (path, path + "-lock")
   }
 
-  /// Makes the names of new files durable, which LMDB leaves to others.
+  /// Syncs the folders so that the names of new files are durable.
+  ///
+  /// LMDB itself does not.
   func synchronizeFolders(store: String) throws {
     for folder in [folder, FilePaths.split(folder).directory] {
       try EnvironmentFiles.synchronizeFolder(folder, during: .open, store: store)
     }
   }
 
-  /// Makes the names in a folder durable.
+  /// Syncs a folder so that the names in it are durable.
   ///
   /// - Parameters:
-  ///   - path: The folder.
-  ///   - operation: What was asked of the environment.
+  ///   - path: The path of the folder.
+  ///   - operation: The operation, for errors.
   ///   - store: The name of the environment, for errors.
   /// - Throws: ``StoreError``.
   static func synchronizeFolder(_ path: String, during operation: StoreOperation, store: String) throws {
@@ -142,12 +147,12 @@ struct EnvironmentFiles: Equatable {
 
   private typealias Status = (kind: Kind, identity: FileAttributes.Identity, linkCount: Int, hasData: Bool)
 
-  /// What stands at a path, itself and not what it leads to; `nil` where nothing does.
+  /// Returns the status of the item at a path without following a symbolic link, or `nil` if there is no item.
   private static func status(_ path: String, store: String) throws -> Status? {
     var status = stat()
     guard lstat(path, &status) == 0 else {
       if errno == ENOENT { return nil }
-      throw error(errno, "\(FilePaths.split(path).name) cannot be looked at", store: store)
+      throw error(errno, "\(FilePaths.split(path).name) cannot be examined", store: store)
     }
     let kind: Kind =
       switch status.st_mode & S_IFMT {
@@ -158,7 +163,7 @@ struct EnvironmentFiles: Equatable {
     return (kind, FileAttributes.Identity(status), Int(status.st_nlink), status.st_size > 0)
   }
 
-  /// The error of a failed call to the operating system.
+  /// Creates the error for a failed system call.
   static func error(_ number: Int32, _ message: String, store: String) -> StoreError {
     let error = LMDBError(code: number)
     let code: StoreError.Code =

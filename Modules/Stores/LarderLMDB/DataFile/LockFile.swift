@@ -10,21 +10,23 @@ import Musl
 import Glibc
 #endif
 
-/// The lock file of an environment, with the table of readers, which LMDB maps and writes to.
+/// The lock file of an environment.
+///
+/// It holds the reader table, which LMDB maps and writes.
 enum LockFile {
-  /// The size that LMDB gives it for as many readers as an environment allows, or somewhat more.
+  /// The size that LMDB gives the file for the maximum number of readers, or slightly more.
   private static let size = 1 << 16
 
-  /// Opens the lock file once before LMDB does, and makes sure that the disk has room for the whole of it: if it had not,
-  /// to touch the map would end the process.
+  /// Opens the lock file before LMDB does, and reserves disk space for the whole file.
   ///
-  /// Nothing in this process may have the environment open: to close any descriptor of a file gives up the process's
-  /// locks on it.
+  /// Without the reserved space, accessing the map could end the process. Nothing in this process may have the
+  /// environment open, because closing any descriptor of a file releases the process's locks on that file.
   ///
   /// - Parameters:
-  ///   - path: The lock file. Its size and content stay, as others may be using it.
-  ///   - dataFile: The data file, if a missing lock file is created: it gets the same owner and permissions.
-  /// - Returns: Which file it is.
+  ///   - path: The path of the lock file. Its size and content are kept, because other processes may be using it.
+  ///   - dataFile: The path of the data file, or `nil` to not create a missing lock file. A new lock file gets the same
+  ///     owner and permissions as the data file.
+  /// - Returns: The identity of the lock file.
   /// - Throws: `LMDBError`.
   static func prepare(_ path: String, for dataFile: String?) throws(LMDBError) -> FileAttributes.Identity {
     let descriptor = try openFile(path, for: dataFile)
@@ -32,7 +34,7 @@ enum LockFile {
     #if os(Linux)
     while fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, off_t(size)) != 0 {
       if errno == ENOSPC || errno == EDQUOT { throw LMDBError(code: errno) }
-      // Other errors say that this file system cannot tell beforehand.
+      // Other errors mean that this file system cannot reserve space.
       if errno != EINTR { break }
     }
     #endif
@@ -63,26 +65,27 @@ enum LockFile {
     open(path, flags | O_CLOEXEC, 0o600)
   }
 
-  /// Gives a new lock file the owner and the permissions of the data file: root that opens the store of another user
-  /// leaves it with that user.
+  /// Gives a new lock file the owner and the permissions of the data file.
+  ///
+  /// If root opens a user's store, the file still belongs to that user.
   private static func adoptOwner(of dataFile: String, descriptor: Int32) throws(LMDBError) {
     var status = stat()
     guard stat(dataFile, &status) == 0 else { throw LMDBError(code: errno) }
-    // Only root may give files away.
+    // Only root may change the owner of a file.
     guard fchown(descriptor, status.st_uid, status.st_gid) == 0 || errno == EPERM else { throw LMDBError(code: errno) }
     guard fchmod(descriptor, 0o600 | status.st_mode & 0o666) == 0 else { throw LMDBError(code: errno) }
   }
 }
 
 extension FileAttributes.Identity {
-  /// The file that a descriptor leads to.
+  /// Creates the identity of the file that a descriptor refers to.
   init(ofDescriptor descriptor: Int32) throws(LMDBError) {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw LMDBError(code: errno) }
     self.init(status)
   }
 
-  /// The file that the operating system describes.
+  /// Creates an identity from a file status.
   init(_ status: stat) {
     self.init(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino))
   }

@@ -11,7 +11,7 @@ import Musl
 import Glibc
 #endif
 
-/// Opens the files of an environment, after looking at what LMDB trusts.
+/// Opens the files of an environment, after checking what LMDB trusts.
 ///
 /// Nothing in this process may have the environment open.
 struct EnvironmentOpening {
@@ -19,9 +19,9 @@ struct EnvironmentOpening {
   struct Opened {
     let pointer: OpaquePointer
     let files: EnvironmentFiles
-    /// Which file the data file is.
+    /// The identity of the data file.
     let identity: FileAttributes.Identity
-    /// Which file the lock file is; `nil` if LMDB uses none.
+    /// The identity of the lock file, or `nil` if LMDB uses none.
     let lockIdentity: FileAttributes.Identity?
   }
 
@@ -30,19 +30,21 @@ struct EnvironmentOpening {
 
   private var name: String { configuration.name }
 
-  /// Prepares opening.
+  /// Creates an opening.
   ///
   /// - Parameters:
-  ///   - configuration: The environment.
-  ///   - openCount: How many other environments the process has open.
+  ///   - configuration: The configuration of the environment.
+  ///   - openCount: The number of other environments that this process has open.
   init(_ configuration: EnvironmentConfiguration, besides openCount: Int) {
     self.configuration = configuration
     self.openCount = openCount
   }
 
-  /// Opens the files; blocks.
+  /// Opens the files.
   ///
-  /// - Parameter found: The files, if anything is at the path.
+  /// Blocks.
+  ///
+  /// - Parameter found: The files, or `nil` if nothing exists at the path.
   /// - Throws: ``StoreError``.
   func open(_ found: EnvironmentFiles?) throws -> Opened {
     if let found { try checkLinks(of: found) }
@@ -50,11 +52,11 @@ struct EnvironmentOpening {
       if let found, found.isEmptied {
         throw StoreError(
           .corrupted, during: .open, store: name,
-          message: "the data file is empty though it was in use; restore a backup, or remove the lock file "
-            + "\(FilePaths.split(found.lockFile).name) as well to begin anew")
+          message: "the data file is empty although it was in use; restore a backup, or remove the lock file "
+            + "\(FilePaths.split(found.lockFile).name) to create a new environment")
       }
       guard configuration.access == .readWrite, configuration.createsIfMissing else {
-        throw StoreError(.notFound, during: .open, store: name, message: "there is no LMDB environment here")
+        throw StoreError(.notFound, during: .open, store: name, message: "there is no LMDB environment at this path")
       }
       return try openForWriting(create(found))
     }
@@ -77,7 +79,7 @@ struct EnvironmentOpening {
   private func create(_ found: EnvironmentFiles?) throws -> EnvironmentFiles? {
     let files = try found ?? makeFolder()
     try DataFileCreation.create(files.dataFile, store: name)
-    // Before the lock file is made, and anything is written.
+    // Before the lock file is created and anything is written.
     try files.synchronizeFolders(store: name)
     return try configuration.findFiles()
   }
@@ -104,9 +106,9 @@ struct EnvironmentOpening {
 
   // MARK: Reading
 
-  /// Finds the lock file for a reader.
+  /// Prepares the lock file for a read-only environment.
   ///
-  /// - Returns: Which file it is, or `nil` if the environment cannot be written to.
+  /// - Returns: The identity of the lock file, or `nil` if the environment cannot be written to and needs none.
   private func lockForReading(_ files: EnvironmentFiles) throws -> FileAttributes.Identity? {
     if configuration.access == .immutable { return nil }
     do {
@@ -120,9 +122,9 @@ struct EnvironmentOpening {
       throw StoreError(
         .notPermitted, during: .open, store: name,
         message:
-          "the lock file \(lock) \(error.code == ENOENT ? "is missing" : "cannot be written"), so a writer would "
-          + "use pages again that are being read; allow writing to it, or open the environment with the access immutable "
-          + "if no one writes to it",
+          "the lock file \(lock) \(error.code == ENOENT ? "is missing" : "cannot be written"), so writers could "
+          + "reuse pages that are being read; make it writable, or open the environment with the access immutable "
+          + "if nothing writes to it",
         underlying: error)
     }
   }
@@ -134,10 +136,10 @@ struct EnvironmentOpening {
 
   // MARK: LMDB
 
-  /// Opens the environment with the largest map, up to the one asked for, that the system accepts.
+  /// Opens the environment with the largest map that the system accepts, up to the configured size.
   private func open(_ files: EnvironmentFiles, lock: FileAttributes.Identity?, flags: Int32) throws -> Opened {
     var mapSize = InitialMapSize.size(preferring: configuration.initialMapSize, besides: openCount)
-    // If there is little, as under a sanitizer, most of it is left to the program.
+    // If address space is scarce, as under a sanitizer, most of it is left to the program.
     while !AddressSpace.isFree(InitialMapSize.reserve(for: mapSize)),
       let smaller = InitialMapSize.size(afterRefusalOf: mapSize)
     {
@@ -167,19 +169,20 @@ struct EnvironmentOpening {
     do {
       try LMDBError.check(mdb_env_set_mapsize(pointer, mapSize))
       try LMDBError.check(mdb_env_set_maxreaders(pointer, UInt32(SharedEnvironment.maximumReaderCount)))
-      // One more for the records of Larder's own, and one for looking at the names of others.
+      // One more for Larder's own records, and one for examining the names of other databases.
       try LMDBError.check(mdb_env_set_maxdbs(pointer, MDB_dbi(SharedEnvironment.maximumStoreCount + 2)))
       var flags = UInt32(MDB_NOTLS | flags)
       if files.layout == .singleFile { flags |= UInt32(MDB_NOSUBDIR) }
-      // Not MDB_NOSYNC: power loss could corrupt the file. This loses the latest transaction at most.
+      // Not MDB_NOSYNC, with which power loss could corrupt the file. MDB_NOMETASYNC loses the latest transaction at
+      // most.
       if configuration.durability == .buffered { flags |= UInt32(MDB_NOMETASYNC) }
       try LMDBError.check(mdb_env_open(pointer, files.path, flags, 0o600))
-      // LMDB lets programs that this one starts inherit the data file.
+      // By default, LMDB lets child processes inherit the descriptor of the data file.
       var descriptor: Int32 = -1
       try LMDBError.check(mdb_env_get_fd(pointer, &descriptor))
       guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 else { throw LMDBError(code: errno) }
       let identity = try FileAttributes.Identity(ofDescriptor: descriptor)
-      // A process that replaces a file during opening would leave this one with another data file or another lock.
+      // If another process replaced a file during opening, this process would have a different data file or lock.
       guard
         let now = try configuration.findFiles(), now.path == files.path, now.identity == identity,
         lock == nil || now.lockIdentity == lock
@@ -194,8 +197,33 @@ struct EnvironmentOpening {
   private func movedWhileOpening() -> StoreError {
     StoreError(
       .conflict, during: .open, store: name,
-      message: "the files were moved, removed or replaced while they were opened",
+      message: "the files were moved, removed or replaced while they were being opened; try again",
       isRetryable: true)
+  }
+}
+
+/// The options for opening an environment.
+struct EnvironmentConfiguration: Sendable {
+  /// The name of the environment in error messages.
+  var name: String
+  /// The path of the environment.
+  var path: String
+  var durability: FileDurability
+  var access: StoreAccess
+  var createsIfMissing: Bool
+  /// The initial size of the memory map in bytes, if the system accepts it.
+  var initialMapSize: Int
+
+  /// The default initial size of the memory map.
+  ///
+  /// Reserved address space costs nothing until it is used, and a large map never has to grow.
+  static let defaultMapSize = 1 << 40
+
+  /// Finds the files of the environment, or returns `nil` if nothing exists at the path.
+  ///
+  /// - Throws: ``StoreError``.
+  func findFiles() throws -> EnvironmentFiles? {
+    try EnvironmentFiles.find(path, store: name)
   }
 }
 #endif

@@ -3,19 +3,19 @@ import CLMDB
 import Larder
 import LarderFiles
 
-/// The one that writes to an environment, one transaction after another, on a thread of its own.
+/// The writer of an environment. It runs one transaction after another on its own thread.
 actor EnvironmentWriter {
-  /// After how many transactions the slots of readers that were killed are looked for.
+  /// The number of transactions between checks for the reader slots of killed processes.
   ///
-  /// Such a slot keeps every page in use that was freed since, so that the file grows.
+  /// Such a slot keeps all pages in use that were freed since, so that the file grows.
   private static let transactionsPerCheck = 1024
 
   private nonisolated let executor = DispatchQueueExecutor(label: "Larder.LMDBEnvironment.writer")
   private var transactionCount = 0
 
-  /// Why nothing is written any more.
+  /// A reason to refuse further writes.
   private enum Obstacle {
-    /// A commit failed, so what is on the disk is not known.
+    /// A commit failed, so the state of the disk is unknown.
     case disk(LMDBError)
     /// A file was moved, removed or replaced.
     case files(OpenedFiles.Mismatch)
@@ -23,26 +23,26 @@ actor EnvironmentWriter {
 
   private var obstacle: Obstacle?
 
-  /// The latest transaction that is known to be durable.
+  /// The number of the latest transaction known to be durable.
   private(set) var durableTransaction = 0
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// Runs a closure in a write transaction, and commits it.
+  /// Runs a closure in a write transaction and commits it.
   ///
-  /// - Parameter body: It runs again if the memory map had to be enlarged.
-  /// - Throws: What `body` throws, with nothing changed; ``StoreError``; `CancellationError`, with nothing changed, if the
-  ///   task is cancelled before `body` begins.
+  /// - Parameter body: The closure. It runs again if the memory map has to be enlarged.
+  /// - Throws: The error that `body` throws, with nothing changed; ``StoreError``; `CancellationError`, with nothing
+  ///   changed, if the task is cancelled before `body` begins.
   func write<Result: Sendable>(
-    for lease: EnvironmentLease, during operation: StoreOperation,
+    for handle: EnvironmentHandle, during operation: StoreOperation,
     _ body: @Sendable (_ transaction: OpaquePointer) throws -> Result
   ) throws -> Result {
-    try lease.checkOpen(for: operation)
-    try lease.checkWritable(for: operation)
+    try handle.checkOpen(for: operation)
+    try handle.checkWritable(for: operation)
     try Task.checkCancellation()
     var hasBegun = false
-    return try writeIgnoringCancellation(for: lease, during: operation) { transaction in
-      // Another process may have let this one wait for its turn.
+    return try writeIgnoringCancellation(for: handle, during: operation) { transaction in
+      // The task may have been cancelled while another process held the write lock.
       if !hasBegun { try Task.checkCancellation() }
       hasBegun = true
       return try body(transaction)
@@ -50,87 +50,92 @@ actor EnvironmentWriter {
   }
 
   private func writeIgnoringCancellation<Result: Sendable>(
-    for lease: EnvironmentLease, during operation: StoreOperation,
+    for handle: EnvironmentHandle, during operation: StoreOperation,
     _ body: (_ transaction: OpaquePointer) throws -> Result
   ) throws -> Result {
-    let environment = lease.environment
-    try checkHealth(of: lease, for: operation)
+    let environment = handle.environment
+    try checkHealth(of: handle, for: operation)
     do {
       try clearStaleSlotsIfDue(in: environment)
       let (result, identifier) = try environment.withWriteLock { () throws in try environment.write(body) }
-      try confirm(identifier, for: lease, during: operation)
+      try confirm(identifier, for: handle, during: operation)
       return result
     } catch let error as ErrorOfBody {
       throw error.error
     } catch let error as LMDBError {
-      throw StoreError(error, during: operation, store: lease.name, message: "the changes could not be written")
+      throw StoreError(error, during: operation, store: handle.name, message: "the changes could not be written")
     } catch let error as FailedCommit {
-      // Without room or memory nothing was written that matters; after other errors the disk is in an unknown state.
+      // If space or memory ran out, the file is intact. After any other error, the state of the disk is unknown.
       let isHarmless = error.error.storeErrorCode(during: operation) == .full || error.error.isTransient
       if !isHarmless { obstacle = .disk(error.error) }
       throw StoreError(
-        error.error, during: operation, store: lease.name, message: "the changes could not be committed",
+        error.error, during: operation, store: handle.name, message: "the changes could not be committed",
         outcome: error.outcome)
     } catch {
-      throw fileError(error, of: lease, for: operation)
+      throw fileError(error, of: handle, for: operation)
     }
   }
 
-  /// Notes that a transaction was committed, or makes durable what one saw that changed nothing.
+  /// Records a committed transaction as durable.
   ///
-  /// LMDB does not write such a transaction; and what it saw may be the commit of a process that had the environment open
-  /// with `buffered`.
-  private func confirm(_ identifier: Int, for lease: EnvironmentLease, during operation: StoreOperation) throws {
-    guard lease.environment.durability == .synced else { return }
-    if lease.environment.lastTransaction >= identifier {
+  /// If the transaction changed nothing, makes the state that it saw durable.
+  ///
+  /// LMDB does not write an unchanged transaction, and the state that it saw may be the commit of a process that opened
+  /// the environment with `buffered`.
+  private func confirm(_ identifier: Int, for handle: EnvironmentHandle, during operation: StoreOperation) throws {
+    guard handle.environment.durability == .synced else { return }
+    if handle.environment.lastTransaction >= identifier {
       durableTransaction = identifier
     } else if durableTransaction < identifier - 1 {
-      try makeDurable(lease, during: operation)
+      try makeDurable(handle, during: operation)
     }
   }
 
-  /// Makes everything written before durable.
-  func synchronize(_ lease: EnvironmentLease) throws {
-    try lease.checkOpen(for: .synchronize)
-    guard lease.environment.access == .readWrite else { return }
-    try checkHealth(of: lease, for: .synchronize)
-    // What a synced environment has committed is durable; an earlier session of another kind may have left more.
+  /// Flushes all previous writes to disk.
+  func synchronize(_ handle: EnvironmentHandle) throws {
+    try handle.checkOpen(for: .synchronize)
+    guard handle.environment.access == .readWrite else { return }
+    try checkHealth(of: handle, for: .synchronize)
+    // The commits of a synced environment are durable. An earlier buffered session may have left others.
     let isDurable =
-      lease.environment.durability == .synced && lease.environment.lastTransaction <= durableTransaction
+      handle.environment.durability == .synced && handle.environment.lastTransaction <= durableTransaction
     if isDurable {
-      try checkFiles(of: lease, for: .synchronize)
+      try checkFiles(of: handle, for: .synchronize)
     } else {
-      try makeDurable(lease, during: .synchronize)
+      try makeDurable(handle, during: .synchronize)
     }
   }
 
-  private func makeDurable(_ lease: EnvironmentLease, during operation: StoreOperation) throws {
-    try checkHealth(of: lease, for: operation)
-    try checkFiles(of: lease, for: operation)
+  private func makeDurable(_ handle: EnvironmentHandle, during operation: StoreOperation) throws {
+    try checkHealth(of: handle, for: operation)
+    try checkFiles(of: handle, for: operation)
     do {
-      let latest = lease.environment.lastTransaction
-      try LMDBError.check(mdb_env_sync(lease.environment.pointer.pointer, 1))
+      let latest = handle.environment.lastTransaction
+      try LMDBError.check(mdb_env_sync(handle.environment.pointer.pointer, 1))
       durableTransaction = latest
     } catch {
       obstacle = .disk(error)
       throw StoreError(
-        error, during: operation, store: lease.name, message: "the changes could not be made durable", outcome: .unknown
+        error, during: operation, store: handle.name, message: "the changes could not be made durable",
+        outcome: .unknown
       )
     }
   }
 
-  /// Closes a lease after the writes that came before; later ones throw.
+  /// Closes a handle after all previous writes.
   ///
-  /// - Returns: Why what was written may not be durable.
-  func close(_ lease: EnvironmentLease) -> (any Error)? {
-    guard !lease.isClosed else { return nil }
-    defer { lease.markClosed() }
-    guard lease.environment.access == .readWrite else { return nil }
+  /// Later writes throw.
+  ///
+  /// - Returns: The error if previous writes may not be durable.
+  func close(_ handle: EnvironmentHandle) -> (any Error)? {
+    guard !handle.isClosed else { return nil }
+    defer { handle.markClosed() }
+    guard handle.environment.access == .readWrite else { return nil }
     do {
-      if lease.environment.durability == .buffered {
-        try makeDurable(lease, during: .close)
+      if handle.environment.durability == .buffered {
+        try makeDurable(handle, during: .close)
       } else {
-        try checkFiles(of: lease, for: .close)
+        try checkFiles(of: handle, for: .close)
       }
       return nil
     } catch {
@@ -138,49 +143,49 @@ actor EnvironmentWriter {
     }
   }
 
-  private func checkFiles(of lease: EnvironmentLease, for operation: StoreOperation) throws {
+  private func checkFiles(of handle: EnvironmentHandle, for operation: StoreOperation) throws {
     do {
-      try lease.environment.checkFiles()
+      try handle.environment.checkFiles()
     } catch {
-      throw fileError(error, of: lease, for: operation)
+      throw fileError(error, of: handle, for: operation)
     }
   }
 
-  /// The error of the store for one of its files, or any other as it is.
+  /// Converts an error about the environment's files to a store error, and returns any other error unchanged.
   private func fileError(
-    _ error: any Error, of lease: EnvironmentLease, for operation: StoreOperation
+    _ error: any Error, of handle: EnvironmentHandle, for operation: StoreOperation
   ) -> any Error {
     switch error {
     case let error as MovedFiles:
       obstacle = .files(error.mismatch)
-      return movedError(error.mismatch, of: lease, for: operation)
+      return movedError(error.mismatch, of: handle, for: operation)
     case let error as FileError:
       return StoreError(
-        error, during: operation, store: lease.name, message: "the files of the environment could not be checked")
+        error, during: operation, store: handle.name, message: "the files of the environment could not be checked")
     default:
       return error
     }
   }
 
   private func movedError(
-    _ mismatch: OpenedFiles.Mismatch, of lease: EnvironmentLease, for operation: StoreOperation
+    _ mismatch: OpenedFiles.Mismatch, of handle: EnvironmentHandle, for operation: StoreOperation
   ) -> StoreError {
     StoreError(
-      .conflict, during: operation, store: lease.name,
-      message: "\(mismatch.path) was \(mismatch.isMissing ? "moved or removed" : "replaced") while the environment was "
-        + "open, so nothing more is written through it; close every store of the environment and open it again")
+      .conflict, during: operation, store: handle.name,
+      message: "\(mismatch.path) was \(mismatch.isMissing ? "moved or removed" : "replaced") while the environment "
+        + "was open, so writing has stopped; close all stores of the environment and open it again")
   }
 
-  private func checkHealth(of lease: EnvironmentLease, for operation: StoreOperation) throws {
+  private func checkHealth(of handle: EnvironmentHandle, for operation: StoreOperation) throws {
     switch obstacle {
     case nil: return
-    case .files(let mismatch)?: throw movedError(mismatch, of: lease, for: operation)
+    case .files(let mismatch)?: throw movedError(mismatch, of: handle, for: operation)
     case .disk(let error)?:
       throw StoreError(
-        .ioFailed, during: operation, store: lease.name,
+        .ioFailed, during: operation, store: handle.name,
         message:
-          "an earlier write to the disk failed, so nothing more is written; back the environment up to a new path, "
-          + "on a disk that works, and go on with the copy",
+          "an earlier write to the disk failed, so writing has stopped; back up the environment to a new path "
+          + "on a working disk and continue with the copy",
         underlying: error)
     }
   }
@@ -194,17 +199,18 @@ actor EnvironmentWriter {
 
   // MARK: Stores
 
-  /// Opens the named database of a store, and counts its handle for the lease of the store.
+  /// Opens the named database of a store, and retains it for the handle of the store.
   ///
-  /// - Parameter codec: Gives the codec, by the name of the one in the store's record, or of that which suits a new one.
-  /// - Throws: ``StoreError``; what `codec` throws.
+  /// - Parameter codec: A closure that returns the codec for the name in the store's record, or for `cbor` if there is
+  ///   no record.
+  /// - Throws: ``StoreError``; the error that `codec` throws.
   func openDatabase<Value: Sendable>(
-    for lease: EnvironmentLease, named name: String, createsIfMissing: Bool,
+    for handle: EnvironmentHandle, named name: String, createsIfMissing: Bool,
     choosing codec: @Sendable (_ name: String) throws -> any Codec<Value>
   ) throws -> (identifier: MDB_dbi, codec: any Codec<Value>) {
-    try lease.checkOpen(for: .open)
-    let catalog = StoreCatalog(store: lease.name)
-    let environment = lease.environment
+    try handle.checkOpen(for: .open)
+    let catalog = StoreCatalog(store: handle.name)
+    let environment = handle.environment
     let mayCreate = createsIfMissing && environment.access == .readWrite
     do {
       let found = try environment.withWriteLock { () throws in
@@ -212,15 +218,15 @@ actor EnvironmentWriter {
       }
       guard found != nil || mayCreate else {
         throw StoreError(
-          .notFound, during: .open, store: lease.name, message: "the environment has no store of this name")
+          .notFound, during: .open, store: handle.name, message: "the environment has no store of this name")
       }
       let codec = try codec(found?.record?.codec ?? "cbor")
       if found != nil { try catalog.check(found?.record, codecName: codec.name) }
       try environment.withWriteLock { () throws in try environment.makeRoomForHandle(of: StoreKey(name)) }
-      // An environment that someone else made has no record; one that is only read gets none.
+      // A named database created by another program has no record. A read-only environment does not get one.
       let identifier =
         if found?.record == nil && mayCreate {
-          try writeIgnoringCancellation(for: lease, during: .open) {
+          try writeIgnoringCancellation(for: handle, during: .open) {
             try catalog.create(name, codecName: codec.name, in: $0)
           }
         } else {
@@ -228,43 +234,61 @@ actor EnvironmentWriter {
             try environment.readOnce { try catalog.identifier(of: name, in: $0) }
           }
         }
-      lease.retainHandle(identifier, of: StoreKey(name))
+      handle.retainHandle(identifier, of: StoreKey(name))
       return (identifier, codec)
     } catch let error as LMDBError {
-      throw StoreError(error, during: .open, store: lease.name, message: "the named database cannot be opened")
+      throw StoreError(error, during: .open, store: handle.name, message: "the named database cannot be opened")
     }
   }
 
-  /// The name of the codec in the record of a store, where there is one.
-  func codecName(ofStore name: String, for lease: EnvironmentLease) throws -> String? {
-    try lease.checkOpen(for: .open)
-    let catalog = StoreCatalog(store: lease.name)
+  /// Returns the name of the codec in the record of a store, or `nil` if there is none.
+  func codecName(ofStore name: String, for handle: EnvironmentHandle) throws -> String? {
+    try handle.checkOpen(for: .open)
+    let catalog = StoreCatalog(store: handle.name)
     do {
-      return try lease.environment.withWriteLock { () throws in
-        try lease.environment.readOnce(keepingHandles: false) { try catalog.find(name, in: $0)?.record?.codec }
+      return try handle.environment.withWriteLock { () throws in
+        try handle.environment.readOnce(keepingHandles: false) { try catalog.find(name, in: $0)?.record?.codec }
       }
     } catch let error as LMDBError {
-      throw StoreError(error, during: .open, store: lease.name, message: "the record of the store cannot be read")
+      throw StoreError(error, during: .open, store: handle.name, message: "the record of the store cannot be read")
     }
   }
 
-  /// The names of the named databases, in order, but for Larder's own.
-  func storeNames(for lease: EnvironmentLease) throws -> [String] {
-    try lease.checkOpen(for: .storeNames)
-    let catalog = StoreCatalog(store: lease.name)
+  /// Returns the names of the named databases in ascending order, without Larder's own.
+  func storeNames(for handle: EnvironmentHandle) throws -> [String] {
+    try handle.checkOpen(for: .storeNames)
+    let catalog = StoreCatalog(store: handle.name)
     do {
-      return try lease.environment.withWriteLock { () throws in
-        var candidates = try lease.environment.readOnce { try catalog.candidates(in: $0) }[...]
+      return try handle.environment.withWriteLock { () throws in
+        var candidates = try handle.environment.readOnce { try catalog.candidates(in: $0) }[...]
         var names: [String] = []
         while !candidates.isEmpty {
-          names += try lease.environment.readOnce(keepingHandles: false) {
+          names += try handle.environment.readOnce(keepingHandles: false) {
             try catalog.names(among: &candidates, in: $0)
           }
         }
         return names
       }
     } catch let error as LMDBError {
-      throw StoreError(error, during: .storeNames, store: lease.name, message: "the names cannot be read")
+      throw StoreError(error, during: .storeNames, store: handle.name, message: "the names cannot be read")
+    }
+  }
+}
+
+/// An error that a caller's closure threw.
+///
+/// The wrapper keeps it apart from LMDB's own errors, whatever its type.
+struct ErrorOfBody: Error {
+  let error: any Error
+
+  /// Runs a caller's closure and wraps its error.
+  ///
+  /// - Throws: `ErrorOfBody`.
+  static func wrapping<Result: ~Copyable>(_ body: () throws -> Result) throws(ErrorOfBody) -> Result {
+    do {
+      return try body()
+    } catch {
+      throw ErrorOfBody(error: error)
     }
   }
 }

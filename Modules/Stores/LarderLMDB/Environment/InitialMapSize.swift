@@ -7,31 +7,35 @@ import Musl
 import Glibc
 #endif
 
-/// How much address space an environment asks for when it is opened.
+/// The initial size of an environment's memory map.
 ///
-/// An environment that is alone may have what it prefers; many share what there is. A process has 128 TiB on most machines of
-/// 64 bits: however many environments it opens, they take a quarter of it, and leave the rest to the program.
+/// A single environment gets its preferred size; many environments share the address space. A process has 128 TiB on
+/// most 64-bit machines. However many environments it opens, they take a quarter of that and leave the rest to the
+/// program.
 enum InitialMapSize {
-  /// After so many environments, further ones get half.
+  /// The number of environments after which the size for further environments is halved.
   private static let groupSize = 16
 
-  /// Below this no map is made smaller.
+  /// The minimum size of a map in bytes.
   private static let minimum = 1 << 20
 
-  /// The size to try first.
+  /// Returns the size to try first.
   ///
   /// - Parameters:
-  ///   - preferred: What an environment alone gets, in bytes.
-  ///   - openCount: How many the process has open.
+  ///   - preferred: The size for a single environment, in bytes.
+  ///   - openCount: The number of environments that the process has open.
   static func size(preferring preferred: Int, besides openCount: Int) -> Int {
     let halved = preferred >> min(openCount / groupSize, Int.bitWidth - 1)
     return max(min(preferred, minimum), halved)
   }
 
-  /// What the maps leave to the program however many there are, but for those of the minimum.
+  /// The address space that the maps leave to the program, regardless of their number.
+  ///
+  /// Maps of the minimum size are exempt.
   private static let programReserve = 1 << 33
 
-  /// The most bytes that the system lets the process write into a file (`ulimit -f`); `nil` if there is no such limit.
+  /// The maximum file size in bytes that the system allows the process to write (`ulimit -f`), or `nil` if there is no
+  /// limit.
   static var fileSizeLimit: Int? {
     var limit = rlimit()
     #if canImport(Glibc)
@@ -39,27 +43,40 @@ enum InitialMapSize {
     #else
     let isKnown = getrlimit(RLIMIT_FSIZE, &limit) == 0
     #endif
-    // Greater ones, and the one that stands for none, are no limit.
+    // Values that do not fit, including the one that means infinity, are no limit.
     return isKnown ? Int(exactly: limit.rlim_cur) : nil
   }
 
-  /// A size, or less if files may not become that large: a map that is full is found before anything is written, where a
-  /// write beyond the limit ends the process.
+  /// Returns a size, reduced to the file size limit if necessary.
+  ///
+  /// A full map is detected before anything is written, but a write beyond the limit ends the process.
   static func withinFileSizeLimit(_ size: Int) -> Int {
     min(size, fileSizeLimit ?? size)
   }
 
-  /// How much address space has to be free for a map of a size, so that it takes a part of it only.
+  /// Returns the address space that must be free for a map of a size, so that the map takes only a part of it.
   static func reserve(for size: Int) -> Int {
     let (reserve, overflow) = size.multipliedReportingOverflow(by: 4)
     return overflow ? size : max(reserve, programReserve)
   }
 
-  /// The size to try when the system refuses one, or `nil` where there is none smaller.
+  /// Returns the next size to try after the system refused one, or `nil` if there is no smaller size.
   ///
-  /// It is much smaller: half of what was refused might be most of what there is, and leave the program without memory.
+  /// The next size is much smaller. Half of the refused size might take most of the address space and leave the program
+  /// without memory.
   static func size(afterRefusalOf refused: Int) -> Int? {
     refused > minimum ? max(minimum, refused / 16) : nil
+  }
+}
+
+/// The address space of this process.
+enum AddressSpace {
+  /// Returns whether the process could map this number of bytes in one piece.
+  static func isFree(_ size: Int) -> Bool {
+    let place = mmap(nil, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+    guard let place, place != MAP_FAILED else { return false }
+    munmap(place, size)
+    return true
   }
 }
 #endif

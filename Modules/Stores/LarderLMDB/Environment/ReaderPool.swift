@@ -3,54 +3,57 @@ import CLMDB
 import Foundation
 import Synchronization
 
-/// The read transactions of an environment: kept for reuse, spread over shards so that threads do not meet, and kept out
-/// while the memory map is replaced.
+/// The pool of an environment's read transactions.
 ///
-/// A transaction that is kept has a slot in the table of readers, which all processes share. A shard keeps two, and the
-/// number of shards is bounded by the processors and by the size of the table: a process keeps an eighth of it at most.
+/// The pool keeps transactions for reuse. It spreads them over shards to reduce contention between threads, and it
+/// blocks reads while the memory map is replaced.
 ///
-/// A read costs two uncontended locks beside what LMDB does. Whoever needs reads to be over waits on one condition, which
-/// reads touch only while someone waits.
+/// Each idle transaction has a slot in the reader table, which all processes share. A shard keeps up to two. The number
+/// of shards is bounded by the number of processors and by the size of the table, so that a process keeps at most an
+/// eighth of the table.
+///
+/// A read costs two uncontended locks in addition to LMDB's own work. A thread that needs reads to end waits on a
+/// single condition, which reads signal only if a thread is waiting.
 final class ReaderPool: Sendable {
-  /// A read that goes on.
+  /// An active read.
   struct Reader {
     let transaction: ReadTransaction
     fileprivate let read: ReaderShardState.ActiveRead
     fileprivate let shard: ReaderShard
   }
 
-  /// Whether reads may begin.
+  /// Whether reads can begin.
   private enum Gate {
     case open
-    /// Not now: the memory map is being replaced.
+    /// Reads must wait: the memory map is being replaced.
     case replacing
-    /// Never again: there is no memory map, or the environment is closed.
+    /// Reads fail permanently: there is no memory map, or the environment is closed.
     case shut(LMDBError)
   }
 
-  /// Asked for once, because on Linux files are read for it.
+  /// Cached because on Linux the lookup reads files.
   private static let processorCount = ProcessInfo.processInfo.activeProcessorCount
 
   private let environment: LMDBEnvironmentPointer
-  /// The logarithm of the number of shards.
+  /// The base-2 logarithm of the number of shards.
   private let shardBits: UInt
   private let shards: [ReaderShard]
   private let gate = Mutex(Gate.open)
-  /// Signalled when the gate changes, and when a read ends that someone waits for.
+  /// Signalled when the gate changes, and when a read ends while a thread is waiting.
   private let condition = NSCondition()
 
-  /// Creates a pool that keeps nothing yet.
+  /// Creates an empty pool.
   ///
   /// - Parameters:
   ///   - environment: The environment.
-  ///   - slotCount: The size of its table of readers.
+  ///   - slotCount: The number of slots in its reader table.
   init(environment: LMDBEnvironmentPointer, slotCount: Int) {
     self.environment = environment
     shardBits = ReaderPool.shardBits(slotCount: slotCount, processorCount: ReaderPool.processorCount)
     shards = (0..<(1 << shardBits)).map { _ in ReaderShard() }
   }
 
-  /// Returns the logarithm of the number of shards.
+  /// Returns the base-2 logarithm of the number of shards.
   static func shardBits(slotCount: Int, processorCount: Int) -> UInt {
     let most = max(1, min(32, 8 * processorCount, slotCount / 16))
     return UInt(Int.bitWidth - 1 - most.leadingZeroBitCount)
@@ -60,15 +63,15 @@ final class ReaderPool: Sendable {
 
   /// Begins a read of the latest snapshot.
   ///
-  /// - Parameter reader: On whose behalf.
-  /// - Throws: `LMDBError`; with `MDB_MAP_RESIZED` where another process has written beyond the memory map.
+  /// - Parameter reader: The identity of the reader.
+  /// - Throws: `LMDBError`, with `MDB_MAP_RESIZED` if another process has written beyond the memory map.
   func begin(for reader: ReaderIdentity) throws(LMDBError) -> Reader {
     let thread = ThreadIdentity.current
     let read = ReaderShardState.ActiveRead(reader: reader, thread: thread)
     let shard = shards[thread.hash(bitCount: shardBits)]
     var admission = shard.state.withLock { $0.isGated ? nil : $0.admit(read) }
     while admission == nil {
-      // A read within a read passes the gate: it is never open before the outer read has ended.
+      // A nested read passes the gate, which cannot open before the outer read has ended.
       let mayPass = isReading(thread)
       if !mayPass { try waitForGate() }
       admission = shard.state.withLock { $0.isGated && !mayPass ? nil : $0.admit(read) }
@@ -93,12 +96,12 @@ final class ReaderPool: Sendable {
     note(end: reader.read, in: reader.shard, returning: reader.transaction)
   }
 
-  /// Whether a thread is inside a read.
+  /// Returns whether a thread is inside a read.
   func isReading(_ thread: ThreadIdentity) -> Bool {
     shards.contains { $0.state.withLock { $0.active.contains { $0.thread == thread } } }
   }
 
-  /// Returns whether a read goes on that a closure picks.
+  /// Returns whether a read is active whose reader satisfies a predicate.
   func isReading(where isPicked: (ReaderIdentity) -> Bool) -> Bool {
     shards.contains { $0.state.withLock { $0.active.contains { isPicked($0.reader) } } }
   }
@@ -107,10 +110,10 @@ final class ReaderPool: Sendable {
     end read: ReaderShardState.ActiveRead, in shard: ReaderShard, returning transaction: ReadTransaction?
   ) {
     switch shard.state.withLock({ $0.end(read, returning: transaction) }) {
-    case .ended(let isWatched):
-      if isWatched { broadcast() }
+    case .ended(let hasWaiters):
+      if hasWaiters { broadcast() }
     case .isSurplus:
-      // Before the read has ended: a caller that waits for that may close the environment.
+      // Aborted before the read counts as ended, because a thread that waits for its end may close the environment.
       if let transaction { mdb_txn_abort(transaction.pointer) }
       note(end: read, in: shard, returning: nil)
     }
@@ -129,7 +132,7 @@ final class ReaderPool: Sendable {
     var pointer: OpaquePointer?
     var code = mdb_txn_begin(environment.pointer, nil, UInt32(MDB_RDONLY), &pointer)
     if code == MDB_READERS_FULL {
-      // Slots of this process that no read needs, and those of processes that were killed while they read.
+      // Frees this process's idle slots and the slots of processes that were killed during a read.
       abortIdleTransactions()
       try clearStaleSlots()
       code = mdb_txn_begin(environment.pointer, nil, UInt32(MDB_RDONLY), &pointer)
@@ -139,16 +142,16 @@ final class ReaderPool: Sendable {
     return ReadTransaction(pointer: pointer)
   }
 
-  /// Gives back the slots that no read of this process needs now.
+  /// Aborts the idle transactions, which frees their slots.
   func abortIdleTransactions() {
     for transaction in shards.flatMap({ $0.state.withLock { $0.takeIdle() } }) {
       mdb_txn_abort(transaction.pointer)
     }
   }
 
-  /// Frees the slots that killed processes have left in the table of readers.
+  /// Frees the reader slots of processes that were killed.
   ///
-  /// - Returns: How many there were.
+  /// - Returns: The number of slots freed.
   @discardableResult func clearStaleSlots() throws(LMDBError) -> Int {
     var count: Int32 = 0
     try LMDBError.check(mdb_reader_check(environment.pointer, &count))
@@ -157,18 +160,22 @@ final class ReaderPool: Sendable {
 
   // MARK: Waiting for reads
 
-  /// Waits until the reads that a closure picks have ended; the calling thread blocks.
+  /// Waits until all reads whose reader satisfies a predicate have ended.
+  ///
+  /// Blocks the calling thread.
   func waitForReads(where isAwaited: (ReaderIdentity) -> Bool) {
     waitForActiveReads { isAwaited($0.reader) }
   }
 
-  /// Runs a closure while no read goes on and none can begin; the calling thread blocks until then.
+  /// Runs a closure when all reads have ended, and prevents new reads while it runs.
   ///
-  /// It must not be called by a thread that is inside a read, nor by two threads at a time.
+  /// Blocks the calling thread.
   ///
-  /// - Throws: What `body` throws.
+  /// A thread must not call this inside a read, and only one thread may call it at a time.
+  ///
+  /// - Throws: The error that `body` throws.
   func exclusively<Failure: Error>(_ body: () throws(Failure) -> Void) throws(Failure) {
-    // Backups are awaited while reads go on: they may last, and reads would have to wait for them too.
+    // Waits for backups before blocking other reads, because a backup may take long.
     waitForReads { $0.isBackup }
     shutGate(.replacing)
     waitForActiveReads { _ in true }
@@ -176,19 +183,19 @@ final class ReaderPool: Sendable {
     try body()
   }
 
-  /// Makes every later read throw an error: there is no memory map any more.
+  /// Closes the gate permanently so that later reads throw an error, because there is no memory map any more.
   ///
-  /// To be called inside `exclusively(_:)`.
+  /// Call this only inside `exclusively(_:)`.
   func shut(_ error: LMDBError) {
     shutGate(.shut(error))
   }
 
-  /// Throws where reads cannot begin any more.
+  /// Throws an error if reads can no longer begin.
   func checkGate() throws(LMDBError) {
     if case .shut(let error) = gate.withLock({ $0 }) { throw error }
   }
 
-  /// Waits for reads to end, lets none begin any more, and ends the transactions that are kept.
+  /// Prevents new reads, waits for active ones to end, and aborts the idle transactions.
   func close() {
     shutGate(.shut(LMDBError(code: MDB_BAD_TXN)))
     waitForActiveReads { _ in true }
@@ -196,13 +203,13 @@ final class ReaderPool: Sendable {
   }
 
   private func waitForActiveReads(_ isAwaited: (ReaderShardState.ActiveRead) -> Bool) {
-    for shard in shards { shard.state.withLock { $0.watcherCount += 1 } }
+    for shard in shards { shard.state.withLock { $0.waiterCount += 1 } }
     condition.lock()
     while shards.contains(where: { $0.state.withLock { $0.active.contains(where: isAwaited) } }) {
       condition.wait()
     }
     condition.unlock()
-    for shard in shards { shard.state.withLock { $0.watcherCount -= 1 } }
+    for shard in shards { shard.state.withLock { $0.waiterCount -= 1 } }
   }
 
   private func waitForGate() throws(LMDBError) {
@@ -224,7 +231,7 @@ final class ReaderPool: Sendable {
   }
 
   private func openGate() {
-    // What was shut stays shut.
+    // A gate that was shut stays shut.
     guard case .replacing = gate.withLock({ $0 }) else { return }
     for shard in shards { shard.state.withLock { $0.isGated = false } }
     gate.withLock { $0 = .open }
@@ -236,5 +243,14 @@ final class ReaderPool: Sendable {
     condition.broadcast()
     condition.unlock()
   }
+}
+
+/// A part of a `ReaderPool`, used by few threads.
+final class ReaderShard: Sendable {
+  let state = Mutex(ReaderShardState())
+
+  // Keeps the locks of neighboring shards in different cache lines: a line has 64 bytes, and lines are fetched in
+  // pairs.
+  private let padding: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0, 0, 0)
 }
 #endif

@@ -12,21 +12,23 @@ import Musl
 import Glibc
 #endif
 
-/// An open environment: the one object of this process for a data file, shared by all that use it.
+/// An open environment: the single object of this process for a data file, shared by all its users.
 final class SharedEnvironment: Sendable {
-  /// How many named databases can be open at a time.
+  /// The maximum number of named databases that can be open at the same time.
   ///
-  /// Each costs some 60 bytes in every transaction that is kept.
+  /// Each costs some 60 bytes in every pooled transaction.
   static let maximumStoreCount = 1024
 
-  /// How many reads can go on in all processes together, at 64 bytes in the lock file each.
+  /// The maximum number of simultaneous reads of all processes together.
+  ///
+  /// Each takes 64 bytes in the lock file.
   static let maximumReaderCount = 1022
 
   let name: String
   let files: EnvironmentFiles
   let identity: FileAttributes.Identity
   let lockIdentity: FileAttributes.Identity?
-  let durability: Durability
+  let durability: FileDurability
   let access: StoreAccess
   let pointer: LMDBEnvironmentPointer
   let readers: ReaderPool
@@ -39,14 +41,16 @@ final class SharedEnvironment: Sendable {
   /// Held while a write transaction is open, the memory map is replaced, or the environment is closed.
   private let writeLock = Mutex(())
 
-  /// A thread for work that blocks and is no write; one for each call, since none may wait for a backup of another.
+  /// A new executor for blocking work other than writes.
+  ///
+  /// Each call gets its own, because no call may wait for another's backup.
   var maintenanceQueue: DispatchQueueExecutor { DispatchQueueExecutor(label: "Larder.LMDBEnvironment.maintenance") }
 
   /// Opens the files.
   ///
   /// - Parameters:
-  ///   - found: The files, if anything is at the path.
-  ///   - openCount: How many other environments the process has open.
+  ///   - found: The files, or `nil` if nothing exists at the path.
+  ///   - openCount: The number of other environments that this process has open.
   /// - Throws: ``StoreError``.
   init(_ configuration: EnvironmentConfiguration, files found: EnvironmentFiles?, besides openCount: Int) throws {
     let opened = try EnvironmentOpening(configuration, besides: openCount).open(found)
@@ -67,9 +71,9 @@ final class SharedEnvironment: Sendable {
     writer = EnvironmentWriter()
     do throws(LMDBError) {
       try readers.clearStaleSlots()
-      // The first read takes a lock that has the number of the process: here, so that opening tells if it cannot.
-      readers.end(try beginRead(for: ReaderIdentity(lease: 0, root: 0)))
-      // Its slot is of no use: other threads read.
+      // The first read takes a lock on the process id. Doing it here reports a failure when the environment is opened.
+      readers.end(try beginRead(for: ReaderIdentity(handle: 0, root: 0)))
+      // This slot is useless, because other threads will read.
       readers.abortIdleTransactions()
     } catch {
       close()
@@ -79,14 +83,14 @@ final class SharedEnvironment: Sendable {
       throw StoreError(
         .locked, during: .open, store: name,
         message: "another process with the process id \(getpid()), in another PID namespace, has the environment open; "
-          + "let the containers share a PID namespace, or open the environment in only one of them",
+          + "run the containers in one PID namespace, or open the environment in only one of them",
         underlying: error, isRetryable: true)
     }
   }
 
-  /// Ends everything; nobody uses the environment any more.
+  /// Closes the environment, which must not be used any more.
   func close() {
-    // Under the lock: a read that has not begun yet may be about to replace the memory map.
+    // Under the lock, because a read that has not begun yet may be about to replace the memory map.
     withWriteLock {
       readers.close()
       mdb_env_close(pointer.pointer)
@@ -95,23 +99,27 @@ final class SharedEnvironment: Sendable {
 
   // MARK: Reading
 
-  /// Begins a read of the latest snapshot, after enlarging the memory map where another process has written beyond it.
+  /// Begins a read of the latest snapshot.
+  ///
+  /// If another process has written beyond the memory map, the map is enlarged first.
   func beginRead(for reader: ReaderIdentity) throws(LMDBError) -> ReaderPool.Reader {
     do {
       return try readers.begin(for: reader)
     } catch  where error.code == MDB_MAP_RESIZED {
-      // Inside a read the map cannot be replaced: it would wait for itself.
+      // The map cannot be replaced inside a read, because the replacement would wait for that read.
       guard !readers.isReading(.current) else { throw error }
     }
     try withWriteLock { () throws(LMDBError) in
-      // It may have been closed meanwhile.
+      // The environment may have been closed in the meantime.
       try readers.checkGate()
       try adoptMapSize()
     }
     return try readers.begin(for: reader)
   }
 
-  /// Runs a closure in a read transaction that is not kept, while the write lock is held.
+  /// Runs a closure in a read transaction that is not pooled.
+  ///
+  /// The write lock must be held.
   ///
   /// - Parameter keepsHandles: Whether the handles of named databases that the closure opens stay open.
   func readOnce<Result>(
@@ -135,19 +143,22 @@ final class SharedEnvironment: Sendable {
 
   // MARK: Writing
 
-  /// Runs a closure while this thread may begin a write transaction.
+  /// Runs a closure while holding the write lock.
   func withWriteLock<Result: Sendable, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try writeLock.withLock { (_: inout Void) throws(Failure) -> Result in try body() }
   }
 
-  /// Runs a closure in a write transaction and commits it; blocks.
+  /// Runs a closure in a write transaction and commits it.
   ///
-  /// The write lock is held. If the memory map is too small it is enlarged, and the closure runs again.
+  /// Blocks.
   ///
-  /// - Returns: What `body` returns, and the number of the transaction, which LMDB uses again if nothing was changed.
-  /// - Throws: What `body` throws; `LMDBError`, `FileError` and `MovedFiles`, with nothing changed; `FailedCommit`.
+  /// The write lock must be held. If the memory map is too small, it is enlarged, and the closure runs again.
+  ///
+  /// - Returns: The result of `body` and the number of the transaction. LMDB reuses the number if nothing was changed.
+  /// - Throws: The error that `body` throws; `LMDBError`, `FileError` and `MovedFiles`, with nothing changed;
+  ///   `FailedCommit`.
   func write<Result: Sendable>(_ body: (OpaquePointer) throws -> Result) throws -> (result: Result, identifier: Int) {
     while true {
       let transaction = try begin(0)
@@ -163,7 +174,7 @@ final class SharedEnvironment: Sendable {
           mdb_txn_abort(transaction)
           throw error
         }
-        // Whether it succeeds or fails, the transaction is over.
+        // The transaction ends whether the commit succeeds or fails.
         let code = mdb_txn_commit(transaction)
         if code == MDB_SUCCESS { return (result, identifier) }
         guard code == MDB_MAP_FULL else { throw failure(ofCommit: LMDBError(code: code), identifier: identifier) }
@@ -174,9 +185,9 @@ final class SharedEnvironment: Sendable {
     }
   }
 
-  /// Makes sure that the files which are open are still at their paths.
+  /// Throws an error if an open file is no longer at its path.
   ///
-  /// It only looks at them: to open and close one would give up the process's locks on it.
+  /// It only reads the status of the files. Opening and closing one would release the process's locks on it.
   ///
   /// - Throws: `MovedFiles`; `FileError`.
   func checkFiles() throws {
@@ -190,15 +201,20 @@ final class SharedEnvironment: Sendable {
     return information.me_last_txnid
   }
 
-  /// Makes room for the handle of a named database, while the write lock is held.
+  /// Ensures that there is room for the handle of a named database.
+  ///
+  /// The write lock must be held.
   func makeRoomForHandle(of name: StoreKey) throws(LMDBError) {
-    // A transaction that began while a handle was another's would find that one's entries.
+    // A handle must not be reused while a transaction that began earlier may use it: it would read the entries of
+    // another database.
     if !readers.isReading(where: { $0.usesAnyStore }) { handles.closeUnused(in: pointer) }
     if handles.areFull(for: name) { readers.exclusively { handles.closeUnused(in: pointer) } }
     if handles.areFull(for: name) { throw LMDBError(code: MDB_DBS_FULL) }
   }
 
-  /// Begins a transaction that is not kept, while the write lock is held.
+  /// Begins a transaction that is not pooled.
+  ///
+  /// The write lock must be held.
   private func begin(_ flags: Int32) throws(LMDBError) -> OpaquePointer {
     try readers.checkGate()
     var transaction: OpaquePointer?
@@ -212,7 +228,7 @@ final class SharedEnvironment: Sendable {
     return transaction
   }
 
-  /// Finds out what became of a transaction whose commit failed.
+  /// Determines the outcome of a transaction whose commit failed.
   private func failure(ofCommit error: LMDBError, identifier: Int) -> FailedCommit {
     var transaction: OpaquePointer?
     guard mdb_txn_begin(pointer.pointer, nil, UInt32(MDB_RDONLY), &transaction) == MDB_SUCCESS, let transaction else {
@@ -223,8 +239,9 @@ final class SharedEnvironment: Sendable {
     return FailedCommit(error: named(error), outcome: isVisible ? .unknown : .nothingChanged)
   }
 
-  /// Returns an error under its right name: LMDB reports EIO for a write that was cut short, as a full disk, a quota or a
-  /// limit does.
+  /// Returns a more precise error.
+  ///
+  /// LMDB reports EIO for any incomplete write, such as one caused by a full disk, a quota or a file size limit.
   private func named(_ error: LMDBError) -> LMDBError {
     guard error.code == EIO else { return error }
     var descriptor: Int32 = -1
@@ -232,28 +249,28 @@ final class SharedEnvironment: Sendable {
     guard mdb_env_get_fd(pointer.pointer, &descriptor) == MDB_SUCCESS, fstat(descriptor, &status) == 0 else {
       return error
     }
-    // A write is cut short at the limit, and leaves the file as large as that.
+    // A write is cut off at the limit, which leaves the file at that size.
     if let limit = InitialMapSize.fileSizeLimit, Int(status.st_size) + Int(status.st_blksize) > limit {
       return LMDBError(code: EFBIG)
     }
     #if os(Linux)
-    // Reserving space behind the end changes no content; only this tells of a quota.
+    // Reserving space beyond the end changes no content, and only this reveals a quota.
     if fallocate(descriptor, FALLOC_FL_KEEP_SIZE, status.st_size, 1 << 20) != 0, [ENOSPC, EDQUOT].contains(errno) {
       return LMDBError(code: errno)
     }
     #endif
     var space = statvfs()
     guard fstatvfs(descriptor, &space) == 0 else { return error }
-    // What was written of the transaction has taken the rest.
+    // The incomplete write of the transaction has taken the remaining space.
     let isFull = UInt64(space.f_bavail) * UInt64(space.f_frsize) < 1 << 20
     return isFull ? LMDBError(code: ENOSPC) : error
   }
 
   // MARK: The memory map
 
-  /// Enlarges the memory map so that it holds what another process has written.
+  /// Enlarges the memory map to hold what another process has written.
   ///
-  /// The write lock is held.
+  /// The write lock must be held.
   private func adoptMapSize() throws(LMDBError) {
     let information = environmentInformation()
     try readers.exclusively { () throws(LMDBError) in
@@ -264,7 +281,7 @@ final class SharedEnvironment: Sendable {
 
   /// Enlarges the memory map after it was found full.
   ///
-  /// The write lock is held.
+  /// The write lock must be held.
   private func enlargeMap() throws(LMDBError) {
     let size = environmentInformation().mapSize
     let (doubled, overflow) = size.multipliedReportingOverflow(by: 2)
@@ -275,12 +292,12 @@ final class SharedEnvironment: Sendable {
     }
   }
 
-  /// Gives the map the largest size, from one down to another, that the system accepts.
+  /// Sets the size of the map to the largest size within bounds that the system accepts.
   ///
-  /// LMDB gives up the old map before it makes the new one, and where that fails there is none: so it is asked only for
-  /// what the system has been seen to give.
+  /// LMDB unmaps the old map before it creates the new one. If that fails, there is no map. This method therefore only
+  /// requests a size that the system has just been seen to grant.
   ///
-  /// - Throws: `LMDBError` with `MDB_MAP_FULL`, and the map is as it was.
+  /// - Throws: `LMDBError` with `MDB_MAP_FULL`, and leaves the map unchanged.
   private func setMapSize(preferring preferred: Int, atLeast minimum: Int) throws(LMDBError) {
     var size = preferred
     while !AddressSpace.isFree(size) {
@@ -290,19 +307,80 @@ final class SharedEnvironment: Sendable {
     do {
       try LMDBError.check(mdb_env_set_mapsize(pointer.pointer, size))
     } catch {
-      // Another thread was faster. Nothing can be read or written any more.
+      // Another thread took the address space first. Nothing can be read or written any more.
       readers.shut(error)
       throw error
     }
   }
 
-  /// The size of the map, and how much of it is in use.
+  /// Returns the size of the map and the size of its used part.
   private func environmentInformation() -> (mapSize: Int, usedSize: Int) {
     var information = MDB_envinfo()
     mdb_env_info(pointer.pointer, &information)
     var statistics = MDB_stat()
     mdb_env_stat(pointer.pointer, &statistics)
     return (information.me_mapsize, (information.me_last_pgno + 1) * Int(statistics.ms_psize))
+  }
+}
+
+/// The library's pointer to an environment.
+struct LMDBEnvironmentPointer: @unchecked Sendable {
+  // Proof for @unchecked: an open MDB_env may be used from any thread ("lmdb.h": only transactions and cursors belong
+  // to threads). Closing it and replacing its map are the exceptions. One thread does them while `ReaderPool` keeps all
+  // reads out and the write lock is held.
+  let pointer: OpaquePointer
+}
+
+/// A failed commit.
+struct FailedCommit: Error {
+  let error: LMDBError
+  /// Whether the changes may have taken effect nevertheless.
+  let outcome: StoreError.Outcome
+}
+
+/// A file of the environment is no longer at its path, so nothing was written.
+struct MovedFiles: Error {
+  let mismatch: OpenedFiles.Mismatch
+}
+
+/// The handles of the named databases that the stores of this process have open.
+///
+/// Each transaction looks at every handle, and an environment has room for a fixed number of them. A handle that no
+/// store uses any more is therefore closed before the next one is opened, and its identifier is reused.
+final class DatabaseHandles: Sendable {
+  private struct Handle {
+    let identifier: MDB_dbi
+    var storeCount: Int
+  }
+
+  // Keyed by bytes, because LMDB distinguishes names that are equal strings in Swift.
+  private let handles = Mutex<[StoreKey: Handle]>([:])
+
+  /// Returns whether there is no room for the handle of one more name.
+  func areFull(for name: StoreKey) -> Bool {
+    handles.withLock { $0[name] == nil && $0.count >= SharedEnvironment.maximumStoreCount }
+  }
+
+  /// Increments the number of stores that have a named database open.
+  func retain(_ name: StoreKey, _ identifier: MDB_dbi) {
+    handles.withLock { $0[name, default: Handle(identifier: identifier, storeCount: 0)].storeCount += 1 }
+  }
+
+  /// Decrements the number of stores that have a named database open.
+  func release(_ name: StoreKey) {
+    handles.withLock { $0[name]?.storeCount -= 1 }
+  }
+
+  /// Closes the handles that no store uses.
+  ///
+  /// No active transaction may use one of them.
+  func closeUnused(in environment: LMDBEnvironmentPointer) {
+    handles.withLock { handles in
+      for (name, handle) in handles where handle.storeCount == 0 {
+        mdb_dbi_close(environment.pointer, handle.identifier)
+        handles[name] = nil
+      }
+    }
   }
 }
 #endif

@@ -8,10 +8,11 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// What Larder keeps of the stores of an environment, in a named database of its own, `larder`: under the name of a store
-/// a record in JSON, like `{"codec":"json","format":1}`.
+/// Larder's own records of the stores of an environment, in the named database `larder`.
+///
+/// The key is the name of a store, and the value is a record in JSON, such as `{"codec":"json","format":1}`.
 struct StoreCatalog {
-  /// What is kept of a store.
+  /// The record of a store.
   struct Record: Codable, Equatable {
     var codec: String
     var format: Int
@@ -20,17 +21,18 @@ struct StoreCatalog {
   /// The named database that holds the records.
   static let name = "larder"
 
-  /// The database that the names of all others are in: `MAIN_DBI` in `mdb.c` of LMDB 0.9.
+  /// The database that lists the names of all others: `MAIN_DBI` in `mdb.c` of LMDB 0.9.
   static let mainDatabase: MDB_dbi = 1
 
-  /// The version of the format that this code reads and writes.
+  /// The format version that this code reads and writes.
   static let format = 1
 
-  /// What errors call the store.
+  /// The name of the store in error messages.
   let store: String
 
-  /// The named database of a store and its record; `nil` where there is no such database.
+  /// Finds the named database of a store and its record.
   ///
+  /// - Returns: The database and its record, or `nil` if there is no such database.
   /// - Throws: ``StoreError``; `LMDBError`.
   func find(_ name: String, in transaction: OpaquePointer) throws -> (identifier: MDB_dbi, record: Record?)? {
     guard let identifier = try open(name, in: transaction) else { return nil }
@@ -40,9 +42,10 @@ struct StoreCatalog {
     return (identifier, record)
   }
 
-  /// The handle of the named database of a store that was found.
+  /// Returns the identifier of the named database of a store that was found before.
   ///
-  /// - Throws: ``StoreError``, with `conflict` if another program has removed it meanwhile; `LMDBError`.
+  /// - Throws: ``StoreError``, with `conflict` if another program has removed the database in the meantime;
+  ///   `LMDBError`.
   func identifier(of name: String, in transaction: OpaquePointer) throws -> MDB_dbi {
     if let identifier = try open(name, in: transaction) { return identifier }
     throw StoreError(
@@ -50,11 +53,11 @@ struct StoreCatalog {
       isRetryable: true)
   }
 
-  /// Makes the named database of a store, and its record, where they are not there.
+  /// Creates the named database of a store and its record, if they are missing.
   ///
   /// - Throws: ``StoreError``, with `versionMismatch` as `check(_:codecName:)`; `LMDBError`.
   func create(_ name: String, codecName: String, in transaction: OpaquePointer) throws -> MDB_dbi {
-    // Another process may have made it since it was looked for.
+    // Another process may have created it in the meantime.
     if let found = try find(name, in: transaction), let record = found.record {
       try check(record, codecName: codecName)
       return found.identifier
@@ -72,7 +75,7 @@ struct StoreCatalog {
     return identifier
   }
 
-  /// Refuses a store that another codec, or a newer version, has written.
+  /// Throws an error if a store was written with another codec or by a newer version.
   ///
   /// - Throws: ``StoreError`` with `versionMismatch`.
   func check(_ record: Record?, codecName: String) throws {
@@ -80,7 +83,8 @@ struct StoreCatalog {
     guard record.format <= StoreCatalog.format else {
       throw StoreError(
         .versionMismatch, during: .open, store: store,
-        message: "the store has version \(record.format) of the format, this is for \(StoreCatalog.format)")
+        message: "the store has format version \(record.format); only versions up to \(StoreCatalog.format) are "
+          + "supported")
     }
     guard record.codec == codecName else {
       throw StoreError(
@@ -89,7 +93,7 @@ struct StoreCatalog {
     }
   }
 
-  /// The keys of the main database that can be names of named databases, in order, but for the one of the records.
+  /// Returns the keys of the main database that can be names of named databases, in order, without `larder`.
   func candidates(in transaction: OpaquePointer) throws -> [String] {
     var candidates: [String] = []
     var scan = try RawDatabase(transaction: transaction, identifier: StoreCatalog.mainDatabase).scan(.all)
@@ -101,17 +105,17 @@ struct StoreCatalog {
     return candidates
   }
 
-  /// Takes the first candidates away, as many as handles can be opened for at once, and returns those that are names of
-  /// named databases.
+  /// Removes the first candidates, as many as handles can be open for, and returns those that are names of named
+  /// databases.
   ///
-  /// The transaction must be aborted, so that the handles do not stay.
+  /// The transaction must be aborted, so that the handles do not stay open.
   func names(among candidates: inout ArraySlice<String>, in transaction: OpaquePointer) throws -> [String] {
     var names: [String] = []
     while let name = candidates.first {
       var identifier: MDB_dbi = 0
       let code = mdb_dbi_open(transaction, name, 0, &identifier)
       if code == MDB_DBS_FULL && !names.isEmpty { break }
-      // Others are entries of the main database, or were removed meanwhile.
+      // Other candidates are plain entries of the main database, or were removed in the meantime.
       if code != MDB_INCOMPATIBLE && code != MDB_NOTFOUND {
         try LMDBError.check(code)
         names.append(name)
@@ -121,7 +125,7 @@ struct StoreCatalog {
     return names
   }
 
-  /// The handle of a named database, or `nil` where there is none.
+  /// Returns the identifier of a named database, or `nil` if it does not exist.
   private func open(_ name: String, in transaction: OpaquePointer) throws -> MDB_dbi? {
     var identifier: MDB_dbi = 0
     let code = mdb_dbi_open(transaction, name, 0, &identifier)
@@ -129,7 +133,7 @@ struct StoreCatalog {
     if code == MDB_INCOMPATIBLE {
       throw StoreError(
         .unsupported, during: .open, store: store,
-        message: "the environment has an entry of this name that is no named database")
+        message: "the environment has a plain entry of this name, not a named database; choose another name")
     }
     try LMDBError.check(code)
     var flags: UInt32 = 0
@@ -137,7 +141,7 @@ struct StoreCatalog {
     guard flags == 0 else {
       throw StoreError(
         .unsupported, during: .open, store: store,
-        message: "the named database has several values per key, or an order of keys of its own")
+        message: "the named database allows several values per key or uses its own key order; choose another name")
     }
     return identifier
   }

@@ -1,24 +1,24 @@
 import Larder
 import Synchronization
 
-/// Something that is asked of a queue, from its coming until its caller is told.
+/// An operation on a queue, from its arrival until its caller resumes.
 final class QueueCall: Sendable {
-  /// The kinds of work a call may do.
+  /// The kinds of work that a call does.
   enum Weight: Sendable {
-    /// It only looks at what is in memory.
+    /// The call only reads memory.
     case looks
-    /// It changes what is in memory, and has it written.
+    /// The call changes memory, and its changes are written.
     case writes
-    /// It may wait for the disk, or runs code of the user's.
+    /// The call may wait for the disk, or runs the user's code.
     case blocks
-    /// It works on the files themselves, so that nothing may be about to be written.
+    /// The call works on the files themselves, so no other changes may wait to be written.
     case alone
   }
 
   /// The result of running a call.
   enum Verdict: Sendable {
     case done
-    /// It waits for items to receive.
+    /// The call waits for items to receive.
     case waitsForItems
   }
 
@@ -30,13 +30,17 @@ final class QueueCall: Sendable {
 
   let operation: StoreOperation
   let weight: Weight
-  /// When it came, in microseconds: whether a lease has ended is judged by that, not by when there is time for the call.
+  /// The time of arrival, in microseconds.
+  ///
+  /// Whether a lease has ended is judged by this time, not by the time at which the call is served.
   let arrival: Int64
-  /// Whether it may take room.
+  /// Whether the call may need room.
   let needsRoom: Bool
-  /// Whether it waits where there is no room.
+  /// Whether the call waits if there is no room.
   let waitsForRoom: Bool
-  /// Does it; what it throws has changed nothing.
+  /// The work of the call.
+  ///
+  /// If it throws, it has changed nothing.
   let body: @Sendable (inout QueueCore) throws -> Verdict
 
   private let state = Mutex(State.queued(nil))
@@ -53,17 +57,17 @@ final class QueueCall: Sendable {
     self.body = body
   }
 
-  /// Whether it has ended.
+  /// Whether the call has ended.
   var isOver: Bool { ending != nil }
 
-  /// How the call has ended, where it is over.
+  /// The result of the call; `nil` before it has ended.
   var ending: Result<Void, any Error>? {
     state.withLock { state in
       if case .over(let result) = state { result } else { nil }
     }
   }
 
-  /// Waits until the call is over.
+  /// Waits until the call has ended.
   func wait() async throws {
     let result = await withUnsafeContinuation { continuation in
       let result = state.withLock { state -> Result<Void, any Error>? in
@@ -82,9 +86,9 @@ final class QueueCall: Sendable {
     try result.get()
   }
 
-  /// Notes that the call runs now.
+  /// Marks the call as running.
   ///
-  /// - Returns: Whether it is to run: not where it was cancelled.
+  /// - Returns: Whether the call must run; `false` if it was cancelled.
   func begin() -> Bool {
     state.withLock { state in
       switch state {
@@ -97,7 +101,7 @@ final class QueueCall: Sendable {
     }
   }
 
-  /// Notes that the call has to wait, and runs again some time.
+  /// Marks the call as waiting to run again.
   func park() {
     let isCancelled = state.withLock { state in
       guard case .running(let continuation, let isCancelled) = state else { return false }
@@ -107,7 +111,7 @@ final class QueueCall: Sendable {
     if isCancelled { end(.failure(CancellationError())) }
   }
 
-  /// Ends the call, and tells its caller.
+  /// Ends the call and resumes its caller.
   func end(_ result: Result<Void, any Error>) {
     let continuation = state.withLock { state -> UnsafeContinuation<Result<Void, any Error>, Never>? in
       switch state {
@@ -120,7 +124,9 @@ final class QueueCall: Sendable {
     continuation?.resume(returning: result)
   }
 
-  /// Ends the call with `CancellationError`, unless it runs; where it has to wait then, it ends so.
+  /// Ends the call with `CancellationError`.
+  ///
+  /// If the call is running, it ends so only when it would have to wait.
   func cancel() {
     let isQueued = state.withLock { state in
       switch state {
@@ -132,5 +138,27 @@ final class QueueCall: Sendable {
       }
     }
     if isQueued { end(.failure(CancellationError())) }
+  }
+}
+
+/// A box that carries the result of a call from the thread that runs it to its caller.
+final class ResultBox<Result: Sendable>: Sendable {
+  private let result = Mutex<Result?>(nil)
+
+  /// Sets the result, replacing any earlier one.
+  func set(_ new: Result) {
+    let displaced = result.withLock { result in
+      defer { result = new }
+      return result
+    }
+    withExtendedLifetime(displaced) {}
+  }
+
+  /// Removes and returns the result.
+  func take() -> Result? {
+    result.withLock { result in
+      defer { result = nil }
+      return result
+    }
   }
 }

@@ -1,23 +1,26 @@
 import Larder
 import LarderFiles
 
-/// The state of a queue, owned by the thread that is busy with it: the ledger, the files, and the frames of the current
-/// group.
+/// The state of a queue: the ledger, the files, and the frames of the current group.
+///
+/// The thread that works on it owns it.
 struct QueueCore: Sendable {
   var ledger: QueueLedger
   var log: QueueLog
   var frames: FrameBuffer
   var isClosed = false
 
-  /// The time of the group, in microseconds: what is handed out now is leased from now on.
+  /// The time of the group, in microseconds, from which new leases are measured.
   private(set) var present: Int64 = 0
-  /// The difference that is added to times as they are written, in microseconds.
+  /// The difference added to times when they are written, in microseconds.
   private(set) var clockOffset: Int64 = 0
 
-  /// Below this size of the log its space is not reclaimed: the last time was in vain.
+  /// The size of the log below which no space is reclaimed, because the last attempt was in vain.
   var reclaimingSize: Int64 = 0
 
-  /// The items that opening has changed, to be written as they are then before anything else.
+  /// The items that opening has changed.
+  ///
+  /// Their states are written before anything else.
   private var pending: [UInt64]
 
   init(_ opened: QueueRecovery.Opened) {
@@ -28,14 +31,16 @@ struct QueueCore: Sendable {
     log.reset(&frames, clockOffset: 0)
   }
 
-  /// Whether frames can be appended as things are; otherwise ``makeReady(_:mayUseReserve:)`` comes first.
+  /// Whether frames can be appended now.
+  ///
+  /// If not, ``makeReady(_:mayUseReserve:)`` must run first.
   var isReady: Bool { log.isReady(for: ledger) && pending.isEmpty }
 
-  /// Makes sure that frames can be appended, and writes what opening changed.
+  /// Prepares the log for new frames, and writes the changes that opening made.
   ///
   /// - Parameters:
-  ///   - time: Tells the time.
-  ///   - mayUseReserve: Whether the reserve may be given back for it.
+  ///   - time: The clocks of the queue.
+  ///   - mayUseReserve: Whether the space reserve may be released for it.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func makeReady(_ time: QueueTime, mayUseReserve: Bool) throws {
     if !log.isReady(for: ledger) { try log.makeReady(&ledger, at: time.steady(), mayUseReserve: mayUseReserve) }
@@ -43,7 +48,7 @@ struct QueueCore: Sendable {
     var buffer = FrameBuffer()
     log.reset(&buffer, clockOffset: time.offset)
     buffer.beginCall()
-    // As they are now: where it could not be written before, they may have been changed again.
+    // The current states, because items may have changed since an earlier attempt failed.
     let records = pending.compactMap { sequence in
       ledger.state(of: sequence).map {
         QueueRecord.state(sequence: sequence, attempts: $0.item.attempts, $0.standing)
@@ -52,15 +57,15 @@ struct QueueCore: Sendable {
     for record in records { buffer.append(record) }
     buffer.finish()
     if !records.isEmpty { try log.append(buffer, mayUseReserve: true) }
-    // Once more, for the segment in which they stand.
+    // Applied again, because the ledger must know the segment of these records.
     for record in records { ledger.apply(record, from: .decision) }
     ledger.commit()
     pending = []
   }
 
-  /// Makes everything durable that was written before.
+  /// Synchronizes all earlier writes with the disk.
   ///
-  /// - Parameter time: Tells the time.
+  /// - Parameter time: The clocks of the queue.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func synchronize(_ time: QueueTime) throws {
     guard log.folder.access == .readWrite else { return }
@@ -70,8 +75,8 @@ struct QueueCore: Sendable {
 
   /// Closes the files.
   ///
-  /// - Parameter time: Tells the time.
-  /// - Throws: ``StoreError``; `FileError`. The lock is given back all the same.
+  /// - Parameter time: The clocks of the queue.
+  /// - Throws: ``StoreError``; `FileError`. The lock is released nevertheless.
   mutating func close(_ time: QueueTime) throws {
     isClosed = true
     let preparation = Result {
@@ -81,7 +86,7 @@ struct QueueCore: Sendable {
     try preparation.get()
   }
 
-  /// Begins a group: there are no frames yet.
+  /// Begins a group without frames.
   mutating func beginGroup(_ time: QueueTime) {
     present = time.steady()
     clockOffset = time.offset
@@ -99,14 +104,14 @@ struct QueueCore: Sendable {
     return enqueued
   }
 
-  /// Puts a value under a key; see ``QueueLedger/setValue(at:forKey:into:)``.
+  /// Sets the value of a key; see ``QueueLedger/setValue(at:forKey:into:)``.
   mutating func setValue(_ payload: [UInt8], forKey key: StoreKey) throws(QueueRefusal) {
     var records: [QueueRecord] = []
     try ledger.setValue(at: frames.place(payloadLength: payload.count), forKey: key, into: &records)
     write(records, payload)
   }
 
-  /// Does something that writes no payload.
+  /// Changes the ledger without writing a payload.
   mutating func change<Result>(
     _ body: (inout QueueLedger, inout [QueueRecord]) throws(QueueRefusal) -> Result
   ) throws(QueueRefusal) -> Result {
@@ -123,9 +128,9 @@ struct QueueCore: Sendable {
     }
   }
 
-  /// The payloads of items, `nil` if one is damaged.
+  /// Returns the payloads of items, `nil` for those that are damaged.
   func payloads(of items: [QueueItem]) throws(FileError) -> [ArraySlice<UInt8>?] {
-    // What came in this group is in no file yet.
+    // Items that arrived in this group are in no file yet.
     var payloads = items.map { frames.payload(at: $0.place) }
     let stored = items.indices.filter { payloads[$0] == nil }
     for (index, payload) in zip(stored, try log.files.read(stored.map { items[$0].place })) {
@@ -136,13 +141,14 @@ struct QueueCore: Sendable {
 
   // MARK: Receipts
 
-  /// How many items of those that wait may be leased as things are; on a full disk not all, so that what they leave behind
-  /// can be written anew.
+  /// The number of waiting items that may be leased now.
+  ///
+  /// On a full disk it is limited, so that the remaining live data can still be rewritten.
   var leasableCount: Int {
     mutating get { log.reserve.isSpent ? leasable(1024).count : ledger.counts.waiting }
   }
 
-  /// The first items that may be leased.
+  /// Returns the first items that may be leased.
   private mutating func leasable(_ limit: Int) -> [QueueItem] {
     guard log.reserve.isSpent else { return ledger.firstToLease(limit) }
     guard log.reserve.mayLease else { return [] }
@@ -150,36 +156,38 @@ struct QueueCore: Sendable {
     let room = log.reserve.stateLimit - ledger.uses.states(from: first)
     let limit = min(limit, Int(log.reserve.size / 1024))
     if room > 0 { return ledger.firstToLease(min(limit, room)) }
-    // The record of such an item takes the place of another one.
+    // The new record of such an item replaces one that is already counted.
     return ledger.firstToLease(limit) { $0.stateSegment >= first && $0.stateSegment != $0.place.segment }
   }
 
   /// The most items that become dead letters in one call.
-  private static let killingLimit = 4096
+  private static let deadLetterLimit = 4096
 
-  /// Leases the items that wait and came first; those that were delivered too often become dead letters.
+  /// Leases the first waiting items.
   ///
-  /// An item that may kill its decoder is leased alone.
+  /// Items that were delivered too often become dead letters instead.
+  ///
+  /// An item that may crash its decoder is leased alone.
   ///
   /// - Parameters:
-  ///   - max: The most deliveries.
-  ///   - length: How long the leases are, in microseconds.
-  ///   - mayBeSuspect: Whether it may be one that may kill its decoder; defaults to `true`.
-  /// - Returns: The items, and whether there may be more although there are none: where many have become dead letters.
+  ///   - max: The maximum number of deliveries.
+  ///   - length: The duration of the leases, in microseconds.
+  ///   - mayBeSuspect: Whether the first item may be one that may crash its decoder; defaults to `true`.
+  /// - Returns: The items; and whether more may follow although there are none, because many became dead letters.
   mutating func lease(
     _ max: Int, length: Int64, mayBeSuspect: Bool = true
-  ) throws(QueueRefusal) -> (items: [LeasedItem], goesOn: Bool) {
+  ) throws(QueueRefusal) -> (items: [LeasedItem], hasMore: Bool) {
     let epoch = UInt64.random(in: 1 ... .max)
     var leased: [LeasedItem] = []
-    var killed = 0
+    var deadLetterCount = 0
     while leased.count < max {
-      guard killed < QueueCore.killingLimit else { return (leased, true) }
+      guard deadLetterCount < QueueCore.deadLetterLimit else { return (leased, true) }
       let items = leasable(min(max - leased.count, 1024))
       guard !items.isEmpty else { break }
       for item in items {
         if ledger.isExhausted(item) {
-          try change { $0.kill(item, .tooManyDeliveries, into: &$1) }
-          killed += 1
+          try change { $0.moveToDeadLetters(item, .tooManyDeliveries, into: &$1) }
+          deadLetterCount += 1
         } else {
           let isSuspect = ledger.isSuspect(item)
           if isSuspect, !leased.isEmpty || !mayBeSuspect { return (leased, false) }
@@ -195,9 +203,9 @@ struct QueueCore: Sendable {
     return (leased, false)
   }
 
-  /// Does something with each of some receipts.
+  /// Runs a closure for each receipt.
   ///
-  /// - Returns: Those that are stale.
+  /// - Returns: The receipts that are stale.
   mutating func staleReceipts(
     of receipts: [DeliveryReceipt],
     _ body: (DeliveryReceipt, inout QueueLedger, inout [QueueRecord]) throws(QueueRefusal) -> Void
@@ -207,7 +215,7 @@ struct QueueCore: Sendable {
       do throws(QueueRefusal) {
         try change { ledger, records throws(QueueRefusal) in try body(receipt, &ledger, &records) }
       } catch {
-        // With a receipt nothing else can be wrong.
+        // A stale receipt is the only possible error.
         stale.append(receipt)
       }
     }
@@ -215,30 +223,32 @@ struct QueueCore: Sendable {
   }
 }
 
-/// The clocks of a queue: the wall clock for times in files, and a monotonic one for leases and delays in this process.
+/// The clocks of a queue: a wall clock for times in files, and a monotonic clock for leases and delays in this process.
 struct QueueTime: Sendable {
-  /// The microseconds since 1970, by the clock on the wall.
+  /// Returns the wall-clock time, in microseconds since 1970.
   let wall: @Sendable () -> Int64
-  /// The same when the queue was opened, advanced by a monotonic clock.
+  /// Returns the wall-clock time at which the queue was opened, advanced by the monotonic clock, in microseconds.
   let steady: @Sendable () -> Int64
 
+  /// Creates the clocks.
+  ///
   /// - Parameters:
   ///   - clock: The monotonic clock.
-  ///   - wall: Tells the microseconds since 1970.
+  ///   - wall: A closure that returns the wall-clock time, in microseconds since 1970.
   init(clock: some Clock<Duration>, wall: @escaping @Sendable () -> Int64) {
     self.wall = wall
     let (start, opening) = (clock.now, wall())
     steady = { opening.addingSaturating(start.duration(to: clock.now).microseconds) }
   }
 
-  /// How far the clock on the wall is ahead now, in microseconds.
+  /// The current difference between the wall clock and the monotonic time, in microseconds.
   var offset: Int64 {
     let (offset, overflows) = wall().subtractingReportingOverflow(steady())
     return overflows ? 0 : offset
   }
 }
 
-/// An item that was leased and is to be read.
+/// A leased item that must be read.
 struct LeasedItem: Sendable {
   var item: QueueItem
   var receipt: DeliveryReceipt

@@ -2,29 +2,29 @@ import Larder
 import LarderFiles
 import Synchronization
 
-/// How calls that came together become one commit.
+/// Turning a group of calls into one commit.
 extension QueueEngine {
-  /// The most bytes of frames that are written at once.
+  /// The maximum size of the frames that are written together, in bytes.
   private static let groupLimit = 8 << 20
 
-  /// The results of the calls of a group.
+  /// The outcome of a group of calls.
   private struct Outcome {
-    /// Those that changed something, which must be written.
+    /// The calls that made changes, which must be written.
     var framed: [(call: QueueCall, verdict: QueueCall.Verdict)] = []
-    /// Those that did not.
+    /// The calls that made no changes.
     var frameless: [Ending] = []
   }
 
-  /// Runs calls, and writes what they change.
+  /// Runs calls, and writes their changes.
   ///
   /// - Parameters:
   ///   - calls: The calls, at least one.
-  ///   - core: What they work on.
-  ///   - endings: Gets those that are over.
+  ///   - core: The state of the queue.
+  ///   - endings: The calls that have ended, to which this method appends.
   func settle(_ calls: [QueueCall], _ core: inout QueueCore, _ endings: inout [Ending]) {
     let obstacle = prepare(&core, for: calls)
     core.beginGroup(time)
-    // Before anything can be undone.
+    // Before the first change that could be rolled back.
     if let first = calls.first { core.ledger.advance(to: first.arrival) }
     core.ledger.commit()
     let start = core.ledger.mark
@@ -32,7 +32,7 @@ extension QueueEngine {
     for (index, call) in calls.enumerated() {
       let isFull = core.frames.bytes.count >= QueueEngine.groupLimit
       guard !isFull, index == 0 || calls[index - 1].weight != .alone && call.weight != .alone else {
-        state.withLock { $0.line.giveBack(calls[index...]) }
+        state.withLock { $0.waitQueue.putBack(calls[index...]) }
         break
       }
       run(call, isFirst: false, &core, &outcome)
@@ -40,14 +40,14 @@ extension QueueEngine {
     write(outcome, since: start, obstacle, &core, &endings)
   }
 
-  /// Retries the calls that wait for room, in their order, up to the first for which there is none.
+  /// Retries the calls that wait for room, in order, up to the first that still has no room.
   ///
   /// - Parameters:
-  ///   - core: What they work on.
-  ///   - endings: Gets those that are over.
-  ///   - limit: The most to try.
+  ///   - core: The state of the queue.
+  ///   - endings: The calls that have ended, to which this method appends.
+  ///   - limit: The maximum number of calls to retry.
   func retryProducers(_ core: inout QueueCore, _ endings: inout [Ending], limit: Int = .max) {
-    guard let first = state.withLock({ $0.line.takeProducer(isOver: \.isOver) }) else { return }
+    guard let first = state.withLock({ $0.waitQueue.takeProducer(isOver: \.isOver) }) else { return }
     let obstacle = prepare(&core, for: [first])
     core.beginGroup(time)
     let start = core.ledger.mark
@@ -58,18 +58,18 @@ extension QueueEngine {
       let isServed = run(call, isFirst: true, &core, &outcome)
       count += 1
       let isFull = core.frames.bytes.count >= QueueEngine.groupLimit
-      // There may be room for the others too.
-      if isServed, isFull { goOn() }
-      next = isServed && !isFull && count < limit ? state.withLock { $0.line.takeProducer(isOver: \.isOver) } : nil
+      // There may be room for the other waiters too.
+      if isServed, isFull { scheduleNextGroup() }
+      next = isServed && !isFull && count < limit ? state.withLock { $0.waitQueue.takeProducer(isOver: \.isOver) } : nil
     }
     write(outcome, since: start, obstacle, areProducers: true, &core, &endings)
   }
 
-  /// Removes dead letters whose time is over, before calls that write: as a group of its own, since no call is to fail by it.
+  /// Removes expired dead letters before calls that write, as a group of its own, so that no call fails because of it.
   ///
   /// - Parameters:
   ///   - calls: The calls.
-  ///   - core: What they work on.
+  ///   - core: The state of the queue.
   func expireDeadLetters(before calls: [QueueCall], _ core: inout QueueCore) {
     guard let first = calls.first(where: { $0.weight == .writes || $0.weight == .blocks }), !core.isClosed else {
       return
@@ -88,14 +88,14 @@ extension QueueEngine {
       try core.log.append(core.frames, mayUseReserve: true, isDurable: false)
       core.ledger.commit()
     } catch {
-      // They go with a later group; what is wrong the calls are told themselves.
+      // A later group removes them. The calls will meet and report the error themselves.
       core.ledger.rollBack(to: start)
     }
   }
 
-  /// Sees to it that frames can be appended.
+  /// Prepares the log for new frames.
   ///
-  /// - Returns: Why they cannot.
+  /// - Returns: The error if frames cannot be appended.
   private func prepare(_ core: inout QueueCore, for calls: [QueueCall]) -> (any Error)? {
     guard !core.isClosed, !core.isReady, folder.access == .readWrite,
       calls.contains(where: { $0.weight != .looks })
@@ -104,7 +104,7 @@ extension QueueEngine {
       try core.makeReady(time, mayUseReserve: calls.contains { $0.weight != .looks && !$0.needsRoom })
       return nil
     } catch {
-      // A segment that is only long can still take something.
+      // A segment that is merely too long can still take frames.
       return core.log.isSealed ? error : nil
     }
   }
@@ -113,10 +113,10 @@ extension QueueEngine {
   ///
   /// - Parameters:
   ///   - call: The call.
-  ///   - isFirst: Whether it is the first waiter for room.
-  ///   - core: What it works on.
-  ///   - outcome: Gets what became of it, unless it waits.
-  /// - Returns: Whether it does not wait for room.
+  ///   - isFirst: Whether the call is the first waiter for room.
+  ///   - core: The state of the queue.
+  ///   - outcome: The outcome of the group, to which this method adds the call if it does not wait.
+  /// - Returns: Whether the call is done waiting for room.
   @discardableResult
   private func run(_ call: QueueCall, isFirst: Bool, _ core: inout QueueCore, _ outcome: inout Outcome) -> Bool {
     guard call.begin() else { return true }
@@ -128,16 +128,16 @@ extension QueueEngine {
     do {
       if call.needsRoom { try checkDisk(&core) }
       let verdict = try call.body(&core)
-      // Waiters come first; but a call that takes no room does not wait, since it may be what gives room.
+      // Waiters come first. But a call that needs no room must not wait, since it may make room.
       if call.waitsForRoom, !isFirst, core.ledger.heldItems > held.items || core.ledger.heldBytes > held.bytes,
-        state.withLock({ $0.line.hasProducers })
+        state.withLock({ $0.waitQueue.hasProducers })
       {
         throw QueueRefusal.full(neverFits: false)
       }
       guard core.frames.callLength <= QueueFrame.maximumBodyLength else {
         throw folder.error(
           .valueTooLarge, during: call.operation,
-          "what is written at once has at most \(QueueFrame.maximumBodyLength) bytes")
+          "one write must have at most \(QueueFrame.maximumBodyLength) bytes; split it into smaller ones")
       }
       if core.frames.callLength > 0 {
         outcome.framed.append((call, verdict))
@@ -158,7 +158,7 @@ extension QueueEngine {
     return true
   }
 
-  /// Refuses what takes room as long as the reserve of a full disk is not there again.
+  /// Throws if the space reserve was spent on a full disk and cannot be restored.
   private func checkDisk(_ core: inout QueueCore) throws {
     guard core.log.reserve.isSpent else { return }
     try core.log.reserve.make(
@@ -166,15 +166,15 @@ extension QueueEngine {
     if core.log.reserve.isSpent { throw QueueRefusal.diskFull }
   }
 
-  /// Writes what calls have changed, and ends them.
+  /// Writes the changes of calls, and ends the calls.
   ///
   /// - Parameters:
-  ///   - outcome: What became of the calls.
-  ///   - start: Where the ledger was before them.
-  ///   - obstacle: Why nothing can be written.
+  ///   - outcome: The outcome of the calls.
+  ///   - start: The state of the ledger before the calls.
+  ///   - obstacle: The error if nothing can be written.
   ///   - areProducers: Whether the calls are the first waiters for room; defaults to `false`.
-  ///   - core: What they work on.
-  ///   - endings: Gets those that are over.
+  ///   - core: The state of the queue.
+  ///   - endings: The calls that have ended, to which this method appends.
   private func write(
     _ outcome: Outcome, since start: QueueLedger.Mark, _ obstacle: (any Error)?, areProducers: Bool = false,
     _ core: inout QueueCore, _ endings: inout [Ending]
@@ -182,17 +182,17 @@ extension QueueEngine {
     if !outcome.framed.isEmpty, let failure = append(outcome, &core, obstacle) {
       core.ledger.rollBack(to: start)
       fail(outcome.framed.map(\.call), failure, obstacle: obstacle, areProducers: areProducers, &core, &endings)
-      // They may have seen what has not happened.
+      // They may have seen changes that were rolled back.
       let others = outcome.frameless.map(\.call)
       if !others.isEmpty { settle(others, &core, &endings) }
       return
     }
     core.ledger.commit()
-    tellDeaths(&core)
+    reportDeadLetters(&core)
     for (call, verdict) in outcome.framed {
       switch verdict {
       case .done: endings.append((call, .success(())))
-      // All that it found has become dead letters.
+      // All items that the call found have become dead letters.
       case .waitsForItems: parkReceiver(call)
       }
     }
@@ -210,15 +210,15 @@ extension QueueEngine {
     }
   }
 
-  /// Ends calls whose changes could not be written, or tries them one by one: what one wants may be too much where what
-  /// another wants is not.
+  /// Ends calls whose changes could not be written, or retries them one by one, since the changes of one call may fit
+  /// when those of all do not.
   private func fail(
     _ calls: [QueueCall], _ error: any Error, obstacle: (any Error)?, areProducers: Bool, _ core: inout QueueCore,
     _ endings: inout [Ending]
   ) {
     guard calls.count == 1 || core.log.isSealed else {
       if areProducers {
-        // In their order, before all other waiters.
+        // In order, before all other waiters.
         for call in calls.reversed() { parkProducer(call, isFirst: true) }
         for _ in calls { retryProducers(&core, &endings, limit: 1) }
       } else {
@@ -232,11 +232,11 @@ extension QueueEngine {
     }
   }
 
-  private func tellDeaths(_ core: inout QueueCore) {
-    guard !core.ledger.newDeaths.isEmpty else { return }
-    let deaths = core.ledger.newDeaths
-    core.ledger.newDeaths = []
-    if let onDeath { for death in deaths { onDeath(death) } }
+  private func reportDeadLetters(_ core: inout QueueCore) {
+    guard !core.ledger.newDeadLetters.isEmpty else { return }
+    let deadLetters = core.ledger.newDeadLetters
+    core.ledger.newDeadLetters = []
+    if let onDeath { for deadLetter in deadLetters { onDeath(deadLetter) } }
   }
 
   private func storeError(
@@ -250,22 +250,22 @@ extension QueueEngine {
     case QueueRefusal.stale:
       return folder.error(
         .staleReceipt, during: operation,
-        "the receipt is not that of a lease that goes on: it has ended, or the item was replaced or has gone")
+        "the receipt is stale: its lease has ended, or the item was replaced or removed")
     case QueueRefusal.full(let neverFits):
       return folder.error(
         .full, during: operation,
-        neverFits ? "that is more than the queue may hold" : "the queue holds as much as it may",
+        neverFits ? "the write exceeds the capacity of the queue" : "the queue is full",
         isRetryable: !neverFits)
     case QueueRefusal.diskFull:
       return folder.error(
         .full, during: operation,
-        "the disk is full: until the queue has emptied enough of itself, what is left is kept for taking items out",
+        "the disk is full: the remaining space is reserved for removing items; retry when items have been removed",
         isRetryable: true)
     case QueueRefusal.conflict(let key):
       return folder.error(
         .conflict, during: operation, key: key, "an item with the key of the dead letter is in the queue")
     case QueueRefusal.exhausted:
-      return folder.error(.full, during: operation, "the queue has given out every sequence number; begin a new one")
+      return folder.error(.full, during: operation, "the queue has no sequence numbers left; create a new queue")
     default:
       return error
     }
@@ -273,13 +273,75 @@ extension QueueEngine {
 
   private func parkReceiver(_ call: QueueCall) {
     call.park()
-    let waits = state.withLock { $0.line.parkReceiver(call, isOver: \.isOver) }
+    let waits = state.withLock { $0.waitQueue.parkReceiver(call, isOver: \.isOver) }
     if !waits { call.end(.failure(information.closedError(for: call.operation))) }
   }
 
   private func parkProducer(_ call: QueueCall, isFirst: Bool) {
     call.park()
-    let waits = state.withLock { $0.line.parkProducer(call, isFirst: isFirst, isOver: \.isOver) }
+    let waits = state.withLock { $0.waitQueue.parkProducer(call, isFirst: isFirst, isOver: \.isOver) }
     if !waits { call.end(.failure(information.closedError(for: call.operation))) }
+  }
+}
+
+/// A timer that fires at a deadline, and reads no clock until then.
+final class DeadlineTimer: Sendable {
+  private struct Setting: Sendable {
+    var deadline: Int64
+    var task: Task<Void, Never>
+  }
+
+  private let clock: any Clock<Duration>
+  private let setting = Mutex<Setting?>(nil)
+
+  init(clock: any Clock<Duration>) {
+    self.clock = clock
+  }
+
+  deinit {
+    cancel()
+  }
+
+  /// Sets the timer to another deadline.
+  ///
+  /// - Parameters:
+  ///   - deadline: The deadline, in microseconds.
+  ///   - now: The current time, in microseconds.
+  ///   - action: The closure to run at the deadline.
+  func set(_ deadline: Int64, now: Int64, action: @escaping @Sendable () -> Void) {
+    let clock = clock
+    let (difference, overflows) = deadline.subtractingReportingOverflow(now)
+    let displaced = setting.withLock { setting -> Task<Void, Never>? in
+      if setting?.deadline == deadline { return nil }
+      let displaced = setting?.task
+      let task = Task.detached { [weak self] in
+        do {
+          try await clock.sleep(for: .microseconds(overflows ? .max : max(difference, 1)))
+        } catch {
+          // The timer was set to another deadline, or cancelled.
+          return
+        }
+        self?.forget(deadline)
+        action()
+      }
+      setting = Setting(deadline: deadline, task: task)
+      return displaced
+    }
+    displaced?.cancel()
+  }
+
+  private func forget(_ deadline: Int64) {
+    setting.withLock { setting in
+      if setting?.deadline == deadline { setting = nil }
+    }
+  }
+
+  /// Cancels the timer.
+  func cancel() {
+    let displaced = setting.withLock { setting -> Task<Void, Never>? in
+      defer { setting = nil }
+      return setting?.task
+    }
+    displaced?.cancel()
   }
 }

@@ -2,13 +2,13 @@ import Larder
 import LarderFiles
 import Synchronization
 
-/// Serves the calls of a queue: one after another, those that come meanwhile together, with one commit for all of them.
+/// Serves the calls of a queue, with one commit for all calls that wait at the same time.
 ///
-/// A call that finds the engine idle is served in its own task if that need not wait for the disk. All others are served on
-/// a thread of the engine. A call is over when what it has changed is as durable as the queue
-/// promises; and where it has only looked, when what it has seen is. So nothing is seen that could still fail.
+/// If the engine is idle, a call that need not wait for the disk is served in its own task. All other calls are served
+/// on a thread of the engine. A call that changes something ends when the change is as durable as the queue promises. A
+/// call that only reads ends when everything it read is that durable, so no call sees a change that can still fail.
 ///
-/// How a group of calls becomes one commit is in the extension.
+/// The extension turns a group of calls into one commit.
 final class QueueEngine: Sendable {
   let information: StoreInformation
   let folder: QueueFolder
@@ -16,19 +16,20 @@ final class QueueEngine: Sendable {
   private let policy: QueueCapacity.Policy
   private let executor = DispatchQueueExecutor(label: "Larder.QueueStore")
   private let reader = DispatchQueueExecutor(label: "Larder.QueueStore.reading")
-  private let alarm: QueueAlarm
-  /// Is told of each item that becomes a dead letter.
+  private let timer: DeadlineTimer
+  /// A closure that the engine calls for each item that becomes a dead letter.
   let onDeath: (@Sendable (QueueDeath) -> Void)?
 
-  /// A call that is over, and how.
+  /// A call with its result.
   typealias Ending = (call: QueueCall, result: Result<Void, any Error>)
 
   struct State: Sendable {
-    /// Calls that are over, but whose callers are told only when space has been given back: nothing goes on behind
-    /// their backs.
+    /// Calls that are done, but whose callers resume only after space was reclaimed.
+    ///
+    /// This way no work continues in the background after a call returns.
     var endings: [Ending] = []
-    var line = QueueLine<QueueCall>()
-    /// `nil` while a thread is busy with it.
+    var waitQueue = WaitQueue<QueueCall>()
+    /// The state of the queue; `nil` while a thread works on it.
     var core: QueueCore?
   }
 
@@ -46,26 +47,27 @@ final class QueueEngine: Sendable {
     self.onDeath = onDeath
     folder = opened.log.folder
     files = opened.log.files
-    alarm = QueueAlarm(clock: clock)
+    timer = DeadlineTimer(clock: clock)
     state = Mutex(State(core: QueueCore(opened)))
   }
 
   deinit {
-    alarm.cancel()
+    timer.cancel()
   }
 
   // MARK: Calls
 
-  /// Asks for something, and waits until it is done.
+  /// Runs a closure on the queue's state, and returns when its changes are committed.
   ///
   /// - Parameters:
-  ///   - operation: What is asked for.
-  ///   - weight: What `body` may do.
-  ///   - needsRoom: Whether it may take room, and waits where there is none, if that is the policy; defaults to `false`.
-  ///   - ignoresCancellation: Whether it is done in a cancelled task too; defaults to `false`.
-  ///   - body: Does it, and gives `nil` to be called again when there are items that wait. It may be called more than
-  ///     once; then only the last time counts.
-  /// - Throws: ``StoreError``; `CancellationError`; what `body` throws.
+  ///   - operation: The operation, for errors.
+  ///   - weight: The kind of work that `body` does.
+  ///   - needsRoom: Whether `body` may need room, and so waits if there is none and the policy is to wait; defaults to
+  ///     `false`.
+  ///   - ignoresCancellation: Whether the call runs in a cancelled task too; defaults to `false`.
+  ///   - body: A closure that returns `nil` to run again when there are waiting items. It may run several times; only
+  ///     the last time counts.
+  /// - Throws: ``StoreError``; `CancellationError`; the error of `body`.
   func perform<Result: Sendable>(
     _ operation: StoreOperation, _ weight: QueueCall.Weight, needsRoom: Bool = false,
     ignoresCancellation: Bool = false, _ body: @escaping @Sendable (inout QueueCore) throws -> Result?
@@ -82,7 +84,7 @@ final class QueueEngine: Sendable {
     if !ignoresCancellation { try Task.checkCancellation() }
     submit(call)
     if let ending = call.ending {
-      // It was served here.
+      // The call was served in this task.
       try ending.get()
     } else if ignoresCancellation {
       try await call.wait()
@@ -91,7 +93,7 @@ final class QueueEngine: Sendable {
         try await call.wait()
       } onCancel: {
         call.cancel()
-        // The next waiter for room may be served now.
+        // The next waiter for room may have room now.
         if call.waitsForRoom { wake() }
       }
     }
@@ -99,12 +101,12 @@ final class QueueEngine: Sendable {
     return result
   }
 
-  /// Does a part of what an operator asks for, in turn with other calls.
+  /// Runs one step of a maintenance operation, between other calls.
   ///
   /// - Parameters:
-  ///   - operation: What is asked for.
-  ///   - weight: The kind of work `body` does; defaults to looking.
-  ///   - body: Does it.
+  ///   - operation: The operation, for errors.
+  ///   - weight: The kind of work that `body` does; defaults to reading memory.
+  ///   - body: A closure that does the step.
   /// - Throws: ``StoreError``.
   func maintain<Result: Sendable>(
     _ operation: StoreOperation, _ weight: QueueCall.Weight = .looks,
@@ -116,11 +118,11 @@ final class QueueEngine: Sendable {
   /// Finds items, and reads their payloads off the cooperative pool.
   ///
   /// - Parameters:
-  ///   - operation: What is asked for.
-  ///   - item: The item of what was found.
-  ///   - find: Finds the items.
-  /// - Returns: What was found, with its payloads, `nil` if one is damaged.
-  /// - Throws: ``StoreError``, with the key of the item that the disk refuses to give.
+  ///   - operation: The operation, for errors.
+  ///   - item: A closure that returns the item of a result of `find`.
+  ///   - find: A closure that finds the items.
+  /// - Returns: The results of `find` with their payloads, which are `nil` if they are damaged.
+  /// - Throws: ``StoreError``, with the key of the first item that cannot be read.
   func payloads<Found: Sendable>(
     _ operation: StoreOperation, of item: @Sendable (Found) -> QueueItem,
     _ find: @escaping @Sendable (inout QueueCore) -> [Found]
@@ -128,10 +130,10 @@ final class QueueEngine: Sendable {
     try await readablePayloads(operation, of: item, find).map { ($0, try $1.get()) }
   }
 
-  /// Finds items, and reads their payloads, as far as that goes; see ``payloads(_:of:_:)``.
+  /// Finds items, and reads as many of their payloads as possible; see ``payloads(_:of:_:)``.
   ///
-  /// - Returns: What was found, with its payloads, or the error with which the disk refuses one.
-  /// - Throws: ``StoreError`` where the reason has nothing to do with one item.
+  /// - Returns: The results of `find` with their payloads, or with the errors of reading them.
+  /// - Throws: ``StoreError`` if reading fails for a reason that concerns no single item.
   func readablePayloads<Found: Sendable>(
     _ operation: StoreOperation, of item: @Sendable (Found) -> QueueItem,
     _ find: @escaping @Sendable (inout QueueCore) -> [Found]
@@ -150,8 +152,8 @@ final class QueueEngine: Sendable {
           return (found, payload)
         }
       } catch {
-        // A segment is removed when what was in it has gone or was written elsewhere: then this is looked up again. Where
-        // items are in it even so, somebody else has removed it.
+        // A segment is removed when its items are gone or were moved, so the items are looked up again. If they are
+        // still in that segment, another program has removed it.
         let lost = folder.hasLost(error) ? places.first { folder.segmentPath($0.segment) == error.path }?.segment : nil
         guard let lost, missing.insert(lost).inserted else {
           throw StoreError(
@@ -161,12 +163,13 @@ final class QueueEngine: Sendable {
     }
   }
 
-  /// Reads the payloads of items that were leased, and makes something of each, off the cooperative pool.
+  /// Reads the payloads of leased items and transforms them, off the cooperative pool.
   ///
   /// - Parameters:
   ///   - leased: The items.
-  ///   - body: Gets an item with its payload, `nil` if that is damaged, or with the error with which the disk refuses it.
-  /// - Throws: `FileError` if no item can be read for reasons that have nothing to do with it.
+  ///   - body: A closure that transforms an item with its payload, `nil` if it is damaged, or with the error of reading
+  ///     it.
+  /// - Throws: `FileError` if no item can be read, for a reason that concerns none of them.
   func readings<Value: Sendable>(
     of leased: [LeasedItem],
     _ body: @escaping @Sendable (LeasedItem, Result<ArraySlice<UInt8>?, StoreError>) -> Value
@@ -184,7 +187,7 @@ final class QueueEngine: Sendable {
       do throws(FileError) {
         return try await read(leased, evenIfLost: false)
       } catch {
-        // Where a segment is gone, what was in it has been written elsewhere meanwhile.
+        // If a segment is missing, its items have been moved to another one.
         guard folder.hasLost(error) else { throw error }
         guard let moved = await located(leased) else { break }
         leased = moved
@@ -193,7 +196,7 @@ final class QueueEngine: Sendable {
     return try await read(leased, evenIfLost: true)
   }
 
-  /// Items that were leased, with the places where they are now; `nil` if the queue is closed.
+  /// Returns leased items with their current locations, or `nil` if the queue is closed.
   private func located(_ leased: [LeasedItem]) async -> [LeasedItem]? {
     do {
       return try await perform(.receive, .looks, ignoresCancellation: true) { core in
@@ -204,7 +207,7 @@ final class QueueEngine: Sendable {
         }
       }
     } catch {
-      // The items are unreadable then, which is told.
+      // Reading reports the items as unreadable.
       return nil
     }
   }
@@ -214,8 +217,8 @@ final class QueueEngine: Sendable {
   private func submit(_ call: QueueCall) {
     var core: QueueCore?
     let mustStart = state.withLock { state in
-      guard state.line.arrive(call) == .begins else { return false }
-      if canServeHere(call) { swap(&core, &state.core) } else { state.line.giveBack([call]) }
+      guard state.waitQueue.arrive(call) == .begins else { return false }
+      if canServeHere(call) { swap(&core, &state.core) } else { state.waitQueue.putBack([call]) }
       return true
     }
     guard mustStart else { return }
@@ -223,7 +226,7 @@ final class QueueEngine: Sendable {
     serveHere(call, &core)
   }
 
-  /// Whether a call can be served without waiting for the disk, where frames can be appended.
+  /// Whether a call can be served without waiting for the disk, if frames can be appended.
   private func canServeHere(_ call: QueueCall) -> Bool {
     switch call.weight {
     case .looks: true
@@ -234,12 +237,12 @@ final class QueueEngine: Sendable {
 
   private func serveHere(_ call: QueueCall, _ taken: inout QueueCore?) {
     guard var core = taken.take() else { return }
-    // Looked at here, where the core has been taken: to look into it under the lock would copy it.
+    // Checked here, after the core was taken: checking it under the lock would copy it.
     guard call.weight == .looks || core.isReady else {
       taken = consume core
       state.withLock { state in
         swap(&state.core, &taken)
-        state.line.giveBack([call])
+        state.waitQueue.putBack([call])
       }
       return startCommitting()
     }
@@ -249,35 +252,35 @@ final class QueueEngine: Sendable {
     let needsReclaiming = isReclaimingDue(&core)
     followUp(&core)
     taken = consume core
-    // What must wait for the disk is done elsewhere, and so is whatever has come meanwhile.
-    let nothing = nothingToDo
-    let mustGoOn = state.withLock { state in
+    // Work that waits for the disk, and calls that have arrived since, are left to the engine's thread.
+    let noOp = noOpCall
+    let mustContinue = state.withLock { state in
       swap(&state.core, &taken)
       if needsReclaiming {
         state.endings += endings
         endings = []
       }
-      // Waiters for room are retried there too.
-      if needsReclaiming || state.line.hasProducers { _ = state.line.enter(nothing) }
-      return state.line.finish()
+      // Waiters for room are also retried there.
+      if needsReclaiming || state.waitQueue.hasProducers { _ = state.waitQueue.enter(noOp) }
+      return state.waitQueue.finish()
     }
     for (call, result) in endings { call.end(result) }
-    if mustGoOn { startCommitting() }
+    if mustContinue { startCommitting() }
   }
 
   /// A no-op call that processes expired deadlines.
-  private var nothingToDo: QueueCall { QueueCall(.receive, .looks, at: time.steady()) { _ in .done } }
+  private var noOpCall: QueueCall { QueueCall(.receive, .looks, at: time.steady()) { _ in .done } }
 
-  /// Sees to it that there is another group behind the one that goes on.
-  func goOn() {
-    let nothing = nothingToDo
-    _ = state.withLock { $0.line.enter(nothing) }
+  /// Ensures that another group follows the current one.
+  func scheduleNextGroup() {
+    let noOp = noOpCall
+    _ = state.withLock { $0.waitQueue.enter(noOp) }
   }
 
-  /// Sees to it that there is a group soon.
+  /// Ensures that a group runs soon.
   private func wake() {
-    let nothing = nothingToDo
-    if state.withLock({ $0.line.enter(nothing) }) { startCommitting() }
+    let noOp = noOpCall
+    if state.withLock({ $0.waitQueue.enter(noOp) }) { startCommitting() }
   }
 
   private func startCommitting() {
@@ -290,7 +293,7 @@ final class QueueEngine: Sendable {
     while var core = taken.take() {
       var endings: [Ending] = []
       let group = state.withLock { state -> [QueueCall] in
-        let group = state.line.takeGroup()
+        let group = state.waitQueue.takeGroup()
         if group.isEmpty { state.core = core }
         swap(&endings, &state.endings)
         return group
@@ -300,26 +303,26 @@ final class QueueEngine: Sendable {
       settle(group, &core, &endings)
       retryProducers(&core, &endings)
       reclaim(&core)
-      if isReclaimingDue(&core) { goOn() }
+      if isReclaimingDue(&core) { scheduleNextGroup() }
       followUp(&core)
       for (call, result) in endings { call.end(result) }
       taken = consume core
     }
   }
 
-  /// Returns waiting receivers to the line if items wait, and sets the alarm for the next deadline otherwise.
+  /// Returns waiting receivers to the wait queue if items wait, or else sets the timer to the next deadline.
   private func followUp(_ core: inout QueueCore) {
     let waiting = core.leasableCount
     let hasReceivers = state.withLock { state in
-      if waiting > 0 { state.line.returnReceivers(waiting) }
-      return state.line.hasReceivers
+      if waiting > 0 { state.waitQueue.returnReceivers(waiting) }
+      return state.waitQueue.hasReceivers
     }
-    // What gives space back on a full disk has no deadline.
+    // Space that is reclaimed on a full disk has no deadline.
     let retry = core.ledger.counts.waiting > waiting ? time.steady().addingSaturating(SpaceReserve.pause) : nil
     if hasReceivers, let deadline = [core.ledger.nextDeadline, retry].compactMap(\.self).min() {
-      alarm.set(deadline, now: time.steady()) { [weak self] in self?.wake() }
+      timer.set(deadline, now: time.steady()) { [weak self] in self?.wake() }
     } else {
-      alarm.cancel()
+      timer.cancel()
     }
   }
 
@@ -327,30 +330,30 @@ final class QueueEngine: Sendable {
 
   private func isReclaimingDue(_ core: inout QueueCore) -> Bool {
     guard !core.isClosed, core.log.needsReclaiming(&core.ledger) else { return false }
-    // To remove files takes no room, so it does not wait for what has failed.
+    // Removing files needs no room, so it does not wait for other attempts that failed.
     return core.log.hasRemovableLeftovers || core.log.neededSize >= core.reclaimingSize
   }
 
-  /// Does a piece of what gives space back: others are waiting.
+  /// Reclaims space in one bounded step, since other calls wait.
   private func reclaim(_ core: inout QueueCore) {
     guard isReclaimingDue(&core) else { return }
     do {
       let isOfUse = try core.log.reclaim(&core.ledger, clockOffset: time.offset)
       core.reclaimingSize = isOfUse ? 0 : core.log.neededSize + core.log.segmentLimit / 4
     } catch {
-      // Nothing is lost but space. Not at once again: what failed will probably go on failing.
+      // Only space is lost. The next attempt waits, since it would probably fail as well.
       core.reclaimingSize = core.log.neededSize + core.log.segmentLimit / 4
     }
   }
 
   // MARK: Closing
 
-  /// Ends the calls that wait for something, waits for the others, and closes the files.
+  /// Ends waiting calls, waits for all others, and closes the files.
   func close() async throws {
-    let waiting = state.withLock { $0.line.close() }
+    let waiting = state.withLock { $0.waitQueue.close() }
     for call in waiting { call.end(.failure(information.closedError(for: call.operation))) }
     await running.close()
-    alarm.cancel()
+    timer.cancel()
     let (folder, time) = (folder, time)
     _ = try await perform(.close, .alone, ignoresCancellation: true) { core in
       guard !core.isClosed else { return true }

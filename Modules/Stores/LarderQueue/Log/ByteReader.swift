@@ -1,6 +1,6 @@
 import Larder
 
-/// Reads numbers and bytes from the front of some bytes; what is not there is `nil`.
+/// A reader of numbers and bytes, which returns `nil` at the end of the bytes.
 struct ByteReader {
   private var rest: ArraySlice<UInt8>
 
@@ -10,7 +10,7 @@ struct ByteReader {
 
   var isAtEnd: Bool { rest.isEmpty }
 
-  /// Where the next byte stands in what the bytes are a slice of.
+  /// The index of the next byte in the underlying array.
   var position: Int { rest.startIndex }
 
   mutating func read<Number: FixedWidthInteger>(_: Number.Type) -> Number? {
@@ -27,7 +27,8 @@ struct ByteReader {
     return rest.prefix(count)
   }
 
-  /// Reads a number of seven bits a byte, the lowest first; `nil` too where it has more than 64 bits.
+  /// Reads a variable-length number with seven bits per byte, lowest bits first; `nil` also if it has more than 64
+  /// bits.
   mutating func readVariable() -> UInt64? {
     var number: UInt64 = 0
     for shift in stride(from: UInt64(0), to: 64, by: 7) {
@@ -40,18 +41,18 @@ struct ByteReader {
     return nil
   }
 
-  /// Reads a number of seven bits a byte that fits into a type.
+  /// Reads a variable-length number that fits into a type.
   mutating func readVariable<Number: FixedWidthInteger>(as _: Number.Type) -> Number? {
     readVariable().flatMap { Number(exactly: $0) }
   }
 
-  /// Reads a length of seven bits a byte, and so many bytes.
+  /// Reads a variable-length number as a length, and then that many bytes.
   mutating func readBytes(upTo limit: Int) -> ArraySlice<UInt8>? {
     guard let length = readVariable(as: Int.self), length <= limit else { return nil }
     return read(count: length)
   }
 
-  /// Reads the length of a key in two bytes, and the key.
+  /// Reads a key after its length in two bytes.
   mutating func readKey() -> StoreKey? {
     guard let length = read(UInt16.self), length > 0, length <= StoreKey.maximumLength,
       let bytes = read(count: Int(length))
@@ -61,17 +62,17 @@ struct ByteReader {
 }
 
 extension [UInt8] {
-  /// Appends the bytes of a number, the lowest first.
+  /// Appends the bytes of a number in little-endian order.
   mutating func append(littleEndian number: some FixedWidthInteger) {
     Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
   }
 
-  /// Puts the bytes of a number, the lowest first, in the place of others.
+  /// Replaces bytes with those of a number in little-endian order.
   mutating func replace(at offset: Int, littleEndian number: some FixedWidthInteger) {
     Swift.withUnsafeBytes(of: number.littleEndian) { replaceSubrange(offset..<offset + $0.count, with: $0) }
   }
 
-  /// Appends a number in seven bits a byte, the lowest first.
+  /// Appends a variable-length number with seven bits per byte, lowest bits first.
   mutating func append(variable number: UInt64) {
     var rest = number
     while rest > 0x7F {
@@ -81,7 +82,7 @@ extension [UInt8] {
     append(UInt8(truncatingIfNeeded: rest))
   }
 
-  /// Appends the length of a key, and the key.
+  /// Appends the variable-length length of a key, and the key.
   mutating func append(key: StoreKey) {
     append(variable: UInt64(key.count))
     key.withUnsafeBytes { append(contentsOf: $0) }

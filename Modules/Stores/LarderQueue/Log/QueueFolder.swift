@@ -9,7 +9,7 @@ import Musl
 import Glibc
 #endif
 
-/// The folder of a queue: what its files are called, and how it names itself in errors.
+/// The folder of a queue, with the names of its files and its name in errors.
 struct QueueFolder: StoreFiles, Sendable {
   private static let segmentPrefix = "segment-"
   private static let damagePrefix = "damaged-"
@@ -21,17 +21,17 @@ struct QueueFolder: StoreFiles, Sendable {
   /// The name of the queue, in errors.
   var name: String
   var path: String
-  var durability: Durability
+  var durability: FileDurability
   var access: StoreAccess
   /// Whether a missing queue is created; a reader never creates one.
   var createsIfMissing: Bool
-  /// From how many bytes on a new segment is begun.
+  /// The size, in bytes, at which the log rolls over to a new segment.
   var segmentSize: Int64
   var fileSystem: any FileSystem
 
   var lockPath: String { FilePaths.join(path, QueueFolder.lockName) }
 
-  /// Where the space is that is kept for what takes items out.
+  /// The path of the space reserve, a file that is removed when a full disk would block the removal of items.
   var reservePath: String { FilePaths.join(path, QueueFolder.reserveName) }
 
   func segmentPath(_ number: UInt32) -> String {
@@ -43,12 +43,12 @@ struct QueueFolder: StoreFiles, Sendable {
     return String(repeating: "0", count: max(0, 8 - digits.count)) + digits
   }
 
-  /// Where an empty file says by its name how far the log has come for certain.
+  /// The path of the end mark, an empty file whose name records how far the log has certainly come.
   func endPath(_ end: SegmentEnd) -> String {
     FilePaths.join(path, QueueFolder.endPrefix + QueueFolder.digits(end.number) + "-" + String(end.size, radix: 16))
   }
 
-  /// The end of the log according to the name of a file; `nil` for any other name.
+  /// Returns the end of the log that the name of an end mark records; `nil` for any other name.
   func end(ofName name: String) -> SegmentEnd? {
     let parts = name.split(separator: "-", omittingEmptySubsequences: false)
     guard parts.count == 3, let number = UInt32(parts[1], radix: 16), let size = Int64(parts[2], radix: 16),
@@ -58,28 +58,30 @@ struct QueueFolder: StoreFiles, Sendable {
     return FilePaths.split(endPath(end)).name == name ? end : nil
   }
 
-  /// Where an empty file says that a segment was missing.
+  /// The path of an empty file that records that a segment was missing.
   func missingPath(_ number: UInt32) -> String {
     FilePaths.join(path, QueueFolder.missingPrefix + QueueFolder.digits(number))
   }
 
-  /// Whether the name of a file says that something was damaged, or missing, in a segment that may be gone since.
+  /// Whether the name of a file records damage or a missing segment.
+  ///
+  /// The segment itself may be gone since.
   func isNoteOfDamage(_ name: String) -> Bool {
     name.hasPrefix(QueueFolder.damagePrefix) && ownerOfTemporaryFile(name) == nil
       || name.hasPrefix(QueueFolder.missingPrefix)
   }
 
-  /// Whether the name of a file says that something was damaged in a segment.
+  /// Whether the name of a file records damage in a segment.
   func isNoteOfDamage(_ name: String, inSegment number: UInt32) -> Bool {
     isNoteOfDamage(name) && name.hasPrefix("\(QueueFolder.damagePrefix)\(String(number, radix: 16))-")
   }
 
-  /// Where a damaged place of a segment is kept.
+  /// The path of the file that preserves a damaged range of a segment.
   func damagePath(segment: UInt32, offset: Int64) -> String {
     FilePaths.join(path, "\(QueueFolder.damagePrefix)\(String(segment, radix: 16))-\(String(offset, radix: 16))")
   }
 
-  /// The number of a segment, by the name of its file; `nil` for any other name.
+  /// Returns the number of a segment from the name of its file; `nil` for any other name.
   func segmentNumber(ofName name: String) -> UInt32? {
     guard name.utf8.starts(with: QueueFolder.segmentPrefix.utf8),
       let number = UInt32(name.dropFirst(QueueFolder.segmentPrefix.count), radix: 16),
@@ -88,14 +90,14 @@ struct QueueFolder: StoreFiles, Sendable {
     return number
   }
 
-  /// Whether a queue without segments may have a file of a name: what a crash at its making leaves, or what was kept
-  /// aside before someone moved the segments elsewhere.
+  /// Whether a queue without segments may contain a file with this name, because a crash during creation left it, or
+  /// because the segments were moved elsewhere.
   func isOwnName(_ name: String) -> Bool {
     name == QueueFolder.lockName || name == QueueFolder.reserveName || isNoteOfDamage(name) || end(ofName: name) != nil
       || ownerOfTemporaryFile(name) != nil
   }
 
-  /// Removes what replacing a file has left half done.
+  /// Removes the temporary files of interrupted replacements.
   func removeStaleTemporaryFiles(among names: [String]) throws(FileError) {
     for owner in Set(names.compactMap(ownerOfTemporaryFile)) {
       try fileSystem.removeStaleTemporaryFiles(of: FilePaths.join(path, owner))
@@ -109,22 +111,125 @@ struct QueueFolder: StoreFiles, Sendable {
     return isOwn ? owner : nil
   }
 
-  /// Whether an error says nothing about other places in the files: one of the disk is bad, or a segment was removed.
+  /// Whether an error concerns only one location in the files, because the disk failed to read it or its segment was
+  /// removed.
   func isAboutOnePlace(_ error: FileError) -> Bool {
     error.errorNumber == EIO || hasLost(error)
   }
 
-  /// The error of an item that the disk refuses to give.
+  /// Returns the error of an item that the disk failed to read.
   func unreadableError(of key: StoreKey, during operation: StoreOperation, _ error: FileError) -> StoreError {
     StoreError(
       .ioFailed, during: operation, store: name, key: key,
       message: operation == .receive
-        ? "the item could not be read; it is delivered later" : "the item could not be read",
+        ? "the item could not be read; it will be delivered later" : "the item could not be read",
       underlying: error, isRetryable: true)
   }
 
-  /// Whether a call failed since a segment is not there any more.
+  /// Whether an operation failed because a segment no longer exists.
   func hasLost(_ error: FileError) -> Bool {
     error.errorNumber == ENOENT
+  }
+}
+
+/// The files of a queue at one moment.
+///
+/// Later writes do not change the bytes before these ends.
+struct LogSnapshot: Sendable {
+  let folder: QueueFolder
+  /// The segments in order, with their ends.
+  let segments: [SegmentEnd]
+  /// The paths of files that record missing segments.
+  ///
+  /// They may not exist yet.
+  let notes: [String]
+  /// The permissions and the owner of the files.
+  let attributes: FileAttributes
+
+  /// Reads and checks every frame.
+  ///
+  /// - Returns: The damaged ranges, each with a description and, if it lies in a segment, the segment's number. Damage
+  ///   that earlier openings found in segments that are gone since is included.
+  /// - Throws: ``StoreError``; `FileError`.
+  func damage() throws -> [(place: String, segment: UInt32?, range: Range<Int64>)] {
+    var places: [(String, UInt32?, Range<Int64>)] = []
+    for end in segments {
+      let segment = try SegmentFile(end.number, in: folder, .read, during: .verify)
+      var scanner = segment.scanner(upTo: end.size)
+      while let found = try scanner.next() {
+        guard case .damage(let range) = found else { continue }
+        places.append(
+          ("\(segment.path), bytes \(range.lowerBound) to \(range.upperBound - 1)", end.number, range))
+      }
+      if segment.size < end.size {
+        places.append(("\(segment.path), after byte \(segment.size)", end.number, segment.size..<end.size))
+      }
+    }
+    let names = try folder.fileSystem.contentsOfDirectory(at: folder.path)
+    let found = names.filter(folder.isNoteOfDamage).map { FilePaths.join(folder.path, $0) }
+    for note in Set(found + notes).sorted() {
+      places.append(("\(note), which records damage found when the queue was opened", nil, 0..<0))
+    }
+    return places
+  }
+
+  /// Writes a copy of the files that can be opened as a queue.
+  ///
+  /// The copy gets its final name when it is complete.
+  ///
+  /// - Parameter destination: The path of the copy.
+  /// - Throws: ``StoreError``; `FileError`.
+  func copy(to destination: String) throws {
+    let fileSystem = folder.fileSystem
+    guard try fileSystem.attributes(at: destination) == nil else {
+      throw folder.error(.invalidArgument, during: .backup, "\(destination) already exists; choose another path")
+    }
+    var copy = folder
+    // Unique, because another backup to the same path may be running.
+    copy.path = destination + ".partial-" + String(UInt64.random(in: .min ... .max), radix: 16)
+    do {
+      try fileSystem.createDirectory(at: copy.path)
+      try write(into: copy)
+      try fileSystem.rename(copy.path, to: destination)
+    } catch {
+      // The original error matters more than a failure to clean up.
+      try? LogSnapshot.remove(copy)
+      throw error
+    }
+    try folder.reportingFileErrors(
+      during: .backup, message: "the backup is written, but power loss may still erase its name", outcome: .unknown
+    ) { try fileSystem.synchronizeDirectory(at: FilePaths.split(destination).directory) }
+  }
+
+  private func write(into copy: QueueFolder) throws {
+    let fileSystem = folder.fileSystem
+    for end in segments {
+      let source = try fileSystem.open(folder.segmentPath(end.number), .read)
+      let file = try fileSystem.open(copy.segmentPath(end.number), .createNew)
+      try file.adopt(attributes)
+      for start in stride(from: 0, to: end.size, by: 1 << 20) {
+        let bytes = try source.readAll(from: start, upTo: min(start + 1 << 20, end.size))
+        try bytes.withUnsafeBytes { try file.writeAll($0, at: start) }
+      }
+      try file.synchronizeThroughInterruptions()
+      try file.close()
+    }
+    if let last = segments.last {
+      let file = try fileSystem.open(copy.endPath(last), .createNew)
+      try file.adopt(attributes)
+      try file.close()
+    }
+    try fileSystem.synchronizeDirectory(at: copy.path)
+  }
+
+  /// Removes an incomplete copy.
+  ///
+  /// - Throws: `FileError`, also if the folder contains any other file.
+  private static func remove(_ copy: QueueFolder) throws(FileError) {
+    for name in try copy.fileSystem.contentsOfDirectory(at: copy.path)
+    where copy.segmentNumber(ofName: name) != nil || copy.end(ofName: name) != nil {
+      try copy.fileSystem.removeFile(at: FilePaths.join(copy.path, name))
+    }
+    try copy.fileSystem.removeFile(at: copy.path)
   }
 }

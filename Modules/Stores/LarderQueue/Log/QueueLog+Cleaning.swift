@@ -1,19 +1,29 @@
 import Larder
 import LarderFiles
 
-/// How space is given back that old segments take.
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Reclaiming the space of old segments.
 extension QueueLog {
-  /// How much is written anew at a time, while others wait.
+  /// The maximum size of the records rewritten in one step, in bytes.
+  ///
+  /// Other calls wait for a step.
   private static let stepBytes = 256 << 10
   private static let stepLooks = 16_384
-  /// How much of it is made durable at a time.
+  /// The size after which rewritten records are synchronized, in bytes.
   private static let synchronizedBytes: Int64 = 2 << 20
 
-  /// Whether ``reclaim(_:clockOffset:)`` has something to do.
+  /// Returns whether ``reclaim(_:clockOffset:)`` can reclaim space.
   func needsReclaiming(_ ledger: inout QueueLedger) -> Bool {
     if hasRemovableLeftovers { return true }
     guard !isSealed else { return false }
-    if let cleaning { return !cleaning.isAskedFor }
+    if let cleaning { return !cleaning.isRequested }
     return !olderSizes.isEmpty && (hasUnneededSegments(&ledger) || !targets(ledger).isEmpty)
   }
 
@@ -23,12 +33,12 @@ extension QueueLog {
     return ledger.uses.mayHaveUnneeded
   }
 
-  /// Does one step of reclaiming the space of segments that are unneeded or hold little.
+  /// Reclaims space in one step, from segments that are unneeded or hold little live data.
   ///
   /// - Parameters:
-  ///   - ledger: What the queue holds.
-  ///   - clockOffset: What is added to times as they are written, in microseconds.
-  /// - Returns: Whether it was of use.
+  ///   - ledger: The items of the queue.
+  ///   - clockOffset: The difference added to times when they are written, in microseconds.
+  /// - Returns: Whether the step was useful.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func reclaim(_ ledger: inout QueueLedger, clockOffset: Int64) throws -> Bool {
     if hasRemovableLeftovers {
@@ -46,25 +56,27 @@ extension QueueLog {
     return try clean(&ledger, clockOffset: clockOffset)
   }
 
-  /// Begins to write anew what older segments hold that is needed.
+  /// Begins to rewrite the live data of all older segments.
   mutating func beginCompacting(_ ledger: inout QueueLedger) throws {
     if size > initialSize { try beginSegment(&ledger, mayUseReserve: true) }
-    cleaning = Cleaning(targets: Set(olderSizes.keys), isAskedFor: true)
+    cleaning = Cleaning(targets: Set(olderSizes.keys), isRequested: true)
   }
 
-  /// Writes a piece of what is to be written anew; after the last the segments that are not needed any more can be removed.
+  /// Rewrites a piece of the live data.
   ///
-  /// - Returns: Whether it was of use: not where it is over and nothing could go.
-  /// - Throws: ``StoreError``; `FileError`. It is over then.
+  /// After the last piece, the cleaned segments can be removed.
+  ///
+  /// - Returns: Whether the step was useful; `false` if the cleaning is over and no segment can be removed.
+  /// - Throws: ``StoreError``; `FileError`. The cleaning is over in either case.
   @discardableResult
   mutating func clean(_ ledger: inout QueueLedger, clockOffset: Int64) throws -> Bool {
     guard var next = cleaning else { return false }
     do {
       if !isReady(for: ledger) { try beginSegment(&ledger, mayUseReserve: false) }
-      let (records, said) = ledger.nextSurvivors(of: &next, bytes: QueueLog.stepBytes, looks: QueueLog.stepLooks)
+      let (records, covered) = ledger.nextSurvivors(of: &next, bytes: QueueLog.stepBytes, looks: QueueLog.stepLooks)
       try rewrite(records, &ledger, clockOffset: clockOffset)
-      next.unsaid.formUnion(unreadable)
-      for segment in said { ledger.uses.moveGone(of: segment, to: number) }
+      next.retained.formUnion(unreadable)
+      for segment in covered { ledger.uses.moveGone(of: segment, to: number) }
       cleaning = next
       guard next.isOver else { return true }
       cleaning = nil
@@ -84,12 +96,12 @@ extension QueueLog {
     reset(&buffer, clockOffset: clockOffset)
     var written: [QueueRecord] = []
     for record in records {
-      // Each stands for itself.
+      // Each record is a call of its own.
       buffer.beginCall()
       do throws(FileError) {
         written.append(try rewrite(record, into: &buffer))
       } catch {
-        // What the disk refuses stays where it is, and the rest goes on.
+        // An item that cannot be read stays where it is, and cleaning continues with the others.
         guard case .put(let state) = record, folder.isAboutOnePlace(error) else { throw error }
         unreadable.insert(state.item.place.segment)
       }
@@ -97,19 +109,19 @@ extension QueueLog {
     guard !written.isEmpty else { return }
     buffer.finish()
     try append(buffer, mayUseReserve: false, isDurable: false)
-    // Not all of it when the segment is full, while others wait.
+    // In small portions, so that a full segment does not make other calls wait for one long synchronization.
     if size - durableSize >= QueueLog.synchronizedBytes { try synchronize() }
     for record in written { ledger.apply(record, from: .decision) }
     ledger.commit()
   }
 
-  /// Writes a record anew, with its payload where it has one.
+  /// Rewrites a record, with its payload if it has one.
   private func rewrite(_ record: QueueRecord, into buffer: inout FrameBuffer) throws(FileError) -> QueueRecord {
     guard case .put(var state) = record else {
       buffer.append(record)
       return record
     }
-    // With the checksum that stands there: what is damaged is still to be found out.
+    // The stored checksum is preserved, so that a damaged payload is still detected.
     let (checksum, payload) = try files.readStored(state.item.place)
     state.item.place = buffer.place(payloadLength: payload.count)
     state.item.stateSegment = state.item.place.segment
@@ -117,16 +129,16 @@ extension QueueLog {
     return .put(state)
   }
 
-  // MARK: What is worth while
+  // MARK: Choosing segments
 
-  /// The segments whose needed parts are worth writing anew.
+  /// Returns the segments whose live data is worth rewriting.
   private func targets(_ ledger: QueueLedger) -> Set<UInt32> {
     reserve.isSpent ? targetsOnFullDisk(ledger) : targetsWhereLogIsLong(ledger)
   }
 
-  /// Where more than half of the log is dead weight behind old items, or there are many small segments: the oldest.
+  /// Returns the oldest segments if more than half of the log is dead data, or if there are many small segments.
   ///
-  /// Small ones several at once: as one goes another one comes.
+  /// Several small segments are chosen together, since removing one adds another.
   private func targetsWhereLogIsLong(_ ledger: QueueLedger) -> Set<UInt32> {
     let size = neededSize
     guard
@@ -143,23 +155,183 @@ extension QueueLog {
     return targets
   }
 
-  /// Where the reserve is spent: as many as a part of it is enough for, if they give back more than they take.
+  /// Returns as many segments as a part of the spent reserve can clean, if that frees more space than it takes.
   private func targetsOnFullDisk(_ ledger: QueueLedger) -> Set<UInt32> {
     let allowance = min(reserve.size, max(reserve.budget, 0)) / 4
     var targets: Set<UInt32> = []
     var (freed, cost): (Int64, Int64) = (0, 0)
     let candidates = olderSizes.filter { !unreadable.contains($0.key) }.map { number, size in
-      // What is gone is said in a few bytes, mostly.
+      // Removed items usually take few bytes to record.
       (number: number, size: size, cost: Int64(ledger.uses[number].cost) + 256)
     }
-    // Those that give most for what they take come first.
+    // Segments that free the most space for their cost come first.
     for candidate in candidates.sorted(by: { $0.cost * $1.size < $1.cost * $0.size }) {
       guard cost + candidate.cost <= allowance else { break }
       targets.insert(candidate.number)
       freed += candidate.size
       cost += candidate.cost
     }
-    // What it gives is a fair part of what it takes, so that it comes to an end.
+    // The freed space must exceed the cost by a margin, so that cleaning comes to an end.
     return freed > cost + cost / 4 + reserve.segmentLimit / 2 ? targets : []
   }
+}
+
+/// Disk space kept for the case that the disk is full: a file that is removed when the removal of items must be
+/// written.
+///
+/// While the reserve is spent, nothing can be enqueued. The remaining space is for leases, acknowledgements and the
+/// like, until enough segments have been removed.
+struct SpaceReserve: Sendable {
+  private enum State: Sendable {
+    /// The file was not looked for yet.
+    case unknown
+    case available
+    case spent
+    /// The file cannot be created, for reasons other than a full disk.
+    case absent
+  }
+
+  /// The size of the file, in bytes.
+  let size: Int64
+  private let path: String
+  private let fileSystem: any FileSystem
+  private var state = State.unknown
+
+  /// The approximate number of bytes that can still be written while the reserve is spent.
+  private(set) var budget: Int64 = 0
+  /// The first segment that takes its space from the spent reserve.
+  private(set) var firstSegment: UInt32 = 0
+  /// The part of the budget kept for cleaning while the reserve is spent, in bytes.
+  private var floor: Int64 = 0
+  /// The time of the last failed attempt to restore the file, in microseconds.
+  private var lastTry: Int64?
+
+  /// The minimum time, in microseconds, between attempts to restore the file if the queue itself has freed no space.
+  static let pause: Int64 = 1_000_000
+
+  /// Random bytes, which no file system compresses.
+  ///
+  /// At most this many free bytes may be overlooked.
+  private static let filling: [UInt8] = (0..<512).flatMap { _ in
+    withUnsafeBytes(of: UInt64.random(in: .min ... .max)) { Array($0) }
+  }
+
+  /// Creates the reserve of a queue.
+  ///
+  /// - Parameter folder: The folder of the queue. The reserve takes a quarter of a segment, but at least 64 KiB and at
+  ///   most 1 MiB.
+  init(in folder: QueueFolder) {
+    size = min(max(folder.segmentSize / 4, 64 << 10), 1 << 20)
+    path = folder.reservePath
+    fileSystem = folder.fileSystem
+  }
+
+  /// Whether the file was removed and not restored.
+  var isSpent: Bool { state == .spent }
+
+  /// Whether the file exists and can be removed.
+  var isAvailable: Bool { state == .available }
+
+  /// Whether items may be leased.
+  ///
+  /// Below the floor, the remaining space is for items that are already leased, and for cleaning.
+  var mayLease: Bool { !isSpent || budget >= floor }
+
+  /// The maximum number of items whose last record takes space from the spent reserve.
+  ///
+  /// The limit is low enough that rewriting them always frees space.
+  var stateLimit: Int { Int(clamping: max(size, budget) / 8 / 48) }
+
+  /// The maximum size of the ids of a segment's items, in bytes.
+  ///
+  /// Remembering all of them, and leasing the items, then leaves half of the reserve.
+  var idLimit: Int { Int(size / 4) }
+
+  /// The size at which the log rolls over to a new segment while the reserve is spent, in bytes.
+  var segmentLimit: Int64 { size / 8 }
+
+  /// Creates the file if it is missing.
+  ///
+  /// - Parameters:
+  ///   - existing: The attributes whose permissions and owner the file gets.
+  ///   - now: The time, in microseconds.
+  ///   - segment: The number of the current segment.
+  /// - Throws: `FileError` for any reason other than a full disk. If the disk is full, the reserve counts as spent.
+  mutating func make(like existing: FileAttributes, at now: Int64, in segment: UInt32) throws(FileError) {
+    guard state != .available, state != .absent else { return }
+    if state == .spent, budget < 2 * size, let lastTry, now < lastTry.addingSaturating(SpaceReserve.pause) { return }
+    lastTry = now
+    if let found = try fileSystem.attributes(at: path), found.kind == .file, found.size >= size {
+      state = .available
+      return
+    }
+    var written: Int64 = 0
+    do throws(FileError) {
+      try write(like: existing, &written)
+      state = .available
+    } catch {
+      try? fileSystem.removeFile(at: path)
+      guard error.isOutOfRoom else {
+        // A limit on file sizes, for example, does not mean that the disk is full.
+        guard error.errorNumber == EFBIG else { throw error }
+        state = .absent
+        return
+      }
+      if state != .spent { firstSegment = segment + 1 }
+      state = .spent
+      budget = written
+      floor = written / 4
+    }
+  }
+
+  private func write(like existing: FileAttributes, _ written: inout Int64) throws(FileError) {
+    let file = try fileSystem.open(path, .createIfMissing)
+    defer { withExtendedLifetime(file) {} }
+    try file.adopt(existing)
+    while written < size {
+      let count = Int(min(size - written, Int64(SpaceReserve.filling.count)))
+      var failure: FileError?
+      SpaceReserve.filling.withUnsafeBytes { bytes in
+        do throws(FileError) {
+          try file.writeAll(UnsafeRawBufferPointer(rebasing: bytes[..<count]), at: written)
+        } catch {
+          failure = error
+        }
+      }
+      if let failure { throw failure }
+      written += Int64(count)
+    }
+    try file.close()
+  }
+
+  /// Removes the file to free its space.
+  ///
+  /// - Parameter segment: The number of the current segment.
+  /// - Throws: `FileError`.
+  mutating func release(in segment: UInt32) throws(FileError) {
+    guard state == .available else { return }
+    try fileSystem.removeFile(at: path)
+    state = .spent
+    firstSegment = segment + 1
+    floor = size / 4
+    budget = size
+    lastTry = nil
+    // Some file systems free the space only after the removal is durable.
+    try fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory)
+  }
+
+  /// Records that bytes were written.
+  mutating func spend(_ bytes: Int64) {
+    if isSpent { budget -= min(bytes, max(budget, 0)) }
+  }
+
+  /// Records that bytes were freed.
+  mutating func gain(_ bytes: Int64) {
+    if isSpent { budget = budget.addingSaturating(bytes) }
+  }
+}
+
+extension FileError {
+  /// Whether the disk or a quota was full.
+  var isOutOfRoom: Bool { errorNumber == ENOSPC || errorNumber == EDQUOT }
 }

@@ -9,16 +9,16 @@ import Musl
 import Glibc
 #endif
 
-/// How segments come and go.
+/// Creating and removing segments.
 extension QueueLog {
-  /// Begins a new segment, behind everything that is in order in the current one.
+  /// Begins a new segment after the last durable frame of the current one.
   ///
-  /// Frames in the current one that are not durable, since a synchronization failed, are written again. Segments that are no
-  /// longer needed are removed afterwards.
+  /// Frames of the current segment that are not durable, because a synchronization failed, are rewritten to the new
+  /// one. Unneeded segments are removed afterwards.
   ///
   /// - Parameters:
-  ///   - ledger: What the queue holds.
-  ///   - mayUseReserve: Whether the reserve may be given back for it.
+  ///   - ledger: The items of the queue.
+  ///   - mayUseReserve: Whether the space reserve may be released for it.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func beginSegment(_ ledger: inout QueueLedger, mayUseReserve: Bool) throws {
     try checkFiles(during: .apply)
@@ -36,15 +36,16 @@ extension QueueLog {
     } catch let error as FileError
       where error.isOutOfRoom && log == nil && !mayHaveNext && isOfPresentVersion && !found.isDamaged
     {
-      // There is no room for a copy of what an earlier owner left: to write it once more where it is takes none.
+      // There is no room to copy the frames of an earlier owner, but rewriting them in place needs none.
       try rewriteInPlace(end..<max(end, acknowledgedSize))
       return
     } catch let error as FileError where error.isOutOfRoom && segment.header.version < SegmentHeader.version {
       throw folder.error(
         .full, during: .apply,
         """
-        the disk is full, and the queue was written in version \(segment.header.version) of the format: it can be read, but \
-        before anything is taken out of it, a file of the present version must be begun; free \(reserve.size >> 10) KiB or more
+        the disk is full, and the queue was written in version \(segment.header.version) of the format: \
+        it can be read, but removing items needs a file of the current version; \
+        free at least \(reserve.size >> 10) KiB
         """, isRetryable: true)
     }
     let file = try SegmentFile(next.header.number, in: folder, .readWrite, during: .apply)
@@ -67,7 +68,9 @@ extension QueueLog {
     try setMark(SegmentEnd(number: number, size: nextLog.size))
   }
 
-  /// The segments that can go, with their damage kept elsewhere: the next opening does not scan what is in no list.
+  /// Returns the segments that can be removed, after copying their damage.
+  ///
+  /// The next opening scans no segment that is missing from the list.
   private mutating func unneededSegments(_ ledger: QueueLedger, mayUseReserve: Bool) -> Set<UInt32> {
     while true {
       let unneeded = ledger.uses.unneeded(among: olderSizes.keys.sorted() + [number], keeping: withheld)
@@ -76,7 +79,7 @@ extension QueueLog {
         do {
           try usingReserve(mayUseReserve) { try $0.keepDamage(of: number) }
         } catch {
-          // It stays in the list, and so do those that say what of it is gone.
+          // The segment stays in the list, and so do the segments that record which of its items are gone.
           withheld.insert(number)
         }
       }
@@ -84,11 +87,11 @@ extension QueueLog {
     }
   }
 
-  /// A segment that is to be written.
+  /// A segment that is not written yet.
   private struct SegmentDraft {
     var header: SegmentHeader
     var frames: FrameBuffer
-    /// Where payloads were in the segment before, and where they will be.
+    /// The offsets of payloads in the current segment, with their offsets in the new one.
     var offsets: [UInt32: UInt32]
   }
 
@@ -97,7 +100,7 @@ extension QueueLog {
   ) throws -> SegmentDraft {
     let number = max(number, mark?.number ?? 0) + 1
     guard number < .max >> 1 else {
-      throw folder.error(.full, during: .apply, "the queue has used up the numbers of its segments")
+      throw folder.error(.full, during: .apply, "the queue has no segment numbers left; create a new queue")
     }
     var header = SegmentHeader(
       number: number, identity: identity, salt: .random(in: 1 ... .max), nextSequence: ledger.nextSequence,
@@ -113,9 +116,9 @@ extension QueueLog {
     return SegmentDraft(header: header, frames: frames, offsets: offsets)
   }
 
-  /// Writes the records of a part of the current segment anew.
+  /// Copies the records of a range of the current segment.
   ///
-  /// - Returns: Where payloads were, and where they will be.
+  /// - Returns: The old offsets of payloads, with their new ones.
   private func copy(_ range: Range<Int64>, into frames: inout FrameBuffer) throws -> [UInt32: UInt32] {
     let (header, headLength) = (segment.header, Int64(QueueFrame.headLength(inVersion: segment.header.version)))
     let bytes = try segment.file.readAll(from: range.lowerBound, upTo: range.upperBound)
@@ -129,7 +132,7 @@ extension QueueLog {
       guard
         let records = QueueRecord.records(
           of: body, segment: header.number, offset: offset + headLength, version: header.version)
-        // That there is damage was noted, and it is kept with the file.
+        // The damage was recorded, and its bytes are preserved with the file.
       else { continue }
       for record in records {
         guard case .put(var state) = record else {
@@ -155,7 +158,7 @@ extension QueueLog {
         try QueueLog.writeSegment(
           draft.header, frames: draft.frames.bytes, like: log.segment.attributes, in: log.folder)
       } catch {
-        // Before the renaming nothing has happened.
+        // Before the renaming, a failure leaves no file.
         log.mayHaveNext = wasSealed || [.rename, .synchronizeDirectory].contains((error as? FileError)?.operation)
         throw error
       }
@@ -165,10 +168,10 @@ extension QueueLog {
   /// Writes the file of a new segment.
   ///
   /// - Parameters:
-  ///   - header: Its header.
-  ///   - frames: The frames behind it.
-  ///   - existing: The permissions and the owner that it gets.
-  ///   - folder: The folder.
+  ///   - header: The header of the segment.
+  ///   - frames: The frames after the header.
+  ///   - existing: The attributes whose permissions and owner the file gets.
+  ///   - folder: The folder of the queue.
   /// - Throws: `FileError`.
   static func writeSegment(
     _ header: SegmentHeader, frames: [UInt8], like existing: FileAttributes?, in folder: QueueFolder
@@ -179,7 +182,7 @@ extension QueueLog {
     }
   }
 
-  /// Writes a part of the current segment once more, with the same bytes, and makes it durable.
+  /// Rewrites a range of the current segment with the same bytes, and synchronizes it.
   private mutating func rewriteInPlace(_ range: Range<Int64>) throws {
     for start in stride(from: range.lowerBound, to: range.upperBound, by: 1 << 20) {
       let bytes = try segment.file.readAll(from: start, upTo: min(start + 1 << 20, range.upperBound))
@@ -188,7 +191,7 @@ extension QueueLog {
     log = try AppendLog(continuing: segment.file, at: found.size)
   }
 
-  /// Lets the file that says how far the log has come say something else.
+  /// Moves the end mark, whose name records how far the log has certainly come.
   mutating func setMark(_ end: SegmentEnd) throws {
     guard end != mark else { return }
     let path = folder.endPath(end)
@@ -199,7 +202,7 @@ extension QueueLog {
         try makeEmptyFile(path)
       }
     } catch let error as FileError where folder.hasLost(error) {
-      // Somebody has removed it.
+      // Another program has removed the mark.
       try makeEmptyFile(path)
     }
     mark = end
@@ -207,9 +210,9 @@ extension QueueLog {
 
   // MARK: Removing
 
-  /// Lets go of segments that the current one, which is durable, does not need.
+  /// Drops segments that the current segment, which is durable, does not need.
   ///
-  /// Their files stay until ``removeLeftovers()``.
+  /// Their files stay until ``removeLeftovers()`` is called.
   private mutating func drop(_ unneeded: Set<UInt32>, _ ledger: inout QueueLedger) {
     for number in unneeded {
       guard let size = olderSizes.removeValue(forKey: number) else { continue }
@@ -219,13 +222,15 @@ extension QueueLog {
     hasFailedToRemove = false
   }
 
-  /// How many bytes of segments are removed at a time: file systems take some milliseconds for that.
+  /// The size, in bytes, of the segments that are removed in one step.
+  ///
+  /// File systems take some milliseconds to remove them.
   private static let removalLimit: Int64 = 32 << 20
 
-  /// Whether ``removeLeftovers()`` has something to do.
+  /// Whether ``removeLeftovers()`` can remove a segment.
   var hasRemovableLeftovers: Bool { pinCount == 0 && !leftovers.isEmpty && !hasFailedToRemove }
 
-  /// Removes unneeded segments that are not being read, only so many bytes at a time that other calls need not wait long.
+  /// Removes unneeded segments that are not being read, in steps short enough for waiting calls.
   mutating func removeLeftovers() {
     guard pinCount == 0 else { return }
     var removed: Int64 = 0
@@ -238,19 +243,21 @@ extension QueueLog {
         reserve.gain(size)
         removed += size
       } catch {
-        // Nothing is lost but space: it is tried again with the next segment, and at the next opening.
+        // Only space is lost. Another attempt follows with the next segment and at the next opening.
         hasFailedToRemove = true
       }
     }
   }
 
-  /// Removes the file of an unneeded segment, or keeps it under another name where something in it cannot be read: the disk
-  /// may give that later, or to a program that saves data.
+  /// Removes the file of an unneeded segment.
+  ///
+  /// If some of its damaged bytes cannot be read, the file is renamed instead, because a later attempt or a recovery
+  /// program may read them.
   ///
   /// - Parameters:
-  ///   - number: The segment.
-  ///   - isDamaged: Whether anything in it is noted as damaged.
-  /// - Returns: Whether it was removed.
+  ///   - number: The number of the segment.
+  ///   - isDamaged: Whether damage in the segment is recorded.
+  /// - Returns: Whether the file was removed.
   mutating func removeFile(ofSegment number: UInt32, isDamaged: Bool) throws -> Bool {
     try keepDamage(of: number)
     let path = folder.segmentPath(number)
@@ -265,7 +272,7 @@ extension QueueLog {
     return isRemoved
   }
 
-  /// Whether the disk gives every byte of a segment.
+  /// Returns whether the disk can read every byte of a segment.
   private func isReadable(_ number: UInt32) throws -> Bool {
     let file = try folder.fileSystem.open(folder.segmentPath(number), .read)
     let size = try file.attributes().size
@@ -275,13 +282,13 @@ extension QueueLog {
     return true
   }
 
-  /// Notes a damaged place, which is kept in a file of its own before the segment is removed.
+  /// Records a damaged range, which is copied to a separate file before its segment is removed.
   mutating func note(damage range: Range<Int64>, of segment: UInt32) {
     guard damagedPlaces[segment]?.contains(where: { $0.overlaps(range) }) != true else { return }
     damagedPlaces[segment, default: []].append(range)
   }
 
-  /// Copies the damaged places of a segment into files of their own, with zeros for what cannot be read.
+  /// Copies the damaged ranges of a segment to separate files, with zeros for bytes that cannot be read.
   func keepDamage(of number: UInt32) throws {
     guard let ranges = damagedPlaces[number] else { return }
     let file = try folder.fileSystem.open(folder.segmentPath(number), .read)

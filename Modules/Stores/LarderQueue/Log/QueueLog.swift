@@ -1,9 +1,9 @@
 import Larder
 import LarderFiles
 
-/// The files of a queue, for the one object that has them open: segments to which frames are appended, and the lock.
+/// The files of an open queue: the segments to which frames are appended, and the lock.
 ///
-/// Everything here blocks.
+/// All methods block.
 struct QueueLog: Sendable {
   let folder: QueueFolder
   let files: SegmentFiles
@@ -15,57 +15,69 @@ struct QueueLog: Sendable {
   let codecName: String
 
   var segment: SegmentFile
-  /// The end of the current segment; `nil` until the first write since the queue was opened.
+  /// The append log of the current segment; `nil` until the first write since the queue was opened.
   var log: AppendLog?
-  /// Where opening found the end of the current segment.
+  /// The end of the current segment when the queue was opened.
   let found: FoundEnd
   private var hasBegunWriting = false
   var nextFrame: UInt64
-  /// Whether making the next segment has failed, but its file may be there.
+  /// Whether creating the next segment has failed in a way that may have left its file.
   var mayHaveNext = false
-  /// Behind it stands at most what failed.
+  /// The size of the current segment up to the last successful append.
+  ///
+  /// Only a failed append can follow.
   var acknowledgedSize: Int64
-  /// How many bytes of the current segment were there from its beginning, the header included.
+  /// The size of the current segment when it was created, including the header.
   var initialSize: Int64
   /// The sizes of the segments before the current one that are needed.
   var olderSizes: [UInt32: Int64]
   /// The sizes of unneeded segments that are not removed yet.
   var leftovers: [UInt32: Int64] = [:]
-  /// Whether one of them could not be removed since the current segment was begun.
+  /// Whether removing an unneeded segment has failed since the current segment was begun.
   var hasFailedToRemove = false
-  /// How many readers need the segments to stay.
+  /// The number of readers that need all segments.
   var pinCount = 0
-  /// The damaged places of the segments, which are kept in files of their own before a segment is removed.
+  /// The damaged ranges of the segments.
+  ///
+  /// They are copied to separate files before a segment is removed.
   var damagedPlaces: [UInt32: [Range<Int64>]]
-  /// Empty files that are to say by their names what is missing: segments, or the end of one.
+  /// The paths of empty files that record missing segments, or the missing end of one.
   private(set) var notes: [String]
-  /// The end of the log according to the name of a file.
+  /// The end of the log according to the end mark.
   var mark: SegmentEnd?
-  /// Whether the last frame is that of closing.
+  /// Whether the last frame marks the log as closed.
   var isMarkedClosed: Bool
   var reserve: SpaceReserve
-  /// The cleaning that is going on.
+  /// The cleaning in progress.
   var cleaning: Cleaning?
-  /// Segments in which something cannot be read that is needed: they stay.
+  /// Segments with live data that cannot be read.
+  ///
+  /// They are not removed.
   var unreadable: Set<UInt32> = []
-  /// Segments whose damage could not be kept elsewhere: they stay until the next opening.
+  /// Segments whose damage could not be copied.
+  ///
+  /// They stay until the next opening.
   var withheld: Set<UInt32> = []
 
-  /// The end of the last segment as opening found it.
+  /// The end of the last segment when the queue was opened.
   struct FoundEnd: Sendable {
-    /// How many bytes of the segment count.
+    /// The valid size of the segment, in bytes.
     var size: Int64
-    /// How many of them are known to be durable; what follows must be written anew before the first acknowledgement.
+    /// The number of bytes that are known to be durable.
+    ///
+    /// The following ones must be rewritten before the first acknowledgement.
     var durableSize: Int64
     /// The number of the next frame.
     var nextFrame: UInt64
-    /// Whether the last frame is that of closing.
+    /// Whether the last frame marks the log as closed.
     var isMarkedClosed: Bool
-    /// Whether the end is damaged: what is appended there could make a whole frame of it again, by chance.
+    /// Whether the end is damaged.
+    ///
+    /// Bytes appended there could complete a damaged frame by chance.
     var isDamaged = false
   }
 
-  /// The other files as opening found them.
+  /// The state of the other files when the queue was opened.
   struct FoundFiles: Sendable {
     var olderSizes: [UInt32: Int64] = [:]
     var damagedPlaces: [UInt32: [Range<Int64>]] = [:]
@@ -73,13 +85,15 @@ struct QueueLog: Sendable {
     var mark: SegmentEnd?
   }
 
-  /// Takes over files that were read; nothing is written before the first call of ``makeReady(_:at:mayUseReserve:)``.
+  /// Creates a log from files that were read.
+  ///
+  /// Nothing is written before the first call of ``makeReady(_:at:mayUseReserve:)``.
   ///
   /// - Parameters:
-  ///   - folder: The folder.
+  ///   - folder: The folder of the queue.
   ///   - lock: The lock, and the files that are held open.
   ///   - segment: The last segment.
-  ///   - found: Where it ends.
+  ///   - found: The end of the last segment.
   ///   - others: The other files.
   init(
     folder: QueueFolder, lock: (lock: FileLock?, opened: OpenedFiles), segment: SegmentFile, found: FoundEnd,
@@ -106,65 +120,67 @@ struct QueueLog: Sendable {
     opened.note(segment.attributes.identity, at: segment.path, as: .data)
   }
 
-  /// The segment that is written.
+  /// The number of the current segment.
   var number: UInt32 { segment.header.number }
 
   var segmentCount: Int { olderSizes.count + 1 }
 
-  /// The bytes of each segment that count, in order.
+  /// The segments in order, with their valid sizes.
   var sizes: [SegmentEnd] {
     olderSizes.map { SegmentEnd(number: $0, size: $1) }.sorted { $0.number < $1.number }
       + [SegmentEnd(number: number, size: acknowledgedSize)]
   }
 
-  /// The bytes of the segments that are needed.
+  /// The size of all needed segments, in bytes.
   var neededSize: Int64 { olderSizes.values.reduce(size, +) }
 
-  /// The bytes of all segments.
+  /// The size of all segments, in bytes.
   var totalSize: Int64 { leftovers.values.reduce(neededSize, +) }
 
-  /// The bytes of the current segment that count.
+  /// The valid size of the current segment, in bytes.
   var size: Int64 { log?.size ?? found.size }
 
   var durableSize: Int64 { log?.durableSize ?? found.durableSize }
 
-  /// Whether frames can be appended as things are; otherwise ``makeReady(_:at:mayUseReserve:)`` comes first.
+  /// Returns whether frames can be appended now.
   ///
-  /// A segment takes only so many items with ids that there is room in the reserve to remember these: on a full disk it is
-  /// what frees the segment.
+  /// If not, ``makeReady(_:at:mayUseReserve:)`` must run first.
+  ///
+  /// A segment takes only as many items with ids as the space reserve has room to remember, because remembering them is
+  /// what frees the segment on a full disk.
   func isReady(for ledger: QueueLedger) -> Bool {
     !isSealed && size - initialSize < segmentLimit && ledger.uses[number].idBytes < reserve.idLimit
   }
 
-  /// From how many bytes on a new segment is begun.
+  /// The size, in bytes, at which the log rolls over to a new segment.
   var segmentLimit: Int64 {
     reserve.isSpent ? min(folder.segmentSize, reserve.segmentLimit) : folder.segmentSize
   }
 
-  /// Whether frames of the present version can stand behind those of the current segment, and it is the newest one.
+  /// Whether the current segment is the newest one and takes frames of the current version.
   var isOfPresentVersion: Bool { segment.header.version == SegmentHeader.version && (mark?.number ?? 0) <= number }
 
-  /// Whether nothing may be appended to the current segment: nothing was written since the queue was opened, or the state
-  /// of the segment is unknown after a failure, or that of the next one is, which says where this one ends.
+  /// Whether nothing can be appended to the current segment, because nothing was written since the queue was opened, or
+  /// because a failure left it or the next segment, which records its end, in an unknown state.
   var isSealed: Bool { log.map { $0.failure != nil } ?? true || mayHaveNext }
 
   // MARK: Writing
 
-  /// Makes sure that frames can be appended.
+  /// Prepares the log for new frames.
   ///
-  /// The first call since the queue was opened removes what earlier owners left behind, and notes what is damaged. Frames
-  /// that are not known to be durable are written anew in a segment of their own: to synchronize them where they are is
-  /// not enough, since after a failed synchronization the next one succeeds without having written anything.
+  /// The first call since the queue was opened removes the leftovers of earlier owners and records damage. Frames that
+  /// are not known to be durable are rewritten to a new segment. Synchronizing them in place is not enough, because
+  /// after a failed synchronization the next one can succeed without having written anything.
   ///
   /// - Parameters:
-  ///   - ledger: What the queue holds.
+  ///   - ledger: The items of the queue.
   ///   - now: The time, in microseconds.
-  ///   - mayUseReserve: Whether the reserve may be given back for it.
+  ///   - mayUseReserve: Whether the space reserve may be released for it.
   /// - Throws: ``StoreError``; `FileError`.
   mutating func makeReady(_ ledger: inout QueueLedger, at now: Int64, mayUseReserve: Bool) throws {
     if !hasBegunWriting {
       try checkFiles(during: .apply)
-      // A segment is removed only if the name of the one that does not need it is durable.
+      // A segment may be removed only after the name of the segment that replaces it is durable.
       try folder.fileSystem.synchronizeDirectory(at: folder.path)
       try tidyUp()
       hasBegunWriting = true
@@ -176,14 +192,14 @@ struct QueueLog: Sendable {
     if !isReady(for: ledger) { try beginSegment(&ledger, mayUseReserve: mayUseReserve) }
   }
 
-  /// Removes what earlier owners left behind, and notes what is missing in files that stay.
+  /// Removes the leftovers of earlier owners, and creates files that record missing segments.
   private mutating func tidyUp() throws {
     let names = try folder.fileSystem.contentsOfDirectory(at: folder.path)
     try folder.removeStaleTemporaryFiles(among: names)
     let noted = Set(names.filter(folder.isNoteOfDamage) + notes.map { FilePaths.split($0).name })
     for number in names.compactMap(folder.segmentNumber(ofName:))
     where number < segment.header.number && olderSizes[number] == nil
-      // One that was missing, and that somebody has put back too late, is his.
+      // A missing segment that a user has restored too late is not ours to remove.
       && !noted.contains(FilePaths.split(folder.missingPath(number)).name)
     {
       _ = try removeFile(
@@ -201,25 +217,26 @@ struct QueueLog: Sendable {
     try file.close()
   }
 
-  /// Empties a buffer, for frames that are to be appended next.
+  /// Resets a buffer for frames that will be appended next.
   ///
   /// - Parameters:
   ///   - buffer: The buffer.
-  ///   - clockOffset: What is added to times as they are written, in microseconds.
+  ///   - clockOffset: The difference added to times when they are written, in microseconds.
   func reset(_ buffer: inout FrameBuffer, clockOffset: Int64) {
     buffer.reset(
       segment: number, salt: segment.header.salt, base: size, durable: durableSize, firstNumber: nextFrame,
       clockOffset: clockOffset)
   }
 
-  /// Appends frames, as durably as the folder says.
+  /// Appends frames with the durability of the folder.
   ///
   /// - Parameters:
-  ///   - frames: The frames; the last is ended.
-  ///   - mayUseReserve: Whether the reserve may be given back for it.
-  ///   - isDurable: Whether they are to be durable at once where the folder says so; defaults to `true`.
-  /// - Throws: ``StoreError`` if the files were moved or replaced; `FileError`. Nothing was changed where the log is not
-  ///   sealed then.
+  ///   - frames: The frames, of which the last is finished.
+  ///   - mayUseReserve: Whether the space reserve may be released for it.
+  ///   - isDurable: Whether the frames must be synchronized immediately if the folder's durability requires it;
+  ///     defaults to `true`.
+  /// - Throws: ``StoreError`` if the files were moved or replaced; `FileError`. If the log is not sealed afterwards,
+  ///   nothing was changed.
   mutating func append(_ frames: FrameBuffer, mayUseReserve: Bool, isDurable: Bool = true) throws {
     try checkFiles(during: .apply)
     try usingReserve(mayUseReserve) { log in try log.log?.append(frames.bytes) }
@@ -230,37 +247,37 @@ struct QueueLog: Sendable {
     isMarkedClosed = false
   }
 
-  /// Does something, and once more with the space of the reserve where there was no room.
+  /// Runs a closure, and runs it again with the space reserve released if there was no room.
   mutating func usingReserve(_ mayUseReserve: Bool, _ body: (inout QueueLog) throws -> Void) throws {
     do {
       try body(&self)
-    } catch let error as FileError where error.isOutOfRoom && mayUseReserve && reserve.isThere {
-      try reserve.give(in: number)
+    } catch let error as FileError where error.isOutOfRoom && mayUseReserve && reserve.isAvailable {
+      try reserve.release(in: number)
       try body(&self)
     }
   }
 
-  /// Makes everything durable that was appended.
+  /// Synchronizes all appended frames with the disk.
   mutating func synchronize() throws(FileError) {
     try log?.synchronize()
   }
 
-  /// Makes sure that the files of the queue are still at their paths; see ``StoreFiles/check(_:during:)``.
+  /// Checks that the files of the queue are still at their paths; see ``StoreFiles/check(_:during:)``.
   func checkFiles(during operation: StoreOperation) throws {
     try folder.check(opened, during: operation)
   }
 
   // MARK: Closing
 
-  /// Whether the current segment has got another name since it was opened, under which it could be opened elsewhere.
+  /// Whether the current segment has another name, under which another program could open it.
   private var hasOtherNames: Bool {
     get throws(FileError) { try segment.file.attributes().linkCount > 1 }
   }
 
-  /// Marks the log as closed if anything was written, makes it durable, and gives the lock back.
+  /// Marks the log as closed if anything was written, synchronizes it, and releases the lock.
   ///
-  /// - Parameter ledger: What the queue holds.
-  /// - Throws: ``StoreError``; `FileError`. The lock is given back all the same.
+  /// - Parameter ledger: The items of the queue.
+  /// - Throws: ``StoreError``; `FileError`. The lock is released nevertheless.
   mutating func close(_ ledger: inout QueueLedger) throws {
     let result = Result { try markClosed(&ledger) }
     files.removeAll()
@@ -274,7 +291,7 @@ struct QueueLog: Sendable {
     guard folder.access == .readWrite else { return }
     try checkFiles(during: .close)
     guard log != nil else { return }
-    // A segment with several names would be refused at the next opening.
+    // The next opening would refuse a segment with several names.
     if try isSealed || hasOtherNames { try beginSegment(&ledger, mayUseReserve: true) }
     try log?.synchronize()
     guard !isMarkedClosed else { return }

@@ -1,10 +1,10 @@
 import Larder
 
-/// Records as version 1 of the format has them, which is only read.
+/// Decoding records in version 1 of the format, which is no longer written.
 extension QueueRecord {
   private enum Kind: UInt8 {
     case put = 1
-    case lease, wait, remove, acknowledge, die, revive, remember
+    case lease, wait, remove, acknowledge, deadLetter, requeue, remember
   }
 
   private static let callersKeyFlag: UInt8 = 1 << 2
@@ -37,13 +37,13 @@ extension QueueRecord {
     case .acknowledge:
       guard let deadline = reader.read(Int64.self), let key = reader.readKey() else { return nil }
       return .acknowledge(sequence: sequence, key: key, deadline: deadline)
-    case .die:
-      return readDeath(&reader).map { .state(sequence: sequence, attempts: nil, .dead($0)) }
-    case .revive:
+    case .deadLetter:
+      return readCause(&reader).map { .state(sequence: sequence, attempts: nil, .dead($0)) }
+    case .requeue:
       guard let newSequence = reader.read(UInt64.self).flatMap(believed), let arrival = reader.read(Int64.self) else {
         return nil
       }
-      return .revive(sequence: sequence, newSequence: newSequence, arrival: arrival)
+      return .requeue(sequence: sequence, newSequence: newSequence, arrival: arrival)
     case .remember:
       guard let deadline = reader.read(Int64.self), let key = reader.readKey() else { return nil }
       return .remember(key: key, sequence: sequence, deadline: deadline)
@@ -68,8 +68,8 @@ extension QueueRecord {
       let timer = ItemTimer(deadline: deadline, length: length, epoch: epoch)
       standing = phase == .leased ? .leased(timer) : .delayed(timer)
     case .dead:
-      guard let death = readDeath(&reader) else { return nil }
-      standing = .dead(death)
+      guard let cause = readCause(&reader) else { return nil }
+      standing = .dead(cause)
     }
     guard let key = reader.readKey(), let length = reader.read(UInt32.self), let offset = fileOffset(reader.position),
       reader.read(UInt32.self) != nil, reader.read(count: Int(length)) != nil

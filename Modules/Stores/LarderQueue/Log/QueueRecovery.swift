@@ -1,21 +1,23 @@
 import Larder
 import LarderFiles
 
-/// Opens the files of a queue: finds out what they hold, and leaves them so that they can be appended to.
+/// The opening of a queue: it replays the files and prepares them for appending.
 ///
-/// Everything here blocks.
+/// All methods block.
 struct QueueRecovery {
   private let folder: QueueFolder
   private var ledger: QueueLedger
   private var report = RecoveryReport()
   private var others = QueueLog.FoundFiles()
 
-  /// A queue that was opened.
+  /// An open queue.
   struct Opened: Sendable {
     var log: QueueLog
     var ledger: QueueLedger
     var report: RecoveryReport
-    /// Changes that opening made to the ledger, to be written before anything else.
+    /// Changes that opening made to the ledger.
+    ///
+    /// They are written before anything else.
     var pending: [QueueRecord] = []
   }
 
@@ -24,16 +26,18 @@ struct QueueRecovery {
     ledger = QueueLedger(rules: rules)
   }
 
-  /// Opens the files; nothing is written unless a queue is created.
+  /// Opens the files.
+  ///
+  /// Nothing is written, except to create a queue.
   ///
   /// - Parameters:
-  ///   - folder: Where they are.
+  ///   - folder: The folder of the queue.
   ///   - rules: The rules of the queue.
-  ///   - leases: What becomes of leases that go on.
+  ///   - leases: The treatment of running leases.
   ///   - now: The time, in microseconds since 1970.
-  ///   - newCodecName: The name of the codec that suits new files.
-  ///   - codec: Gives the codec, by the name of the one that the files state or that suits new ones.
-  /// - Throws: ``StoreError``; what `codec` throws.
+  ///   - newCodecName: The name of the codec for a new queue.
+  ///   - codec: A closure that returns the codec for the name that the files record, or for `newCodecName`.
+  /// - Throws: ``StoreError``; the error of `codec`.
   static func open<Value>(
     _ folder: QueueFolder, rules: QueueRules, leases: LeasesOnOpening, at now: Int64,
     newCodecName: String, choosing codec: (_ name: String) throws -> any Codec<Value>
@@ -60,7 +64,10 @@ struct QueueRecovery {
       guard codec.name == segment.header.codecName else {
         throw folder.error(
           .versionMismatch, during: .open,
-          "\(folder.path) was written with the codec \(segment.header.codecName), not with \(codec.name); open it with that one"
+          """
+          \(folder.path) was written with the codec \(segment.header.codecName); \
+          open it with that codec, not with \(codec.name)
+          """
         )
       }
       var opened = try recovery.recover(upTo: segment, numbers: numbers, lock: (lock, files))
@@ -73,12 +80,12 @@ struct QueueRecovery {
     }
   }
 
-  /// Makes sure that there is a folder which is a queue's, or can become one.
+  /// Returns the path of the folder, after checking that it contains a queue or can become one.
   private static func preparedPath(_ folder: QueueFolder) throws -> String {
     let fileSystem = folder.fileSystem
     let parent = FilePaths.split(folder.path).directory
     guard try fileSystem.attributes(at: parent) != nil else {
-      throw folder.error(.notFound, during: .open, "the folder \(parent) does not exist; make it first")
+      throw folder.error(.notFound, during: .open, "the folder \(parent) does not exist; create it first")
     }
     var folder = folder
     folder.path = try fileSystem.canonicalPath(of: folder.path)
@@ -92,10 +99,10 @@ struct QueueRecovery {
     }
     guard attributes.kind == .directory else {
       throw folder.error(
-        .unrecognizedFormat, during: .open, "\(path) is not a folder, as a queue is; it was left as it is")
+        .unrecognizedFormat, during: .open, "\(path) is not a folder, as a queue must be; it was left unchanged")
     }
     let names = try fileSystem.contentsOfDirectory(at: path)
-    // A foreign folder must not gain a lock. Where there is one, its owner may be removing segments.
+    // A foreign folder must not get a lock file. If there is one, its owner may be removing segments.
     if let last = names.compactMap(folder.segmentNumber(ofName:)).max() {
       if !names.contains(FilePaths.split(folder.lockPath).name) {
         _ = try SegmentFile(last, in: folder, .read, during: .open)
@@ -105,7 +112,7 @@ struct QueueRecovery {
     guard names.allSatisfy(folder.isOwnName) else {
       throw folder.error(
         .unrecognizedFormat, during: .open,
-        "the folder \(path) has other things in it and no queue; it was left as it is")
+        "the folder \(path) contains other files and no queue; it was left unchanged")
     }
     guard folder.createsIfMissing else { throw folder.error(.notFound, during: .open, "there is no queue in \(path)") }
     return path
@@ -115,13 +122,13 @@ struct QueueRecovery {
     guard folder.createsIfMissing else {
       throw folder.error(.notFound, during: .open, "there is no queue in \(folder.path)")
     }
-    // A process may have died after creating the folder and before it was durable.
+    // A process may have crashed after creating the folder and before synchronizing it.
     try folder.fileSystem.synchronizeDirectory(at: FilePaths.split(folder.path).directory)
-    // Where all segments were taken away, what is made now is not one of them.
+    // If all segments were removed, the new one must not have the number of an old one.
     let number = (others.mark?.number ?? 0) + 1
     guard number < .max >> 1 else {
       throw folder.error(
-        .corrupted, during: .open, "the queue in \(folder.path) has used up the numbers of its segments")
+        .corrupted, during: .open, "the queue in \(folder.path) has no segment numbers left; create a new queue")
     }
     if let mark = others.mark {
       noteMissing(mark.number...mark.number)
@@ -164,7 +171,7 @@ struct QueueRecovery {
       guard segment.header.identity == last.header.identity else {
         throw folder.error(
           .corrupted, during: .open,
-          "\(segment.path) belongs to another queue; it was left as it is. Move it elsewhere")
+          "\(segment.path) belongs to another queue; it was left unchanged. Move it elsewhere")
       }
       try replay(segment, upTo: end.size)
       others.olderSizes[end.number] = min(end.size, segment.size)
@@ -175,7 +182,7 @@ struct QueueRecovery {
     return opened(last, found: found, lock: lock)
   }
 
-  /// The segments before the last one that are needed and there, and where each ends; those that are missing are noted.
+  /// Returns the needed segments before the last one that exist, with their ends, and records missing ones.
   private mutating func olderSegments(
     than last: SegmentFile, list: [SegmentEnd]?, numbers: [UInt32]
   ) throws -> [SegmentEnd] {
@@ -183,9 +190,10 @@ struct QueueRecovery {
     if let version1 = last.header.version1 {
       return try olderSegmentsInVersion1(than: last.header, from: version1.firstSegment, numbers: numbers)
     }
-    // Where the list is damaged, what is there is taken to be needed.
+    // If the list is damaged, all existing segments count as needed.
     let needed = list ?? numbers.filter { $0 < last.header.number }.map { SegmentEnd(number: $0, size: .max) }
-    // Where the newest is missing, the list is an old one: what is not there may have gone since for good reasons.
+    // If the newest segment is missing, the list is outdated, and its missing segments may have been removed on
+    // purpose.
     if (others.mark?.number ?? 0) <= last.header.number {
       for end in needed where !present.contains(end.number) { noteMissing(end.number...end.number) }
     }
@@ -204,20 +212,20 @@ struct QueueRecovery {
       noteMissing((number + 1)...(next - 1))
     }
     if let oldest = needed.first, oldest > first { noteMissing(first...(oldest - 1)) }
-    // One at a time is open: there may be more of them than files may be open.
+    // The files are opened one at a time, because there may be more of them than a process may open.
     return try zip(needed, needed.dropFirst()).map { number, next in
       let header =
         next == last.number ? last : try SegmentFile(next, in: folder, .read, during: .open).header
-      // The next one says where this one ends; if it is missing, the end of the file counts.
+      // The next segment records where this one ends. If it is missing, the size of the file counts.
       if next == number + 1, let end = header.version1?.previousEnd { return SegmentEnd(number: number, size: end) }
       return SegmentEnd(number: number, size: try SegmentFile(number, in: folder, .read, during: .open).size)
     }
   }
 
-  /// The most missing segments that are noted one by one.
+  /// The maximum number of missing segments that are recorded individually.
   private static let noteLimit = 1024
 
-  /// No segment has more bytes.
+  /// The maximum size of a segment, in bytes.
   private static let longestSegment: Int64 = 1 << 32
 
   private mutating func noteMissing(_ numbers: ClosedRange<UInt32>) {
@@ -226,24 +234,26 @@ struct QueueRecovery {
     others.notes += numbers.prefix(max(QueueRecovery.noteLimit - others.notes.count, 0)).map(folder.missingPath)
   }
 
-  /// Notes what the end of the log has lost, where it has been further for certain.
+  /// Records data lost at the end of the log, if the end mark shows that the log had come further.
   private mutating func noteCutEnd(of last: SegmentFile) {
     guard let mark = others.mark else { return }
     if mark.number > last.header.number {
       let numbers = (last.header.number + 1)...mark.number
       noteMissing(numbers)
-      // What they held is not known.
+      // The contents of the missing segments are unknown.
       reserve(QueueRecovery.longestSegment * Int64(min(numbers.count, QueueRecovery.noteLimit)))
     } else if mark.number == last.header.number, mark.size > last.size {
       report.damagedPlaces += 1
       report.damagedBytes += Int(clamping: mark.size - last.size)
-      // What is appended takes the place of what is missing.
+      // Appended frames will take the place of the missing bytes.
       others.notes.append(folder.damagePath(segment: mark.number, offset: last.size))
       reserve(mark.size - last.size)
     }
   }
 
-  /// Lets no sequence number be given again that may have stood in lost bytes: each took more than one.
+  /// Reserves every sequence number that lost bytes may have contained.
+  ///
+  /// Each number took more than one byte.
   private mutating func reserve(_ bytes: Int64) {
     let next = ledger.nextSequence.addingReportingOverflow(UInt64(max(bytes, 0)))
     ledger.reserve(
@@ -251,10 +261,10 @@ struct QueueRecovery {
         ? QueueRecord.greatestSequence + 1 : min(next.partialValue, QueueRecord.greatestSequence + 1))
   }
 
-  /// Finds out how much of the last segment counts, and which others it needs, where it says so.
+  /// Returns the valid end of the last segment, and the list of other segments that it needs, if it has one.
   private func findEnd(of segment: SegmentFile) throws -> (QueueLog.FoundEnd, list: [SegmentEnd]?) {
     let start = segment.headerLength
-    // The lengths come from the file.
+    // The lengths are untrusted, because they come from the file.
     var durable = start.addingSaturating(segment.header.initialLength)
     if let mark = others.mark, mark.number == segment.header.number { durable = max(durable, mark.size) }
     durable = min(segment.size, durable)
@@ -273,7 +283,7 @@ struct QueueRecovery {
             list = segments.filter { $0.number < segment.header.number }
           }
         }
-        // Of those that are durable for certain the last is enough.
+        // Of the frames that are certainly durable, only the last one is needed.
         if offset < durable { frames.removeAll(keepingCapacity: true) }
         frames.append((frame, offset))
         durable = max(durable, frame.isClosing ? offset : frame.durable)
@@ -284,13 +294,14 @@ struct QueueRecovery {
       }
     }
     var cut = segment.size
-    // What is not known to be durable may have holes: up to the first of them it happened, beyond it not.
+    // Bytes that are not known to be durable may have holes. The frames before the first hole are valid, those after it
+    // are not.
     if let hole = damage.first(where: { [durable] in $0.upperBound > durable }) {
       cut = max(hole.lowerBound, durable)
       isMarkedClosed = false
     }
     var kept = frames.prefix { $0.offset < cut }
-    // A call of which the last frame is missing did not happen.
+    // A call whose last frame is missing did not take effect.
     while let last = kept.last, last.frame.isContinued, last.offset >= durable {
       cut = last.offset
       kept.removeLast()
@@ -303,7 +314,7 @@ struct QueueRecovery {
     return (end, list)
   }
 
-  /// Replays the frames of a segment up to a place, all of which should be good.
+  /// Replays the frames of a segment before an offset.
   private mutating func replay(_ segment: SegmentFile, upTo end: Int64) throws {
     let (number, version) = (segment.header.number, segment.header.version)
     let headLength = QueueFrame.headLength(inVersion: version)
@@ -331,7 +342,7 @@ struct QueueRecovery {
     }
   }
 
-  /// Notes a damaged place, which is kept in a file of its own before the segment is removed.
+  /// Records a damaged range, which is copied to a separate file before its segment is removed.
   private mutating func note(damage range: Range<Int64>, of segment: SegmentFile) {
     report.damagedPlaces += 1
     report.damagedBytes += range.count

@@ -10,10 +10,10 @@ import Musl
 import Glibc
 #endif
 
-/// The files from which payloads are read, kept open as long as they are not too many.
+/// A cache of open segment files, from which payloads are read.
 final class SegmentFiles: Sendable {
   private static let capacity = 32
-  /// How far apart two payloads may be that are read in one go.
+  /// The maximum distance, in bytes, between two payloads that are read together.
   private static let gap = 4096
   private static let longestRead = 1 << 20
 
@@ -27,7 +27,7 @@ final class SegmentFiles: Sendable {
       return files[segment]?.file
     }
 
-    /// Gives the file that must go for it.
+    /// Inserts a file, and returns the one that it displaces.
     mutating func insert(_ file: any OpenFile, forSegment segment: UInt32) -> (any OpenFile)? {
       useCount += 1
       var displaced = files.updateValue((file, useCount), forKey: segment)?.file
@@ -45,19 +45,21 @@ final class SegmentFiles: Sendable {
     self.folder = folder
   }
 
-  /// Takes over a file that is open already.
+  /// Adds a file that is already open.
   func insert(_ file: any OpenFile, forSegment segment: UInt32) {
     let displaced = open.withLock { $0.insert(file, forSegment: segment) }
     withExtendedLifetime(displaced) {}
   }
 
-  /// Forgets the file of a segment; a read that is running keeps it open until it ends.
+  /// Removes the file of a segment.
+  ///
+  /// A running read keeps it open until the read ends.
   func remove(_ segment: UInt32) {
     let displaced = open.withLock { $0.files.removeValue(forKey: segment) }
     withExtendedLifetime(displaced) {}
   }
 
-  /// Lets go of every file.
+  /// Removes all files.
   func removeAll() {
     let displaced = open.withLock { open in
       defer { open.files = [:] }
@@ -73,10 +75,10 @@ final class SegmentFiles: Sendable {
     return file
   }
 
-  /// Reads payloads; neighbours are read in one go.
+  /// Reads payloads, adjacent ones together.
   ///
-  /// - Parameter places: Where they are.
-  /// - Returns: A slot for each place: the payload, or `nil` if what is there does not have its checksum.
+  /// - Parameter places: The locations of the payloads.
+  /// - Returns: An element for each location: the payload, or `nil` if its checksum does not match.
   /// - Throws: `FileError`.
   func read(_ places: [QueuePlace]) throws(FileError) -> [ArraySlice<UInt8>?] {
     var payloads: [ArraySlice<UInt8>?] = Array(repeating: nil, count: places.count)
@@ -113,14 +115,14 @@ final class SegmentFiles: Sendable {
     return payloads
   }
 
-  /// Reads payloads, those aside that the disk refuses to give.
+  /// Reads payloads, and reports errors for each location separately.
   ///
   /// - Parameters:
-  ///   - places: Where they are.
-  ///   - evenIfLost: Whether a segment that is gone is taken like one that cannot be read; defaults to `false`.
-  /// - Returns: A slot for each place: the payload, `nil` if what is there does not have its checksum, or why it cannot
-  ///   be read.
-  /// - Throws: `FileError` if the reason has nothing to do with one place.
+  ///   - places: The locations of the payloads.
+  ///   - evenIfLost: Whether a missing segment is reported like an unreadable location; defaults to `false`.
+  /// - Returns: An element for each location: the payload, `nil` if its checksum does not match, or the error of
+  ///   reading it.
+  /// - Throws: `FileError` if reading fails for a reason that concerns no single location.
   func readEach(
     _ places: [QueuePlace], evenIfLost: Bool = false
   ) throws(FileError) -> [Result<ArraySlice<UInt8>?, FileError>] {
@@ -141,9 +143,9 @@ final class SegmentFiles: Sendable {
     return payloads
   }
 
-  /// Reads the checksum and the bytes of a payload, whether or not they fit.
+  /// Reads the checksum and the bytes of a payload without comparing them.
   ///
-  /// - Throws: `FileError`, with EIO where the file ends before.
+  /// - Throws: `FileError`, with EIO if the file is too short.
   func readStored(_ place: QueuePlace) throws(FileError) -> (checksum: UInt32, payload: ArraySlice<UInt8>) {
     let start = Int64(place.offset)
     let bytes = try file(ofSegment: place.segment).readAll(from: start, upTo: start + 4 + Int64(place.length))
@@ -152,5 +154,62 @@ final class SegmentFiles: Sendable {
       throw FileError(.read, path: folder.segmentPath(place.segment), errorNumber: EIO)
     }
     return (checksum, payload)
+  }
+}
+
+/// An open segment file with its header.
+struct SegmentFile: Sendable {
+  let header: SegmentHeader
+  /// The length of the header, in bytes.
+  let headerLength: Int64
+  let file: any OpenFile
+  /// The attributes of the file when it was opened.
+  let attributes: FileAttributes
+  let path: String
+
+  /// The size of the file when it was opened, in bytes.
+  var size: Int64 { attributes.size }
+
+  /// Opens a segment and checks its header.
+  ///
+  /// - Throws: ``StoreError``; `FileError`.
+  init(_ number: UInt32, in folder: QueueFolder, _ mode: FileOpenMode, during operation: StoreOperation) throws {
+    path = folder.segmentPath(number)
+    file = try folder.fileSystem.open(path, mode)
+    attributes = try file.attributes()
+    try folder.checkKind(attributes, of: path, isWritten: mode != .read)
+    let start = try file.readAll(from: 0, upTo: min(attributes.size, Int64(SegmentHeader.maximumLength)))
+    do {
+      let (header, length) = try SegmentHeader.read(start)
+      (self.header, headerLength) = (header, Int64(length))
+    } catch .foreign {
+      throw folder.error(
+        .unrecognizedFormat, during: operation, "\(path) is not a file of a queue; it was left unchanged")
+    } catch .newerVersion(let version) {
+      throw folder.error(
+        .versionMismatch, during: operation,
+        """
+        \(path) is in version \(version) of the format, but this program supports versions up to \
+        \(SegmentHeader.version); use a newer program
+        """
+      )
+    } catch .damaged {
+      throw folder.error(
+        .corrupted, during: operation,
+        "the header of \(path) is damaged; the file was left unchanged. Move it elsewhere to continue without its items"
+      )
+    }
+    guard header.number == number else {
+      throw folder.error(
+        .corrupted, during: operation, "\(path) is segment \(header.number) under another name; it was left unchanged")
+    }
+  }
+
+  /// Returns a scanner of the frames before an offset.
+  func scanner(upTo end: Int64) -> SegmentScanner {
+    let file = file
+    return SegmentScanner(
+      headerLength..<max(headerLength, end), firstNumber: header.firstFrame, salt: header.salt, version: header.version
+    ) { range throws(FileError) in try file.readable(from: range.lowerBound, upTo: range.upperBound).bytes }
   }
 }

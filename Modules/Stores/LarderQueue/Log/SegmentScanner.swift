@@ -1,12 +1,15 @@
+import Larder
 import LarderFiles
 
-/// Goes through the frames of a segment, and over what is damaged between them: plain state, which is given the bytes.
+/// A scanner that finds the frames of a segment and the damage between them.
+///
+/// It holds plain state and reads through a closure.
 struct SegmentScanner {
   /// A frame or damage.
   enum Found: Sendable {
-    /// A good frame, and its bytes without the head.
+    /// A valid frame, with its bytes after the header.
     case frame(QueueFrame, offset: Int64, body: ArraySlice<UInt8>)
-    /// Bytes that are no frame, up to the next good one or the end.
+    /// Bytes that are no valid frame, up to the next valid frame or the end.
     case damage(Range<Int64>)
   }
 
@@ -24,19 +27,19 @@ struct SegmentScanner {
   private var window: [UInt8] = []
   private var windowStart: Int64 = 0
 
-  /// How many bytes may still be checked in search of a frame behind damage.
+  /// The number of bytes that may still be checked in search of a frame after damage.
   ///
-  /// Bytes can be made up so that each looks like the beginning of a long frame.
+  /// The limit protects against crafted bytes, each of which looks like the beginning of a long frame.
   private var searchBudget: Int64
 
-  /// Makes a scanner.
+  /// Creates a scanner.
   ///
   /// - Parameters:
-  ///   - range: Where the frames begin and end.
-  ///   - firstNumber: The number of the first.
+  ///   - range: The range of the frames in the file.
+  ///   - firstNumber: The number of the first frame.
   ///   - salt: The salt of the segment.
-  ///   - version: The version of its format; defaults to the present one.
-  ///   - read: Gives bytes of the file: all that are asked for, or as many as there are.
+  ///   - version: The version of the segment's format; defaults to the current version.
+  ///   - read: A closure that returns the bytes of a range, or fewer at the end of the file.
   init(
     _ range: Range<Int64>, firstNumber: UInt64, salt: UInt32, version: UInt32 = SegmentHeader.version,
     read: @escaping (Range<Int64>) throws(FileError) -> [UInt8]
@@ -51,7 +54,7 @@ struct SegmentScanner {
     searchBudget = 16 * Int64(range.count) + SegmentScanner.windowLength
   }
 
-  /// Finds what comes next; `nil` at the end.
+  /// Returns the next frame or damage; `nil` at the end.
   mutating func next() throws(FileError) -> Found? {
     guard offset < end else { return nil }
     if let (frame, bytes) = try frame(at: offset, within: 0) {
@@ -72,17 +75,17 @@ struct SegmentScanner {
     return .damage(start..<end)
   }
 
-  /// The good frame that begins somewhere.
+  /// Returns the valid frame that begins at an offset, or `nil` if there is none.
   ///
   /// - Parameters:
-  ///   - offset: Where.
-  ///   - distance: How many bytes are left out before it.
+  ///   - offset: The offset of the frame.
+  ///   - distance: The number of damaged bytes before it.
   private mutating func frame(
     at offset: Int64, within distance: Int64
   ) throws(FileError) -> (QueueFrame, ArraySlice<UInt8>)? {
     guard let head = try bytes(at: offset, count: headLength), let frame = QueueFrame(head: head, version: version)
     else { return nil }
-    // Frames are numbered one after the other, and none is shorter than its head.
+    // Frames are numbered consecutively, and none is shorter than its header.
     let step = frame.number &- lastNumber
     guard frame.number > lastNumber, step <= 1 + UInt64(distance) / UInt64(headLength),
       frame.durable <= offset,
@@ -102,5 +105,140 @@ struct SegmentScanner {
       guard count <= window.count else { return nil }
     }
     return window[start..<start + count]
+  }
+}
+
+/// The header of a segment file, which the article `QueueFormat` describes byte by byte.
+struct SegmentHeader: Sendable, Hashable {
+  /// The reason why bytes are not a header.
+  enum Problem: Error, Hashable {
+    case foreign
+    case newerVersion(UInt32)
+    case damaged
+  }
+
+  /// Fields that only version 1 of the header has.
+  ///
+  /// Later versions store them in the first frame or do not need them.
+  struct Version1: Sendable, Hashable {
+    /// The number of the oldest needed segment.
+    ///
+    /// Earlier segments are leftovers.
+    var firstSegment: UInt32
+    /// The number of the first frame.
+    var firstFrame: UInt64
+    /// The valid size of the previous segment, in bytes.
+    ///
+    /// Any bytes after it never took effect.
+    var previousEnd: Int64
+  }
+
+  static let version: UInt32 = 2
+  private static let magic = Array("larderQ\n".utf8)
+  /// The length of the magic bytes, the version and the length field.
+  private static let startLength = 16
+  static let maximumLength = 1024
+  /// The limit of a segment's size.
+  ///
+  /// Offsets in a segment are stored in four bytes.
+  private static let longestSegment: Int64 = 1 << 32
+
+  /// The number of the segment, which is also in its name.
+  var number: UInt32
+  /// A random number drawn once for each queue.
+  var identity: UInt64
+  /// A random number drawn for each segment, so that bytes of another segment are never taken for frames of this one.
+  var salt: UInt32
+  /// The lowest sequence number of any item that is enqueued later.
+  var nextSequence: UInt64
+  /// The number of bytes after the header that were written and synchronized before the file got its name.
+  var initialLength: Int64
+  var codecName: String
+  /// The additional fields of version 1; `nil` in later versions.
+  var version1: Version1?
+
+  var version: UInt32 { version1 == nil ? SegmentHeader.version : 1 }
+
+  /// The number of the first frame.
+  var firstFrame: UInt64 { version1?.firstFrame ?? 1 }
+
+  /// The encoded header, in the current version.
+  var bytes: [UInt8] {
+    var bytes = SegmentHeader.magic
+    bytes.append(littleEndian: SegmentHeader.version)
+    bytes.append(littleEndian: UInt32(0))
+    bytes.append(littleEndian: number)
+    bytes.append(littleEndian: identity)
+    bytes.append(littleEndian: salt)
+    bytes.append(littleEndian: nextSequence)
+    bytes.append(littleEndian: initialLength)
+    let name = Array(codecName.utf8.prefix(SegmentHeader.maximumLength / 2))
+    bytes.append(littleEndian: UInt16(name.count))
+    bytes.append(contentsOf: name)
+    bytes.replace(at: 12, littleEndian: UInt32(bytes.count + 4))
+    bytes.append(littleEndian: CRC32C.checksum(of: bytes))
+    return bytes
+  }
+
+  /// Returns the length of the header and its version, from its first bytes.
+  ///
+  /// - Parameter start: The beginning of the file, at most the whole header.
+  private static func measure(_ start: ArraySlice<UInt8>) throws(Problem) -> (length: Int, version: UInt32) {
+    guard start.starts(with: magic) else { throw .foreign }
+    var reader = ByteReader(start.dropFirst(magic.count))
+    guard let version = reader.read(UInt32.self), let length = reader.read(UInt32.self) else { throw .damaged }
+    guard version <= SegmentHeader.version else { throw .newerVersion(version) }
+    guard version > 0, length >= startLength + 4, length <= maximumLength else { throw .damaged }
+    return (Int(length), version)
+  }
+
+  /// Reads a header.
+  ///
+  /// - Parameter start: The first ``maximumLength`` bytes of the file, or all of them if it is shorter.
+  /// - Returns: The header and its length.
+  static func read(_ start: [UInt8]) throws(Problem) -> (header: SegmentHeader, length: Int) {
+    let (length, version) = try measure(start[...])
+    guard start.count >= length else { throw .damaged }
+    var checksum = ByteReader(start[(length - 4)..<length])
+    guard checksum.read(UInt32.self) == CRC32C.checksum(of: start[..<(length - 4)]) else { throw .damaged }
+    var reader = ByteReader(start[SegmentHeader.startLength..<(length - 4)])
+    guard let header = version == 1 ? readVersion1(&reader) : readPresent(&reader), header.isSensible else {
+      throw .damaged
+    }
+    return (header, length)
+  }
+
+  private static func readPresent(_ reader: inout ByteReader) -> SegmentHeader? {
+    guard let number = reader.read(UInt32.self), let identity = reader.read(UInt64.self),
+      let salt = reader.read(UInt32.self), let nextSequence = reader.read(UInt64.self),
+      let initialLength = reader.read(Int64.self), let codecName = readName(&reader)
+    else { return nil }
+    return SegmentHeader(
+      number: number, identity: identity, salt: salt, nextSequence: nextSequence, initialLength: initialLength,
+      codecName: codecName)
+  }
+
+  private static func readVersion1(_ reader: inout ByteReader) -> SegmentHeader? {
+    guard let number = reader.read(UInt32.self), let firstSegment = reader.read(UInt32.self),
+      let identity = reader.read(UInt64.self), let salt = reader.read(UInt32.self),
+      let firstFrame = reader.read(UInt64.self), let nextSequence = reader.read(UInt64.self),
+      let previousEnd = reader.read(Int64.self), let initialLength = reader.read(Int64.self),
+      let codecName = readName(&reader), firstSegment <= number, firstFrame > 0, firstFrame < .max >> 1,
+      (0..<longestSegment).contains(previousEnd)
+    else { return nil }
+    return SegmentHeader(
+      number: number, identity: identity, salt: salt, nextSequence: nextSequence, initialLength: initialLength,
+      codecName: codecName,
+      version1: Version1(firstSegment: firstSegment, firstFrame: firstFrame, previousEnd: previousEnd))
+  }
+
+  private static func readName(_ reader: inout ByteReader) -> String? {
+    guard let length = reader.read(UInt16.self), let name = reader.read(count: Int(length)) else { return nil }
+    return String(validating: name, as: UTF8.self)
+  }
+
+  private var isSensible: Bool {
+    number > 0 && number < .max >> 1 && nextSequence <= QueueRecord.greatestSequence + 1
+      && (0..<SegmentHeader.longestSegment).contains(initialLength)
   }
 }

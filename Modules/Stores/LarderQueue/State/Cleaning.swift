@@ -1,41 +1,45 @@
 import Larder
 
-/// The writing anew of what some segments hold that is needed, a bounded piece at a time.
+/// The rewriting of the live data of several segments, in bounded pieces.
 struct Cleaning: Sendable {
-  /// The records that are looked through next.
+  /// The records to look at next.
   enum Stage: Sendable {
-    /// Live items, from a sequence number on.
+    /// Live items, beginning with a sequence number.
     case items(from: UInt64)
-    /// Dead letters, from a sequence number on.
+    /// Dead letters, beginning with a sequence number.
     case deadLetters(from: UInt64)
     case rememberedKeys(ArraySlice<StoreKey>)
-    /// The segments' records about items that are gone.
+    /// The records of the segments about items that are gone.
     case goneItems(ArraySlice<UInt32>)
     case isOver
   }
 
   let targets: Set<UInt32>
-  /// Whether an operator asked for it; then the call that compacts does the steps.
-  var isAskedFor = false
+  /// Whether the user requested it.
+  ///
+  /// If so, the call that compacts performs the steps.
+  var isRequested = false
   var stage = Stage.items(from: 1)
-  /// The targets that stay, since too much would have to be said of what they take out, or not all of them can be read.
-  var unsaid: Set<UInt32> = []
+  /// The targets that must stay, because their records about gone items are too many to rewrite, or because some of
+  /// their items cannot be read.
+  var retained: Set<UInt32> = []
 
-  /// Whether nothing is left to write.
+  /// Whether nothing is left to rewrite.
   var isOver: Bool { if case .isOver = stage { true } else { false } }
 }
 
 extension QueueLedger {
-  /// The next records that must be written anew so that the targets of a cleaning can go.
+  /// Returns the next records that must be rewritten before the targets of a cleaning can be removed.
   ///
   /// - Parameters:
-  ///   - cleaning: How far it has come.
-  ///   - bytes: About how many bytes of records to give at most; one record may be longer.
-  ///   - looks: How many items to look at, at most.
-  /// - Returns: The records, items with the places where they are now; and the targets about whose gone items they say all.
+  ///   - cleaning: The progress of the cleaning.
+  ///   - bytes: The approximate maximum size of the records, in bytes. A single record may be longer.
+  ///   - looks: The maximum number of items to look at.
+  /// - Returns: The records, items with their current locations; and the targets whose records about gone items are all
+  ///   included.
   func nextSurvivors(
     of cleaning: inout Cleaning, bytes: Int, looks: Int
-  ) -> (records: [QueueRecord], said: [UInt32]) {
+  ) -> (records: [QueueRecord], covered: [UInt32]) {
     switch cleaning.stage {
     case .items(let start):
       let (records, next) = survivors(in: items, from: start, cleaning.targets, bytes: bytes, looks: looks)
@@ -57,10 +61,10 @@ extension QueueLedger {
       )
     case .goneItems(let segments):
       cleaning.stage = segments.count > 1 ? .goneItems(segments.dropFirst()) : .isOver
-      guard let segment = segments.first, !cleaning.unsaid.contains(segment) else { break }
-      let others = cleaning.targets.subtracting(cleaning.unsaid)
-      guard let ranges = gaps(saidBy: segment, besides: others, looks: looks, limit: bytes / 16) else {
-        cleaning.unsaid.insert(segment)
+      guard let segment = segments.first, !cleaning.retained.contains(segment) else { break }
+      let others = cleaning.targets.subtracting(cleaning.retained)
+      guard let ranges = gaps(coveredBy: segment, besides: others, looks: looks, limit: bytes / 16) else {
+        cleaning.retained.insert(segment)
         break
       }
       return (ranges.map { .remove($0) }, [segment])
@@ -70,19 +74,20 @@ extension QueueLedger {
   }
 
   private func survivors(
-    in line: ItemLine, from start: UInt64, _ targets: Set<UInt32>, bytes: Int, looks: Int
+    in list: ItemList, from start: UInt64, _ targets: Set<UInt32>, bytes: Int, looks: Int
   ) -> (records: [QueueRecord], next: UInt64?) {
     var records: [QueueRecord] = []
     var (size, count) = (0, 0)
     var next: UInt64?
-    line.forEach(from: start) { item in
+    list.forEach(from: start) { item in
       guard count < looks, size < bytes else {
         next = item.sequence
         return false
       }
       count += 1
-      let isRevivedThere = revivals.isEmpty ? false : revivals[item.sequence].map(targets.contains) ?? false
-      if targets.contains(item.place.segment) || isRevivedThere {
+      let isRequeuedThere =
+        requeueSegments.isEmpty ? false : requeueSegments[item.sequence].map(targets.contains) ?? false
+      if targets.contains(item.place.segment) || isRequeuedThere {
         records.append(.put(state(of: item)))
         size += item.size + 64
       } else if targets.contains(item.stateSegment) {
@@ -100,22 +105,22 @@ extension QueueLedger {
     return remembered.entries.compactMap { targets.contains($1.segment) ? $0 : nil }[...]
   }
 
-  /// The numbers that no item has, of those that records in a segment take out.
+  /// Returns the sequence numbers that records in a segment removed and that no item has now.
   ///
   /// - Parameters:
   ///   - segment: The segment.
-  ///   - targets: Segments that go with it, whose items need not be taken out.
-  ///   - looks: How many items to look at, at most.
-  ///   - limit: The most ranges to give.
-  /// - Returns: The ranges, none where nothing must be said; `nil` if there are too many.
+  ///   - targets: Segments that are removed together with it, whose items need no record.
+  ///   - looks: The maximum number of items to look at.
+  ///   - limit: The maximum number of ranges.
+  /// - Returns: The ranges, which are empty if no record is needed; `nil` if there are too many.
   private func gaps(
-    saidBy segment: UInt32, besides targets: Set<UInt32>, looks: Int, limit: Int
+    coveredBy segment: UInt32, besides targets: Set<UInt32>, looks: Int, limit: Int
   ) -> [ClosedRange<UInt64>]? {
     let usage = uses[segment]
     guard let gone = usage.gone, !usage.references.isSubset(of: targets) else { return [] }
     var present: [UInt64] = []
-    for line in [items, deadItems] {
-      line.forEach(from: gone.lowerBound) { item in
+    for list in [items, deadItems] {
+      list.forEach(from: gone.lowerBound) { item in
         guard item.sequence <= gone.upperBound, present.count <= looks else { return false }
         present.append(item.sequence)
         return true

@@ -1,22 +1,25 @@
+import Larder
+
 /// Leasing items, and ending or extending their leases.
 extension QueueLedger {
-  /// Whether an item has been delivered as often as it may be.
+  /// Returns whether an item has reached the maximum number of deliveries.
   func isExhausted(_ item: QueueItem) -> Bool {
     rules.isExhausted(item)
   }
 
-  /// Whether an item may kill its decoder: it was delivered more than once, and was leased when the queue was opened.
+  /// Returns whether an item may crash its decoder, because it was delivered more than once and was leased when the
+  /// queue was opened.
   func isSuspect(_ item: QueueItem) -> Bool {
     item.attempts >= 2 && suspects.contains(item.sequence)
   }
 
-  /// The first items to be handed out of those that wait.
+  /// Returns the first waiting items to lease.
   ///
-  /// Where deliveries are without end, one that has probably killed its decoder several times comes behind all others.
+  /// If deliveries are unlimited, an item that has probably crashed its decoder several times comes after all others.
   ///
   /// - Parameters:
-  ///   - limit: The most to give.
-  ///   - isWanted: Whether an item counts.
+  ///   - limit: The maximum number of items.
+  ///   - isWanted: A closure that returns whether to include an item.
   mutating func firstToLease(_ limit: Int, where isWanted: (QueueItem) -> Bool = { _ in true }) -> [QueueItem] {
     guard rules.maximumDeliveries == nil, !suspects.isEmpty else { return items.firstWaiting(limit, where: isWanted) }
     let suspects = suspects
@@ -26,14 +29,14 @@ extension QueueLedger {
     return found.isEmpty ? items.firstWaiting(limit, where: isWanted) : found
   }
 
-  /// Hands an item out.
+  /// Leases an item.
   ///
   /// - Parameters:
-  ///   - item: One that waits.
-  ///   - length: How long its lease is, in microseconds.
-  ///   - present: From when on, in microseconds; defaults to ``now``.
-  ///   - epoch: The number of this receiving.
-  ///   - records: Gets what is to be written.
+  ///   - item: A waiting item.
+  ///   - length: The duration of the lease, in microseconds.
+  ///   - present: The start of the lease, in microseconds; defaults to ``now``.
+  ///   - epoch: The random number of the call that receives it.
+  ///   - records: The records to write, to which this method appends.
   mutating func lease(
     _ item: QueueItem, length: Int64, from present: Int64? = nil, epoch: UInt64, into records: inout [QueueRecord]
   ) -> DeliveryReceipt {
@@ -45,18 +48,19 @@ extension QueueLedger {
     return DeliveryReceipt(sequence: item.sequence, attempt: attempts, epoch: epoch)
   }
 
-  /// Makes a dead letter of an item.
-  mutating func kill(_ item: QueueItem, _ reason: DeathReason, into records: inout [QueueRecord]) {
+  /// Turns an item into a dead letter.
+  mutating func moveToDeadLetters(_ item: QueueItem, _ reason: DeathReason, into records: inout [QueueRecord]) {
     change(
-      .state(sequence: item.sequence, attempts: item.attempts, .dead(Death(reason: reason, time: now))), &records)
+      .state(sequence: item.sequence, attempts: item.attempts, .dead(DeadLetterCause(reason: reason, time: now))),
+      &records)
     tallies.deadLettered += 1
-    newDeaths.append(
+    newDeadLetters.append(
       QueueDeath(key: item.key, sequence: item.sequence, attempts: Int(item.attempts), reason: reason))
   }
 
-  /// The item of a receipt.
+  /// Returns the item of a receipt.
   ///
-  /// - Throws: ``QueueRefusal/stale`` unless the receipt is that of the lease which the item has.
+  /// - Throws: ``QueueRefusal/stale`` if the receipt does not belong to the current lease of the item.
   func leasedItem(of receipt: DeliveryReceipt) throws(QueueRefusal) -> QueueItem {
     guard let item = items[receipt.sequence], item.phase == .leased, item.attempts == receipt.attempt,
       timers[item.sequence]?.epoch == receipt.epoch
@@ -64,7 +68,7 @@ extension QueueLedger {
     return item
   }
 
-  /// Lets an item go for good.
+  /// Acknowledges a delivery and permanently removes its item.
   mutating func acknowledge(
     _ receipt: DeliveryReceipt, into records: inout [QueueRecord]
   ) throws(QueueRefusal) {
@@ -78,20 +82,20 @@ extension QueueLedger {
     tallies.acknowledged += 1
   }
 
-  /// Lets an item wait again in its old place, or makes a dead letter of it where it was delivered often enough.
+  /// Returns an item to its old position, or turns it into a dead letter after its last delivery.
   ///
   /// - Parameters:
-  ///   - receipt: That of its lease.
-  ///   - delay: How long it is kept back, in microseconds.
-  ///   - counts: Whether the delivery counts; where not, the item does not die.
-  ///   - records: Gets what is to be written.
+  ///   - receipt: The receipt of the lease.
+  ///   - delay: The delay until the item can be received again, in microseconds.
+  ///   - counts: Whether the delivery counts; defaults to `true`. If it does not, the item never becomes a dead letter.
+  ///   - records: The records to write, to which this method appends.
   mutating func release(
     _ receipt: DeliveryReceipt, delay: Int64, counts: Bool = true, into records: inout [QueueRecord]
   ) throws(QueueRefusal) {
     let item = try leasedItem(of: receipt)
     tallies.released += 1
     if counts, isExhausted(item) {
-      kill(item, .tooManyDeliveries, into: &records)
+      moveToDeadLetters(item, .tooManyDeliveries, into: &records)
     } else {
       wait(item, delay: delay, attempts: counts ? item.attempts : item.attempts - min(item.attempts, 1), &records)
     }
@@ -107,10 +111,10 @@ extension QueueLedger {
   /// Ends the lease of an item that could not be read or decoded.
   ///
   /// - Parameters:
-  ///   - receipt: That of its lease.
-  ///   - failure: What was wrong with it.
-  ///   - delay: How long it is kept back, in microseconds, where it lives on.
-  ///   - records: Gets what is to be written.
+  ///   - receipt: The receipt of the lease.
+  ///   - failure: The reason of the failure.
+  ///   - delay: The delay until the item can be received again, in microseconds, if it does not become a dead letter.
+  ///   - records: The records to write, to which this method appends.
   mutating func reject(
     _ receipt: DeliveryReceipt, _ failure: DeliveryFailure, delay: Int64, into records: inout [QueueRecord]
   ) throws(QueueRefusal) {
@@ -119,21 +123,21 @@ extension QueueLedger {
     case .unreadable:
       wait(item, delay: delay, attempts: item.attempts, &records)
     case .damaged:
-      kill(item, .undecodable, into: &records)
+      moveToDeadLetters(item, .undecodable, into: &records)
     case .undecodable:
-      // Deliveries without end do not make an item decodable.
+      // More deliveries do not make an item decodable.
       if item.attempts >= rules.maximumDeliveries ?? QueueLedger.decodingLimit {
-        kill(item, .undecodable, into: &records)
+        moveToDeadLetters(item, .undecodable, into: &records)
       } else {
         wait(item, delay: delay, attempts: item.attempts, &records)
       }
     }
   }
 
-  /// How often an item is delivered in vain that cannot be decoded, where there is no limit to deliveries.
+  /// The maximum number of deliveries of an item that cannot be decoded, if deliveries are unlimited.
   private static let decodingLimit: UInt32 = 5
 
-  /// Lets a lease end so much after a time.
+  /// Resets a lease so that it expires the given duration after the given time.
   mutating func extend(
     _ receipt: DeliveryReceipt, length: Int64, from present: Int64? = nil, into records: inout [QueueRecord]
   ) throws(QueueRefusal) {
@@ -152,12 +156,68 @@ extension QueueLedger {
   }
 }
 
-/// The reason why an item that was leased cannot be handed out.
+/// The reason why a leased item cannot be delivered.
 enum DeliveryFailure: Sendable, Hashable {
-  /// The disk does not give it.
+  /// The disk failed to read the item.
   case unreadable
-  /// Its bytes are not those that were written.
+  /// The checksum of the payload does not match.
   case damaged
-  /// The codec refuses it.
+  /// The codec failed to decode the payload.
   case undecodable
+}
+
+/// Requeuing and purging dead letters.
+extension QueueLedger {
+  /// Moves the latest dead letter of a key to the end of the queue, as if it were enqueued now.
+  ///
+  /// - Returns: Whether there was a dead letter.
+  mutating func requeue(_ key: StoreKey, into records: inout [QueueRecord]) throws(QueueRefusal) -> Bool {
+    guard let sequence = deadSequences[key]?.last, deadItems[sequence] != nil else { return false }
+    guard keys[key] == nil else { throw .conflict(key) }
+    guard nextSequence <= QueueRecord.greatestSequence else { throw .exhausted }
+    // Dead letters already count against the capacity.
+    change(.requeue(sequence: sequence, newSequence: nextSequence, arrival: now), &records)
+    return true
+  }
+
+  /// Moves dead letters to the end of the queue in order of arrival, except those whose key a live item has.
+  ///
+  /// - Parameters:
+  ///   - limit: The maximum number of dead letters to look at.
+  ///   - sequences: The range of sequence numbers.
+  ///   - records: The records to write, to which this method appends.
+  /// - Returns: The number of dead letters moved, and the last sequence number looked at; `nil` if there are no more.
+  mutating func requeueAll(
+    _ limit: Int, in sequences: ClosedRange<UInt64>, into records: inout [QueueRecord]
+  ) throws(QueueRefusal) -> (count: Int, last: UInt64?) {
+    let letters = deadLetters(limit, after: sequences.lowerBound - 1)
+    var count = 0
+    for letter in letters where letter.item.sequence <= sequences.upperBound {
+      guard keys[letter.item.key] == nil else { continue }
+      guard nextSequence <= QueueRecord.greatestSequence else { throw .exhausted }
+      change(.requeue(sequence: letter.item.sequence, newSequence: nextSequence, arrival: now), &records)
+      count += 1
+    }
+    let last = letters.last?.item.sequence
+    return (count, last.flatMap { $0 < sequences.upperBound ? $0 : nil })
+  }
+
+  /// Removes the dead letters of a key.
+  ///
+  /// - Returns: The number of dead letters removed.
+  mutating func purgeDeadLetters(_ key: StoreKey, into records: inout [QueueRecord]) -> Int {
+    let sequences = deadSequences[key] ?? []
+    for sequence in sequences { change(.remove(sequence...sequence), &records) }
+    return sequences.count
+  }
+
+  /// Removes all dead letters.
+  ///
+  /// - Returns: The number of dead letters removed.
+  mutating func purgeDeadLetters(into records: inout [QueueRecord]) -> Int {
+    var sequences: [UInt64] = []
+    deadItems.forEach { sequences.append($0.sequence) }
+    for sequence in sequences { change(.remove(sequence...sequence), &records) }
+    return sequences.count
+  }
 }

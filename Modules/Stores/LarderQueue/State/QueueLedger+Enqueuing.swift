@@ -2,28 +2,30 @@ import Larder
 
 /// Enqueuing and removing items, and the capacity.
 extension QueueLedger {
-  /// An item that is to come.
+  /// An item to enqueue.
   struct NewItem: Sendable {
-    /// Its key; `nil` to generate one, of ``generatedKeyLength`` bytes.
+    /// The key; `nil` to generate one of ``generatedKeyLength`` bytes.
     var key: StoreKey?
     var place: QueuePlace
-    /// In microseconds.
+    /// The delay, in microseconds.
     var delay: Int64 = 0
   }
 
-  /// How many bytes a generated key has.
+  /// The length of a generated key, in bytes.
   static let generatedKeyLength = 16
 
-  /// Begins a call, which counts for what it adds itself.
+  /// Begins a call, whose own additions are limited to the capacity.
   mutating func beginCall() {
     account.begin(at: nextSequence)
   }
 
-  /// Enqueues an item, unless its key is in the queue or remembered.
+  /// Enqueues an item.
+  ///
+  /// It is a no-op if an item with the key is in the queue or remembered.
   ///
   /// - Parameters:
   ///   - new: The item.
-  ///   - records: Gets what is to be written, the item first.
+  ///   - records: The records to write, to which this method appends the item first.
   mutating func enqueue(
     _ new: NewItem, into records: inout [QueueRecord]
   ) throws(QueueRefusal) -> EnqueuedItem {
@@ -36,9 +38,10 @@ extension QueueLedger {
     return EnqueuedItem(key: key, sequence: nextSequence - 1, isDuplicate: false, droppedCount: dropped)
   }
 
-  /// Refuses items that would not even fit into an empty queue, together.
+  /// Checks that items would fit together into an empty queue.
   ///
-  /// - Parameter sizes: The bytes of the keys and the payloads of those with a key, and of the others.
+  /// - Parameter sizes: For an item with a key, the key and the size of its payload; for other items, the size of the
+  ///   payload.
   func checkFit(_ sizes: [(key: StoreKey?, bytes: Int)]) throws(QueueRefusal) {
     guard rules.isLimited else { return }
     var keys: Set<StoreKey> = []
@@ -57,8 +60,8 @@ extension QueueLedger {
 
   private func sequenceOfDuplicate(_ key: StoreKey) -> UInt64? {
     if let sequence = keys[key] { return sequence }
-    if let sequence = deadSequences[key]?.last, let death = deaths[sequence],
-      death.time.addingSaturating(rules.duplicateWindow) > now
+    if let sequence = deadSequences[key]?.last, let cause = causes[sequence],
+      cause.time.addingSaturating(rules.duplicateWindow) > now
     {
       return sequence
     }
@@ -66,7 +69,7 @@ extension QueueLedger {
     return entry.sequence
   }
 
-  /// A key that sorts by arrival and that no other item has.
+  /// Returns a key that sorts by arrival and that no other item has.
   private mutating func generatedKey() -> StoreKey {
     while true {
       let key = QueueLedger.generatedKey(of: nextSequence)
@@ -75,7 +78,7 @@ extension QueueLedger {
     }
   }
 
-  /// A sequence number in 16 hexadecimal digits.
+  /// Returns a sequence number as 16 hexadecimal digits.
   static func generatedKey(of sequence: UInt64) -> StoreKey {
     withUnsafeTemporaryAllocation(byteCount: generatedKeyLength, alignment: 1) { digits in
       for (index, shift) in stride(from: 60, through: 0, by: -4).enumerated() {
@@ -100,12 +103,12 @@ extension QueueLedger {
       state.standing = .delayed(ItemTimer(deadline: now.addingSaturating(new.delay), length: new.delay))
     }
     change(.put(state), &records)
-    // Behind the item, whose place in the frame is settled.
+    // After the item, whose location in the frame is already determined.
     records.append(contentsOf: drops)
     return dropped
   }
 
-  /// Puts a value under a key: into the place of the live item that has it, or at the end.
+  /// Sets the value of a key, either by replacing its live item or by enqueuing a new item.
   mutating func setValue(
     at place: QueuePlace, forKey key: StoreKey, into records: inout [QueueRecord]
   ) throws(QueueRefusal) {
@@ -126,20 +129,20 @@ extension QueueLedger {
     records.append(contentsOf: drops)
   }
 
-  /// The items, dead letters included, that count against a capacity.
+  /// The number of items and dead letters that count against the capacity.
   var heldItems: Int { counts.live + counts.dead }
-  /// Their bytes.
+  /// The size of items and dead letters that counts against the capacity, in bytes.
   var heldBytes: Int { liveBytes + deadBytes }
 
-  /// Drops what must go for something to come, where that is the policy: dead letters first, then the oldest items.
+  /// Drops items to make room for another one if that is the policy, dead letters before the oldest items.
   ///
   /// - Parameters:
-  ///   - count: How many items more there will be.
-  ///   - bytes: How many bytes more there will be.
-  ///   - sequence: The item that comes or grows, which is not dropped.
-  ///   - size: The bytes that it will have.
-  ///   - records: Gets what is to be written.
-  /// - Returns: How many items were dropped.
+  ///   - count: The number of additional items.
+  ///   - bytes: The number of additional bytes.
+  ///   - sequence: The sequence number of the item that is added or grows, which is not dropped.
+  ///   - size: The new size of that item, in bytes.
+  ///   - records: The records to write, to which this method appends.
+  /// - Returns: The number of dropped items.
   private mutating func makeRoom(
     items count: Int, bytes: Int, for sequence: UInt64, size: Int, into records: inout [QueueRecord]
   ) throws(QueueRefusal) -> Int {
@@ -150,7 +153,7 @@ extension QueueLedger {
       throw .full(neverFits: true)
     }
     var dropped = 0
-    // What shrinks always fits.
+    // An item that shrinks always fits.
     while heldItems + count > capacity.items ?? .max && count > 0
       || heldBytes + bytes > capacity.bytes ?? .max && bytes > 0
     {
@@ -167,24 +170,56 @@ extension QueueLedger {
 
   // MARK: Removing
 
-  /// Takes out the live item of a key, where there is one.
+  /// Removes the live item of a key, if there is one.
   mutating func removeValue(forKey key: StoreKey, into records: inout [QueueRecord]) {
     guard let sequence = keys[key] else { return }
     change(.remove(sequence...sequence), &records)
   }
 
-  /// Takes out the live items of a range.
+  /// Removes the live items of a range of keys.
   mutating func removeAll(in range: KeyRange, into records: inout [QueueRecord]) {
     let sequences = items(in: range, limit: .max, order: .ascending).map(\.sequence).sorted()
     for sequence in sequences {
       apply(.remove(sequence...sequence), from: .decision)
       account.note(nil, of: sequence)
-      // Neighbours go by one record.
+      // One record removes adjacent items.
       if case .remove(let last)? = records.last, last.upperBound + 1 == sequence {
         records[records.count - 1] = .remove(last.lowerBound...sequence)
       } else {
         records.append(.remove(sequence...sequence))
       }
     }
+  }
+}
+
+/// The items and bytes that the current call has added to a queue, which must fit into the capacity by themselves.
+struct CallAccount: Sendable {
+  /// The first sequence number that the current call can assign.
+  private(set) var firstSequence: UInt64 = 1
+  private(set) var items = 0
+  private(set) var bytes = 0
+  private var sizes: [UInt64: Int] = [:]
+
+  /// Begins another call.
+  ///
+  /// - Parameter nextSequence: The number of the next item.
+  mutating func begin(at nextSequence: UInt64) {
+    firstSequence = nextSequence
+    guard !sizes.isEmpty else { return }
+    sizes.removeAll()
+    (items, bytes) = (0, 0)
+  }
+
+  /// Records the size of an item that the call adds, replaces or removes.
+  ///
+  /// - Parameters:
+  ///   - size: The size of the item in bytes; `nil` if it is removed.
+  ///   - sequence: The sequence number of the item.
+  mutating func note(_ size: Int?, of sequence: UInt64) {
+    guard size != nil || !sizes.isEmpty else { return }
+    let old = sizes[sequence]
+    sizes[sequence] = size
+    bytes += (size ?? 0) - (old ?? 0)
+    if sequence >= firstSequence { items += (size == nil ? 0 : 1) - (old == nil ? 0 : 1) }
   }
 }

@@ -1,11 +1,11 @@
 /// Deadlines of leases, delays and dead letters.
 extension QueueLedger {
-  /// Ends the replaying.
+  /// Ends the replay and starts the clock.
   ///
-  /// Nothing is kept back longer than was said, from now on: when a lease was taken the clock may have been ahead.
+  /// From now on, no delay or lease lasts longer than its duration, even if the wall clock was ahead when it began.
   ///
   /// - Parameter now: The time, in microseconds since 1970.
-  /// - Returns: What is to be written for it, so that the next opening knows it too.
+  /// - Returns: The records to write, so that the next opening sees the same deadlines.
   mutating func begin(at now: Int64) -> [QueueRecord] {
     self.now = now
     var changes: [QueueRecord] = []
@@ -18,23 +18,23 @@ extension QueueLedger {
       let standing: Standing = item.phase == .leased ? .leased(timer) : .delayed(timer)
       changes.append(.state(sequence: sequence, attempts: item.attempts, standing))
     }
-    for (sequence, death) in deaths where death.time > now {
-      deaths[sequence]?.time = now
+    for (sequence, cause) in causes where cause.time > now {
+      causes[sequence]?.time = now
       guard let state = state(of: sequence) else { continue }
       changes.append(.state(sequence: sequence, attempts: state.item.attempts, state.standing))
     }
     suspects = Set(timers.keys.filter { items[$0]?.phase == .leased })
     deadlines = DeadlineHeap(timers.map { DeadlineHeap.Entry(deadline: $1.deadline, sequence: $0) })
     remembered.bound(to: now.addingSaturating(rules.duplicateWindow))
-    if rules.deadLetterLifetime != nil {
-      deathTimes = DeadlineHeap(deaths.map { DeadlineHeap.Entry(deadline: $1.time, sequence: $0) })
+    if rules.deadLetterRetention != nil {
+      deadLetterTimes = DeadlineHeap(causes.map { DeadlineHeap.Entry(deadline: $1.time, sequence: $0) })
     }
     expire()
     commit()
     return changes
   }
 
-  /// Lets the time go on, never back: delays and leases end whose deadlines have come.
+  /// Advances the time, never backward, and ends delays and leases that are due.
   mutating func advance(to now: Int64) {
     self.now = max(self.now, now)
     expire()
@@ -45,13 +45,13 @@ extension QueueLedger {
       deadlines.removeFirst()
       guard timers[first.sequence]?.deadline == first.deadline, var state = state(of: first.sequence) else { continue }
       state.standing = .waiting
-      // What the group has changed so far may be undone to a time before this.
+      // A rollback of the group's earlier changes can restore a state from before this change.
       setState(state, of: first.sequence, isUndoable: hasChanges)
     }
     while let key = remembered.nextExpired(at: now) { setRemembered(nil, for: key, isUndoable: hasChanges) }
   }
 
-  /// When the next delay or lease ends, in microseconds.
+  /// The next deadline of a delay or lease, in microseconds.
   var nextDeadline: Int64? {
     mutating get {
       while let first = deadlines.first {
@@ -62,24 +62,75 @@ extension QueueLedger {
     }
   }
 
-  /// Whether dead letters are there whose time is over.
+  /// Whether there are dead letters past their retention time.
   var hasExpiredDeadLetters: Bool {
-    guard let lifetime = rules.deadLetterLifetime, let first = deathTimes.first else { return false }
-    return first.deadline.addingSaturating(lifetime) <= now
+    guard let timeToLive = rules.deadLetterRetention, let first = deadLetterTimes.first else { return false }
+    return first.deadline.addingSaturating(timeToLive) <= now
   }
 
-  /// Removes dead letters whose time is over.
+  /// Removes dead letters past their retention time.
   ///
   /// - Parameters:
-  ///   - limit: The most to look at.
-  ///   - records: Gets what is to be written.
+  ///   - limit: The maximum number of dead letters to look at.
+  ///   - records: The records to write, to which this method appends.
   mutating func expireDeadLetters(_ limit: Int, into records: inout [QueueRecord]) {
     for _ in 0..<limit where hasExpiredDeadLetters {
-      guard let first = deathTimes.removeFirst() else { return }
-      // One that came back and died again has another time.
-      guard let death = deaths[first.sequence], death.time <= first.deadline else { continue }
+      guard let first = deadLetterTimes.removeFirst() else { return }
+      // An item that was requeued and became a dead letter again has a later time.
+      guard let cause = causes[first.sequence], cause.time <= first.deadline else { continue }
       change(.remove(first.sequence...first.sequence), &records)
       tallies.deadExpired += 1
+    }
+  }
+}
+
+/// A binary heap of deadlines, the earliest first.
+///
+/// An outdated deadline stays until it is first, so callers must check that a deadline still applies.
+struct DeadlineHeap: Sendable {
+  struct Entry: Sendable, Hashable {
+    var deadline: Int64
+    var sequence: UInt64
+  }
+
+  private var entries: [Entry] = []
+
+  var count: Int { entries.count }
+  var first: Entry? { entries.first }
+
+  init() {}
+
+  /// Creates a heap from entries in any order.
+  init(_ entries: [Entry]) {
+    // A sorted array is a heap.
+    self.entries = entries.sorted { $0.deadline < $1.deadline }
+  }
+
+  mutating func insert(_ entry: Entry) {
+    entries.append(entry)
+    var index = entries.count - 1
+    while index > 0 {
+      let parent = (index - 1) / 2
+      guard entries[index].deadline < entries[parent].deadline else { return }
+      entries.swapAt(index, parent)
+      index = parent
+    }
+  }
+
+  @discardableResult
+  mutating func removeFirst() -> Entry? {
+    guard let last = entries.popLast() else { return nil }
+    guard let first = entries.first else { return last }
+    entries[0] = last
+    var index = 0
+    while true {
+      var least = index
+      for child in [2 * index + 1, 2 * index + 2] where child < entries.count {
+        if entries[child].deadline < entries[least].deadline { least = child }
+      }
+      guard least != index else { return first }
+      entries.swapAt(index, least)
+      index = least
     }
   }
 }

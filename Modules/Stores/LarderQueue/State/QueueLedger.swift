@@ -1,171 +1,177 @@
 import Larder
 
-/// The state of a queue without the payloads: plain data, which makes every decision and never waits.
+/// The state of a queue without the payloads: a state machine that makes every decision and never blocks.
 ///
-/// Whatever changes it is a ``QueueRecord``, made here by a decision or found in the log when the queue is opened: so what
-/// is replayed is what was decided. Only time changes it otherwise: ``advance(to:)`` lets delays and leases end, which
-/// the log need not say.
+/// Every change is a ``QueueRecord``, either decided here or read from the log when the queue is opened. Replaying
+/// therefore repeats the decisions exactly. The only other source of changes is time: ``advance(to:)`` ends delays and
+/// leases, which the log need not record.
 ///
-/// A decision takes effect at once. Until ``commit()`` everything since can be undone, all of it or back to a ``mark``:
-/// that is for records that could not be written.
+/// A decision takes effect immediately. Until ``commit()``, decisions can be rolled back to a ``mark`` if their records
+/// could not be written.
 ///
-/// Its parts: what changes an item is here; what is decided is in the extensions by subject.
+/// This file changes the state of items. The extensions make the decisions.
 struct QueueLedger: Sendable {
-  /// A point to which later decisions can be undone.
+  /// A point to which decisions can be rolled back.
   struct Mark: Sendable {
     fileprivate var undoCount: Int
     fileprivate var tallies: QueueTallies
-    fileprivate var deathCount: Int
+    fileprivate var deadLetterCount: Int
   }
 
   private enum Undo: Sendable {
-    case item(UInt64, ItemState?, revival: UInt32?)
+    case item(UInt64, ItemState?, requeueSegment: UInt32?)
     case remembered(StoreKey, RememberedKey?)
   }
 
-  /// Where a record comes from.
+  /// The origin of a record.
   enum Source: Sendable {
-    /// The log says so.
+    /// The log contains the record.
     case log
-    /// It was decided here, and can be undone.
+    /// The record was decided here, and can be rolled back.
     case decision
   }
 
   let rules: QueueRules
 
-  var items = ItemLine()
-  var deadItems = ItemLine()
+  var items = ItemList()
+  var deadItems = ItemList()
   var keys = SortedMap<UInt64>()
   var deadSequences: [StoreKey: [UInt64]] = [:]
   var timers: [UInt64: ItemTimer] = [:]
-  var deaths: [UInt64: Death] = [:]
+  var causes: [UInt64: DeadLetterCause] = [:]
   var deadlines = DeadlineHeap()
-  /// When dead letters died, where they are not kept for ever.
-  var deathTimes = DeadlineHeap()
+  /// The times at which items became dead letters, if these are kept for a limited time.
+  var deadLetterTimes = DeadlineHeap()
   var remembered = RememberedKeys()
-  /// The items that were leased when the queue was opened, and were not given back since: they may have killed a process.
+  /// The items that were leased when the queue was opened, and not released since.
+  ///
+  /// They may have crashed a process.
   var suspects: Set<UInt64> = []
   private var groups: [UInt64: [UInt8]] = [:]
-  /// The segments that say of items which were dead letters what their numbers are now: their payloads stand behind others.
-  var revivals: [UInt64: UInt32] = [:]
+  /// The segments with the records that requeued dead letters, by the new sequence numbers.
+  ///
+  /// The payloads are in other segments.
+  var requeueSegments: [UInt64: UInt32] = [:]
 
-  /// The next sequence number; none is given twice, whatever is undone.
+  /// The next sequence number.
+  ///
+  /// None is assigned twice, even after a rollback.
   var nextSequence: UInt64 = 1
 
-  /// The segment to which records are written.
+  /// The current segment, to which records are written.
   var segment: UInt32 = 0
 
-  /// The time, in microseconds since 1970: that of opening, advanced by a monotonic clock.
+  /// The time in microseconds since 1970: the wall-clock time of opening, advanced by a monotonic clock.
   var now: Int64 = .min
 
   private(set) var counts = QueueCounts()
-  /// How many items, dead ones too, have a key that their caller gave.
+  /// The number of items and dead letters whose key the caller gave.
   private(set) var callersKeyCount = 0
-  /// The bytes of live items, and of dead ones, that count against a capacity.
+  /// The sizes of live items and of dead letters that count against the capacity, in bytes.
   private(set) var liveBytes = 0
   private(set) var deadBytes = 0
   var uses = SegmentUses()
   var tallies = QueueTallies()
-  /// Deaths that are not reported yet.
-  var newDeaths: [QueueDeath] = []
+  /// Items that became dead letters and were not reported yet.
+  var newDeadLetters: [QueueDeath] = []
   var account = CallAccount()
 
   private var undo: [Undo] = []
 
-  /// Makes an empty ledger, which takes records that are replayed until ``begin(at:)``.
+  /// Creates an empty ledger, which accepts replayed records until ``begin(at:)`` is called.
   init(rules: QueueRules) {
     self.rules = rules
   }
 
   // MARK: Replaying
 
-  /// Takes over a sequence number that must not be given again.
+  /// Reserves all sequence numbers below the given one.
   mutating func reserve(nextSequence: UInt64) {
     self.nextSequence = max(self.nextSequence, nextSequence)
   }
 
-  /// Takes a record that the log holds.
+  /// Applies a record of the log.
   ///
   /// - Parameters:
   ///   - record: The record.
-  ///   - segment: The segment in which it stands.
+  ///   - segment: The segment with the record.
   mutating func replay(_ record: QueueRecord, in segment: UInt32) {
     self.segment = segment
     apply(record, from: .log)
   }
 
-  /// Notes that items were written anew elsewhere, in the course of which the end of a segment was moved.
+  /// Updates the locations of items after the end of a segment was copied to another one.
   ///
-  /// Of other records in that end it is not known where they stand now: both segments are kept for them.
+  /// The locations of other records in that end are unknown, so both segments are kept for them.
   ///
   /// - Parameters:
   ///   - segment: The segment.
-  ///   - offsets: Where payloads were in it, and where they are now.
+  ///   - offsets: The old offsets of payloads, with their new ones.
   ///   - newSegment: The other segment.
   mutating func moveEnd(of segment: UInt32, _ offsets: [UInt32: UInt32], to newSegment: UInt32) {
     var moved: [QueueItem] = []
-    for line in [items, deadItems] {
-      line.forEach { if $0.place.segment == segment, offsets[$0.place.offset] != nil { moved.append($0) } }
+    for list in [items, deadItems] {
+      list.forEach { if $0.place.segment == segment, offsets[$0.place.offset] != nil { moved.append($0) } }
     }
     for item in moved {
       guard var state = state(of: item.sequence), let offset = offsets[item.place.offset] else { continue }
       state.item.place.segment = newSegment
       state.item.place.offset = offset
       if state.item.stateSegment == segment { state.item.stateSegment = newSegment }
-      let isRevived = revivals[item.sequence] != nil
-      // It is the disk that has done this, which nothing undoes.
+      let isRequeued = requeueSegments[item.sequence] != nil
+      // The change is already on disk, so it cannot be rolled back.
       setState(state, of: item.sequence, isUndoable: false)
-      if isRevived { setRevival(newSegment, of: item.sequence) }
+      if isRequeued { setRequeueSegment(newSegment, of: item.sequence) }
     }
     uses.takeOver(goneOf: segment, in: newSegment)
     uses.bind(newSegment, to: segment)
   }
 
-  // MARK: Undoing
+  // MARK: Rolling back
 
-  /// Where decisions stand now.
-  var mark: Mark { Mark(undoCount: undo.count, tallies: tallies, deathCount: newDeaths.count) }
+  /// The current point, to which later decisions can be rolled back.
+  var mark: Mark { Mark(undoCount: undo.count, tallies: tallies, deadLetterCount: newDeadLetters.count) }
 
-  /// Undoes the decisions since a mark.
+  /// Rolls back the decisions since a mark.
   mutating func rollBack(to mark: Mark) {
     while undo.count > mark.undoCount, let step = undo.popLast() {
       switch step {
-      case .item(let sequence, let state, let revival):
+      case .item(let sequence, let state, let requeueSegment):
         setState(state, of: sequence, isUndoable: false)
-        if let revival { setRevival(revival, of: sequence) }
+        if let requeueSegment { setRequeueSegment(requeueSegment, of: sequence) }
         if let timer = state?.timer { noteDeadline(timer, of: sequence) }
       case .remembered(let key, let entry): setRemembered(entry, for: key, isUndoable: false)
       }
     }
     tallies = mark.tallies
-    newDeaths.removeSubrange(mark.deathCount...)
+    newDeadLetters.removeSubrange(mark.deadLetterCount...)
   }
 
-  /// Whether there is anything that can be undone.
+  /// Whether any decision can be rolled back.
   var hasChanges: Bool { !undo.isEmpty }
 
-  /// Lets the decisions stand.
+  /// Commits all decisions, so that they can no longer be rolled back.
   mutating func commit() {
     undo.removeAll(keepingCapacity: true)
   }
 
   // MARK: Changing
 
-  /// Makes a change that was decided.
+  /// Applies a decision, and adds its record to those to write.
   mutating func change(_ record: QueueRecord, _ records: inout [QueueRecord]) {
     records.append(record)
     if case .remove(let sequences) = record { account.note(nil, of: sequences.lowerBound) }
     apply(record, from: .decision)
   }
 
-  /// Makes the change that a record says; ``segment`` is where it is written.
+  /// Applies a record, which is or will be in ``segment``.
   mutating func apply(_ record: QueueRecord, from source: Source) {
     let isUndoable = source == .decision
     switch record {
     case .put(let state):
       put(state, from: source)
     case .state(let sequence, let attempts, let standing):
-      // A dead letter comes back by another record.
+      // A dead letter returns to the queue by another record.
       guard let item = items[sequence] ?? (standing.phase == .dead ? deadItems[sequence] : nil) else { return }
       var state = state(of: item)
       state.standing = standing
@@ -178,7 +184,7 @@ struct QueueLedger: Sendable {
       remove(sequence, isUndoable: isUndoable)
       let entry = RememberedKey(sequence: sequence, deadline: deadline, segment: segment)
       setRemembered(entry, for: key, isUndoable: isUndoable)
-    case .revive(let sequence, let newSequence, let arrival):
+    case .requeue(let sequence, let newSequence, let arrival):
       reserve(nextSequence: newSequence + 1)
       guard let old = deadItems[sequence] else { return }
       if source == .log { makeWay(for: old.key, of: newSequence) }
@@ -188,7 +194,7 @@ struct QueueLedger: Sendable {
         sequence: newSequence, key: old.key, arrival: arrival, place: old.place, stateSegment: old.place.segment,
         hasCallersKey: old.hasCallersKey, priority: old.priority)
       setState(ItemState(item: item, group: group), of: newSequence, isUndoable: isUndoable)
-      setRevival(segment, of: newSequence)
+      setRequeueSegment(segment, of: newSequence)
     case .remember(let key, let sequence, let deadline):
       let entry = RememberedKey(sequence: sequence, deadline: deadline, segment: segment)
       setRemembered(entry, for: key, isUndoable: isUndoable)
@@ -204,7 +210,9 @@ struct QueueLedger: Sendable {
     if source == .log, item.phase != .dead { makeWay(for: item.key, of: item.sequence) }
     if !isNew, let old = items[item.sequence] ?? deadItems[item.sequence] {
       uses.noteGone(item.sequence, of: old.place.segment, in: segment)
-      if let revival = revivals[item.sequence] { uses.noteGone(item.sequence, of: revival, in: segment) }
+      if let requeueSegment = requeueSegments[item.sequence] {
+        uses.noteGone(item.sequence, of: requeueSegment, in: segment)
+      }
     }
     setState(state, of: item.sequence, isNew: isNew, isUndoable: source == .decision)
   }
@@ -212,16 +220,16 @@ struct QueueLedger: Sendable {
   private mutating func remove(_ sequence: UInt64, isUndoable: Bool) {
     guard let item = items[sequence] ?? deadItems[sequence] else { return }
     uses.noteGone(sequence, of: item.place.segment, in: segment)
-    if let revival = revivals[sequence] { uses.noteGone(sequence, of: revival, in: segment) }
+    if let requeueSegment = requeueSegments[sequence] { uses.noteGone(sequence, of: requeueSegment, in: segment) }
     setState(nil, of: sequence, isUndoable: isUndoable)
   }
 
-  /// The numbers of the items, live and dead, of a range.
+  /// Returns the sequence numbers of the items and dead letters in a range.
   func existing(in range: ClosedRange<UInt64>) -> [UInt64] {
     guard range.lowerBound < range.upperBound else { return [range.lowerBound] }
     var found: [UInt64] = []
-    for line in [items, deadItems] {
-      line.forEach(from: range.lowerBound) { item in
+    for list in [items, deadItems] {
+      list.forEach(from: range.lowerBound) { item in
         guard item.sequence <= range.upperBound else { return false }
         found.append(item.sequence)
         return true
@@ -230,28 +238,30 @@ struct QueueLedger: Sendable {
     return found
   }
 
-  /// Takes out the item that has a key which another item is to have.
+  /// Removes another item with a key that an item is about to get.
   ///
-  /// No decision leads to that, but a log does of which a part was lost.
+  /// No decision leads to two items with a key, but a log that lost records can.
   private mutating func makeWay(for key: StoreKey, of sequence: UInt64) {
     if let other = keys[key], other != sequence { remove(other, isUndoable: false) }
   }
 
-  /// Puts an item into a state, or takes it out: all changes to items come here.
+  /// Sets or removes the state of an item.
+  ///
+  /// All changes to items use this method.
   ///
   /// - Parameters:
-  ///   - new: The state; `nil` to take the item out.
-  ///   - sequence: The item.
-  ///   - isNew: Whether it is known not to be there yet.
-  ///   - isUndoable: Whether it can be undone.
+  ///   - new: The new state; `nil` to remove the item.
+  ///   - sequence: The sequence number of the item.
+  ///   - isNew: Whether the item is known to be new; defaults to `false`.
+  ///   - isUndoable: Whether the change can be rolled back.
   mutating func setState(_ new: ItemState?, of sequence: UInt64, isNew: Bool = false, isUndoable: Bool) {
     let old = isNew ? nil : state(of: sequence)
-    if isUndoable { undo.append(.item(sequence, old, revival: revivals[sequence])) }
+    if isUndoable { undo.append(.item(sequence, old, requeueSegment: requeueSegments[sequence])) }
     let oldKey = old.flatMap { $0.item.phase == .dead ? nil : $0.item.key }
     let newKey = new.flatMap { $0.item.phase == .dead ? nil : $0.item.key }
     if let old { count(old.item, isComing: false) }
     if let new { count(new.item, isComing: true) }
-    if old?.item.place != new?.item.place { setRevival(nil, of: sequence) }
+    if old?.item.place != new?.item.place { setRequeueSegment(nil, of: sequence) }
     if oldKey != newKey {
       if let oldKey {
         items.remove(sequence)
@@ -264,21 +274,21 @@ struct QueueLedger: Sendable {
       if new.item.phase == .dead { insertDead(new.item) } else { items.set(new.item) }
     }
     if new?.timer != nil || old?.timer != nil { timers[sequence] = new?.timer }
-    if new?.death != nil || old?.death != nil { deaths[sequence] = new?.death }
+    if new?.cause != nil || old?.cause != nil { causes[sequence] = new?.cause }
     if new?.group != old?.group { groups[sequence] = new.flatMap { $0.group.isEmpty ? nil : $0.group } }
-    // While records are replayed, there is no time yet.
+    // During replay there is no time yet.
     guard now > .min else { return }
     if let timer = new?.timer, timer != old?.timer { noteDeadline(timer, of: sequence) }
-    if let death = new?.death, death != old?.death, rules.deadLetterLifetime != nil {
-      deathTimes.insert(DeadlineHeap.Entry(deadline: death.time, sequence: sequence))
+    if let cause = new?.cause, cause != old?.cause, rules.deadLetterRetention != nil {
+      deadLetterTimes.insert(DeadlineHeap.Entry(deadline: cause.time, sequence: sequence))
     }
   }
 
-  private mutating func setRevival(_ segment: UInt32?, of sequence: UInt64) {
-    guard segment != nil || !revivals.isEmpty else { return }
-    if let old = revivals[sequence] { uses.use(old, count: -1, size: 64) }
+  private mutating func setRequeueSegment(_ segment: UInt32?, of sequence: UInt64) {
+    guard segment != nil || !requeueSegments.isEmpty else { return }
+    if let old = requeueSegments[sequence] { uses.use(old, count: -1, size: 64) }
     if let segment { uses.use(segment, count: 1, size: 64) }
-    revivals[sequence] = segment
+    requeueSegments[sequence] = segment
   }
 
   private mutating func insertDead(_ item: QueueItem) {
@@ -297,7 +307,7 @@ struct QueueLedger: Sendable {
 
   private mutating func noteDeadline(_ timer: ItemTimer, of sequence: UInt64) {
     deadlines.insert(DeadlineHeap.Entry(deadline: timer.deadline, sequence: sequence))
-    // Leases that are extended again and again leave deadlines that no longer hold.
+    // Repeatedly extended leases leave outdated deadlines in the heap.
     if deadlines.count > 2 * timers.count + 64 {
       deadlines = DeadlineHeap(timers.map { DeadlineHeap.Entry(deadline: $1.deadline, sequence: $0) })
     }
@@ -328,9 +338,9 @@ struct QueueLedger: Sendable {
     if item.stateSegment != item.place.segment { uses.useState(item.stateSegment, by: one) }
   }
 
-  // MARK: Looking
+  // MARK: Reading
 
-  /// The state of an item, live or dead.
+  /// Returns the state of an item or a dead letter.
   func state(of sequence: UInt64) -> ItemState? {
     guard let item = items[sequence] ?? deadItems[sequence] else { return nil }
     return state(of: item)
@@ -338,7 +348,37 @@ struct QueueLedger: Sendable {
 
   func state(of item: QueueItem) -> ItemState {
     ItemState(
-      item: item, timer: timers[item.sequence], death: deaths[item.sequence],
+      item: item, timer: timers[item.sequence], cause: causes[item.sequence],
       group: groups.isEmpty ? [] : groups[item.sequence] ?? [])
   }
+}
+
+/// Counters of a queue's operations since it was opened.
+struct QueueTallies: Sendable, Hashable {
+  var enqueued = 0
+  var delivered = 0
+  /// The number of deliveries that were not the first of their items.
+  var redelivered = 0
+  var acknowledged = 0
+  var released = 0
+  var deadLettered = 0
+  /// The number of dead letters removed after their retention time.
+  var deadExpired = 0
+  var dropped = 0
+}
+
+/// The reason why a ``QueueLedger`` refuses an operation.
+///
+/// All changes of the operation are rolled back.
+enum QueueRefusal: Error, Hashable {
+  /// There is no room, either for now or because the items exceed the capacity by themselves.
+  case full(neverFits: Bool)
+  /// The disk is full, and the remaining space is reserved for removing items.
+  case diskFull
+  /// The receipt does not belong to the current lease of its item.
+  case stale
+  /// A live item has the key of the dead letter.
+  case conflict(StoreKey)
+  /// All sequence numbers have been assigned.
+  case exhausted
 }

@@ -1,6 +1,6 @@
 import Larder
 
-/// The keys of items that were acknowledged, for as long as they are not to be enqueued again.
+/// The keys of acknowledged items, remembered until they may be enqueued again.
 struct RememberedKeys: Sendable {
   private(set) var entries: [StoreKey: RememberedKey] = [:]
   private var order: [(deadline: Int64, key: StoreKey)] = []
@@ -8,9 +8,9 @@ struct RememberedKeys: Sendable {
 
   subscript(key: StoreKey) -> RememberedKey? { entries[key] }
 
-  /// Remembers a key, or forgets it.
+  /// Sets or removes the entry of a key.
   ///
-  /// - Returns: What was remembered of it.
+  /// - Returns: The previous entry.
   mutating func set(_ new: RememberedKey?, for key: StoreKey) -> RememberedKey? {
     if let new { order.append((new.deadline, key)) }
     let old = entries[key]
@@ -18,14 +18,16 @@ struct RememberedKeys: Sendable {
     return old
   }
 
-  /// Remembers nothing longer than to a time.
+  /// Moves later deadlines to the given time.
   mutating func bound(to latest: Int64) {
     for (key, entry) in entries where entry.deadline > latest { entries[key]?.deadline = latest }
     order = entries.map { ($1.deadline, $0) }.sorted { $0.deadline < $1.deadline }
     head = 0
   }
 
-  /// A key whose time is over; it is for the caller to forget it.
+  /// Returns the next expired key.
+  ///
+  /// The caller must remove its entry.
   mutating func nextExpired(at now: Int64) -> StoreKey? {
     while head < order.count, order[head].deadline <= now {
       let key = order[head].key
@@ -38,4 +40,14 @@ struct RememberedKeys: Sendable {
     }
     return nil
   }
+}
+
+/// The entry of a key that must not be enqueued again until a deadline.
+struct RememberedKey: Sendable, Hashable {
+  /// The sequence number of the item that had the key.
+  var sequence: UInt64
+  /// The deadline, in microseconds since 1970.
+  var deadline: Int64
+  /// The segment with the record.
+  var segment: UInt32
 }

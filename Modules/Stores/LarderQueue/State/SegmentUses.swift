@@ -1,17 +1,17 @@
-/// The needed parts of each segment of the log: plain state.
+/// The live data of each segment of the log, as plain state.
 ///
-/// A segment can go when no item has its payload or its last record there, and when no older one is left whose items it
-/// takes out: those would come back.
+/// A segment can be removed if it contains no payload and no last record of any item, and if it has no records about
+/// gone items in older segments that remain. Without those records, the items would reappear.
 struct SegmentUses: Sendable {
   private(set) var all: [UInt32: SegmentUsage] = [:]
 
-  /// The bytes that writing everything needed anew takes.
+  /// The size of rewriting all live data, in bytes.
   private(set) var totalCost = 0
 
-  /// The bytes that remembering the ids of all items takes.
+  /// The size of remembering the ids of all items, in bytes.
   private(set) var totalIDBytes = 0
 
-  /// Whether a segment may have become unneeded since it was last looked.
+  /// Whether a segment may have become unneeded since the last check.
   var mayHaveUnneeded = true
 
   subscript(segment: UInt32) -> SegmentUsage { all[segment] ?? SegmentUsage() }
@@ -25,13 +25,13 @@ struct SegmentUses: Sendable {
     all[segment] = usage
   }
 
-  /// Notes that things come to a segment, or go.
+  /// Adds live data to a segment, or removes it.
   ///
   /// - Parameters:
   ///   - segment: The segment.
-  ///   - count: How many.
-  ///   - size: About how many bytes it takes to write one of them anew.
-  ///   - idBytes: How many bytes it takes to remember the id of one of them; defaults to 0.
+  ///   - count: The number of records, negative to remove them.
+  ///   - size: The approximate size of rewriting one of them, in bytes.
+  ///   - idBytes: The size of remembering the id of one of them, in bytes; defaults to 0.
   mutating func use(_ segment: UInt32, count: Int, size: Int, idBytes: Int = 0) {
     totalIDBytes += count * idBytes
     change(segment) { usage in
@@ -41,15 +41,15 @@ struct SegmentUses: Sendable {
     }
   }
 
-  /// Notes that last records of items come to a segment, or lose that rank.
+  /// Changes the number of items whose last record is in a segment and whose payload is not.
   mutating func useState(_ segment: UInt32, by count: Int) {
     change(segment) { $0.states += count }
   }
 
-  /// Notes that a record takes out or replaces an item.
+  /// Adds a record that removes or replaces an item.
   ///
   /// - Parameters:
-  ///   - sequence: The item.
+  ///   - sequence: The sequence number of the item.
   ///   - place: The segment with its payload.
   ///   - segment: The segment with the record.
   mutating func noteGone(_ sequence: UInt64, of place: UInt32, in segment: UInt32) {
@@ -60,11 +60,11 @@ struct SegmentUses: Sendable {
     }
   }
 
-  /// Notes that a segment says all that another says of items which are gone.
+  /// Copies the references to gone items from one segment to another that repeats its records about them.
   ///
   /// - Parameters:
-  ///   - other: The other segment.
-  ///   - segment: The segment that says so too.
+  ///   - other: The segment with the original records.
+  ///   - segment: The segment that repeats them.
   mutating func takeOver(goneOf other: UInt32, in segment: UInt32) {
     guard let usage = all[other], other != segment else { return }
     let references = usage.references.subtracting([segment])
@@ -77,7 +77,8 @@ struct SegmentUses: Sendable {
     }
   }
 
-  /// Notes that a segment says all that another says of items which are gone, so that the other need not stay for it.
+  /// Moves the references to gone items from one segment to another that repeats its records about them, so that the
+  /// first need not stay.
   mutating func moveGone(of other: UInt32, to segment: UInt32) {
     takeOver(goneOf: other, in: segment)
     change(other) { usage in
@@ -87,16 +88,16 @@ struct SegmentUses: Sendable {
     mayHaveUnneeded = true
   }
 
-  /// Notes that a segment must not go before another.
+  /// Prevents the removal of a segment before another one.
   mutating func bind(_ segment: UInt32, to other: UInt32) {
     change(segment) { $0.references.insert(other) }
   }
 
-  /// The segments that are not needed.
+  /// Returns the unneeded segments.
   ///
   /// - Parameters:
-  ///   - older: Those that there are, in order.
-  ///   - withheld: Those that stay all the same; defaults to none.
+  ///   - older: The existing segments, in order.
+  ///   - withheld: The segments that must stay in any case; defaults to none.
   func unneeded(among older: [UInt32], keeping withheld: Set<UInt32> = []) -> Set<UInt32> {
     var kept: Set<UInt32> = []
     var unneeded: Set<UInt32> = []
@@ -111,12 +112,13 @@ struct SegmentUses: Sendable {
     return unneeded
   }
 
-  /// How many items have their last record in a segment or a later one, and their payload elsewhere.
+  /// Returns the number of items whose last record is in a segment or a later one, and whose payload is not in the same
+  /// segment.
   func states(from first: UInt32) -> Int {
     all.reduce(0) { $1.key >= first ? $0 + $1.value.states : $0 }
   }
 
-  /// Forgets segments that are gone for good.
+  /// Removes the data of segments that were removed.
   mutating func remove(_ segments: Set<UInt32>) {
     for number in segments {
       guard let usage = all.removeValue(forKey: number) else { continue }
@@ -129,4 +131,29 @@ struct SegmentUses: Sendable {
     }
     mayHaveUnneeded = true
   }
+}
+
+/// The live data of a segment.
+struct SegmentUsage: Sendable, Hashable {
+  /// The number of payloads of items and dead letters, remembered keys, and records that requeued a dead letter.
+  var count = 0
+  /// The approximate size of rewriting them, in bytes.
+  var size = 0
+  /// The size of remembering the ids of the items, in bytes, after they are acknowledged.
+  var idBytes = 0
+  /// The number of items whose last record is in this segment and whose payload is not.
+  var states = 0
+  /// A range that includes all items that records in this segment removed or replaced, and of which an older segment
+  /// may still have a record.
+  var gone: ClosedRange<UInt64>?
+  /// The older segments with those records.
+  ///
+  /// This segment must not be removed before them.
+  var references: Set<UInt32> = []
+
+  /// Whether the segment contains live data.
+  var isLive: Bool { count > 0 || states > 0 }
+
+  /// The approximate size of rewriting the live data, in bytes, without the records about gone items.
+  var cost: Int { size + 40 * states }
 }

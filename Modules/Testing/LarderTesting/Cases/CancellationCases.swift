@@ -15,10 +15,10 @@ extension CaseList {
         try await expectCancellation(call.name) {
           try await inCancelledTask { try await call.run(open) }
         }
-        try await expect("everything after \(call.name)", store, holds: before)
+        try await expect("the contents after \(call.name)", store, holds: before)
       }
       store = try await trial.settled(store)
-      try await expect("everything when settled", store, holds: before)
+      try await expect("the contents, reopened if persistent", store, holds: before)
     }
     add(236, "", "the body of an update does not run in a cancelled task", in: .cancellation, checks: .cancellation) {
       trial in
@@ -27,19 +27,20 @@ extension CaseList {
       try await expectCancellation("the update") {
         try await inCancelledTask { try await store.update("a") { _ in runs.add() } }
       }
-      try expect("how often the body ran", runs.count, equals: 0)
+      try expect("the number of runs of the body", runs.count, equals: 0)
     }
     add(237, "", "synchronizing and closing ignore cancellation", in: .cancellation, checks: .cancellation) { trial in
       let store = try await trial.open(withKeys: ["a"])
       try await inCancelledTask { try await store.synchronize() }
-      try await expect("everything", store, holds: [("a", SampleValue(key: "a"))])
+      try await expect("the contents", store, holds: [("a", SampleValue(key: "a"))])
       try await inCancelledTask { try await store.close() }
-      try await expect("an operation after closing", throws: .closed) { try await store.count() }
+      try await expect("an operation on the closed store", throws: .closed) { try await store.count() }
       guard !trial.lacking.contains(.persistence) else { return }
-      try await expect("everything after opening", trial.open(), holds: [("a", SampleValue(key: "a"))])
+      try await expect("the contents after reopening", trial.open(), holds: [("a", SampleValue(key: "a"))])
     }
     add(
-      236, "a", "an update whose task is cancelled in its midst takes effect, or says that it did not",
+      236, "a",
+      "an update whose task is cancelled while it runs takes effect, or throws CancellationError and changes nothing",
       in: .cancellation,
       checks: .cancellation
     ) { trial in
@@ -58,10 +59,11 @@ extension CaseList {
         expected = SampleValue(key: "a")
       }
       try await expect("the value", store.value(forKey: "a"), equals: expected)
-      try await expect("the value when settled", trial.settled(store).value(forKey: "a"), equals: expected)
+      try await expect("the value, reopened if persistent", trial.settled(store).value(forKey: "a"), equals: expected)
     }
     add(
-      238, "", "a task that is cancelled while it writes writes whole batches", in: .cancellation, checks: .cancellation
+      238, "", "a task that is cancelled while it writes never writes part of a batch", in: .cancellation,
+      checks: .cancellation
     ) {
       trial in
       var store = try await trial.open()
@@ -80,13 +82,13 @@ extension CaseList {
       while !hasWritten.isRaised { await Task.yield() }
       task.cancel()
       if case .failure(let error) = await task.result {
-        try expect("whether the error of the writer is CancellationError", error is CancellationError, equals: true)
+        try expect("whether the writer's error is CancellationError", error is CancellationError, equals: true)
       }
-      for moment in ["afterwards", "when settled"] {
+      for moment in ["after the writes", "reopened if persistent"] {
         let values = try await store.values(forKeys: ["a", "b", "c"])
-        try expect("whether anything was written, \(moment)", values[0] != nil, equals: true)
+        try expect("whether an entry was written, \(moment)", values[0] != nil, equals: true)
         try expect("the three values, \(moment)", values, equals: [values[0], values[0], values[0]])
-        // A write that ends with CancellationError has not begun.
+        // A write that throws CancellationError has not started.
         try expect("the last round, \(moment)", values[0]??.integer, equals: returned.withLock { $0 })
         store = try await trial.settled(store)
       }

@@ -3,9 +3,9 @@ import Larder
 import Synchronization
 
 extension CaseList {
-  /// What happens while closing waits, and to what makes no sense behind it.
+  /// Adds the cases about operations during closing, and about invalid calls after closing.
   mutating func addClosingCases() {
-    add(116, "a", "a closed store refuses what makes no sense as well", in: .lifecycle, checks: .lifecycle) { trial in
+    add(116, "a", "a closed store also refuses invalid calls", in: .lifecycle, checks: .lifecycle) { trial in
       let store = try await trial.open(withKeys: ["a", "b"])
       try await store.close()
       for call in StoreCall<Store>.takingInvalidKeys + StoreCall<Store>.senseless {
@@ -13,9 +13,11 @@ extension CaseList {
       }
       guard !trial.lacking.contains(.persistence) else { return }
       try await expect(
-        "everything after opening", trial.open(), holds: [("a", SampleValue(key: "a")), ("b", SampleValue(key: "b"))])
+        "the contents after reopening", trial.open(),
+        holds: [("a", SampleValue(key: "a")), ("b", SampleValue(key: "b"))])
     }
-    add(116, "b", "on a closed store a cancelled task is told that it is closed", in: .lifecycle, checks: .lifecycle) {
+    add(116, "b", "a cancelled task that uses a closed store gets the error closed", in: .lifecycle, checks: .lifecycle)
+    {
       trial in
       let store = try await trial.open(withKeys: ["a", "b"])
       try await store.close()
@@ -32,14 +34,14 @@ extension CaseList {
         closing.begin()
         slot = SampleValue("updated")
       }
-      try expect("whether closing came back while an update was running", closing.cameBackEarly, equals: false)
+      try expect("whether close returned while an update was running", closing.cameBackEarly, equals: false)
       try await closing.end()
-      try await expect("an operation after closing", throws: .closed) { try await store.count() }
+      try await expect("an operation on the closed store", throws: .closed) { try await store.count() }
       guard !trial.lacking.contains(.persistence) else { return }
-      try await expect("everything after opening", trial.open(), holds: [("a", SampleValue("updated"))])
+      try await expect("the contents after reopening", trial.open(), holds: [("a", SampleValue("updated"))])
     }
     add(
-      117, "a", "what meets closing while it waits completes or is refused, whatever it is", in: .lifecycle,
+      117, "a", "every call that runs while closing waits either completes or is refused", in: .lifecycle,
       checks: .lifecycle
     ) { trial in
       let store = try await trial.open(withKeys: MeetingCall<Store>.keys)
@@ -57,14 +59,14 @@ extension CaseList {
         }
       }
       try await store.update("updated") { slot in
-        // Every second call has begun before closing, the others begin while it waits.
+        // Half of the calls begin before closing, and the other half while it waits.
         start(calls.enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element))
         closing.begin()
         start(calls.enumerated().filter { !$0.offset.isMultiple(of: 2) }.map(\.element))
         _ = begun.wait(timeout: .now() + .seconds(2))
         slot = SampleValue("updated")
       }
-      try expect("whether closing came back while an update was running", closing.cameBackEarly, equals: false)
+      try expect("whether close returned while an update was running", closing.cameBackEarly, equals: false)
       try await closing.end()
       var completed: [Bool] = []
       for task in tasks.withLock({ $0 }) { completed.append(try await task.value) }
@@ -77,13 +79,13 @@ extension CaseList {
       for (call, isDone) in zip(inOrder, completed) {
         guard let (key, value) = call.effect else { continue }
         try await expect(
-          "what \(call.name) was to write, \(isDone ? "and did" : "but was refused")", reopened.value(forKey: key),
+          "the key of \(call.name), which \(isDone ? "completed" : "was refused")", reopened.value(forKey: key),
           equals: isDone ? value : call.valueBefore)
       }
-      try await expect("what the update wrote", reopened.value(forKey: "updated"), equals: SampleValue("updated"))
+      try await expect("the value from the update", reopened.value(forKey: "updated"), equals: SampleValue("updated"))
     }
     add(
-      117, "b", "closing waits for an operation that is encoding or decoding", in: .lifecycle, checks: .lifecycle,
+      117, "b", "closing waits for an operation that encodes or decodes a value", in: .lifecycle, checks: .lifecycle,
       needs: .encoding
     ) { trial in
       let keys: [StoreKey] = ["a", "b"]
@@ -113,22 +115,22 @@ extension CaseList {
         }.value
         pause.disarm()
         guard closing.hasBegun else {
-          // A store that remembers values may have nothing to encode or decode yet. It must not do so during the next call.
+          // A store that caches values may not encode or decode here. It must not do so during the next call either.
           try await store.close()
           continue
         }
         try await closing.end()
         try expect(
-          "whether closing came back while \(call.name) was running, which then completed",
+          "whether close returned while \(call.name), which completed, was running",
           closing.cameBackEarly && completes, equals: false)
       }
     }
   }
 }
 
-/// Runs an operation that may be refused since the store is closing or closed.
+/// Runs an operation that may be refused because the store is closing or closed.
 ///
-/// - Returns: Whether it was done.
+/// - Returns: Whether the operation completed.
 private func isCompleted(_ operation: () async throws -> Void) async throws -> Bool {
   do {
     try await operation()
@@ -138,7 +140,8 @@ private func isCompleted(_ operation: () async throws -> Void) async throws -> B
   }
 }
 
-/// Throws a ``Mismatch`` unless a closed store refuses an operation, for being closed or for its arguments.
+/// Throws a ``Mismatch`` unless a closed store refuses an operation, with the code `closed` or that of an invalid
+/// argument.
 private func expectRefusal(
   _ subject: String, of operation: () async throws -> Void, file: String = #fileID, line: Int = #line
 ) async throws {
@@ -152,6 +155,139 @@ private func expectRefusal(
     got = text(of: error)
   }
   throw Mismatch(
-    subject: subject, expected: "a StoreError with the code closed, or that of a bad argument", got: got,
+    subject: subject, expected: "a StoreError with code closed, invalidKey or invalidArgument", got: got,
     place: "\(file):\(line)")
+}
+
+/// A call that runs while a store is closing, and its effect unless it is refused.
+private struct MeetingCall<Store: DataStore>: Sendable where Store.Value == SampleValue? {
+  let name: String
+  /// The entry that the call writes, under a key that no other call uses; `nil` if the call only reads.
+  var effect: (key: StoreKey, value: SampleValue??)?
+  /// The value of that key before the call.
+  var valueBefore: SampleValue??
+  /// Whether the call must always be refused because of its arguments.
+  var isSenseless = false
+  let run: @Sendable (Store) async throws -> Void
+
+  /// The keys that the store must contain before the calls.
+  ///
+  /// No call writes to the first three keys.
+  static var keys: [StoreKey] { ["read:1", "read:2", "read:3", "removed", "range:1", "updated"] }
+
+  /// Runs the call.
+  ///
+  /// - Returns: Whether the call completed; `false` if it was refused because the store is closing.
+  /// - Throws: A ``Mismatch`` if the result is wrong.
+  func completes(on store: Store) async throws -> Bool {
+    do {
+      try await run(store)
+    } catch StoreError.Code.closed {
+      return false
+    } catch let error as StoreError where isSenseless && [.invalidKey, .invalidArgument].contains(error.code) {
+      return false
+    }
+    try expect("whether the invalid call \(name) completes", isSenseless, equals: false)
+    return true
+  }
+
+  /// Every operation of the contract.
+  static var all: [MeetingCall] { reading + writing + senseless }
+
+  private static var reading: [MeetingCall] {
+    let keys = Array(keys.prefix(3))
+    let values = keys.map { SampleValue(key: $0) as SampleValue? }
+    let range = KeyRange.prefix("read:")
+    return [
+      MeetingCall(name: "value") { try await expect("value", $0.value(forKey: keys[0]), equals: values[0]) },
+      MeetingCall(name: "values") { try await expect("values", $0.values(forKeys: keys), equals: values) },
+      MeetingCall(name: "contains") { try await expect("contains", $0.contains(keys[1]), equals: true) },
+      MeetingCall(name: "entries") {
+        try await expect(
+          "entries", $0.entries(in: range, limit: .max, order: .ascending),
+          equals: zip(keys, values).map { StoreEntry(key: $0, value: $1) })
+      },
+      MeetingCall(name: "entries, limit 0") {
+        try await expect("entries", $0.entries(in: .all, limit: 0, order: .ascending), equals: [])
+      },
+      MeetingCall(name: "keys") {
+        try await expect("keys", $0.keys(in: range, limit: 2, order: .descending), equals: [keys[2], keys[1]])
+      },
+      MeetingCall(name: "keys in an empty range") {
+        try await expect("keys", $0.keys(in: "b"..<"a", limit: .max, order: .ascending), equals: [])
+      },
+      MeetingCall(name: "count") { try await expect("count", $0.count(in: range), equals: 3) },
+      MeetingCall(name: "page") {
+        try await expect("page", $0.pages(of: range, size: 2).page().entries.map(\.key), equals: [keys[0], keys[1]])
+      },
+      MeetingCall(name: "synchronize") { try await $0.synchronize() },
+    ]
+  }
+
+  private static var writing: [MeetingCall] {
+    let value: SampleValue? = SampleValue("written")
+    return [
+      MeetingCall(name: "setValue", effect: ("set", value)) { try await $0.setValue(value, forKey: "set") },
+      MeetingCall(name: "apply", effect: ("applied", value)) {
+        try await $0.apply([.set("applied too", nil), .set("applied", value)])
+      },
+      MeetingCall(name: "removeValue", effect: ("removed", nil), valueBefore: SampleValue(key: "removed")) {
+        try await $0.removeValue(forKey: "removed")
+      },
+      MeetingCall(name: "removeAll", effect: ("range:1", nil), valueBefore: SampleValue(key: "range:1")) {
+        try await $0.removeAll(in: .prefix("range:"))
+      },
+      MeetingCall(name: "update", effect: ("other", value)) { try await $0.update("other") { $0 = value } },
+    ]
+  }
+
+  private static var senseless: [MeetingCall] {
+    let invalid = StoreCall<Store>.taking("").filter { ["value", "update"].contains($0.name) }
+    return (invalid + StoreCall<Store>.senseless).map { call in
+      MeetingCall(name: call.name, isSenseless: true, run: call.run)
+    }
+  }
+}
+
+/// A call of `close`, on a separate thread, in the middle of another operation.
+private final class Closing<Store: DataStore>: Sendable {
+  private let store: Store
+  private let threads = SeparateThreads()
+  private let (isCalled, hasReturned, early) = (Flag(), Flag(), Flag())
+  private let task = Mutex<Task<Void, any Error>?>(nil)
+
+  init(of store: Store) {
+    self.store = store
+  }
+
+  /// Whether `close` was called.
+  var hasBegun: Bool { isCalled.isRaised }
+
+  /// Whether `close` returned while the operation was still running.
+  var cameBackEarly: Bool { early.isRaised }
+
+  /// Calls `close` and blocks the thread long enough for it to return too early.
+  ///
+  /// Call this method in the middle of an operation that must not be suspended.
+  func begin() {
+    let (store, isCalled, hasReturned) = (store, isCalled, hasReturned)
+    let task = Task(executorPreference: threads) {
+      isCalled.raise()
+      try await store.close()
+      hasReturned.raise()
+    }
+    self.task.withLock { $0 = task }
+    _ = isCalled.isRaised(within: .seconds(2))
+    // A store with files may synchronize them before it returns too early.
+    if hasReturned.isRaised(within: .milliseconds(store.information.durability == .volatile ? 5 : 30)) {
+      early.raise()
+    }
+  }
+
+  /// Waits until `close` has returned.
+  ///
+  /// - Throws: Any error from `close`.
+  func end() async throws {
+    try await task.withLock { $0 }?.value
+  }
 }

@@ -2,14 +2,14 @@ import Larder
 
 extension CaseList {
   mutating func addConcurrencyCases() {
-    add(13, "", "parallel reads of one key and of a missing one are right", in: .concurrency, checks: .missing) {
+    add(13, "", "concurrent reads of a key and of a missing key are correct", in: .concurrency, checks: .missing) {
       trial in
       let store = try await trial.open(withKeys: ["there"])
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<10 {
           group.addTask {
             try await expect("the value", store.value(forKey: "there"), equals: SampleValue(key: "there"))
-            try await expect("contains", store.contains("there"), equals: true)
+            try await expect("whether it contains the key", store.contains("there"), equals: true)
           }
           group.addTask {
             try await expect("the missing value", store.value(forKey: "missing"), equals: nil)
@@ -20,7 +20,9 @@ extension CaseList {
         try await group.waitForAll()
       }
     }
-    add(14, "", "values of 4 KiB written in parallel are read in parallel", in: .concurrency, checks: .values) {
+    add(
+      14, "", "values of 4 KiB that are written concurrently are read concurrently", in: .concurrency, checks: .values
+    ) {
       trial in
       let store = try await trial.open()
       let entries = (0..<20).map { (StoreKey("k\($0)"), SampleValue(String(repeating: "\($0)-", count: 1_400))) }
@@ -36,19 +38,19 @@ extension CaseList {
       }
       try await expect("the count", store.count(), equals: 20)
     }
-    add(15, "", "each of many writers finds its own key as it left it", in: .concurrency, checks: .values) { trial in
+    add(15, "", "each of several concurrent writers reads its own writes", in: .concurrency, checks: .values) { trial in
       let store = try await trial.open()
       try await withThrowingTaskGroup(of: Void.self) { group in
         for task in 0..<12 {
           group.addTask {
             let key = StoreKey("task \(task)")
-            try await expect("the key before", store.value(forKey: key), equals: nil)
+            try await expect("the value before the first write", store.value(forKey: key), equals: nil)
             for step in 0..<4 {
               let value = SampleValue("\(task).\(step)")
               try await store.setValue(value, forKey: key)
-              try await expect("the key as it was set", store.value(forKey: key), equals: value)
+              try await expect("the value after it was set", store.value(forKey: key), equals: value)
               try await store.removeValue(forKey: key)
-              try await expect("the key as it was removed", store.value(forKey: key), equals: nil)
+              try await expect("the value after it was removed", store.value(forKey: key), equals: nil)
             }
             try await store.setValue(SampleValue(key: key), forKey: key)
           }
@@ -56,10 +58,10 @@ extension CaseList {
         try await group.waitForAll()
       }
       try await expect(
-        "everything", trial.settled(store),
+        "the contents", trial.settled(store),
         holds: (0..<12).map { (StoreKey("task \($0)"), SampleValue(key: StoreKey("task \($0)"))) })
     }
-    add(16, "", "after parallel writes of one key it has one of the values", in: .concurrency, checks: .values) {
+    add(16, "", "after concurrent writes of a key, it has one of the values", in: .concurrency, checks: .values) {
       trial in
       let store = try await trial.open()
       let values = (0..<16).map { SampleValue(String(repeating: "\($0)", count: 100), integer: Int64($0)) }
@@ -71,9 +73,9 @@ extension CaseList {
       }
       let final = try await store.value(forKey: "k")
       try expect("whether \(text(of: final)) is one of the values", values.contains { $0 == final }, equals: true)
-      try await expect("the value when settled", trial.settled(store).value(forKey: "k"), equals: final)
+      try await expect("the value, reopened if persistent", trial.settled(store).value(forKey: "k"), equals: final)
     }
-    add(80, "a", "a reader sees none or all of a batch", in: .concurrency, checks: .batches) { trial in
+    add(80, "a", "a reader sees all or none of a batch", in: .concurrency, checks: .batches) { trial in
       let keys = (0..<60).map { StoreKey("k\(100 + $0)") }
       let store = try await trial.open(with: keys.map { ($0, SampleValue(integer: 0)) })
       let isDone = Flag()
@@ -81,7 +83,7 @@ extension CaseList {
         group.addTask {
           defer { isDone.raise() }
           for round in 1...24 {
-            // Half of the batches replace everything, half overwrite key by key.
+            // Half of the batches remove all entries first, and half overwrite each key.
             var batch = ChangeBatch<SampleValue?>(round.isMultiple(of: 2) ? [.removeAll(.all)] : [])
             for key in keys.reversed() { batch.setValue(SampleValue(integer: Int64(round)), forKey: key) }
             try await store.apply(batch)
@@ -98,8 +100,8 @@ extension CaseList {
                 default: try await store.values(forKeys: keys)
                 }
               let rounds = Set(values)
-              try expect("how many batches reader \(reader) sees a part of", rounds.count, equals: 1)
-              try expect("how many values it sees", values.count, equals: keys.count)
+              try expect("the number of batches that reader \(reader) sees in one read", rounds.count, equals: 1)
+              try expect("the number of values that reader \(reader) sees", values.count, equals: keys.count)
               try await expect("the count", store.count(), equals: keys.count)
               await Task.yield()
             } while !isDone.isRaised
@@ -107,9 +109,9 @@ extension CaseList {
         }
         try await group.waitForAll()
       }
-      try await expect("everything", store, holds: keys.map { ($0, SampleValue(integer: 24)) })
+      try await expect("the contents", store, holds: keys.map { ($0, SampleValue(integer: 24)) })
     }
-    add(80, "b", "the keys of a scan are those of one moment", in: .concurrency, checks: .scans) { trial in
+    add(80, "b", "the keys of a scan are one snapshot", in: .concurrency, checks: .scans) { trial in
       let sets = [0, 1].map { set in (0..<40).map { StoreKey("k\(100 + 2 * $0 + set)") } }
       let store = try await trial.open(with: sets[0].map { ($0, SampleValue(integer: 0)) })
       let isDone = Flag()
@@ -127,7 +129,7 @@ extension CaseList {
           group.addTask {
             repeat {
               let keys = try await store.keys(in: .all, limit: .max, order: order).sorted()
-              try expect("whether the keys are those of one batch, \(order)", sets.contains(keys), equals: true)
+              try expect("whether all keys are from the same batch, \(order)", sets.contains(keys), equals: true)
               await Task.yield()
             } while !isDone.isRaised
           }
@@ -135,7 +137,7 @@ extension CaseList {
         try await group.waitForAll()
       }
     }
-    add(239, "", "what a write that has returned wrote is seen by every reader", in: .concurrency, checks: .values) {
+    add(239, "", "every reader sees the effect of a write that has returned", in: .concurrency, checks: .values) {
       trial in
       let store = try await trial.open()
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -145,7 +147,7 @@ extension CaseList {
               let key = StoreKey("k\(task)")
               let value = SampleValue(integer: Int64(step))
               try await store.setValue(value, forKey: key)
-              // Another task reads what this one has written.
+              // Another task reads the entry that this task has written.
               let seen = try await Task { try await store.entries(in: .only(key), limit: 1) }.value
               try expect("the entry in another task", seen, equals: [StoreEntry(key: key, value: .some(value))])
             }

@@ -1,28 +1,30 @@
+import Foundation
 import Larder
+import LarderFiles
 
 extension CaseList {
   mutating func addDamageCases() {
-    addDamage(51, "a", "reading the damaged entry throws and names its key") { store, _ in
-      let error = try await expect("its value", throws: .corrupted, key: "damaged") {
+    addDamage(51, "a", "reading the damaged entry throws an error with its key") { store, _ in
+      let error = try await expect("the value of the damaged entry", throws: .corrupted, key: "damaged") {
         try await store.value(forKey: "damaged")
       }
-      try expect("whether the error tells what led to it", error.underlying != nil, equals: true)
+      try expect("whether the error has an underlying error", error.underlying != nil, equals: true)
     }
-    addDamage(51, "b", "reading several keys throws and names the first damaged one") { store, _ in
+    addDamage(51, "b", "reading several keys throws an error with the first damaged key") { store, _ in
       try await store.setValue(.undecodable(), forKey: "a:damaged too")
-      try await expect("values", throws: .corrupted, key: "damaged") {
+      try await expect("values with two damaged entries", throws: .corrupted, key: "damaged") {
         try await store.values(forKeys: ["a", "damaged", "z", "a:damaged too"])
       }
       try await expect(
-        "the values of the others", store.values(forKeys: ["a", "z"]),
+        "the values of the other entries", store.values(forKeys: ["a", "z"]),
         equals: [SampleValue(key: "a"), SampleValue(key: "z")])
     }
-    addDamage(51, "c", "a scan that meets the damaged entry throws and names its key") { store, _ in
+    addDamage(51, "c", "a scan over the damaged entry throws an error with its key") { store, _ in
       for order in ScanOrder.allCases {
         try await expect("entries, \(order)", throws: .corrupted, key: "damaged") {
           try await store.entries(in: .all, limit: .max, order: order)
         }
-        try await expect("entries one after another, \(order)", throws: .corrupted, key: "damaged") {
+        try await expect("sequence of entries, \(order)", throws: .corrupted, key: "damaged") {
           for try await _ in store.entries(order: order) {}
         }
         try await expect("a page, \(order)", throws: .corrupted, key: "damaged") {
@@ -31,19 +33,19 @@ extension CaseList {
       }
     }
     addDamage(
-      51, "d", "what does not look at values does not mind the damage", needs: .keysWithoutValues
+      51, "d", "keys and counts are not affected by the damage", needs: .keysWithoutValues
     ) { store, _ in
       try await expect("the keys", store.keys(in: .all, limit: .max), equals: ["a", "damaged", "z"])
-      try await expect("contains", store.contains("damaged"), equals: true)
+      try await expect("whether it contains the damaged entry", store.contains("damaged"), equals: true)
       try await expect("the count", store.count(), equals: 3)
     }
     addDamage(229, "", "every other entry stays readable and writable") { store, trial in
-      try await expect("a value before it", store.value(forKey: "a"), equals: SampleValue(key: "a"))
+      try await expect("the value before the damaged entry", store.value(forKey: "a"), equals: SampleValue(key: "a"))
       try await expect(
-        "the entries before it", store.entries(in: ..<"damaged", limit: .max),
+        "the entries before the damaged one", store.entries(in: ..<"damaged", limit: .max),
         equals: [StoreEntry(key: "a", value: .some(SampleValue(key: "a")))])
       try await expect(
-        "the entries behind it", store.entries(in: .all, limit: 1, order: .descending),
+        "the entries after the damaged one", store.entries(in: .all, limit: 1, order: .descending),
         equals: [StoreEntry(key: "z", value: .some(SampleValue(key: "z")))])
       try await store.apply([.set("a", SampleValue("new")), .remove("z"), .set("b", nil)])
       try await store.update("b") { $0 = SampleValue("b") }
@@ -54,11 +56,13 @@ extension CaseList {
         try await settled.value(forKey: "damaged")
       }
     }
-    addDamage(230, "", "the damaged entry is never deleted for it") { store, trial in
+    addDamage(230, "", "the damaged entry is never deleted because of the damage") { store, trial in
       var store = store
       for _ in 0..<2 {
-        try await expect("its value", throws: .corrupted, key: "damaged") { try await store.value(forKey: "damaged") }
-        try await expect("everything", throws: .corrupted, key: "damaged") {
+        try await expect("the value of the damaged entry", throws: .corrupted, key: "damaged") {
+          try await store.value(forKey: "damaged")
+        }
+        try await expect("a scan of all entries", throws: .corrupted, key: "damaged") {
           try await store.entries(in: .all, limit: .max)
         }
         if !trial.lacking.contains(.keysWithoutValues) {
@@ -67,7 +71,7 @@ extension CaseList {
         store = try await trial.settled(store)
       }
     }
-    addDamage(231, "", "an update that meets the damaged entry throws and changes nothing") { store, trial in
+    addDamage(231, "", "an update of the damaged entry throws and changes nothing") { store, trial in
       let runs = Tally()
       try await expect("the update", throws: .corrupted, key: "damaged") {
         try await store.update(["a", "damaged"]) { slots in
@@ -75,38 +79,175 @@ extension CaseList {
           slots = [nil, nil]
         }
       }
-      try expect("how often its body ran", runs.count, equals: 0)
+      try expect("the number of runs of the body", runs.count, equals: 0)
       if !trial.lacking.contains(.keysWithoutValues) {
         try await expect("the keys", store.keys(in: .all, limit: .max), equals: ["a", "damaged", "z"])
       }
       try await expect("the other value", store.value(forKey: "a"), equals: SampleValue(key: "a"))
     }
-    addDamage(232, "a", "the damaged entry can be set anew") { store, trial in
+    addDamage(232, "a", "the damaged entry can be overwritten") { store, trial in
       try await store.setValue(SampleValue("repaired"), forKey: "damaged")
-      try await expect("its value", store.value(forKey: "damaged"), equals: SampleValue("repaired"))
+      try await expect(
+        "the value of the damaged entry", store.value(forKey: "damaged"), equals: SampleValue("repaired"))
       let settled = try await trial.settled(store)
       try await expect("the count of entries", settled.entries(in: .all, limit: .max).count, equals: 3)
     }
-    addDamage(232, "b", "the damaged entry can be removed, alone or with a range") { store, trial in
+    addDamage(232, "b", "the damaged entry can be removed, by its key or with a range") { store, trial in
       try await store.removeValue(forKey: "damaged")
-      try await expect("its value", store.value(forKey: "damaged"), equals: nil)
+      try await expect("the value of the damaged entry", store.value(forKey: "damaged"), equals: nil)
       try await store.setValue(.undecodable(), forKey: "damaged")
       try await store.removeAll(in: .prefix("d"))
       let settled = try await trial.settled(store)
-      try await expect("the keys of entries", settled.entries(in: .all, limit: .max).map(\.key), equals: ["a", "z"])
+      try await expect(
+        "the keys of the remaining entries", settled.entries(in: .all, limit: .max).map(\.key), equals: ["a", "z"])
     }
   }
 
-  /// A case that begins with a store of three entries, the middle one of which cannot be decoded.
+  /// Adds a case that begins with a store of three entries, of which the middle one cannot be decoded.
   private mutating func addDamage(
-    _ number: Int, _ variant: String, _ name: String, needs: StoreAbilities = [],
+    _ number: Int, _ variant: String, _ name: String, needs: StoreCapabilities = [],
     _ body: @escaping @Sendable (Store, Trial<Store>) async throws -> Void
   ) {
     add(number, variant, name, in: .damage, checks: .isolation, needs: needs.union(.encoding)) { trial in
       let store = try await trial.open(withKeys: ["a", "z"])
       try await store.setValue(.undecodable(), forKey: "damaged")
-      // A store may remember the value itself; opened again, it has to decode.
+      // A store may cache the value, but must decode it after it is reopened.
       try await body(trial.settled(store), trial)
     }
+  }
+}
+
+extension CaseList {
+  /// Adds the cases in which files of a store are altered while it is closed.
+  mutating func addAlteredFileCases() {
+    for (variant, alteration) in zip(["", "a", "b", "c"], FileAlteration.allCases) {
+      add(
+        250, variant,
+        "a store with \(alteration) does not open as an empty store, and a refusal to open changes nothing",
+        in: .damage, checks: .badInput, needs: .persistence
+      ) { trial in
+        let store = try await trial.reopen(trial.open(withKeys: (0..<40).map { StoreKey(integer: $0) }))
+        try await expect("the count of entries before the file is altered", store.count(), equals: 40)
+        try await store.close()
+        for name in try trial.location.dataFileNames() {
+          try await expectNotEmpty(trial, alteration, of: name)
+        }
+      }
+    }
+  }
+}
+
+/// Throws a ``Mismatch`` if a store opens as an empty store after one of its files was altered, or if a refusal to open
+/// it changes that file.
+private func expectNotEmpty<Store: DataStore>(
+  _ trial: Trial<Store>, _ alteration: FileAlteration, of name: String
+) async throws where Store.Value == SampleValue? {
+  let altered = try trial.anotherLocation()
+  guard try altered.takeFiles(of: trial.location) > 0, try altered.alter(name, alteration) else { return }
+  let content = try altered.content(of: name)
+  let store: Store
+  do {
+    store = try await trial.open(at: altered)
+  } catch is StoreError {
+    return try expect(
+      "whether \(name) is unchanged after a refusal to open the store", altered.content(of: name) == content,
+      equals: true
+    )
+  }
+  // The store may use the folder that replaces the file, and then contains other data.
+  if alteration == .unreadable, try !altered.isEmptyFolder(name) { return }
+  let isTakenForEmpty: Bool
+  do {
+    let (count, entries) = (try await store.count(), try await store.entries(in: .all, limit: .max))
+    let findings = try await AnyDataStore(store).maintenance?.verify().findings ?? []
+    isTakenForEmpty = count == 0 && entries.isEmpty && findings.isEmpty
+  } catch is StoreError {
+    // The loss is reported as damage, or the store has nothing to verify.
+    isTakenForEmpty = false
+  }
+  do {
+    try await store.close()
+  } catch is StoreError {
+    // Closing may report the damage again.
+  }
+  try expect(
+    "whether a store of 40 entries with \(alteration), \(name), opens as an empty store", isTakenForEmpty,
+    equals: false)
+}
+
+/// An alteration of a file while no store has it open.
+enum FileAlteration: CaseIterable, CustomStringConvertible {
+  case cut, inverted, emptied, unreadable
+
+  var description: String {
+    switch self {
+    case .cut: "a file truncated to half its size"
+    case .inverted: "a file with every bit inverted"
+    case .emptied: "an emptied file"
+    case .unreadable: "an unreadable file"
+    }
+  }
+}
+
+extension ConformanceLocation {
+  /// Returns the paths of all files in the folder and its subfolders that are neither empty nor lock files.
+  ///
+  /// - Throws: Any error from the file system.
+  func dataFileNames() throws -> [String] {
+    try fileNames().filter { name in
+      guard !name.contains("lock"), let attributes = try POSIXFileSystem().attributes(at: path(name)) else {
+        return false
+      }
+      return attributes.kind == .file && attributes.size > 0
+    }
+  }
+
+  /// Returns the sizes in bytes of all files that are neither empty nor lock files.
+  ///
+  /// - Throws: Any error from the file system.
+  func dataFileSizes() throws -> [UInt64] {
+    try dataFileNames().compactMap { name in
+      try POSIXFileSystem().attributes(at: path(name)).map { UInt64(max(0, $0.size)) }
+    }
+  }
+
+  /// Returns whether a name is that of an empty folder.
+  ///
+  /// - Throws: Any error from the file system.
+  func isEmptyFolder(_ name: String) throws -> Bool {
+    try POSIXFileSystem().attributes(at: path(name))?.kind == .directory
+      && FileManager.default.contentsOfDirectory(atPath: path(name)).isEmpty
+  }
+
+  /// Returns the content of a file, or `nil` if there is no file.
+  ///
+  /// - Throws: Any error from the file system.
+  func content(of name: String) throws -> Data? {
+    let attributes = try POSIXFileSystem().attributes(at: path(name))
+    return attributes?.kind == .file ? try Data(contentsOf: URL(filePath: path(name))) : nil
+  }
+
+  /// Alters a file.
+  ///
+  /// - Returns: Whether the file was altered.
+  /// - Throws: Any error from the file system.
+  func alter(_ name: String, _ alteration: FileAlteration) throws -> Bool {
+    let url = URL(filePath: path(name))
+    let content = try Data(contentsOf: url)
+    // The file is altered in place, so that it keeps its identity, its owner and its permissions.
+    let handle = try FileHandle(forWritingTo: url)
+    switch alteration {
+    case .cut: try handle.truncate(atOffset: UInt64(content.count / 2))
+    case .inverted: try handle.write(contentsOf: Data(content.map { ~$0 }))
+    case .emptied: try handle.truncate(atOffset: 0)
+    case .unreadable:
+      try handle.close()
+      // Permissions do not prevent root from reading the file, but a folder in its place does.
+      try FileManager.default.removeItem(at: url)
+      try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
+      return true
+    }
+    try handle.close()
+    return true
   }
 }

@@ -2,7 +2,10 @@ import Larder
 
 extension CaseList {
   mutating func addErrorCases() {
-    add(233, "a", "the error of an invalid key tells operation, store, key and outcome", in: .errors, checks: .errors) {
+    add(
+      233, "a", "the error for an invalid key states the operation, store, key and outcome", in: .errors,
+      checks: .errors
+    ) {
       trial in
       let store = try await trial.open(withKeys: ["a", "b"])
       for key in ["", StoreKey(bytes: Array(repeating: 0x61, count: 512))] {
@@ -12,7 +15,7 @@ extension CaseList {
         }
       }
     }
-    add(233, "b", "the error of a closed store tells operation and store", in: .errors, checks: .errors) { trial in
+    add(233, "b", "the error of a closed store states the operation and store", in: .errors, checks: .errors) { trial in
       let store = try await trial.open(withKeys: ["a"])
       try await store.close()
       for call in StoreCall<Store>.all {
@@ -21,7 +24,7 @@ extension CaseList {
       }
     }
     add(
-      233, "c", "the error of an argument that makes no sense tells operation and store", in: .errors, checks: .errors
+      233, "c", "the error for an invalid argument states the operation and store", in: .errors, checks: .errors
     ) {
       trial in
       let store = try await trial.open(withKeys: ["a"])
@@ -31,7 +34,7 @@ extension CaseList {
       }
     }
     add(
-      233, "d", "the error of a value that cannot be encoded tells its key and what led to it", in: .errors,
+      233, "d", "the error for a value that cannot be encoded states its key and the underlying error", in: .errors,
       checks: .errors, needs: [.encoding, .immediateRefusal]
     ) { trial in
       let store = try await trial.open(withKeys: ["a"])
@@ -43,22 +46,26 @@ extension CaseList {
       for call in calls {
         let error = try await expect(call.name, throws: .encodingFailed, key: "secret") { try await call.run(store) }
         try expect(error, of: call, on: store)
-        try expect("whether the error of \(call.name) tells what led to it", error.underlying != nil, equals: true)
+        try expect("whether the error of \(call.name) has an underlying error", error.underlying != nil, equals: true)
       }
     }
-    add(234, "", "the description of an error shows no key, the detailed one does", in: .errors, checks: .errors) {
+    add(
+      234, "", "an error's description does not show the key, but its detailed description does", in: .errors,
+      checks: .errors
+    ) {
       trial in
       let store = try await trial.open(withKeys: ["a"])
       let key = StoreKey("secret" + String(repeating: "x", count: 512))
       for call in StoreCall<Store>.taking(key) {
         let error = try await expect(call.name, throws: .invalidKey, key: key) { try await call.run(store) }
-        try expect("whether the description shows the key", "\(error)".contains("secret"), equals: false)
+        try expect("whether the error's description shows the key", "\(error)".contains("secret"), equals: false)
         try expect(
-          "whether the detailed description shows the key", error.detailedDescription.contains("secret"), equals: true)
+          "whether the error's detailed description shows the key", error.detailedDescription.contains("secret"),
+          equals: true)
       }
     }
     add(
-      234, "a", "the description of no error about a value shows its key or the value", in: .errors, checks: .errors,
+      234, "a", "an error's description never shows the value or its key", in: .errors, checks: .errors,
       needs: [.encoding, .immediateRefusal]
     ) { trial in
       let store = try await trial.open(withKeys: ["a"])
@@ -79,20 +86,22 @@ extension CaseList {
         errors.append(try await expect(call.name, throws: .corrupted, key: "secret") { try await call.run(settled) })
       }
       for error in errors {
-        try expect("whether the description shows the key", "\(error)".contains("secret"), equals: false)
-        try expect("whether the description shows the value", "\(error)".contains("hidden"), equals: false)
+        try expect("whether the error's description shows the key", "\(error)".contains("secret"), equals: false)
+        try expect("whether the error's description shows the value", "\(error)".contains("hidden"), equals: false)
       }
     }
-    add(235, "", "the store has a name", in: .errors, checks: .errors) { trial in
+    add(235, "", "the store has a name, and its errors state it", in: .errors, checks: .errors) { trial in
       let store = try await trial.open(withKeys: ["a"])
       try expect("whether the name is empty", store.information.name.isEmpty, equals: false)
-      let error = try await expect("an invalid key", throws: .invalidKey) { try await store.value(forKey: "") }
-      try expect("the name in an error", error.store, equals: store.information.name)
+      let error = try await expect("a read of an invalid key", throws: .invalidKey) {
+        try await store.value(forKey: "")
+      }
+      try expect("the store in an error", error.store, equals: store.information.name)
     }
   }
 }
 
-/// Throws a ``Mismatch`` unless the error of a refused call tells operation and store, and that nothing changed.
+/// Throws a ``Mismatch`` unless the error of a refused call states the operation, the store, and that nothing changed.
 private func expect<Store>(_ error: StoreError, of call: StoreCall<Store>, on store: Store) throws {
   try expect("the operation in the error of \(call.name)", error.operation, equals: call.operation)
   try expect("the store in the error of \(call.name)", error.store, equals: store.information.name)

@@ -1,10 +1,10 @@
 import Larder
 
 extension CaseList {
-  /// Cases in which another process opens the store, or is killed while it writes.
+  /// Adds the cases in which another process opens the store, or is killed while it writes.
   mutating func addProcessCases() {
     add(
-      251, "", "another process is refused, or shares the data, and leaves nothing locked when it is killed",
+      251, "", "another process is refused or shares the data, and leaves no lock when it is killed",
       in: .reopening, checks: .lifecycle, needs: [.persistence, .otherProcesses]
     ) { trial in
       let store = try await trial.open()
@@ -14,33 +14,37 @@ extension CaseList {
       let child = try trial.startChild(.share)
       try await child.talk {
         if isExclusive {
-          try await expect("what the other process finds while the store is open", child.next(), equals: .locked)
+          try await expect("the report of the other process while the store is open", child.next(), equals: .locked)
           try await store.close()
           try child.take(.isClosed)
         }
         let parents = [StoreKey("parent").description: "written"]
-        try await expect("what the other process finds", child.next(), equals: .holds(parents))
+        try await expect(
+          "the report of the other process after opening the store", child.next(), equals: .holds(parents))
         try child.take(.look)
         let both = parents.merging([StoreKey("child").description: "written"]) { $1 }
-        try await expect("what the other process finds after its own write", child.next(), equals: .holds(both))
+        try await expect("the report of the other process after its write", child.next(), equals: .holds(both))
         let entries = ["child", "parent"].map { ($0, SampleValue("written")) as (StoreKey, SampleValue?) }
         if isExclusive {
-          try await expect("opening it while another process has it open", throws: .locked) { try await trial.open() }
+          try await expect("opening the store while another process has it open", throws: .locked) {
+            try await trial.open()
+          }
         } else {
-          try await expect("everything, with what another process wrote", store, holds: entries)
+          try await expect("the contents after another process has written", store, holds: entries)
           try await store.close()
         }
       }
       try await expect(
-        "everything after the other process was killed", trial.open(),
+        "the contents after the other process was killed", trial.open(),
         holds: ["child", "parent"].map { ($0, SampleValue("written")) })
     }
-    addKill(252, "", "whatever was acknowledged outlives a process that is killed at any moment") { _, _, generator in
+    addKill(252, "", "acknowledged writes outlive a process that is killed at any moment") { _, _, generator in
       .after(UInt32.random(in: 0..<20_000, using: &generator))
     }
-    addKill(252, "a", "whatever was acknowledged outlives a process that ends in the midst of a write") {
+    addKill(252, "a", "acknowledged writes outlive a process that ends in the middle of a write") {
       round, sizes, generator in
-      // In turn in the first half of a file, which only a store writes that makes the file anew, and behind the end of one.
+      // The rounds alternate between a position in the first half of a file, which only a store that rewrites the file
+      // reaches, and a position beyond the end of a file.
       guard !round.isMultiple(of: 2) else { return .beyond((sizes.max() ?? 0) / 2) }
       return .beyond((sizes.randomElement(using: &generator) ?? 0) + UInt64.random(in: 1..<2_000, using: &generator))
     }
@@ -56,7 +60,7 @@ extension CaseList {
       var generator = trial.makeGenerator()
       let seed = generator.next()
       let store = try await trial.open()
-      let promisesAll = store.information.acknowledgement != .accepted
+      let promisesAll = store.information.durability != .accepted
       var written = 0
       for _ in 0..<30 {
         written += 1
@@ -85,10 +89,10 @@ extension CaseList {
           if case .acknowledged(let number) = report { number } else { last }
         }
         try expect(
-          "the latest batch after kill \(round), \(plan.death)", (kept...last + 1).contains(written),
+          "the latest batch after killing process \(round) (\(plan.death))", (kept...last + 1).contains(written),
           expected: kept == last ? "\(kept), or \(kept + 1)" : "\(kept) to \(last + 1)", got: "\(written)")
         try await expect(
-          "everything after kill \(round), \(plan.death), in batch \(written + 1)", reopened,
+          "the contents after killing process \(round) (\(plan.death)) during batch \(written + 1)", reopened,
           holds: ChildBatch.entries(afterBatch: written, seed: seed))
         try await reopened.close()
       }

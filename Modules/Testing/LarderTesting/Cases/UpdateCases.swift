@@ -3,7 +3,8 @@ import Larder
 extension CaseList {
   mutating func addUpdateCases() {
     add(
-      206, "", "an update sees the current values, in order, and writes what it leaves", in: .updates, checks: .updates
+      206, "", "an update receives the current values in order, and writes the values in its slots", in: .updates,
+      checks: .updates
     ) {
       trial in
       var store = try await trial.open(with: [("a", SampleValue("1")), ("b", nil), ("z", SampleValue("z"))])
@@ -15,19 +16,19 @@ extension CaseList {
       let entries: [(StoreKey, SampleValue?)] = [
         ("a", nil), ("b", SampleValue("b")), ("missing", SampleValue("m")), ("z", SampleValue("z")),
       ]
-      try await expect("everything", store, holds: entries)
+      try await expect("the contents", store, holds: entries)
       store = try await trial.settled(store)
-      try await expect("everything when settled", store, holds: entries)
+      try await expect("the contents, reopened if persistent", store, holds: entries)
     }
-    add(207, "", "a slot left nil removes its key", in: .updates, checks: .updates) { trial in
+    add(207, "", "a slot set to nil removes its key", in: .updates, checks: .updates) { trial in
       var store = try await trial.open(withKeys: ["a", "b", "c"])
       try await store.update("a") { $0 = nil }
       try await store.update(["b", "missing"]) { $0 = [nil, nil] }
-      try await expect("everything", store, holds: [("c", SampleValue(key: "c"))])
+      try await expect("the contents", store, holds: [("c", SampleValue(key: "c"))])
       store = try await trial.settled(store)
-      try await expect("everything when settled", store, holds: [("c", SampleValue(key: "c"))])
+      try await expect("the contents, reopened if persistent", store, holds: [("c", SampleValue(key: "c"))])
     }
-    add(208, "", "the error of the body passes unchanged, and nothing changes", in: .updates, checks: .updates) {
+    add(208, "", "an error of the body passes through unchanged, and nothing changes", in: .updates, checks: .updates) {
       trial in
       var store = try await trial.open(withKeys: ["a", "b"])
       try await expect("the update", throws: SampleValue.Refusal.decoding) {
@@ -37,16 +38,16 @@ extension CaseList {
         }
       }
       let before: [(StoreKey, SampleValue?)] = [("a", SampleValue(key: "a")), ("b", SampleValue(key: "b"))]
-      try await expect("everything", store, holds: before)
-      let own = StoreError(.timedOut, during: .update, store: "body", message: "the body's own")
+      try await expect("the contents", store, holds: before)
+      let own = StoreError(.timedOut, during: .update, store: "body", message: "thrown by the body")
       let error = try await expect("an update whose body throws a StoreError", throws: .timedOut) {
         try await store.update("a") { (_: inout SampleValue??) in throw own }
       }
-      try expect("the store named by the body's error", error.store, equals: "body")
+      try expect("the store in the body's error", error.store, equals: "body")
       store = try await trial.settled(store)
-      try await expect("everything when settled", store, holds: before)
+      try await expect("the contents, reopened if persistent", store, holds: before)
     }
-    add(209, "", "the body runs once, and its result is handed on", in: .updates, checks: .updates) { trial in
+    add(209, "", "the body runs once, and its result is returned", in: .updates, checks: .updates) { trial in
       let store = try await trial.open(withKeys: ["a"])
       let runs = Tally()
       let result = try await store.update(["a", "b"]) { slots in
@@ -54,19 +55,19 @@ extension CaseList {
         return "slots: \(slots.count)"
       }
       try expect("the result", result, equals: "slots: 2")
-      try expect("how often the body ran", runs.count, equals: 1)
-      try await expect("everything", store, holds: [("a", SampleValue(key: "a"))])
+      try expect("the number of runs of the body", runs.count, equals: 1)
+      try await expect("the contents", store, holds: [("a", SampleValue(key: "a"))])
     }
     addRefusal(
-      210, "a", "a key that stands twice", code: .invalidArgument, keys: ["a", "b", "a"], mayRun: false
+      210, "a", "a duplicate key", code: .invalidArgument, keys: ["a", "b", "a"], mayRun: false
     ) { slots in
       slots = [nil, nil, nil]
     }
     addRefusal(210, "b", "an invalid key", code: .invalidKey, keys: ["a", ""], mayRun: false) { $0 = [nil, nil] }
-    addRefusal(211, "a", "a slot too many", code: .invalidArgument, keys: ["a", "b"], mayRun: true) { slots in
+    addRefusal(211, "a", "an additional slot", code: .invalidArgument, keys: ["a", "b"], mayRun: true) { slots in
       slots = [nil, nil, nil]
     }
-    addRefusal(211, "b", "a slot too few", code: .invalidArgument, keys: ["a", "b"], mayRun: true) { $0 = [nil] }
+    addRefusal(211, "b", "a missing slot", code: .invalidArgument, keys: ["a", "b"], mayRun: true) { $0 = [nil] }
     addRefusal(
       212, "", "a value that cannot be encoded", code: .encodingFailed, keys: ["a", "b", "c"], mayRun: true,
       needs: [.encoding, .immediateRefusal]
@@ -77,9 +78,9 @@ extension CaseList {
       let store = try await trial.open(withKeys: ["a"])
       let count = try await store.update([StoreKey]()) { $0.count + 1 }
       try expect("the result", count, equals: 1)
-      try await expect("everything", store, holds: [("a", SampleValue(key: "a"))])
+      try await expect("the contents", store, holds: [("a", SampleValue(key: "a"))])
     }
-    add(214, "", "no increment is lost", in: .updates, checks: .updates) { trial in
+    add(214, "", "no concurrent increment is lost", in: .updates, checks: .updates) { trial in
       let store = try await trial.open()
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<8 {
@@ -94,12 +95,12 @@ extension CaseList {
       try await expect(
         "the counter after 96 increments", store.value(forKey: "counter"), equals: SampleValue(integer: 96))
     }
-    add(215, "b", "an update is one step against plain writes of its keys", in: .updates, checks: .updates) { trial in
+    add(215, "b", "an update is atomic against batches that write its keys", in: .updates, checks: .updates) { trial in
       let store = try await trial.open(with: [("a", SampleValue(integer: 0)), ("b", SampleValue(integer: 0))])
       try await withThrowingTaskGroup(of: Void.self) { group in
         for task in 0..<2 {
           group.addTask {
-            // Each batch leaves both keys equal and higher; so does each update, which must find them equal.
+            // Each batch sets both keys to the same, higher value. So does each update, which must find equal values.
             for step in 1...30 {
               let value = SampleValue(integer: Int64(1_000 * (2 * step + task)))
               try await store.apply([.set("a", value), .set("b", value)])
@@ -114,29 +115,29 @@ extension CaseList {
                 slots = [next, next]
                 return found
               }
-              try expect("the two keys that every write leaves equal", left, equals: right)
+              try expect("the values of the two keys that every write keeps equal", left, equals: right)
               let written = SampleValue(integer: (left?.integer ?? 0) + 1)
               let now = try await store.values(forKeys: ["a", "b"])
-              try expect("the two keys behind the update to \(written)", now[0], equals: now[1])
+              try expect("the values of the two keys after the update to \(written)", now[0], equals: now[1])
             }
           }
         }
         try await group.waitForAll()
       }
       let values = try await store.values(forKeys: ["a", "b"])
-      try expect("the two keys at the end", values[0], equals: values[1])
-      try expect("whether they are there", (values[0] ?? nil) != nil, equals: true)
+      try expect("the values of the two keys at the end", values[0], equals: values[1])
+      try expect("whether the two keys exist", (values[0] ?? nil) != nil, equals: true)
     }
-    add(215, "c", "an update never puts an old value back over a newer one", in: .updates, checks: .updates) { trial in
+    add(215, "c", "an update never replaces a newer value with an old one", in: .updates, checks: .updates) { trial in
       let store = try await trial.open(withKeys: ["k"])
       try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask {
           for step in 1...60 {
             let value = SampleValue(integer: Int64(step))
             try await store.setValue(value, forKey: "k")
-            // Nobody else writes another number; an update only marks the one that it finds.
+            // No other task writes another number. An update only marks the current one.
             let found = (try await store.value(forKey: "k") ?? nil)?.integer
-            try expect("the number last set", found, equals: Int64(step))
+            try expect("the last number that was set", found, equals: Int64(step))
           }
         }
         group.addTask {
@@ -153,7 +154,7 @@ extension CaseList {
       }
     }
     add(
-      215, "a", "an update of several keys is one step against other updates and batches", in: .updates,
+      215, "a", "an update of several keys is atomic against other updates and batches", in: .updates,
       checks: .updates
     ) {
       trial in
@@ -189,10 +190,10 @@ extension CaseList {
 
   private mutating func addRefusal(
     _ number: Int, _ variant: String, _ what: String, code: StoreError.Code, keys: [StoreKey], mayRun: Bool,
-    needs: StoreAbilities = [], body: @escaping @Sendable (inout [SampleValue??]) -> Void
+    needs: StoreCapabilities = [], body: @escaping @Sendable (inout [SampleValue??]) -> Void
   ) {
     add(
-      number, variant, "\(what) makes an update change nothing", in: .updates, checks: .updates, needs: needs
+      number, variant, "an update with \(what) changes nothing", in: .updates, checks: .updates, needs: needs
     ) { trial in
       let store = try await trial.open(withKeys: ["a", "b"])
       let runs = Tally()
@@ -203,9 +204,9 @@ extension CaseList {
         }
       }
       try expect("the outcome", error.outcome, equals: .nothingChanged)
-      try expect("how often the body ran", runs.count, equals: mayRun ? 1 : 0)
+      try expect("the number of runs of the body", runs.count, equals: mayRun ? 1 : 0)
       try await expect(
-        "everything", store, holds: [("a", SampleValue(key: "a")), ("b", SampleValue(key: "b"))])
+        "the contents", store, holds: [("a", SampleValue(key: "a")), ("b", SampleValue(key: "b"))])
     }
   }
 }

@@ -1,32 +1,36 @@
-/// What a case of the conformance suite throws: which promise a store broke, and how.
+/// The error of a conformance case, which says which promise a store broke, and how.
 public struct ConformanceFailure: Error {
-  /// The name of the suite, which is that of the store.
+  /// The name of the suite, which is the name of the store.
   public let suite: String
 
   /// The case that failed.
   public let conformanceCase: ConformanceCase
 
-  /// What was looked at.
+  /// The subject of the check.
   public let subject: String
 
-  /// What it should have been.
+  /// The expected result.
   public let expected: String
 
-  /// What it was.
+  /// The actual result.
   public let got: String
 
-  /// Where the two differ: of lists the first elements that differ, of long values the first bytes; empty if that is to be
-  /// seen at once.
+  /// The first difference between the expected and the actual result, in elements of lists or bytes of long values.
+  ///
+  /// It is empty if the two texts already show the difference.
   public let difference: String
 
-  /// The error that led to this one, where it was not foreseen.
+  /// The underlying error, if an unexpected error ended the case.
   public let underlying: (any Error)?
 
-  /// The place in the suite where the failure was found, like `LarderTesting/PointCases.swift:20`; empty where an
-  /// error ended the case.
+  /// The source location of the failed check, such as `LarderTesting/PointCases.swift:20`.
+  ///
+  /// It is empty if an error ended the case.
   public let place: String
 
-  /// The seed of the suite's random numbers; `LARDER_SEED` in the environment repeats them.
+  /// The seed of the suite's random numbers.
+  ///
+  /// Set `LARDER_SEED` to this number in the environment to repeat them.
   public let seed: UInt64
 
   init(
@@ -46,14 +50,14 @@ public struct ConformanceFailure: Error {
 }
 
 extension ConformanceFailure: CustomStringConvertible {
-  /// The failure for people to read.
+  /// A readable description of the failure.
   ///
-  /// Letters and marks outside ASCII are written like `\u{E9}`, so that a composed and a decomposed "é" differ.
+  /// Letters and marks outside ASCII are escaped as in `\u{E9}`, so that a composed and a decomposed "é" differ.
   public var description: String {
     var text = """
       \(suite) fails case \(conformanceCase).
         Promise \(conformanceCase.promise)
-        Looked at: \(subject)
+        Checked:   \(subject)
         Expected:  \(expected)
         Got:       \(got)
       """

@@ -7,54 +7,57 @@ public import Larder
 import LarderFiles
 import Synchronization
 
-/// Where a case of the conformance suite keeps the data of one store: a fresh temporary folder, and objects in memory.
+/// The place for the data of one store in a conformance case: a fresh temporary folder, and objects in memory.
 ///
-/// Opening a store at the same location again must find what the first one left. The folder is removed when the case ends.
+/// A store that is reopened at the same location must find the data of the first one. The folder is removed when the
+/// case ends.
 public final class ConformanceLocation: Sendable {
-  /// The path of the folder; it exists and is empty at first.
+  /// The path of the folder, which exists and is initially empty.
   public let folder: String
 
-  /// The access to open the store with: ``StoreAccess/readWrite``, but for the cases about reading only.
+  /// The access to open the store with, which is `StoreAccess.readWrite` except in the cases about read-only access.
   public var access: StoreAccess { openedAccess.withLock { $0 } }
 
   private let openedAccess = Mutex(StoreAccess.readWrite)
   private let objects = Mutex<[String: any Sendable]>([:])
 
-  /// Runs a closure while ``access`` is another.
+  /// Runs a closure with another ``access``.
   func opening<Result>(for access: StoreAccess, _ body: () async throws -> Result) async rethrows -> Result {
     openedAccess.withLock { $0 = access }
     defer { openedAccess.withLock { $0 = .readWrite } }
     return try await body()
   }
 
-  /// Makes a location, and its folder.
+  /// Creates a location and its folder.
   ///
-  /// - Throws: What the file system throws.
+  /// - Throws: Any error from the file system.
   public init() throws {
     let url = FileManager.default.temporaryDirectory.appending(path: "larder-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     folder = url.path(percentEncoded: false)
   }
 
-  /// A location whose folder is there already, made by another process.
+  /// Creates a location with a folder that another process has created.
   init(existingFolder: String) {
     folder = existingFolder
   }
 
-  /// The path of a file or folder inside ``folder``.
+  /// Returns the path of a file or folder inside ``folder``.
   ///
-  /// - Parameter name: Its name.
+  /// - Parameter name: The name of the file or folder.
   public func path(_ name: String) -> String {
     folder + "/" + name
   }
 
-  /// Something in memory that outlives a store: what was made at the first call, at every later one.
+  /// Returns an object in memory that outlives the store; the first call creates it and later calls return the same
+  /// object.
   ///
-  /// It serves stores whose data are not in files, such as those over a simulated disk.
+  /// Use it for stores whose data is not in files, such as stores over a simulated disk.
   ///
   /// - Parameters:
-  ///   - name: Tells several things of one location apart; empty unless given.
-  ///   - make: Makes it.
+  ///   - name: A name that distinguishes several objects of one location; defaults to an empty string.
+  ///   - make: A closure that creates the object.
+  /// - Throws: Any error from `make`.
   public func object<Object: Sendable>(named name: String = "", make: () throws -> Object) rethrows -> Object {
     let key = "\(Object.self) \(name)"
     return try objects.withLock { objects in
@@ -65,10 +68,10 @@ public final class ConformanceLocation: Sendable {
     }
   }
 
-  /// Copies what is in the folder of another location into this one's.
+  /// Copies the contents of another location's folder into this folder.
   ///
-  /// - Returns: How many files and folders there were.
-  /// - Throws: What the file system throws.
+  /// - Returns: The number of files and folders that were copied.
+  /// - Throws: Any error from the file system.
   func takeFiles(of other: ConformanceLocation) throws -> Int {
     var count = 0
     for name in try FileManager.default.contentsOfDirectory(atPath: other.folder) {
@@ -76,25 +79,25 @@ public final class ConformanceLocation: Sendable {
         try FileManager.default.copyItem(atPath: other.path(name), toPath: path(name))
         count += 1
       } catch {
-        // What is gone since it was listed was a temporary file of a store that is open.
+        // A file that has disappeared since it was listed was a temporary file of an open store.
         if FileManager.default.fileExists(atPath: other.path(name)) { throw error }
       }
     }
     return count
   }
 
-  /// What a file is at one moment: if nothing has changed it, it is the same later.
+  /// The state of a file at one moment; two states are equal if the file has not changed.
   struct FileState: Equatable {
     var name: String
     var attributes: FileAttributes?
     var content: Data?
   }
 
-  /// The files in the folder and below, by path.
+  /// Returns the states of all files in the folder and its subfolders, ordered by path.
   ///
-  /// Of a lock file only the name counts: readers may note themselves there.
+  /// Only the name of a lock file is included, because readers may write to it.
   ///
-  /// - Throws: What the file system throws.
+  /// - Throws: Any error from the file system.
   func fileStates() throws -> [FileState] {
     try FileManager.default.subpathsOfDirectory(atPath: folder).sorted().map { name in
       guard !name.contains("lock") else { return FileState(name: name) }
@@ -105,47 +108,48 @@ public final class ConformanceLocation: Sendable {
     }
   }
 
-  /// Moves everything in the folder into that of another location.
+  /// Moves the contents of the folder into the folder of another location.
   ///
-  /// - Throws: What the file system throws.
+  /// - Throws: Any error from the file system.
   func moveFiles(to other: ConformanceLocation) throws {
     for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
       try FileManager.default.moveItem(atPath: path(name), toPath: other.path(name))
     }
   }
 
-  /// The paths of the files in the folder and below.
+  /// Returns the paths of all files in the folder and its subfolders.
   ///
-  /// - Throws: What the file system throws.
+  /// - Throws: Any error from the file system.
   func fileNames() throws -> [String] {
     try FileManager.default.subpathsOfDirectory(atPath: folder).sorted()
   }
 
-  /// Moves a file out of sight; `false` if it is not there.
+  /// Moves a file out of the folder.
   ///
-  /// - Throws: What the file system throws.
+  /// - Returns: Whether the file existed.
+  /// - Throws: Any error from the file system.
   func hide(_ name: String) throws -> Bool {
     guard FileManager.default.fileExists(atPath: path(name)) else { return false }
     try FileManager.default.moveItem(atPath: path(name), toPath: folder + ".hidden")
     return true
   }
 
-  /// Puts a file back that was moved out of sight, unless there is another in its place.
+  /// Moves a hidden file back into the folder, unless the store has created another file with its name.
   ///
-  /// - Throws: What the file system throws.
-  func unhideUnlessMadeAgain(_ name: String) throws {
+  /// - Throws: Any error from the file system.
+  func restoreUnlessReplaced(_ name: String) throws {
     guard !FileManager.default.fileExists(atPath: path(name)) else { return }
     try FileManager.default.moveItem(atPath: folder + ".hidden", toPath: path(name))
   }
 
-  /// How a file gets another name.
+  /// The kinds of links to a file.
   enum LinkKind: CaseIterable {
     case symbolicLink, hardLink
   }
 
-  /// Makes a location for each file in the folder, with nothing in it but that file under the same name.
+  /// Creates a location for each file in the folder, which contains only a link to that file under the same name.
   ///
-  /// - Throws: What the file system throws.
+  /// - Throws: Any error from the file system.
   func locationsWithOneLink(_ kind: LinkKind) throws -> [ConformanceLocation] {
     try FileManager.default.contentsOfDirectory(atPath: folder).map { name in
       let other = try ConformanceLocation()
@@ -158,9 +162,9 @@ public final class ConformanceLocation: Sendable {
     }
   }
 
-  /// Removes the folder and everything in it.
+  /// Removes the folder with its contents, and the objects in memory.
   ///
-  /// - Throws: What the file system throws.
+  /// - Throws: Any error from the file system.
   public func remove() throws {
     objects.withLock { $0 = [:] }
     for path in [folder, folder + ".hidden"] where FileManager.default.fileExists(atPath: path) {

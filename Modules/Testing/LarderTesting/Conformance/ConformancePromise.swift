@@ -1,10 +1,10 @@
-/// A promise that every store and decorator keeps; ``DataStore`` lists them.
+/// A promise that every store and decorator keeps, as listed by `DataStore`.
 public enum ConformancePromise: Int, Sendable, Hashable, CaseIterable {
   /// Keys are byte strings.
   case keys = 1
   /// Values round-trip.
   case values
-  /// Missing is no error, and no error is missing.
+  /// A missing key reads as `nil`, and an error is never reported as missing.
   case missing
   /// Batches are atomic and in sequence.
   case batches
@@ -12,51 +12,52 @@ public enum ConformancePromise: Int, Sendable, Hashable, CaseIterable {
   case updates
   /// Scans are ordered and consistent.
   case scans
-  /// What was acknowledged is kept.
+  /// Acknowledged writes are kept.
   case durability
-  /// Damage stays where it is.
+  /// Damage to one entry does not affect other entries.
   case isolation
-  /// Closing waits, and is final.
+  /// Closing waits for running operations and is final.
   case lifecycle
   /// A cancelled write does not start.
   case cancellation
-  /// Errors say what happened.
+  /// Errors describe the failure.
   case errors
   /// Bad input is refused.
   case badInput
 
-  /// The promise in words.
+  /// The full text of the promise.
   public var statement: String {
     switch self {
     case .keys:
-      "Keys are byte strings of 1 to 511 bytes, told apart and ordered byte by byte; any other key is refused by every "
-        + "operation that takes one, before anything is touched."
+      "Keys are byte strings of 1 to 511 bytes, compared and ordered byte by byte. Every operation that takes a key "
+        + "refuses any other key before it changes anything."
     case .values:
-      "Values round-trip exactly; a stored nil is not a missing key; changing what was passed in or handed out never "
-        + "changes the store."
+      "Values round-trip exactly. A stored nil is not a missing key. Mutating a value that was passed in or returned "
+        + "never changes the store."
     case .missing:
-      "Missing is nil, never an error; removing what is missing is fine; an error is never reported as missing."
+      "A missing key reads as nil, never as an error. Removing a missing key succeeds. An error is never reported as "
+        + "missing."
     case .batches:
-      "A batch is atomic for readers, crashes and errors, and its changes take effect in sequence."
+      "A batch is atomic for readers, crashes and errors. Its changes take effect in sequence."
     case .updates:
-      "An update is atomic over its keys against every other writer; if its body throws, nothing changes and the error "
+      "An update is atomic over its keys against every other writer. If its body throws, nothing changes and the error "
         + "passes through unchanged."
     case .scans:
-      "Scans come in key order or reversed, each one consistent snapshot; an entry that is there throughout a walk over "
-        + "pages appears exactly once."
+      "Scans are in key order or reversed, and each is one consistent snapshot. In a walk over pages, an entry that "
+        + "exists throughout appears exactly once."
     case .durability:
-      "When a write returns, its effect outlives the store, as far as the store's acknowledgement says."
+      "When a write returns, its effect outlives the store, to the extent that the store's durability states."
     case .isolation:
-      "One entry that cannot be decoded throws an error naming its key, leaves every other entry readable, and is never "
-        + "deleted for it."
+      "An entry that cannot be decoded throws an error that names its key. Every other entry stays readable, and the "
+        + "damaged entry is never deleted because of the damage."
     case .lifecycle:
-      "Closing waits for running operations and may be repeated; every later operation throws `closed`."
+      "Closing waits for running operations and may be repeated. Every later operation throws `closed`."
     case .cancellation:
-      "Cancellation before a write starts throws CancellationError and changes nothing; closing and synchronizing ignore "
-        + "it."
+      "Cancellation before a write starts throws CancellationError and changes nothing. Closing and synchronizing "
+        + "ignore cancellation."
     case .errors:
-      "Errors are StoreError, CancellationError, or what the body of an update threw, and tell what was asked, of which "
-        + "store, and whether anything changed; their description shows no key."
+      "Errors are StoreError, CancellationError, or the error of an update's body. A StoreError states the operation, "
+        + "the store, and whether anything changed. Its description shows no key."
     case .badInput:
       "Bad input is refused with a clear error, and nothing is lost."
     }
@@ -64,6 +65,6 @@ public enum ConformancePromise: Int, Sendable, Hashable, CaseIterable {
 }
 
 extension ConformancePromise: CustomStringConvertible {
-  /// The number and the words.
+  /// The number and the text of the promise.
   public var description: String { "\(rawValue). \(statement)" }
 }

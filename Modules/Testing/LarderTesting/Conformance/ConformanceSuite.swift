@@ -1,8 +1,13 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
 public import Larder
 
-/// Checks that a store, a decorator or a stack of them keeps every promise of ``DataStore``.
+/// A suite of cases that check whether a store, a decorator or a stack of them keeps every promise of `DataStore`.
 ///
-/// One closure gives every case. With Swift Testing, which shows each case by its name:
+/// The suite needs one closure, which opens the store. Swift Testing shows each case by its name:
 ///
 /// ```swift
 /// struct JSONFileStoreConformance {
@@ -16,53 +21,54 @@ public import Larder
 /// }
 /// ```
 ///
-/// Without a test framework, ``run()`` gives a report.
+/// Without a test framework, call ``run()`` to get a report.
 ///
-/// The store is one of `SampleValue?`, so that every case meets an optional value. Called again with the same location,
-/// the closure opens the same data again, with the access that the location states. A store that cannot do something says so, and the cases that need it are
-/// listed in ``skipped``; nothing else is ever left out.
+/// The value type is `SampleValue?`, so that every case covers optional values. When the closure is called again with
+/// the same location, it must open the same data, with the access of the location. If a store lacks a capability, pass
+/// it as `lacking`. The cases that need the capability are then listed in ``skipped``; no other case is skipped.
 ///
-/// Numbers below 200 are those of a list of the cases that the test suites of well-known stores have in common; those
-/// missing concern abilities that ``DataStore`` does not have. From 200 on they are Larder's own.
+/// Numbers below 200 come from a list of cases that the test suites of well-known stores have in common. Missing
+/// numbers concern capabilities that `DataStore` does not have. Numbers from 200 are Larder's own.
 public struct ConformanceSuite: Sendable {
   /// The name of the store.
   public let name: String
 
-  /// What the store was stated to lack.
-  public let lacking: StoreAbilities
+  /// The capabilities that the store lacks, as passed to the initializer.
+  public let lacking: StoreCapabilities
 
   /// The seed of the random numbers of the suite.
   public let seed: UInt64
 
-  /// How many random histories each of the cases runs that run such histories.
+  /// The number of random histories that each case about histories runs.
   public let rounds: Int
 
-  /// The cases to run, by number.
+  /// The cases to run, ordered by number.
   public let cases: [ConformanceCase]
 
-  /// The cases that are left out since the store lacks what they need, by number.
+  /// The cases that are skipped because the store lacks a capability, ordered by number.
   public let skipped: [SkippedCase]
 
-  /// Makes the suite of a store.
+  /// Creates the suite of a store.
   ///
   /// - Parameters:
-  ///   - name: The name of the store, for failures.
-  ///   - lacking: What the store cannot do; nothing unless given. A case checks that this is true.
-  ///   - seed: Decides on the random numbers; that of the environment variable `LARDER_SEED`, or else a random one,
-  ///     unless given. A failure shows it.
-  ///   - rounds: How many random histories each of the cases runs that run such histories; as many as the environment
-  ///     variable `LARDER_ROUNDS` says, or else 20, unless given.
-  ///   - maximumKeyLength: How many bytes the longest key of the store has; ``StoreKey/maximumLength`` unless it is a
-  ///     view that puts something before its keys.
-  ///   - timeLimit: How long a case may take; defaults to ``timeLimitOfProcess``. A case that takes longer fails, and the
-  ///     failure names it. Its task is cancelled, but not waited for, and what it opened stays open.
-  ///   - child: Starts another process that opens the store, as ``ConformanceChild`` shows; defaults to `nil`: the cases that
-  ///     need one are then skipped.
-  ///   - open: Opens the store at a location. It is called at least once for each case, and again with the same
-  ///     location to reopen what was closed.
+  ///   - name: The name of the store, which failures show.
+  ///   - lacking: The capabilities that the store lacks; defaults to none. A case checks that this is correct.
+  ///   - seed: The seed of the random numbers, which failures show; defaults to the environment variable `LARDER_SEED`,
+  ///     or else a random seed.
+  ///   - rounds: The number of random histories that each case about histories runs; defaults to the environment
+  ///     variable `LARDER_ROUNDS`, or else 20.
+  ///   - maximumKeyLength: The length in bytes of the longest key that the store accepts; defaults to
+  ///     `StoreKey.maximumLength`. Pass a smaller number for a view that adds a prefix to its keys.
+  ///   - timeLimit: The maximum duration of a case; defaults to ``timeLimitOfProcess``. A case that takes longer fails,
+  ///     and the failure names it. The suite cancels the task of the case without waiting for it, and the stores of the
+  ///     case stay open.
+  ///   - child: A closure that starts another process that opens the store, as ``ConformanceChild`` shows. It defaults
+  ///     to `nil`, and the cases that need another process are then skipped.
+  ///   - open: A closure that opens the store at a location. The suite calls it at least once for each case, and again
+  ///     with the same location to reopen a store.
   public init<Store: DataStore>(
     named name: String,
-    lacking: StoreAbilities = [],
+    lacking: StoreCapabilities = [],
     seed: UInt64 = SeededGenerator.seedOfProcess,
     rounds: Int = ConformanceSuite.roundsOfProcess,
     maximumKeyLength: Int = StoreKey.maximumLength,
@@ -89,7 +95,8 @@ public struct ConformanceSuite: Sendable {
 
   /// Runs the cases one after another.
   ///
-  /// - Throws: `CancellationError` where the task is cancelled.
+  /// - Returns: The passed, failed and skipped cases.
+  /// - Throws: `CancellationError` if the task is cancelled.
   public func run() async throws -> ConformanceReport {
     var report = ConformanceReport(skipped: skipped)
     for conformanceCase in cases {
@@ -106,6 +113,31 @@ public struct ConformanceSuite: Sendable {
 }
 
 extension ConformanceSuite: CustomStringConvertible {
-  /// The name, and how many cases there are.
+  /// The name, and the numbers of cases and of skipped cases.
   public var description: String { "\(name): \(cases.count) cases, \(skipped.count) skipped" }
+}
+
+extension ConformanceSuite {
+  /// The name of the environment variable that sets ``roundsOfProcess``.
+  public static let roundsVariable = "LARDER_ROUNDS"
+
+  /// The number of random histories that a case of this process runs, from the environment variable `LARDER_ROUNDS`.
+  ///
+  /// It defaults to 20. A negative number counts as zero.
+  public static let roundsOfProcess: Int =
+    max(0, ProcessInfo.processInfo.environment[roundsVariable].flatMap { Int($0) } ?? 20)
+
+  /// The maximum duration of a case of this process: ten minutes, or proportionally more if ``roundsOfProcess`` is
+  /// above 20.
+  public static let timeLimitOfProcess: Duration = .seconds(600) * max(1, roundsOfProcess / 20)
+
+  /// The name of the environment variable that sets ``killsOfProcess``.
+  public static let killsVariable = "LARDER_KILL_ROUNDS"
+
+  /// The number of processes that each case about killed processes kills, from the environment variable
+  /// `LARDER_KILL_ROUNDS`.
+  ///
+  /// It is at least 1 and defaults to 2.
+  public static let killsOfProcess: Int =
+    max(1, ProcessInfo.processInfo.environment[killsVariable].flatMap { Int($0) } ?? 2)
 }

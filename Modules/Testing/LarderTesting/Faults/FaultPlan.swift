@@ -1,11 +1,11 @@
 public import Larder
 
-/// What goes wrong with which operations of a ``FaultyStore``, by script and by chance.
+/// The scripted and random faults of a ``FaultyStore``.
 ///
 /// ```swift
 /// var plan = FaultPlan(seed: seed)
-/// plan.schedule(.error(.full), on: .apply)                          // the next one
-/// plan.schedule(.error(.ioFailed, .after), on: .update, number: 3)  // the third from now
+/// plan.schedule(.error(.full), on: .apply)                          // the next apply
+/// plan.schedule(.error(.ioFailed, .after), on: .update, number: 3)  // the third update from now
 /// plan.schedule(.yields(upTo: 3), probability: 1)                   // every operation
 /// ```
 public struct FaultPlan: Sendable {
@@ -23,44 +23,44 @@ public struct FaultPlan: Sendable {
   private var generator: SeededGenerator
   private var entries: [Entry] = []
 
-  /// How many operations there have been.
+  /// The number of operations so far.
   public private(set) var operationCount = 0
 
-  /// Makes a plan in which nothing goes wrong.
+  /// Creates a plan without faults.
   ///
-  /// - Parameter seed: Decides everything that is left to chance; that of the process unless given.
+  /// - Parameter seed: The seed of all random decisions; defaults to ``SeededGenerator/seedOfProcess``.
   public init(seed: UInt64 = SeededGenerator.seedOfProcess) {
     generator = SeededGenerator(seed: seed)
   }
 
-  /// Lets one operation go wrong.
+  /// Schedules a fault for one operation.
   ///
   /// - Parameters:
-  ///   - fault: What happens.
-  ///   - operation: To which kind of operation; to any, the default, where it is `nil`.
-  ///   - number: To which of these, counted from now; 1, the default, is the next.
+  ///   - fault: The fault.
+  ///   - operation: The kind of operation to affect; defaults to `nil`, which means any.
+  ///   - number: The position of the operation among those of its kind, counted from now; defaults to 1, the next one.
   public mutating func schedule(_ fault: StoreFault, on operation: StoreOperation? = nil, number: Int = 1) {
     entries.append(Entry(fault: fault, operation: operation, occurrence: .countdown(number)))
   }
 
-  /// Lets operations go wrong now and then, until ``clearFaults()``.
+  /// Schedules a random fault for operations, until ``clearFaults()`` is called.
   ///
   /// - Parameters:
-  ///   - fault: What happens.
-  ///   - operation: To which kind of operation; to any, the default, where it is `nil`.
-  ///   - probability: How likely it happens to each of these, from 0 to 1.
+  ///   - fault: The fault.
+  ///   - operation: The kind of operation to affect; defaults to `nil`, which means any.
+  ///   - probability: The probability of the fault for each operation, from 0 to 1.
   public mutating func schedule(_ fault: StoreFault, on operation: StoreOperation? = nil, probability: Double) {
     entries.append(Entry(fault: fault, operation: operation, occurrence: .chance(probability)))
   }
 
-  /// Takes back everything that was scheduled.
+  /// Removes all scheduled faults.
   public mutating func clearFaults() {
     entries = []
   }
 
-  /// Counts an operation, and tells what happens to it, in the order in which it was scheduled.
+  /// Counts an operation and returns its faults, in the order in which they were scheduled.
   ///
-  /// - Parameter operation: What is asked of the store.
+  /// - Parameter operation: The kind of operation.
   mutating func faults(of operation: StoreOperation) -> [StoreFault] {
     operationCount += 1
     var faults: [StoreFault] = []
@@ -77,10 +77,37 @@ public struct FaultPlan: Sendable {
     return faults
   }
 
-  /// A random number of times to give way.
+  /// Returns a random number of yields.
   ///
-  /// - Parameter limit: The highest.
+  /// - Parameter limit: The maximum number.
   mutating func yieldCount(upTo limit: Int) -> Int {
     Int.random(in: 0...max(0, limit), using: &generator)
   }
+}
+
+/// A fault that a ``FaultyStore`` applies to an operation.
+public enum StoreFault: Sendable, Hashable {
+  /// The moment of a fault during an operation.
+  public enum Moment: Sendable, Hashable {
+    /// Before the base is called.
+    case before
+    /// After the base has returned, and before the caller gets the result.
+    case after
+  }
+
+  /// The operation fails with a `StoreError`.
+  ///
+  /// If the operation fails before the base is called, nothing changes, and the outcome defaults to `nothingChanged`.
+  /// If a write fails after the base was called, it has taken effect, and the outcome is always `unknown`. Closing
+  /// closes the base in both cases.
+  case error(StoreError.Code, Moment = .before, outcome: StoreError.Outcome = .nothingChanged)
+
+  /// The operation is suspended until ``FaultyStore/resume(_:)`` is called or its task is cancelled.
+  case suspension(Moment = .before)
+
+  /// The operation is delayed by a duration, measured by the store's clock.
+  case delay(Duration, Moment = .before)
+
+  /// The operation yields to other tasks before and after the base is called, a random number of times up to a limit.
+  case yields(upTo: Int)
 }

@@ -1,8 +1,7 @@
 public import Larder
 import Synchronization
 
-/// A store that fails, waits and gives way to others when it is told to, over one that need not: for testing what stands
-/// above a store.
+/// A decorator that makes a store fail, wait and yield on demand, for testing code that uses a store.
 ///
 /// ```swift
 /// let store = MemoryStore<Int>().faulty()
@@ -18,64 +17,66 @@ import Synchronization
 /// store.resume()
 /// ```
 ///
-/// Several faults of one operation come in the order in which they were scheduled. It keeps the promises of `DataStore` as
-/// long as no error is scheduled.
+/// Several faults of one operation take effect in the order in which they were scheduled. The store keeps the promises
+/// of `DataStore` while no error is scheduled.
 public final class FaultyStore<Base: DataStore>: DataStore {
-  /// What the base keeps.
+  /// The value type of the base.
   public typealias Value = Base.Value
 
-  /// The store that does the work.
+  /// The underlying store.
   public let base: Base
 
   private let clock: any Clock<Duration>
   private let plan: Mutex<FaultPlan>
   private let gate = SuspensionGate()
 
-  /// Puts faults in front of a store.
+  /// Creates a store that adds faults to another store.
   ///
   /// - Parameters:
-  ///   - base: The store that does the work.
-  ///   - plan: What goes wrong; nothing at first unless given.
-  ///   - clock: What measures delays; a `ContinuousClock` unless given.
+  ///   - base: The underlying store.
+  ///   - plan: The initial faults; defaults to none.
+  ///   - clock: The clock that measures delays; defaults to a `ContinuousClock`.
   public init(_ base: Base, plan: FaultPlan = FaultPlan(), clock: any Clock<Duration> = ContinuousClock()) {
     self.base = base
     self.clock = clock
     self.plan = Mutex(plan)
   }
 
-  // MARK: What goes wrong
+  // MARK: Faults
 
-  /// Lets one operation go wrong; see ``FaultPlan/schedule(_:on:number:)``.
+  /// Schedules a fault for one operation; see ``FaultPlan/schedule(_:on:number:)``.
   ///
   /// - Parameters:
-  ///   - fault: What happens.
-  ///   - operation: To which kind of operation; to any, the default, where it is `nil`.
-  ///   - number: To which of these, counted from now; 1, the default, is the next.
+  ///   - fault: The fault.
+  ///   - operation: The kind of operation to affect; defaults to `nil`, which means any.
+  ///   - number: The position of the operation among those of its kind, counted from now; defaults to 1, the next one.
   public func schedule(_ fault: StoreFault, on operation: StoreOperation? = nil, number: Int = 1) {
     plan.withLock { $0.schedule(fault, on: operation, number: number) }
   }
 
-  /// Lets operations go wrong now and then; see ``FaultPlan/schedule(_:on:probability:)``.
+  /// Schedules a random fault for operations; see ``FaultPlan/schedule(_:on:probability:)``.
   ///
   /// - Parameters:
-  ///   - fault: What happens.
-  ///   - operation: To which kind of operation; to any, the default, where it is `nil`.
-  ///   - probability: How likely it happens to each of these, from 0 to 1.
+  ///   - fault: The fault.
+  ///   - operation: The kind of operation to affect; defaults to `nil`, which means any.
+  ///   - probability: The probability of the fault for each operation, from 0 to 1.
   public func schedule(_ fault: StoreFault, on operation: StoreOperation? = nil, probability: Double) {
     plan.withLock { $0.schedule(fault, on: operation, probability: probability) }
   }
 
-  /// Takes back everything that was scheduled; what is suspended stays so.
+  /// Removes all scheduled faults.
+  ///
+  /// Suspended operations stay suspended.
   public func clearFaults() {
     plan.withLock { $0.clearFaults() }
   }
 
-  /// How many operations there have been.
+  /// The number of operations so far.
   public var operationCount: Int { plan.withLock { $0.operationCount } }
 
-  /// How many operations are suspended.
+  /// Returns the number of suspended operations.
   ///
-  /// - Parameter operation: Of which kind; of any unless given.
+  /// - Parameter operation: The kind of operation; defaults to `nil`, which means any.
   public func suspendedCount(of operation: StoreOperation? = nil) -> Int {
     gate.suspendedCount(of: operation)
   }
@@ -83,56 +84,56 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   /// Waits until operations are suspended.
   ///
   /// - Parameters:
-  ///   - count: How many at least; 1 unless given.
-  ///   - operation: Of which kind; of any unless given.
-  /// - Throws: `CancellationError` where the task is cancelled before.
+  ///   - count: The minimum number of suspended operations; defaults to 1.
+  ///   - operation: The kind of operation; defaults to `nil`, which means any.
+  /// - Throws: `CancellationError` if the task is cancelled first.
   public func waitForSuspended(_ count: Int = 1, of operation: StoreOperation? = nil) async throws {
     try await gate.waitForSuspended(count, of: operation)
   }
 
-  /// Lets everything go on that is suspended now.
+  /// Resumes all operations that are suspended now.
   ///
-  /// - Parameter operation: Of which kind; of any unless given.
+  /// - Parameter operation: The kind of operation; defaults to `nil`, which means any.
   public func resume(_ operation: StoreOperation? = nil) {
     gate.resume(operation)
   }
 
   // MARK: Operations
 
-  /// What the base says of itself.
+  /// The information of the base.
   public var information: StoreInformation { base.information }
 
-  /// Reads the value of one key; see `DataStore`.
+  /// Returns the value of a key; see `DataStore`.
   public func value(forKey key: StoreKey) async throws -> Value? {
     try await withFaults(of: .value, key: key) { try await base.value(forKey: key) }
   }
 
-  /// Reads the values of several keys as they are at one moment; see `DataStore`.
+  /// Returns the values of several keys from one snapshot; see `DataStore`.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try await withFaults(of: .values) { try await base.values(forKeys: keys) }
   }
 
-  /// Reads the first entries of a range; see `DataStore`.
+  /// Returns the first entries of a range; see `DataStore`.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try await withFaults(of: .entries) { try await base.entries(in: range, limit: limit, order: order) }
   }
 
-  /// Reads the first keys of a range; see `DataStore`.
+  /// Returns the first keys of a range; see `DataStore`.
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
     try await withFaults(of: .keys) { try await base.keys(in: range, limit: limit, order: order) }
   }
 
-  /// Counts the entries of a range; see `DataStore`.
+  /// Returns the number of entries in a range; see `DataStore`.
   public func count(in range: KeyRange) async throws -> Int {
     try await withFaults(of: .count) { try await base.count(in: range) }
   }
 
-  /// Makes several changes, all or none of them; see `DataStore`.
+  /// Applies a batch of changes atomically; see `DataStore`.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try await withFaults(of: .apply) { try await base.apply(changes) }
   }
 
-  /// Reads, changes and writes back the values of some keys as one step; see `DataStore`.
+  /// Reads, changes and writes the values of keys as one atomic step; see `DataStore`.
   public func update<Result: Sendable>(
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
@@ -140,12 +141,12 @@ public final class FaultyStore<Base: DataStore>: DataStore {
     try await withFaults(of: .update) { try await base.update(keys, body) }
   }
 
-  /// Makes everything written before durable; see `DataStore`.
+  /// Synchronizes all earlier writes; see `DataStore`.
   public func synchronize() async throws {
     try await withFaults(of: .synchronize) { try await base.synchronize() }
   }
 
-  /// Closes the base, also where it is to fail; see `DataStore`.
+  /// Closes the base, even if a fault makes this call fail; see `DataStore`.
   public func close() async throws {
     let faults = plan.withLock { $0.faults(of: .close) }
     do {
@@ -187,8 +188,10 @@ public final class FaultyStore<Base: DataStore>: DataStore {
     }
   }
 
-  /// Waits, unless the task is cancelled: that ends the operation where it has not begun and may be cancelled, and else
-  /// only the waiting.
+  /// Waits unless the task is cancelled.
+  ///
+  /// Cancellation ends the operation if it has not begun and can be cancelled. Otherwise, cancellation ends only the
+  /// wait.
   private func waiting(
     _ moment: StoreFault.Moment, of operation: StoreOperation, _ wait: () async throws -> Void
   ) async throws {
@@ -211,6 +214,92 @@ public final class FaultyStore<Base: DataStore>: DataStore {
 }
 
 extension FaultyStore: CustomStringConvertible {
-  /// The base, in brackets.
+  /// The name of the type, with the base in brackets.
   public var description: String { "FaultyStore[\(base)]" }
+}
+
+extension FaultyStore: ExpirableStore where Base: ExpirableStore {
+  /// Stores a value and sets its time to live; see `ExpirableStore`.
+  public func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {
+    try await withFaults(of: .apply, key: key) {
+      try await base.setValue(value, forKey: key, timeToLive: timeToLive)
+    }
+  }
+
+  /// Returns the value of a key without moving a sliding deadline; see `ExpirableStore`.
+  public func peekValue(forKey key: StoreKey) async throws -> Value? {
+    try await withFaults(of: .value, key: key) { try await base.peekValue(forKey: key) }
+  }
+
+  /// Gives an entry a new time to live; see `ExpirableStore`.
+  @discardableResult
+  public func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool {
+    try await withFaults(of: .touch, key: key) { try await base.touch(key, timeToLive: timeToLive) }
+  }
+
+  /// Returns the remaining time to live of an entry; see `ExpirableStore`.
+  public func remainingTime(forKey key: StoreKey) async throws -> TimeToLive? {
+    try await withFaults(of: .remainingTime, key: key) { try await base.remainingTime(forKey: key) }
+  }
+
+  /// Removes expired entries; see `ExpirableStore`.
+  @discardableResult
+  public func purgeExpired(limit: Int) async throws -> Int {
+    try await withFaults(of: .purgeExpired) { try await base.purgeExpired(limit: limit) }
+  }
+}
+
+/// Invalidation is synchronous, so faults do not apply to it.
+extension FaultyStore: InvalidatableStore where Base: InvalidatableStore {
+  /// Removes the entry of a key from the cache; see `InvalidatableStore`.
+  public func invalidate(_ key: StoreKey) throws {
+    try base.invalidate(key)
+  }
+
+  /// Removes all entries from the cache; see `InvalidatableStore`.
+  public func invalidateAll() throws {
+    try base.invalidateAll()
+  }
+}
+
+extension FaultyStore: FlushableStore where Base: FlushableStore {
+  /// Waits until the base has received all accepted writes; see `FlushableStore`.
+  public func flush() async throws {
+    try await withFaults(of: .flush) { try await base.flush() }
+  }
+}
+
+extension FaultyStore: MaintainableStore where Base: MaintainableStore {
+  /// Returns the size of the store; see `MaintainableStore`.
+  public func storeStatistics() async throws -> StoreStatistics {
+    try await withFaults(of: .statistics) { try await base.storeStatistics() }
+  }
+
+  /// Reads and checks all entries; see `MaintainableStore`.
+  public func verify() async throws -> VerificationReport {
+    try await withFaults(of: .verify) { try await base.verify() }
+  }
+
+  /// Releases unused space; see `MaintainableStore`.
+  public func compact() async throws {
+    try await withFaults(of: .compact) { try await base.compact() }
+  }
+
+  /// Writes a complete copy of the store; see `MaintainableStore`.
+  public func backup(to path: String, compacting: Bool) async throws {
+    try await withFaults(of: .backup) { try await base.backup(to: path, compacting: compacting) }
+  }
+}
+
+extension DataStore {
+  /// Returns a ``FaultyStore`` over this store.
+  ///
+  /// - Parameters:
+  ///   - plan: The initial faults; defaults to none.
+  ///   - clock: The clock that measures delays; defaults to a `ContinuousClock`.
+  public func faulty(
+    plan: FaultPlan = FaultPlan(), clock: any Clock<Duration> = ContinuousClock()
+  ) -> FaultyStore<Self> {
+    FaultyStore(self, plan: plan, clock: clock)
+  }
 }

@@ -1,12 +1,12 @@
 import Larder
 import Synchronization
 
-/// Where operations wait until they are told to go on, and others wait until they do.
+/// A gate that suspends operations until they are resumed, and lets tests wait for suspended operations.
 final class SuspensionGate: Sendable {
   private enum Kind: Sendable {
-    /// An operation that waits to go on.
+    /// An operation that waits to be resumed.
     case suspended
-    /// Somebody who waits until so many operations do.
+    /// A caller that waits until `count` operations are suspended.
     case observer(count: Int)
   }
 
@@ -20,7 +20,7 @@ final class SuspensionGate: Sendable {
   private struct State: Sendable {
     var nextID: UInt64 = 0
     var waiters: [Waiter] = []
-    // Those that were cancelled before they could be entered above.
+    // The IDs of waiters that were cancelled before they were added above.
     var cancelledEarly: Set<UInt64> = []
 
     func suspendedCount(of operation: StoreOperation?) -> Int {
@@ -47,17 +47,17 @@ final class SuspensionGate: Sendable {
 
   private let state = Mutex(State())
 
-  /// How many operations wait.
+  /// Returns the number of suspended operations.
   ///
-  /// - Parameter operation: Of which kind; of any where it is `nil`.
+  /// - Parameter operation: The kind of operation, or `nil` for any.
   func suspendedCount(of operation: StoreOperation?) -> Int {
     state.withLock { $0.suspendedCount(of: operation) }
   }
 
-  /// Waits for ``resume(_:)``.
+  /// Suspends an operation until ``resume(_:)`` is called.
   ///
-  /// - Parameter operation: What waits.
-  /// - Throws: `CancellationError` where the task is cancelled before.
+  /// - Parameter operation: The kind of operation.
+  /// - Throws: `CancellationError` if the task is cancelled first.
   func suspend(_ operation: StoreOperation) async throws {
     try await wait(.suspended, for: operation)
   }
@@ -65,16 +65,16 @@ final class SuspensionGate: Sendable {
   /// Waits until operations are suspended.
   ///
   /// - Parameters:
-  ///   - count: How many at least.
-  ///   - operation: Of which kind; of any where it is `nil`.
-  /// - Throws: `CancellationError` where the task is cancelled before.
+  ///   - count: The minimum number of suspended operations.
+  ///   - operation: The kind of operation, or `nil` for any.
+  /// - Throws: `CancellationError` if the task is cancelled first.
   func waitForSuspended(_ count: Int, of operation: StoreOperation?) async throws {
     try await wait(.observer(count: count), for: operation)
   }
 
-  /// Lets everything go on that is suspended.
+  /// Resumes all suspended operations.
   ///
-  /// - Parameter operation: Of which kind; of any where it is `nil`.
+  /// - Parameter operation: The kind of operation, or `nil` for any.
   func resume(_ operation: StoreOperation?) {
     let resumed = state.withLock { state in
       state.takeAll { waiter in

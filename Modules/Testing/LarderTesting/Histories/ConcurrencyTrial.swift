@@ -1,7 +1,8 @@
 public import Larder
 
-/// Lets several tasks use one store at the same time, and checks that what they saw can be explained by one order of
-/// everything they did.
+/// A trial in which several tasks use one store concurrently, and whose results must be linearizable.
+///
+/// The results are linearizable if one order of all operations explains them; see ``ConcurrentHistory``.
 ///
 /// ```swift
 /// let trial = ConcurrencyTrial("JSONFileStore") { location in
@@ -10,19 +11,19 @@ public import Larder
 /// try await trial.run(rounds: 100, seed: SeededGenerator.seedOfProcess)
 /// ```
 ///
-/// Every ``ConformanceSuite`` runs some as well.
+/// Every ``ConformanceSuite`` runs such trials too.
 public struct ConcurrencyTrial<Store: DataStore>: Sendable where Store.Value == Int {
   private let name: String
   private let mayFail: Bool
   private let open: @Sendable (ConformanceLocation) async throws -> Store
 
-  /// Makes trials of a kind of store.
+  /// Creates a trial for a kind of store.
   ///
   /// - Parameters:
-  ///   - name: What failures call the store.
-  ///   - mayFail: Whether an operation may throw a `StoreError`, as on a ``FaultyStore``; its outcome must then be true.
-  ///     `false` unless given.
-  ///   - open: Opens the store at a location; it is called for each round.
+  ///   - name: The name of the store, which failures show.
+  ///   - mayFail: Whether operations may throw a `StoreError`, as those of a ``FaultyStore`` do; defaults to `false`.
+  ///     The outcome of such an error must be correct.
+  ///   - open: A closure that opens the store at a location, called for each round.
   public init(
     _ name: String, mayFail: Bool = false, open: @escaping @Sendable (ConformanceLocation) async throws -> Store
   ) {
@@ -31,18 +32,17 @@ public struct ConcurrencyTrial<Store: DataStore>: Sendable where Store.Value == 
     self.open = open
   }
 
-  /// Runs random steps in several tasks, over and over.
+  /// Runs rounds of random steps in several tasks.
   ///
-  /// In every other round each step concerns a single key; in the others many concern several, so that batches, updates
-  /// and reads of several keys are seen to be one step.
+  /// In every other round, each step concerns a single key. In the other rounds, many steps concern several keys, to
+  /// check that batches, updates and reads of several keys are atomic.
   ///
   /// - Parameters:
-  ///   - rounds: How many times.
-  ///   - seed: Decides the steps; which of them run at the same time is left to the system.
-  ///   - tasks: How many tasks; 4 unless said.
-  ///   - length: How many steps each of them does; 10 unless said.
-  /// - Throws: ``ConcurrencyTrialFailure`` where the store breaks a promise; `CancellationError` where the task is
-  ///   cancelled.
+  ///   - rounds: The number of rounds.
+  ///   - seed: The seed of the steps. The system determines which steps run concurrently.
+  ///   - tasks: The number of tasks; defaults to 4.
+  ///   - length: The number of steps of each task; defaults to 10.
+  /// - Throws: ``ConcurrencyTrialFailure`` if the store breaks a promise; `CancellationError` if the task is cancelled.
   public func run(rounds: Int, seed: UInt64, tasks: Int = 4, length: Int = 10) async throws {
     var generator = SeededGenerator(seed: seed)
     for round in 0..<max(0, rounds) {
@@ -59,13 +59,13 @@ public struct ConcurrencyTrial<Store: DataStore>: Sendable where Store.Value == 
       }
       if let violation = history.violation {
         throw ConcurrencyTrialFailure(
-          store: name, seed: seed, message: "no order of these operations explains what they gave",
+          store: name, seed: seed, message: "no order of these operations explains their results",
           violation: violation)
       }
     }
   }
 
-  /// Opens the store at a fresh location and carries out a plan.
+  /// Runs a plan on a store at a fresh location.
   private func record(_ plan: ConcurrentPlan) async throws -> ConcurrentHistory {
     let location = try ConformanceLocation()
     let history: Result<ConcurrentHistory, any Error>
@@ -106,9 +106,9 @@ public struct ConcurrencyTrial<Store: DataStore>: Sendable where Store.Value == 
     return ConcurrentHistory(operations)
   }
 
-  /// Does one step.
+  /// Runs one step.
   ///
-  /// - Returns: The operation, or `nil` where it is known to have had no effect.
+  /// - Returns: The operation, or `nil` if it is known to have had no effect.
   private func run(
     _ step: HistoryStep, task: Int, on store: Store, counting events: Tally
   ) async throws -> ConcurrentOperation? {
@@ -120,6 +120,108 @@ public struct ConcurrencyTrial<Store: DataStore>: Sendable where Store.Value == 
     } catch let error as StoreError where mayFail {
       guard error.outcome == .unknown else { return nil }
       return ConcurrentOperation(task: task, step, invocation: invocation, response: nil)
+    }
+  }
+}
+
+/// A broken promise that a ``ConcurrencyTrial`` has found.
+public struct ConcurrencyTrialFailure: Error, CustomStringConvertible {
+  /// The name of the store.
+  public let store: String
+
+  /// The seed of the steps.
+  ///
+  /// The system determined which steps ran concurrently.
+  public let seed: UInt64
+
+  /// A description of the broken promise.
+  public let message: String
+
+  /// The shortest history that no order explains; `nil` if an operation failed.
+  public let violation: ConcurrentHistory?
+
+  /// A readable description of the failure.
+  public var description: String {
+    let lines = violation.map { "\n\($0)" } ?? ""
+    return "\(store): \(message) (seed \(seed))\(lines)"
+  }
+}
+
+/// The steps of each task in one round of a ``ConcurrencyTrial``.
+private struct ConcurrentPlan {
+  /// A step, and the number of yields before it.
+  struct Move: Sendable {
+    let yields: Int
+    let step: HistoryStep
+  }
+
+  /// The moves of each task.
+  private(set) var moves: [[Move]] = []
+
+  /// The reads that follow when all tasks have ended.
+  let lastSteps: [HistoryStep]
+
+  private static let keys: [StoreKey] = ["a", "b", "c"]
+  private var lastNumber = 0
+
+  /// Creates a random plan.
+  ///
+  /// - Parameters:
+  ///   - tasks: The number of tasks.
+  ///   - length: The number of steps of each task.
+  ///   - joinsKeys: Whether steps concern several keys.
+  ///   - generator: The source of randomness.
+  init(tasks: Int, length: Int, joinsKeys: Bool, using generator: inout SeededGenerator) {
+    lastSteps =
+      joinsKeys ? [.entries(.all, limit: .max, .ascending), .count(.all)] : ConcurrentPlan.keys.map { .value($0) }
+    for _ in 0..<tasks {
+      var list: [Move] = []
+      for _ in 0..<max(0, length) {
+        let yields = Int.random(in: 0...3, using: &generator)
+        list.append(
+          Move(yields: yields, step: joinsKeys ? joiningStep(using: &generator) : singleStep(using: &generator)))
+      }
+      moves.append(list)
+    }
+  }
+
+  // Each number is written only once, so a value identifies the step that wrote it.
+  private mutating func number() -> Int {
+    lastNumber += 1
+    return lastNumber
+  }
+
+  private mutating func singleStep(using generator: inout SeededGenerator) -> HistoryStep {
+    let key = ConcurrentPlan.keys.shuffled(using: &generator)[0]
+    return switch Int.random(in: 0..<14, using: &generator) {
+    case 0..<3: .apply([.set(key, number())])
+    case 3: .apply([.remove(key)])
+    case 4: .apply([.removeAll(.only(key)), .set(key, number())])
+    case 5..<8: .add(number(), to: [key])
+    case 8..<10: .value(key)
+    case 10: .contains(key)
+    case 11: .synchronize
+    case 12: .compact
+    default: .entries(.only(key), limit: 1, .descending)
+    }
+  }
+
+  private mutating func joiningStep(using generator: inout SeededGenerator) -> HistoryStep {
+    let keys = ConcurrentPlan.keys.shuffled(using: &generator)
+    return switch Int.random(in: 0..<16, using: &generator) {
+    case 0..<2: .apply(keys.map { .set($0, number()) })
+    case 2: .apply([.removeAll(.all), .set(keys[0], number()), .set(keys[1], number())])
+    case 3: .apply([.remove(keys[0]), .set(keys[1], number())])
+    case 4..<6: .add(number(), to: [keys[0], keys[1]])
+    case 6: .abandon(keys)
+    case 7..<9: .values(keys)
+    case 9: .entries(.all, limit: .max, .descending)
+    case 10: .count(.all)
+    case 11: .synchronize
+    case 12: .compact
+    case 13: .keys(keys[0]..., limit: 2, .ascending)
+    case 14: .entries(..<keys[0], limit: 1, .descending)
+    default: .value(keys[0])
     }
   }
 }

@@ -1,42 +1,44 @@
 public import Larder
 
-/// What several tasks did with one store at the same time, and whether that can be explained.
+/// A history of concurrent operations on one store, which may or may not be linearizable.
 ///
-/// It can, and the history is *linearizable*, where each operation can be given a moment between its invocation and its
-/// response so that, done one after another at these moments, the operations give what they gave. An operation of
-/// unknown outcome may have any moment after its invocation, or none.
+/// A history is *linearizable* if each operation can be assigned a moment between its invocation and its response such
+/// that the operations, run one after another at these moments, return the same results. An operation with an unknown
+/// outcome can have any moment after its invocation, or none.
 ///
-/// The search is that of Wing and Gong with the memory of Lowe ("Testing for linearizability", 2017): it never looks
-/// twice at the same operations done with the same outcome. Linearizability is local (Herlihy and Wing, 1990), so keys
-/// that no operation joins are looked at one by one, which keeps the search short.
+/// The search uses the algorithm of Wing and Gong with the memoization of Lowe ("Testing for linearizability", 2017),
+/// and never visits the same set of completed operations with the same state twice. Linearizability is local (Herlihy
+/// and Wing, 1990), so keys that no operation combines are checked separately, which keeps the search short.
 public struct ConcurrentHistory: Sendable, Equatable {
-  /// What the store held at first.
+  /// The initial entries of the store.
   public let start: [StoreKey: Int]
 
   /// The operations, in the order of their invocations.
   public let operations: [ConcurrentOperation]
 
-  /// Describes a history.
+  /// Creates a history.
   ///
   /// - Parameters:
-  ///   - start: What the store held at first; nothing unless given.
+  ///   - start: The initial entries of the store; defaults to none.
   ///   - operations: The operations, in any order.
   public init(start: [StoreKey: Int] = [:], _ operations: [ConcurrentOperation]) {
     self.start = start
     self.operations = operations.sorted { $0.invocation < $1.invocation }
   }
 
-  /// Whether the history can be explained.
+  /// Whether the history is linearizable.
   public var isLinearizable: Bool {
     parts.allSatisfy { LinearizationSearch($0).succeeds() }
   }
 
-  /// The shortest beginning of the history of some keys that cannot be explained, or `nil` where all can.
+  /// The shortest prefix of the history of some keys that is not linearizable, or `nil` if the whole history is
+  /// linearizable.
   ///
-  /// It ends with the response that spoils it; operations without a response by then are counted as of unknown outcome.
+  /// The prefix ends with the response that no order explains. Operations without a response by then have an unknown
+  /// outcome.
   public var violation: ConcurrentHistory? {
     guard let part = parts.first(where: { !LinearizationSearch($0).succeeds() }) else { return nil }
-    // A beginning of what can be explained can be explained, so the shortest one is found by halving.
+    // Every prefix of a linearizable history is linearizable, so a binary search finds the shortest one that is not.
     let times = part.operations.compactMap(\.response?.time).sorted()
     var (low, high) = (0, times.count - 1)
     while low < high {
@@ -60,11 +62,13 @@ public struct ConcurrentHistory: Sendable, Equatable {
       })
   }
 
-  /// Histories of keys that no operation joins; each can be explained by itself, or not.
+  /// The histories of groups of keys that no operation combines.
+  ///
+  /// The whole history is linearizable if each of them is.
   var parts: [ConcurrentHistory] {
     var keys = Set(start.keys)
     for operation in operations { keys.formUnion(operation.step.namedKeys) }
-    // Each key points to another of its part, or to itself; following the pointers leads to the same key for a whole part.
+    // Union-find: each key points to another key of its group or to itself, and all keys of a group have the same root.
     var parents = Dictionary(uniqueKeysWithValues: keys.map { ($0, $0) })
     func root(of key: StoreKey) -> StoreKey {
       var key = key
@@ -87,9 +91,167 @@ public struct ConcurrentHistory: Sendable, Equatable {
 }
 
 extension ConcurrentHistory: CustomStringConvertible {
-  /// What the store held, and a line for each operation.
+  /// The initial entries, followed by a line for each operation.
   public var description: String {
     let entries = start.sorted { $0.key < $1.key }.map { StoreEntry(key: $0.key, value: $0.value) }
-    return (["at first: \(HistoryResult.entries(entries))"] + operations.map(\.description)).joined(separator: "\n")
+    return (["start: \(HistoryResult.entries(entries))"] + operations.map(\.description)).joined(separator: "\n")
+  }
+}
+
+/// An operation of a ``ConcurrentHistory``, with its invocation and response.
+public struct ConcurrentOperation: Sendable, Equatable {
+  /// The response to an operation.
+  public struct Response: Sendable, Equatable {
+    /// The result of the operation.
+    public let result: HistoryResult
+
+    /// The number of events in the history before the response.
+    public let time: Int
+
+    /// Creates a response.
+    ///
+    /// - Parameters:
+    ///   - result: The result of the operation.
+    ///   - time: The number of events in the history before the response.
+    public init(_ result: HistoryResult, time: Int) {
+      self.result = result
+      self.time = time
+    }
+  }
+
+  /// The number of the task that ran the operation.
+  public let task: Int
+
+  /// The step of the operation.
+  public let step: HistoryStep
+
+  /// The number of events in the history before the invocation.
+  public let invocation: Int
+
+  /// The response; `nil` if the outcome is unknown, so that the operation may take effect at any later time, or never.
+  public let response: Response?
+
+  /// Creates an operation.
+  ///
+  /// - Parameters:
+  ///   - task: The number of the task that ran the operation.
+  ///   - step: The step of the operation. Steps that open or close the store and ``HistoryStep/pages(_:size:_:)`` are
+  ///     not atomic, and are not allowed in such a history.
+  ///   - invocation: The number of events in the history before the invocation.
+  ///   - response: The response; `nil` if the outcome is unknown.
+  public init(task: Int, _ step: HistoryStep, invocation: Int, response: Response?) {
+    self.task = task
+    self.step = step
+    self.invocation = invocation
+    self.response = response
+  }
+}
+
+extension ConcurrentOperation: CustomStringConvertible {
+  /// The operation in one line, such as `task 2, 4…7: .value("a") returned [missing]`.
+  public var description: String {
+    let end = response.map { "\($0.time)" } ?? "?"
+    let result = response.map { "returned \($0.result)" } ?? "has an unknown outcome"
+    return "task \(task), \(invocation)…\(end): \(step) \(result)"
+  }
+}
+
+/// A search for an order in which the operations of a ``ConcurrentHistory`` may have taken effect.
+private struct LinearizationSearch {
+  /// The invocation or the response of an operation.
+  private struct Event {
+    let operation: Int
+    let isResponse: Bool
+  }
+
+  /// The completed operations and the resulting state, which determine all possible continuations.
+  private struct Configuration: Hashable {
+    var done: [UInt64]
+    var state: [StoreKey: Int]
+
+    /// Returns the configuration after another operation, or `nil` if the operation would have had a different result.
+    func doing(_ index: Int, _ operation: ConcurrentOperation) -> Configuration? {
+      if let response = operation.response, operation.step.result(in: state) != response.result { return nil }
+      var after = self
+      after.done[index / 64] |= 1 << UInt64(index % 64)
+      after.state = operation.step.applied(to: state)
+      return after
+    }
+  }
+
+  private let operations: [ConcurrentOperation]
+  private let start: [StoreKey: Int]
+
+  // The events that are not completed, in order, as a doubly linked list; place 0 is before the first event.
+  private var events: [Event] = [Event(operation: -1, isResponse: false)]
+  private var next: [Int] = []
+  private var previous: [Int] = []
+  private var responsePlaces: [Int?]
+
+  init(_ history: ConcurrentHistory) {
+    operations = history.operations
+    start = history.start
+    responsePlaces = operations.map { _ in nil }
+    let moments = operations.indices.flatMap { index in
+      [(time: operations[index].invocation, event: Event(operation: index, isResponse: false))]
+        + (operations[index].response.map { [(time: $0.time, event: Event(operation: index, isResponse: true))] } ?? [])
+    }
+    events += moments.sorted { $0.time < $1.time }.map(\.event)
+    for (place, event) in events.enumerated() where event.isResponse { responsePlaces[event.operation] = place }
+    next = Array(1...events.count)
+    previous = Array(-1..<events.count - 1)
+  }
+
+  /// Returns whether there is such an order.
+  consuming func succeeds() -> Bool {
+    var configuration = Configuration(done: Array(repeating: 0, count: operations.count / 64 + 1), state: start)
+    var seen: Set<Configuration> = [configuration]
+    var path: [(place: Int, before: Configuration)] = []
+    var waiting = operations.count { $0.response != nil }
+    var place = next[0]
+    // An operation without a response need not have happened, so the search ends when every response is explained.
+    while waiting > 0 {
+      let event = events[place]
+      if event.isResponse {
+        // The operation ended, but the order so far does not contain it, so the last choice was wrong.
+        guard let last = path.popLast() else { return false }
+        configuration = last.before
+        putBack(last.place)
+        if operations[events[last.place].operation].response != nil { waiting += 1 }
+        place = next[last.place]
+        continue
+      }
+      if let after = configuration.doing(event.operation, operations[event.operation]), seen.insert(after).inserted {
+        path.append((place, configuration))
+        configuration = after
+        takeOut(place)
+        if operations[event.operation].response != nil { waiting -= 1 }
+        place = next[0]
+      } else {
+        place = next[place]
+      }
+    }
+    return true
+  }
+
+  private mutating func takeOut(_ place: Int) {
+    unlink(place)
+    if let response = responsePlaces[events[place].operation] { unlink(response) }
+  }
+
+  /// Undoes the last ``takeOut(_:)`` that has not been undone.
+  private mutating func putBack(_ place: Int) {
+    if let response = responsePlaces[events[place].operation] { link(response) }
+    link(place)
+  }
+
+  private mutating func unlink(_ place: Int) {
+    next[previous[place]] = next[place]
+    if next[place] < events.count { previous[next[place]] = previous[place] }
+  }
+
+  private mutating func link(_ place: Int) {
+    next[previous[place]] = place
+    if next[place] < events.count { previous[next[place]] = place }
   }
 }

@@ -8,18 +8,22 @@ import Musl
 import Glibc
 #endif
 
-/// Runs a history on a store over a simulated disk on which one operation goes wrong, opens the store again, and compares
-/// what it holds with what its promises allow.
+/// A trial that runs histories on a store over a simulated disk on which one operation fails, and checks the recovery.
 ///
-/// What is allowed after power loss: everything that was acknowledged as durable, and of what came after it a beginning:
-/// never a part of a batch, never a later batch without an earlier one. What is allowed after a failed operation: a step
-/// whose error says that nothing was changed changed nothing, and any other took effect as a whole or not at all.
+/// After the history, the trial reopens the store and checks its contents:
 ///
-/// An operation that fails is met once, so after it the store must go on, at the latest when it is opened anew, which must be
-/// possible in the same process; its error must say what failed; and a transfer that is cut short must not show at all.
+/// - After a power loss, the store must contain all writes that were acknowledged as durable. Of the later writes, it
+///   may contain only a prefix: never part of a batch, and never a later batch without an earlier one.
+/// - After a failed operation, a step whose error has the outcome `nothingChanged` must have changed nothing. Any other
+///   failed step must have taken effect as a whole or not at all.
 ///
-/// By the seed, opening it again is disturbed in the same way in half of all trials, and must go well the next time; and in
-/// half of them the store is then written to, and what that leaves durable must survive a second crash.
+/// Only one operation fails. After the failure, the store must work again, at the latest when it is reopened, which
+/// must be possible in the same process. Its error must match the failure. A short transfer must not cause an error at
+/// all.
+///
+/// Depending on the seed, half of all trials also disturb the recovery with the same fault, and the next opening must
+/// then succeed. Half of the trials also write to the recovered store, and the durable writes must survive a second
+/// crash.
 ///
 /// ```swift
 /// let trial = DiskTrial("MyStore") { disk in
@@ -35,49 +39,49 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
   private let name: String
   let open: @Sendable (SimulatedFileSystem) async throws -> Store
 
-  /// Makes trials of a kind of store.
+  /// Creates a trial for a kind of store.
   ///
   /// - Parameters:
-  ///   - name: What failures call the store.
-  ///   - open: Opens a store at a place of its own choice on the given disk, creating it where it is missing. It is called
-  ///     again to open it anew.
+  ///   - name: The name of the store, which failures show.
+  ///   - open: A closure that opens the store at a path of its choice on the given disk, and creates the store if it is
+  ///     missing. It is called again to reopen the store.
   public init(_ name: String, open: @escaping @Sendable (SimulatedFileSystem) async throws -> Store) {
     self.name = name
     self.open = open
   }
 
-  /// Runs random histories, each with power lost at every single operation in turn.
+  /// Runs random histories, each once for every operation, with a power loss at that operation.
   ///
   /// - Parameters:
-  ///   - cuts: How many times to cut the power at least.
-  ///   - seed: Decides the histories and what the disk keeps.
-  ///   - length: How many steps a history has; 8 unless said.
-  /// - Returns: How many times the power was cut.
-  /// - Throws: ``DiskTrialFailure`` with all that is needed to repeat it, its history made as short as possible;
-  ///   `CancellationError` where the task is cancelled.
+  ///   - cuts: The minimum number of power losses.
+  ///   - seed: The seed of the histories and of the data that the disk keeps.
+  ///   - length: The number of steps in a history; defaults to 8.
+  /// - Returns: The number of power losses.
+  /// - Throws: ``DiskTrialFailure`` with a history as short as possible and all details to repeat it;
+  ///   `CancellationError` if the task is cancelled.
   @discardableResult
   public func losePower(cuts: Int, seed: UInt64, length: Int = 8) async throws -> Int {
     try await run(trials: cuts, seed: seed, length: length) { _ in .powerLoss }
   }
 
-  /// Runs random histories, each with every single operation failing in turn.
+  /// Runs random histories, each once for every operation, with a failure of that operation.
   ///
   /// - Parameters:
-  ///   - faults: How many operations are to fail at least.
-  ///   - seed: Decides the histories, the faults and what the disk keeps.
-  ///   - errorNumbers: The values of `errno` with which operations fail; now and then one does its work only in part, or
-  ///     all of it, and then fails.
-  ///   - length: How many steps a history has; 8 unless said.
-  /// - Returns: How many operations failed.
-  /// - Throws: ``DiskTrialFailure`` with all that is needed to repeat it, its history made as short as possible;
-  ///   `CancellationError` where the task is cancelled.
+  ///   - faults: The minimum number of failed operations.
+  ///   - seed: The seed of the histories, the faults, and the data that the disk keeps.
+  ///   - errorNumbers: The values of `errno` with which operations fail. Some operations instead transfer only part of
+  ///     the bytes, or take effect before they fail.
+  ///   - length: The number of steps in a history; defaults to 8.
+  /// - Returns: The number of failed operations.
+  /// - Throws: ``DiskTrialFailure`` with a history as short as possible and all details to repeat it;
+  ///   `CancellationError` if the task is cancelled.
   @discardableResult
   public func fail(faults: Int, seed: UInt64, errorNumbers: [Int32], length: Int = 8) async throws -> Int {
     try await run(trials: faults, seed: seed, length: length) { generator in
-      // One more than there are, for the short transfer.
+      // The additional choice is the short transfer.
       let choice = Int.random(in: 0...errorNumbers.count, using: &generator)
       guard choice < errorNumbers.count else { return .shortTransfer }
-      // EINTR says that nothing was done.
+      // EINTR means that the operation was not done.
       let isDone = errorNumbers[choice] != EINTR && Int.random(in: 0..<4, using: &generator) == 0
       return isDone ? .errorAfterwards(errorNumbers[choice]) : .error(errorNumbers[choice])
     }
@@ -91,7 +95,7 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
     while count < trials {
       let history = HistoryStep.writingHistory(length: length, using: &generator)
       do {
-        // Once without any fault: it must go well, and it tells how many operations there are.
+        // The run without a fault must succeed, and it gives the number of operations.
         let operationCount = try await repeatTrial(history, seed: generator.next(), fault: nil)
         for operation in 1...max(1, operationCount) {
           _ = try await repeatTrial(
@@ -106,7 +110,8 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
     return count
   }
 
-  /// Runs a history with the fault of another failure, at every operation in turn: a shorter history has fewer.
+  /// Runs a history with the fault of another failure, once for every operation, because a shorter history has fewer
+  /// operations.
   private func failure(
     of history: [HistoryStep], like other: DiskTrialFailure
   ) async throws -> DiskTrialFailure? {
@@ -126,10 +131,10 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
   ///
   /// - Parameters:
   ///   - history: The steps.
-  ///   - seed: Decides what the disk keeps.
-  ///   - fault: What goes wrong, and at which operation; `nil` for nothing.
-  /// - Returns: How many operations there were.
-  /// - Throws: ``DiskTrialFailure`` where the store breaks a promise; `CancellationError` where the task is cancelled.
+  ///   - seed: The seed of the data that the disk keeps.
+  ///   - fault: The fault and the number of its operation, or `nil` for no fault.
+  /// - Returns: The number of operations.
+  /// - Throws: ``DiskTrialFailure`` if the store breaks a promise; `CancellationError` if the task is cancelled.
   @discardableResult
   public func repeatTrial(
     _ history: [HistoryStep], seed: UInt64, fault: (fault: SimulatedFault, operation: Int)?
@@ -144,14 +149,14 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
     var expectation = Expectation()
     do {
       try await run(history, on: disk, fault: fault?.fault, expecting: &expectation)
-      if fault == nil, let error = expectation.firstError { throw failure("a step failed: \(error)") }
+      if fault == nil, let error = expectation.firstError { throw failure("a step failed without a fault: \(error)") }
     } catch let error as Mismatch {
       throw failure(error.message)
     }
     let operationCount = disk.operationCount
 
-    // After an error a process goes on, and dies some time later, or the power goes: only that shows what a
-    // synchronization that failed has left out.
+    // After an error, a process continues until it is killed or the power is lost. Only a power loss shows what a
+    // failed synchronization has lost.
     if disk.hasPower {
       var generator = SeededGenerator(seed: seed, purpose: "the end")
       Self.crash(disk, using: &generator)
@@ -175,22 +180,22 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
     return operationCount
   }
 
-  /// What the store may hold.
+  /// The states that the store may have.
   struct Expectation {
-    /// What its readers see.
+    /// The state that readers see.
     var current: State = [:]
-    /// What may be found after a crash, the oldest first.
+    /// The possible states after a crash, the oldest first.
     var allowed: [State] = [[:]]
     var firstError: (any Error)?
-    /// Whether the store was opened anew behind that error.
+    /// Whether the store was reopened after that error.
     var isMended = false
 
-    mutating func succeeded(_ step: HistoryStep, leaving next: State, acknowledgement: Acknowledgement) {
+    mutating func succeeded(_ step: HistoryStep, leaving next: State, durability: Durability) {
       switch step {
       case .apply, .add:
-        // A store need not write what changes nothing, so that proves nothing about a write before it that failed.
+        // A store need not write a no-op change, so the change says nothing about an earlier write that failed.
         guard next != current else { return }
-        allowed = acknowledgement == .durable ? [next] : allowed + [next]
+        allowed = durability == .synced ? [next] : allowed + [next]
       case .synchronize, .reopen:
         allowed = [next]
       default:
@@ -200,8 +205,74 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
     }
   }
 
-  /// What is other than the promises allow.
+  /// A result that the promises do not allow.
   struct Mismatch: Error {
     let message: String
+  }
+}
+
+extension DiskTrial {
+  /// Runs every history of a few steps, each once for every operation and fault.
+  ///
+  /// Most crash bugs of file systems and stores appear in histories of at most three steps; see "Finding
+  /// Crash-Consistency Bugs with Bounded Black-Box Crash Testing" (Mohan and others, OSDI 2018).
+  ///
+  /// - Parameters:
+  ///   - length: The maximum number of steps. There are nine kinds of steps, so there are 90 histories for a length of
+  ///     2, 819 for 3, and 7,380 for 4.
+  ///   - share: The share of the longest histories to run, from 0 to 1; defaults to 1, which means all of them. The
+  ///     seed determines the selection.
+  ///   - faults: The faults to try at each operation.
+  ///   - seed: The seed of the data that the disk keeps. Another seed tries other outcomes of the same histories.
+  /// - Returns: The number of faults that were tried.
+  /// - Throws: ``DiskTrialFailure`` for one of the shortest failing histories, with all details to repeat it;
+  ///   `CancellationError` if the task is cancelled.
+  @discardableResult
+  public func runEveryHistory(
+    upToLength length: Int, share: Double = 1, faults: [SimulatedFault], seed: UInt64
+  ) async throws -> Int {
+    var generator = SeededGenerator(seed: seed)
+    var choice = SeededGenerator(seed: seed, purpose: "choosing histories")
+    var count = 0
+    var histories: [[HistoryStep]] = [[]]
+    for currentLength in stride(from: 1, through: length, by: 1) {
+      histories = histories.flatMap { history in HistoryStep.fewWritingSteps.map { history + [$0] } }
+      for history in histories {
+        guard currentLength < length || Double.random(in: 0..<1, using: &choice) < share else { continue }
+        let operationCount = try await repeatTrial(history, seed: generator.next(), fault: nil)
+        for operation in 1...max(1, operationCount) {
+          for fault in faults {
+            _ = try await repeatTrial(history, seed: generator.next(), fault: (fault: fault, operation: operation))
+            count += 1
+          }
+        }
+      }
+    }
+    return count
+  }
+}
+
+/// A broken promise that a ``DiskTrial`` has found, with all details to repeat it.
+public struct DiskTrialFailure: Error, CustomStringConvertible {
+  /// The name of the store.
+  public let store: String
+
+  /// The steps that lead to the failure, as few as were found.
+  public let history: [HistoryStep]
+
+  /// The seed of the data that the disk kept.
+  public let seed: UInt64
+
+  /// The fault and the number of its operation; `nil` if there was no fault.
+  public let fault: (fault: SimulatedFault, operation: Int)?
+
+  /// A description of the broken promise.
+  public let message: String
+
+  /// A readable description of the failure.
+  public var description: String {
+    let fault = fault.map { ", \($0.fault) at operation \($0.operation)" } ?? ""
+    let steps = history.map { "  \($0)," }.joined(separator: "\n")
+    return "\(store): \(message)\n(seed \(seed)\(fault), history:\n[\n\(steps)\n])"
   }
 }

@@ -1,26 +1,28 @@
-/// Makes the history of a failure short: leaves out steps, and parts of steps, while the failure stays.
+import Larder
+
+/// A shrinker that shortens a failing history by removing steps and parts of steps while the history still fails.
 struct HistoryShrinker {
-  /// How many more histories may be tried.
+  /// The remaining number of histories to try.
   private var attempts: Int
   private var history: [HistoryStep]
 
-  /// Prepares for making a history short.
+  /// Creates a shrinker.
   ///
   /// - Parameters:
-  ///   - history: A history that fails.
-  ///   - attempts: How many others to try at most.
+  ///   - history: A failing history.
+  ///   - attempts: The maximum number of other histories to try.
   init(_ history: [HistoryStep], attempts: Int) {
     self.history = history
     self.attempts = attempts
   }
 
-  /// Makes the history short.
+  /// Shortens the history.
   ///
   /// - Parameters:
-  ///   - failure: How the history fails.
-  ///   - run: Runs a history, and gives its failure, or `nil` where it goes well.
-  /// - Returns: How the short history fails.
-  /// - Throws: What `run` throws.
+  ///   - failure: The failure of the history.
+  ///   - run: A closure that runs a history and returns its failure, or `nil` if it succeeds.
+  /// - Returns: The failure of the shortened history.
+  /// - Throws: Any error from `run`.
   mutating func shrink<Failure>(
     _ failure: Failure, running run: ([HistoryStep]) async throws -> Failure?
   ) async throws -> Failure {
@@ -41,7 +43,7 @@ struct HistoryShrinker {
   private mutating func leaveOut<Failure>(
     _ length: Int, _ failure: inout Failure, running run: ([HistoryStep]) async throws -> Failure?
   ) async throws {
-    // From the end, since what comes after the failure never matters.
+    // Steps are removed from the end first, because steps after the failure never matter.
     var start = history.count - length
     while start >= 0 {
       var candidate = history
@@ -73,5 +75,33 @@ struct HistoryShrinker {
     history = candidate
     failure = found
     return true
+  }
+}
+
+extension HistoryStep {
+  /// Simpler steps of the same kind, which make a failing history easier to read.
+  var simplerSteps: [HistoryStep] {
+    switch self {
+    case .apply(let changes) where changes.count > 1: HistoryStep.leavingOutOne(of: changes).map { .apply($0) }
+    case .add(let number, let keys) where keys.count > 1:
+      HistoryStep.leavingOutOne(of: keys).map { .add(number, to: $0) }
+    case .abandon(let keys) where keys.count > 1: HistoryStep.leavingOutOne(of: keys).map { .abandon($0) }
+    case .values(let keys) where !keys.isEmpty: HistoryStep.leavingOutOne(of: keys).map { .values($0) }
+    case .entries(let range, let limit, let order) where limit < .max || range != .all:
+      [.entries(.all, limit: .max, order), .entries(range, limit: .max, order), .entries(.all, limit: limit, order)]
+    case .keys(let range, let limit, let order) where limit < .max || range != .all:
+      [.keys(.all, limit: .max, order), .keys(range, limit: .max, order), .keys(.all, limit: limit, order)]
+    case .count(let range) where range != .all: [.count(.all)]
+    case .pages(let range, let size, let order) where range != .all: [.pages(.all, size: size, order)]
+    default: []
+    }
+  }
+
+  private static func leavingOutOne<Element>(of list: [Element]) -> [[Element]] {
+    list.indices.map { index in
+      var list = list
+      list.remove(at: index)
+      return list
+    }
   }
 }

@@ -1,47 +1,48 @@
 import Larder
 
 extension HistoryStep {
-  /// The keys that histories use: few, so that steps meet, and one so long that what is written spans sectors.
+  /// The keys that histories use: few, so that steps concern the same keys, and one long enough that writes span
+  /// sectors.
   static let keys: [StoreKey] = [
     "a", "b", "ba", "c", StoreKey(bytes: [0x80, 0xC0]), StoreKey(String(repeating: "x", count: 400)),
   ]
 
-  /// A few steps on two keys, for running every history of them.
+  /// A few steps on two keys, for exhaustive histories.
   static let fewSteps: [HistoryStep] = [
     .apply([.set("a", 1)]), .apply([.set("b", 0)]), .apply([.remove("a")]), .apply([.removeAll("b"...)]),
     .apply([.removeAll(.all), .set("a", 2), .set("b", 2), .set("a", 3)]), .add(1, to: ["b", "a"]), .abandon(["a"]),
     .value("a"), .values(["b", "a", "b"]), .reopen, .die,
   ]
 
-  /// A few steps that change something, or have to do with what is durable, for running every history of them.
+  /// A few steps that change entries or affect durability, for exhaustive histories.
   static let fewWritingSteps: [HistoryStep] = [
     .apply([.set("a", 1)]), .apply([.remove("a")]), .apply([.removeAll("b"...)]),
     .apply([.removeAll(.all), .set(StoreKey(String(repeating: "x", count: 400)), 2), .set("b", 2), .set("a", 3)]),
     .add(1, to: ["b", "a"]), .synchronize, .compact, .reopen, .die,
   ]
 
-  /// What is written after a recovery, and made durable.
+  /// The durable writes after a recovery.
   static let stepsAfterRecovery: [HistoryStep] = [
     .apply([.set("a", 4), .remove("b"), .set("c", 5)]), .add(6, to: ["d"]), .synchronize,
   ]
 
-  /// Makes a random history of steps that change something, or have to do with what is durable.
+  /// Returns a random history of steps that change entries or affect durability.
   ///
   /// - Parameters:
-  ///   - length: How many steps.
-  ///   - generator: Decides them.
+  ///   - length: The number of steps.
+  ///   - generator: The source of randomness.
   static func writingHistory(length: Int, using generator: inout SeededGenerator) -> [HistoryStep] {
     (0..<max(0, length)).map { _ in writingStep(using: &generator) }
   }
 
-  /// Makes a random history of every kind of step.
+  /// Returns a random history of all kinds of steps.
   ///
   /// - Parameters:
-  ///   - length: How many steps.
-  ///   - lacking: What the store cannot do, so that no step asks for it.
-  ///   - generator: Decides them.
+  ///   - length: The number of steps.
+  ///   - lacking: The capabilities that the store lacks, which no step needs.
+  ///   - generator: The source of randomness.
   static func history(
-    length: Int, lacking: StoreAbilities, using generator: inout SeededGenerator
+    length: Int, lacking: StoreCapabilities, using generator: inout SeededGenerator
   ) -> [HistoryStep] {
     (0..<max(0, length)).map { _ in
       guard Bool.random(using: &generator) else { return harmlessStep(using: &generator) }
@@ -50,10 +51,10 @@ extension HistoryStep {
     }
   }
 
-  /// Whether a store can do the step.
+  /// Returns whether a store supports the step.
   ///
-  /// - Parameter lacking: What the store cannot do.
-  func isPossible(lacking: StoreAbilities) -> Bool {
+  /// - Parameter lacking: The capabilities that the store lacks.
+  func isPossible(lacking: StoreCapabilities) -> Bool {
     switch self {
     case .reopen: !lacking.contains(.persistence)
     case .die: lacking.isDisjoint(with: [.persistence, .acknowledgedPersistence])
@@ -72,7 +73,7 @@ extension HistoryStep {
     }
   }
 
-  /// A step that changes nothing.
+  /// Returns a random step that changes nothing.
   private static func harmlessStep(using generator: inout SeededGenerator) -> HistoryStep {
     let order = Bool.random(using: &generator) ? ScanOrder.ascending : .descending
     let limit = Bool.random(using: &generator) ? Int.max : Int.random(in: 0...4, using: &generator)

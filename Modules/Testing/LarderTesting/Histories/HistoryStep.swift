@@ -1,18 +1,18 @@
 public import Larder
 
-/// One step of a history that is run on a store and, beside it, on a model.
+/// A step of a history that runs on a store and on a model.
 public enum HistoryStep: Sendable, Equatable {
-  /// Makes several changes at once.
+  /// Applies a batch of changes.
   case apply([Change<Int>])
-  /// Adds to the numbers under some keys, counting a missing one as 0, in one update; a sum of 0 is removed.
+  /// Adds a number to the values of keys in one update. A missing value counts as 0, and a sum of 0 removes the entry.
   case add(Int, to: [StoreKey])
-  /// Begins an update of some keys whose body removes them all and then throws.
+  /// Starts an update of keys whose body removes all of them and then throws.
   case abandon([StoreKey])
   /// Reads the value of one key.
   case value(StoreKey)
-  /// Reads the values of several keys at once; one may stand more than once.
+  /// Reads the values of several keys in one call. Keys may repeat.
   case values([StoreKey])
-  /// Asks whether a key is there.
+  /// Checks whether a key exists.
   case contains(StoreKey)
   /// Reads the entries of a range.
   case entries(KeyRange, limit: Int, ScanOrder)
@@ -20,22 +20,22 @@ public enum HistoryStep: Sendable, Equatable {
   case keys(KeyRange, limit: Int, ScanOrder)
   /// Counts the entries of a range.
   case count(KeyRange)
-  /// Walks over the pages of a range.
+  /// Reads the pages of a range.
   case pages(KeyRange, size: Int, ScanOrder)
-  /// Makes everything so far durable.
+  /// Synchronizes all earlier writes.
   case synchronize
-  /// Gives space back, where the store has maintenance.
+  /// Compacts the store, if it supports maintenance.
   case compact
-  /// Closes the store and opens it again.
+  /// Closes and reopens the store.
   case reopen
-  /// Lets the process die without closing the store, and opens it again.
+  /// Reopens the store without closing it, as after the process was killed.
   case die
 }
 
 extension HistoryStep {
-  /// What a model that holds some entries holds after the step.
+  /// Returns the entries of the model after the step.
   ///
-  /// - Parameter state: The entries before.
+  /// - Parameter state: The entries before the step.
   func applied(to state: [StoreKey: Int]) -> [StoreKey: Int] {
     var state = state
     switch self {
@@ -55,7 +55,7 @@ extension HistoryStep {
     return state
   }
 
-  /// What an ``add(_:to:)`` leaves under a key.
+  /// Returns the value of a key after ``add(_:to:)``.
   static func sum(_ value: Int?, _ number: Int) -> Int? {
     let sum = (value ?? 0) + number
     return sum == 0 ? nil : sum
@@ -63,7 +63,7 @@ extension HistoryStep {
 }
 
 extension HistoryStep: CustomStringConvertible {
-  /// The step as it would be written in Swift.
+  /// The step as Swift source code.
   public var description: String {
     switch self {
     case .apply(let changes): ".apply([\(changes.map(HistoryStep.text).joined(separator: ", "))])"
@@ -112,5 +112,152 @@ extension HistoryStep: CustomStringConvertible {
       return "StoreKey(String(repeating: \(String(first).debugDescription.unambiguous), count: \(string.count)))"
     }
     return string.debugDescription.unambiguous
+  }
+}
+
+extension HistoryStep {
+  /// The error of an abandoned update's body.
+  private struct Abandonment: Error {}
+
+  /// Runs the step on a store.
+  ///
+  /// The caller opens and closes stores, so ``reopen`` and ``die`` are no-ops here.
+  ///
+  /// - Parameter store: The store.
+  /// - Returns: The result of the step.
+  /// - Throws: Any error from the store.
+  func run<Store: DataStore>(on store: Store) async throws -> HistoryResult where Store.Value == Int {
+    switch self {
+    case .apply(let changes):
+      try await store.apply(ChangeBatch(changes))
+      return .done
+    case .add(let number, let keys):
+      let sums = try await store.update(keys) { slots in
+        for slot in slots.indices { slots[slot] = HistoryStep.sum(slots[slot], number) }
+        return slots
+      }
+      return .slots(sums)
+    case .abandon(let keys):
+      do {
+        try await store.update(keys) { slots in
+          for slot in slots.indices { slots[slot] = nil }
+          throw Abandonment()
+        }
+      } catch is Abandonment {
+        return .done
+      }
+      throw Mismatch(subject: "\(self)", expected: "the error of the body", got: "no error", place: "")
+    case .value(let key): return .slots([try await store.value(forKey: key)])
+    case .values(let keys): return .slots(try await store.values(forKeys: keys))
+    case .contains(let key): return .truth(try await store.contains(key))
+    case .entries(let range, let limit, let order):
+      return .entries(try await store.entries(in: range, limit: limit, order: order))
+    case .keys(let range, let limit, let order):
+      return .keys(try await store.keys(in: range, limit: limit, order: order))
+    case .count(let range): return .count(try await store.count(in: range))
+    case .pages(let range, let size, let order):
+      var pages: [[StoreEntry<Int>]] = []
+      for try await page in store.pages(of: range, size: size, order: order) { pages.append(page.entries) }
+      return .pages(pages)
+    case .synchronize:
+      try await store.synchronize()
+      return .done
+    case .compact:
+      do {
+        try await AnyDataStore(store).maintenance?.compact()
+      } catch let error as StoreError where error.code == .unsupported && error.outcome == .nothingChanged {
+        // Some stores reuse space by themselves and cannot release it.
+      }
+      return .done
+    case .reopen, .die:
+      return .done
+    }
+  }
+
+  /// Returns the result that the step must have.
+  ///
+  /// - Parameter state: The entries before the step.
+  func result(in state: [StoreKey: Int]) -> HistoryResult {
+    func entries(_ range: KeyRange, _ limit: Int, _ order: ScanOrder) -> [StoreEntry<Int>] {
+      ScanModel(Array(state.keys)).keys(in: range, limit: limit, order: order)
+        .compactMap { key in state[key].map { StoreEntry(key: key, value: $0) } }
+    }
+    switch self {
+    case .apply, .abandon, .synchronize, .compact, .reopen, .die: return .done
+    case .add(let number, let keys): return .slots(keys.map { HistoryStep.sum(state[$0], number) })
+    case .value(let key): return .slots([state[key]])
+    case .values(let keys): return .slots(keys.map { state[$0] })
+    case .contains(let key): return .truth(state[key] != nil)
+    case .entries(let range, let limit, let order): return .entries(entries(range, limit, order))
+    case .keys(let range, let limit, let order): return .keys(entries(range, limit, order).map(\.key))
+    case .count(let range): return .count(entries(range, .max, .ascending).count)
+    case .pages(let range, let size, let order):
+      let all = entries(range, .max, order)
+      return .pages(stride(from: 0, to: all.count, by: size).map { Array(all[$0..<min($0 + size, all.count)]) })
+    }
+  }
+}
+
+extension HistoryStep {
+  /// The keys that the step names individually.
+  var namedKeys: [StoreKey] {
+    switch self {
+    case .apply(let changes): changes.compactMap(\.key)
+    case .add(_, let keys), .abandon(let keys), .values(let keys): keys
+    case .value(let key), .contains(let key): [key]
+    case .entries, .keys, .count, .pages, .synchronize, .compact, .reopen, .die: []
+    }
+  }
+
+  /// Returns whether the step concerns a key.
+  ///
+  /// - Parameter key: The key.
+  func touches(_ key: StoreKey) -> Bool {
+    switch self {
+    case .entries(let range, _, _), .keys(let range, _, _), .count(let range), .pages(let range, _, _):
+      range.contains(key)
+    case .apply(let changes):
+      changes.contains { change in
+        if case .removeAll(let range) = change { range.contains(key) } else { change.key == key }
+      }
+    default: namedKeys.contains(key)
+    }
+  }
+}
+
+/// The result of a ``HistoryStep``.
+public enum HistoryResult: Sendable, Equatable {
+  /// The step succeeded and has no result.
+  case done
+  /// The values of keys, as read or after an addition.
+  case slots([Int?])
+  /// Whether a key exists.
+  case truth(Bool)
+  /// The entries of a range.
+  case entries([StoreEntry<Int>])
+  /// The keys of a range.
+  case keys([StoreKey])
+  /// The number of entries.
+  case count(Int)
+  /// The entries of each page.
+  case pages([[StoreEntry<Int>]])
+}
+
+extension HistoryResult: CustomStringConvertible {
+  /// A readable description of the result.
+  public var description: String {
+    switch self {
+    case .done: "done"
+    case .slots(let slots): "[\(slots.map { $0.map(String.init) ?? "missing" }.joined(separator: ", "))]"
+    case .truth(let isThere): isThere ? "present" : "missing"
+    case .entries(let entries): HistoryResult.text(of: entries)
+    case .keys(let keys): "[\(keys.map { shortened($0.description).unambiguous }.joined(separator: ", "))]"
+    case .count(let count): "\(count)"
+    case .pages(let pages): "[\(pages.map(HistoryResult.text).joined(separator: ", "))]"
+    }
+  }
+
+  private static func text(of entries: [StoreEntry<Int>]) -> String {
+    "[\(entries.map { "\(shortened($0.key.description).unambiguous): \($0.value)" }.joined(separator: ", "))]"
   }
 }

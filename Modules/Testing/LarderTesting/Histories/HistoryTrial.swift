@@ -1,6 +1,6 @@
 public import Larder
 
-/// Runs histories on a store and, beside it, on a model, and compares what they give.
+/// A trial that runs histories on a store and on a model, and compares their results.
 ///
 /// ```swift
 /// let trial = HistoryTrial("JSONFileStore") { location in
@@ -10,21 +10,22 @@ public import Larder
 /// try await trial.runEveryHistory(upToLength: 3)
 /// ```
 ///
-/// Every ``ConformanceSuite`` runs some as well.
+/// Every ``ConformanceSuite`` runs such trials too.
 public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int {
   private let name: String
-  private let lacking: StoreAbilities
+  private let lacking: StoreCapabilities
   private let open: @Sendable (ConformanceLocation) async throws -> Store
 
-  /// Makes trials of a kind of store.
+  /// Creates a trial for a kind of store.
   ///
   /// - Parameters:
-  ///   - name: What failures call the store.
-  ///   - lacking: What the store cannot do, so that no step asks for it; nothing unless given.
-  ///   - open: Opens the store at a location. It is called for each history, and again with the same location to reopen
-  ///     what was closed or dropped.
+  ///   - name: The name of the store, which failures show.
+  ///   - lacking: The capabilities that the store lacks, which no step needs; defaults to none.
+  ///   - open: A closure that opens the store at a location. It is called for each history, and again with the same
+  ///     location to reopen a store that was closed or dropped.
   public init(
-    _ name: String, lacking: StoreAbilities = [], open: @escaping @Sendable (ConformanceLocation) async throws -> Store
+    _ name: String, lacking: StoreCapabilities = [],
+    open: @escaping @Sendable (ConformanceLocation) async throws -> Store
   ) {
     self.name = name
     self.lacking = lacking
@@ -34,11 +35,11 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
   /// Runs random histories.
   ///
   /// - Parameters:
-  ///   - rounds: How many.
-  ///   - seed: Decides them.
-  ///   - length: How many steps a history has; 40 unless said.
-  /// - Throws: ``HistoryTrialFailure``, whose history was made as short as possible; `CancellationError` where the task
-  ///   is cancelled.
+  ///   - rounds: The number of histories.
+  ///   - seed: The seed of the histories.
+  ///   - length: The number of steps in a history; defaults to 40.
+  /// - Throws: ``HistoryTrialFailure`` with a history as short as possible; `CancellationError` if the task is
+  ///   cancelled.
   public func run(rounds: Int, seed: UInt64, length: Int = 40) async throws {
     var generator = SeededGenerator(seed: seed)
     for _ in 0..<max(0, rounds) {
@@ -53,9 +54,9 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
 
   /// Runs every history of a few steps on two keys.
   ///
-  /// - Parameter length: How many steps the longest have. There are about ten kinds of steps, so a length of 3 makes a
-  ///   thousand histories.
-  /// - Throws: ``HistoryTrialFailure`` for one of the shortest histories that fail; `CancellationError` where the task is
+  /// - Parameter length: The maximum number of steps. There are about ten kinds of steps, so there are about a thousand
+  ///   histories for a length of 3.
+  /// - Throws: ``HistoryTrialFailure`` for one of the shortest failing histories; `CancellationError` if the task is
   ///   cancelled.
   public func runEveryHistory(upToLength length: Int) async throws {
     let steps = HistoryStep.fewSteps.filter { $0.isPossible(lacking: lacking) }
@@ -68,15 +69,17 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
     }
   }
 
-  /// Runs one history, and afterwards compares everything that the store holds.
+  /// Runs one history, then checks the contents of the store.
   ///
   /// - Parameter history: The steps.
-  /// - Throws: ``HistoryTrialFailure`` where the store breaks a promise; `CancellationError` where the task is cancelled.
+  /// - Throws: ``HistoryTrialFailure`` if the store breaks a promise; `CancellationError` if the task is cancelled.
   public func repeatTrial(_ history: [HistoryStep]) async throws {
     if let failure = try await failure(of: history) { throw failure }
   }
 
-  /// Runs a history in a fresh location.
+  /// Runs a history at a fresh location.
+  ///
+  /// - Returns: The failure, or `nil` if the store keeps its promises.
   private func failure(of history: [HistoryStep]) async throws -> HistoryTrialFailure? {
     try Task.checkCancellation()
     let location = try ConformanceLocation()
@@ -92,11 +95,11 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
     return message.map { HistoryTrialFailure(store: name, history: history, message: $0) }
   }
 
-  /// Opens the store and runs steps up to one after which it is to be opened anew, or to the end.
+  /// Opens the store and runs steps up to the next reopening or the end.
   ///
-  /// The only reference to the store is here, so returning without closing it drops it.
+  /// This method has the only reference to the store, so returning without closing the store drops it.
   ///
-  /// - Returns: Whether that was the end.
+  /// - Returns: Whether the end was reached.
   private func reachesEnd(_ run: inout Run, at location: ConformanceLocation) async throws -> Bool {
     let store = run.wasDropped ? try await openAgain { try await open(location) } : try await open(location)
     run.wasDropped = false
@@ -115,7 +118,7 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
     return true
   }
 
-  /// How far a history has been run, and what the model holds.
+  /// The remaining steps of a history, and the state of the model.
   private struct Run {
     var rest: ArraySlice<HistoryStep>
     var state: [StoreKey: Int] = [:]
@@ -136,9 +139,31 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
     func message(about error: any Error) -> String {
       let place = rest.isEmpty ? "at the end" : "at step \(rest.startIndex)"
       if let mismatch = error as? Mismatch {
-        return "\(place), \(mismatch.subject) gave \(mismatch.got), expected \(mismatch.expected)"
+        return "\(place), \(mismatch.subject) returned \(mismatch.got), expected \(mismatch.expected)"
       }
       return "\(place), \(rest.first.map { "\($0) " } ?? "the store ")threw \(text(of: error))"
     }
+  }
+}
+
+/// A broken promise that a ``HistoryTrial`` has found, with all details to repeat it.
+public struct HistoryTrialFailure: Error, CustomStringConvertible {
+  /// The name of the store.
+  public let store: String
+
+  /// The steps that lead to the failure, as few as were found.
+  public let history: [HistoryStep]
+
+  /// The seed of the history; `nil` if the history was not random.
+  public internal(set) var seed: UInt64?
+
+  /// A description of the broken promise.
+  public let message: String
+
+  /// A readable description of the failure.
+  public var description: String {
+    let seed = seed.map { "seed \($0), " } ?? ""
+    let steps = history.map { "  \($0)," }.joined(separator: "\n")
+    return "\(store): \(message)\n(\(seed)history:\n[\n\(steps)\n])"
   }
 }

@@ -1,6 +1,7 @@
 import Larder
 
-/// What scans of a store with certain keys must return: a plain filter over the bytes, which shares no code with stores.
+/// A model of the scans of a store with given keys: a filter over the bytes of the keys that shares no code with
+/// stores.
 struct ScanModel {
   private let keys: [(key: StoreKey, bytes: [UInt8])]
 
@@ -18,7 +19,9 @@ struct ScanModel {
   }
 }
 
-/// Throws a ``Mismatch`` unless a store, whose values hold their keys, scans a range as the model does.
+/// Throws a ``Mismatch`` unless a store scans a range as the model does.
+///
+/// The value of each entry must contain its key.
 func expect<Store: DataStore>(
   _ store: Store, scans range: KeyRange, limit: Int = .max, like model: ScanModel,
   file: String = #fileID, line: Int = #line
@@ -34,4 +37,33 @@ func expect<Store: DataStore>(
   }
   try await expect(
     "count of \(range)", store.count(in: range), equals: model.keys(in: range).count, file: file, line: line)
+}
+
+/// Bounds at every position relative to twenty keys, "00" to "95" in steps of five: before the first key, on a key,
+/// just after a key, between two keys, and after the last key.
+enum ScanBounds {
+  static let keys: [StoreKey] = (0..<20).map { StoreKey(($0 * 5 < 10 ? "0" : "") + "\($0 * 5)") }
+
+  static let places: [StoreKey] = [
+    "", "\0", "0", "00", "00\0", "48", "50", "50\0", "52", "9", "95", "95\0", "99", "a",
+  ]
+
+  /// Every pair of bounds, including pairs in the wrong order.
+  static let ranges: [KeyRange] = places.flatMap { lower in
+    places.map { KeyRange(from: lower, upTo: $0) } + [KeyRange(from: lower, upTo: nil)]
+  }
+}
+
+/// Keys of all kinds that stores are known to confuse.
+enum UnusualKeys {
+  static let all: [StoreKey] =
+    [
+      "a", "A", "a/b", "a//b", "a\\b", "a:b", "a::b", "a b", " a", "a ", "/", "//", ".", "..", "../x", "a/", "a\0b",
+      "\0",
+      "\n", "\t", "\r\n", "\u{7F}", "\"", "'", "\\", "%", "%00", "\u{E9}", "e\u{301}", "🐄", "☺", "日本", "$", "__proto__",
+      "null", "0", "-0", "1e3", ".tmp", "{}", "[]", "\u{2028}", "\u{FEFF}",
+    ]
+    + [[0x80], [0xC0], [0xFF], [0xFF, 0xFF], [0xC3, 0x28], [0xED, 0xA0, 0x80], [0x61, 0x00], [0x61, 0xFF]].map {
+      StoreKey(bytes: $0)
+    }
 }

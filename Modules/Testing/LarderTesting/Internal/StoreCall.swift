@@ -1,9 +1,9 @@
 import Larder
 
-/// One way to call a store, for promises that hold for every operation.
+/// A call of a store, for promises that hold for every operation.
 struct StoreCall<Store: DataStore>: Sendable where Store.Value == SampleValue? {
   let name: String
-  /// The operation that an error of the call names.
+  /// The operation that an error of the call must state.
   let operation: StoreOperation
   let run: @Sendable (Store) async throws -> Void
 
@@ -13,7 +13,7 @@ struct StoreCall<Store: DataStore>: Sendable where Store.Value == SampleValue? {
     self.run = run
   }
 
-  /// Every way to hand a key to a store, together with the valid key "a" where there is room for several.
+  /// Returns every call that takes a key, combined with the valid key "a" if the call takes several keys.
   static func taking(_ key: StoreKey) -> [StoreCall] {
     let value: SampleValue? = SampleValue("new")
     return reading(key) + [
@@ -41,7 +41,7 @@ struct StoreCall<Store: DataStore>: Sendable where Store.Value == SampleValue? {
     ]
   }
 
-  /// Every operation but closing, those included that could be answered without looking.
+  /// Every operation except closing, including calls that need not read the store.
   static var all: [StoreCall] {
     reading("a") + writing + [
       StoreCall("values of no keys", .values) { _ = try await $0.values(forKeys: []) },
@@ -51,13 +51,13 @@ struct StoreCall<Store: DataStore>: Sendable where Store.Value == SampleValue? {
       StoreCall("entries in an empty range", .entries) {
         _ = try await $0.entries(in: "b"..<"a", limit: .max, order: .ascending)
       },
-      StoreCall("entries one after another", .entries) { for try await _ in $0.entries() {} },
+      StoreCall("sequence of entries", .entries) { for try await _ in $0.entries() {} },
       StoreCall("keys", .keys) { _ = try await $0.keys(in: .all, limit: .max, order: .ascending) },
       StoreCall("keys, limit 0", .keys) { _ = try await $0.keys(in: .all, limit: 0, order: .ascending) },
       StoreCall("keys in an empty range", .keys) {
         _ = try await $0.keys(in: "b"..<"a", limit: .max, order: .descending)
       },
-      StoreCall("keys one after another", .keys) { for try await _ in $0.keys() {} },
+      StoreCall("sequence of keys", .keys) { for try await _ in $0.keys() {} },
       StoreCall("count", .count) { _ = try await $0.count(in: .all) },
       StoreCall("count of an empty range", .count) { _ = try await $0.count(in: "b"..<"a") },
       StoreCall("page", .entries) { _ = try await $0.pages().page() },
@@ -66,7 +66,7 @@ struct StoreCall<Store: DataStore>: Sendable where Store.Value == SampleValue? {
     ]
   }
 
-  /// Calls with an argument that makes no sense, other than an invalid key.
+  /// Calls with an invalid argument other than an invalid key.
   static var senseless: [StoreCall] {
     [
       StoreCall("entries, limit -1", .entries) { _ = try await $0.entries(in: .all, limit: -1, order: .ascending) },
@@ -74,18 +74,18 @@ struct StoreCall<Store: DataStore>: Sendable where Store.Value == SampleValue? {
         _ = try await $0.entries(in: "b"..<"a", limit: -1, order: .ascending)
       },
       StoreCall("keys, limit -1", .keys) { _ = try await $0.keys(in: .all, limit: -1, order: .descending) },
-      StoreCall("update with a key twice", .update) { try await $0.update(["a", "a"]) { _ in } },
+      StoreCall("update with a duplicate key", .update) { try await $0.update(["a", "a"]) { _ in } },
       StoreCall("update that adds a slot", .update) { try await $0.update(["a"]) { $0.append(nil) } },
-      StoreCall("pages of none", .page) { _ = try await $0.pages(size: 0).page() },
+      StoreCall("pages of size 0", .page) { _ = try await $0.pages(size: 0).page() },
     ]
   }
 
-  /// Calls with a key that is empty or too long, in every place where a key can stand.
+  /// Calls with an empty or too long key, at every position that takes a key.
   static var takingInvalidKeys: [StoreCall] {
     taking("") + taking(StoreKey(bytes: Array(repeating: 0x61, count: StoreKey.maximumLength + 1)))
   }
 
-  /// Every operation that writes, those included that have nothing to write.
+  /// Every operation that writes, including calls that change nothing.
   static var writing: [StoreCall] {
     changing + [
       StoreCall("apply of an empty batch", .apply) { try await $0.apply([]) },
@@ -93,7 +93,7 @@ struct StoreCall<Store: DataStore>: Sendable where Store.Value == SampleValue? {
     ]
   }
 
-  /// Every operation that writes, on a store that has the keys "a" and "b".
+  /// Every operation that changes a store with the keys "a" and "b".
   static var changing: [StoreCall] {
     let value: SampleValue? = SampleValue("new")
     return [

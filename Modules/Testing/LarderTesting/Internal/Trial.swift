@@ -1,7 +1,7 @@
 import Larder
 import Synchronization
 
-/// One run of one case: its location, and the stores that it opened there.
+/// A run of one case, with its location and the stores that it has opened.
 final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? {
   private struct Opened: Sendable {
     var stores: [Store] = []
@@ -9,7 +9,7 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
   }
 
   let location: ConformanceLocation
-  let lacking: StoreAbilities
+  let lacking: StoreCapabilities
   private let seed: UInt64
   private let purpose: String
   private let child: ConformanceChild.Start?
@@ -17,7 +17,7 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
   private let opened = Mutex(Opened())
 
   init(
-    location: ConformanceLocation, lacking: StoreAbilities, seed: UInt64, purpose: String,
+    location: ConformanceLocation, lacking: StoreCapabilities, seed: UInt64, purpose: String,
     child: ConformanceChild.Start?, opener: @escaping CaseList<Store>.Opener
   ) {
     self.location = location
@@ -28,7 +28,7 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
     self.opener = opener
   }
 
-  /// Runs a case, closes what it left open, and removes the location.
+  /// Runs a case, closes its stores, and removes its locations.
   func run(_ body: (Trial) async throws -> Void) async throws {
     let result: Result<Void, any Error>
     do {
@@ -37,7 +37,7 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
     } catch {
       result = .failure(error)
     }
-    // What the case found comes first; what goes wrong in tidying up after it counts only where the case passed.
+    // An error of the case takes precedence over an error of the cleanup.
     let tidying: Result<Void, any Error>
     do {
       try await tidyUp()
@@ -68,14 +68,16 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
     if let firstError { throw firstError }
   }
 
-  /// Opens the store at the location; it is closed when the case ends.
+  /// Opens the store at the location, and closes it when the case ends.
   func open() async throws -> Store {
     let store = try await opener(location)
     opened.withLock { $0.stores.append(store) }
     return store
   }
 
-  /// Opens a store at another, fresh location, and puts entries into it, whose values hold their keys.
+  /// Opens a store at another, fresh location, and adds an entry for each key.
+  ///
+  /// Each value contains its key.
   func openElsewhere(withKeys keys: [StoreKey] = []) async throws -> Store {
     let elsewhere = try ConformanceLocation()
     opened.withLock { $0.elsewhere.append(elsewhere) }
@@ -85,12 +87,14 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
     return store
   }
 
-  /// Opens the store at the location for reading only; it is closed when the case ends.
+  /// Opens the store at the location for reading only, and closes it when the case ends.
   func openForReading() async throws -> Store {
     try await location.opening(for: .readOnly) { try await open() }
   }
 
-  /// Opens a store elsewhere for reading only, after one for writing was closed there; `nil` if that is refused.
+  /// Creates a store at another location, closes it, and opens it for reading only.
+  ///
+  /// - Returns: The store, or `nil` if opening it for reading is refused.
   func openElsewhereForReading() async throws -> Store? {
     let elsewhere = try anotherLocation()
     try await opener(elsewhere).close()
@@ -103,7 +107,7 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
     }
   }
 
-  /// Creates a fresh location, which is removed when the case ends.
+  /// Creates a fresh location that is removed when the case ends.
   func anotherLocation() throws -> ConformanceLocation {
     let another = try ConformanceLocation()
     opened.withLock { $0.elsewhere.append(another) }
@@ -112,20 +116,21 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
 
   /// Starts another process that opens the store at the location.
   ///
-  /// - Parameter work: What it does.
-  /// - Throws: What the file system throws.
+  /// - Parameter work: The work of the process.
+  /// - Throws: Any error from the file system.
   func startChild(_ work: ChildOrder.Work) throws -> StartedChild {
     guard let child else {
-      throw Mismatch(subject: "the suite", expected: "a child", got: "none", place: "\(#fileID):\(#line)")
+      throw Mismatch(
+        subject: "the child of the suite", expected: "a closure", got: "none", place: "\(#fileID):\(#line)")
     }
     let exchange = try anotherLocation()
     let order = ChildOrder(folder: location.folder, exchange: exchange.folder, work: work)
     return StartedChild(child, order: try order.text(), exchange: exchange)
   }
 
-  /// Moves the files at the location to another one, as `mv` does while a store may have them open.
+  /// Moves the files at the location to another one, as `mv` does, while a store may have them open.
   ///
-  /// - Returns: Where they are now, or `nil` if nothing is in files.
+  /// - Returns: The new location, or `nil` if there are no files.
   func moveFilesAside() throws -> ConformanceLocation? {
     guard try !location.fileNames().isEmpty else { return nil }
     let aside = try anotherLocation()
@@ -133,10 +138,10 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
     return aside
   }
 
-  /// Opens a store over a copy of the files at the location, as they are while the first store may still be open.
+  /// Opens a store over a copy of the files at the location, while the first store may still be open.
   ///
-  /// - Parameter access: The access to open it with; defaults to ``StoreAccess/readWrite``.
-  /// - Returns: The store, or `nil` where nothing is in files.
+  /// - Parameter access: The access to open the copy with; defaults to ``StoreAccess/readWrite``.
+  /// - Returns: The store, or `nil` if there are no files.
   func openCopy(for access: StoreAccess = .readWrite) async throws -> Store? {
     let copy = try ConformanceLocation()
     opened.withLock { $0.elsewhere.append(copy) }
@@ -146,28 +151,30 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
     return store
   }
 
-  /// Makes a location for each file of the store, with nothing in it but that file under the same name.
+  /// Creates a location for each file of the store, which contains only a link to that file under the same name.
   func locationsWithOneLink(_ kind: ConformanceLocation.LinkKind) throws -> [ConformanceLocation] {
     let locations = try location.locationsWithOneLink(kind)
     opened.withLock { $0.elsewhere += locations }
     return locations
   }
 
-  /// Opens a store at another location; it is closed when the case ends.
+  /// Opens a store at another location, and closes it when the case ends.
   func open(at location: ConformanceLocation) async throws -> Store {
     let store = try await opener(location)
     opened.withLock { $0.stores.append(store) }
     return store
   }
 
-  /// Opens the store at the location, where the one before may have been dropped, and leaves the only reference to it to
-  /// the caller.
+  /// Opens the store at the location, after an earlier store may have been dropped without closing it.
+  ///
+  /// The caller gets the only reference to the store.
   func openUntracked() async throws -> Store {
     try await openAgain { try await opener(location) }
   }
 
-  /// Opens the store and puts entries into it; by the seed and the case it is then closed and opened again, so that what
-  /// the case does is checked in both states.
+  /// Opens the store and adds entries.
+  ///
+  /// Depending on the seed and the case, the store is then closed and reopened, so that cases check both states.
   func open(with entries: [(StoreKey, SampleValue?)]) async throws -> Store {
     let store = try await open()
     try await store.apply(ChangeBatch(entries.map { .set($0, $1) }))
@@ -175,31 +182,55 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
     return Bool.random(using: &generator) ? try await settled(store) : store
   }
 
-  /// Opens the store and puts entries into it, whose values hold their keys.
+  /// Opens the store and adds an entry for each key.
+  ///
+  /// Each value contains its key.
   func open(withKeys keys: [StoreKey]) async throws -> Store {
     try await open(with: keys.map { ($0, SampleValue(key: $0)) })
   }
 
-  /// Closes a store and opens it again.
+  /// Closes and reopens a store.
   func reopen(_ store: Store) async throws -> Store {
     try await store.close()
     return try await open()
   }
 
-  /// The store after closing and opening it again, or the same store where it keeps nothing beyond closing.
+  /// Closes and reopens a store, or returns it unchanged if it lacks persistence.
   func settled(_ store: Store) async throws -> Store {
     lacking.contains(.persistence) ? store : try await reopen(store)
   }
 
-  /// Random numbers for this case alone.
+  /// Creates a random number generator for this case.
   func makeGenerator() -> SeededGenerator {
     SeededGenerator(seed: seed, purpose: purpose)
   }
 }
 
 extension SampleValue {
-  /// A value that holds a key, so that it shows when it stands under another.
+  /// Creates a value that contains a key, so that a value stored under the wrong key is noticed.
   init(key: StoreKey) {
     self.init("value of \(key)")
+  }
+}
+
+/// Reopens a store that was dropped without closing it.
+///
+/// A task or executor of the store can hold it slightly longer than the caller's last reference. While this makes
+/// opening fail with `locked`, opening is retried.
+///
+/// - Parameters:
+///   - patience: The maximum duration of the retries; defaults to 5 seconds.
+///   - open: A closure that opens the store.
+/// - Throws: Any error from `open`.
+func openAgain<Store>(
+  patience: Duration = .seconds(5), _ open: () async throws -> Store
+) async throws -> Store {
+  let end = ContinuousClock.now + patience
+  while true {
+    do {
+      return try await open()
+    } catch let error as StoreError where error.code == .locked && ContinuousClock.now < end {
+      await Task.yield()
+    }
   }
 }

@@ -8,17 +8,17 @@ import Musl
 import Glibc
 #endif
 
-/// The state of a ``SimulatedFileSystem``: its files, which of them are open, and what is to go wrong.
+/// The state of a ``SimulatedFileSystem``: its files, the open files, and the scheduled faults.
 struct SimulatedDisk {
   private static let root = 0
 
   private var nodes: [Int: SimulatedNode] = [SimulatedDisk.root: SimulatedNode(isDirectory: true, permissions: 0o700)]
   private var nextNode = 1
 
-  /// What happened to names and is not durable yet, in order.
+  /// The changes of names that are not durable yet, in order.
   private var nameChanges: [SimulatedNameChange] = []
 
-  /// The node of each open file, and whether it is open for reading only.
+  /// The node of each open file, and whether the file is open for reading only.
   private var openFiles: [Int: (node: Int, isReadOnly: Bool)] = [:]
   private var nextFile = 1
 
@@ -32,7 +32,7 @@ struct SimulatedDisk {
     generator = SeededGenerator(seed: seed)
   }
 
-  // MARK: What goes wrong
+  // MARK: Faults
 
   mutating func schedule(_ fault: SimulatedFault, atOperation number: Int) {
     faults[number] = fault
@@ -49,7 +49,8 @@ struct SimulatedDisk {
 
   mutating func losePower() {
     killProcess()
-    // Each change of a name stands or falls by itself: a file system may write any directory block first.
+    // Each change of a name survives or is lost independently, because a file system may write any directory block
+    // first.
     for change in nameChanges where Bool.random(using: &generator) { makeDurable(change) }
     nameChanges.removeAll()
     for node in nodes.keys.sorted() { nodes[node]?.losePower(using: &generator) }
@@ -73,17 +74,17 @@ struct SimulatedDisk {
     for (node, count) in linkCounts { nodes[node]?.linkCount = count }
   }
 
-  /// How an operation is to go.
+  /// The course of an operation.
   private enum Course {
     case normal
     case short
-    /// It is done, and reported as failed.
+    /// The operation is done, but reported as failed.
     case failure(Int32)
-    /// It is done in part, or just begun; then everything ends.
+    /// The operation is done in part or not at all; then the power is lost.
     case powerLoss
   }
 
-  /// Counts an operation and meets what was scheduled for it.
+  /// Counts an operation and applies the fault that was scheduled for it.
   private mutating func begin(_ operation: FileError.Operation, _ path: String) throws(FileError) -> Course {
     guard hasPower else { throw FileError(operation, path: path, errorNumber: EIO) }
     operationCount += 1
@@ -100,7 +101,7 @@ struct SimulatedDisk {
     }
   }
 
-  /// Ends an operation: where the power went in its course, or it is to fail, its caller never hears that it was done.
+  /// Ends an operation, and throws if the power was lost during the operation or the operation must fail.
   private func end(_ course: Course, _ operation: FileError.Operation, _ path: String) throws(FileError) {
     switch course {
     case .normal, .short: return
@@ -119,7 +120,7 @@ struct SimulatedDisk {
     return components
   }
 
-  /// What stands at a path, or `nil` where nothing does.
+  /// Returns the node at a path, or `nil` if there is none.
   private func node(at path: String, for operation: FileError.Operation) throws(FileError) -> Int? {
     var node = SimulatedDisk.root
     for component in SimulatedDisk.components(of: path) {
@@ -138,13 +139,13 @@ struct SimulatedDisk {
     return node
   }
 
-  /// Where a name stands, or would stand.
+  /// Returns the place of a name, whether or not it exists.
   private func place(
     of path: String, for operation: FileError.Operation
   ) throws(FileError) -> SimulatedNameChange.Place {
     let (parent, name) = FilePaths.split(path)
     guard !path.isEmpty else { throw FileError(operation, path: path, errorNumber: ENOENT) }
-    // The root, and paths that end in dots, have no name that an operation could change.
+    // The root and paths that end in dots have no name that an operation could change.
     guard !name.isEmpty, name != ".", name != ".." else {
       throw FileError(operation, path: path, errorNumber: EISDIR)
     }
@@ -158,7 +159,7 @@ struct SimulatedDisk {
     nodes[place.directory]?.names[place.name]
   }
 
-  /// Lets programs see a change of names, which is not durable yet.
+  /// Applies a change of names that programs see, but that is not durable yet.
   private mutating func change(_ change: SimulatedNameChange) {
     switch change {
     case .add(let place, let node):
@@ -190,9 +191,9 @@ struct SimulatedDisk {
     }
   }
 
-  /// Makes every change of the names in a directory durable, and what has to come before one of them.
+  /// Synchronizes all changes of the names in a directory, together with the changes that must precede them.
   private mutating func synchronizeNames(in directory: Int) {
-    // A rename out of another directory takes with it what happened there before: otherwise the old name could come back.
+    // A rename out of another directory includes the earlier changes there. Otherwise, the old name could come back.
     var directories: Set = [directory]
     var chosen: Set<Int> = []
     for (index, change) in nameChanges.enumerated().reversed() where !directories.isDisjoint(with: change.directories) {
@@ -243,7 +244,7 @@ struct SimulatedDisk {
     try end(course, .rename, newPath)
   }
 
-  /// The number of the error of a rename that is not possible.
+  /// Returns the error number of a rename that is not possible, or `nil`.
   private func obstacle(to node: Int, takingThePlaceOf replaced: Int?, in directory: Int) -> Int32? {
     guard nodes[node]?.isDirectory == true else {
       return replaced.flatMap { nodes[$0] }?.isDirectory == true ? EISDIR : nil
@@ -254,7 +255,7 @@ struct SimulatedDisk {
     return replaced.names.isEmpty ? nil : ENOTEMPTY
   }
 
-  /// Whether a directory is another, or lies in it at any depth.
+  /// Returns whether `inner` is the directory `outer`, or is inside it at any depth.
   private func contains(_ outer: Int, _ inner: Int) -> Bool {
     outer == inner || (nodes[outer]?.names.values.contains { contains($0, inner) } ?? false)
   }
@@ -281,7 +282,7 @@ struct SimulatedDisk {
   mutating func synchronizeDirectory(at path: String) throws(FileError) {
     let course = try begin(.synchronizeDirectory, path)
     let node = try directory(at: path, for: .synchronizeDirectory)
-    // Where the power goes, the names stay what they were: on their way.
+    // If the power is lost, the changes of names stay pending.
     try end(course, .synchronizeDirectory, path)
     synchronizeNames(in: node)
   }
@@ -320,7 +321,9 @@ struct SimulatedDisk {
 
   // MARK: Operations on open files
 
-  /// The node of an open file; it is no more once the process died or the file was closed.
+  /// Returns the node of an open file.
+  ///
+  /// - Throws: `EBADF` if the process was killed or the file was closed.
   private func node(ofFile file: Int, _ operation: FileError.Operation, _ path: String) throws(FileError) -> Int {
     guard let open = openFiles[file] else { throw FileError(operation, path: path, errorNumber: EBADF) }
     if open.isReadOnly, operation == .write || operation == .truncate {
@@ -359,7 +362,7 @@ struct SimulatedDisk {
     return count
   }
 
-  /// The bytes of all files that have a name or are open.
+  /// The number of bytes in all files that have a name or are open.
   private var usedSpace: Int {
     let open = Set(openFiles.values.map(\.node))
     return nodes.reduce(0) { $0 + ($1.value.linkCount > 0 || open.contains($1.key) ? $1.value.content.count : 0) }
@@ -378,11 +381,11 @@ struct SimulatedDisk {
     do throws(FileError) {
       course = try begin(.synchronize, path)
     } catch {
-      // EINTR says that nothing was tried.
+      // EINTR means that the synchronization was not attempted.
       if hasPower, error.errorNumber != EINTR { nodes[node]?.loseContentChanges(using: &generator) }
       throw error
     }
-    // Where the power goes, the content stays what it was: on its way.
+    // If the power is lost, the changes of the content stay pending.
     try end(course, .synchronize, path)
     nodes[node]?.synchronizeContent()
   }
@@ -428,13 +431,15 @@ struct SimulatedDisk {
     return true
   }
 
-  /// Closes a file, which is no operation that can fail: what had to be durable was synchronized.
+  /// Closes a file.
+  ///
+  /// Closing cannot fail, because data that must be durable was synchronized before.
   mutating func close(_ file: Int) {
     guard let node = openFiles.removeValue(forKey: file)?.node else { return }
     nodes[node]?.locks[file] = nil
   }
 
-  // MARK: From outside
+  // MARK: Direct access
 
   func content(at path: String) -> [UInt8]? {
     var node = nodes[SimulatedDisk.root]
@@ -444,12 +449,12 @@ struct SimulatedDisk {
     return node.flatMap { $0.isDirectory ? nil : $0.content }
   }
 
-  /// Puts a file in place, durably, as if it had always been there.
+  /// Creates a durable file, as if it had always existed.
   mutating func place(_ content: [UInt8], at path: String) throws(FileError) {
     let place = try place(of: path, for: .write)
     let number = node(at: place) ?? add(SimulatedNode(isDirectory: false, permissions: 0o600), at: place)
     guard nodes[number]?.isDirectory == false else { throw FileError(.write, path: path, errorNumber: EISDIR) }
-    // Whatever else is on its way to this name would come after it.
+    // Any other pending change of this name would otherwise take effect after this one.
     nameChanges = nameChanges.compactMap { change in
       switch change {
       case .add(let other, _), .remove(let other): other == place ? nil : change

@@ -1,9 +1,9 @@
 public import LarderFiles
 import Synchronization
 
-/// A file system in memory that fails and loses power as real ones do, at any operation, by a seed.
+/// An in-memory file system that fails and loses power as real ones do, at any operation, controlled by a seed.
 ///
-/// Give it to a store in the place of the real one, run the store, cut the power, and see what the store makes of it:
+/// Pass it to a store instead of the real file system, run the store, cut the power, and check what the store recovers:
 ///
 /// ```swift
 /// let disk = SimulatedFileSystem(seed: seed)
@@ -13,42 +13,47 @@ import Synchronization
 /// let store = try await JSONFileStore<Int>(path: "/store.json", codec: .json(), fileSystem: disk)
 /// ```
 ///
-/// What power loss leaves: of each write that was not synchronized, all, nothing, some sectors of 512 bytes, or garbage in
-/// some sectors, with the file as long as before or as after; of the creations, renames and removals in a directory that
-/// was not synchronized, any, each by itself. So a file that was synchronized is gone if its name was not, and a file
-/// that was replaced stands again where the rename is undone. What was synchronized stays, also what shares a sector with
-/// what was not. A rename from one directory into another is done in both or in none, and durable once one of them was
-/// synchronized. Permissions, owners and times are durable at once.
+/// A power loss has the following effects:
 ///
-/// It starts with an empty directory "/". There are no symbolic and no hard links. All of it may be used from several
-/// threads at once.
+/// - Synchronized data is kept, even if it shares a sector with data that was not synchronized.
+/// - A write that was not synchronized is kept as a whole, not at all, in some sectors of 512 bytes, or as garbage in
+///   some sectors. The file can have the length from before or after the write.
+/// - Each creation, rename and removal in a directory that was not synchronized is kept or undone independently. So a
+///   synchronized file is gone if its name was not synchronized, and a replaced file is back if its rename is undone.
+/// - A rename from one directory into another happens in both or in neither. It is durable once either directory was
+///   synchronized.
+/// - Permissions, owners and times are durable immediately.
+///
+/// The file system starts with an empty directory "/" and has no symbolic or hard links. You can use it from several
+/// threads at the same time.
 public final class SimulatedFileSystem: FileSystem {
   private let disk: Mutex<SimulatedDisk>
 
-  /// Makes an empty file system.
+  /// Creates an empty file system.
   ///
-  /// - Parameter seed: Decides everything that is left to chance.
+  /// - Parameter seed: The seed of all random decisions.
   public init(seed: UInt64) {
     disk = Mutex(SimulatedDisk(seed: seed))
   }
 
-  // MARK: What goes wrong
+  // MARK: Faults
 
-  /// Lets an operation go wrong.
+  /// Schedules a fault for an operation.
   ///
   /// - Parameters:
-  ///   - fault: What happens.
-  ///   - number: At which operation, counted from the first of all as 1; see ``operationCount``.
+  ///   - fault: The fault.
+  ///   - number: The number of the operation, where the first operation of the file system is 1; see
+  ///     ``operationCount``.
   public func schedule(_ fault: SimulatedFault, atOperation number: Int) {
     withDisk { $0.schedule(fault, atOperation: number) }
   }
 
-  /// Takes back what was scheduled.
+  /// Removes all scheduled faults.
   public func clearFaults() {
     withDisk { $0.clearFaults() }
   }
 
-  /// How many operations there have been; closing a file does not count.
+  /// The number of operations so far, not counting the closing of files.
   public var operationCount: Int {
     withDisk { $0.operationCount }
   }
@@ -58,15 +63,17 @@ public final class SimulatedFileSystem: FileSystem {
     withDisk { $0.hasPower }
   }
 
-  /// How many bytes all files may have together, or `nil`, as at first, for no limit.
+  /// The maximum total size of all files in bytes; defaults to `nil`, which means no limit.
   ///
-  /// A write beyond that writes what fits, or fails with `ENOSPC`.
+  /// A write that exceeds the limit writes the bytes that fit, or fails with `ENOSPC` if none do.
   public var capacity: Int? {
     get { withDisk { $0.capacity } }
     set { withDisk { $0.capacity = newValue } }
   }
 
-  /// Ends every process, as SIGKILL does: open files and locks are gone, what was written is still there.
+  /// Ends every process, as SIGKILL does.
+  ///
+  /// Open files and locks are gone, and written data is kept.
   public func killProcess() {
     withDisk { $0.killProcess() }
   }
@@ -76,28 +83,32 @@ public final class SimulatedFileSystem: FileSystem {
     withDisk { $0.losePower() }
   }
 
-  /// Turns the power on after ``SimulatedFault/powerLoss``, and takes back what else was scheduled.
+  /// Turns the power on after ``SimulatedFault/powerLoss`` and removes all scheduled faults.
   ///
-  /// Where the power is on it only does the latter.
+  /// If the power is on, this method only removes the scheduled faults.
   public func restart() {
     withDisk { $0.restart() }
   }
 
-  // MARK: From outside
+  // MARK: Direct access
 
-  /// The content of a file as programs see it, or `nil` where there is none; it is no operation.
+  /// Returns the content of a file as programs see it, or `nil` if there is no file.
   ///
-  /// - Parameter path: The file.
+  /// This does not count as an operation.
+  ///
+  /// - Parameter path: The path of the file.
   public func content(at path: String) -> [UInt8]? {
     withDisk { $0.content(at: path) }
   }
 
-  /// Puts a file in place, durably, as if it had always been there; it is no operation.
+  /// Creates a durable file, as if it had always existed.
+  ///
+  /// This does not count as an operation.
   ///
   /// - Parameters:
-  ///   - content: The content.
-  ///   - path: The file; its directory must exist.
-  /// - Throws: `FileError`.
+  ///   - content: The content of the file.
+  ///   - path: The path of the file, whose directory must exist.
+  /// - Throws: `FileError` if the path is not valid, or is that of a directory.
   public func place(_ content: [UInt8], at path: String) throws(FileError) {
     try onDisk { disk throws(FileError) in try disk.place(content, at: path) }
   }
@@ -110,7 +121,7 @@ public final class SimulatedFileSystem: FileSystem {
     return SimulatedFile(fileSystem: self, number: number, path: path)
   }
 
-  /// Gives a file another name; see `FileSystem`.
+  /// Renames a file; see `FileSystem`.
   public func rename(_ path: String, to newPath: String) throws(FileError) {
     try onDisk { disk throws(FileError) in try disk.rename(path, to: newPath) }
   }
@@ -120,30 +131,30 @@ public final class SimulatedFileSystem: FileSystem {
     try onDisk { disk throws(FileError) in try disk.removeFile(at: path) }
   }
 
-  /// Makes a directory; see `FileSystem`.
+  /// Creates a directory; see `FileSystem`.
   public func createDirectory(at path: String) throws(FileError) {
     try onDisk { disk throws(FileError) in try disk.createDirectory(at: path) }
   }
 
-  /// Makes the names in a directory durable; see `FileSystem`.
+  /// Synchronizes the names in a directory; see `FileSystem`.
   public func synchronizeDirectory(at path: String) throws(FileError) {
     try onDisk { disk throws(FileError) in try disk.synchronizeDirectory(at: path) }
   }
 
-  /// Lists a directory, in order; see `FileSystem`.
+  /// Returns the sorted names in a directory; see `FileSystem`.
   public func contentsOfDirectory(at path: String) throws(FileError) -> [String] {
     try onDisk { disk throws(FileError) in try disk.contentsOfDirectory(at: path) }
   }
 
-  /// Looks at a path; see `FileSystem`.
+  /// Returns the attributes of a file or directory; see `FileSystem`.
   public func attributes(at path: String) throws(FileError) -> FileAttributes? {
     try onDisk { disk throws(FileError) in try disk.attributes(at: path) }
   }
 
-  /// Returns `false`: nothing is mounted; see `FileSystem`.
+  /// Returns `false`, because nothing can be mounted; see `FileSystem`.
   public func isMountPoint(at path: String) -> Bool { false }
 
-  /// Makes a path absolute, starting at "/"; see `FileSystem`.
+  /// Returns the absolute form of a path, resolved from "/"; see `FileSystem`.
   public func canonicalPath(of path: String) throws(FileError) -> String {
     try onDisk { disk throws(FileError) in try disk.canonicalPath(of: path) }
   }
@@ -156,5 +167,96 @@ public final class SimulatedFileSystem: FileSystem {
     _ body: (inout SimulatedDisk) throws(FileError) -> Result
   ) throws(FileError) -> Result {
     try disk.withLock { (disk) throws(FileError) in try body(&disk) }
+  }
+}
+
+/// An open file of a ``SimulatedFileSystem``.
+private final class SimulatedFile: OpenFile {
+  private let fileSystem: SimulatedFileSystem
+  private let number: Int
+  private let path: String
+
+  init(fileSystem: SimulatedFileSystem, number: Int, path: String) {
+    self.fileSystem = fileSystem
+    self.number = number
+    self.path = path
+  }
+
+  deinit {
+    fileSystem.withDisk { $0.close(number) }
+  }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(FileError) -> Int {
+    try fileSystem.onDisk { disk throws(FileError) in try disk.read(number, path, into: buffer, at: Int(offset)) }
+  }
+
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(FileError) -> Int {
+    try fileSystem.onDisk { disk throws(FileError) in try disk.write(number, path, bytes, at: Int(offset)) }
+  }
+
+  func truncate(to size: Int64) throws(FileError) {
+    try fileSystem.onDisk { disk throws(FileError) in try disk.truncate(number, path, to: Int(size)) }
+  }
+
+  func synchronize() throws(FileError) {
+    try fileSystem.onDisk { disk throws(FileError) in try disk.synchronize(number, path) }
+  }
+
+  func attributes() throws(FileError) -> FileAttributes {
+    try fileSystem.onDisk { disk throws(FileError) in try disk.attributes(number, path) }
+  }
+
+  func setPermissions(_ permissions: UInt32) throws(FileError) {
+    try fileSystem.onDisk { disk throws(FileError) in try disk.setPermissions(number, path, permissions) }
+  }
+
+  func setOwner(_ owner: FileAttributes.Owner) throws(FileError) {
+    try fileSystem.onDisk { disk throws(FileError) in try disk.setOwner(number, path, owner) }
+  }
+
+  func setModificationTime(_ time: Int64) throws(FileError) {
+    try fileSystem.onDisk { disk throws(FileError) in try disk.setModificationTime(number, path, time) }
+  }
+
+  func lock(_ kind: FileLock.Kind) throws(FileError) -> Bool {
+    try fileSystem.onDisk { disk throws(FileError) in try disk.lock(number, path, kind) }
+  }
+
+  func close() {
+    fileSystem.withDisk { $0.close(number) }
+  }
+}
+
+/// A fault that a ``SimulatedFileSystem`` applies to an operation.
+public enum SimulatedFault: Sendable, Hashable {
+  /// The operation fails with a value of `errno`, such as `EIO`, and changes nothing.
+  ///
+  /// A failed synchronization of a file loses some or all of the changes that it should have made durable, as real
+  /// kernels do. The changes can still be read and the next synchronization succeeds, but a power loss shows that they
+  /// were never written. After `EINTR`, nothing is lost. A failed synchronization of a directory keeps its changes for
+  /// the next one.
+  case error(Int32)
+
+  /// The operation is done, but fails with a value of `errno`, as on a network or a failing disk.
+  ///
+  /// A synchronization of a file loses changes, as with ``error(_:)``.
+  case errorAfterwards(Int32)
+
+  /// A write or read transfers only part of the bytes and returns their number. Other operations are not affected.
+  case shortTransfer
+
+  /// The power is lost during the operation, which may be done, partly done, or not done.
+  ///
+  /// The operation fails, as do all later operations until ``SimulatedFileSystem/restart()``.
+  case powerLoss
+}
+
+extension SimulatedFault {
+  /// The value of `errno` with which the operation fails; `nil` if it does not fail, or if all operations fail.
+  var errorNumber: Int32? {
+    switch self {
+    case .error(let number), .errorAfterwards(let number): number
+    case .shortTransfer, .powerLoss: nil
+    }
   }
 }

@@ -1,9 +1,9 @@
 import LarderFiles
 
-/// A file or directory of a ``SimulatedFileSystem``: what a running program sees of it, what is on the disk, and what
-/// has happened between.
+/// A file or directory of a ``SimulatedFileSystem``: the state that programs see, the durable state, and the pending
+/// changes between them.
 struct SimulatedNode {
-  /// A change to a file's content that is not durable yet.
+  /// A change of a file's content that is not durable yet.
   enum ContentChange {
     case write(bytes: [UInt8], offset: Int)
     case truncate(size: Int)
@@ -14,7 +14,7 @@ struct SimulatedNode {
 
   var owner = FileAttributes.Owner(user: 0, group: 0)
 
-  /// The time of the last change of the content, which each change moves on by one nanosecond.
+  /// The time of the last change of the content, which each change advances by one nanosecond.
   var modificationTime: Int64 = 0
 
   /// The content of a file as programs see it, and as it is on the disk.
@@ -26,10 +26,10 @@ struct SimulatedNode {
   var names: [String: Int] = [:]
   var durableNames: [String: Int] = [:]
 
-  /// How many names programs see of it: one, or none once it was removed or replaced.
+  /// The number of names that programs see, which is zero after the node was removed or replaced.
   var linkCount = 0
 
-  /// The opened files that hold the lock.
+  /// The open files that hold a lock.
   var locks: [Int: FileLock.Kind] = [:]
 
   // MARK: As programs see it
@@ -47,7 +47,9 @@ struct SimulatedNode {
     contentChanges.removeAll()
   }
 
-  /// Gives up what was to be made durable, after a random part of it was; programs go on seeing all of it.
+  /// Writes a random part of the pending changes to the disk and discards the rest.
+  ///
+  /// Programs still see all of the changes.
   mutating func loseContentChanges(using generator: inout SeededGenerator) {
     for change in contentChanges { survive(change, using: &generator) }
     contentChanges.removeAll()
@@ -55,7 +57,7 @@ struct SimulatedNode {
 
   // MARK: Losing power
 
-  /// Leaves what is on the disk, with a random part of the content that was on its way there.
+  /// Keeps the durable state and a random part of the pending content.
   mutating func losePower(using generator: inout SeededGenerator) {
     loseContentChanges(using: &generator)
     content = durableContent
@@ -63,7 +65,7 @@ struct SimulatedNode {
     locks = [:]
   }
 
-  /// Applies a change of the content to what is on the disk: all of it, nothing, some sectors of it, or garbage.
+  /// Applies a change to the durable content: all of it, nothing, some of its sectors, or garbage.
   private mutating func survive(_ change: ContentChange, using generator: inout SeededGenerator) {
     guard case .write(let bytes, let offset) = change else {
       if Bool.random(using: &generator) { SimulatedNode.apply(change, to: &durableContent) }
@@ -80,7 +82,7 @@ struct SimulatedNode {
         }
         SimulatedNode.apply(.write(bytes: sector.bytes, offset: sector.offset), to: &durableContent)
       }
-      // The length of a file may be written before its content: then zeros stand where the content should.
+      // The length of a file may be written before its content, which then reads as zeros.
       let end = offset + bytes.count
       if durableContent.count < end, Bool.random(using: &generator) {
         SimulatedNode.resize(&durableContent, to: end)
@@ -88,7 +90,7 @@ struct SimulatedNode {
     }
   }
 
-  /// The parts of a write that lie in different sectors of 512 bytes.
+  /// Returns the parts of a write, split at the boundaries of 512-byte sectors.
   private static func sectors(of bytes: [UInt8], offset: Int) -> [(bytes: [UInt8], offset: Int)] {
     var sectors: [(bytes: [UInt8], offset: Int)] = []
     var start = offset
@@ -107,7 +109,7 @@ struct SimulatedNode {
     case .write(let bytes, let offset):
       if content.count < offset { resize(&content, to: offset) }
       let overlap = min(content.count - offset, bytes.count)
-      // Not `replaceSubrange`, which takes most of the time of a trial in a debug build.
+      // `replaceSubrange` would take most of a trial's time in a debug build.
       content.withUnsafeMutableBytes { content in
         bytes.withUnsafeBytes { bytes in
           UnsafeMutableRawBufferPointer(rebasing: content[offset..<offset + overlap])
@@ -125,6 +127,29 @@ struct SimulatedNode {
       content.removeLast(content.count - size)
     } else {
       content.append(contentsOf: [UInt8](repeating: 0, count: size - content.count))
+    }
+  }
+}
+
+/// A change of names on a ``SimulatedDisk`` that is not durable yet.
+///
+/// It becomes durable as a whole or not at all, even if it concerns two directories.
+enum SimulatedNameChange {
+  /// A name in a directory.
+  struct Place: Equatable {
+    var directory: Int
+    var name: String
+  }
+
+  case add(Place, node: Int)
+  case remove(Place)
+  case rename(Place, to: Place, node: Int)
+
+  /// The directories whose names change.
+  var directories: [Int] {
+    switch self {
+    case .add(let place, _), .remove(let place): [place.directory]
+    case .rename(let place, let newPlace, _): [place.directory, newPlace.directory]
     }
   }
 }

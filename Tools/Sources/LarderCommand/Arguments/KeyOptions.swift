@@ -1,33 +1,86 @@
 import ArgumentParser
 import Larder
 
-/// How keys are written on the command line.
+/// The notation of keys on the command line.
 struct KeyOptions: ParsableArguments {
-  @Flag(name: .customLong("key-hex"), help: "Take keys as hexadecimal digits, like 80c0; for keys that are not UTF-8.")
+  @Flag(
+    name: .customLong("key-hex"), help: "Read keys as hexadecimal digits, such as 80c0. For keys that are not UTF-8.")
   var areHexadecimal = false
 
-  /// The key of an entry.
+  /// Returns the key that an argument stands for.
   ///
-  /// - Parameter text: What stands on the command line.
-  /// - Throws: `ValidationError` where it is no key.
+  /// - Parameter text: The argument.
+  /// - Throws: `ValidationError` if the argument is not a key.
   func key(_ text: String) throws -> StoreKey {
     let key = try bound(text)
-    guard !key.isEmpty else { throw ValidationError("A key has at least one byte") }
+    guard !key.isEmpty else { throw ValidationError("a key must have at least 1 byte") }
     guard key.count <= StoreKey.maximumLength else {
-      throw ValidationError("A key has at most \(StoreKey.maximumLength) bytes, this one has \(key.count)")
+      throw ValidationError("a key must have at most \(StoreKey.maximumLength) bytes, not \(key.count)")
     }
     return key
   }
 
-  /// A prefix or the bound of a range, which may be empty or longer than a key.
+  /// Returns the prefix or the bound of a range that an argument stands for, which may be empty or longer than a key.
   ///
-  /// - Parameter text: What stands on the command line.
-  /// - Throws: `ValidationError` where it is not hexadecimal but should be.
+  /// - Parameter text: The argument.
+  /// - Throws: `ValidationError` if keys are hexadecimal and the argument is not.
   func bound(_ text: String) throws -> StoreKey {
     guard areHexadecimal else { return StoreKey(text) }
     guard let bytes = HexadecimalText.bytes(of: text) else {
-      throw ValidationError("With --key-hex a key is pairs of hexadecimal digits, like 80c0; '\(text)' is not")
+      throw ValidationError(
+        "invalid key '\(text)': with --key-hex, expected pairs of hexadecimal digits, such as 80c0")
     }
     return StoreKey(bytes: bytes)
+  }
+}
+
+/// The range of keys that a verb works on: the keys within all the given bounds.
+struct RangeOptions: ParsableArguments {
+  @Option(help: "Only keys that begin with this prefix.") var prefix: String?
+  @Option(help: ArgumentHelp("Only this key and the keys after it.", valueName: "key")) var from: String?
+  @Option(help: ArgumentHelp("Only keys before this key.", valueName: "key")) var to: String?
+  @OptionGroup var keys: KeyOptions
+
+  func validate() throws {
+    for (name, bound) in [("--prefix", prefix), ("--from", from), ("--to", to)] where bound == "" {
+      // An unset shell variable gives an empty bound, and most likely does not mean all keys.
+      throw ValidationError("\(name) is empty; omit it to set no such bound")
+    }
+    _ = try range()
+  }
+
+  /// Returns the range of keys.
+  ///
+  /// - Throws: `ValidationError` if keys are hexadecimal and a bound is not.
+  func range() throws -> KeyRange {
+    let prefixed = try prefix.map { KeyRange.prefix(try keys.bound($0)) } ?? .all
+    let lowerBound = try from.map { max(prefixed.lowerBound, try keys.bound($0)) } ?? prefixed.lowerBound
+    let upperBounds = try [prefixed.upperBound, to.map { try keys.bound($0) }].compactMap(\.self)
+    return KeyRange(from: lowerBound, upTo: upperBounds.min())
+  }
+}
+
+/// A conversion between bytes and pairs of hexadecimal digits.
+enum HexadecimalText {
+  /// Returns bytes as lower-case digits.
+  static func text(of bytes: [UInt8]) -> String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+
+  /// Returns the bytes that digits of either case stand for, or `nil` if the text is not pairs of hexadecimal digits.
+  static func bytes(of text: String) -> [UInt8]? {
+    let digits = Array(text.utf8)
+    // `Character.hexDigitValue` would accept full-width digits, too.
+    let values = digits.compactMap { digit -> UInt8? in
+      switch digit {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+      case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+      default: nil
+      }
+    }
+    guard values.count == digits.count, values.count.isMultiple(of: 2) else { return nil }
+    return stride(from: 0, to: values.count, by: 2).map { values[$0] << 4 | values[$0 + 1] }
   }
 }

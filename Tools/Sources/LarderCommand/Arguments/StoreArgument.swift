@@ -1,12 +1,85 @@
 import ArgumentParser
+import Larder
+import LarderMetrics
 
-/// The store that a verb is about.
+/// The store that a verb works on.
 struct StoreArgument: ParsableArguments {
   @Argument(
-    help: ArgumentHelp("The store, like json:users.json: a scheme, a colon and a place. No character needs an escape."))
+    help: "The store, such as json:users.json: a scheme, a colon and a location, which needs no escaping.")
   var url: String
   @OptionGroup var opening: OpeningOptions
 
-  /// What the verb needs to open it.
+  /// The store, with the options for opening it.
   var target: StoreTarget { opening.target(url) }
+}
+
+/// The options of every verb that opens a store.
+struct OpeningOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "How long to wait while another program has the store open, such as 500ms or 1m. 0s does not wait.",
+      valueName: "time"))
+  var wait = DurationArgument(.seconds(5))
+  @OptionGroup var metrics: MetricsOption
+
+  /// Returns a store with these options.
+  ///
+  /// - Parameter url: The URL of the store.
+  func target(_ url: String) -> StoreTarget {
+    StoreTarget(url: url, timeout: wait.duration, meter: metrics.meter(of: url))
+  }
+}
+
+/// A store to open.
+struct StoreTarget: Sendable {
+  /// The URL of the store.
+  let url: String
+  /// How long to wait while another program has the store open.
+  let timeout: Duration
+  /// The meter of the store's operations; `nil` to measure nothing.
+  let meter: StoreMeter?
+}
+
+/// The option to report the store operations that a verb made.
+struct MetricsOption: ParsableArguments {
+  @Flag(
+    name: .customLong("metrics"),
+    help: "Report the operations on the store on standard error, with their counts and latencies.")
+  var isWanted = false
+
+  /// Returns a meter for a store, or `nil` if no report is wanted.
+  ///
+  /// - Parameter url: The URL of the store, which names the report.
+  func meter(of url: String) -> StoreMeter? {
+    isWanted ? StoreMeter(name: url, logger: nil) : nil
+  }
+}
+
+/// The access of a verb that only reads its store.
+struct AccessOption: ParsableArguments {
+  /// The flags, which exclude each other.
+  enum Access: EnumerableFlag {
+    case readOnly
+    case readWrite
+    case immutable
+
+    static func help(for value: Access) -> ArgumentHelp? {
+      switch value {
+      case .readOnly: "Change no file of the store, and share its lock with other readers (default)."
+      case .readWrite: "Open the store for writing, which creates a missing lock file."
+      case .immutable: "Take no lock. Use it only if no program writes to the files in the meantime."
+      }
+    }
+  }
+
+  @Flag(exclusivity: .exclusive) var access: Access?
+
+  /// The access to open the store with.
+  var storeAccess: StoreAccess {
+    switch access {
+    case nil, .readOnly: .readOnly
+    case .readWrite: .readWrite
+    case .immutable: .immutable
+    }
+  }
 }

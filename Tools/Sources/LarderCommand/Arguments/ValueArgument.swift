@@ -6,16 +6,16 @@ struct ValueArgument: ParsableArguments {
   @Argument(help: ArgumentHelp("The value, or - to read it from standard input.", valueName: "json"))
   var value: String
 
-  /// Reads the value.
+  /// Reads the value as JSON.
   ///
-  /// - Throws: ``CommandFailure`` where it is not JSON, or cannot be read.
+  /// - Throws: ``CommandFailure`` if the value is not JSON or cannot be read.
   func json() throws -> JSONText {
     try value == ByteInput.standardInputPath ? valueFromStandardInput() : valueFromArgument()
   }
 
-  /// Reads the value as it is.
+  /// Reads the value as bytes, unchanged.
   ///
-  /// - Throws: ``CommandFailure`` where it cannot be read.
+  /// - Throws: ``CommandFailure`` if the value cannot be read.
   func bytes() throws -> [UInt8] {
     guard value == ByteInput.standardInputPath else { return Array(value.utf8) }
     var input = try ByteInput(ByteInput.standardInputPath)
@@ -27,7 +27,7 @@ struct ValueArgument: ParsableArguments {
       return try JSONText(value)
     } catch let error as JSONSyntaxError {
       throw CommandFailure(
-        .usage, "the value is not JSON: \(error)", advice: "Text needs quotes of its own, as in '\"some text\"'.")
+        .usage, "the value is not JSON: \(error)", advice: "Text needs quotes, as in '\"some text\"'.")
     }
   }
 

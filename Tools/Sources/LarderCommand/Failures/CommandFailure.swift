@@ -1,66 +1,85 @@
 import Larder
 
-/// Why the tool fails: what it says in one line, and what it ends with.
+/// A failure of the tool: the line that it prints and its exit code.
 struct CommandFailure: Error, Equatable {
-  /// What it ends with.
+  /// The exit code.
   let status: ExitStatus
 
-  /// What went wrong and what to do next, in one line, without the name of the tool.
+  /// One line that says what went wrong and what to do next, without the name of the tool.
   let message: String
 
-  /// Describes a failure.
+  /// Creates a failure.
   ///
   /// - Parameters:
-  ///   - status: What the tool ends with.
-  ///   - message: What went wrong.
-  ///   - advice: What to do next, as a sentence; none unless given.
+  ///   - status: The exit code.
+  ///   - message: The reason.
+  ///   - advice: A sentence that says what to do next; defaults to `nil`.
   init(_ status: ExitStatus, _ message: String, advice: String? = nil) {
     self.status = status
     let end = message.hasSuffix("?") ? "" : "."
     self.message = (advice.map { "\(message)\(end) \($0)" } ?? message).inOneLine
   }
 
-  /// Describes what a store threw.
+  /// Creates the failure for an error of a store.
   ///
   /// - Parameters:
-  ///   - error: What it threw.
-  ///   - hint: A sentence behind the advice that the kind of failure brings along; none unless given.
+  ///   - error: The error.
+  ///   - hint: A sentence to add to the advice for the error's code; defaults to `nil`.
   init(_ error: StoreError, hint: String? = nil) {
     var (status, advice) = CommandFailure.meaning(of: error.code)
-    // A store that cannot be opened as it is, with several names, say, or too large, is no mistake on the command line.
+    // If a store cannot be opened as it is, for example because of hard links or its size, the command line is right.
     if error.code == .unsupported, error.operation == .open {
-      (status, advice) = (.badData, "The file was left as it is.")
+      (status, advice) = (.badData, "The file was left unchanged.")
     }
     var message = error.fullMessage
     if !error.store.isEmpty { message = "\(error.store)\(error.store.hasSuffix(":") ? "" : ":") \(message)" }
-    // In full: whoever reads this typed the key, or may read the store.
+    // Not redacted: the reader of the message typed the key, or may read the store.
     if let key = error.key { message += " (key \(key))" }
     if error.outcome == .unknown { message += " (whether the change took effect is unknown)" }
     let sentences = [advice, hint].compactMap(\.self)
     self.init(status, message, advice: sentences.isEmpty ? nil : sentences.joined(separator: " "))
   }
 
-  /// What the code of a store's error means to who uses the tool.
+  /// Returns the meaning of a store's error code for the user of the tool.
   ///
-  /// - Returns: What the tool ends with, and what to do next where there is something to say.
+  /// - Returns: The exit code, and advice on what to do next, if there is any.
   static func meaning(of code: StoreError.Code) -> (status: ExitStatus, advice: String?) {
     switch code {
     case .invalidKey, .invalidArgument, .unsupported: (.usage, nil)
     case .notFound:
       (
         .noInput,
-        "Check the URL; only set, import, copy, bench and queue enqueue make a store, and none makes the folder above it."
+        "Check the URL. Only set, import, copy, salvage, bench and queue enqueue create a store, and none creates its parent folder."
       )
-    case .corrupted: (.badData, "`larder verify` lists what is damaged.")
-    case .unrecognizedFormat: (.badData, "Check the path; the file was left as it is.")
-    case .versionMismatch: (.badData, "Use the version or program that wrote it; the file was left as it is.")
+    case .corrupted: (.badData, "`larder verify` lists the damage.")
+    case .undecodable: (.badData, nil)
+    case .unrecognizedFormat: (.badData, "Check the path; the file was left unchanged.")
+    case .versionMismatch: (.badData, "Use the version or program that wrote it; the file was left unchanged.")
     case .valueTooLarge, .encodingFailed: (.badData, nil)
     case .locked: (.tryAgain, "Close the other program, or try again.")
     case .timedOut: (.tryAgain, "Try again.")
     case .notPermitted: (.notPermitted, "Check the permissions of the file and of its folder.")
-    case .full: (.inputOutput, "Make room and try again.")
+    case .full: (.inputOutput, "Free some space and try again.")
     case .ioFailed: (.inputOutput, "Check the disk and the path.")
     default: (.internalFailure, nil)
     }
+  }
+
+  /// Returns the failure of an operation that requires a store whose values expire.
+  ///
+  /// - Parameters:
+  ///   - store: The name of the store.
+  ///   - advice: A sentence that says what to do instead.
+  static func plainValues(in store: String, advice: String) -> CommandFailure {
+    CommandFailure(
+      .usage, "\(store) holds values that do not expire, because it was created without --ttl", advice: advice)
+  }
+}
+
+extension StoreError {
+  /// The message, followed by the underlying error unless the message includes it.
+  var fullMessage: String {
+    guard let cause = underlying.map({ "\($0)" }), !message.contains(cause) else { return message }
+    return "\(message) (\(cause))"
   }
 }

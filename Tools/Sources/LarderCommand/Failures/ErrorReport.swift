@@ -1,19 +1,19 @@
 import ArgumentParser
 import Larder
 
-/// What an error makes the tool say and end with.
+/// The message and the exit code with which the tool reports an error.
 struct ErrorReport: Equatable {
-  /// What the tool ends with.
+  /// The exit code.
   let status: Int32
 
-  /// The line on standard error, or `nil` where there is nothing to say.
+  /// The line for standard error; `nil` for no message.
   let line: String?
 
-  /// Decides what to do about an error.
+  /// Creates the report of an error.
   ///
   /// - Parameters:
-  ///   - error: What was thrown by reading the command line or by a verb.
-  ///   - arguments: The command line, for a hint where it makes no sense.
+  ///   - error: The error that parsing the command line or running a verb threw.
+  ///   - arguments: The command line, for a hint if it is invalid.
   init(_ error: any Error, arguments: [String]) {
     switch error {
     case let status as ExitStatus:
@@ -23,10 +23,10 @@ struct ErrorReport: Equatable {
     case let error as StoreError:
       self.init(CommandFailure(error))
     case let output as BrokenOutput where output.isReaderGone:
-      // As with `| head -1`: who reads has seen enough, which is no failure.
+      // As with `| head -1`: the reader has seen enough, which is not a failure.
       self.init(status: ExitStatus.done.rawValue, line: nil)
     case let output as BrokenOutput:
-      self.init(CommandFailure(.inputOutput, "standard output cannot be written: \(output.error.message)"))
+      self.init(CommandFailure(.inputOutput, "cannot write to standard output: \(output.error.message)"))
     case is CancellationError:
       self.init(CommandFailure(.internalFailure, "cancelled"))
     default:
@@ -44,19 +44,19 @@ struct ErrorReport: Equatable {
     }
   }
 
-  /// What to do about a misspelt option, or a key or value that starts with -, if that is what went wrong.
+  /// Returns a hint if an option is misspelt, or if a key or value starts with -.
   private static func hint(
     on message: String, of verb: any ParsableCommand.Type, arguments: [String]
   ) -> String? {
     if message.hasPrefix("Missing value for"), let option = message.firstMatch(of: /--[a-z-]+/)?.output,
       arguments.drop(while: { $0 != option }).dropFirst().first?.hasPrefix("-") == true
     {
-      return "A value that starts with - goes behind =, as in \(option)=-x."
+      return "Put = before a value that starts with -, as in \(option)=-x."
     }
     guard message.hasPrefix("Unknown option") || message.hasPrefix("Missing expected argument"),
       !arguments.contains("--")
     else { return nil }
-    // Such a key or value is taken for an option, which is unknown or leaves an argument missing.
+    // The parser takes such a key or value for an option, which is unknown or leaves an argument missing.
     let options = Set(LarderCommand.helpMessage(for: verb).matches(of: /--?[a-z-]+/).map { String($0.output) })
     let unknown = arguments.filter { $0.hasPrefix("-") }.map { String($0.prefix { $0 != "=" }) }
       .filter { !options.contains($0) }
@@ -64,7 +64,7 @@ struct ErrorReport: Equatable {
     let meant = unknown.filter { $0.hasPrefix("--") }
       .compactMap { Spelling.nearest(to: $0, among: longOptions) }
     if let option = meant.first { return "Did you mean '\(option)'?" }
-    return unknown.isEmpty ? nil : "A key or value that starts with - goes after --."
+    return unknown.isEmpty ? nil : "Put -- before a key or value that starts with -."
   }
 
   private init(_ failure: CommandFailure) {
@@ -78,7 +78,7 @@ struct ErrorReport: Equatable {
 }
 
 extension String {
-  /// The message without a suggestion of the argument parser's, which takes a swap of two letters for two edits.
+  /// The message without the suggestion of the argument parser, which counts a swap of two letters as two edits.
   fileprivate var withoutOptionSuggestion: String {
     guard hasPrefix("Unknown option"), let suggestion = firstRange(of: ". Did you mean") else { return self }
     return String(self[..<suggestion.lowerBound])

@@ -1,44 +1,44 @@
-/// What the tool ends with: a few of its own, and those of sysexits.h.
+/// The exit codes of the tool: a few of its own, and those of sysexits.h.
 ///
-/// Thrown, it ends the tool without a word; a failure that has something to say is a ``CommandFailure``.
+/// A verb that throws one ends the tool without a message. A ``CommandFailure`` adds a message.
 enum ExitStatus: Int32, Error, CaseIterable {
-  /// All was done.
+  /// Success.
   case done = 0
-  /// `get` found nothing; nothing else ends with it.
+  /// `get` found no such key. No other verb uses it.
   case missing = 1
-  /// `verify` found damage, or `salvage` could not read everything; nothing else ends with it.
+  /// `verify` found damage, or `salvage` could not read everything. No other verb uses it.
   case damaged = 2
-  /// A receipt of `queue acknowledge`, `queue release` or `queue extend` is stale; nothing else ends with it.
+  /// A receipt of `queue acknowledge`, `queue release` or `queue extend` is stale. No other verb uses it.
   case staleReceipt = 3
-  /// The answer to the question of `clear` was not yes; nothing else ends with it.
+  /// The answer to the question of `clear` was not yes. No other verb uses it.
   case declined = 4
-  /// The command line makes no sense (EX_USAGE).
+  /// The command line is invalid (EX_USAGE).
   case usage = 64
-  /// Data makes no sense: of a file, of standard input, or in the store (EX_DATAERR).
+  /// Data of a file, of standard input or in the store is invalid (EX_DATAERR).
   case badData = 65
-  /// A store or file that is to be read is not there or not readable (EX_NOINPUT).
+  /// A store or file to read is missing or not readable (EX_NOINPUT).
   case noInput = 66
-  /// The tool or a store failed for a reason of its own (EX_SOFTWARE).
+  /// The tool or a store failed internally (EX_SOFTWARE).
   case internalFailure = 70
-  /// Reading or writing failed, or there is no room (EX_IOERR).
+  /// Reading or writing failed, or the disk is full (EX_IOERR).
   case inputOutput = 74
-  /// Trying again later can help (EX_TEMPFAIL).
+  /// A later attempt can succeed (EX_TEMPFAIL).
   case tryAgain = 75
   /// The operating system refuses access (EX_NOPERM).
   case notPermitted = 77
 
-  /// What the status means, in a few words, for the help.
+  /// The meaning in a few words, for the help.
   var summary: String {
     switch self {
-    case .done: "done"
-    case .missing: "get: there is no such key"
-    case .damaged: "verify, salvage: there is damage"
+    case .done: "success"
+    case .missing: "get: a key is missing"
+    case .damaged: "verify, salvage: the store is damaged"
     case .staleReceipt: "queue: a receipt is stale"
     case .declined: "clear: the answer was not yes"
-    case .usage: "the command line makes no sense"
-    case .badData: "data makes no sense: a line of input, or what a store holds"
-    case .noInput: "there is no such store or file"
-    case .internalFailure: "a failure of the tool or a store itself"
+    case .usage: "the command line is invalid"
+    case .badData: "a line of input or the data of a store is invalid"
+    case .noInput: "the store or file does not exist"
+    case .internalFailure: "the tool or a store failed internally"
     case .inputOutput: "reading or writing failed, or the disk is full"
     case .tryAgain: "the store is in use; try again later"
     case .notPermitted: "the operating system refuses access"

@@ -1,14 +1,14 @@
 import Larder
 
-/// What the tool prints of an entry: one line of JSON.
+/// The lines of JSON that the tool prints for entries and for damage.
 enum EntryLine {
   /// Appends the line of an entry, without its end.
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - value: The value; `nil` where only the key is printed.
-  ///   - members: The names of further members, which need no escape, and their values as JSON.
-  ///   - bytes: Gets the line.
+  ///   - value: The value; defaults to `nil`, to print the key only.
+  ///   - members: The names of further members, which must need no escaping, and their values as JSON.
+  ///   - bytes: The destination of the line.
   static func append(
     key: StoreKey, value: JSONText? = nil, _ members: [(name: String, json: String)] = [], to bytes: inout [UInt8]
   ) {
@@ -24,11 +24,11 @@ enum EntryLine {
     bytes.append(UInt8(ascii: "}"))
   }
 
-  /// Appends the line of some damage, without its end.
+  /// Appends the line of a finding of damage, without its end.
   ///
   /// - Parameters:
-  ///   - finding: The damage.
-  ///   - bytes: Gets the line.
+  ///   - finding: The finding.
+  ///   - bytes: The destination of the line.
   static func append(_ finding: VerificationReport.Finding, to bytes: inout [UInt8]) {
     bytes.append(UInt8(ascii: "{"))
     if let key = finding.key {
@@ -43,12 +43,14 @@ enum EntryLine {
     bytes.append(UInt8(ascii: "}"))
   }
 
-  /// Appends the line of keys that cannot be read, without its end: of one key, or of a range with `null` for no bound.
+  /// Appends the line of a key or a range that cannot be read, without its end.
+  ///
+  /// A missing bound of a range is `null`.
   ///
   /// - Parameters:
   ///   - range: The keys.
-  ///   - message: Why they cannot be read.
-  ///   - bytes: Gets the line.
+  ///   - message: The reason why they cannot be read.
+  ///   - bytes: The destination of the line.
   static func append(_ range: KeyRange, message: String, to bytes: inout [UInt8]) {
     bytes.append(UInt8(ascii: "{"))
     if range == .only(range.lowerBound) {
@@ -63,7 +65,7 @@ enum EntryLine {
     bytes.append(UInt8(ascii: "}"))
   }
 
-  /// Appends a bound of a range, under a name that ends with `Bytes` if it is not UTF-8.
+  /// Appends a bound of a range, in hexadecimal and under a name that ends with `Bytes` if it is not UTF-8.
   private static func append(_ bound: StoreKey?, as name: String, to bytes: inout [UInt8]) {
     guard let bound else { return bytes.append(contentsOf: "\"\(name)\":null".utf8) }
     let (name, text) = bound.string.map { (name, $0) } ?? ("\(name)Bytes", HexadecimalText.text(of: bound.bytes))
@@ -71,7 +73,7 @@ enum EntryLine {
     bytes.append(contentsOf: JSONText(string: text).bytes)
   }
 
-  /// Appends `"key":"…"`, or `"keyBytes":"…"` in hexadecimal where the key is not UTF-8.
+  /// Appends `"key":"…"`, or `"keyBytes":"…"` in hexadecimal if the key is not UTF-8.
   private static func appendMember(of key: StoreKey, to bytes: inout [UInt8]) {
     append(key, as: "key", to: &bytes)
   }

@@ -2,9 +2,9 @@ import Larder
 import LarderExpiry
 import Synchronization
 
-/// Chooses the codec of a store by the name that the store gives, and remembers what that said.
+/// The choice of a codec by the name that a store gives when it is opened.
 final class CodecChoice: Sendable {
-  /// What the name of a codec says of the values of its store.
+  /// The kind of values that the name of a codec stands for.
   enum Values {
     case expiring
     case plain
@@ -16,39 +16,39 @@ final class CodecChoice: Sendable {
   private let refused = Mutex<String?>(nil)
   private let chosen = Mutex<(codec: any Codec<Expiring<JSONText>>, values: Values)?>(nil)
 
-  /// Makes a choice.
+  /// Creates a choice.
   ///
   /// - Parameters:
-  ///   - codecs: What there is to choose from; without dictionaries unless given.
-  ///   - makesExpiring: Whether a new store is one of values that expire; an older one of plain values then refuses to be
+  ///   - codecs: The codecs to choose from; defaults to codecs without dictionaries.
+  ///   - makesExpiring: Whether the values of a new store expire. An existing store of plain values then refuses to be
   ///     opened.
-  ///   - codecName: The codec to choose whatever the store says; a store with another one then refuses to be opened. `nil`
-  ///     unless given.
+  ///   - codecName: The codec to choose regardless of the name. A store with another codec then refuses to be opened.
+  ///     Defaults to `nil`.
   init(from codecs: ValueCodecs = ValueCodecs(), makesExpiring: Bool, codecName: String? = nil) {
     self.codecs = codecs
     self.codecName = codecName
     self.makesExpiring = makesExpiring
   }
 
-  /// What the store said, a new one of its kind; `nil` where it was not asked or keeps no bytes.
+  /// The kind of values that the name from the store stands for; `nil` if the store has given no name or keeps no bytes.
   var values: Values? { chosen.withLock { $0?.values } }
 
-  /// What the store asked for, where another codec was chosen.
+  /// The name that the store gave, if another codec was chosen; otherwise `nil`.
   var refusedName: String? { refused.withLock { $0 } }
 
-  /// What was chosen; `nil` where nothing was, since the store keeps no bytes.
+  /// The chosen codec; `nil` if the store keeps no bytes.
   var codec: (any Codec<Expiring<JSONText>>)? { chosen.withLock { $0?.codec } }
 
-  /// Whether the values of the store, once it is open, expire.
+  /// Whether the values of the opened store expire.
   var isExpiring: Bool { makesExpiring || values == .expiring }
 
-  /// The codec for a name.
+  /// Returns the codec for a name, and remembers the choice.
   ///
-  /// - Throws: What ``ValueCodecs/codec(named:)`` throws.
+  /// - Throws: The errors of ``ValueCodecs/codec(named:)``.
   func codec(named name: String) throws -> any Codec<Expiring<JSONText>> {
     let values: Values = CodecName(name).isExpiring ? .expiring : .plain
     var name = name
-    // Whether values have deadlines is what ``isExpiring`` is about.
+    // The deadlines are left out of the comparison, because ``isExpiring`` decides on them.
     if let codecName, CodecName(name).withoutDeadlines != CodecName(codecName).withoutDeadlines {
       refused.withLock { [name] in $0 = name }
       name = codecName

@@ -2,11 +2,11 @@ import Larder
 import LarderCompression
 import LarderExpiry
 
-/// The name of a codec in parts: the codec of the values, and the transforms around it.
+/// A parsed name of a codec: the codec of the values, and the transforms around it.
 ///
 /// `cbor+expiring+deflate` is `cbor` with deadlines, compressed.
 struct CodecName: Equatable {
-  /// A codec around another one, which adds a suffix to its name.
+  /// A codec that wraps another one and adds a suffix to its name.
   enum Transform: CaseIterable {
     case checksum
     case compression
@@ -30,9 +30,9 @@ struct CodecName: Equatable {
 
   /// Parses a name.
   ///
-  /// Values have one deadline at most, so a second `+expiring` is part of the base, which makes it an unknown codec.
+  /// Values have at most one deadline, so a second `+expiring` is part of the base, which makes that an unknown codec.
   ///
-  /// - Parameter name: The name that a store was written with.
+  /// - Parameter name: The name that the store recorded.
   init(_ name: String) {
     var rest = name[...]
     var transforms: [Transform] = []
@@ -49,7 +49,7 @@ struct CodecName: Equatable {
   /// Whether the values have deadlines.
   var isExpiring: Bool { transforms.contains(.expiry) }
 
-  /// Whether the tool shows the values as JSON, not only their bytes.
+  /// Whether the tool can show the values as JSON, and not only their bytes.
   var isReadable: Bool { ["json", "cbor"].contains(base) }
 
   /// The name of the same codec without deadlines.

@@ -4,60 +4,60 @@ import LarderLMDB
 import LarderMetrics
 import LarderQueue
 
-/// The time for which a verb has a store open.
+/// Functions that open a store for a verb and close it at the end.
 enum StoreSession {
-  /// Opens a store, does something with it, and closes it whatever happens.
+  /// Opens a store, calls a closure, and closes the store, also after an error.
   ///
   /// - Parameters:
   ///   - target: The store.
-  ///   - createsIfMissing: Whether a store that is not there is made.
+  ///   - createsIfMissing: Whether a missing store is created.
   ///   - access: Whether the store may write to its files; defaults to ``StoreAccess/readWrite``.
-  ///   - expiration: When an entry expires that is written now; see
-  ///     ``Stores/open(_:createsIfMissing:access:expiration:codecName:)``.
-  ///   - body: Gets the store, without what has expired, and where to print to; what it prints is flushed behind it.
-  /// - Returns: What `body` returned.
-  /// - Throws: The first of what opening, `body`, flushing and closing threw; that nobody reads the output any more
-  ///   counts only where nothing else went wrong.
+  ///   - timeToLive: The time to live of the entries that are written; defaults to `nil`. See
+  ///     ``Stores/open(_:createsIfMissing:access:timeToLive:codecName:)``.
+  ///   - body: Receives the store without expired entries, and the output, which is flushed afterwards.
+  /// - Returns: The result of `body`.
+  /// - Throws: The first error of opening, `body`, flushing and closing. An output without a reader counts only if there is
+  ///   no other error.
   static func run<Result>(
     _ target: StoreTarget,
     createsIfMissing: Bool,
     access: StoreAccess = .readWrite,
-    expiration: Expiration? = nil,
+    timeToLive: TimeToLive? = nil,
     _ body: (AnyDataStore<JSONText>, ByteOutput) async throws -> Result
   ) async throws -> Result {
     try await runOpened(
-      target, createsIfMissing: createsIfMissing, access: access, expiration: expiration
+      target, createsIfMissing: createsIfMissing, access: access, timeToLive: timeToLive
     ) {
       try await body($0.present, $1)
     }
   }
 
-  /// Opens a store, does something with it and its deadlines, and closes it whatever happens.
+  /// Opens a store, calls a closure with all its views, and closes the store, also after an error.
   ///
   /// - Parameters:
   ///   - target: The store.
-  ///   - createsIfMissing: Whether a store that is not there is made.
+  ///   - createsIfMissing: Whether a missing store is created.
   ///   - access: Whether the store may write to its files; defaults to ``StoreAccess/readWrite``.
-  ///   - expiration: When an entry expires that is written now; see
-  ///     ``Stores/open(_:createsIfMissing:access:expiration:codecName:)``.
-  ///   - codecName: The codec that the store must have, or is made with; `nil` for any.
-  ///   - body: As that of ``run(_:createsIfMissing:access:expiration:_:)``.
-  /// - Returns: What `body` returned.
-  /// - Throws: As ``run(_:createsIfMissing:access:expiration:_:)``.
+  ///   - timeToLive: The time to live of the entries that are written; defaults to `nil`. See
+  ///     ``Stores/open(_:createsIfMissing:access:timeToLive:codecName:)``.
+  ///   - codecName: The codec that the store must have or is created with; defaults to `nil`, for any codec.
+  ///   - body: Receives the store and the output, which is flushed afterwards.
+  /// - Returns: The result of `body`.
+  /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:_:)``.
   static func runOpened<Result>(
     _ target: StoreTarget,
     createsIfMissing: Bool,
     access: StoreAccess = .readWrite,
-    expiration: Expiration? = nil,
+    timeToLive: TimeToLive? = nil,
     codecName: String? = nil,
     _ body: (OpenedStore, ByteOutput) async throws -> Result
   ) async throws -> Result {
     defer {
-      // The report goes to standard error at the end, whatever happens.
+      // The report goes to standard error at the end, also after an error.
       if let meter = target.meter { Diagnostics.writeLine("\(meter.report())") }
     }
     let opened = try await Stores.open(
-      target, createsIfMissing: createsIfMissing, access: access, expiration: expiration, codecName: codecName)
+      target, createsIfMissing: createsIfMissing, access: access, timeToLive: timeToLive, codecName: codecName)
     return try await use {
       try await body(opened, $0)
     } close: {
@@ -65,16 +65,16 @@ enum StoreSession {
     }
   }
 
-  /// Opens a queue, does something with it, and closes it whatever happens.
+  /// Opens a queue, calls a closure, and closes the queue, also after an error.
   ///
   /// - Parameters:
-  ///   - queue: Where the queue is, and how long to wait for it.
-  ///   - createsIfMissing: Whether a queue that is not there is made; defaults to `false`.
+  ///   - queue: The queue, with the options for opening it.
+  ///   - createsIfMissing: Whether a missing queue is created; defaults to `false`.
   ///   - access: Whether the queue may write to its files; defaults to ``StoreAccess/readWrite``.
-  ///   - operation: As what `body` is measured.
-  ///   - body: Gets the queue.
-  ///   - print: Gets what `body` returned, and where to print to; what it prints is flushed behind it.
-  /// - Throws: As ``run(_:createsIfMissing:access:expiration:_:)``.
+  ///   - operation: The operation as which `body` is measured.
+  ///   - body: Receives the queue.
+  ///   - print: Receives the result of `body` and the output, which is flushed afterwards.
+  /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:_:)``.
   static func runQueue<Result>(
     _ queue: QueueArgument,
     createsIfMissing: Bool = false,
@@ -97,13 +97,14 @@ enum StoreSession {
     }
   }
 
-  /// Opens an LMDB environment, does something with the URLs of its stores, and closes it whatever happens.
+  /// Opens an LMDB environment, calls a closure with the URLs of its stores, and closes the environment, also after an
+  /// error.
   ///
   /// - Parameters:
   ///   - target: The environment, or a store in it.
-  ///   - access: Whether its files may be written to.
-  ///   - body: Gets the URLs in the order of the names, and where to print to; what it prints is flushed behind it.
-  /// - Throws: As ``run(_:createsIfMissing:access:expiration:_:)``.
+  ///   - access: Whether the environment may write to its files.
+  ///   - body: Receives the URLs in the order of the names, and the output, which is flushed afterwards.
+  /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:_:)``.
   static func runEnvironment(
     _ target: StoreTarget, access: StoreAccess, _ body: ([String], ByteOutput) throws -> Void
   ) async throws {
@@ -118,7 +119,7 @@ enum StoreSession {
     }
   }
 
-  /// Does something with a store, flushes what that printed, and closes the store, whatever happens.
+  /// Calls a closure, flushes its output, and closes a store, also after an error.
   private static func use<Result>(
     _ body: (ByteOutput) async throws -> Result, close: () async throws -> Void
   ) async throws -> Result {
@@ -131,7 +132,7 @@ enum StoreSession {
       errors.append(error)
     }
     do {
-      // After an error, too: what was printed before it is true.
+      // After an error, too, because the lines printed before it are correct.
       try output.flush()
     } catch {
       errors.append(error)

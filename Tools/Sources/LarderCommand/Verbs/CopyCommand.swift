@@ -7,13 +7,14 @@ import LarderExpiry
 struct CopyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "copy",
-    abstract: "Put every entry of a store into another.",
+    abstract: "Copy the entries of a store to another store.",
     discussion: """
-      Makes the destination where it is missing. A key of both stores gets the value of the source, and what is equal \
-      already is not written again: run again, an interrupted copy goes on. Keys that only the destination has stay. Where \
-      values expire, their deadlines go along, and the destination has to be one whose values expire.
+      A missing destination is created. A key in both stores gets the value of the source. Values that are already equal \
+      are not written again, so you can complete an interrupted copy by running it again. Other keys of the destination \
+      stay. If values expire, their deadlines are copied, and the values of the destination must expire, too.
 
-      The destination keeps values as the source does, in the same codec; --codec names another one, json or cbor.
+      The destination stores values with the codec of the source. To convert them, name another codec, json or cbor, with \
+      --codec.
 
         larder copy json:users.json json:backup.json
         larder copy json:users.json lmdb:users --codec cbor
@@ -21,19 +22,19 @@ struct CopyCommand: AsyncParsableCommand {
         larder copy json:users.json json:backup.json --batch 10000
       """)
 
-  /// What values can be written in whatever they were in.
+  /// The codecs that values of any codec can be converted to.
   private static let codecs = ["json", "cbor"]
 
-  @Argument(help: ArgumentHelp("The store to copy from, like json:users.json.", valueName: "source"))
+  @Argument(help: ArgumentHelp("The store to copy from, such as json:users.json.", valueName: "source"))
   var source: String
-  @Argument(help: ArgumentHelp("The store to copy to, like json:backup.json.", valueName: "destination"))
+  @Argument(help: ArgumentHelp("The store to copy to, such as json:backup.json.", valueName: "destination"))
   var destination: String
   @Option(
     name: .customLong("batch"),
-    help: ArgumentHelp("How many entries are read, compared and written at once, in one commit.", valueName: "n"))
+    help: ArgumentHelp("The number of entries to read, compare and write in one commit.", valueName: "n"))
   var batchSize = 1000
   @Option(
-    help: ArgumentHelp("The codec of the destination's values; that of the source unless given.", valueName: "name"))
+    help: ArgumentHelp("The codec of the destination; defaults to the codec of the source.", valueName: "name"))
   var codec: String?
   @OptionGroup var range: RangeOptions
   @OptionGroup var access: AccessOption
@@ -42,28 +43,28 @@ struct CopyCommand: AsyncParsableCommand {
   func validate() throws {
     guard batchSize >= 1 else { throw ValidationError("--batch must be at least 1") }
     guard codec.map({ CopyCommand.codecs.contains($0) }) ?? true else {
-      throw ValidationError("--codec is one of \(CopyCommand.codecs.joined(separator: ", "))")
+      throw ValidationError("--codec must be one of \(CopyCommand.codecs.joined(separator: ", "))")
     }
   }
 
   func run() async throws {
     guard try StoreURL(source) != StoreURL(destination) else {
-      throw CommandFailure(.usage, "\(source) cannot be copied to itself", advice: "Give it another destination.")
+      throw CommandFailure(.usage, "\(source) cannot be copied to itself", advice: "Give another destination.")
     }
     let keys = try range.range()
     let start = ContinuousClock.now
     var copy = StoreCopy(pageSize: batchSize)
-    // Where the values of the source expire, so must those of the destination: their deadlines go along.
+    // If the values of the source expire, the values of the destination must, too, to keep the deadlines.
     try await StoreSession.runOpened(
       opening.target(source), createsIfMissing: false, access: try sourceAccess()
     ) { source, _ in
       do {
-        let expiration: Expiration? = source.expiry == nil ? nil : .never
+        let timeToLive: TimeToLive? = source.expiry == nil ? nil : .unlimited
         try await StoreSession.runOpened(
-          opening.target(destination), createsIfMissing: true, expiration: expiration,
+          opening.target(destination), createsIfMissing: true, timeToLive: timeToLive,
           codecName: codec ?? source.codecName
         ) { destination, _ in
-          // Counting is for the bar alone, and can cost as much as reading.
+          // Only the bar needs the count, which can cost as much as reading.
           var display = ProgressDisplay(total: nil, since: start)
           if display != nil { display = ProgressDisplay(total: try await source.stored.count(in: keys), since: start) }
           defer { display?.clear() }
@@ -75,14 +76,75 @@ struct CopyCommand: AsyncParsableCommand {
           }
         }
       } catch let error as StoreError where error.code == .locked && error.operation == .open {
-        throw CommandFailure(error, hint: "A store cannot be copied to itself under another name, either.")
+        throw CommandFailure(error, hint: "A store cannot be copied to itself under another name either.")
       }
     }
     Diagnostics.writeLine(copy.summary(elapsed: ContinuousClock.now - start))
   }
 
-  /// Where both stores are in one environment, the source is opened as the destination is.
+  /// Returns the access for the source.
+  ///
+  /// If both stores are in one environment, it is the access of the destination.
   private func sourceAccess() throws -> StoreAccess {
     try access.access == nil && Stores.shareEnvironment(source, destination) ? .readWrite : access.storeAccess
+  }
+}
+
+/// A copy of the entries of one store to another, a page at a time.
+///
+/// Values that are already equal are not written again, so that a second copy completes an interrupted one.
+struct StoreCopy {
+  private let pageSize: Int
+
+  /// The number of entries written.
+  private(set) var copied = 0
+
+  /// The number of entries that the destination already had, with equal values.
+  private(set) var equal = 0
+
+  /// The number of entries of the source that were processed.
+  var visited: Int { copied + equal }
+
+  /// Creates a copy that has not begun.
+  ///
+  /// - Parameter pageSize: The number of entries to read, compare and write in one commit, at least 1.
+  init(pageSize: Int) {
+    self.pageSize = pageSize
+  }
+
+  /// Copies the entries of a range.
+  ///
+  /// - Parameters:
+  ///   - range: The keys to copy; defaults to all keys.
+  ///   - source: The store to copy from.
+  ///   - destination: The store to copy to. Its other keys stay.
+  ///   - pageWasCopied: Called after each page; does nothing by default.
+  ///   - isWanted: Returns whether to copy an entry with this value; defaults to all entries.
+  /// - Throws: The errors of the stores. The pages before an error are copied.
+  mutating func run<Value: Equatable>(
+    in range: KeyRange = .all, from source: some DataStore<Value>, to destination: some DataStore<Value>,
+    pageWasCopied: (StoreCopy) -> Void = { _ in },
+    where isWanted: (Value) -> Bool = { _ in true }
+  ) async throws {
+    for try await page in source.pages(of: range, size: pageSize) {
+      let entries = page.entries.filter { isWanted($0.value) }
+      let present = try await destination.values(forKeys: entries.map(\.key))
+      var batch = ChangeBatch<Value>()
+      for (entry, value) in zip(entries, present) where entry.value != value {
+        batch.setValue(entry.value, forKey: entry.key)
+      }
+      if !batch.isEmpty { try await destination.apply(batch) }
+      copied += batch.count
+      equal += entries.count - batch.count
+      pageWasCopied(self)
+    }
+  }
+
+  /// Returns a summary in one line.
+  ///
+  /// - Parameter elapsed: The duration of the copy.
+  func summary(elapsed: Duration) -> String {
+    let rest = equal == 1 ? "1 was already equal" : "\(equal) were already equal"
+    return "copied \(EntryCount.text(copied)) in \(elapsed.inSeconds), \(rest)"
   }
 }

@@ -8,9 +8,11 @@ struct GetCommand: AsyncParsableCommand {
     commandName: "get",
     abstract: "Print the value of a key, or the entries of several.",
     discussion: """
-      Prints the value as one line of JSON. With --raw a string comes without quotes, and bytes as they are (a CBOR byte \
-      string, or a value of a codec that the tool does not know), without an end of line; anything else stays JSON. For \
-      several keys it prints lines {"key":…,"value":…} as list does. What is missing is left out, and makes it end with 1.
+      Prints the value as one line of JSON. For several keys, prints lines {"key":…,"value":…} as list does. Missing keys \
+      are skipped, and the exit code is then 1.
+
+      With --raw, a string is printed without quotes, and bytes are printed unchanged; both without an end of line. Bytes \
+      are a CBOR byte string or a value of a codec that the tool does not know. Other values stay JSON.
 
         larder get json:users.json ada
         larder get json:users.json ada grace
@@ -22,19 +24,19 @@ struct GetCommand: AsyncParsableCommand {
 
   @OptionGroup var store: StoreArgument
   @OptionGroup var access: AccessOption
-  @Argument(help: ArgumentHelp("The key, or several.", valueName: "key")) var names: [String]
+  @Argument(help: ArgumentHelp("The keys.", valueName: "key")) var names: [String]
   @OptionGroup var keys: KeyOptions
-  @Flag(name: .customLong("raw"), help: "Print text without quotes, and bytes as they are.") var isRaw = false
-  @Flag(help: "Put the deadline off: by the window of an entry that slides, by --ttl otherwise.")
+  @Flag(name: .customLong("raw"), help: "Print text without quotes, and bytes unchanged.") var isRaw = false
+  @Flag(help: "Extend the deadline, by the window of the entry if its deadline slides, otherwise by --ttl.")
   var slide = false
-  @Option(help: ArgumentHelp("With --slide: how long the entry lives from now on, like 30m.", valueName: "time"))
-  var ttl: LifetimeArgument?
+  @Option(help: ArgumentHelp("With --slide: the time to live from now on, such as 30m.", valueName: "time"))
+  var ttl: TimeToLiveArgument?
 
   func validate() throws {
-    guard slide || ttl == nil else { throw ValidationError("--ttl puts a deadline off only together with --slide") }
-    guard !isRaw || names.count == 1 else { throw ValidationError("--raw prints one value, so give one key") }
+    guard slide || ttl == nil else { throw ValidationError("--ttl requires --slide") }
+    guard !isRaw || names.count == 1 else { throw ValidationError("--raw prints one value; give one key") }
     guard !slide || access.access == nil || access.access == .readWrite else {
-      throw ValidationError("--slide writes to the store, so leave out --read-only and --immutable")
+      throw ValidationError("--slide writes to the store; omit --read-only and --immutable")
     }
   }
 
@@ -45,7 +47,7 @@ struct GetCommand: AsyncParsableCommand {
     ) { store, output in
       var areAllFound = true
       for key in keys {
-        if slide { try await store.putOffDeadline(of: key, by: ttl?.duration) }
+        if slide { try await store.extendDeadline(of: key, by: ttl?.duration) }
         guard let value = try await look(at: key, in: store) else {
           areAllFound = false
           continue
@@ -63,7 +65,7 @@ struct GetCommand: AsyncParsableCommand {
     if !areAllFound { throw ExitStatus.missing }
   }
 
-  /// Reads a value, and does not put off a deadline that slides: to look at an entry is not to use it.
+  /// Reads a value without moving a sliding deadline, because looking at an entry is not using it.
   private func look(at key: StoreKey, in store: OpenedStore) async throws -> JSONText? {
     guard store.expiry != nil else { return try await store.present.value(forKey: key) }
     return try await store.present.entries(in: .only(key), limit: 1).first?.value

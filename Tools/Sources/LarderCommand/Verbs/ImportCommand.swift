@@ -6,14 +6,14 @@ import Synchronization
 struct ImportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
-    abstract: "Put lines of JSON into a store.",
+    abstract: "Import lines of JSON into a store.",
     discussion: """
-      Takes lines {"key":…,"value":…} as export and list print them, or, with --key, any objects, of which one field, a \
-      string or an integer, becomes the key and the whole object the value. Makes the store where it is missing. Empty \
-      lines are skipped; a line has at most 1 GiB.
+      Reads lines {"key":…,"value":…}, as export and list print them. With --key, reads any objects: the named field, a \
+      string or an integer, is the key, and the whole object is the value. A missing store is created. Empty lines are \
+      skipped. A line can have at most 1 GiB.
 
-      A bad line stops the import: its batch is not written, earlier ones stay. With --skip-bad it is left out. With \
-      --concurrency several batches are on their way at once, and share commits.
+      A bad line stops the import. Its batch is not written, earlier batches stay. With --skip-bad, bad lines are skipped. \
+      With --concurrency, several batches are written at the same time, and share commits.
 
         larder import json:users.json users.jsonl
         larder import json:users.json users.jsonl --key id --batch 10000
@@ -23,18 +23,18 @@ struct ImportCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var store: StoreArgument
-  @Argument(help: "The file with the lines; - or nothing for standard input.") var file = ByteInput.standardInputPath
+  @Argument(help: "The file with the lines, or - for standard input.") var file = ByteInput.standardInputPath
   @Option(name: .customLong("key"), help: ArgumentHelp("The field of each object that is its key.", valueName: "field"))
   var keyField: String?
-  @Option(name: .customLong("batch"), help: ArgumentHelp("How many entries make one batch.", valueName: "n"))
+  @Option(name: .customLong("batch"), help: ArgumentHelp("The number of entries in a batch.", valueName: "n"))
   var batchSize = 1000
-  @Option(help: ArgumentHelp("How many batches are on their way at once.", valueName: "n"))
+  @Option(help: ArgumentHelp("The number of batches to write at the same time.", valueName: "n"))
   var concurrency = 1
-  @Flag(help: "After each commit, print how many entries are durable so far, as a bare number on a line.")
+  @Flag(help: "After each commit, print a line with the number of entries that are durable so far.")
   var acknowledge = false
-  @Flag(name: .customLong("skip-bad"), help: "Leave out and report bad lines instead of stopping.")
+  @Flag(name: .customLong("skip-bad"), help: "Skip and report bad lines instead of stopping.")
   var skipsBadLines = false
-  @OptionGroup var lifetime: LifetimeOption
+  @OptionGroup var ttl: TimeToLiveOption
 
   func validate() throws {
     guard batchSize >= 1 else { throw ValidationError("--batch must be at least 1") }
@@ -46,16 +46,16 @@ struct ImportCommand: AsyncParsableCommand {
     let start = ContinuousClock.now
     var progress = ImportProgress(
       display: ProgressDisplay(total: lines.totalBytes, since: start), write: Diagnostics.writeLine)
-    // Before the store, which would be made for nothing where there is no such file, or nothing good comes first.
+    // Read before the store is opened, so that a missing file or a bad first line creates no store.
     let first = try firstEntryLine(of: &lines, progress: &progress)
-    // Batches that are on their way may be committed, too.
+    // Batches that are being written can be committed, too.
     let committed = Mutex(0)
     let interruption = Interruption {
-      "At least \(EntryCount.text(committed.withLock { $0 })) are committed; import again to go on."
+      "Committed at least \(EntryCount.text(committed.withLock { $0 })); import again to continue."
     }
     defer { withExtendedLifetime(interruption) {} }
     let entries = try await StoreSession.runOpened(
-      store.target, createsIfMissing: true, expiration: lifetime.expiration
+      store.target, createsIfMissing: true, timeToLive: ttl.timeToLive
     ) { store, output in
       defer { progress.clear() }
       return try await copy(first, &lines, into: store, output: output, progress: &progress) { count in
@@ -65,9 +65,11 @@ struct ImportCommand: AsyncParsableCommand {
     Diagnostics.writeLine(progress.summary(entries: entries, elapsed: ContinuousClock.now - start))
   }
 
-  /// Reads up to the first line that has an entry, over blank ones and, where that is asked for, bad ones.
+  /// Reads up to the first line with an entry.
   ///
-  /// - Returns: The line, or `nil` where there is none.
+  /// Blank lines and, with `--skip-bad`, bad lines are skipped.
+  ///
+  /// - Returns: The line, or `nil` if there is none.
   /// - Throws: ``CommandFailure`` for a bad line.
   private func firstEntryLine(
     of lines: inout InputLines, progress: inout ImportProgress
@@ -77,16 +79,16 @@ struct ImportCommand: AsyncParsableCommand {
       do {
         if try parser.entry(of: line) != nil { return line }
       } catch let bad as BadLine {
-        try meet(bad, line: line.number, committed: 0, progress: &progress)
+        try handle(bad, line: line.number, committed: 0, progress: &progress)
       }
     }
     return nil
   }
 
-  /// Imports line by line.
+  /// Imports the lines.
   ///
-  /// - Parameter committed: Gets how many entries are committed, whenever more are.
-  /// - Returns: How many entries were committed.
+  /// - Parameter committed: Receives the number of committed entries after each commit.
+  /// - Returns: The number of committed entries.
   private func copy(
     _ first: LineSplitter.Line?, _ lines: inout InputLines, into store: OpenedStore, output: ByteOutput,
     progress: inout ImportProgress, committed: (Int) -> Void
@@ -110,7 +112,7 @@ struct ImportCommand: AsyncParsableCommand {
         }
       } catch let bad as BadLine {
         if !skipsBadLines, try await importer.settle() { try await acknowledger?.acknowledge(importer.committed) }
-        try meet(bad, line: line.number, committed: importer.committed, progress: &progress)
+        try handle(bad, line: line.number, committed: importer.committed, progress: &progress)
       }
       next = try lines.next()
     }
@@ -118,10 +120,10 @@ struct ImportCommand: AsyncParsableCommand {
     return importer.committed
   }
 
-  /// Leaves out a bad line where that is asked for.
+  /// Skips a bad line with `--skip-bad`.
   ///
-  /// - Throws: ``CommandFailure`` otherwise.
-  private func meet(_ bad: BadLine, line: Int, committed: Int, progress: inout ImportProgress) throws {
+  /// - Throws: ``CommandFailure`` without that option.
+  private func handle(_ bad: BadLine, line: Int, committed: Int, progress: inout ImportProgress) throws {
     guard skipsBadLines else { throw failure(bad, line: line, committed: committed) }
     progress.skip(bad, line: line)
   }
@@ -129,6 +131,6 @@ struct ImportCommand: AsyncParsableCommand {
   private func failure(_ bad: BadLine, line: Int, committed: Int) -> CommandFailure {
     CommandFailure(
       .badData, "line \(line): \(bad.reason)",
-      advice: "Imported by the batches before it: \(EntryCount.text(committed)). Mend the line, or give --skip-bad.")
+      advice: "Earlier batches imported \(EntryCount.text(committed)). Fix the line, or give --skip-bad.")
   }
 }

@@ -5,10 +5,10 @@ import Larder
 struct StatCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stat",
-    abstract: "Print what a store is, and how large.",
+    abstract: "Print the properties and the size of a store.",
     discussion: """
-      Prints a table for people, or with --json one object with name, acknowledgement, sharing, entryCount, bytesOnDisk \
-      (null where nothing is on disk) and details, which are figures of that kind of store.
+      Prints a table, or with --json one object with name, durability, sharing, entryCount, bytesOnDisk (null if the store \
+      is not on disk) and details, which are figures that depend on the kind of store.
 
         larder stat json:users.json
         larder stat json:users.json --json
@@ -16,7 +16,7 @@ struct StatCommand: AsyncParsableCommand {
 
   @OptionGroup var store: StoreArgument
   @OptionGroup var access: AccessOption
-  @Flag(name: .customLong("json"), help: "Print one JSON object in place of the table.") var printsJSON = false
+  @Flag(name: .customLong("json"), help: "Print one JSON object instead of the table.") var printsJSON = false
 
   func run() async throws {
     try await StoreSession.run(
@@ -29,5 +29,66 @@ struct StatCommand: AsyncParsableCommand {
         for line in summary.table { try output.writeLine(line) }
       }
     }
+  }
+}
+
+/// The properties and the size of a store, as `larder stat` prints them.
+struct StoreSummary {
+  /// The description of the store.
+  let information: StoreInformation
+
+  /// The size of the store and further figures.
+  let statistics: StoreStatistics
+
+  /// Creates a summary.
+  ///
+  /// - Parameters:
+  ///   - information: The description of the store.
+  ///   - statistics: The size of the store and further figures.
+  init(information: StoreInformation, statistics: StoreStatistics) {
+    self.information = information
+    self.statistics = statistics
+  }
+
+  /// Creates the summary of a store.
+  ///
+  /// If the store has no statistics, its entries are counted.
+  ///
+  /// - Throws: The store's errors.
+  init(of store: some DataStore) async throws {
+    self.init(information: store.information, statistics: try await AnyDataStore(store).storeStatistics())
+  }
+
+  /// Appends one JSON object with the names of `StoreInformation` and `StoreStatistics`.
+  func appendJSON(to bytes: inout [UInt8]) {
+    let details = statistics.details.map { "\(JSONText(string: $0.name)):\($0.value)" }
+    let members = [
+      "\"name\":\(JSONText(string: information.name))",
+      "\"durability\":\"\(information.durability)\"",
+      "\"sharing\":\"\(information.sharing)\"",
+      "\"entryCount\":\(statistics.entryCount)",
+      "\"bytesOnDisk\":\(statistics.bytesOnDisk.map { "\($0)" } ?? "null")",
+      "\"details\":{\(details.joined(separator: ","))}",
+    ]
+    bytes.append(contentsOf: "{\(members.joined(separator: ","))}".utf8)
+  }
+
+  /// The lines of a table.
+  var table: [String] {
+    var rows = [
+      ("name", information.name.inOneLine),
+      ("durability", StoreSummary.words(of: "\(information.durability)")),
+      ("sharing", StoreSummary.words(of: "\(information.sharing)")),
+      ("entries", "\(statistics.entryCount)"),
+    ]
+    if let bytes = statistics.bytesOnDisk { rows.append(("bytes on disk", "\(bytes)")) }
+    rows += statistics.details.map { (StoreSummary.words(of: $0.name), "\($0.value)") }
+    let width = rows.map(\.0.count).max() ?? 0
+    return rows.map { $0.0 + String(repeating: " ", count: width - $0.0.count + 2) + $0.1 }
+  }
+
+  /// Returns a name in lower camel case as words.
+  private static func words(of name: String) -> String {
+    name.reduce(into: "") { $0 += $1.isUppercase ? " \($1.lowercased())" : "\($1)" }
   }
 }

@@ -5,10 +5,10 @@ import Larder
 struct VerifyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
-    abstract: "Read and check everything, and list what is damaged.",
+    abstract: "Read and check the whole store, and list the damage.",
     discussion: """
-      Prints a line {"key":…,"place":…,"message":…} for each damaged entry, with null for a key that is not known, and \
-      ends with 2 where there is any. What a crash left unfinished is recovered and no damage.
+      Prints a line {"key":…,"place":…,"message":…} for each damaged entry, in which an unknown key is null, and exits with \
+      2 if there is any. The remains of a crash are recovered, and are not damage.
 
         larder verify json:users.json
       """)
@@ -23,15 +23,11 @@ struct VerifyCommand: AsyncParsableCommand {
       try await StoreSession.run(
         store.target, createsIfMissing: false, access: access.storeAccess
       ) { store, output in
-        if let maintenance = store.information.maintenance {
-          report = try await maintenance.verify()
-        } else {
-          report = try await EntryByEntryVerification.report(on: store)
-        }
+        report = try await AnyDataStore(store).verify()
         try print(report.findings, to: output)
       }
     } catch let error as StoreError where error.code == .corrupted && error.operation == .open {
-      // So damaged that it does not even open: that is what was asked for, not a failure.
+      // Damage that prevents opening the store is a finding, too, and not a failure.
       isOpened = false
       report.findings = [VerificationReport.Finding(damage: error)]
       let output = ByteOutput()
@@ -42,10 +38,10 @@ struct VerifyCommand: AsyncParsableCommand {
     if !report.findings.isEmpty { throw ExitStatus.damaged }
   }
 
-  /// What is said of a store that cannot be opened: how many entries it has is not known.
+  /// The summary for a store that cannot be opened, whose number of entries is unknown.
   static let summaryOfUnopened = "the store cannot be opened, so nothing else was checked"
 
-  /// What was found, in one line.
+  /// Returns a summary of the findings in one line.
   static func summary(of report: VerificationReport) -> String {
     let entries = EntryCount.text(report.entryCount)
     return switch report.findings.count {
@@ -59,5 +55,16 @@ struct VerifyCommand: AsyncParsableCommand {
     for finding in findings {
       try output.writeLine { EntryLine.append(finding, to: &$0) }
     }
+  }
+}
+
+extension VerificationReport.Finding {
+  /// Creates a finding from an error that reports damage.
+  ///
+  /// - Parameters:
+  ///   - error: The error.
+  ///   - key: The key that was read; defaults to the key of the error, if it has one.
+  init(damage error: StoreError, key: StoreKey? = nil) {
+    self.init(key: key ?? error.key, place: error.store, message: error.fullMessage)
   }
 }

@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
-  func nothingIsReplaced(kind: StoreKind) async throws {
+  func anExistingPathIsRefused(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "k", "1") == .done())
     let path = try folder.write("mine", to: "taken")
@@ -39,17 +39,17 @@ import Testing
     #expect(try await Tool.larder("get", store, "k") == .done("1\n"))
   }
 
-  @Test func theCopyGoesToAPath() async throws {
+  @Test func theBackupNeedsAPath() async throws {
     let store = StoreKind.json.url(in: folder)
     #expect(try await Tool.larder("set", store, "k", "1") == .done())
-    #expect(try await Tool.larder("backup", store, "lmdb:copy").failed(64, "leave out lmdb:, or write './lmdb:copy'"))
-    #expect(try await Tool.larder("backup", store, "").failed(64, "is empty"))
+    #expect(try await Tool.larder("backup", store, "lmdb:copy").failed(64, "omit lmdb:, or write './lmdb:copy'"))
+    #expect(try await Tool.larder("backup", store, "").failed(64, "must not be empty"))
     #expect(try await Tool.larder("backup", store).failed(64, "larder backup --help"))
     #expect(try await Tool.larder("backup", "memory:", folder.file("copy")).failed(66, "memory"))
     #expect(try await Tool.larder("backup", store, folder.file("a:b")) == .done())
   }
 
-  @Test func allOfAnEnvironmentIsCopied() async throws {
+  @Test func theWholeEnvironmentIsBackedUp() async throws {
     let path = folder.file("shop")
     #expect(try await Tool.larder("set", "lmdb:\(path)#customers", "7", "\"Ada\"") == .done())
     #expect(try await Tool.larder("set", "lmdb:\(path)#orders", "7/1", "2") == .done())
@@ -58,7 +58,7 @@ import Testing
     #expect(try await Tool.larder("get", "lmdb:\(folder.file("copy"))#orders", "7/1") == .done("2\n"))
   }
 
-  @Test func aCompactingBackupLeavesOutFreeSpace() async throws {
+  @Test func aCompactingBackupOmitsFreeSpace() async throws {
     let store = StoreKind.lmdb.url(in: folder)
     #expect(try await Tool.larder("import", store, input: lines(0..<20_000)).status == 0)
     #expect(try await Tool.larder("clear", store) == .done())

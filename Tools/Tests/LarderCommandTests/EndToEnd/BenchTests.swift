@@ -10,17 +10,17 @@ import Testing
     folder = try TemporaryFolder()
   }
 
-  @Test(arguments: StoreKind.allCases) func itPrintsATableAndLeavesNothing(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func itPrintsATableAndRemovesItsEntries(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "ada", "1") == .done())
     let run = try await Tool.larder(
       "bench", store, "--entries", "250", "--value-size", "10", "--readers", "2", "--writers", "5")
     #expect(run.status == 0)
     let lines = run.output.split(separator: "\n")
-    #expect(lines.first?.hasSuffix(": durable, 250 entries of 10 bytes, 5 writers, 2 readers") == true)
+    #expect(lines.first?.hasSuffix(": synced, 250 entries of 10 bytes, 5 writers, 2 readers") == true)
     let names = ["write ", "write, batched ", "read ", "page of 100 "]
     #expect(zip(lines.dropFirst(2), names).allSatisfy { $0.hasPrefix($1) } && lines.count == 6)
-    // In columns, which end in the same place.
+    // The columns are aligned.
     #expect(Set(lines.dropFirst().map(\.count)).count == 1)
     #expect(try await Tool.larder("export", store) == .done("{\"key\":\"ada\",\"value\":1}\n"))
   }
@@ -31,23 +31,23 @@ import Testing
     let members = try #require(try JSONText(String(run.output.dropLast())).members())
     #expect(
       members.map(\.name)
-        == ["name", "acknowledgement", "entries", "valueBytes", "readers", "writers", "results"])
+        == ["name", "durability", "entries", "valueBytes", "readers", "writers", "results"])
     #expect(run.output.contains("\"what\":\"page of 100\",\"operations\":1,"))
     #expect(run.output.contains("\"what\":\"write, batched\",\"operations\":30,"))
   }
 
-  @Test func itDoesNotTouchWhatAnotherLeft() async throws {
+  @Test func itKeepsExistingKeys() async throws {
     let store = StoreKind.json.url(in: folder)
     #expect(try await Tool.larder("set", store, "larder-bench:7", "1") == .done())
-    #expect(try await Tool.larder("bench", store, "--entries", "3").failed(64, "there are keys that begin with"))
+    #expect(try await Tool.larder("bench", store, "--entries", "3").failed(64, "already has keys that begin with"))
     #expect(try await Tool.larder("count", store) == .done("1\n"))
   }
 
-  @Test(arguments: ["--entries", "--readers", "--writers"]) func itRefusesNone(option: String) async throws {
+  @Test(arguments: ["--entries", "--readers", "--writers"]) func itRefusesZero(option: String) async throws {
     #expect(try await Tool.larder("bench", "memory:", option, "0").failed(64, "\(option) must be at least 1"))
   }
 
-  @Test func moreTasksThanEntriesAndHugeValuesDoNoHarm() async throws {
+  @Test func moreTasksThanEntriesAreAllowedAndHugeValuesRefused() async throws {
     let most = "\(Int.max)"
     let run = try await Tool.larder("bench", "memory:", "--entries", "3", "--writers", most, "--readers", most)
     #expect(run.status == 0)

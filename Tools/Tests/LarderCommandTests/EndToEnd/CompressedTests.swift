@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What the verbs do with a `compressed:` store that they do with no other.
+/// The behavior of verbs that is specific to `compressed:` stores.
 @Suite struct CompressedTests {
   private let folder: TemporaryFolder
   private let store: String
@@ -22,7 +22,7 @@ import Testing
     try Data(contentsOf: URL(fileURLWithPath: path)).count
   }
 
-  @Test func compactGivesBackWhatWasOverwritten() async throws {
+  @Test func compactReclaimsOverwrittenEntries() async throws {
     for round in 0..<3 { try await importEntries(300, value: "round \(round)") }
     let before = try size()
     let expected = try await Tool.larder("export", store).output
@@ -38,7 +38,7 @@ import Testing
     #expect(lines.output.trimmingCharacters(in: .whitespaces) == "300\n")
   }
 
-  @Test func verifyNamesWhatIsDamagedAndTheRestIsThere() async throws {
+  @Test func verifyNamesDamagedEntriesAndOthersAreReadable() async throws {
     for key in ["a", "b", "c"] { #expect(try await Tool.larder("set", store, key, "\"value of \(key)\"") == .done()) }
     var content = try Data(contentsOf: URL(fileURLWithPath: path))
     let place = try #require(content.range(of: Data("value of b".utf8)))
@@ -50,7 +50,7 @@ import Testing
     #expect(try await Tool.larder("get", store, "a") == .done("\"value of a\"\n"))
     #expect(try await Tool.larder("get", store, "b").failed(65, "is damaged at byte"))
     #expect(try await Tool.larder("get", store, "c") == .done("\"value of c\"\n"))
-    #expect(try await Tool.larder("compact", store).failed(65, "and that would be lost for good"))
+    #expect(try await Tool.larder("compact", store).failed(65, "and the loss would become permanent"))
     #expect(try await Tool.larder("set", store, "b", "1") == .done())
     #expect(try await Tool.larder("compact", store) == .done())
     #expect(try await Tool.larder("verify", store).status == 0)

@@ -17,13 +17,13 @@ import Testing
   }
 
   private func copy(_ source: String, to destination: String, _ arguments: String...) async throws -> ToolRun {
-    // What a new store of the kind has anyway.
+    // The default codec of new stores of this kind.
     let codec = destination.hasPrefix("lmdb:") ? "cbor" : "json"
     return try await ToolRun.run(Tool.path, ["copy", source, destination, "--codec", codec] + arguments)
   }
 
   @Test(arguments: StoreKind.allCases, StoreKind.allCases)
-  func everyEntryArrivesAsItIs(from sourceKind: StoreKind, to destinationKind: StoreKind) async throws {
+  func everyEntryIsCopiedUnchanged(from sourceKind: StoreKind, to destinationKind: StoreKind) async throws {
     let source = sourceKind.url("source", in: folder)
     let destination = destinationKind.url("destination", in: folder)
     let text = lines(0..<25) + "{\"keyBytes\":\"80c0\",\"value\":null}\n{\"key\":\"é\",\"value\":-0.0}\n"
@@ -32,7 +32,7 @@ import Testing
       let run = try await copy(source, to: destination, "--batch", batch)
       #expect(run.status == 0)
       #expect(run.output == "")
-      #expect(run.errors.wholeMatch(of: /copied 27 entries in \d+\.\d s, 0 were equal already\n/) != nil)
+      #expect(run.errors.wholeMatch(of: /copied 27 entries in \d+\.\d s, 0 were already equal\n/) != nil)
       #expect(try await Tool.larder("export", destination) == .done(text))
       #expect(try await Tool.larder("clear", destination) == .done())
     }
@@ -40,22 +40,22 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases, StoreKind.allCases)
-  func whatIsEqualIsSkippedAndOtherKeysStay(from sourceKind: StoreKind, to destinationKind: StoreKind) async throws {
+  func equalEntriesAreSkippedAndOtherKeysStay(from sourceKind: StoreKind, to destinationKind: StoreKind) async throws {
     let source = sourceKind.url("source", in: folder)
     let destination = destinationKind.url("destination", in: folder)
     #expect(try await Tool.larder("import", source, input: lines(0..<10)).status == 0)
     #expect(try await Tool.larder("import", destination, input: lines(0..<4) + lines(8..<12, value: "2")).status == 0)
     #expect(
-      try await copy(source, to: destination).errors.wholeMatch(of: /copied 6 entries in .* s, 4 were equal already\n/)
+      try await copy(source, to: destination).errors.wholeMatch(of: /copied 6 entries in .* s, 4 were already equal\n/)
         != nil)
     #expect(try await Tool.larder("export", destination) == .done(lines(0..<10) + lines(10..<12, value: "2")))
     #expect(
-      try await copy(source, to: destination).errors.wholeMatch(of: /copied 0 entries in .* s, 10 were equal already\n/)
+      try await copy(source, to: destination).errors.wholeMatch(of: /copied 0 entries in .* s, 10 were already equal\n/)
         != nil)
   }
 
   @Test(arguments: StoreKind.allCases, StoreKind.allCases)
-  func anEmptyStoreMakesAnEmptyOne(from sourceKind: StoreKind, to destinationKind: StoreKind) async throws {
+  func anEmptyStoreCreatesAnEmptyOne(from sourceKind: StoreKind, to destinationKind: StoreKind) async throws {
     let source = sourceKind.url("source", in: folder)
     let destination = destinationKind.url("destination", in: folder)
     #expect(try await Tool.larder("import", source).status == 0)
@@ -87,20 +87,21 @@ import Testing
     try await again.close()
   }
 
-  @Test func anotherCodecIsTakenOnlyWhereItIsNamed() async throws {
+  @Test func anotherCodecMustBeNamed() async throws {
     let (json, lmdb) = ("json:\(folder.file("s.json"))", "lmdb:\(folder.file("s.lmdb"))")
     #expect(try await Tool.larder("set", lmdb, "k", "1") == .done())
     #expect(try await Tool.larder("set", json, "j", "2") == .done())
-    #expect(try await Tool.larder("copy", lmdb, json).failed(65, "Give --codec json to write the values so."))
-    #expect(try await Tool.larder("copy", json, lmdb).failed(65, "Give --codec cbor to write the values so."))
+    #expect(try await Tool.larder("copy", lmdb, json).failed(65, "To convert the values, give --codec json."))
+    #expect(try await Tool.larder("copy", json, lmdb).failed(65, "To convert the values, give --codec cbor."))
     #expect(try await Tool.larder("count", json) == .done("1\n"))
-    #expect(try await Tool.larder("copy", json, lmdb, "--codec", "jsno").failed(64, "--codec is one of json, cbor"))
+    #expect(
+      try await Tool.larder("copy", json, lmdb, "--codec", "jsno").failed(64, "--codec must be one of json, cbor"))
     #expect(try await Tool.larder("copy", lmdb, json, "--codec", "json").status == 0)
     #expect(try await Tool.larder("copy", json, lmdb, "--codec", "cbor").status == 0)
     #expect(try await Tool.larder("export", json) == Tool.larder("export", lmdb))
   }
 
-  @Test func boundsChooseWhatIsCopied() async throws {
+  @Test func boundsLimitTheCopy() async throws {
     let (source, copy) = ("json:\(folder.file("s.json"))", "json:\(folder.file("c.json"))")
     #expect(try await Tool.larder("import", source, input: lines(0..<10)).status == 0)
     #expect(try await Tool.larder("copy", source, copy, "--from", "1000003", "--to", "1000005").status == 0)
@@ -108,7 +109,7 @@ import Testing
     #expect(try await Tool.larder("copy", source, copy, "--prefix", "").failed(64, "--prefix is empty"))
   }
 
-  @Test func aBadSourceMakesNoDestination() async throws {
+  @Test func aBadSourceCreatesNoDestination() async throws {
     let source = StoreKind.json.url("source", in: folder)
     let destination = StoreKind.json.url("destination", in: folder)
     #expect(try await copy(source, to: destination).failed(66, "source.json"))
@@ -119,23 +120,23 @@ import Testing
     #expect(try folder.names().filter { $0.hasPrefix("destination") } == [])
   }
 
-  @Test(arguments: StoreKind.allCases) func aBadDestinationLosesNothing(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func aBadDestinationStaysUnchanged(kind: StoreKind) async throws {
     let source = kind.url("source", in: folder)
     let destination = kind.url("destination", in: folder)
     #expect(try await Tool.larder("set", source, "k", "1") == .done())
     let path = try folder.write("[1]", to: kind.fileName("destination"))
     #expect(try await copy(source, to: destination).failed(65, kind.fileName("destination")))
     #expect(try String(contentsOfFile: path, encoding: .utf8) == "[1]")
-    #expect(try await copy(source, to: kind.url("none/x", in: folder)).failed(66, "makes the folder above it"))
+    #expect(try await copy(source, to: kind.url("none/x", in: folder)).failed(66, "creates its parent folder"))
     #expect(try await Tool.larder("get", source, "k") == .done("1\n"))
   }
 
-  // MARK: Killed halfway
+  // MARK: Killed copies
 
   private static let entryCount = 3_000
   private static let batchSize = 30
 
-  @Test(arguments: StoreKind.allCases) func aCopyThatWasKilledIsCompletedByAnother(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func anotherCopyCompletesAKilledOne(kind: StoreKind) async throws {
     let source = kind.url("source", in: folder)
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
@@ -145,7 +146,7 @@ import Testing
     let expected = lines(0..<CopyTests.entryCount, value: padding)
     #expect(try await Tool.larder("import", source, input: expected).status == 0)
     for round in 0..<5 {
-      // A new one each time, whose file grows from nothing.
+      // A new destination each time, whose file grows from zero.
       let destination = kind.url("destination\(round)", in: folder)
       #expect(try await Tool.larder("import", destination, input: "{\"key\":\"z\",\"value\":0}").status == 0)
       try killCopy(
@@ -161,7 +162,7 @@ import Testing
       #expect(copied.isMultiple(of: CopyTests.batchSize), context)
       let run = try await copy(source, to: destination)
       #expect(run.status == 0, context)
-      let summary = try #require(run.errors.wholeMatch(of: /copied (\d+) .* s, (\d+) w.* equal already\n/), context)
+      let summary = try #require(run.errors.wholeMatch(of: /copied (\d+) .* s, (\d+) w.* already equal\n/), context)
       #expect(Int(summary.1) == CopyTests.entryCount - copied, context)
       #expect(Int(summary.2) == copied, context)
       #expect(
@@ -173,11 +174,11 @@ import Testing
   /// Starts a copy and kills it.
   ///
   /// - Parameters:
-  ///   - source: What is copied.
-  ///   - destination: Where to.
-  ///   - file: A file of the destination that grows meanwhile.
-  ///   - size: Once it has so many bytes, or the copy is at its end.
-  ///   - turns: After how many turns of an idle loop then, so that any part of a commit can be hit.
+  ///   - source: The store to copy from.
+  ///   - destination: The store to copy to.
+  ///   - file: A file of the destination that grows during the copy.
+  ///   - size: The size of the file, in bytes, after which to kill the copy.
+  ///   - turns: The number of turns of an idle loop to wait after that, so that the kill can hit any part of a commit.
   private func killCopy(
     of source: String, to destination: String, once file: String, has size: Int, andTurns turns: Int
   ) throws {

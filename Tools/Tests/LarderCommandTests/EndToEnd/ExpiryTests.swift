@@ -6,9 +6,9 @@ import Testing
 
 @testable import LarderCommand
 
-/// Entries that expire, by the tool.
+/// Tests of the verbs with entries that expire.
 ///
-/// What has expired is put there by the library, so that no test waits for a deadline.
+/// The library writes the expired entries, so that no test waits for a deadline.
 @Suite struct ExpiryTests {
   private let folder: TemporaryFolder
 
@@ -16,7 +16,7 @@ import Testing
     folder = try TemporaryFolder()
   }
 
-  /// The name of the codec of a new store with values that expire.
+  /// Returns the codec name of a new store with values that expire.
   private func codecName(_ kind: StoreKind) -> String {
     kind == .lmdb ? "cbor+expiring" : "json+expiring"
   }
@@ -25,7 +25,7 @@ import Testing
     try await Stores.registry.open(StoreURL(url), codec: CodecChoice(makesExpiring: true).codec)
   }
 
-  /// What is stored, expired or not.
+  /// Returns the deadlines of all stored entries, including expired ones.
   private func stored(_ url: String) async throws -> [StoreKey: Deadline?] {
     let store = try await open(url)
     let entries = try await store.entries(in: .all, limit: .max)
@@ -33,7 +33,7 @@ import Testing
     return Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value.deadline) })
   }
 
-  /// Makes a store with two live entries, one of them for ever, and three that have expired.
+  /// Creates a store with two live entries, one of them without a deadline, and three expired ones.
   private func makeStore(_ kind: StoreKind) async throws -> String {
     let url = kind.url(in: folder)
     let store = try await open(url)
@@ -67,7 +67,7 @@ import Testing
     #expect(try await Tool.larder("get", url, "a") == .done("[1]\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func everyVerbHidesWhatHasExpired(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func everyVerbHidesExpiredEntries(kind: StoreKind) async throws {
     let url = try await makeStore(kind)
     #expect(try await Tool.larder("get", url, "a") == ToolRun(status: 1, output: "", errors: ""))
     #expect(try await Tool.larder("get", url, "b") == .done("2\n"))
@@ -84,14 +84,14 @@ import Testing
     let json = try await Tool.larder("stat", url, "--json").output
     #expect(json.contains("\"entryCount\":2,"))
     #expect(json.contains("\"details\":{\"expiredEntries\":3,"))
-    // Looking removes nothing.
+    // Reading removes nothing.
     #expect(try await stored(url).count == 5)
     #expect(try await Tool.larder("remove", url, "a", "b") == .done())
     #expect(try await Tool.larder("clear", url, "--prefix", "c") == .done())
     #expect(try await stored(url).keys.sorted() == ["d", "e"])
   }
 
-  @Test(arguments: StoreKind.allCases) func purgingSaysHowMany(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func purgeReportsTheNumberOfEntries(kind: StoreKind) async throws {
     let url = try await makeStore(kind)
     #expect(try await Tool.larder("purge", url) == ToolRun(status: 0, output: "", errors: "purged 3 entries\n"))
     #expect(try await stored(url).keys.sorted() == ["b", "d"])
@@ -99,19 +99,19 @@ import Testing
     #expect(try await Tool.larder("purge", "\(url)x").failed(66, "no"))
   }
 
-  @Test(arguments: StoreKind.allCases) func whatHasExpiredIsMadeAnew(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func expiredEntriesCanBeWrittenAgain(kind: StoreKind) async throws {
     let url = try await makeStore(kind)
     #expect(try await Tool.larder("set", url, "a", "9") == .done())
     #expect(try await Tool.larder("get", url, "a") == .done("9\n"))
-    // Written without a lifetime, an entry has none.
+    // An entry written without a time to live has none.
     #expect(try await Tool.larder("set", url, "b", "9") == .done())
     #expect(try await stored(url)["b"] == .some(nil))
   }
 
-  @Test(arguments: StoreKind.allCases) func plainStoresRefuseLifetimes(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func plainStoresRefuseTimeToLive(kind: StoreKind) async throws {
     let url = kind.url(in: folder)
     #expect(try await Tool.larder("set", url, "a", "1") == .done())
-    let reason = "holds values that do not expire, since it was made without --ttl"
+    let reason = "holds values that do not expire, because it was created without --ttl"
     #expect(try await Tool.larder("set", url, "a", "2", "--ttl", "5m").failed(64, reason))
     let line = "{\"key\":\"a\",\"value\":2}\n"
     #expect(try await Tool.larder("import", url, "--ttl", "5m", input: line).failed(64, reason))
@@ -123,7 +123,7 @@ import Testing
     #expect(try await Tool.larder("export", url) == .done("{\"key\":\"a\",\"value\":1}\n"))
   }
 
-  @Test(arguments: ["0s", "5", "1.5s", "soon", "-1s"]) func aLifetimeThatMakesNoSenseIsRefused(text: String)
+  @Test(arguments: ["0s", "5", "1.5s", "soon", "-1s"]) func anInvalidTimeToLiveIsRefused(text: String)
     async throws
   {
     let url = StoreKind.json.url(in: folder)
@@ -132,7 +132,7 @@ import Testing
     #expect(try folder.names() == [])
   }
 
-  @Test(arguments: StoreKind.allCases) func slidingPutsTheDeadlineOff(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func slideExtendsTheDeadline(kind: StoreKind) async throws {
     let url = kind.url(in: folder)
     #expect(try await Tool.larder("set", url, "a", "1", "--ttl", "5m") == .done())
     let before = Date.now
@@ -140,16 +140,16 @@ import Testing
     let deadline = try #require(try await stored(url)["a"] ?? nil)
     #expect(deadline.date >= before + 3599.999 && deadline.date <= Date.now + 3600)
     #expect(deadline.window == nil)
-    // Where nothing says for how long it is not guessed.
+    // Without a time, the deadline is not extended.
     #expect(try await Tool.larder("get", url, "a", "--slide").failed(64, "--slide --ttl 30m"))
     #expect(try await stored(url)["a"] == deadline)
-    #expect(try await Tool.larder("get", url, "a", "--ttl", "2h").failed(64, "only together with --slide"))
+    #expect(try await Tool.larder("get", url, "a", "--ttl", "2h").failed(64, "--ttl requires --slide"))
   }
 
-  @Test(arguments: [[], ["--ttl", "1h"]]) func slidingShortensNoLife(options: [String]) async throws {
+  @Test(arguments: [[], ["--ttl", "1h"]]) func slideShortensNoDeadline(options: [String]) async throws {
     let url = try await makeStore(.json)
     let before = try await stored(url)
-    // For ever; until the distant future; expired; missing.
+    // No deadline; a distant one; expired; missing.
     #expect(try await ToolRun.run(Tool.path, ["get", url, "d", "--slide"] + options) == .done("4\n"))
     #expect(try await Tool.larder("get", url, "b", "--slide", "--ttl", "1h") == .done("2\n"))
     for key in ["a", "missing"] {
@@ -158,13 +158,13 @@ import Testing
     #expect(try await stored(url) == before)
   }
 
-  @Test func anEntryThatSlidesLivesOnForItsWindow() async throws {
+  @Test func aSlidingDeadlineIsExtendedByItsWindow() async throws {
     let url = StoreKind.json.url(in: folder)
     let store = try await open(url)
     try await store.expiring(.sliding(.seconds(3600))) { Date.now - 1800 }.setValue(JSONText("1"), forKey: "a")
     try await store.close()
     let before = try await stored(url)
-    // To look at an entry is not to use it.
+    // Looking at an entry is not using it.
     #expect(try await Tool.larder("get", url, "a") == .done("1\n"))
     #expect(try await stored(url) == before)
     let start = Date.now
@@ -172,46 +172,46 @@ import Testing
     let deadline = try #require(try await stored(url)["a"] ?? nil)
     #expect(deadline.date >= start + 3599.999 && deadline.date <= Date.now + 3600)
     #expect(deadline.window == .seconds(3600))
-    // It goes on to slide.
+    // The deadline still slides.
     #expect(try await Tool.larder("get", url, "a", "--slide", "--ttl", "2h") == .done("1\n"))
     #expect(try await stored(url)["a"]??.window == .seconds(7200))
   }
 
-  @Test(arguments: StoreKind.allCases) func linesAreImportedWithALifetime(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func linesAreImportedWithATimeToLive(kind: StoreKind) async throws {
     let url = kind.url(in: folder)
     let lines = (0..<50).map { "{\"key\":\"\($0)\",\"value\":\($0)}\n" }.joined()
     #expect(try await Tool.larder("import", url, "--ttl", "7d", "--batch", "7", input: lines).status == 0)
     let deadlines = try await stored(url)
     #expect(deadlines.count == 50)
     #expect(deadlines.values.allSatisfy { ($0?.date ?? .distantPast) > Date.now + 604_000 })
-    // Where nothing is said, what is imported has no deadline.
+    // Without --ttl, imported entries have no deadline.
     #expect(try await Tool.larder("import", url, input: lines).status == 0)
     #expect(try await stored(url).values.allSatisfy { $0 == nil })
   }
 
   @Test(arguments: StoreKind.allCases, StoreKind.allCases)
-  func copiesTakeDeadlinesAlong(kind: StoreKind, other: StoreKind) async throws {
+  func deadlinesAreCopied(kind: StoreKind, other: StoreKind) async throws {
     let url = try await makeStore(kind)
     let copy = other.url("copy", in: folder)
     #expect(try await Tool.larder("copy", url, copy).errors.hasPrefix("copied 2 entries in "))
     #expect(try await stored(copy) == stored(url).filter { ["b", "d"].contains($0.key) })
     #expect(try await Tool.larder("copy", url, copy).errors.contains("copied 0 entries"))
-    // A deadline alone is a difference, too.
+    // A different deadline is a difference, too.
     #expect(try await Tool.larder("set", copy, "b", "2") == .done())
     #expect(try await Tool.larder("copy", url, copy).errors.contains("copied 1 entry"))
-    // Plain values go where values expire, and do not.
+    // Plain values can be copied to a store of values that expire, and get no deadline.
     let plain = kind.url("plain", in: folder)
     #expect(try await Tool.larder("set", plain, "b", "7") == .done())
     #expect(try await Tool.larder("copy", plain, copy).status == 0)
     #expect(try await stored(copy)["b"] == .some(nil))
   }
 
-  @Test func aStoreInMemoryTakesLifetimes() async throws {
+  @Test func aStoreInMemoryAcceptsTimeToLive() async throws {
     #expect(try await Tool.larder("set", "memory:", "a", "1", "--ttl", "1s") == .done())
   }
 
   @Test(arguments: ["json+expiring", "cbor+expiring", "json+expiring+crc32c", "cbor+crc32c+expiring", "x+expiring"])
-  func namesTellWhatIsStored(name: String) throws {
+  func codecNamesOfExpiringValuesAreRecognized(name: String) throws {
     let choice = CodecChoice(makesExpiring: false)
     #expect(try choice.codec(named: name).name == name)
     #expect(choice.values == .expiring)
@@ -219,7 +219,7 @@ import Testing
   }
 
   @Test(arguments: ["json", "cbor", "json+crc32c", "raw", "expiring", "expiring+x"])
-  func otherNamesAreThoseOfPlainValues(name: String) throws {
+  func otherCodecNamesStandForPlainValues(name: String) throws {
     let choice = CodecChoice(makesExpiring: false)
     #expect(try choice.codec(named: name).name == name)
     #expect(choice.values == .plain)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LarderCommand
 
-/// `Docs/CommandLine.md` and the README tell the truth about the tool, and the guide tells all of it.
+/// Tests that `Docs/CommandLine.md` and the README are correct, and that the guide is complete.
 @Suite struct GuideTests {
   private let repository = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../..").standardized
 
@@ -12,7 +12,7 @@ import Testing
     try String(contentsOf: repository.appendingPathComponent(path), encoding: .utf8)
   }
 
-  /// The text below each heading of a level, by heading.
+  /// Returns the headings of a level, and the text below each of them.
   private func sections(_ level: String, of page: String) -> [(heading: String, text: String)] {
     page.components(separatedBy: "\n\(level) ").dropFirst().map { section in
       let heading = section.prefix { $0 != "\n" }
@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(arguments: ["Docs/CommandLine.md", "README.md"])
-  func everyExampleDoesWhatThePageShows(path: String) async throws {
+  func everyExamplePrintsTheOutputOnThePage(path: String) async throws {
     let examples = ConsoleExample.examples(in: try page(path))
     #expect(!examples.isEmpty)
     let folder = try TemporaryFolder()
@@ -34,16 +34,16 @@ import Testing
     }
   }
 
-  @Test func theWorkerOfTheGuideWorksAQueueOff() async throws {
+  @Test func theWorkerOfTheGuideProcessesAQueue() async throws {
     guard try await Tool.shell("command -v jq").status == 0 else {
-      print("The worker of the guide is not run: there is no jq.")
+      print("the worker of the guide is not run, because jq is missing")
       return
     }
     let scripts = try page("Docs/CommandLine.md").components(separatedBy: "```sh\n").dropFirst()
     let worker = try #require(
       scripts.first { $0.contains("larder queue receive") }?.components(separatedBy: "\n```").first)
     let folder = try TemporaryFolder()
-    // One mail cannot be sent, and where there is none left the worker is told to end.
+    // One mail cannot be sent. When none is left, `sleep` ends the worker.
     _ = try folder.write(
       "#!/bin/sh\nmail=$(cat)\ncase $mail in *bob*) exit 1;; esac\necho $mail >> sent\n", to: "send-mail")
     _ = try folder.write("#!/bin/sh\nkill $PPID\n", to: "sleep")

@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func aByteOrderMarkBeforeTheFirstLineIsNoPartOfIt(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func aByteOrderMarkBeforeTheFirstLineIsIgnored(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     let line = "{\"key\":\"a\",\"value\":1}\n"
     #expect(try await Tool.larder("import", store, input: "\u{FEFF}" + line).status == 0)
@@ -60,13 +60,13 @@ import Testing
     let store = kind.url(in: folder)
     let text = lines(25) + "{\"key\":\"bad\"}\n" + lines(50)
     let run = try await Tool.larder("import", store, "--batch", "10", input: text)
-    #expect(run.failed(65, "line 26: it has no value. Imported by the batches before it: 20 entries. "))
+    #expect(run.failed(65, "line 26: it has no value. Earlier batches imported 20 entries. "))
     #expect(try await Tool.larder("count", store) == .done("20\n"))
     #expect(try await Tool.larder("get", store, "20").status == 1)
     #expect(try await Tool.larder("verify", store).status == 0)
   }
 
-  @Test(arguments: StoreKind.allCases) func aBadFirstLineMakesNoStore(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func aBadFirstLineCreatesNoStore(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("import", store, input: "\n \nnonsense\n" + lines(3)).failed(65, "line 3: "))
     #expect(try folder.names() == [])
@@ -76,7 +76,7 @@ import Testing
     #expect(try await Tool.larder("count", store) == .done("3\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func badLinesAreLeftOutWhereAskedFor(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func badLinesAreSkippedOnRequest(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     let text = "nonsense\n\n" + lines(5) + "[]\n{\"key\":\"\",\"value\":1}\n"
     let run = try await Tool.larder("import", store, "--skip-bad", "--batch", "2", input: text)
@@ -85,10 +85,10 @@ import Testing
     let errors = run.errors.split(separator: "\n")
     #expect(
       errors.dropLast() == [
-        "larder: line 1 is left out: it is not JSON: column 1: a value is expected here",
-        "larder: line 8 is left out: it is not a JSON object", "larder: line 9 is left out: its key is empty",
+        "larder: skipped line 1: it is not JSON: column 1: expected a value",
+        "larder: skipped line 8: it is not a JSON object", "larder: skipped line 9: its key is empty",
       ])
-    #expect(errors.last?.hasSuffix("left out 3 bad lines") == true)
+    #expect(errors.last?.hasSuffix("skipped 3 bad lines") == true)
     #expect(try await Tool.larder("count", store) == .done("5\n"))
   }
 
@@ -103,14 +103,14 @@ import Testing
     #expect(try await Tool.larder("import", store, "--batch", "0", input: "").failed(64, "--batch must be at least 1"))
   }
 
-  @Test(arguments: StoreKind.allCases) func severalBatchesAtOnceComeInTheOrderOfTheLines(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func concurrentBatchesKeepTheOrderOfTheLines(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
-    // Each of ten keys is written by many batches; the last line counts.
+    // Many batches write each of ten keys. The last line counts.
     let text = (0..<2000).map { "{\"key\":\"k\($0 % 10)\",\"value\":\($0)}\n" }.joined()
     let run = try await Tool.larder(
       "import", store, "--batch", "7", "--concurrency", "20", "--acknowledge", input: text)
     #expect(run.status == 0)
-    // A number may stand for several batches.
+    // A number can stand for several batches.
     let numbers = run.output.split(separator: "\n").compactMap { Int($0) }
     #expect(numbers == Array(Set(numbers)).sorted() && numbers.last == 2000)
     #expect(numbers.dropLast().allSatisfy { $0.isMultiple(of: 7) } && numbers.count > 100)
@@ -121,42 +121,43 @@ import Testing
         .failed(64, "--concurrency must be at least 1"))
   }
 
-  @Test(arguments: StoreKind.allCases) func whatIsOnItsWayIsWrittenBeforeABadLineStopsIt(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func aBadLineStopsItAfterTheRunningBatches(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     let text = lines(25) + "{\"key\":\"bad\"}\n" + lines(50)
     let run = try await Tool.larder("import", store, "--batch", "2", "--concurrency", "50", input: text)
-    #expect(run.failed(65, "line 26: it has no value. Imported by the batches before it: 24 entries. "))
+    #expect(run.failed(65, "line 26: it has no value. Earlier batches imported 24 entries. "))
     #expect(try await Tool.larder("count", store) == .done("24\n"))
   }
 
-  @Test(arguments: [1, 50]) func aValueThatTheStoreCannotKeepIsABadLine(concurrency: Int) async throws {
+  @Test(arguments: [1, 50]) func aValueThatCannotBeStoredIsABadLine(concurrency: Int) async throws {
     let store = StoreKind.lmdb.url(in: folder)
     let options = ["import", store, "--batch", "2", "--concurrency", "\(concurrency)"]
     let text = lines(5) + "{\"key\":\"bad\",\"value\":{\"a\":1,\"a\":2}}\n" + lines(50)
     let run = try await ToolRun.run(Tool.path, options, input: text)
-    #expect(run.failed(65, "line 6: the store cannot keep its value: this name stands in the object twice."))
+    #expect(run.failed(65, "line 6: its value cannot be stored: the object contains this name twice."))
     #expect(try await Tool.larder("count", store) == .done("4\n"))
     let skipping = try await ToolRun.run(Tool.path, options + ["--skip-bad"], input: text)
     #expect(skipping.status == 0)
-    #expect(skipping.errors.hasPrefix("larder: line 6 is left out: the store cannot keep its value: "))
+    #expect(skipping.errors.hasPrefix("larder: skipped line 6: its value cannot be stored: "))
     #expect(try await Tool.larder("count", store) == .done("50\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func anAcknowledgementNobodyReadsIsAFailure(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func anAcknowledgementWithoutAReaderIsAFailure(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     let path = try folder.write(lines(2000), to: "lines")
     let run = try await Tool.shell(
       "{ larder import \"$1\" \"$2\" --acknowledge --batch 1; echo $? >&2; } | head -1", store, path)
     #expect(run.output == "1\n")
-    #expect(run.errors.hasPrefix("larder: standard output cannot be written: "))
+    #expect(run.errors.hasPrefix("larder: cannot write to standard output: "))
     #expect(run.errors.hasSuffix("\n74\n"))
     #expect(try await Tool.larder("verify", store).status == 0)
   }
 
-  /// Ctrl-C says how much is committed, and ends the tool.
+  /// Ctrl-C prints the number of committed entries, and ends the tool.
   ///
-  /// It does neither if whoever started the tool has it ignored, as a shell does for what a script runs in the background.
-  @Test(arguments: [false, true]) func anInterruptionTellsWhatIsCommitted(isIgnored: Bool) async throws {
+  /// It does neither if the tool was started with the signal ignored, as a shell does for the background processes of a
+  /// script.
+  @Test(arguments: [false, true]) func anInterruptionReportsCommittedEntries(isIgnored: Bool) async throws {
     let store = StoreKind.json.url(in: folder)
     let errors = try folder.write("", to: "errors")
     let (input, output) = (Pipe(), Pipe())
@@ -169,7 +170,7 @@ import Testing
     process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: errors))
     try process.run()
     try input.fileHandleForWriting.write(contentsOf: Data(lines(2).utf8))
-    // The tool waits for more lines then.
+    // After that, the tool waits for more lines.
     var acknowledged = Data()
     while !acknowledged.contains(UInt8(ascii: "2")) {
       acknowledged += try #require(try output.fileHandleForReading.read(upToCount: 1), "the tool has ended")
@@ -188,7 +189,7 @@ import Testing
     #expect(process.terminationStatus == 130)
     #expect(
       try String(contentsOfFile: errors, encoding: .utf8)
-        == "larder: interrupted. At least 2 entries are committed; import again to go on.\n")
+        == "larder: interrupted. Committed at least 2 entries; import again to continue.\n")
     #expect(try await Tool.larder("count", store) == .done("2\n"))
   }
 }

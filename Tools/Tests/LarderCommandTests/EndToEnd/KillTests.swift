@@ -2,7 +2,9 @@ import Foundation
 import LarderTesting
 import Testing
 
-/// The import is killed at moments of chance; nothing acknowledged may be lost, and no batch may be there in part.
+/// Kills imports at random moments.
+///
+/// No acknowledged entry may be lost, and no batch may be written in part.
 @Suite struct KillTests {
   private static let lineCount = 6_000
   private static let batchSize = 30
@@ -17,7 +19,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases, [1, 8])
-  func whatWasAcknowledgedSurvivesSIGKILL(kind: StoreKind, concurrency: Int) async throws {
+  func acknowledgedEntriesSurviveSIGKILL(kind: StoreKind, concurrency: Int) async throws {
     let path = folder.file(kind.fileName())
     let store = kind.url(in: folder)
     let environment = ProcessInfo.processInfo.environment
@@ -26,9 +28,9 @@ import Testing
     var generator = SeededGenerator(seed: seed)
     let padding = String(repeating: "x", count: 100)
     for round in 0..<KillTests.rounds {
-      // A store that has grown over ten rounds is slow enough.
+      // After ten rounds, the store is large and slow enough.
       if round > 0, round.isMultiple(of: 10) { #expect(try await Tool.larder("clear", store) == .done()) }
-      // As many digits in each key, so that their order is that of the numbers.
+      // All keys have the same number of digits, so that their order is that of the numbers.
       let lines = (0..<KillTests.lineCount).map { number in
         "{\"key\":\"\(round):\(1_000_000 + number)\",\"value\":[\(number),\"\(padding)\"]}\n"
       }
@@ -39,7 +41,7 @@ import Testing
         andTurns: Int.random(in: 0...400_000, using: &generator))
       let context: Comment = "seed \(seed), round \(round), \(acknowledged) acknowledged"
 
-      // Every other round it is verify that opens the store first: a torn tail is no damage to it.
+      // In every other round, verify opens the store first. A torn tail is not damage.
       if round.isMultiple(of: 2) { try await verify(store, hasToBeThere: acknowledged > 0, context) }
       let keys = try await Tool.larder("list", store, "--keys", "--prefix", "\(round):")
       guard keys.status == 0 else {
@@ -56,7 +58,7 @@ import Testing
         #expect(last == .done("[\(count - 1),\"\(padding)\"]\n"), context)
       }
       if !round.isMultiple(of: 2) { try await verify(store, hasToBeThere: true, context) }
-      // A verb that writes removes what the kill has torn: now any program can read the store.
+      // A verb that writes removes the torn tail, so that any program can read the store.
       #expect(try await Tool.larder("set", store, "last", "\(round)") == .done(), context)
       let reader =
         switch kind {
@@ -66,17 +68,17 @@ import Testing
         }
       #expect(try await Tool.shell(reader, path) == .done(), context)
     }
-    print("\(kind): killed \(KillTests.rounds) imports of \(concurrency) batches at once")
+    print("\(kind): killed \(KillTests.rounds) imports of \(concurrency) concurrent batches")
   }
 
-  /// Whether a verb that only reads finds no store yet, or an LMDB data file that has no lock file yet.
+  /// Returns whether a verb that only reads found no store yet, or an LMDB data file without a lock file.
   private func isBeingMade(_ run: ToolRun) -> Bool {
     run.status == 66 || (run.status == 77 && run.errors.contains("lock file"))
   }
 
   private func verify(_ store: String, hasToBeThere isNeeded: Bool, _ context: Comment) async throws {
     let verify = try await Tool.larder("verify", store)
-    // Killed early enough, the import has not even made the store.
+    // If it was killed early, the import has not created the store.
     #expect(verify.status == 0 || (isBeingMade(verify) && !isNeeded), "\(context): \(verify.errors)")
     #expect(verify.output == "", context)
   }
@@ -85,11 +87,11 @@ import Testing
   ///
   /// - Parameters:
   ///   - path: The file.
-  ///   - store: Where the entries go.
-  ///   - concurrency: How many batches are on their way at once.
-  ///   - lineCount: After how many acknowledgements.
-  ///   - turns: After how many turns of an idle loop then, so that any part of a commit can be hit.
-  /// - Returns: How many entries were acknowledged.
+  ///   - store: The store to import into.
+  ///   - concurrency: The number of concurrent batches.
+  ///   - lineCount: The number of acknowledgements after which to kill the import.
+  ///   - turns: The number of turns of an idle loop to wait after that, so that the kill can hit any part of a commit.
+  /// - Returns: The number of acknowledged entries.
   private func importAndKill(
     _ path: String, into store: String, concurrency: Int, afterLines lineCount: Int, andTurns turns: Int
   ) async throws -> Int {
@@ -114,7 +116,7 @@ import Testing
     kill(process.processIdentifier, SIGKILL)
     output += try pipe.fileHandleForReading.readToEnd() ?? Data()
     process.waitUntilExit()
-    // A number without its line end was not all printed.
+    // A number without a line end was not printed completely.
     let lines = String(decoding: output, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
       .dropLast()
     return lines.last.flatMap { Int($0) } ?? 0

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What only stores in LMDB environments have: names, figures, and several processes at once.
+/// The features of LMDB stores only: names, figures, and concurrent processes.
 @Suite struct LMDBTests {
   private let folder: TemporaryFolder
   private let path: String
@@ -17,15 +17,15 @@ import Testing
     numbers.map { "{\"key\":\"\(prefix)\(1_000_000 + $0)\",\"value\":[\($0)]}\n" }.joined()
   }
 
-  // MARK: Places
+  // MARK: Locations
 
-  @Test func aStoreIsTheNamedDatabaseDefaultUnlessNamed() async throws {
+  @Test func theDefaultNameIsDefault() async throws {
     #expect(try await Tool.larder("set", store, "k", "1") == .done())
     #expect(try await Tool.larder("set", "\(store)#other", "k", "2") == .done())
     #expect(try await Tool.larder("get", "\(store)#default", "k") == .done("1\n"))
     #expect(try await Tool.larder("get", "\(store)#other", "k") == .done("2\n"))
     #expect(try await Tool.larder("get", "\(store)#third", "k").failed(66, "no store of this name"))
-    #expect(try await Tool.larder("set", "\(store)#larder", "k", "1").failed(64, "not larder"))
+    #expect(try await Tool.larder("set", "\(store)#larder", "k", "1").failed(64, "larder, which is reserved"))
     for url in ["lmdb:", "\(store)#", "lmdb:#name"] {
       #expect(try await Tool.larder("set", url, "k", "1").failed(64, "lmdb:shop#orders"))
     }
@@ -38,15 +38,15 @@ import Testing
     #expect(try await Tool.larder("set", "\(odd)#n", "k", "1") == .done())
     #expect(try folder.names() == ["a b%20:é?#1"])
     #expect(try await Tool.larder("get", "\(odd)#n", "k") == .done("1\n"))
-    // A path that has one itself needs the name behind it.
+    // A path that contains a number sign needs the name after it.
     #expect(try await Tool.larder("get", odd, "k").failed(64, "write \(odd)#default for the path"))
   }
 
-  /// A path with a number sign is never taken for that of another environment.
-  @Test func aNumberSignThatMayBePartOfThePathIsRefused() async throws {
+  /// A path with a number sign is never mistaken for the path of another environment.
+  @Test func anAmbiguousNumberSignIsRefused() async throws {
     #expect(try await Tool.larder("set", "\(store)#7", "k", "1") == .done())
     #expect(try await Tool.larder("set", "\(store)#7#default", "k", "2") == .done())
-    // Now there are two: a store 7, and a folder whose name ends with #7.
+    // Now there is both a store 7 and a folder whose name ends with #7.
     for arguments in [["set", "\(store)#7", "k", "3"], ["get", "\(store)#7", "k"], ["stores", "\(store)#7"]] {
       #expect(
         try await ToolRun.run(Tool.path, arguments).failed(
@@ -55,7 +55,7 @@ import Testing
     #expect(try await Tool.larder("get", "\(store)/#7", "k") == .done("1\n"))
     #expect(try await Tool.larder("get", "\(store)#7#default", "k") == .done("2\n"))
     #expect(try await Tool.larder("stores", "\(store)#7#default") == .done("\(store)#7#default\n"))
-    // No environment is made beside a folder with a number sign, whether that is there or not.
+    // No environment is created beside a folder with a number sign, whether the folder exists or not.
     let other = folder.file("#folder")
     for _ in 0..<2 {
       #expect(
@@ -65,7 +65,7 @@ import Testing
     }
     #expect(try await Tool.larder("set", "lmdb:\(other)/store#default", "k", "1") == .done())
     #expect(try folder.names() == ["#folder", "store", "store#7"])
-    // The name of a store may have a slash where there is no such folder.
+    // The name of a store can contain a slash if there is no such folder.
     #expect(try await Tool.larder("set", "\(store)#a/b", "k", "4") == .done())
     #expect(try await Tool.larder("stores", store) == .done("\(store)#7\n\(store)#a/b\n"))
   }
@@ -73,7 +73,7 @@ import Testing
   @Test func oneFolderIsMadeAndNoneAboveIt() async throws {
     #expect(
       try await Tool.larder("set", "lmdb:\(folder.file("none/store"))", "k", "1")
-        .failed(66, "none makes the folder above it"))
+        .failed(66, "none creates its parent folder"))
     #expect(try folder.names() == [])
   }
 
@@ -89,7 +89,7 @@ import Testing
     let figures = Dictionary(uniqueKeysWithValues: rows.map { ($0[0], $0[1]) })
     #expect(figures["name"] == "store")
     #expect(figures["sharing"] == "between processes")
-    #expect(figures["acknowledgement"] == "durable")
+    #expect(figures["durability"] == "synced")
     #expect(figures["entries"] == "3")
     #expect(figures["depth"] == "1")
     #expect(figures["leaf pages"] == "1")
@@ -108,13 +108,13 @@ import Testing
     #expect(object["bytesOnDisk"] as? NSNumber == attributes[.size] as? NSNumber)
   }
 
-  @Test func compactSaysWhatToDoInstead() async throws {
+  @Test func compactSuggestsABackup() async throws {
     #expect(try await Tool.larder("set", store, "k", "1") == .done())
-    #expect(try await Tool.larder("compact", store).failed(64, "a compacting backup is a copy without them"))
+    #expect(try await Tool.larder("compact", store).failed(64, "make a compacting backup"))
     #expect(try await Tool.larder("get", store, "k") == .done("1\n"))
   }
 
-  @Test func aCopyGoesFromKindToKindAndWithinAnEnvironment() async throws {
+  @Test func entriesAreCopiedBetweenKindsAndWithinAnEnvironment() async throws {
     let text = lines("", 0..<2500)
     #expect(try await Tool.larder("import", "json:\(folder.file("a.json"))", input: text).status == 0)
     #expect(try await Tool.larder("copy", "json:\(folder.file("a.json"))", store).status == 0)
@@ -122,7 +122,7 @@ import Testing
     #expect(try await Tool.larder("copy", "\(store)#other", "json:\(folder.file("b.json"))").status == 0)
     #expect(try await Tool.larder("export", "json:\(folder.file("b.json"))") == .done(text))
     let again = try await Tool.larder("copy", store, "\(store)#default")
-    #expect(again.errors.wholeMatch(of: /copied 0 entries in .* s, 2500 were equal already\n/) != nil)
+    #expect(again.errors.wholeMatch(of: /copied 0 entries in .* s, 2500 were already equal\n/) != nil)
   }
 
   // MARK: Several processes
@@ -130,7 +130,7 @@ import Testing
   private static let entryCount = 3_000
   private static let batchSize = 30
 
-  @Test func importsTakeTurnsAndReadersSeeWholeBatches() async throws {
+  @Test func concurrentImportsSucceedAndReadersSeeWholeBatches() async throws {
     #expect(try await Tool.larder("set", store, "first", "0") == .done())
     let texts = [lines("a", 0..<LMDBTests.entryCount), lines("b", 0..<LMDBTests.entryCount)]
     async let a: Void = importBatches(texts[0])
@@ -151,13 +151,13 @@ import Testing
 
   private func readWhileItGrows(prefix: String) async throws {
     var seen = 0
-    // As many readings as fit beside the imports, and no more than that.
+    // Reads while the imports run, but not endlessly.
     for _ in 0..<100 where seen < LMDBTests.entryCount {
-      // One snapshot, whatever is imported meanwhile.
+      // The count is one snapshot, even while entries are imported.
       let counted = try await Tool.larder("count", store, "--prefix", prefix)
       let count = try #require(Int(counted.output.dropLast()), "\(counted.errors)")
       #expect(count >= seen && count.isMultiple(of: LMDBTests.batchSize))
-      // A walk: every key from the first on, and none that was there is gone.
+      // The list is a walk. It has every key from the first on, and no key disappears.
       let listed = try await Tool.larder("list", store, "--keys", "--prefix", prefix)
       #expect(listed.status == 0, "\(listed.errors)")
       let keys = listed.output.split(separator: "\n").map { String($0) }
@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  @Test func aBackupDuringAnImportIsOneMoment() async throws {
+  @Test func aBackupDuringAnImportIsOneSnapshot() async throws {
     #expect(try await Tool.larder("import", store).status == 0)
     async let growth: Void = importBatches(lines("a", 0..<LMDBTests.entryCount))
     for number in 0..<6 {
@@ -176,7 +176,7 @@ import Testing
       let options = number.isMultiple(of: 2) ? [] : ["--compact"]
       #expect(try await ToolRun.run(Tool.path, ["backup", store, copy] + options) == .done())
       let count = try await Tool.larder("count", "lmdb:\(copy)").output.dropLast()
-      // A batch is there as a whole or not at all.
+      // The backup has each batch completely or not at all.
       #expect(Int(count)?.isMultiple(of: LMDBTests.batchSize) == true, "\(count)")
       #expect(try await Tool.larder("verify", "lmdb:\(copy)").errors.hasSuffix("no damage\n"))
     }
@@ -192,7 +192,7 @@ import Testing
     #expect(try await Tool.larder("stores", environment) == .done(urls))
     let metered = try await Tool.larder("stores", environment, "--metrics")
     #expect(metered.output == urls && metered.errors.contains("open"))
-    #expect(try await Tool.larder("stores", "json:x.json").failed(64, "is no LMDB environment"))
+    #expect(try await Tool.larder("stores", "json:x.json").failed(64, "is not an LMDB environment"))
     #expect(try await Tool.larder("stores", "lmdb:\(folder.file("nosuch"))").failed(66, "nosuch"))
   }
 }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import LarderCommand
 
-/// `--metrics`: what it tells goes to standard error, whatever the verb, and nothing else changes.
+/// Tests that `--metrics` writes a report to standard error for each verb, and changes nothing else.
 @Suite struct MetricsTests {
   private let folder: TemporaryFolder
 
@@ -10,15 +10,14 @@ import Testing
     folder = try TemporaryFolder()
   }
 
-  /// The rows of a report: what was asked for, and how often.
+  /// Returns the rows of a report, each with the operation and its count.
   private func rows(of errors: String) -> [String] {
     errors.split(separator: "\n").map { line in
       line.split(separator: " ").prefix(2).joined(separator: " ")
     }
   }
 
-  /// The arguments behind the store with which a verb works on the store of `theReportGoesToStandardError`, and what it
-  /// asks for.
+  /// The verbs with their arguments after the store of `theReportGoesToStandardError`, and the operations that they make.
   static let verbs: [(verb: String, arguments: [String], rows: [String])] = [
     ("get", ["a"], ["value 1"]), ("set", ["a", "1"], ["apply 1"]), ("remove", ["a"], ["apply 1"]),
     ("clear", [], ["apply 1"]), ("list", [], ["entries 1"]), ("count", [], ["count 1"]), ("export", [], ["entries 1"]),
@@ -28,18 +27,18 @@ import Testing
     ("salvage", ["json:rescued.json"], ["entries 1"]),
   ]
 
-  @Test func everyVerbIsTried() {
-    // `QueueTests` tries those of queues, and `LMDBTests` that of environments.
+  @Test func everyVerbIsTested() {
+    // `QueueTests` tests the verbs of queues, and `LMDBTests` the verb of environments.
     #expect(Set(Self.verbs.map(\.verb)) == Set(LarderCommand.verbs).subtracting(["queue", "stores"]))
   }
 
   @Test(arguments: verbs) func theReportGoesToStandardError(
     verb: (verb: String, arguments: [String], rows: [String])
   ) async throws {
-    let lifetime = verb.verb == "purge" ? "--ttl 1h" : ""
-    // The same twice, each time on a store that is made anew.
+    let timeToLive = verb.verb == "purge" ? "--ttl 1h" : ""
+    // Runs twice, each time on a new store.
     let line = """
-      cd "$1"; rm -rf *.json*; larder set json:s.json a '{"secret":1}' \(lifetime)
+      cd "$1"; rm -rf *.json*; larder set json:s.json a '{"secret":1}' \(timeToLive)
       echo '{"key":"b","value":2}' | larder $2 json:s.json $3
       """
     let arguments = verb.arguments.joined(separator: " ")

@@ -7,8 +7,9 @@ import Testing
 
 @testable import QueueWorker
 
-/// A process in which many tasks enqueue and work off is killed at moments of chance: no item is lost, and none that was
-/// acknowledged comes back.
+/// Kills a process with many producers and consumers at random moments.
+///
+/// No item may be lost, and no acknowledged item may return.
 @Suite struct QueueKillTests {
   private static let rounds =
     ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 4
@@ -19,15 +20,15 @@ import Testing
     folder = try TemporaryFolder()
   }
 
-  /// What is known of the items from what the killed processes have said and the queue has shown.
+  /// The knowledge about the items, from the output of the killed processes and the content of the queue.
   private struct Items {
-    /// What somebody began to enqueue.
+    /// The items that a producer began to enqueue.
     var named: Set<String> = []
-    /// What is in the queue for sure, unless somebody works it off.
+    /// The items that must be in the queue unless a consumer acknowledges them.
     var enqueued: Set<String> = []
-    /// What somebody began to acknowledge.
+    /// The items that a consumer began to acknowledge.
     var taken: Set<String> = []
-    /// What never may be seen again.
+    /// The items that must never return.
     var gone: Set<String> = []
 
     mutating func note(_ line: Substring) throws {
@@ -41,20 +42,20 @@ import Testing
       }
     }
 
-    /// Compares with what is in the queue, and goes on from there.
+    /// Compares the knowledge with the content of the queue, and updates it.
     mutating func check(against present: Set<String>, _ context: Comment) {
       #expect(enqueued.subtracting(taken).subtracting(present).isEmpty, "lost: \(context)")
       #expect(present.intersection(gone).isEmpty, "resurrected: \(context)")
       #expect(present.subtracting(named).isEmpty, "made up: \(context)")
-      // What was not said to be enqueued and is not there, never was; it must not come later either.
+      // An item that was neither reported as enqueued nor found was never enqueued, and must not appear later either.
       gone.formUnion(named.subtracting(present))
       enqueued = present
       taken = []
     }
   }
 
-  @Test(arguments: [Durability.synced, .buffered])
-  func nothingIsLostAndNothingComesBackAfterSIGKILL(durability: Durability) async throws {
+  @Test(arguments: [FileDurability.synced, .buffered])
+  func noItemIsLostOrReturnsAfterSIGKILL(durability: FileDurability) async throws {
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
     print("LARDER_SEED=\(seed)")
@@ -85,7 +86,7 @@ import Testing
     print("\(durability): killed \(QueueKillTests.rounds) times, \(items.named.count) items")
   }
 
-  /// Works off what is left: each item is delivered once, and nothing else is.
+  /// Receives and acknowledges the remaining items, and checks that only these are delivered, once each.
   private func drain(_ path: String, expecting items: Set<String>) async throws {
     let queue = try await open(path, leases: .void)
     var delivered: [String] = []
@@ -93,7 +94,7 @@ import Testing
       let deliveries = try await queue.receive(max: 100, lease: .seconds(600))
       delivered += deliveries.map(\.value)
       #expect(try await queue.acknowledge(deliveries.map(\.receipt)) == [])
-      // A delay of the killed process ends within a millisecond or two.
+      // The delays of the killed process end within two milliseconds.
       if deliveries.isEmpty, try await queue.count() == 0 { break }
     }
     #expect(Set(delivered) == items && delivered.count == items.count)
@@ -107,14 +108,14 @@ import Testing
     try await QueueStore(path: path, configuration: QueueWorker.configuration, leases: leases)
   }
 
-  /// Lets the worker work, and kills it.
+  /// Runs the worker, and kills it.
   ///
   /// - Parameters:
   ///   - path: The folder of the queue.
   ///   - options: The worker's options.
-  ///   - lineCount: After how many lines.
-  ///   - turns: After how many turns of an idle loop then, so that any part of a commit can be hit.
-  /// - Returns: All whole lines that it printed.
+  ///   - lineCount: The number of lines after which to kill the worker.
+  ///   - turns: The number of turns of an idle loop to wait after that, so that the kill can hit any part of a commit.
+  /// - Returns: All complete lines that it printed.
   private func workAndKill(
     _ path: String, _ options: [String], afterLines lineCount: Int, andTurns turns: Int
   ) throws -> [Substring] {

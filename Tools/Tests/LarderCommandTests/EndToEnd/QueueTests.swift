@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderCommand
 
-/// The verbs of `larder queue`, each a process of its own, and the other verbs on a queue.
+/// Tests of the verbs of `larder queue`, each in its own process, and of the other verbs with a queue.
 @Suite struct QueueTests {
   private let folder: TemporaryFolder
   private let queue: String
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  /// What `receive` prints of a delivery.
+  /// The line that `receive` prints for a delivery.
   private struct Line: Decodable {
     let key: String
     let attempt: Int
@@ -39,14 +39,14 @@ import Testing
   }
 
   private func receive(_ arguments: String...) async throws -> [Line] {
-    // Longer than a busy machine takes for any test.
+    // The lease is longer than any test takes on a busy machine.
     let lease = arguments.contains("--lease") ? [] : ["--lease", "1h"]
     return try lines(of: try await ToolRun.run(Tool.path, ["queue", "receive", queue] + arguments + lease))
   }
 
   // MARK: Receiving and acknowledging
 
-  @Test func anItemPassesThroughTheProcessesAsItWasPassed() async throws {
+  @Test func anItemIsReceivedUnchanged() async throws {
     let json = #"{"b":1.50,"a":[1e999,123456789012345678901234567890.10,"\u00e9",-0.0,{}],"b ":null}"#
     #expect(
       try await larder("enqueue", json) == .done("{\"key\":\"0000000000000001\",\"isDuplicate\":false}\n"))
@@ -62,7 +62,7 @@ import Testing
     #expect(try await larder("stat") == .done("\(stat)\n"))
   }
 
-  @Test func itemsComeInTheOrderOfArrivalAndNoMoreThanAskedFor() async throws {
+  @Test func itemsAreReceivedInTheOrderOfArrivalUpToTheMaximum() async throws {
     try await enqueue("c", "a", "b", "d")
     let first = try await receive("--max", "3")
     #expect(first.map(\.key) == ["c", "a", "b"] && first.map(\.attempt) == [1, 1, 1])
@@ -72,14 +72,14 @@ import Testing
     #expect(try await larder("stat").output.hasPrefix(#"{"waiting":0,"delayed":0,"leased":4,"dead":0,"oldestAge":"#))
   }
 
-  @Test func aValueComesFromStandardInputToo() async throws {
+  @Test func aValueCanComeFromStandardInput() async throws {
     #expect(try await larder("enqueue", "-", "--id", "k", input: " [1,\n2]\n").status == 0)
     #expect(try await larder("receive").output.hasPrefix(#"{"key":"k","value":[1,2],"attempt":1,"#))
     #expect(try await larder("enqueue", "-", input: "[").failed(65, "standard input is not JSON"))
     #expect(try await larder("enqueue", "text").failed(64, "Text needs quotes"))
   }
 
-  @Test func anIdIsTakenOnceAlsoAfterTheAcknowledgement() async throws {
+  @Test func anIdIsEnqueuedOnceEvenAfterTheAcknowledgement() async throws {
     try await enqueue("a")
     let duplicate = ToolRun.done("{\"key\":\"a\",\"isDuplicate\":true}\n")
     #expect(try await larder("enqueue", "2", "--id", "a") == duplicate)
@@ -93,7 +93,7 @@ import Testing
         == .done("{\"keyBytes\":\"80c0\",\"isDuplicate\":false}\n"))
   }
 
-  @Test func aDelayKeepsAnItemBack() async throws {
+  @Test func aDelayedItemIsNotReceived() async throws {
     #expect(try await larder("enqueue", "1", "--delay", "1h").status == 0)
     #expect(try await larder("receive") == .done())
     #expect(try await larder("stat").output.hasPrefix(#"{"waiting":0,"delayed":1,"leased":0,"dead":0,"oldestAge":"#))
@@ -106,7 +106,7 @@ import Testing
 
   // MARK: Receipts
 
-  @Test func aStaleReceiptIsToldApartAndTheOthersCount() async throws {
+  @Test func aStaleReceiptIsReportedAndTheOthersAreProcessed() async throws {
     try await enqueue("a", "b")
     let first = try await receive("--max", "2")
     // A write makes the receipt of a leased item stale.
@@ -124,9 +124,9 @@ import Testing
     #expect(try await Tool.larder("count", queue) == .done("0\n"))
   }
 
-  @Test func theStatusTellsOfStaleReceiptsThoughNobodyReadsTheLines() async throws {
+  @Test func theExitCodeReportsStaleReceiptsWithoutAReader() async throws {
     try await enqueue("a")
-    // The reader has closed its end, and says so, before the tool starts.
+    // The reader closes its end before the tool starts.
     let line = """
       dir=$(mktemp -d) && mkfifo "$dir/gone" || exit 99
       { read go < "$dir/gone"; larder queue acknowledge "$1" 9-9-9; echo "status $?" >&2; } | {
@@ -138,14 +138,14 @@ import Testing
       run.output.isEmpty && run.errors.hasPrefix("larder: the receipt is stale") && run.errors.hasSuffix("status 3\n"))
   }
 
-  @Test func whatIsNoReceiptIsAMistakeOnTheCommandLine() async throws {
+  @Test func anInvalidReceiptIsAUsageError() async throws {
     try await enqueue("a")
     for text in ["x", "1-1", "1-1-1-1", "+1-1-1", ""] {
-      #expect(try await larder("acknowledge", text).failed(64, "is no receipt"))
+      #expect(try await larder("acknowledge", text).failed(64, "invalid receipt"))
     }
     #expect(try await larder("acknowledge").failed(64, "See `larder queue acknowledge --help`."))
     #expect(try await larder("extend", "1-1-1").failed(64, "--lease"))
-    #expect(try await larder("extend", "1-1-1", "--lease", "0s").failed(64, "more than nothing"))
+    #expect(try await larder("extend", "1-1-1", "--lease", "0s").failed(64, "greater than zero"))
     #expect(try await larder("receive", "--max", "0").failed(64, "at least 1"))
   }
 
@@ -157,9 +157,9 @@ import Testing
       for line in try await receive("--max", "3") {
         let run = try await larder("release", line.receipt)
         #expect(run.status == 0 && run.output.isEmpty)
-        // A death is told.
-        let death = /larder: "[abc]": item \d became a dead letter after 5 deliveries \(tooManyDeliveries\)\n/
-        #expect(attempt == 5 ? run.errors.wholeMatch(of: death) != nil : run.errors.isEmpty)
+        // A dead letter is reported.
+        let report = /larder: "[abc]": item \d became a dead letter after 5 deliveries \(tooManyDeliveries\)\n/
+        #expect(attempt == 5 ? run.errors.wholeMatch(of: report) != nil : run.errors.isEmpty)
       }
     }
     let dead = try await larder("dead")
@@ -182,7 +182,7 @@ import Testing
     #expect(try await larder("requeue", "b", "nobody") == .done("{\"requeued\":1}\n"))
     #expect(try await receive("--max", "9").map(\.key) == ["b"])
     #expect(try await larder("purge", "c", "nobody") == .done("{\"purged\":1}\n"))
-    // One whose key a living item has cannot come back.
+    // A dead letter cannot be requeued if a live item has its key.
     #expect(try await Tool.larder("set", queue, "a", "1") == .done())
     #expect(try await larder("requeue", "a").failed(65, "Nothing was changed"))
     #expect(try await larder("requeue", "--all") == .done("{\"requeued\":0}\n"))
@@ -197,7 +197,7 @@ import Testing
     #expect(try await larder("dead") == .done())
   }
 
-  @Test func whatCannotBeDecodedKeepsNobodyBack() async throws {
+  @Test func anUndecodableItemBlocksNoOther() async throws {
     let bytes = try await QueueStore<[UInt8]>(
       path: folder.file("queue"), codec: RawJSON(), configuration: QueueConfiguration(maximumDeliveries: 1))
     try await bytes.enqueue(Array("{dead".utf8), id: "a")
@@ -206,7 +206,7 @@ import Testing
     try await bytes.enqueue(Array("{broken".utf8), id: "b")
     try await bytes.enqueue(Array("1".utf8), id: "c")
     try await bytes.close()
-    // It comes back later.
+    // The undecodable item is delivered again later.
     #expect(try await receive("--max", "2").map(\.key) == ["c"])
     #expect(try await larder("stat").output.contains(#""leased":1,"dead":1,"#))
     let dead = try await larder("dead").output
@@ -214,7 +214,7 @@ import Testing
     #expect(dead.contains(#""message":"#))
   }
 
-  @Test func everyVerbTellsOfDamageAndServesTheRest() async throws {
+  @Test func everyVerbReportsDamageAndServesTheOtherItems() async throws {
     try await enqueue("a", "b", "c")
     let segment = folder.file("queue/segment-00000001")
     var bytes = try Data(contentsOf: URL(fileURLWithPath: segment))
@@ -229,12 +229,12 @@ import Testing
       #expect(run.errors.hasPrefix("larder: \(queue) is damaged: ") && run.errors.contains("bytes in 1 place cannot"))
     }
     #expect(try await Tool.larder("verify", queue).status == 2)
-    // So does one of which a file is missing.
+    // A missing file is reported, too.
     try FileManager.default.removeItem(atPath: segment)
     #expect(!(try await larder("stat").errors.isEmpty))
   }
 
-  @Test func whatHasExpiredIsReceivedUntilItIsPurged() async throws {
+  @Test func expiredItemsAreReceivedUntilTheyArePurged() async throws {
     #expect(try await Tool.larder("set", queue, "a", "1", "--ttl", "1ms") == .done())
     #expect(try await Tool.larder("list", queue) == .done())
     #expect(try await receive().map(\.key) == ["a"])
@@ -244,12 +244,12 @@ import Testing
 
   // MARK: The lock
 
-  @Test func eachCommandWaitsForTheLock() async throws {
+  @Test func eachVerbWaitsForTheLock() async throws {
     try await enqueue("a")
     let holder = try await QueueStore<[UInt8]>(path: folder.file("queue"), codec: RawJSON())
     #expect(try await larder("stat", "--wait", "0s").failed(75, "is open in another process"))
     #expect(try await larder("stat", "--wait", "20ms").failed(75, "is open in another process"))
-    // The other verbs do not wait.
+    // The other verbs have the same option.
     #expect(try await Tool.larder("count", queue, "--wait", "0s").failed(75, "is open in another process"))
     async let stat = larder("stat", "--wait", "10m")
     try await holder.close()
@@ -272,16 +272,16 @@ import Testing
     #expect(try await larder("stat") == .done("\(stat)\n"))
   }
 
-  // MARK: Where there is none
+  // MARK: Missing queues
 
-  @Test func onlyEnqueueMakesAQueue() async throws {
+  @Test func onlyEnqueueCreatesAQueue() async throws {
     for verb in ["receive", "dead", "purge", "stat"] {
-      #expect(try await larder(verb).failed(66, "queue enqueue make a store"))
+      #expect(try await larder(verb).failed(66, "queue enqueue create a store"))
     }
     for verb in ["acknowledge", "release"] { #expect(try await larder(verb, "1-1-1").status == 66) }
     #expect(try await larder("requeue", "a").status == 66)
     #expect(try folder.names() == [])
-    #expect(try await Tool.larder("queue", "receive", "json:x.json").failed(64, "is no queue"))
+    #expect(try await Tool.larder("queue", "receive", "json:x.json").failed(64, "is not a queue"))
     #expect(try await Tool.larder("queue", "frob").failed(64, "frob"))
     #expect(try await Tool.larder("help", "queue", "frob").failed(64, "frob"))
     #expect(try await Tool.larder("help", "queue", "receive").output.contains("--lease"))
@@ -289,7 +289,7 @@ import Testing
 
   // MARK: The other verbs
 
-  @Test func theOtherVerbsSeeAStoreByKey() async throws {
+  @Test func otherVerbsUseAQueueAsAStore() async throws {
     let lines = ["a", "b", "c"].map { "{\"key\":\"\($0)\",\"value\":[\"\($0)\",1.50]}\n" }.joined()
     #expect(try await Tool.larder("import", queue, input: lines).status == 0)
     #expect(try await receive().map(\.key) == ["a"])
@@ -312,7 +312,7 @@ import Testing
     #expect(try await Tool.larder("count", queue) == .done("0\n"))
   }
 
-  @Test func aQueueOfAProgramIsOpenedWithItsOwnCodec() async throws {
+  @Test func aQueueOfAProgramIsOpenedWithItsCodec() async throws {
     let program = try await QueueStore<[String: Int]>(path: folder.file("queue"))
     try await program.enqueue(["n": 7], id: "a")
     try await program.close()
@@ -325,14 +325,14 @@ import Testing
 
   // MARK: Metrics
 
-  /// The verbs of the group, with arguments that suit them on a queue with an item.
+  /// The verbs of the group with arguments for a queue with one item, and the operation that they make.
   static let verbs: [(verb: String, arguments: [String], row: String)] = [
     ("enqueue", ["2"], "enqueue"), ("receive", [], "receive"), ("acknowledge", ["1-1-1"], "acknowledge"),
     ("release", ["1-1-1"], "release"), ("extend", ["1-1-1", "--lease", "1s"], "extend"), ("dead", [], "deadLetters"),
     ("requeue", ["a"], "requeue"), ("purge", [], "purgeDeadLetters"), ("stat", [], "statistics"),
   ]
 
-  @Test func everyVerbOfTheGroupTellsWhatItAskedFor() async throws {
+  @Test func everyVerbOfTheGroupReportsItsOperation() async throws {
     #expect(Self.verbs.map(\.verb) == LarderCommand.verbs(of: "queue"))
     try await enqueue("a")
     for (verb, arguments, row) in Self.verbs {

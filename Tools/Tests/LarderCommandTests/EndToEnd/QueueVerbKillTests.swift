@@ -2,8 +2,9 @@ import Foundation
 import LarderTesting
 import Testing
 
-/// The verbs of `larder queue` are killed at moments of chance: what they said has happened, and what they did not say has
-/// happened as a whole or not at all.
+/// Kills the verbs of `larder queue` at random moments.
+///
+/// A reported operation must have taken effect. An unreported one must have taken effect completely or not at all.
 @Suite struct QueueVerbKillTests {
   private static let rounds =
     ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 10
@@ -16,13 +17,13 @@ import Testing
     queue = "queue:\(folder.file("queue"))"
   }
 
-  /// What `receive` and `dead` print of an item.
+  /// The line that a verb prints for an item.
   private struct Line: Decodable {
     let key: String
     let receipt: String?
   }
 
-  /// Runs a verb, and kills it in every other case.
+  /// Runs a verb, and kills it with a probability of one half.
   private func larder(
     _ verb: String, _ arguments: [String] = [], _ generator: inout SeededGenerator
   ) async throws -> (status: Int32, lines: [Line]) {
@@ -50,13 +51,13 @@ import Testing
     )
   }
 
-  @Test func nothingIsLostAndNothingComesBack() async throws {
+  @Test func noItemIsLostOrReturns() async throws {
     let seed = ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
     print("LARDER_SEED=\(seed)")
     var generator = SeededGenerator(seed: seed)
     var (enqueued, begun, gone): (Set<String>, Set<String>, Set<String>) = ([], [], [])
     for round in 0..<Self.rounds {
-      // Known once it is printed, whatever came of the process afterwards.
+      // The item is enqueued once its line is printed, even if the process was killed afterwards.
       enqueued.formUnion(try await larder("enqueue", ["1", "--id", "\(round)"], &generator).lines.map(\.key))
       let deliveries = try await larder("receive", ["--max", "2", "--lease", "1m"], &generator).lines
       #expect(gone.isDisjoint(with: deliveries.map(\.key)), "seed \(seed), round \(round)")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderCommand
 
-/// `--raw`: text and bytes without JSON.
+/// Tests of `--raw`, for text and bytes without JSON.
 @Suite struct RawTests {
   private let folder: TemporaryFolder
 
@@ -22,7 +22,7 @@ import Testing
     #expect(try await Tool.larder("get", store, "n", "--raw") == .done("[1]"))
   }
 
-  @Test func rawBytesGoInAndOutAsTheyAre() async throws {
+  @Test func rawBytesRoundTrip() async throws {
     let store = "lmdb:\(folder.file("raw"))"
     let program = try await Stores.registry.open(store, codec: .raw)
     try await program.close()
@@ -33,13 +33,13 @@ import Testing
     #expect(try await Tool.shell(#"printf '\377' | larder set "$1" k - --raw"#, text).failed(65, "is not UTF-8"))
   }
 
-  @Test func rawByteStringsOfCBORGoInAndOutAsTheyAre() async throws {
+  @Test func rawByteStringsOfCBORRoundTrip() async throws {
     let store = "lmdb:\(folder.file("raw"))"
-    // Without a value there, what is not UTF-8 becomes a byte string.
+    // For a new key, bytes that are not UTF-8 become a byte string.
     let line = #"printf '\377\0' | larder set "$1" new - --raw && larder get "$1" new --raw | od -An -tx1 | tr -d ' '"#
     #expect(try await Tool.shell(line, store) == .done("ff00\n"))
     #expect(try await Tool.larder("get", store, "new") == .done("{\"$base64\":\"/wA=\"}\n"))
-    // What a program wrote as Data and [UInt8]; text as bytes stays bytes.
+    // Values that a program wrote as Data and [UInt8] stay byte strings, even if they are UTF-8.
     let program = try await Stores.registry.open(store, codec: .cbor(Data.self))
     try await program.setValue(Data("data".utf8), forKey: "data")
     try await program.close()
@@ -55,14 +55,14 @@ import Testing
     #expect(try await Tool.larder("get", store, "data") == .done("{\"$base64\":\"ZEF0QQ==\"}\n"))
     #expect(
       try await Tool.larder("get", store, "array") == .done("{\"$tag\":64,\"$value\":{\"$base64\":\"QXJyQXk=\"}}\n"))
-    // Any other value is text, and other tags stay JSON.
+    // Any other value becomes text, and other tags stay JSON.
     #expect(try await Tool.larder("set", store, "text", "1") == .done())
     #expect(try await Tool.larder("set", store, "text", "hi", "--raw") == .done())
     #expect(try await Tool.larder("get", store, "text") == .done("\"hi\"\n"))
     let tagged = "{\"$tag\":37,\"$value\":{\"$base64\":\"AQID\"}}"
     #expect(try await Tool.larder("set", store, "tagged", tagged) == .done())
     #expect(try await Tool.larder("get", store, "tagged", "--raw") == .done(tagged))
-    // In JSON the same object is an object.
+    // In a store with the codec json, the tagged object is a plain object.
     let text = "json:\(folder.file("text.json"))"
     #expect(try await Tool.larder("set", text, "k", "{\"$base64\":\"AQID\"}") == .done())
     #expect(try await Tool.larder("get", text, "k", "--raw") == .done("{\"$base64\":\"AQID\"}"))

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What `larder salvage` brings over, and what it says of the rest.
+/// Tests of the entries that `larder salvage` copies, and of its report on the others.
 @Suite struct SalvageTests {
   private let folder: TemporaryFolder
   private let target: String
@@ -30,7 +30,7 @@ import Testing
     try content.write(to: url)
   }
 
-  @Test(arguments: StoreKind.allCases) func aSoundStoreIsCopiedWhole(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func anUndamagedStoreIsCopiedCompletely(kind: StoreKind) async throws {
     let store = try await makeStore(kind, 2500)
     let run = try await Tool.larder("salvage", store, target)
     #expect(run.status == 0 && run.output.isEmpty)
@@ -38,19 +38,19 @@ import Testing
     #expect(try await Tool.larder("export", target) == .done((0..<2500).map(line).joined()))
   }
 
-  @Test func aDamagedLineOfADocumentIsARange() async throws {
+  @Test func aDamagedLineOfADocumentIsReportedAsARange() async throws {
     let store = try await makeStore(.json, 3000)
     try damage(.json, at: "\"10700\"")
     let run = try await Tool.larder("salvage", store, target)
     #expect(run.status == 2)
     #expect(run.errors == "copied 2999 entries, 1 key or range could not be read\n")
-    let message = "a damaged part of the files hides what was asked for; verify says where they are damaged"
+    let message = "the requested entries are in a damaged part of the files; run verify to locate the damage"
     #expect(run.output == "{\"from\":\"10699\\u0000\",\"upTo\":\"10701\",\"message\":\"\(message)\"}\n")
     #expect(try await Tool.larder("export", target) == .done((0..<3000).filter { $0 != 700 }.map(line).joined()))
     #expect(try await Tool.larder("get", store, "10000", "--read-write").status == 65)
   }
 
-  @Test func lostEntriesOfACompressedStoreAreNamed() async throws {
+  @Test func damagedEntriesOfACompressedStoreAreNamed() async throws {
     let store = StoreKind.compressed.url(in: folder)
     for number in 0..<10 {
       #expect(try await Tool.larder("set", store, "\(10_000 + number)", "\"value \(number)\"") == .done())
@@ -63,7 +63,7 @@ import Testing
     #expect(try await Tool.larder("export", target) == .done((0..<10).filter { $0 != 4 }.map(line).joined()))
   }
 
-  @Test func deadlinesGoAlong() async throws {
+  @Test func deadlinesAreCopied() async throws {
     let store = StoreKind.json.url(in: folder)
     #expect(try await Tool.larder("set", store, "a", "1", "--ttl", "1h") == .done())
     #expect(try await Tool.larder("salvage", store, target).status == 0)
@@ -75,7 +75,7 @@ import Testing
     let store = try await makeStore(.json, 3)
     #expect(try await Tool.larder("salvage", store, store).failed(64, "cannot be salvaged into itself"))
     #expect(try await Tool.larder("set", target, "mine", "1") == .done())
-    #expect(try await Tool.larder("salvage", store, target).failed(64, "has entries already"))
+    #expect(try await Tool.larder("salvage", store, target).failed(64, "already has entries"))
     #expect(try await Tool.larder("list", target, "--keys") == .done("{\"key\":\"mine\"}\n"))
     #expect(try await Tool.larder("salvage", "json:\(folder.file("none.json"))", target).status == 66)
   }

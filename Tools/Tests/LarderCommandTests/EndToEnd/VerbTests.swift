@@ -19,7 +19,7 @@ import Testing
 
   // MARK: Single keys
 
-  @Test(arguments: StoreKind.allCases) func whatIsSetIsGot(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func getPrintsTheValueThatWasSet(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "ada", #"{"name": "Ada"}"#) == .done())
     #expect(try await Tool.larder("get", store, "ada") == .done("{\"name\":\"Ada\"}\n"))
@@ -27,7 +27,7 @@ import Testing
     #expect(try await Tool.larder("get", store, "ada") == .done("[1,2]\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func aMissingKeyEndsWith1AndPrintsNothing(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func aMissingKeyExitsWith1AndPrintsNothing(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     try await set("a", in: store)
     #expect(try await Tool.larder("get", store, "b") == ToolRun(status: 1, output: "", errors: ""))
@@ -51,12 +51,12 @@ import Testing
     #expect(try await Tool.larder("get", copy, "k") == .done("\(json)\n"))
   }
 
-  /// JSON keeps numbers and escapes as they are written, CBOR what they stand for.
+  /// JSON keeps the notation of numbers and escapes, CBOR their meaning.
   @Test(arguments: [
     ("1e308", "1e+308"), ("1.0", "1.0"), ("1E5", "100000.0"), ("0.1e1", "1.0"),
     ("123456789012345678901234567890.10", "1.2345678901234568e+29"), (#""\ud83e\udda6""#, #""🦦""#),
   ])
-  func valuesAreKeptAsTheStoreKeepsThem(json: String, meaning: String) async throws {
+  func notationIsKeptInJSONOnly(json: String, meaning: String) async throws {
     for (kind, shown) in [(StoreKind.json, json), (.lmdb, meaning)] {
       let store = kind.url(in: folder)
       #expect(try await Tool.larder("set", store, "k", json) == .done())
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func whatCBORCannotHoldIsRefused() async throws {
+  @Test func valuesThatCBORCannotHoldAreRefused() async throws {
     let store = StoreKind.lmdb.url(in: folder)
     for json in ["1e999", "1\(String(repeating: "0", count: 40))", #"{"a":1,"a":2}"#] {
       #expect(try await Tool.larder("set", store, "k", json).failed(65, "could not be encoded"))
@@ -95,7 +95,7 @@ import Testing
     #expect(try await Tool.larder("get", store, key).status == 1)
   }
 
-  @Test(arguments: StoreKind.allCases) func composedAndDecomposedKeysAreTwo(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func composedAndDecomposedKeysDiffer(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "\u{E9}", "1") == .done())
     #expect(try await Tool.larder("set", store, "e\u{301}", "2") == .done())
@@ -103,17 +103,17 @@ import Testing
     #expect(try await Tool.larder("get", store, "\u{E9}") == .done("1\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func aKeyThatStartsWithADashGoesAfterTwo(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func aKeyThatStartsWithADashNeedsTwoDashes(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "--", "-k", "-5") == .done())
     #expect(try await Tool.larder("get", store, "--", "-k") == .done("-5\n"))
-    #expect(try await Tool.larder("get", store, "-k").failed(64, "goes after --"))
+    #expect(try await Tool.larder("get", store, "-k").failed(64, "Put -- before a key"))
     #expect(try await Tool.larder("list", store, "--keys", "--prefix=-") == .done("{\"key\":\"-k\"}\n"))
     #expect(try await Tool.larder("remove", store, "--", "-k", "--keys") == .done())
     #expect(try await Tool.larder("count", store) == .done("0\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func keysInDigits(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func hexadecimalKeys(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     for key in ["80c0", "00", "80C1", "ff", "61"] {
       #expect(try await Tool.larder("set", store, key, "1", "--key-hex") == .done())
@@ -143,14 +143,14 @@ import Testing
 
   // MARK: Many keys
 
-  @Test(arguments: StoreKind.allCases) func removeTakesSeveralKeys(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func removeAcceptsSeveralKeys(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     try await set("a", "b", "c", in: store)
     #expect(try await Tool.larder("remove", store, "a", "missing", "c") == .done())
     #expect(try await Tool.larder("list", store, "--keys") == .done("{\"key\":\"b\"}\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func clearTakesAPrefixOrAll(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func clearRemovesAPrefixOrAll(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     try await set("a1", "a2", "b1", in: store)
     #expect(try await Tool.larder("clear", store, "--prefix", "a") == .done())
@@ -181,7 +181,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases, [false, true])
-  func aListThatWasCutShortGoesOn(kind: StoreKind, isReversed: Bool) async throws {
+  func aLimitedListContinuesAtItsCursor(kind: StoreKind, isReversed: Bool) async throws {
     let store = kind.url(in: folder)
     try await set("a", "b", "c", "d", "e", in: store)
     let order = isReversed ? ["--reverse"] : []
@@ -197,7 +197,7 @@ import Testing
       }
       #expect(run.errors.hasPrefix("next: "))
       cursor = ["--after", String(run.errors.dropFirst(6).dropLast())]
-      // The entry under the cursor may go meanwhile.
+      // The entry at the cursor can be removed in the meantime.
       if round == 1 { #expect(try await Tool.larder("remove", store, isReversed ? "d" : "b") == .done()) }
     }
     let keys = isReversed ? ["e", "d", "c", "b", "a"] : ["a", "b", "c", "d", "e"]
@@ -209,7 +209,7 @@ import Testing
 
   // MARK: Several keys and bounds
 
-  @Test(arguments: StoreKind.allCases) func severalKeysAreGotAsEntries(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func severalKeysArePrintedAsEntries(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     try await set("a", "b", in: store)
     let lines = "{\"key\":\"b\",\"value\":\"b\"}\n{\"key\":\"a\",\"value\":\"a\"}\n"
@@ -218,7 +218,7 @@ import Testing
     #expect(try await Tool.larder("get", store, "b", "a", "--raw").failed(64, "--raw prints one value"))
   }
 
-  @Test(arguments: StoreKind.allCases) func boundsHoldForCountExportAndClear(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func boundsApplyToCountExportAndClear(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     try await set("a", "b1", "b2", "c", in: store)
     #expect(try await Tool.larder("count", store, "--from", "b", "--to", "c") == .done("2\n"))
@@ -233,18 +233,18 @@ import Testing
     #expect(try await Tool.larder("list", store, "--keys").output == "{\"key\":\"a\"}\n{\"key\":\"b1\"}\n")
   }
 
-  /// Under `script` the tool has a terminal.
+  /// `script` gives the tool a terminal.
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script") && !isDarwin))
   func clearAsksOnATerminal() async throws {
     let store = StoreKind.json.url(in: folder)
     try await set("a", in: store)
     let line = #"printf "$2" | script -qec "$3 clear $1" /dev/null"#
-    // An empty line, and the end of the input (Ctrl-D), are a no as well.
+    // An empty line and the end of the input (Ctrl-D) mean no as well.
     for answer in ["n\\n", "\\n", "\\004"] {
       let no = try await Tool.shell(line, store, answer, Tool.path)
       #expect(no.status == 4, "\(answer)")
-      #expect(no.output.contains("Remove 1 entry of \(store)? [y/N]"), "\(answer)")
-      // On a line of its own, though nobody has ended that of the question.
+      #expect(no.output.contains("Remove 1 entry from \(store)? [y/N]"), "\(answer)")
+      // The message is on its own line, even without a line end in the answer.
       let end = answer == "\\004" ? "[y/N] \r\n" : "[y/N] "
       #expect(no.output.contains("\(end)larder: nothing was removed. Answer y, or give --yes.\r\n"), "\(answer)")
       #expect(try await Tool.larder("count", store) == .done("1\n"))
@@ -261,8 +261,8 @@ import Testing
     #endif
   }()
 
-  /// Without waiting some of them would find the store in use.
-  @Test func verbsThatRunAtTheSameTimeWaitForEachOther() async throws {
+  /// Without waiting, some verbs would find the store in use.
+  @Test func concurrentVerbsWaitForEachOther() async throws {
     let store = StoreKind.json.url(in: folder)
     try await withThrowingTaskGroup(of: Int32.self) { group in
       for number in 0..<6 {
@@ -281,7 +281,7 @@ import Testing
       ["get", "k"], ["list"], ["list", "--keys"], ["count"], ["export"], ["verify"], ["remove", "k"], ["clear"],
       ["stat"], ["compact"], ["copy", "memory:"], ["backup", "copy"],
     ])
-  func onlySetImportAndCopyMakeAStore(kind: StoreKind, verb: [String]) async throws {
+  func otherVerbsCreateNoStore(kind: StoreKind, verb: [String]) async throws {
     let store = kind.url(in: folder)
     let run = try await ToolRun.run(Tool.path, [verb[0], store] + verb.dropFirst())
     #expect(run.failed(66, kind.fileName()))
@@ -291,7 +291,7 @@ import Testing
   @Test func everyVerbClosesTheStore() async throws {
     let store = StoreKind.json.url(in: folder)
     func expectAtRest(_ entries: String) throws {
-      // No journal is left: all is in the document.
+      // There is no journal, because all entries are in the document.
       #expect(try folder.names().filter { $0.hasPrefix("store.json") } == ["store.json", "store.json.lock"])
       #expect(try String(contentsOfFile: folder.file("store.json"), encoding: .utf8).contains(entries))
     }
@@ -304,15 +304,15 @@ import Testing
     try expectAtRest("\"x\":2")
   }
 
-  @Test(arguments: StoreKind.allCases) func aBadArgumentMakesNoStore(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func anInvalidArgumentCreatesNoStore(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "k", "{").failed(64, "the value is not JSON: line 1, column 2"))
     #expect(try await Tool.larder("set", store, "k", "-", input: "{").failed(65, "standard input is not JSON"))
-    #expect(try await Tool.larder("set", store, "", "1").failed(64, "at least one byte"))
+    #expect(try await Tool.larder("set", store, "", "1").failed(64, "at least 1 byte"))
     #expect(try await Tool.larder("set", store, String(repeating: "k", count: 512), "1").failed(64, "at most 511"))
     #expect(try await Tool.larder("import", store, folder.file("missing")).failed(66, "No such file"))
     #expect(try await Tool.larder("import", store, folder.path).failed(66, "Is a directory") || folder.names() == [])
-    #expect(try await Tool.shell("larder get \"$1\" \"$(printf '\\351')\"", store).failed(64, "is not UTF-8"))
+    #expect(try await Tool.shell("larder get \"$1\" \"$(printf '\\351')\"", store).failed(64, "is not valid UTF-8"))
   }
 
   @Test(arguments: ["json", "compressed", "queue"])
@@ -322,20 +322,20 @@ import Testing
       #expect(try await Tool.larder("set", url, "k", "1") == .done())
       #expect(try await Tool.larder("get", url, "k") == .done("1\n"))
       #expect(FileManager.default.fileExists(atPath: folder.file(name)))
-      // Nothing but the files of this store, which bear its name.
+      // There are only the files of this store, which begin with its name.
       #expect(try folder.names().allSatisfy { $0.hasPrefix(name) })
       for file in try folder.names() { try FileManager.default.removeItem(atPath: folder.file(file)) }
     }
   }
 
-  @Test func whatIsNoURLOfAStoreIsRefused() async throws {
-    #expect(try await Tool.larder("get", "nope:x", "k").failed(64, "no kind of store has the scheme nope:"))
+  @Test func anInvalidURLIsRefused() async throws {
+    #expect(try await Tool.larder("get", "nope:x", "k").failed(64, "unknown scheme nope:"))
     #expect(try await Tool.larder("get", "x", "k").failed(64, "json:users.json"))
     #expect(try await Tool.larder("get", "json:", "k").failed(64, "path"))
     #expect(try await Tool.larder("get", "json:\(folder.path)", "k").failed(65, folder.path))
   }
 
-  @Test func aStoreInMemoryIsForOneRun() async throws {
+  @Test func aStoreInMemoryLastsForOneRun() async throws {
     #expect(try await Tool.larder("set", "memory:", "k", "1") == .done())
     #expect(try await Tool.larder("get", "memory:", "k").failed(66, "memory"))
     #expect(try await Tool.larder("import", "memory:", "--acknowledge").failed(64, "nothing in this store is durable"))
@@ -351,26 +351,26 @@ import Testing
       try await Tool.larder("stat", store)
         == .done(
           """
-          name             store.json
-          acknowledgement  durable
-          sharing          exclusive
-          entries          2
-          bytes on disk    \(size)
-          document bytes   \(size)
-          journal bytes    0
-          failed folds     0
-          damaged places   0
+          name            store.json
+          durability      synced
+          sharing         exclusive
+          entries         2
+          bytes on disk   \(size)
+          document bytes  \(size)
+          journal bytes   0
+          failed folds    0
+          damaged places  0
 
           """))
     #expect(
       try await Tool.larder("stat", store, "--json")
         == .done(
-          #"{"name":"store.json","acknowledgement":"durable","sharing":"exclusive","entryCount":2,"#
+          #"{"name":"store.json","durability":"synced","sharing":"exclusive","entryCount":2,"#
             + "\"bytesOnDisk\":\(size),\"details\":{\"documentBytes\":\(size),\"journalBytes\":0,"
             + "\"failedFolds\":0,\"damagedPlaces\":0}}\n"))
   }
 
-  @Test func compactLeavesEveryEntry() async throws {
+  @Test func compactKeepsEveryEntry() async throws {
     let store = StoreKind.json.url(in: folder)
     try await set("a", "b", in: store)
     #expect(try await Tool.larder("compact", store) == .done())
@@ -380,7 +380,7 @@ import Testing
 
   // MARK: Damage
 
-  @Test(arguments: StoreKind.allCases) func verifyFindsNothingInASoundStore(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func verifyFindsNothingInAnUndamagedStore(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     try await set("a", "b", in: store)
     #expect(try await Tool.larder("verify", store) == ToolRun(status: 0, output: "", errors: "2 entries, no damage\n"))
@@ -401,17 +401,17 @@ import Testing
     #expect(try String(contentsOfFile: path, encoding: .utf8) == text)
   }
 
-  @Test func aDocumentWithSeveralNamesIsRefusedAsData() async throws {
+  @Test func aDocumentWithHardLinksIsRefused() async throws {
     let store = StoreKind.json.url(in: folder)
     try await set("a", in: store)
     try FileManager.default.linkItem(atPath: folder.file("store.json"), toPath: folder.file("other.json"))
-    #expect(try await Tool.larder("set", store, "a", "1").failed(65, "2 names (hard links)"))
-    #expect(try await Tool.larder("get", store, "a", "--read-write").failed(65, "The file was left as it is."))
-    // What only reads cannot tear the names apart.
+    #expect(try await Tool.larder("set", store, "a", "1").failed(65, "2 hard links"))
+    #expect(try await Tool.larder("get", store, "a", "--read-write").failed(65, "The file was left unchanged."))
+    // Reading the store cannot separate the links.
     #expect(try await Tool.larder("get", store, "a").status == 0)
   }
 
-  @Test(arguments: StoreKind.allCases) func whatIsNoStoreIsAFailureOfEveryVerb(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func aFileThatIsNotAStoreIsRefusedByEveryVerb(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     let path = try folder.write("[1]", to: kind.fileName())
     for arguments in [["verify"], ["get", "a"], ["set", "a", "1"], ["stat"], ["backup", folder.file("copy")]] {
@@ -427,7 +427,7 @@ import Testing
   @Test(arguments: StoreKind.allCases) func outputThatCannotBeWrittenIsAFailure(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     try await set("k", in: store)
-    // Closed streams stay closed: without care, a file of the tool or its runtime would get their numbers.
+    // Closed streams must stay closed. Otherwise a file of the tool or its runtime would get their numbers.
     for streams in [">&-", "<&- >&-"] {
       #expect(try await Tool.shell("larder get \"$1\" k \(streams)", store).failed(74, "Bad file descriptor"))
     }
@@ -441,7 +441,7 @@ import Testing
     #expect(try await Tool.larder("count", store) == .done("2\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func aReaderThatHasSeenEnoughEndsItQuietly(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func aReaderThatStopsEarlyEndsTheToolQuietly(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     let lines = (0..<50_000).map { "{\"key\":\"k\($0)\",\"value\":\($0)}\n" }.joined()
     #expect(try await Tool.larder("import", store, "--batch", "50000", input: lines).status == 0)

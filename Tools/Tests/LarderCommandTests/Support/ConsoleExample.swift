@@ -1,12 +1,12 @@
-/// A command in a `console` block of a page, with what it prints.
+/// A command in a `console` block of a page, with its output.
 struct ConsoleExample {
-  /// The line of shell behind the `$`.
+  /// The shell command after the `$`.
   let command: String
 
-  /// What stands below it, on either stream, each line with its end.
+  /// The lines below the command, which it prints on either stream, each with its end.
   let output: String
 
-  /// The examples of a page of Markdown, in the order in which they stand.
+  /// Returns the examples of a page of Markdown in their order.
   static func examples(in page: String) -> [ConsoleExample] {
     var examples: [ConsoleExample] = []
     var isWithinBlock = false
@@ -22,7 +22,7 @@ struct ConsoleExample {
     return examples
   }
 
-  /// A text with the times and rates in it made the same everywhere.
+  /// Returns a text with its times and rates replaced by zero.
   static func withoutTimes(_ text: String) -> String {
     text.replacing(/\d+\.\d s/, with: "0.0 s").replacing(/\(\d+\/s\)/, with: "(0/s)")
   }

@@ -1,15 +1,15 @@
-/// A kind of store that keeps files, for tests of what holds for each of them.
+/// A kind of store that keeps files, for tests that run with each kind.
 enum StoreKind: String, CaseIterable {
   case json
   case compressed
   case lmdb
 
-  /// The name of a store's file or folder.
+  /// Returns the name of a store's file or folder.
   ///
-  /// - Parameter name: What it begins with; `store` unless given.
+  /// - Parameter name: The beginning of the name; defaults to `store`.
   func fileName(_ name: String = "store") -> String { "\(name).\(rawValue)" }
 
-  /// The file of a store that grows while much is written into it.
+  /// Returns the file of a store that grows with each write.
   func growingFile(_ name: String) -> String {
     switch self {
     case .json: "\(fileName(name)).journal"
@@ -18,11 +18,11 @@ enum StoreKind: String, CaseIterable {
     }
   }
 
-  /// The URL of a store in a folder.
+  /// Returns the URL of a store in a folder.
   ///
   /// - Parameters:
-  ///   - name: What the name of its file or folder begins with; `store` unless given.
-  ///   - folder: Where it is.
+  ///   - name: The beginning of the name of its file or folder; defaults to `store`.
+  ///   - folder: The folder.
   func url(_ name: String = "store", in folder: TemporaryFolder) -> String {
     "\(rawValue):\(folder.file(fileName(name)))"
   }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A folder of a test's own, removed with the last reference to it.
+/// A folder for a test, which is removed with the last reference to it.
 final class TemporaryFolder: Sendable {
   let path: String
 
@@ -13,11 +13,11 @@ final class TemporaryFolder: Sendable {
     do {
       try FileManager.default.removeItem(atPath: path)
     } catch {
-      print("The folder \(path) is left behind: \(error)")
+      print("the folder \(path) cannot be removed: \(error)")
     }
   }
 
-  /// The path of a file in the folder.
+  /// Returns the path of a file in the folder.
   func file(_ name: String) -> String { "\(path)/\(name)" }
 
   /// Writes a file and returns its path.
@@ -26,7 +26,7 @@ final class TemporaryFolder: Sendable {
     return file(name)
   }
 
-  /// The names of the files in the folder.
+  /// Returns the names of the files in the folder.
   func names() throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: path).sorted()
   }

@@ -1,8 +1,8 @@
 import Foundation
 
-/// The tool as it was built, run as a program of its own.
+/// The built tool, run as a process.
 enum Tool {
-  /// Where it is: in the folder where the tests were built, too.
+  /// The path of the tool, which is in the folder of the built tests.
   static let path: String = {
     #if canImport(Darwin)
     let bundle = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") } ?? .main
@@ -17,7 +17,7 @@ enum Tool {
     try await ToolRun.run(path, arguments, input: input)
   }
 
-  /// Runs a line of shell, in which `$1`, `$2` and so on are the arguments and `larder` is the tool.
+  /// Runs a shell command, in which `$1`, `$2` and so on are the arguments and `larder` is the tool.
   static func shell(_ line: String, _ arguments: String...) async throws -> ToolRun {
     try await ToolRun.run("/bin/sh", ["-c", "larder() { \"\(path)\" \"$@\"; }; \(line)", "sh"] + arguments)
   }

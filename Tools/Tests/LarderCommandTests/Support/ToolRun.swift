@@ -1,14 +1,14 @@
 import Foundation
 
-/// What a finished run of a program left.
+/// The exit code and the output of a finished process.
 struct ToolRun: Equatable {
   var status: Int32
   var output: String
   var errors: String
 
-  /// Starts a program and waits for its end.
+  /// Runs a program to its end.
   static func run(_ executable: String, _ arguments: [String], input: String = "") async throws -> ToolRun {
-    // Files, not pipes, so that nobody waits for a full one.
+    // Files instead of pipes, because a full pipe would block the process.
     let folder = try TemporaryFolder()
     let inputPath = try folder.write(input, to: "input")
     let outputPath = try folder.write("", to: "output")
@@ -25,7 +25,7 @@ struct ToolRun: Equatable {
     process.standardOutput = handles[1]
     process.standardError = handles[2]
     try await process.runToEnd()
-    // They stay open when the process is done and forgotten: thousands of runs would use up all descriptors.
+    // The handles stay open after the process has ended, and thousands of runs would use up all descriptors.
     for handle in handles { try handle.close() }
     return ToolRun(
       status: process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus,
@@ -35,7 +35,7 @@ struct ToolRun: Equatable {
 }
 
 extension Process {
-  /// Starts the process and waits for its end without holding a thread.
+  /// Starts the process and waits for its end without blocking a thread.
   func runToEnd() async throws {
     try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
       terminationHandler = { _ in continuation.resume() }

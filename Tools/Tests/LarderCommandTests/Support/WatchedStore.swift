@@ -1,15 +1,15 @@
 import Larder
 import Synchronization
 
-/// A store in memory that notes how it is used, can refuse writes, and has no maintenance.
+/// A store in memory that records its use, can refuse writes, and has no maintenance.
 final class WatchedStore: DataStore {
-  /// What was noted.
+  /// The record of the use.
   struct Notes: Sendable {
-    /// The most entries that one call returned or wrote.
+    /// The largest number of entries that one call returned or wrote.
     var largestCall = 0
-    /// How many batches were applied.
+    /// The number of batches that were applied.
     var batches = 0
-    /// How many batches are applied before every further one is refused.
+    /// The number of batches after which further ones are refused.
     var mostBatches = Int.max
   }
 

@@ -1,0 +1,245 @@
+/// The encoder of a level, which is also its single-value container.
+struct EncodingHandle: BitwiseCopyable {
+  let state: EncodingState
+  let index: Int
+  let id: Int
+
+  /// Returns the state that writes the level.
+  ///
+  /// Errors name the value.
+  @inline(__always)
+  func reach<Value>(for value: Value) throws -> EncodingState {
+    if state.topID == id || state.topContainerID == id { return state }
+    do {
+      return try state.reach(self)
+    } catch let error as EncodingError {
+      throw error.naming(value)
+    }
+  }
+
+  /// Returns the writer, positioned at the end of the level.
+  ///
+  /// Errors name the value.
+  @inline(__always)
+  func writer<Value>(for value: Value) throws -> UnsafeMutablePointer<CBORWriter> {
+    // The level is the innermost one only while there is a writer.
+    if state.topID == id || state.topContainerID == id { return state.writer.unsafelyUnwrapped }
+    return try writerElsewhere(for: value)
+  }
+
+  @inline(never)
+  private func writerElsewhere(for value: Any) throws -> UnsafeMutablePointer<CBORWriter> {
+    do {
+      guard let writer = try state.reach(self).writer else { throw EncodingHandle.finished(value) }
+      return writer
+    } catch let error as EncodingError {
+      throw error.naming(value)
+    }
+  }
+
+  @inline(never)
+  static func finished(_ value: Any) -> EncodingError {
+    EncodingError.invalidValue(
+      value, EncodingError.Context(codingPath: [], debugDescription: "the container is already finished"))
+  }
+}
+
+extension EncodingHandle: Encoder {
+  var codingPath: [any CodingKey] { state.path(to: self) }
+
+  var userInfo: [CodingUserInfoKey: Any] { state.writer?.pointee.userInfo ?? [:] }
+
+  func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+    let handle = state.container(.map, self)
+    return handle.state.keyedContainer(handle, keyedBy: type)
+  }
+
+  func unkeyedContainer() -> any UnkeyedEncodingContainer {
+    UnkeyedCBOREncodingContainer(handle: state.container(.array, self))
+  }
+
+  func singleValueContainer() -> any SingleValueEncodingContainer { self }
+}
+
+extension EncodingHandle: SingleValueEncodingContainer {
+  mutating func encodeNil() throws { try writer(for: ()).pointee.writeNull() }
+  mutating func encode<Value: Encodable>(_ value: Value) throws { try reach(for: value).encodeItem(value) }
+  mutating func encode(_ value: Bool) throws { try writer(for: value).pointee.put(value) }
+  mutating func encode(_ value: String) throws { try writer(for: value).pointee.put(text: value) }
+  mutating func encode(_ value: Double) throws { try writer(for: value).pointee.putFloat(value) }
+  mutating func encode(_ value: Float) throws { try writer(for: value).pointee.putFloat(value) }
+  mutating func encode(_ value: Int) throws { try writer(for: value).pointee.putInteger(Int64(value)) }
+  mutating func encode(_ value: Int8) throws { try writer(for: value).pointee.putInteger(Int64(value)) }
+  mutating func encode(_ value: Int16) throws { try writer(for: value).pointee.putInteger(Int64(value)) }
+  mutating func encode(_ value: Int32) throws { try writer(for: value).pointee.putInteger(Int64(value)) }
+  mutating func encode(_ value: Int64) throws { try writer(for: value).pointee.putInteger(value) }
+  mutating func encode(_ value: UInt) throws { try writer(for: value).pointee.putInteger(UInt64(value)) }
+  mutating func encode(_ value: UInt8) throws { try writer(for: value).pointee.putInteger(UInt64(value)) }
+  mutating func encode(_ value: UInt16) throws { try writer(for: value).pointee.putInteger(UInt64(value)) }
+  mutating func encode(_ value: UInt32) throws { try writer(for: value).pointee.putInteger(UInt64(value)) }
+  mutating func encode(_ value: UInt64) throws { try writer(for: value).pointee.putInteger(value) }
+  mutating func encode(_ value: Int128) throws { try writer(for: value).pointee.put(value) }
+  mutating func encode(_ value: UInt128) throws { try writer(for: value).pointee.put(value) }
+}
+
+/// The fields of a map.
+struct KeyedCBOREncodingContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
+  let handle: EncodingHandle
+
+  var codingPath: [any CodingKey] { handle.codingPath }
+
+  /// Writes a key.
+  ///
+  /// You must write its value next.
+  @inline(__always)
+  private func writer<Value>(after key: Key, for value: Value) throws -> UnsafeMutablePointer<CBORWriter> {
+    let writer = try handle.writer(for: value)
+    writer.pointee.put(key: key.stringValue)
+    return writer
+  }
+
+  mutating func encodeNil(forKey key: Key) throws { try writer(after: key, for: ()).pointee.writeNull() }
+
+  mutating func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws {
+    try handle.reach(for: value).encodeItem(value, after: key.stringValue)
+  }
+
+  mutating func encode(_ value: Bool, forKey key: Key) throws { try writer(after: key, for: value).pointee.put(value) }
+  mutating func encode(_ value: String, forKey key: Key) throws {
+    try writer(after: key, for: value).pointee.put(text: value)
+  }
+  mutating func encode(_ value: Double, forKey key: Key) throws {
+    try writer(after: key, for: value).pointee.putFloat(value)
+  }
+  mutating func encode(_ value: Float, forKey key: Key) throws {
+    try writer(after: key, for: value).pointee.putFloat(value)
+  }
+  mutating func encode(_ value: Int, forKey key: Key) throws {
+    try writer(after: key, for: value).pointee.putInteger(Int64(value))
+  }
+  mutating func encode(_ value: Int8, forKey key: Key) throws {
+    try writer(after: key, for: value).pointee.putInteger(Int64(value))
+  }
+  mutating func encode(_ value: Int16, forKey key: Key) throws {
+    try writer(after: key, for: value).pointee.putInteger(Int64(value))
+  }
+  mutating func encode(_ value: Int32, forKey key: Key) throws {
+    try writer(after: key, for: value).pointee.putInteger(Int64(value))
+  }
+  mutating func encode(_ value: Int64, forKey key: Key) throws {
+    try writer(after: key, for: value).pointee.putInteger(value)
+  }
+  mutating func encode(_ value: UInt, forKey key: Key) throws {
+    try writer(after: key, for: value).pointee.putInteger(UInt64(value))
+  }
+  mutating func encode(_ value: UInt8, forKey key: Key) throws {
+    try writer(after: key, for: value).pointee.putInteger(UInt64(value))
+  }
+  mutating func encode(_ value: UInt16, forKey key: Key) throws {
+    try writer(after: key, for: value).pointee.putInteger(UInt64(value))
+  }
+  mutating func encode(_ value: UInt32, forKey key: Key) throws {
+    try writer(after: key, for: value).pointee.putInteger(UInt64(value))
+  }
+  mutating func encode(_ value: UInt64, forKey key: Key) throws {
+    try writer(after: key, for: value).pointee.putInteger(value)
+  }
+  mutating func encode(_ value: Int128, forKey key: Key) throws {
+    try writer(after: key, for: value).pointee.put(value)
+  }
+  mutating func encode(_ value: UInt128, forKey key: Key) throws {
+    try writer(after: key, for: value).pointee.put(value)
+  }
+
+  mutating func nestedContainer<NestedKey: CodingKey>(
+    keyedBy keyType: NestedKey.Type, forKey key: Key
+  ) -> KeyedEncodingContainer<NestedKey> {
+    let handle = nest(.map, forKey: key)
+    return handle.state.keyedContainer(handle, keyedBy: keyType)
+  }
+
+  mutating func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
+    UnkeyedCBOREncodingContainer(handle: nest(.array, forKey: key))
+  }
+
+  mutating func superEncoder() -> any Encoder {
+    nest(.single, named: "super")
+  }
+
+  mutating func superEncoder(forKey key: Key) -> any Encoder {
+    nest(.single, forKey: key)
+  }
+
+  private func nest(_ kind: EncodingLevel.Kind, forKey key: Key) -> EncodingHandle {
+    nest(kind, named: key.stringValue)
+  }
+
+  private func nest(_ kind: EncodingLevel.Kind, named key: String) -> EncodingHandle {
+    do {
+      let state = try handle.reach(for: ())
+      state.writer?.pointee.put(key: key)
+      return try state.nest(kind)
+    } catch {
+      return handle.state.refuse(error)
+    }
+  }
+}
+
+/// The elements of an array.
+struct UnkeyedCBOREncodingContainer: UnkeyedEncodingContainer {
+  let handle: EncodingHandle
+
+  var codingPath: [any CodingKey] { handle.codingPath }
+
+  var count: Int { handle.state.itemCount(handle) }
+
+  mutating func encodeNil() throws { try handle.writer(for: ()).pointee.writeNull() }
+
+  mutating func encode<Value: Encodable>(_ value: Value) throws { try handle.reach(for: value).encodeItem(value) }
+
+  mutating func encode(_ value: Bool) throws { try handle.writer(for: value).pointee.put(value) }
+  mutating func encode(_ value: String) throws { try handle.writer(for: value).pointee.put(text: value) }
+  mutating func encode(_ value: Double) throws { try handle.writer(for: value).pointee.putFloat(value) }
+  mutating func encode(_ value: Float) throws { try handle.writer(for: value).pointee.putFloat(value) }
+  mutating func encode(_ value: Int) throws { try handle.writer(for: value).pointee.putInteger(Int64(value)) }
+  mutating func encode(_ value: Int8) throws { try handle.writer(for: value).pointee.putInteger(Int64(value)) }
+  mutating func encode(_ value: Int16) throws { try handle.writer(for: value).pointee.putInteger(Int64(value)) }
+  mutating func encode(_ value: Int32) throws { try handle.writer(for: value).pointee.putInteger(Int64(value)) }
+  mutating func encode(_ value: Int64) throws { try handle.writer(for: value).pointee.putInteger(value) }
+  mutating func encode(_ value: UInt) throws { try handle.writer(for: value).pointee.putInteger(UInt64(value)) }
+  mutating func encode(_ value: UInt8) throws { try handle.writer(for: value).pointee.putInteger(UInt64(value)) }
+  mutating func encode(_ value: UInt16) throws { try handle.writer(for: value).pointee.putInteger(UInt64(value)) }
+  mutating func encode(_ value: UInt32) throws { try handle.writer(for: value).pointee.putInteger(UInt64(value)) }
+  mutating func encode(_ value: UInt64) throws { try handle.writer(for: value).pointee.putInteger(value) }
+  mutating func encode(_ value: Int128) throws { try handle.writer(for: value).pointee.put(value) }
+  mutating func encode(_ value: UInt128) throws { try handle.writer(for: value).pointee.put(value) }
+
+  mutating func nestedContainer<NestedKey: CodingKey>(
+    keyedBy keyType: NestedKey.Type
+  ) -> KeyedEncodingContainer<NestedKey> {
+    let handle = nest(.map)
+    return handle.state.keyedContainer(handle, keyedBy: keyType)
+  }
+
+  mutating func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer {
+    UnkeyedCBOREncodingContainer(handle: nest(.array))
+  }
+
+  mutating func superEncoder() -> any Encoder { nest(.single) }
+
+  private func nest(_ kind: EncodingLevel.Kind) -> EncodingHandle {
+    do {
+      return try handle.reach(for: ()).nest(kind)
+    } catch {
+      return handle.state.refuse(error)
+    }
+  }
+}
+
+extension EncodingError {
+  /// Returns the error with the value that could not be encoded, if the error does not name a value yet.
+  func naming(_ value: Any) -> EncodingError {
+    guard case .invalidValue(is Void, let context) = self else { return self }
+    return .invalidValue(value, context)
+  }
+}

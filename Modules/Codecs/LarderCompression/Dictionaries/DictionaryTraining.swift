@@ -1,0 +1,165 @@
+#if Compression
+/// The algorithm of ``CompressionDictionary/train(on:size:)``.
+struct DictionaryTraining {
+  /// The length of the sequences that are counted, in bytes.
+  static let sequenceLength = 8
+
+  /// The segment lengths that are tried, in bytes.
+  private static let segmentLengths = [32, 64, 128, 512]
+
+  /// The segment length if there are too few samples for a trial.
+  private static let segmentLengthOfFewSamples = 128
+
+  /// The minimum number of samples for a trial.
+  private static let trialSampleCount = 32
+
+  /// The approximate number of passes over the samples for one dictionary, which is the number of segments from each
+  /// part.
+  private static let roundCount = 4
+
+  /// The size of the tables, as a power of two.
+  private static let tableBits = 18
+
+  /// All samples, concatenated.
+  private let text: [UInt8]
+
+  /// The number of samples that contain a sequence, minus one, at the index that ``place(of:at:)`` returns.
+  private var counts: [UInt32]
+
+  /// Counts the sequences of samples.
+  init(_ samples: [[UInt8]]) {
+    var counts = [UInt32](repeating: 0, count: 1 << Self.tableBits)
+    var latest = [UInt32](repeating: 0, count: 1 << Self.tableBits)
+    var text: [UInt8] = []
+    text.reserveCapacity(samples.reduce(0) { $0 + $1.count })
+    for (number, sample) in samples.enumerated() {
+      text += sample
+      let mark = UInt32(truncatingIfNeeded: number + 1)
+      sample.withUnsafeBytes { sample in
+        counts.withUnsafeMutableBufferPointer { counts in
+          latest.withUnsafeMutableBufferPointer { latest in
+            var index = 0
+            while index + Self.sequenceLength <= sample.count {
+              let place = Self.place(of: sample, at: index)
+              // Repetitions within one sample compress without a dictionary.
+              if latest[place] != mark {
+                if latest[place] != 0 { counts[place] += 1 }
+                latest[place] = mark
+              }
+              index += 1
+            }
+          }
+        }
+      }
+    }
+    self.text = text
+    self.counts = counts
+  }
+
+  /// Returns the index of a sequence in the tables, which other sequences may share.
+  private static func place(of text: UnsafeRawBufferPointer, at index: Int) -> Int {
+    let sequence = UInt64(littleEndian: text.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+    // After a multiplication by a large odd number, the upper bits depend on all bytes.
+    return Int(truncatingIfNeeded: (sequence &* 0x9E37_79B9_7F4A_7C15) >> UInt64(64 - tableBits))
+  }
+
+  /// Returns the dictionary for samples, with the segment length that suits them best.
+  ///
+  /// - Returns: At most `size` bytes; none if no sequence occurs in two samples.
+  /// - Throws: ``ZlibError`` if there is not enough memory.
+  static func dictionary(for samples: [[UInt8]], size: Int) throws -> [UInt8] {
+    guard samples.count >= trialSampleCount else {
+      return DictionaryTraining(samples).dictionary(size: size, segmentLength: segmentLengthOfFewSamples)
+    }
+    let trial = DictionaryTraining(samples.enumerated().filter { !$0.offset.isMultiple(of: 4) }.map(\.element))
+    let tested = samples.enumerated().filter { $0.offset.isMultiple(of: 4) }.map(\.element)
+    // Enough samples to tell the lengths apart.
+    let stride = max(1, tested.count / 256)
+    var best = (length: segmentLengthOfFewSamples, size: Int.max)
+    for length in segmentLengths where length <= size {
+      let dictionary = trial.dictionary(size: size, segmentLength: length)
+      var total = 0
+      var deflater = try Deflater(dictionary: dictionary.span.bytes)
+      for index in Swift.stride(from: 0, to: tested.count, by: stride) {
+        var compressed: [UInt8] = []
+        try tested[index].withUnsafeBytes { try deflater.deflate($0, appendingTo: &compressed) }
+        total += compressed.count
+      }
+      if total < best.size { best = (length, total) }
+    }
+    return DictionaryTraining(samples).dictionary(size: size, segmentLength: best.length)
+  }
+
+  /// Returns the dictionary of segments of one length.
+  ///
+  /// - Returns: At most `size` bytes; none if no sequence occurs in two samples.
+  func dictionary(size: Int, segmentLength: Int) -> [UInt8] {
+    let partCount = max(1, min(size / segmentLength / Self.roundCount, text.count / (segmentLength * 10)))
+    let partLength = text.count / partCount
+    var counts = counts
+    // Filled from the end: the first segments are the most useful ones, and short distances take fewer bits.
+    var segments: [Range<Int>] = []
+    var room = size
+    var part = 0
+    var fruitless = 0
+    while room >= Self.sequenceLength, fruitless < partCount {
+      let range = part * partLength..<(part == partCount - 1 ? text.count : (part + 1) * partLength)
+      part = (part + 1) % partCount
+      guard let segment = bestSegment(in: range, length: min(segmentLength, room), counts: &counts) else {
+        fruitless += 1
+        continue
+      }
+      fruitless = 0
+      segments.append(segment)
+      room -= segment.count
+    }
+    return segments.reversed().flatMap { text[$0] }
+  }
+
+  /// Returns the segment whose sequences occur in most samples, trimmed of useless bytes at its ends, and resets the
+  /// counts of its sequences.
+  ///
+  /// - Returns: The segment, or `nil` if no sequence in the range occurs in two samples.
+  private func bestSegment(in range: Range<Int>, length: Int, counts: inout [UInt32]) -> Range<Int>? {
+    let span = length - Self.sequenceLength + 1
+    let end = range.upperBound - Self.sequenceLength + 1
+    return text.withUnsafeBytes { text in
+      counts.withUnsafeMutableBufferPointer { counts in
+        // A sequence that occurs twice in a segment counts once, so its last index is remembered. Only the last few
+        // hundred sequences matter, so a small table is enough. Sequences that it forgets count twice.
+        var lastSeen = [Int](repeating: Int.min / 2, count: 4096)
+        var gains = [UInt32](repeating: 0, count: span)
+        var score: UInt64 = 0
+        var best: (score: UInt64, start: Int) = (0, range.lowerBound)
+        lastSeen.withUnsafeMutableBufferPointer { lastSeen in
+          gains.withUnsafeMutableBufferPointer { gains in
+            var index = range.lowerBound
+            while index < end {
+              let place = Self.place(of: text, at: index)
+              let slot = (index - range.lowerBound) % span
+              score -= UInt64(gains[slot])
+              let seen = lastSeen[place & 4095]
+              gains[slot] = index - seen < span ? 0 : counts[place]
+              lastSeen[place & 4095] = index
+              score += UInt64(gains[slot])
+              if score > best.score { best = (score, max(range.lowerBound, index - span + 1)) }
+              index += 1
+            }
+          }
+        }
+        guard best.score > 0 else { return nil }
+        var useful: (first: Int, last: Int)?
+        var start = best.start
+        while start < min(best.start + span, end) {
+          let place = Self.place(of: text, at: start)
+          // Another occurrence of it in the segment is useless.
+          if counts[place] > 0 { useful = (useful?.first ?? start, start) }
+          counts[place] = 0
+          start += 1
+        }
+        return useful.map { $0.first..<$0.last + Self.sequenceLength }
+      }
+    }
+  }
+}
+#endif

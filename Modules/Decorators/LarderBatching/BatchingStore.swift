@@ -1,0 +1,322 @@
+public import Larder
+import Synchronization
+
+/// A decorator that lets many callers share a commit.
+///
+/// Writes that arrive during a commit are collected and share the next one (group commit).
+///
+/// ```swift
+/// let store = try await LMDBStore<Order>(path: "orders").batched()
+/// try await store.setValue(order, forKey: "order:17")   // as durable as before, but a thousand callers share one sync
+/// ```
+///
+/// A write still returns after it has been committed, with its own error if it failed. Reads go to the base, so that no
+/// uncommitted write is visible. A single caller is served directly, in its own task, without delay. There is no timer.
+///
+/// **Order.** Operations take effect in the order of their calls. An update runs after earlier writes and before later
+/// ones, in its caller's own task. So does `touch` of a store with expiry. `synchronize`, `flush` and `close` first
+/// wait for earlier operations.
+///
+/// **Failures.** A batch stays atomic within its group. If a group fails because of one change, as with a value that
+/// cannot be encoded, and nothing was changed, it is split in two and tried again, so that only the callers concerned
+/// fail. A full disk, or an error with an unknown code, may concern all callers. After three calls in a row have failed
+/// alone, parts are tried as a whole and no longer split. Any other error, such as a failed sync, goes to all callers
+/// of the group, and nothing is tried again.
+///
+/// **Cancellation.** You can cancel a caller while its write waits. It then throws `CancellationError`, and the write
+/// is not performed. A group that is being committed is never cancelled.
+///
+/// **Bounds.** A group is as large as ``BatchBounds`` allows. Writes that do not fit into the next group wait for a
+/// later one. Their callers are suspended, so the queue holds no more than what the callers hold themselves.
+public final class BatchingStore<Base: DataStore>: DataStore {
+  /// The type of the values in the base.
+  public typealias Value = Base.Value
+
+  private typealias Queue = CommitQueue<Caller>
+
+  /// A caller in the queue, with the batch that it writes.
+  private struct Caller: Sendable {
+    let call = PendingCall()
+    var batch: ChangeBatch<Value> = []
+    /// The context of the caller's task, such as its trace, or `nil` if no layer below needs it.
+    var context: (any CallerContext)?
+  }
+
+  /// The store that is decorated.
+  public let base: Base
+
+  // The information of the base, which is costly to ask for each time.
+  private let checks: StoreInformation
+  private let bounds: BatchBounds<Value>
+  private let queue: Mutex<Queue>
+
+  /// Creates a store that commits writes to another one in groups.
+  ///
+  /// - Parameters:
+  ///   - base: The store to decorate.
+  ///   - bounds: The maximum size of a commit. Defaults to 10,000 changes.
+  public init(_ base: Base, bounds: BatchBounds<Value> = BatchBounds()) {
+    self.base = base
+    self.bounds = bounds
+    checks = base.information
+    queue = Mutex(Queue(limit: bounds.limit))
+  }
+
+  /// The information of the base.
+  public var information: StoreInformation { base.information }
+
+  /// The number of callers that wait for a later commit or a later turn.
+  public var waitingCount: Int { queue.withLock { $0.waitingCount } }
+
+  /// Whether no work is in progress and no caller waits.
+  var isIdle: Bool { queue.withLock { $0.isIdle } }
+
+  // MARK: Reading
+
+  /// Returns the value of a key from the base; see `DataStore`.
+  public func value(forKey key: StoreKey) async throws -> Value? {
+    try await base.value(forKey: key)
+  }
+
+  /// Returns the values of several keys from the base; see `DataStore`.
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
+    try await base.values(forKeys: keys)
+  }
+
+  /// Returns the first entries of a range from the base; see `DataStore`.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
+    try await base.entries(in: range, limit: limit, order: order)
+  }
+
+  /// Returns the first keys of a range from the base; see `DataStore`.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try await base.keys(in: range, limit: limit, order: order)
+  }
+
+  /// Returns the number of entries in a range of the base; see `DataStore`.
+  public func count(in range: KeyRange) async throws -> Int {
+    try await base.count(in: range)
+  }
+
+  // MARK: Writing
+
+  /// Applies several changes atomically, in one commit with the writes of other callers; see `DataStore`.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try checks.check(changes)
+    let request = Queue.Request.write(bounds.size(of: changes))
+    guard try await waitForTurn(request, Caller(batch: changes, context: checks.callerContext?()), during: .apply)
+    else { return }
+    defer { endTurn() }
+    try await base.apply(changes)
+  }
+
+  /// Reads and writes several values as one atomic step, after earlier operations; see `DataStore`.
+  ///
+  /// It is a commit of its own.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try checks.check(updateOf: keys)
+    return try await inTurn(during: .update) { try await base.update(keys, body) }
+  }
+
+  /// Waits for earlier operations and ensures that their writes are durable; see `DataStore`.
+  public func synchronize() async throws {
+    try await waitForEarlier(during: .synchronize)
+    try await base.synchronize()
+  }
+
+  /// Waits for earlier operations and closes the base; see `DataStore`.
+  public func close() async throws {
+    // The queue is closed to others, but not to further calls of `close`.
+    try await waitForEarlier(during: .close)
+    try await base.close()
+  }
+
+  // MARK: Waiting
+
+  /// Runs a closure after all earlier operations and before any later one.
+  private func inTurn<Result>(
+    during operation: StoreOperation, _ body: () async throws -> Result
+  ) async throws -> Result {
+    _ = try await waitForTurn(.turn, Caller(), during: operation)
+    defer { endTurn() }
+    return try await body()
+  }
+
+  /// Waits until it is the caller's turn, or until the committer has written its batch.
+  ///
+  /// - Returns: Whether it is the caller's turn, which the caller must then end.
+  /// - Throws: `CancellationError` if the task is cancelled while it waits; ``StoreError`` with `closed`; the error of
+  ///   the commit.
+  private func waitForTurn(
+    _ request: Queue.Request, _ caller: Caller, during operation: StoreOperation
+  ) async throws -> Bool {
+    switch queue.withLock({ $0.arrive(request, caller) }) {
+    case .begins: return true
+    case .refused: throw checks.closedError(for: operation)
+    case .waits(let number):
+      let outcome = await withTaskCancellationHandler {
+        await caller.call.wait()
+      } onCancel: {
+        queue.withLock { $0.leave(number) }?.call.end(.finished(CancellationError()))
+      }
+      switch outcome {
+      case .turn: return true
+      case .finished(nil): return false
+      case .finished(let error?): throw error
+      }
+    }
+  }
+
+  /// Waits until all earlier operations are over, even if the task is cancelled.
+  private func waitForEarlier(during operation: StoreOperation) async throws {
+    let caller = Caller()
+    switch queue.withLock({ operation == .close ? $0.close(caller) : $0.arrive(.barrier, caller) }) {
+    case .begins: break
+    case .refused: throw checks.closedError(for: operation)
+    case .waits: _ = await caller.call.wait()
+    }
+  }
+
+  private func endTurn() {
+    let next = queue.withLock { $0.endTurn() }
+    serve(next)
+    // The committer has its own task. Its work for many callers must not end with the task of one of them.
+    if next.startsCommitter { Task.detached { await self.commitGroups() } }
+  }
+
+  private func serve(_ next: Queue.Next) {
+    for caller in next.passed { caller.call.end(.finished(nil)) }
+    next.turn?.call.end(.turn)
+  }
+
+  // MARK: Committing
+
+  private func commitGroups() async {
+    while true {
+      let next = queue.withLock { $0.takeGroup() }
+      serve(next)
+      guard !next.group.isEmpty else { return }
+      let errors = await commit(next.group)
+      for (index, caller) in next.group.enumerated() { caller.call.end(.finished(errors[index])) }
+      // If callers wait, they are served immediately. Otherwise the callers just resumed run first, so that their next
+      // writes share a commit instead of the first of them being committed alone.
+      if waitingCount == 0 { await Task.yield() }
+    }
+  }
+
+  /// Commits the batches of a group, together if that succeeds.
+  ///
+  /// - Returns: The errors of the batches that failed, by their index in the group.
+  private func commit(_ group: [Caller]) async -> [Int: any Error] {
+    // A caller that fails together with others can try again. A full disk need not be rediscovered for each of them.
+    let commit = await GroupCommit(count: group.count, singleFailureLimit: 3) { part in
+      do {
+        let batch = part.count == 1 ? group[part.lowerBound].batch : joined(group[part])
+        try await run(for: group[part].map(\.context)) { try await base.apply(batch) }
+        return nil
+      } catch {
+        return error
+      }
+    }
+    return commit.failures.reduce(into: [:]) { errors, failure in
+      for index in failure.part { errors[index] = failure.error }
+    }
+  }
+
+  private func joined(_ group: ArraySlice<Caller>) -> ChangeBatch<Value> {
+    var changes: [Change<Value>] = []
+    changes.reserveCapacity(group.count)
+    for caller in group { changes += caller.batch.changes }
+    return ChangeBatch(changes)
+  }
+}
+
+extension DataStore {
+  /// Returns a decorator that commits writes to this store in groups; see ``BatchingStore``.
+  ///
+  /// - Parameter bounds: The maximum size of a commit. Defaults to 10,000 changes.
+  public func batched(bounds: BatchBounds<Value> = BatchBounds()) -> BatchingStore<Self> {
+    BatchingStore(self, bounds: bounds)
+  }
+}
+
+extension BatchingStore: CustomStringConvertible {
+  /// The description of the base, in brackets.
+  public var description: String { "BatchingStore[\(base)]" }
+}
+
+extension BatchingStore: ExpirableStore where Base: ExpirableStore {
+  /// Stores a value with a time to live, after earlier operations; see `ExpirableStore`.
+  public func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {
+    try await inTurn(during: .apply) { try await base.setValue(value, forKey: key, timeToLive: timeToLive) }
+  }
+
+  /// Returns a value without moving its sliding deadline; see `ExpirableStore`.
+  public func peekValue(forKey key: StoreKey) async throws -> Value? {
+    try await base.peekValue(forKey: key)
+  }
+
+  /// Gives an entry a new time to live, after earlier operations; see `ExpirableStore`.
+  @discardableResult
+  public func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool {
+    try await inTurn(during: .touch) { try await base.touch(key, timeToLive: timeToLive) }
+  }
+
+  /// Returns the remaining time to live of an entry; see `ExpirableStore`.
+  public func remainingTime(forKey key: StoreKey) async throws -> TimeToLive? {
+    try await base.remainingTime(forKey: key)
+  }
+
+  /// Removes expired entries from the base immediately; see `ExpirableStore`.
+  ///
+  /// A purge never removes an entry that was written again, so it need not wait for earlier operations.
+  @discardableResult
+  public func purgeExpired(limit: Int) async throws -> Int {
+    try await base.purgeExpired(limit: limit)
+  }
+}
+
+extension BatchingStore: InvalidatableStore where Base: InvalidatableStore {
+  /// Removes the cached entry of a key from the base; see `InvalidatableStore`.
+  public func invalidate(_ key: StoreKey) throws {
+    try base.invalidate(key)
+  }
+
+  /// Removes all cached entries from the base; see `InvalidatableStore`.
+  public func invalidateAll() throws {
+    try base.invalidateAll()
+  }
+}
+
+extension BatchingStore: FlushableStore where Base: FlushableStore {
+  /// Waits for earlier operations and flushes the base; see `FlushableStore`.
+  public func flush() async throws {
+    try await waitForEarlier(during: .flush)
+    try await base.flush()
+  }
+}
+
+extension BatchingStore: MaintainableStore where Base: MaintainableStore {
+  /// Returns the statistics of the base; see `MaintainableStore`.
+  public func storeStatistics() async throws -> StoreStatistics {
+    try await base.storeStatistics()
+  }
+
+  /// Verifies the base; see `MaintainableStore`.
+  public func verify() async throws -> VerificationReport {
+    try await base.verify()
+  }
+
+  /// Compacts the base; see `MaintainableStore`.
+  public func compact() async throws {
+    try await base.compact()
+  }
+
+  /// Backs up the base; see `MaintainableStore`.
+  public func backup(to path: String, compacting: Bool) async throws {
+    try await base.backup(to: path, compacting: compacting)
+  }
+}

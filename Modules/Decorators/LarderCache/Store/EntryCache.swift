@@ -1,0 +1,373 @@
+public import Larder
+import Synchronization
+
+/// The in-memory part of a ``CachedStore``, with its entries and the state of the keys.
+///
+/// It knows neither the base nor the type of the values.
+///
+/// A hit takes no lock except those of the ``MemoryCache``. An entry is cached only while its key is not busy. A write
+/// marks the key as busy, then removes the entry, and only then calls the base. While the key is busy, no entry is
+/// inserted, because an insertion and the check whether it is allowed are one step under the lock of the shard, under
+/// which keys become busy. Therefore, no write is running in the base while an entry can be found, and the entry is
+/// what the base has.
+@usableFromInline
+final class EntryCache: Sendable {
+  typealias Keys = BusyKeys<SharedLoad.Part>
+
+  private typealias Entries = MemoryCache<StoreKey, CachedEntry>
+
+  /// The state of a part of the keys.
+  ///
+  /// Its lock comes before the locks of the `MemoryCache`. Values are inserted into that cache while the lock is held,
+  /// and the lock is never taken while one of those is held.
+  private final class Shard: Sendable {
+    struct State: Sendable {
+      var busy = Keys()
+      var lastStamp: UInt64 = 0
+    }
+
+    let state = Mutex(State())
+
+    func withLock<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
+      state.withLock { state in body(&state) }
+    }
+  }
+
+  /// The way to answer a read of a key that was not cached.
+  enum Reading {
+    /// With an entry that another load has cached in the meantime.
+    case found(CachedEntry)
+    /// With a read of the base.
+    case base(Keys.Reading)
+  }
+
+  /// The result of the first lookup of a key.
+  @usableFromInline
+  enum Lookup: Sendable {
+    /// The value of the cached entry.
+    case value(any CachedValue)
+    /// There is no cached value.
+    case missing
+    /// There was no lookup, because it takes more than finding an entry.
+    case skipped
+  }
+
+  /// A running write.
+  struct Write: Sendable {
+    /// The part of a write that touches one shard.
+    fileprivate struct Part: Sendable {
+      let shard: Int
+      /// The indices of its keys among those of the write.
+      let indices: [Int]
+      var keys: [Keys.KeyWrite] = []
+      var ranges: [Keys.RangeWrite] = []
+    }
+
+    fileprivate let keys: [StoreKey]
+    fileprivate var parts: [Part]
+  }
+
+  /// The counters of the store.
+  let counters = CachedStoreCounters()
+
+  private static var shardCount: Int { 64 }
+
+  /// The longest time after a failed background load during which no other one begins, or none of the key at fault.
+  private static var longestRefreshPause: Duration { .seconds(1) }
+
+  private let entries: Entries
+  private let shards: [Shard]
+  private let negativeTimeToLive: Duration?
+  private let refreshAfter: Duration?
+  private let refreshes = Mutex(Refreshes())
+  private let now: @Sendable () -> Duration
+  private let isClosing = Atomic(false)
+
+  init<Value>(_ options: CachedStoreOptions<Value>, clock: any Clock<Duration>) {
+    negativeTimeToLive = options.negativeTimeToLive
+    refreshAfter = options.refreshAfter
+    now = EntryCache.elapsedTime(of: clock)
+    shards = (0..<EntryCache.shardCount).map { _ in Shard() }
+    var cost: Entries.Cost?
+    if options.cost != nil { cost = { _, entry in entry.cost } }
+    entries = MemoryCache(
+      entryLimit: options.entryLimit, costLimit: options.costLimit, policy: options.policy,
+      timeToLive: options.timeToLive,
+      clock: clock, trimsUnderMemoryPressure: options.trimsUnderMemoryPressure, cost: cost)
+  }
+
+  private static func elapsedTime(of clock: some Clock<Duration>) -> @Sendable () -> Duration {
+    let start = clock.now
+    return { start.duration(to: clock.now) }
+  }
+
+  /// The statistics since the cache was created.
+  var statistics: CachedStoreStatistics { counters.statistics(of: entries.statistics) }
+
+  /// Whether no read and no write is running.
+  var isIdle: Bool {
+    refreshes.withLock { $0.count == 0 } && shards.allSatisfy { $0.withLock { $0.busy.isIdle } }
+  }
+
+  private func shardIndex(of key: StoreKey) -> Int {
+    Int(truncatingIfNeeded: UInt(bitPattern: key.hashValue) % UInt(shards.count))
+  }
+
+  private func shard(of key: StoreKey) -> Shard {
+    shards[shardIndex(of: key)]
+  }
+
+  /// Whether the age of an entry can matter.
+  private var agesMatter: Bool { negativeTimeToLive != nil || refreshAfter != nil }
+
+  /// Ends the use of cached entries.
+  func beginClosing() {
+    isClosing.store(true, ordering: .releasing)
+  }
+
+  /// Whether ``beginClosing()`` was called.
+  var hasBegunClosing: Bool { isClosing.load(ordering: .acquiring) }
+
+  // MARK: Entries
+
+  /// Returns the cached value of a key if nothing else has to be checked, which is the common case.
+  @usableFromInline
+  func lookUp(_ key: StoreKey) -> Lookup {
+    guard !agesMatter, !hasBegunClosing else { return .skipped }
+    guard let entry = entries.value(forKey: key), let value = entry.value else { return .missing }
+    return .value(value)
+  }
+
+  /// Returns the entry of a key that a reader may use.
+  ///
+  /// - Parameter key: The key.
+  /// - Returns: The entry, and whether it is due for a refresh.
+  func entry(of key: StoreKey) -> (entry: CachedEntry, isDue: Bool)? {
+    guard let entry = entries.value(forKey: key) else { return nil }
+    guard agesMatter else { return (entry, false) }
+    let time = now()
+    guard !hasExpired(entry, at: time) else {
+      counters.passedOver.add(1, ordering: .relaxed)
+      return nil
+    }
+    return (entry, refreshAfter.map { time - entry.time >= $0 } ?? false)
+  }
+
+  /// Returns whether an entry of negative caching has expired.
+  private func hasExpired(_ entry: CachedEntry, at time: Duration) -> Bool {
+    guard entry.value == nil, let negativeTimeToLive else { return false }
+    return time - entry.time >= negativeTimeToLive
+  }
+
+  /// Returns whether an entry has been cached without interruption, in which case the base has had its value all the
+  /// time.
+  func isStillThere(_ entry: CachedEntry, _ key: StoreKey) -> Bool {
+    entries.peekValue(forKey: key)?.stamp == entry.stamp
+  }
+
+  /// Returns an entry for a value of the base.
+  ///
+  /// - Parameters:
+  ///   - value: The value, or `nil` if the key is missing.
+  ///   - cost: The cost of the value.
+  /// - Returns: The entry, or `nil` if the key is missing and negative caching is off.
+  func makeEntry(of value: (any CachedValue)?, cost: Int) -> CachedEntry? {
+    guard value != nil || negativeTimeToLive != nil else { return nil }
+    return CachedEntry(value: value, cost: max(0, cost), time: agesMatter ? now() : .zero)
+  }
+
+  /// Stores the entry of a key, or removes the cached one if there is no entry.
+  ///
+  /// It must be called under the lock of the shard.
+  ///
+  /// - Returns: The removed entries, to be released after unlocking. The deinitializer of a value may run code of its
+  ///   user, which may call the store and would then deadlock.
+  private func keep(
+    _ entry: CachedEntry?, forKey key: StoreKey, in state: inout Shard.State
+  ) -> RemovedEntries<StoreKey, CachedEntry> {
+    guard var entry else { return entries.take(key) }
+    state.lastStamp += 1
+    entry.stamp = state.lastStamp
+    return entries.put(entry, forKey: key)
+  }
+
+  // MARK: Reads of the base
+
+  /// Begins a read of the base for a reader that found no entry, or that wants the current value of the base.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - isReload: Whether the current value of the base is wanted.
+  ///   - makeLoad: A closure that creates the load for others to join, if this reader leads.
+  func beginReading(_ key: StoreKey, isReload: Bool, makeLoad: () -> SharedLoad.Part) -> Reading {
+    if isReload { counters.reloads.add(1, ordering: .relaxed) }
+    let time = agesMatter ? now() : .zero
+    let reading: Reading = shard(of: key).withLock { state in
+      // Another load may have ended after the lookup. Its entry is good for all readers that would join. It is still
+      // cached, so no write has begun since.
+      if !isReload, let entry = entries.peekValue(forKey: key), !hasExpired(entry, at: time) { return .found(entry) }
+      return .base(
+        isReload
+          ? state.busy.beginReloading(key, makeLoad: makeLoad) : state.busy.beginReading(key, makeLoad: makeLoad))
+    }
+    switch reading {
+    case .found: counters.foundLate.add(1, ordering: .relaxed)
+    case .base(.joining): counters.sharedLoads.add(1, ordering: .relaxed)
+    default: break
+    }
+    return reading
+  }
+
+  /// Ends a read of the base, and caches its result if that is allowed.
+  ///
+  /// - Parameters:
+  ///   - fill: The read, or `nil` if the key was busy.
+  ///   - key: The key.
+  ///   - isReload: Whether no value may stay that may be older.
+  ///   - entry: The entry that was read.
+  func end(_ fill: Keys.Fill?, of key: StoreKey, isReload: Bool, keeping entry: CachedEntry?) {
+    guard fill != nil || isReload else { return }
+    let removed = shard(of: key).withLock { state in
+      let isCurrent = fill.map { state.busy.end($0) } ?? false
+      if isReload { state.busy.invalidate(key) }
+      return isCurrent || isReload ? keep(isCurrent ? entry : nil, forKey: key, in: &state) : RemovedEntries()
+    }
+    // An entry that the cache refuses is also released here, not under the lock.
+    withExtendedLifetime((entry, removed)) {}
+  }
+
+  /// Ends a read of the base without caching a result, because there is none or another reader performs the read.
+  ///
+  /// - Returns: Whether the key has not been changed since.
+  @discardableResult
+  func end(_ fill: Keys.Fill) -> Bool {
+    shard(of: fill.key).withLock { $0.busy.end(fill) }
+  }
+
+  // MARK: Background loads
+
+  /// Begins a background load, unless too many others are running or one has failed a short time ago.
+  ///
+  /// - Parameter keys: The keys of the entries that are due.
+  /// - Returns: The keys that may be loaded, or `nil` if none may. If it is not `nil`, call
+  ///   ``endRefresh(of:failure:)``.
+  func beginRefresh(of keys: [StoreKey]) -> Set<StoreKey>? {
+    let time = now()
+    return refreshes.withLock { $0.begin(keys, at: time) }
+  }
+
+  /// Ends a background load begun with ``beginRefresh(of:)``.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys that were read.
+  ///   - failure: The error of the base, or `nil` if the read succeeded.
+  func endRefresh(of keys: [StoreKey], failure: (any Error)?) {
+    let time = now()
+    let pauseEnd = time + min(refreshAfter ?? .zero, EntryCache.longestRefreshPause)
+    refreshes.withLock { $0.end(keys, failure: failure, at: time, pauseEnd: pauseEnd) }
+  }
+
+  /// Begins a background read of a key, unless its entry is gone or the key is busy or being read.
+  func beginRefreshing(_ key: StoreKey, _ entry: CachedEntry, _ load: SharedLoad.Part) -> Keys.Fill? {
+    shard(of: key).withLock { state in
+      isStillThere(entry, key) ? state.busy.beginRefreshing(key, makeLoad: { load })?.fill : nil
+    }
+  }
+
+  // MARK: Writes
+
+  /// Marks all keys of a write as busy, and then removes their entries.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys that it names, each once.
+  ///   - ranges: The ranges that it removes.
+  func beginWrite(_ keys: [StoreKey], _ ranges: [KeyRange]) -> Write {
+    var write = Write(keys: keys, parts: parts(of: keys, inAllShards: !ranges.isEmpty))
+    for index in write.parts.indices {
+      let part = write.parts[index]
+      write.parts[index] = shards[part.shard].withLock { state in
+        var part = part
+        part.ranges = ranges.map { state.busy.beginWrite(in: $0) }
+        part.keys = part.indices.map { state.busy.beginWrite(of: keys[$0], besides: part.ranges) }
+        return part
+      }
+    }
+    for key in keys { entries.removeValue(forKey: key) }
+    if !ranges.isEmpty { entries.removeAll { key in ranges.contains { $0.contains(key) } } }
+    return write
+  }
+
+  private func parts(of keys: [StoreKey], inAllShards: Bool) -> [Write.Part] {
+    if keys.count == 1, !inAllShards { return [Write.Part(shard: shardIndex(of: keys[0]), indices: [0])] }
+    var indices: [[Int]] = shards.map { _ in [] }
+    for (index, key) in keys.enumerated() { indices[shardIndex(of: key)].append(index) }
+    return indices.enumerated().compactMap { shard, indices in
+      indices.isEmpty && !inAllShards ? nil : Write.Part(shard: shard, indices: indices)
+    }
+  }
+
+  /// Ends a write, and caches the new entries if that is allowed.
+  ///
+  /// - Parameters:
+  ///   - write: The write.
+  ///   - entries: The new entry of each key, or `nil` if they are not known.
+  func end(_ write: Write, keeping entries: [CachedEntry?]?) {
+    for part in write.parts {
+      let removed = shards[part.shard].withLock { state in
+        var removed: [RemovedEntries<StoreKey, CachedEntry>] = []
+        for (index, keyWrite) in zip(part.indices, part.keys) where state.busy.end(keyWrite) {
+          if let entries { removed.append(keep(entries[index], forKey: write.keys[index], in: &state)) }
+        }
+        for rangeWrite in part.ranges { state.busy.end(rangeWrite) }
+        return removed
+      }
+      withExtendedLifetime(removed) {}
+    }
+    withExtendedLifetime(entries) {}
+  }
+
+  // MARK: Invalidation
+
+  /// Removes the entry of a key, and prevents running reads and writes from caching one.
+  func invalidate(_ key: StoreKey) {
+    shard(of: key).withLock { $0.busy.invalidate(key) }
+    entries.removeValue(forKey: key)
+  }
+
+  /// Removes all entries, and prevents running reads and writes from caching any.
+  func invalidateAll() {
+    for shard in shards { shard.withLock { $0.busy.invalidateAll() } }
+    entries.removeAll()
+  }
+}
+
+/// The state of a key in the cache of a ``CachedStore``: its value, or the knowledge that it is missing.
+///
+/// It does not depend on the type of the value. The cache is therefore compiled once, for concrete types.
+struct CachedEntry: Sendable {
+  /// The value, or `nil` if the base does not have the key.
+  let value: (any CachedValue)?
+
+  /// The cost of the entry.
+  let cost: Int
+
+  /// The time at which it was created, by the clock of the store, or zero if ages do not matter.
+  let time: Duration
+
+  /// A number that distinguishes it from every earlier and later entry of the key, even from an equal one.
+  var stamp: UInt64 = 0
+}
+
+/// A value of a ``CachedStore``, of any type.
+@usableFromInline
+protocol CachedValue: AnyObject, Sendable {}
+
+/// A box for a value of a ``CachedStore`` of a known type.
+@usableFromInline
+final class ValueBox<Value: Sendable>: CachedValue {
+  @usableFromInline let value: Value
+
+  init(_ value: Value) {
+    self.value = value
+  }
+}

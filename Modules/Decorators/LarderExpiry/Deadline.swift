@@ -1,0 +1,183 @@
+import Larder
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// The instant at which an entry expires, and whether reads move it.
+///
+/// An entry is live while the time is before its deadline. Deadlines have microsecond precision.
+public struct Deadline: Sendable, Hashable {
+  /// The divisor of the window that gives the time after which a read moves the deadline again.
+  private static let partsOfWindow: Int64 = 10
+
+  /// The first instant at which the entry is absent.
+  @usableFromInline
+  let time: WallTime
+
+  /// The window of a sliding deadline in microseconds, at least 1, or `nil` if reads do not move the deadline.
+  @usableFromInline
+  let windowMicroseconds: Int64?
+
+  /// Creates a deadline that reads do not move.
+  ///
+  /// - Parameter date: The first instant at which the entry is absent, rounded to the nearest microsecond.
+  public init(_ date: Date) {
+    self.init(WallTime(date), windowMicroseconds: nil)
+  }
+
+  init(_ time: WallTime, windowMicroseconds: Int64?) {
+    self.time = time
+    self.windowMicroseconds = windowMicroseconds
+  }
+
+  /// The first instant at which the entry is absent.
+  public var date: Date { time.date }
+
+  /// The time by which a read moves the deadline beyond the read, or `nil` if reads do not move it.
+  public var window: Duration? { windowMicroseconds.map { .microseconds($0) } }
+
+  /// Returns whether the deadline has passed.
+  @inlinable
+  func isPast(at now: WallTime) -> Bool {
+    now >= time
+  }
+
+  /// Returns the deadline after a read, or `nil` if the read does not move it.
+  ///
+  /// A deadline moves only after a tenth of the window has passed since it was last moved, so that there are at most
+  /// ten writes per window, whatever the number of reads. A deadline that lies further ahead than its window, by more
+  /// than that tenth, was set before the clock was set back. It is moved as well, so that the entry does not live that
+  /// much longer.
+  @usableFromInline
+  func moved(byReadAt now: WallTime) -> Deadline? {
+    guard let windowMicroseconds else { return nil }
+    let remaining = now.microseconds(until: time)
+    let (whole, rest) = windowMicroseconds.quotientAndRemainder(dividingBy: Deadline.partsOfWindow)
+    let part = whole + (rest > 0 ? 1 : 0)
+    let isFarOff = remaining > windowMicroseconds && remaining - windowMicroseconds > part
+    guard remaining <= windowMicroseconds - part || isFarOff else { return nil }
+    return now.advanced(byMicroseconds: windowMicroseconds).map {
+      Deadline($0, windowMicroseconds: windowMicroseconds)
+    }
+  }
+}
+
+extension Deadline {
+  /// Creates a deadline from stored values, or returns `nil` if none is stored.
+  ///
+  /// - Parameters:
+  ///   - expires: The deadline in microseconds since 1970.
+  ///   - window: The window in microseconds.
+  /// - Throws: ``ExpiringFormatError`` if there is a window without a deadline, or a window that is not greater than
+  ///   zero.
+  init?(expires: Int64?, window: Int64?) throws {
+    if let window, window <= 0 { throw ExpiringFormatError("the window of a deadline must be greater than zero") }
+    guard let expires else {
+      guard window == nil else { throw ExpiringFormatError("the value has a window but no deadline") }
+      return nil
+    }
+    self.init(WallTime(microseconds: expires), windowMicroseconds: window)
+  }
+}
+
+extension TimeToLive {
+  /// Returns the deadline of an entry that is written now, or `nil` if it does not expire.
+  func deadline(from now: WallTime) -> Deadline? {
+    switch self {
+    case .unlimited: nil
+    case .limited(let timeToLive):
+      timeToLive.microsecondsRoundedUp.flatMap { now.advanced(byMicroseconds: $0) }.map {
+        Deadline($0, windowMicroseconds: nil)
+      }
+    case .sliding(let window):
+      window.microsecondsRoundedUp.flatMap { microseconds in
+        now.advanced(byMicroseconds: microseconds).map { Deadline($0, windowMicroseconds: microseconds) }
+      }
+    case .until(let date): Deadline(date)
+    }
+  }
+
+  /// Throws an error if this time to live is invalid.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation that the error names.
+  ///   - store: The information of the store.
+  /// - Throws: `StoreError` with `invalidArgument`.
+  func check(for operation: StoreOperation, of store: @autoclosure () -> StoreInformation) throws {
+    let message: String
+    switch self {
+    case .limited(let duration) where duration <= .zero, .sliding(let duration) where duration <= .zero:
+      message =
+        "a time to live must be greater than zero, not \(duration); use `unlimited` for an entry that does not expire"
+    case .until(let date) where date.timeIntervalSince1970.isNaN:
+      message = "the date of a deadline must not be NaN"
+    case .unlimited, .limited, .sliding, .until: return
+    }
+    throw StoreError(.invalidArgument, during: operation, store: store().name, message: message)
+  }
+}
+
+extension Duration {
+  /// The duration in microseconds, rounded up, or `nil` if that exceeds `Int64.max`.
+  var microsecondsRoundedUp: Int64? {
+    // Beyond this, even the whole seconds would overflow.
+    guard self < .seconds(Int64.max / 1_000_000) else { return nil }
+    let (seconds, attoseconds) = components
+    return seconds * 1_000_000 + (attoseconds + 999_999_999_999) / 1_000_000_000_000
+  }
+}
+
+/// A wall-clock time in microseconds.
+///
+/// It is used in place of a `Date`, whose floating-point number would have to be rounded for each comparison.
+@usableFromInline
+struct WallTime: Sendable, Hashable {
+  /// A number of microseconds that fits in an `Int64` and lies in the far future.
+  private static let limit = 9e18
+
+  /// The microseconds since 1970.
+  @usableFromInline
+  let microseconds: Int64
+
+  init(microseconds: Int64) {
+    self.microseconds = microseconds
+  }
+
+  /// Creates the time nearest to a date, limited to the range of `Int64`.
+  init(_ date: Date) {
+    let microseconds = date.timeIntervalSince1970 * 1_000_000
+    // `rounded()` calls into the C library on machines without an instruction for it.
+    let half = microseconds < 0 ? -0.5 : 0.5
+    if microseconds.magnitude < WallTime.limit {
+      self.microseconds = Int64(microseconds + half)
+    } else {
+      self.microseconds = microseconds > 0 ? .max : .min
+    }
+  }
+
+  /// The time as a date.
+  var date: Date { Date(timeIntervalSince1970: Double(microseconds) / 1_000_000) }
+
+  /// Returns a time that is later by a duration, or `nil` on overflow.
+  func advanced(byMicroseconds duration: Int64) -> WallTime? {
+    let (sum, overflows) = microseconds.addingReportingOverflow(duration)
+    return overflows ? nil : WallTime(microseconds: sum)
+  }
+
+  /// Returns the microseconds from this time until another one, limited to the range of `Int64`.
+  func microseconds(until other: WallTime) -> Int64 {
+    let (difference, overflows) = other.microseconds.subtractingReportingOverflow(microseconds)
+    guard overflows else { return difference }
+    return other > self ? .max : .min
+  }
+}
+
+extension WallTime: Comparable {
+  @inlinable
+  static func < (left: WallTime, right: WallTime) -> Bool {
+    left.microseconds < right.microseconds
+  }
+}

@@ -1,0 +1,232 @@
+public import Larder
+
+/// A value with its deadline, as the base of an ``ExpiringStore`` keeps it.
+///
+/// The two are one stored value, so that one never changes without the other. Any codec can store it: ``ExpiringCodec``
+/// puts the deadline before the bytes of the value. It is also `Codable` if the value is.
+public struct Expiring<Value> {
+  /// The value.
+  public var value: Value
+
+  /// The deadline, or `nil` if the value does not expire.
+  public var deadline: Deadline?
+
+  /// Creates a value with a deadline.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - deadline: The deadline. Defaults to `nil`, which means that the value does not expire.
+  public init(_ value: Value, deadline: Deadline? = nil) {
+    self.value = value
+    self.deadline = deadline
+  }
+
+  /// Returns the deadline that counts: the stored one, or that of a pending renewal of the key.
+  func deadline(with renewal: Renewal?) -> Deadline? {
+    deadline.map { renewal?.deadline(inPlaceOf: $0) ?? $0 }
+  }
+
+  /// Returns whether the entry is live.
+  func isLive(at now: WallTime, with renewal: Renewal? = nil) -> Bool {
+    deadline(with: renewal).map { !$0.isPast(at: now) } ?? true
+  }
+}
+
+extension Expiring: Sendable where Value: Sendable {}
+extension Expiring: Equatable where Value: Equatable {}
+extension Expiring: Hashable where Value: Hashable {}
+
+private enum ExpiringCodingKeys: String, CodingKey {
+  case expires, window, value
+}
+
+extension Expiring: Encodable where Value: Encodable {
+  /// Encodes the value as `value`, with its deadline and its window if there are any.
+  ///
+  /// The deadline is `expires`, in microseconds since 1970. The window of a sliding deadline is `window`, in
+  /// microseconds.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: ExpiringCodingKeys.self)
+    try container.encodeIfPresent(deadline?.time.microseconds, forKey: .expires)
+    try container.encodeIfPresent(deadline?.windowMicroseconds, forKey: .window)
+    try container.encode(value, forKey: .value)
+  }
+}
+
+extension Expiring: Decodable where Value: Decodable {
+  /// Decodes the format that ``encode(to:)`` writes.
+  ///
+  /// - Throws: ``ExpiringFormatError`` if there is a window without a deadline, or a window that is not greater than
+  ///   zero; the errors of the decoder.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: ExpiringCodingKeys.self)
+    let deadline = try Deadline(
+      expires: container.decodeIfPresent(Int64.self, forKey: .expires),
+      window: container.decodeIfPresent(Int64.self, forKey: .window))
+    self.init(try container.decode(Value.self, forKey: .value), deadline: deadline)
+  }
+}
+
+/// A codec that puts a deadline before the bytes of another codec, so that a store with any codec can keep expiring
+/// values.
+///
+/// ```swift
+/// let sessions = try await LMDBStore(path: "sessions", codec: .cbor(Session.self).expiring())
+///   .expiring(.sliding(.seconds(1800)))
+/// ```
+///
+/// If the other codec writes JSON, so does this one: `{"expires":1767225600000000,"value":…}`, with the deadline in
+/// microseconds since 1970. A sliding deadline is followed by its window in microseconds, `"window":1800000000`. A
+/// value without a deadline has neither.
+///
+/// In any other format, a value begins with a byte. It is 1 if the value does not expire, 2 if its deadline follows in
+/// 8 bytes, and 3 if its deadline and its window follow in 16 bytes. Numbers are big-endian. Then come the bytes of the
+/// other codec.
+public struct ExpiringCodec<Base: Codec>: Codec {
+  /// The encoded type, a value with its deadline.
+  public typealias Value = Expiring<Base.Value>
+
+  /// The first byte of a value that is not JSON.
+  private enum Mark {
+    static var noDeadline: UInt8 { 1 }
+    static var deadline: UInt8 { 2 }
+    static var deadlineAndWindow: UInt8 { 3 }
+  }
+
+  /// The codec of the values.
+  public let base: Base
+
+  /// The name of the format, which is that of the base with ``nameSuffix`` appended.
+  public let name: String
+
+  /// Creates a codec.
+  ///
+  /// - Parameter base: The codec of the values.
+  public init(_ base: Base) {
+    self.base = base
+    name = base.name + ExpiringCodec.nameSuffix
+  }
+
+  /// The suffix of the names of these formats, `+expiring`.
+  public static var nameSuffix: String { "+expiring" }
+
+  /// The format of the base.
+  public var format: CodecFormat { base.format }
+
+  /// Appends the deadline and the bytes of the value.
+  ///
+  /// - Throws: The errors of the base.
+  public func encode(_ expiring: Expiring<Base.Value>, into bytes: inout [UInt8], context: ValueContext) throws {
+    let deadline = expiring.deadline
+    switch format {
+    case .json:
+      bytes.append(UInt8(ascii: "{"))
+      if let deadline {
+        bytes.append(contentsOf: "\"expires\":\(deadline.time.microseconds),".utf8)
+        if let window = deadline.windowMicroseconds { bytes.append(contentsOf: "\"window\":\(window),".utf8) }
+      }
+      bytes.append(contentsOf: "\"value\":".utf8)
+      try base.encode(expiring.value, into: &bytes, context: context)
+      bytes.append(UInt8(ascii: "}"))
+    case .binary:
+      switch (deadline, deadline?.windowMicroseconds) {
+      case (nil, _): bytes.append(Mark.noDeadline)
+      case (let deadline?, nil):
+        bytes.append(Mark.deadline)
+        withUnsafeBytes(of: deadline.time.microseconds.bigEndian) { bytes.append(contentsOf: $0) }
+      case (let deadline?, let window?):
+        bytes.append(Mark.deadlineAndWindow)
+        withUnsafeBytes(of: deadline.time.microseconds.bigEndian) { bytes.append(contentsOf: $0) }
+        withUnsafeBytes(of: window.bigEndian) { bytes.append(contentsOf: $0) }
+      }
+      try base.encode(expiring.value, into: &bytes, context: context)
+    }
+  }
+
+  /// Decodes a value with its deadline.
+  ///
+  /// - Throws: ``ExpiringFormatError`` if there is no valid deadline; `JSONSyntaxError`; the errors of the base.
+  public func decode(_ bytes: RawSpan, context: ValueContext) throws -> Expiring<Base.Value> {
+    switch format {
+    case .json: try decode(json: bytes, context)
+    case .binary: try decode(binary: bytes, context)
+    }
+  }
+
+  private func decode(binary bytes: RawSpan, _ context: ValueContext) throws -> Expiring<Base.Value> {
+    guard bytes.byteCount > 0 else { throw ExpiringFormatError("the value is empty; it must begin with its deadline") }
+    let size = MemoryLayout<Int64>.size
+    let numberCount: Int
+    switch bytes.unsafeLoad(as: UInt8.self) {
+    case Mark.noDeadline: numberCount = 0
+    case Mark.deadline: numberCount = 1
+    case Mark.deadlineAndWindow: numberCount = 2
+    default: throw ExpiringFormatError("the value does not begin with a deadline")
+    }
+    guard bytes.byteCount > numberCount * size else { throw ExpiringFormatError("the deadline is truncated") }
+    func number(_ index: Int) -> Int64? {
+      guard index < numberCount else { return nil }
+      return bytes.withUnsafeBytes {
+        Int64(bigEndian: $0.loadUnaligned(fromByteOffset: 1 + index * size, as: Int64.self))
+      }
+    }
+    let deadline = try Deadline(expires: number(0), window: number(1))
+    let value = try base.decode(bytes.extracting(droppingFirst: 1 + numberCount * size), context: context)
+    return Expiring(value, deadline: deadline)
+  }
+
+  private func decode(json bytes: RawSpan, _ context: ValueContext) throws -> Expiring<Base.Value> {
+    var expires: Int64?
+    var window: Int64?
+    var value: ArraySlice<UInt8>?
+    var scanner = JSONScanner(bytes.withUnsafeBytes { Array($0)[...] })
+    // Unknown members are refused rather than ignored. A misspelt `expires` in a file edited by hand would otherwise
+    // mean that the value never expires.
+    try scanner.forEachMember { _, name, scanner in
+      let member = String(decoding: name, as: UTF8.self)
+      let text = try scanner.value()
+      switch member {
+      case "expires" where expires == nil: expires = try microseconds(text)
+      case "window" where window == nil: window = try microseconds(text)
+      case "value" where value == nil: value = text
+      default:
+        throw ExpiringFormatError(
+          "an expiring value must have no members other than expires, window and value, each at most once")
+      }
+    }
+    try scanner.expectEnd()
+    guard let value else { throw ExpiringFormatError("an expiring value must have a member value") }
+    let deadline = try Deadline(expires: expires, window: window)
+    return Expiring(try value.withUnsafeBytes { try base.decode($0.bytes, context: context) }, deadline: deadline)
+  }
+
+  private func microseconds(_ text: ArraySlice<UInt8>) throws -> Int64 {
+    guard let number = Int64(String(decoding: text, as: UTF8.self)) else {
+      throw ExpiringFormatError("a deadline and its window must be whole numbers of microseconds")
+    }
+    return number
+  }
+}
+
+extension Codec {
+  /// Returns a codec that puts a deadline before each value of this one; see ``ExpiringCodec``.
+  public func expiring() -> ExpiringCodec<Self> {
+    ExpiringCodec(self)
+  }
+}
+
+/// An error that is thrown if the stored deadline of a value is missing or invalid.
+public struct ExpiringFormatError: ValueFreeError, Hashable {
+  /// The description of the problem, without any part of the value.
+  public let message: String
+
+  /// Creates an error with a description of the problem.
+  init(_ message: String) {
+    self.message = message
+  }
+}
+
+extension ExpiringFormatError: CustomStringConvertible {
+  /// The message.
+  public var description: String { message }
+}

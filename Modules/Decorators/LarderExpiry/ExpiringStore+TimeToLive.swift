@@ -1,0 +1,222 @@
+public import Larder
+
+/// Writes that set or keep deadlines.
+extension ExpiringStore {
+  /// Stores a value and keeps the deadline of the live entry that it replaces.
+  ///
+  /// If there is no live entry, the new one gets the default time to live of the store. A sliding deadline is renewed
+  /// as by a read.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The key.
+  /// - Throws: The errors of `update`.
+  public func setValueKeepingDeadline(_ value: Value, forKey key: StoreKey) async throws {
+    try await updateKeepingDeadlines([key]) { $0[0] = value }
+  }
+
+  /// Reads and writes several values as one atomic step, with a time to live.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys to read and write. No key may occur twice.
+  ///   - timeToLive: The time to live of every value that `body` leaves, including unchanged ones.
+  ///   - body: A closure as that of `update` of a `DataStore`.
+  /// - Returns: The result of `body`.
+  /// - Throws: The errors of `update` of a `DataStore`; `invalidArgument` if the time to live is invalid.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey], timeToLive: TimeToLive,
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try await update(keys, DeadlineRule(timeToLive: timeToLive, keepsDeadlines: false), body)
+  }
+
+  /// Reads and writes several values as one atomic step, and keeps the deadlines of live entries.
+  ///
+  /// New entries get the default time to live of the store, also those that replace expired ones. Sliding deadlines are
+  /// renewed as by a read.
+  ///
+  /// ```swift
+  /// // Counts requests in windows of a minute that begin with the first one.
+  /// let count = try await limits.updateKeepingDeadlines([client]) { counts in
+  ///   counts[0] = (counts[0] ?? 0) + 1
+  ///   return counts[0] ?? 0
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - keys: The keys to read and write. No key may occur twice.
+  ///   - body: A closure as that of `update` of a `DataStore`.
+  /// - Returns: The result of `body`.
+  /// - Throws: The errors of `update` of a `DataStore`.
+  public func updateKeepingDeadlines<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try await update(keys, DeadlineRule(timeToLive: timeToLive, keepsDeadlines: true), body)
+  }
+
+  /// Updates the base with a closure that sees only live values.
+  func update<Result: Sendable>(
+    _ keys: [StoreKey], _ rule: DeadlineRule, _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    let information = base.information
+    try rule.timeToLive.check(for: .update, of: information)
+    return try await writing(keys.count, for: .update) {
+      try await base.update(keys) { [self] slots in
+        let now = now()
+        applyRenewals(to: &slots, of: keys)
+        for index in slots.indices where slots[index]?.isLive(at: now) == false { slots[index] = nil }
+        var values = slots.map { $0?.value }
+        let result = try body(&values)
+        try information.check(slotCount: values.count, forUpdateOf: keys)
+        for index in slots.indices {
+          guard let value = values[index] else {
+            slots[index] = nil
+            continue
+          }
+          let deadline = rule.deadline(inPlaceOf: slots[index], at: now)
+          slots[index] = deadline?.isPast(at: now) == true ? nil : Expiring(value, deadline: deadline)
+        }
+        return result
+      }
+    }
+  }
+}
+
+extension ExpiringStore: ExpirableStore {
+  /// Stores a value with a time to live; see `ExpirableStore`.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The key.
+  ///   - timeToLive: The time to live of the entry, or `nil` for the default of the store.
+  /// - Throws: The errors of `apply(_:)`; `invalidArgument` if the time to live is invalid.
+  public func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {
+    var batch = ExpiringBatch<Value>()
+    batch.setValue(value, forKey: key, timeToLive: timeToLive)
+    try await apply(batch)
+  }
+
+  /// Returns the value of a key without moving a sliding deadline; see `ExpirableStore`.
+  public func peekValue(forKey key: StoreKey) async throws -> Value? {
+    let now = now()
+    let renewal = renewal(of: key)
+    guard let entry = try await reporting(.value, { try await base.value(forKey: key) }) else { return nil }
+    return entry.deadline(with: renewal)?.isPast(at: now) == true ? nil : entry.value
+  }
+
+  /// Gives an entry a new time to live, starting now, and leaves its value unchanged; see `ExpirableStore`.
+  ///
+  /// - Parameters:
+  ///   - key: The key of the entry.
+  ///   - timeToLive: The new time to live, or `nil` for the default of the store. A date in the past removes the entry.
+  /// - Returns: Whether there was a live entry.
+  /// - Throws: The errors of `update` of a `DataStore`; `invalidArgument` if the time to live is invalid.
+  @discardableResult
+  public func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool {
+    let (information, timeToLive) = (base.information, timeToLive ?? self.timeToLive)
+    do {
+      return try await reporting(.touch) {
+        try await base.update([key]) { [self] slots in
+          let now = now()
+          applyRenewals(to: &slots, of: [key])
+          guard let entry = slots[0], entry.isLive(at: now) else { throw NothingToChange() }
+          try timeToLive.check(for: .touch, of: information)
+          let deadline = timeToLive.deadline(from: now)
+          slots[0] = deadline?.isPast(at: now) == true ? nil : Expiring(entry.value, deadline: deadline)
+          return true
+        }
+      }
+    } catch is NothingToChange {
+      return false
+    }
+  }
+
+  /// Returns the remaining time to live of an entry without moving its deadline; see `ExpirableStore`.
+  public func remainingTime(forKey key: StoreKey) async throws -> TimeToLive? {
+    let now = now()
+    let renewal = renewal(of: key)
+    guard let entry = try await reporting(.remainingTime, { try await base.value(forKey: key) }) else { return nil }
+    guard let deadline = entry.deadline(with: renewal) else { return .unlimited }
+    return deadline.isPast(at: now) ? nil : .limited(.microseconds(now.microseconds(until: deadline.time)))
+  }
+}
+
+/// The deadlines that a write sets.
+struct DeadlineRule: Sendable {
+  /// The time to live of new entries, or of all entries.
+  let timeToLive: TimeToLive
+
+  /// Whether an entry that replaces a live one keeps its deadline.
+  let keepsDeadlines: Bool
+
+  /// Returns the deadline of a value that is written now, or `nil` if it does not expire.
+  ///
+  /// - Parameters:
+  ///   - previous: The live entry that it replaces, or `nil` if there is none.
+  ///   - now: The current time.
+  func deadline<Value>(inPlaceOf previous: Expiring<Value>?, at now: WallTime) -> Deadline? {
+    guard keepsDeadlines, let previous else { return timeToLive.deadline(from: now) }
+    // A sliding deadline moves as by a read, because the entry is being used.
+    return previous.deadline?.moved(byReadAt: now) ?? previous.deadline
+  }
+}
+
+/// A batch of changes to an ``ExpiringStore``, each value with an optional time to live.
+///
+/// The changes are applied atomically and in sequence.
+///
+/// ```swift
+/// var batch = ExpiringBatch<Session>()
+/// batch.removeAll(in: .prefix("session:7:"))
+/// batch.setValue(session, forKey: "session:7:1", timeToLive: .limited(.seconds(60)))
+/// batch.setValue(profile, forKey: "session:7:2")
+/// try await store.apply(batch)
+/// ```
+public struct ExpiringBatch<Value> {
+  /// The changes, in the order in which they take effect.
+  public private(set) var changes: ChangeBatch<Value>
+
+  /// The specified times to live, by the index of the change.
+  private var timesToLive: [Int: TimeToLive] = [:]
+
+  /// Creates a batch.
+  ///
+  /// - Parameter changes: The first changes, with the default time to live of the store. Defaults to none.
+  public init(_ changes: ChangeBatch<Value> = []) {
+    self.changes = changes
+  }
+
+  /// Returns the time to live of a change, or `nil` if none was specified.
+  func timeToLive(at index: Int) -> TimeToLive? {
+    timesToLive.isEmpty ? nil : timesToLive[index]
+  }
+
+  /// Adds a change that stores a value under a key.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The key.
+  ///   - timeToLive: The time to live of the entry. Defaults to `nil`, which applies the default of the store.
+  public mutating func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive? = nil) {
+    timesToLive[changes.count] = timeToLive
+    changes.setValue(value, forKey: key)
+  }
+
+  /// Adds a change that removes a key.
+  ///
+  /// - Parameter key: The key. It need not exist.
+  public mutating func removeValue(forKey key: StoreKey) {
+    changes.removeValue(forKey: key)
+  }
+
+  /// Adds a change that removes all keys of a range.
+  ///
+  /// - Parameter range: The keys to remove. Defaults to all keys.
+  public mutating func removeAll(in range: KeyRange = .all) {
+    changes.removeAll(in: range)
+  }
+}
+
+extension ExpiringBatch: Sendable where Value: Sendable {}
+extension ExpiringBatch: Equatable where Value: Equatable {}

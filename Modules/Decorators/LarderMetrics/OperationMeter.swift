@@ -1,0 +1,167 @@
+#if Metrics
+internal import CoreMetrics
+internal import Histogram
+internal import Larder
+internal import Synchronization
+
+/// Measures one kind of operation, for the report and for swift-metrics.
+///
+/// A metrics backend shows every instrument that was created, even one without a measurement, and a tally takes memory.
+/// Both are therefore created on first use. No code of a backend runs under a lock. If two tasks create the same
+/// instrument at the same time, one of the two is discarded.
+final class OperationMeter: Sendable {
+  /// The outcome of an operation.
+  struct Outcome {
+    static let success = Outcome(name: "success", isFailure: false)
+
+    /// The name in metrics, logs and spans.
+    let name: String
+
+    /// Whether the outcome counts as an error.
+    let isFailure: Bool
+  }
+
+  private struct State {
+    var tally: OperationTally?
+    // One timer for each outcome, created when the outcome first occurs.
+    var timers: [String: Timer] = [:]
+  }
+
+  /// The name of the operation or block.
+  let name: String
+
+  private let store: String
+  private let countsBytes: Bool
+  private let factory: (any MetricsFactory)?
+  private let inFlight = Atomic<Int>(0)
+  private let madeInFlight = AtomicLazyReference<CoreMetrics.Meter>()
+  private let madeBytes = AtomicLazyReference<Counter>()
+  private let state = Mutex(State())
+
+  /// Creates a meter without measurements.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the operation or block.
+  ///   - store: The name of the store.
+  ///   - countsBytes: Whether bytes are counted.
+  ///   - factory: The metrics backend, or `nil` for none.
+  init(_ name: String, store: String, countsBytes: Bool, factory: (any MetricsFactory)?) {
+    self.name = name
+    self.store = store
+    self.countsBytes = countsBytes
+    self.factory = factory
+  }
+
+  /// Records the start of an operation, which must end with ``end(nanoseconds:outcome:bytes:)``.
+  func begin() {
+    inFlight.add(1, ordering: .relaxed)
+    if let factory { inFlightMeter(from: factory).increment() }
+  }
+
+  /// Records the end of an operation.
+  ///
+  /// - Parameters:
+  ///   - nanoseconds: The duration of the operation, in nanoseconds.
+  ///   - outcome: The outcome of the operation.
+  ///   - bytes: The size of the values that it read or wrote, in bytes.
+  func end(nanoseconds: UInt64, outcome: Outcome, bytes: Int) {
+    inFlight.subtract(1, ordering: .relaxed)
+    let (counted, timer) = state.withLock { state -> (Int, Timer?) in
+      if state.tally == nil { state.tally = OperationTally() }
+      let counted = state.tally?.record(
+        nanoseconds: nanoseconds, error: outcome.isFailure ? outcome.name : nil, bytes: bytes)
+      return (counted ?? 0, factory == nil ? nil : state.timers[outcome.name])
+    }
+    guard let factory else { return }
+    inFlightMeter(from: factory).decrement()
+    (timer ?? makeTimer(for: outcome, from: factory)).recordNanoseconds(Int64(clamping: nanoseconds))
+    guard countsBytes, counted > 0 else { return }
+    let counter =
+      madeBytes.load()
+      ?? madeBytes.storeIfNil(Counter(label: "larder_operation_bytes", dimensions: dimensions, factory: factory))
+    counter.increment(by: counted)
+  }
+
+  /// Returns the measurements so far, or `nil` if no operation has begun.
+  func report() -> OperationReport? {
+    let inFlight = max(0, inFlight.load(ordering: .relaxed))
+    let tally = state.withLock { $0.tally }
+    guard tally != nil || inFlight > 0 else { return nil }
+    return (tally ?? OperationTally()).report(named: name, inFlight: inFlight, countsBytes: countsBytes)
+  }
+
+  private var dimensions: [(String, String)] { [("store", store), ("operation", name)] }
+
+  private func inFlightMeter(from factory: any MetricsFactory) -> CoreMetrics.Meter {
+    madeInFlight.load()
+      ?? madeInFlight.storeIfNil(
+        CoreMetrics.Meter(label: "larder_operations_in_flight", dimensions: dimensions, factory: factory))
+  }
+
+  private func makeTimer(for outcome: Outcome, from factory: any MetricsFactory) -> Timer {
+    let timer = Timer(
+      label: "larder_operation_duration", dimensions: dimensions + [("outcome", outcome.name)], factory: factory)
+    return state.withLock { state in
+      let kept = state.timers[outcome.name] ?? timer
+      state.timers[outcome.name] = kept
+      return kept
+    }
+  }
+}
+
+/// The counts and durations of one kind of operation.
+///
+/// This is plain state, which an ``OperationMeter`` keeps under a lock.
+struct OperationTally {
+  // Created with the first operation, so that an unused operation costs nothing. It has room for common durations from
+  // the start, because growing takes long.
+  private var durations: Histogram<UInt64>?
+  // The histogram rounds to its significant digits. The sum and the maximum are exact.
+  private var sum: UInt64 = 0
+  private var longest: UInt64 = 0
+  private var errors: [String: Int] = [:]
+  private var byteCount = 0
+
+  /// The longest duration for which the histogram has room from the start, in nanoseconds (about eight milliseconds).
+  private static let longestUsual: UInt64 = 1 << 23
+
+  /// The longest duration that the histogram distinguishes from longer ones, in nanoseconds (about three days).
+  private static let longestTracked: UInt64 = 1 << 48
+
+  /// Counts a finished operation.
+  ///
+  /// - Parameters:
+  ///   - nanoseconds: The duration of the operation, in nanoseconds.
+  ///   - error: The code of its error, or `nil` if it succeeded.
+  ///   - bytes: The size of the values that it read or wrote, in bytes.
+  /// - Returns: The number of bytes that were added. It is less than `bytes` if the sum would exceed `Int.max`.
+  @discardableResult
+  mutating func record(nanoseconds: UInt64, error: String?, bytes: Int) -> Int {
+    if durations == nil {
+      durations = Histogram(
+        highestTrackableValue: OperationTally.longestUsual, numberOfSignificantValueDigits: .three)
+      durations?.autoResize = true
+    }
+    durations?.record(min(nanoseconds, OperationTally.longestTracked))
+    (sum, longest) = (sum &+ nanoseconds, max(longest, nanoseconds))
+    if let error { errors[error, default: 0] += 1 }
+    let counted = min(bytes, .max - byteCount)
+    byteCount += counted
+    return counted
+  }
+
+  /// Returns a report of the counts so far.
+  func report(named name: String, inFlight: Int, countsBytes: Bool) -> OperationReport {
+    let count = Int(clamping: durations?.totalCount ?? 0)
+    func percentile(_ percent: Double) -> Duration {
+      // A rounded percentile must not exceed the exact maximum that is reported beside it.
+      .nanoseconds(min(durations?.valueAtPercentile(percent) ?? 0, longest))
+    }
+    return OperationReport(
+      name: name, count: count, errors: errors, inFlight: inFlight,
+      mean: count == 0 ? .zero : .nanoseconds(sum / UInt64(count)), median: percentile(50),
+      percentile90: percentile(90), percentile95: percentile(95), percentile99: percentile(99),
+      longest: .nanoseconds(longest), bytes: countsBytes ? byteCount : nil)
+  }
+}
+#endif

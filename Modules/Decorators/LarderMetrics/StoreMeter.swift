@@ -1,0 +1,338 @@
+#if Metrics
+public import CoreMetrics
+internal import Larder
+public import Logging
+internal import Synchronization
+public import Tracing
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Measures operations for a report, swift-metrics, a log of slow operations, and tracing.
+///
+/// Every ``MeteredStore`` has a meter. You can measure your own blocks beside its operations:
+///
+/// ```swift
+/// let image = try store.meter.measure("decode") { try Image(data: data) }
+/// ```
+///
+/// Keys and values never appear in a metric, a log message or a span. Only the names of the store and the operation,
+/// error codes and durations do.
+///
+/// The meter emits:
+///
+/// - swift-metrics: a timer `larder_operation_duration` with the dimensions `store`, `operation` and `outcome`
+///   (`success`, `aborted`, `cancelled`, or the code of the error); a meter `larder_operations_in_flight`; and a
+///   counter `larder_operation_bytes` if bytes are counted.
+/// - swift-log: a warning for each operation that takes at least ``slowThreshold``.
+/// - swift-distributed-tracing: a span `larder.OPERATION` with the attributes `larder.store` and `larder.outcome`, as a
+///   child of the caller's span. The span of work for several callers, such as a group commit, links to the spans of
+///   all of them.
+public final class StoreMeter: Sendable {
+  /// The name of the store in reports, metrics, logs and spans.
+  public let name: String
+
+  /// The duration from which an operation is logged as slow.
+  public let slowThreshold: Duration
+
+  private let time: MonotonicTime
+  private let logger: Logger?
+  private let tracer: (any Tracer)?
+  private let factory: (any MetricsFactory)?
+  private let slowNanoseconds: UInt64
+  private let operations: [OperationMeter]
+  private let blocks = Mutex<[String: OperationMeter]>([:])
+
+  /// Creates a meter without measurements.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the store in reports, metrics, logs and spans.
+  ///   - countsBytes: Whether the bytes that operations read or write are counted. Defaults to `false`.
+  ///   - slowThreshold: The duration from which an operation is logged as slow. Defaults to 100 milliseconds.
+  ///   - logger: The logger for slow operations, or `nil` to log none. Defaults to a logger with the label `larder`.
+  ///   - metrics: The backend of swift-metrics. Defaults to the bootstrapped one. A no-op backend costs nothing.
+  ///   - tracer: The tracer. Defaults to the bootstrapped one. A no-op tracer costs nothing.
+  ///   - clock: The clock that measures durations. Defaults to the system's monotonic clock, read directly.
+  public init(
+    name: String, countsBytes: Bool = false, slowThreshold: Duration = .milliseconds(100),
+    logger: Logger? = Logger(label: "larder"), metrics: any MetricsFactory = MetricsSystem.factory,
+    tracer: any Tracer = InstrumentationSystem.tracer, clock: (any Clock<Duration>)? = nil
+  ) {
+    self.name = name
+    self.slowThreshold = slowThreshold
+    self.logger = logger
+    self.tracer = tracer is NoOpTracer ? nil : tracer
+    let factory = metrics is NOOPMetricsHandler ? nil : metrics
+    self.factory = factory
+    operations = MeteredOperation.allCases.map {
+      OperationMeter(
+        $0.operation.rawValue, store: name, countsBytes: countsBytes && $0.hasBytes, factory: factory)
+    }
+    slowNanoseconds = slowThreshold.wholeNanoseconds
+    time = clock.map { MonotonicTime($0) } ?? MonotonicTime()
+  }
+
+  /// A closure that captures the span of the current task, or `nil` if nothing is traced.
+  var callerContext: (@Sendable () -> (any CallerContext)?)? {
+    guard tracer != nil else { return nil }
+    return { InstrumentationContext.current.map { TracedCaller(context: $0) } }
+  }
+
+  // MARK: Blocks
+
+  /// Measures a synchronous block.
+  ///
+  /// - Parameters:
+  ///   - block: The name of the block in the report, in metrics and in logs. Use few different names, and never a key.
+  ///   - body: The block. Spans that it starts become children of the block's span.
+  /// - Returns: The result of the block.
+  /// - Throws: The error that the block throws.
+  public func measure<Result, Failure: Error>(
+    _ block: String, _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    let meter = blockMeter(block)
+    let run = begin(meter)
+    do {
+      let result: Result
+      if let span = run.span { result = try span.within(body) } else { result = try body() }
+      end(meter, run, after: elapsed(since: run))
+      return result
+    } catch {
+      end(meter, run, after: elapsed(since: run), error: error)
+      throw error
+    }
+  }
+
+  /// Measures an asynchronous block.
+  ///
+  /// - Parameters:
+  ///   - block: The name of the block in the report, in metrics and in logs. Use few different names, and never a key.
+  ///   - body: The block. It runs where the caller is. Spans that it starts become children of the block's span.
+  /// - Returns: The result of the block.
+  /// - Throws: The error that the block throws.
+  public func measure<Result, Failure: Error>(
+    _ block: String, _ body: () async throws(Failure) -> Result
+  ) async throws(Failure) -> Result {
+    let meter = blockMeter(block)
+    let run = begin(meter)
+    do {
+      let result: Result
+      if let span = run.span { result = try await span.within(body) } else { result = try await body() }
+      end(meter, run, after: elapsed(since: run))
+      return result
+    } catch {
+      end(meter, run, after: elapsed(since: run), error: error)
+      throw error
+    }
+  }
+
+  private func blockMeter(_ block: String) -> OperationMeter {
+    blocks.withLock { blocks in
+      if let meter = blocks[block] { return meter }
+      let meter = OperationMeter(block, store: name, countsBytes: false, factory: factory)
+      blocks[block] = meter
+      return meter
+    }
+  }
+
+  // MARK: Operations
+
+  // The methods that `MeteredStore` calls are inlined into the client module, where the types are known. Without that,
+  // looking up the type of an optional value at runtime costs more than reading the clock twice.
+
+  /// A running operation or block.
+  @usableFromInline
+  struct Run {
+    @usableFromInline let start: UInt64
+    @usableFromInline let span: RunSpan?
+
+    init(start: UInt64, span: RunSpan?) {
+      self.start = start
+      self.span = span
+    }
+  }
+
+  /// Measures an asynchronous operation of a store.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation.
+  ///   - bytes: A closure that returns the number of bytes read or written, given the result. Its own time is not
+  ///     measured.
+  ///   - body: The closure that performs the operation.
+  @inlinable
+  func measure<Result>(
+    _ operation: MeteredOperation, bytes: (Result) -> Int = { _ in 0 }, _ body: () async throws -> Result
+  ) async throws -> Result {
+    let run = begin(operation)
+    do {
+      let result: Result
+      if let span = run.span { result = try await span.within(body) } else { result = try await body() }
+      let nanoseconds = elapsed(since: run)
+      end(operation, run, after: nanoseconds, error: nil, bytes: bytes(result))
+      return result
+    } catch {
+      end(operation, run, after: elapsed(since: run), error: error, bytes: 0)
+      throw error
+    }
+  }
+
+  /// Measures a synchronous operation of a store.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation.
+  ///   - body: The closure that performs the operation.
+  func measure(_ operation: MeteredOperation, _ body: () throws -> Void) throws {
+    let run = begin(operation)
+    do {
+      if let span = run.span { try span.within(body) } else { try body() }
+      end(operation, run, after: elapsed(since: run), error: nil, bytes: 0)
+    } catch {
+      end(operation, run, after: elapsed(since: run), error: error, bytes: 0)
+      throw error
+    }
+  }
+
+  /// Records the start of an operation.
+  @usableFromInline
+  func begin(_ operation: MeteredOperation) -> Run {
+    begin(operations[operation.rawValue])
+  }
+
+  /// Returns the time since the start of an operation or a block, in nanoseconds.
+  @usableFromInline
+  func elapsed(since run: Run) -> UInt64 {
+    let now = time.now
+    // An injected clock may run backwards.
+    return now > run.start ? now - run.start : 0
+  }
+
+  /// Records the end of an operation.
+  @usableFromInline
+  func end(_ operation: MeteredOperation, _ run: Run, after nanoseconds: UInt64, error: (any Error)?, bytes: Int) {
+    end(operations[operation.rawValue], run, after: nanoseconds, error: error, bytes: bytes)
+  }
+
+  private func begin(_ meter: OperationMeter) -> Run {
+    meter.begin()
+    let span = tracer.map { RunSpan(meter.name, store: name, tracer: $0) }
+    return Run(start: time.now, span: span)
+  }
+
+  private func end(
+    _ meter: OperationMeter, _ run: Run, after nanoseconds: UInt64, error: (any Error)? = nil, bytes: Int = 0
+  ) {
+    let outcome = error.map(StoreMeter.outcome) ?? .success
+    meter.end(nanoseconds: nanoseconds, outcome: outcome, bytes: bytes)
+    run.span?.end(outcome)
+    if nanoseconds >= slowNanoseconds, let logger {
+      logger.warning(
+        "slow operation",
+        metadata: [
+          "store": "\(name)", "operation": "\(meter.name)", "outcome": "\(outcome.name)",
+          "milliseconds": "\(nanoseconds / 1_000_000)",
+        ])
+    }
+  }
+
+  /// Returns the outcome for an error.
+  ///
+  /// Only failures count as errors. A cancellation and an aborted update do not.
+  private static func outcome(of error: any Error) -> OperationMeter.Outcome {
+    switch error {
+    case let error as StoreError: OperationMeter.Outcome(name: error.code.rawValue, isFailure: true)
+    case is CancellationError: OperationMeter.Outcome(name: "cancelled", isFailure: false)
+    case is AbortedUpdate: OperationMeter.Outcome(name: "aborted", isFailure: false)
+    default: OperationMeter.Outcome(name: "other", isFailure: true)
+    }
+  }
+
+  // MARK: The report
+
+  /// Returns a report of the measurements so far.
+  public func report() -> MeterReport {
+    let blocks = blocks.withLock { $0.values.sorted { $0.name < $1.name } }
+    return MeterReport(store: name, operations: (operations + blocks).compactMap { $0.report() })
+  }
+}
+
+/// The operations that a ``MeteredStore`` measures, in the order of a report.
+@usableFromInline
+enum MeteredOperation: Int, CaseIterable {
+  case value, values, entries, keys, count, apply, update, synchronize, close
+  case touch, remainingTime, purgeExpired, invalidate, invalidateAll, flush
+  case statistics, verify, compact, backup
+
+  /// The corresponding operation of the contract.
+  var operation: StoreOperation {
+    switch self {
+    case .value: .value
+    case .values: .values
+    case .entries: .entries
+    case .keys: .keys
+    case .count: .count
+    case .apply: .apply
+    case .update: .update
+    case .synchronize: .synchronize
+    case .close: .close
+    case .touch: .touch
+    case .remainingTime: .remainingTime
+    case .purgeExpired: .purgeExpired
+    case .invalidate: .invalidate
+    case .invalidateAll: .invalidateAll
+    case .flush: .flush
+    case .statistics: .statistics
+    case .verify: .verify
+    case .compact: .compact
+    case .backup: .backup
+    }
+  }
+
+  /// Whether the operation reads or writes values whose bytes can be counted.
+  var hasBytes: Bool {
+    switch self {
+    case .value, .values, .entries, .apply, .update: true
+    default: false
+    }
+  }
+}
+
+/// A monotonic time in nanoseconds, from an arbitrary start.
+///
+/// By default, it reads the system clock directly. The 128-bit arithmetic of `Duration` costs as much as a reading of
+/// the clock.
+struct MonotonicTime: Sendable {
+  /// Reads an injected clock; `nil` for the system clock.
+  private let elapsed: (@Sendable () -> UInt64)?
+
+  /// Creates a source that reads the system's monotonic clock.
+  init() {
+    elapsed = nil
+  }
+
+  /// Creates a source that reads a clock.
+  init<Source: Clock>(_ clock: Source) where Source.Duration == Duration {
+    let start = clock.now
+    elapsed = { start.duration(to: clock.now).wholeNanoseconds }
+  }
+
+  /// The nanoseconds since the start.
+  var now: UInt64 {
+    if let elapsed { return elapsed() }
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(truncatingIfNeeded: time.tv_sec) &* 1_000_000_000 &+ UInt64(truncatingIfNeeded: time.tv_nsec)
+  }
+}
+
+extension Duration {
+  /// The duration in whole nanoseconds, or zero if it is negative.
+  var wholeNanoseconds: UInt64 {
+    UInt64(clamping: attoseconds / 1_000_000_000)
+  }
+}
+#endif

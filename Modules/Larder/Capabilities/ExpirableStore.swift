@@ -1,0 +1,100 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A store whose entries can expire.
+///
+/// An expired entry is absent in every operation. Decorators forward this capability, so you can use it on any stack
+/// that contains an expiring layer.
+public protocol ExpirableStore<Value>: DataStore {
+  /// Stores a value under a key, replacing any other, and sets its time to live.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The key.
+  ///   - timeToLive: The time to live of the entry, or `nil` for the default of the store.
+  /// - Throws: ``StoreError`` and `CancellationError`, as ``DataStore/apply(_:)``; `invalidArgument` if the time to
+  ///   live is zero or less.
+  func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws
+
+  /// Returns the value of a key without moving a sliding deadline.
+  ///
+  /// - Parameter key: The key.
+  /// - Returns: The value, or `nil` if the key is missing or has expired.
+  /// - Throws: ``StoreError``, as ``DataStore/value(forKey:)``.
+  func peekValue(forKey key: StoreKey) async throws -> Value?
+
+  /// Gives an entry a new time to live, starting now, and leaves its value unchanged.
+  ///
+  /// - Parameters:
+  ///   - key: The key of the entry.
+  ///   - timeToLive: The new time to live, or `nil` for the default of the store.
+  /// - Returns: Whether there was a live entry.
+  /// - Throws: ``StoreError`` and `CancellationError`, as ``DataStore/apply(_:)``; `invalidArgument` if the time to
+  ///   live is zero or less.
+  @discardableResult
+  func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool
+
+  /// Returns the remaining time to live of an entry, without moving a sliding deadline.
+  ///
+  /// - Parameter key: The key of the entry.
+  /// - Returns: ``TimeToLive/limited(_:)`` or ``TimeToLive/unlimited``, or `nil` if the key is missing or has expired.
+  /// - Throws: ``StoreError``, as ``DataStore/value(forKey:)``.
+  func remainingTime(forKey key: StoreKey) async throws -> TimeToLive?
+
+  /// Removes expired entries, which frees their space.
+  ///
+  /// An entry that was written again in the meantime is never removed.
+  ///
+  /// - Parameter limit: The maximum number of entries to remove; `Int.max` for all expired entries.
+  /// - Returns: The number of removed entries.
+  /// - Throws: ``StoreError`` and `CancellationError`, as ``DataStore/apply(_:)``; `invalidArgument` if the limit is
+  ///   negative.
+  @discardableResult
+  func purgeExpired(limit: Int) async throws -> Int
+}
+
+extension ExpirableStore {
+  /// Gives an entry the default time to live of the store; see ``touch(_:timeToLive:)``.
+  ///
+  /// - Parameter key: The key of the entry.
+  /// - Returns: Whether there was a live entry.
+  /// - Throws: As ``touch(_:timeToLive:)``.
+  @discardableResult
+  public func touch(_ key: StoreKey) async throws -> Bool {
+    try await touch(key, timeToLive: nil)
+  }
+
+  /// Removes all expired entries; see ``purgeExpired(limit:)``.
+  ///
+  /// - Returns: The number of removed entries.
+  /// - Throws: As ``purgeExpired(limit:)``.
+  @discardableResult
+  public func purgeExpired() async throws -> Int {
+    try await purgeExpired(limit: .max)
+  }
+}
+
+/// The time after which an entry expires.
+public enum TimeToLive: Sendable, Hashable {
+  /// The entry does not expire.
+  case unlimited
+
+  /// The entry expires this long after it was written.
+  ///
+  /// The duration must be greater than zero. It is rounded up to whole microseconds. A duration of more than about
+  /// 290,000 years has the same effect as ``unlimited``.
+  case limited(Duration)
+
+  /// The entry expires this long after it was last read or written.
+  ///
+  /// A read moves the deadline only if at least a tenth of the window has passed since the deadline was last moved. An
+  /// entry that is no longer read therefore lives for at least nine tenths of the window, and at most for all of it.
+  /// The duration is limited as in ``limited(_:)``.
+  case sliding(Duration)
+
+  /// The entry expires at a date. If the date has passed, the write removes the entry.
+  case until(Date)
+}

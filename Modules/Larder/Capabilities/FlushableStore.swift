@@ -1,0 +1,12 @@
+/// A store that accepts writes before it passes them to its base, such as a write-behind store.
+///
+/// Decorators forward this capability, so you can use it on any stack that contains a write-behind layer.
+public protocol FlushableStore<Value>: DataStore {
+  /// Waits until the base has received every write that was accepted before the call.
+  ///
+  /// The method ignores cancellation. It makes nothing more durable than a write to the base does. To flush and make
+  /// everything durable, call ``DataStore/synchronize()``.
+  ///
+  /// - Throws: The ``StoreError`` of the first write that failed and was discarded.
+  func flush() async throws
+}

@@ -1,0 +1,17 @@
+/// A store that caches entries of its base.
+///
+/// Decorators forward this capability, so you can use it on any stack that contains a cache.
+public protocol InvalidatableStore<Value>: DataStore {
+  /// Removes the entry of a key from the cache, so that the next read takes it from the base.
+  ///
+  /// The base keeps its entry. A read that began before the call may still return the value that it found.
+  ///
+  /// - Parameter key: The key.
+  /// - Throws: ``StoreError`` with `invalidKey`; `closed`.
+  func invalidate(_ key: StoreKey) throws
+
+  /// Removes all entries from the cache; see ``invalidate(_:)``.
+  ///
+  /// - Throws: ``StoreError`` with `closed`.
+  func invalidateAll() throws
+}

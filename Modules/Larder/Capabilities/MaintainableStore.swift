@@ -1,0 +1,150 @@
+/// A store that an operator can measure, verify, compact and back up.
+///
+/// Decorators forward this capability, so you can call it on any stack whose base has it. For a store whose type is
+/// known only at run time, use ``AnyDataStore/maintenance``.
+public protocol MaintainableStore<Value>: DataStore {
+  /// Returns the size of the store.
+  ///
+  /// - Returns: The number of entries, the space on disk, and details that depend on the kind of store.
+  /// - Throws: ``StoreError`` with `closed`; `ioFailed`.
+  func storeStatistics() async throws -> StoreStatistics
+
+  /// Reads and checks everything that is stored, values included.
+  ///
+  /// Damage is not an error. The report contains it as a finding.
+  ///
+  /// - Returns: The number of entries that were read, and the findings.
+  /// - Throws: ``StoreError`` with `closed`; `ioFailed` if the store cannot be read.
+  func verify() async throws -> VerificationReport
+
+  /// Returns the space of overwritten and removed entries to the file system.
+  ///
+  /// - Throws: ``StoreError`` with `unsupported` if this kind of store cannot release space; `closed`; `ioFailed`;
+  ///   `full`.
+  func compact() async throws
+
+  /// Writes a complete copy of the store, as it is at one moment, that can be opened as a store of the same kind.
+  ///
+  /// - Parameters:
+  ///   - path: The path of the copy. Nothing may exist there.
+  ///   - compacting: Whether the copy leaves out free space, which may take longer. Copies of a store that keeps no
+  ///     free space are compact in either case.
+  /// - Throws: ``StoreError`` with `invalidArgument` if something exists at `path`; `closed`; `ioFailed`; `full`.
+  func backup(to path: String, compacting: Bool) async throws
+}
+
+extension DataStore {
+  /// Reads every value of the store, one at a time, and reports the values that are damaged or cannot be decoded.
+  ///
+  /// - Throws: ``StoreError`` as the reads do, except for damage.
+  package func verifyEachEntry() async throws -> VerificationReport {
+    var report = VerificationReport(entryCount: 0)
+    for try await key in keys(in: .all) {
+      report.entryCount += 1
+      do {
+        _ = try await value(forKey: key)
+      } catch let error as StoreError where error.concernsStoredValue {
+        report.findings.append(VerificationReport.Finding(key: key, place: error.store, message: error.message))
+      }
+    }
+    return report
+  }
+}
+
+extension MaintainableStore {
+  /// Writes a complete copy of the store, free space included; see ``backup(to:compacting:)``.
+  ///
+  /// - Parameter path: The path of the copy. Nothing may exist there.
+  /// - Throws: As ``backup(to:compacting:)``.
+  public func backup(to path: String) async throws {
+    try await backup(to: path, compacting: false)
+  }
+}
+
+/// The size of a store.
+public struct StoreStatistics: Sendable, Hashable {
+  /// The number of entries.
+  public var entryCount: Int
+
+  /// The space that the store takes on disk, in bytes, or `nil` if the store has no files.
+  public var bytesOnDisk: Int64?
+
+  /// Further figures that depend on the kind of store, in the order in which they are shown.
+  ///
+  /// Their names are in lower camel case and end with the unit, if any, such as `journalBytes`.
+  public var details: [Detail]
+
+  /// A further figure of a store.
+  public struct Detail: Sendable, Hashable {
+    /// The name of the figure, in lower camel case.
+    public var name: String
+
+    /// The figure.
+    public var value: Int64
+
+    /// Creates a figure.
+    ///
+    /// - Parameters:
+    ///   - name: The name, in lower camel case, which ends with the unit, if any.
+    ///   - value: The figure.
+    public init(name: String, value: Int64) {
+      self.name = name
+      self.value = value
+    }
+  }
+
+  /// Creates statistics.
+  ///
+  /// - Parameters:
+  ///   - entryCount: The number of entries.
+  ///   - bytesOnDisk: The space on disk, in bytes. Defaults to `nil`, for a store without files.
+  ///   - details: Further figures. Defaults to none.
+  public init(entryCount: Int, bytesOnDisk: Int64? = nil, details: [Detail] = []) {
+    self.entryCount = entryCount
+    self.bytesOnDisk = bytesOnDisk
+    self.details = details
+  }
+}
+
+/// The result of the verification of a store.
+public struct VerificationReport: Sendable, Hashable {
+  /// A damaged part of a store.
+  public struct Finding: Sendable, Hashable {
+    /// The key of the damaged entry, if it is known.
+    public var key: StoreKey?
+
+    /// The location of the damage as text for people, such as a file with a line and a column, or with a byte.
+    public var place: String
+
+    /// A text for people that describes the damage without any key or value.
+    public var message: String
+
+    /// Creates a finding.
+    ///
+    /// - Parameters:
+    ///   - key: The key of the damaged entry, or `nil` if it is not known.
+    ///   - place: The location of the damage, as text for people.
+    ///   - message: A text for people that describes the damage.
+    public init(key: StoreKey?, place: String, message: String) {
+      self.key = key
+      self.place = place
+      self.message = message
+    }
+  }
+
+  /// The number of entries that were read and checked, including damaged ones.
+  public var entryCount: Int
+
+  /// The damaged parts, in key order if their keys are known, or none if the store is intact.
+  public var findings: [Finding]
+
+  /// Creates a report.
+  ///
+  /// - Parameters:
+  ///   - entryCount: The number of entries that were read and checked.
+  ///   - findings: The damaged parts. Defaults to none.
+  public init(entryCount: Int, findings: [Finding] = []) {
+    self.entryCount = entryCount
+    self.findings = findings
+  }
+}

@@ -1,0 +1,97 @@
+/// A coder that encodes and decodes the values of a store and converts the errors of the codec to ``StoreError``s.
+package struct ValueCoder<Value: Sendable>: Sendable {
+  // Closures instead of an existential codec, which would be copied for each call; reads are measurably slower then.
+  private let encodeValue: @Sendable (Value, inout [UInt8], ValueContext) throws -> Void
+  private let decodeValue: @Sendable (RawSpan, ValueContext) throws -> Value
+
+  /// The kind of the bytes that the codec writes.
+  package let format: CodecFormat
+
+  /// The name of the store in errors.
+  package let store: String
+
+  /// The maximum size of an encoded value, in bytes.
+  package let maximumSize: Int
+
+  private let passesKeys: Bool
+
+  /// Creates a coder.
+  ///
+  /// - Parameters:
+  ///   - codec: The codec of the values.
+  ///   - store: The name of the store in errors.
+  ///   - maximumSize: The maximum size of an encoded value, in bytes. Defaults to no limit.
+  ///   - passesKeys: Whether the codec learns the keys of values. Defaults to `true`.
+  package init(codec: some Codec<Value>, store: String, maximumSize: Int = .max, passesKeys: Bool = true) {
+    encodeValue = { try codec.encode($0, into: &$1, context: $2) }
+    decodeValue = { try codec.decode($0, context: $1) }
+    format = codec.format
+    self.store = store
+    self.maximumSize = maximumSize
+    self.passesKeys = passesKeys
+  }
+
+  /// Appends the encoded bytes of a value.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The key of the entry, or `nil` if the value has none yet.
+  ///   - bytes: The array to which the method appends the bytes.
+  ///   - operation: The operation, for errors.
+  /// - Throws: ``StoreError``: `encodingFailed`, or the code of a ``StoreErrorConvertible``; `valueTooLarge`.
+  package func append(
+    _ value: Value, forKey key: StoreKey?, to bytes: inout [UInt8], during operation: StoreOperation
+  ) throws {
+    let start = bytes.count
+    do {
+      try encodeValue(value, &bytes, ValueContext(key: passesKeys ? key : nil))
+    } catch {
+      throw encodingError(error, forKey: key, during: operation)
+    }
+    guard bytes.count - start <= maximumSize else {
+      throw StoreError(
+        .valueTooLarge, during: operation, store: store, key: key,
+        message: "the encoded value has \(bytes.count - start) bytes; at most \(maximumSize) are allowed")
+    }
+  }
+
+  /// Returns the error of a value that cannot be encoded.
+  package func encodingError(
+    _ error: any Error, forKey key: StoreKey?, during operation: StoreOperation
+  ) -> StoreError {
+    StoreError(
+      (error as? any StoreErrorConvertible)?.storeErrorCode ?? .encodingFailed, during: operation, store: store,
+      key: key, message: "the value could not be encoded", underlying: error)
+  }
+
+  /// Returns the value that bytes encode.
+  ///
+  /// - Throws: ``StoreError``; see ``decodingError(_:forKey:during:)``.
+  package func value(
+    of bytes: UnsafeRawBufferPointer, forKey key: StoreKey?, during operation: StoreOperation
+  ) throws(StoreError) -> Value {
+    do {
+      return try decodeValue(bytes.bytes, ValueContext(key: passesKeys ? key : nil))
+    } catch {
+      throw decodingError(error, forKey: key, during: operation)
+    }
+  }
+
+  /// Returns the error of stored bytes that cannot be decoded.
+  ///
+  /// Its code is that of a ``StoreErrorConvertible``; `undecodable` for a `DecodingError` other than `dataCorrupted`,
+  /// because the bytes are sound but belong to another type; and `corrupted` for all other errors.
+  package func decodingError(
+    _ error: any Error, forKey key: StoreKey?, during operation: StoreOperation
+  ) -> StoreError {
+    let code: StoreError.Code =
+      switch error {
+      case let error as any StoreErrorConvertible: error.storeErrorCode
+      case DecodingError.dataCorrupted: .corrupted
+      case is DecodingError: .undecodable
+      default: .corrupted
+      }
+    return StoreError(
+      code, during: operation, store: store, key: key, message: "the value could not be decoded", underlying: error)
+  }
+}

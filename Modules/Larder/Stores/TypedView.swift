@@ -1,0 +1,365 @@
+/// A store of values of one type that is a part of a store of bytes.
+///
+/// A store of bytes can hold several types, each under a prefix of its own:
+///
+/// ```swift
+/// let users = bytes.typed(User.self, prefix: "user/", codec: .json())
+/// let sessions = bytes.typed(Session.self, prefix: "session/", codec: .json())
+/// try await users.setValue(ada, forKey: "7")          // stored as "user/7"
+/// ```
+///
+/// A view contains the entries whose keys begin with its prefix and are longer than it. The keys of the view are
+/// without the prefix, and `removeAll()` removes only the entries of the view. No prefix may begin with another one. A
+/// store of bytes does not record which codec wrote a value, so your program must use the right one.
+///
+/// A view keeps no entries itself. Beside the work of the codec, an operation costs one copy of the bytes of each
+/// value. Closing a view closes its base, and with it all other views of the base.
+public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.Value == [UInt8] {
+  /// The store of bytes.
+  public let base: Base
+
+  /// The prefix of the view's keys in the store of bytes.
+  public let prefix: StoreKey
+
+  private let coder: ValueCoder<Value>
+
+  /// The name, the limits and the durability of the base.
+  ///
+  /// The name does not contain the prefix, because names appear in logs and metrics, and a prefix may name a person.
+  public let information: StoreInformation
+
+  /// The running reads, including those that still decode values after the base has returned.
+  private let reads = RunningOperations()
+
+  /// Creates a view of a store.
+  ///
+  /// - Parameters:
+  ///   - base: The store of bytes.
+  ///   - prefix: The prefix of the view's keys in the store of bytes. Defaults to none. The maximum length of a key
+  ///     decreases by the length of the prefix.
+  ///   - codec: The codec of the values.
+  public init(_ base: Base, prefix: StoreKey = "", codec: some Codec<Value>) {
+    self.base = base
+    self.prefix = prefix
+    var information = base.information
+    if !prefix.isEmpty {
+      information.maximumKeyLength = max(0, information.maximumKeyLength - prefix.count)
+    }
+    self.information = information
+    coder = ValueCoder(codec: codec, store: information.name)
+  }
+
+  // MARK: Reading
+
+  /// Returns the value of a key; see ``DataStore/value(forKey:)``.
+  public func value(forKey key: StoreKey) async throws -> Value? {
+    let storedKey = try storedKey(key, for: .value)
+    return try await reading(for: .value) {
+      let bytes = try await translatingErrors { try await base.value(forKey: storedKey) }
+      return try bytes.map { try decode($0, forKey: key, during: .value) }
+    }
+  }
+
+  /// Returns the values of several keys as they are at one moment; see ``DataStore/values(forKeys:)``.
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
+    try information.check(keys, for: .values)
+    return try await reading(for: .values) {
+      let values = try await translatingErrors { try await base.values(forKeys: keys.map(storedKey)) }
+      return try await BulkWork.run(atMost: keys.count) { [self] allowance in
+        try zip(keys, values).map { key, bytes in
+          guard let bytes else { return nil }
+          try allowance.take(bytes.count)
+          return try decode(bytes, forKey: key, during: .values)
+        }
+      }
+    }
+  }
+
+  /// Returns the first entries of a range; see ``DataStore/entries(in:limit:order:)``.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
+    try await reading(for: .entries) {
+      let entries = try await translatingErrors {
+        try await base.entries(in: storedRange(range), limit: limit, order: order)
+      }
+      return try await BulkWork.run(atMost: entries.count) { [self] allowance in
+        try entries.map { entry in
+          let key = viewKey(entry.key)
+          try allowance.take(entry.value.count)
+          return StoreEntry(key: key, value: try decode(entry.value, forKey: key, during: .entries))
+        }
+      }
+    }
+  }
+
+  /// Returns the first keys of a range; see ``DataStore/keys(in:limit:order:)``.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try await translatingErrors { try await base.keys(in: storedRange(range), limit: limit, order: order).map(viewKey) }
+  }
+
+  /// Returns the number of entries in a range; see ``DataStore/count(in:)``.
+  public func count(in range: KeyRange) async throws -> Int {
+    try await translatingErrors { try await base.count(in: storedRange(range)) }
+  }
+
+  // MARK: Writing
+
+  /// Applies several changes, all or none of them; see ``DataStore/apply(_:)``.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try information.check(changes)
+    let batch = try await BulkWork.run(atMost: changes.count) { [self] allowance in
+      ChangeBatch(
+        try changes.changes.map { change -> Change<[UInt8]> in
+          switch change {
+          case .set(let key, let value):
+            .set(storedKey(key), try allowance.encode { try encode(value, forKey: key, during: .apply) })
+          case .remove(let key): .remove(storedKey(key))
+          case .removeAll(let range): .removeAll(storedRange(range))
+          }
+        })
+    }
+    try await translatingErrors { try await base.apply(batch) }
+  }
+
+  /// Reads, changes and writes back the values of several keys as one step; see ``DataStore/update(_:_:)``.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try information.check(updateOf: keys)
+    do {
+      return try await translatingErrors {
+        try await base.update(keys.map(storedKey)) { slots in
+          do {
+            var values = try zip(keys, slots).map { key, bytes in
+              try bytes.map { try decode($0, forKey: key, during: .update) }
+            }
+            let result = try body(&values)
+            try information.check(slotCount: values.count, forUpdateOf: keys)
+            slots = try keys.indices.map { index in
+              try values[index].map {
+                try encode($0, forKey: keys[index], during: .update)
+              }
+            }
+            return result
+          } catch {
+            throw BodyError(error: error)
+          }
+        }
+      }
+    } catch let bodyError as BodyError {
+      throw bodyError.error
+    }
+  }
+
+  /// Ensures that every earlier write to the base survives a power failure; see ``DataStore/synchronize()``.
+  public func synchronize() async throws {
+    try await translatingErrors { try await base.synchronize() }
+  }
+
+  /// Closes the base, and with it all other views of the base; see ``DataStore/close()``.
+  public func close() async throws {
+    await reads.close()
+    try await translatingErrors { try await base.close() }
+  }
+
+  // MARK: Keys
+
+  /// An error from the body of an update, which the base passes on unchanged and which contains no keys of the base.
+  private struct BodyError: Error {
+    let error: any Error
+  }
+
+  func storedKey(_ key: StoreKey, for operation: StoreOperation) throws -> StoreKey {
+    if key.isEmpty || key.count + prefix.count > StoreKey.maximumLength {
+      try information.check(key, for: operation)
+    }
+    return storedKey(key)
+  }
+
+  private func storedKey(_ key: StoreKey) -> StoreKey {
+    prefix.isEmpty ? key : StoreKey(bytes: prefix.bytes + key.bytes)
+  }
+
+  private func storedRange(_ range: KeyRange) -> KeyRange {
+    // The entry whose key equals the prefix has no key in the view, so the view begins at the next key.
+    let lowerBound = range.lowerBound.isEmpty && !prefix.isEmpty ? StoreKey(bytes: [0]) : range.lowerBound
+    return KeyRange(
+      from: storedKey(lowerBound), upTo: range.upperBound.map(storedKey) ?? KeyRange.prefix(prefix).upperBound)
+  }
+
+  private func viewKey(_ key: StoreKey) -> StoreKey {
+    prefix.isEmpty ? key : StoreKey(bytes: key.bytes.dropFirst(prefix.count))
+  }
+
+  /// Runs a read, including the decoding of its values, so that closing waits for it.
+  func reading<Result>(
+    for operation: StoreOperation, _ body: () async throws -> Result
+  ) async throws -> Result {
+    guard reads.begin() else { throw information.closedError(for: operation) }
+    defer { reads.end() }
+    return try await body()
+  }
+
+  /// Runs an operation of the base, and translates the keys in its errors into those of the view.
+  func translatingErrors<Result>(_ operation: () async throws -> Result) async throws -> Result {
+    do {
+      return try await operation()
+    } catch let error as StoreError {
+      throw translated(error)
+    }
+  }
+
+  /// Runs a synchronous operation of the base; see ``translatingErrors(_:)``.
+  func translatingErrors<Result>(_ operation: () throws -> Result) throws -> Result {
+    do {
+      return try operation()
+    } catch let error as StoreError {
+      throw translated(error)
+    }
+  }
+
+  private func translated(_ error: StoreError) -> StoreError {
+    let key = error.key.map { $0.hasPrefix(prefix) ? viewKey($0) : $0 }
+    return StoreError(
+      error.code, during: error.operation, store: information.name, key: key, message: error.message,
+      underlying: error.underlying.map(translated), isRetryable: error.isRetryable, outcome: error.outcome)
+  }
+
+  private func translated(_ underlying: any Error) -> any Error {
+    guard !prefix.isEmpty, let damage = underlying as? any UnreadableKeysError else { return underlying }
+    return ViewUnreadableKeysError(keys: viewRange(damage.keys), damage: damage)
+  }
+
+  /// Returns the part of a range of the base that belongs to the view, without the prefix.
+  private func viewRange(_ range: KeyRange) -> KeyRange {
+    let all = KeyRange.prefix(prefix)
+    let isBehind = all.upperBound.map { range.lowerBound >= $0 } ?? false
+    let isBefore = range.upperBound.map { $0 <= prefix } ?? false
+    guard !isBehind, !isBefore else { return KeyRange(from: "", upTo: "") }
+    return KeyRange(
+      from: range.lowerBound.hasPrefix(prefix) ? viewKey(range.lowerBound) : "",
+      upTo: range.upperBound.flatMap { $0.hasPrefix(prefix) ? viewKey($0) : nil })
+  }
+
+  // MARK: Values
+
+  func encode(_ value: Value, forKey key: StoreKey, during operation: StoreOperation) throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    try coder.append(value, forKey: key, to: &bytes, during: operation)
+    return bytes
+  }
+
+  func decode(_ bytes: [UInt8], forKey key: StoreKey, during operation: StoreOperation) throws -> Value {
+    try bytes.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: operation) }
+  }
+}
+
+/// Damage in the base of a view, with the keys of the view.
+private struct ViewUnreadableKeysError: UnreadableKeysError, CustomStringConvertible {
+  let keys: KeyRange
+  let damage: any UnreadableKeysError
+  var description: String { "\(damage)" }
+}
+
+extension TypedView: CustomStringConvertible {
+  /// The base, in brackets.
+  public var description: String { "TypedView[\(base)]" }
+}
+
+extension TypedView: ExpirableStore where Base: ExpirableStore {
+  /// Stores a value and sets its time to live; see ``ExpirableStore/setValue(_:forKey:timeToLive:)``.
+  public func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {
+    let storedKey = try storedKey(key, for: .apply)
+    try information.checkWritable(for: .apply)
+    let bytes = try encode(value, forKey: key, during: .apply)
+    try await translatingErrors { try await base.setValue(bytes, forKey: storedKey, timeToLive: timeToLive) }
+  }
+
+  /// Returns a value without moving a sliding deadline; see ``ExpirableStore/peekValue(forKey:)``.
+  public func peekValue(forKey key: StoreKey) async throws -> Value? {
+    let storedKey = try storedKey(key, for: .value)
+    return try await reading(for: .value) {
+      let bytes = try await translatingErrors { try await base.peekValue(forKey: storedKey) }
+      return try bytes.map { try decode($0, forKey: key, during: .value) }
+    }
+  }
+
+  /// Gives an entry a new time to live; see ``ExpirableStore/touch(_:timeToLive:)``.
+  @discardableResult
+  public func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool {
+    let storedKey = try storedKey(key, for: .touch)
+    return try await translatingErrors { try await base.touch(storedKey, timeToLive: timeToLive) }
+  }
+
+  /// Returns the remaining time to live of an entry; see ``ExpirableStore/remainingTime(forKey:)``.
+  public func remainingTime(forKey key: StoreKey) async throws -> TimeToLive? {
+    let storedKey = try storedKey(key, for: .remainingTime)
+    return try await translatingErrors { try await base.remainingTime(forKey: storedKey) }
+  }
+
+  /// Removes expired entries from the whole base; see ``ExpirableStore/purgeExpired(limit:)``.
+  @discardableResult
+  public func purgeExpired(limit: Int) async throws -> Int {
+    try await translatingErrors { try await base.purgeExpired(limit: limit) }
+  }
+}
+
+extension TypedView: InvalidatableStore where Base: InvalidatableStore {
+  /// Removes the entry of a key from the cache; see ``InvalidatableStore/invalidate(_:)``.
+  public func invalidate(_ key: StoreKey) throws {
+    let storedKey = try storedKey(key, for: .invalidate)
+    try translatingErrors { try base.invalidate(storedKey) }
+  }
+
+  /// Removes all entries from the cache, including those of other views; see ``InvalidatableStore/invalidateAll()``.
+  public func invalidateAll() throws {
+    try translatingErrors { try base.invalidateAll() }
+  }
+}
+
+extension TypedView: FlushableStore where Base: FlushableStore {
+  /// Waits for all accepted writes to the base; see ``FlushableStore/flush()``.
+  public func flush() async throws {
+    try await translatingErrors { try await base.flush() }
+  }
+}
+
+/// Statistics and verification cover the entries of the view. Compaction and backup cover the whole base.
+extension TypedView: MaintainableStore where Base: MaintainableStore {
+  /// Returns the size of the base, but with the number of entries of the view; see
+  /// ``MaintainableStore/storeStatistics()``.
+  public func storeStatistics() async throws -> StoreStatistics {
+    var statistics = try await translatingErrors { try await base.storeStatistics() }
+    statistics.entryCount = try await count(in: .all)
+    return statistics
+  }
+
+  /// Reads and decodes every value of the view; see ``MaintainableStore/verify()``.
+  public func verify() async throws -> VerificationReport {
+    try await verifyEachEntry()
+  }
+
+  /// Compacts the base; see ``MaintainableStore/compact()``.
+  public func compact() async throws {
+    try await translatingErrors { try await base.compact() }
+  }
+
+  /// Backs up the base; see ``MaintainableStore/backup(to:compacting:)``.
+  public func backup(to path: String, compacting: Bool) async throws {
+    try await translatingErrors { try await base.backup(to: path, compacting: compacting) }
+  }
+}
+
+extension DataStore where Value == [UInt8] {
+  /// Returns a view of this store of bytes as a store of values of one type; see ``TypedView``.
+  ///
+  /// - Parameters:
+  ///   - type: The type of the values.
+  ///   - prefix: The prefix of the view's keys in this store. Defaults to none.
+  ///   - codec: The codec of the values.
+  public func typed<Typed: Sendable>(
+    _ type: Typed.Type, prefix: StoreKey = "", codec: some Codec<Typed>
+  ) -> TypedView<Self, Typed> {
+    TypedView(self, prefix: prefix, codec: codec)
+  }
+}

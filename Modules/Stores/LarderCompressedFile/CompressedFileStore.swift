@@ -1,0 +1,367 @@
+#if Compression
+public import Larder
+public import LarderFiles
+
+/// A store in one compressed file, which `zcat` can read as lines of JSON at any time.
+///
+/// ```swift
+/// let store = try await CompressedFileStore<User>(path: "users.gz")
+/// try await store.setValue(User(name: "Ada"), forKey: "user:1")
+/// let user = try store.value(forKey: "user:1")
+/// try await store.close()
+/// ```
+///
+/// The file is a sequence of gzip members, framed as BGZF (the SAM/BAM specification, section 4.1). Each write appends
+/// a batch of changes. A small batch is stored uncompressed, and a larger one is compressed quickly. When enough has
+/// been appended, the store compacts the file in the background: it rewrites the file with each entry once, in key
+/// order, well compressed, in blocks of about 4 KiB. <doc:CompressedFileFormat> describes the format in full.
+///
+/// Only the keys and the locations of their values are in memory. An entry takes about 55 bytes, and the bytes of its
+/// key beyond 23. A read decompresses one block, from the file or from the block cache.
+///
+/// A single value is read where the caller runs. Many or large values are read on the cooperative pool
+/// (see "Threads and actors" in the documentation of `Larder`). A read that needs the disk waits for it. Writes run one
+/// after another on the store's own thread, and compaction runs on another. Neither blocks a read.
+///
+/// ## Damage
+///
+/// Every block has a checksum that is unique to its file. The store opens even if a block is damaged. Reading a lost
+/// entry throws `corrupted` with its key and a ``DamagedBlockError``, all other entries are readable, and `verify`
+/// lists the damage. An older value never replaces a lost one. Compaction is refused until you have set or removed
+/// every lost entry, so that no loss goes unnoticed. A batch that was torn by a crash has no effect.
+///
+/// ## Sharing
+///
+/// One object in one process can have the file open, guarded by a lock on `users.gz.lock`. Symbolic links are resolved
+/// first. A file with several hard links is refused. Other programs can read the file at any time.
+public final class CompressedFileStore<Value: Sendable>: DataStore {
+  /// The name of the store, its durability and its other properties.
+  public let information: StoreInformation
+
+  let writer: CompressedFileWriter
+  let coder: JSONValueCoder<Value>
+
+  private var contents: CompressedFileContents { writer.contents }
+
+  /// The default limit of the block cache, in bytes: 8 MiB.
+  public static var defaultCacheSize: Int { 8 << 20 }
+
+  /// Opens a store.
+  ///
+  /// - Parameters:
+  ///   - path: The path of the file. Its folder must exist. A new file has permissions 0600, and an existing one keeps
+  ///     its own.
+  ///   - codec: The codec of the values. If its format is not JSON, values are stored as base64.
+  ///   - durability: What a write guarantees when it returns. Defaults to `FileDurability.synced`.
+  ///   - access: Whether the store can write. Defaults to `StoreAccess.readWrite`. Any other access changes nothing
+  ///     on disk, and works on a read-only mount and on another user's file.
+  ///   - createsIfMissing: Whether to create a missing file. Defaults to `true`. A store that only reads never creates
+  ///     it.
+  ///   - cacheSize: The maximum size, in bytes, of the decompressed blocks in memory, or 0 for no cache. Defaults to
+  ///     ``defaultCacheSize``.
+  ///   - fileSystem: The file system of the file. Defaults to the real one.
+  /// - Throws: `StoreError`: `locked` if another store has the file open; `unrecognizedFormat` if the file is not a
+  ///   store; `versionMismatch` if it was written by a newer version or with another codec; `corrupted` if it is
+  ///   damaged beyond recovery; `notFound`; `unsupported` if it has several hard links or is a mount point;
+  ///   `notPermitted`; `full`; `ioFailed`. If an error is thrown, the file is left unchanged.
+  public convenience init(
+    path: String, codec: some Codec<Value>, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
+    createsIfMissing: Bool = true, cacheSize: Int = defaultCacheSize, fileSystem: some FileSystem = POSIXFileSystem()
+  ) async throws {
+    try await self.init(
+      path: path, durability: durability, access: access, createsIfMissing: createsIfMissing, cacheSize: cacheSize,
+      fileSystem: fileSystem
+    ) { _ in codec }
+  }
+
+  /// Opens a store with a codec that is chosen by the codec name in the file.
+  init(
+    path: String, durability: FileDurability, access: StoreAccess, createsIfMissing: Bool,
+    cacheSize: Int = defaultCacheSize,
+    fileSystem: some FileSystem = POSIXFileSystem(),
+    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
+  ) async throws {
+    let name = FilePaths.split(path).name
+    let information = StoreInformation(
+      name: name, durability: Durability(durability), sharing: .exclusive, access: access)
+    let configuration = StoreFileConfiguration(
+      name: name, path: path, durability: durability, access: access, createsIfMissing: createsIfMissing,
+      fileSystem: fileSystem)
+    let (writer, codec) = try await CompressedFileWriter.open(
+      configuration, information: information, cacheSize: cacheSize, choosing: codec)
+    self.writer = writer
+    coder = JSONValueCoder(codec: codec, store: name)
+    self.information = information
+  }
+
+  /// Opens a store of `Codable` values, with `JSONCodec`.
+  ///
+  /// - Parameters:
+  ///   - path: The path of the file; see ``init(path:codec:durability:access:createsIfMissing:cacheSize:fileSystem:)``.
+  ///   - durability: What a write guarantees when it returns. Defaults to `FileDurability.synced`.
+  ///   - access: Whether the store can write. Defaults to `StoreAccess.readWrite`.
+  ///   - createsIfMissing: Whether to create a missing file. Defaults to `true`.
+  /// - Throws: The errors of ``init(path:codec:durability:access:createsIfMissing:cacheSize:fileSystem:)``.
+  public convenience init(
+    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
+  ) async throws where Value: Codable {
+    try await self.init(
+      path: path, codec: JSONCodec<Value>(), durability: durability, access: access, createsIfMissing: createsIfMissing)
+  }
+
+  deinit {
+    contents.abandon()
+  }
+
+  // MARK: Reading
+
+  /// Returns the value of a key, or `nil` if there is none.
+  ///
+  /// The value is decoded where the caller runs, whatever its size.
+  ///
+  /// - Throws: `StoreError`: `invalidKey`; `corrupted` if the value is lost; `corrupted` or `undecodable` if it cannot
+  ///   be decoded; `ioFailed`; `closed`.
+  public func value(forKey key: StoreKey) throws -> Value? {
+    try information.check(key, for: .value)
+    return try read(for: .value) {
+      $0.find(key)
+    } then: { finding, reader in
+      try values([(key, finding)], reader, during: .value, isKept: true)[0]
+    }
+  }
+
+  /// Returns the values of several keys, read from one snapshot.
+  ///
+  /// More than 64 values, values in several blocks, and more than 64 KiB of text are read and decoded off the caller's
+  /// actor.
+  ///
+  /// - Throws: `StoreError`: `invalidKey`; `corrupted` if a value is lost; `corrupted` or `undecodable` if one cannot
+  ///   be decoded; `ioFailed`; `closed`.
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
+    try information.check(keys, for: .values)
+    return try await BulkWork.run(atMost: keys.count) { [self] allowance in
+      try read(for: .values) { index in
+        keys.map { (key: $0, finding: index.find($0)) }
+      } then: { findings, reader in
+        try take(findings, from: &allowance)
+        return try values(findings, reader, during: .values, isKept: true)
+      }
+    }
+  }
+
+  /// Returns the first entries of a range, read from one snapshot.
+  ///
+  /// If the limit is above 64, or the entries are in several blocks or have more than 64 KiB of text, they are read and
+  /// decoded off the caller's actor.
+  ///
+  /// If an entry is lost, the underlying ``DamagedBlockError`` of the error names the keys to skip before you continue.
+  ///
+  /// - Throws: `StoreError`: `invalidArgument` if the limit is negative; `corrupted` if a value is lost; `corrupted` or
+  ///   `undecodable` if one cannot be decoded; `ioFailed`; `closed`.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
+    try information.check(limit: limit, for: .entries)
+    return try await BulkWork.run(atMost: limit) { [self] allowance in
+      try read(for: .entries) {
+        IndexPage(of: $0, in: range, limit: limit, order: order)
+      } then: { page, reader in
+        try take(page.findings, from: &allowance)
+        let values = try values(page.findings, reader, during: .entries, isKept: false)
+        if let gap = page.gap { throw reader.gapError(gap, during: .entries) }
+        return zip(page.findings, values).compactMap { finding, value in
+          value.map { StoreEntry(key: finding.key, value: $0) }
+        }
+      }
+    }
+  }
+
+  /// Returns the first keys of a range, including known keys of lost entries, read from one snapshot.
+  ///
+  /// - Throws: `StoreError`: `invalidArgument` if the limit is negative; `corrupted` if damage makes it unknown which
+  ///   keys exist; `closed`.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
+    try information.check(limit: limit, for: .keys)
+    return try read(for: .keys) {
+      IndexPage(of: $0, in: range, limit: limit, order: order)
+    } then: { page, reader in
+      if let gap = page.gap { throw reader.gapError(gap, during: .keys) }
+      return page.findings.map(\.key)
+    }
+  }
+
+  /// Returns the number of entries in a range.
+  ///
+  /// Lost entries count if their keys are known.
+  ///
+  /// - Throws: `StoreError`: `corrupted` if damage makes it unknown which keys exist; `closed`.
+  public func count(in range: KeyRange) throws -> Int {
+    try read(for: .count) { index in
+      (index.entries.count(in: range), index.gap(in: range))
+    } then: { found, reader in
+      if let gap = found.1 { throw reader.gapError(gap, during: .count) }
+      return found.0
+    }
+  }
+
+  private func read<Found: Sendable, Result>(
+    for operation: StoreOperation, _ body: (CompressedFileIndex) -> Found,
+    then use: (Found, LineReader) throws -> Result
+  ) throws -> Result {
+    guard let result = try contents.read(body, then: use) else { throw information.closedError(for: operation) }
+    return result
+  }
+
+  /// Deducts the bytes to read and decompress for a few entries.
+  ///
+  /// Each further block costs its maximum size.
+  private func take(
+    _ findings: [(key: StoreKey, finding: CompressedFileIndex.Finding)], from allowance: inout BulkWork.Allowance
+  ) throws {
+    guard findings.count <= BulkWork.entryLimit else { return }
+    var (count, blocks): (Int, Set<Int64>) = (0, [])
+    for case .found(let location) in findings.lazy.map(\.finding) {
+      count += Int(location.length)
+      blocks.insert(location.block)
+    }
+    // A single block does not noticeably delay the caller.
+    try allowance.take(count + max(blocks.count - 1, 0) * BlockText.maximumSize)
+  }
+
+  private func values(
+    _ findings: [(key: StoreKey, finding: CompressedFileIndex.Finding)], _ reader: LineReader,
+    during operation: StoreOperation, isKept: Bool
+  ) throws -> [Value?] {
+    try reader.read(findings, during: operation, isKept: isKept) { key, line in
+      let text = try coder.text(ofLine: line, forKey: key, during: operation)
+      return try coder.value(of: text, forKey: key, during: operation)
+    }
+  }
+
+  // MARK: Writing
+
+  /// Applies a batch of changes atomically; see `DataStore.apply(_:)`.
+  ///
+  /// More than 64 values, or more than 64 KiB of text, are encoded off the caller's actor.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try information.check(changes)
+    try await writer.apply(await coder.texts(of: changes))
+  }
+
+  /// Reads, changes and writes back the values of some keys atomically; see `DataStore.update(_:_:)`.
+  ///
+  /// `body` runs on the thread of the store's writer. If it leaves every value unchanged, nothing is written.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try information.check(updateOf: keys)
+    let (coder, information) = (coder, information)
+    return try await writer.update(keys) { lines in
+      let texts = try zip(keys, lines).map { key, line in
+        try line.map { try coder.text(ofLine: $0, forKey: key, during: .update) }
+      }
+      return try coder.update(keys, texts, checks: information, body)
+    }
+  }
+
+  /// Ensures that all earlier writes survive power loss.
+  ///
+  /// - Throws: `StoreError`: `closed`; `ioFailed`; `full`.
+  public func synchronize() async throws {
+    try await writer.synchronize()
+  }
+
+  /// Closes the store after waiting for running operations and a running compaction, and releases the lock.
+  ///
+  /// A small store whose file is mostly obsolete is compacted first.
+  ///
+  /// - Throws: `StoreError`: `ioFailed`; `full`. The store is closed nevertheless, and everything that was
+  ///   acknowledged is in the file.
+  public func close() async throws {
+    try await writer.close()
+  }
+}
+
+extension CompressedFileStore: CustomStringConvertible {
+  /// The kind and the name of the store.
+  public var description: String { "CompressedFileStore(\(information.name))" }
+}
+
+extension CompressedFileStore: MaintainableStore {
+  /// Returns the store's statistics; see `MaintainableStore/storeStatistics()`.
+  public func storeStatistics() async throws -> StoreStatistics {
+    try await writer.statistics()
+  }
+
+  /// Reads and checks the whole file; see `MaintainableStore/verify()`.
+  public func verify() async throws -> VerificationReport {
+    let coder = coder
+    return try await writer.verify { key, line in
+      do {
+        _ = try coder.value(of: try StoreLine.value(line, ofKey: key), forKey: key, during: .verify)
+        return nil
+      } catch {
+        return "the value cannot be decoded"
+      }
+    }
+  }
+
+  /// Returns free space to the file system; see `MaintainableStore/compact()`.
+  public func compact() async throws {
+    try await writer.compact()
+  }
+
+  /// Writes a complete copy of the store; see `MaintainableStore/backup(to:compacting:)`.
+  public func backup(to path: String, compacting: Bool) async throws {
+    try await writer.backup(to: path, compacting: compacting)
+  }
+}
+
+/// A provider that opens ``CompressedFileStore``s for `StoreRegistry`, from URLs such as `compressed:users.gz`.
+public struct CompressedFileStoreProvider: StoreProvider {
+  /// Creates the provider.
+  public init() {}
+
+  /// The URL scheme `compressed`.
+  public var scheme: String { "compressed" }
+
+  /// A description of the stores, in one line.
+  public var summary: String { "one compressed file at a path, which zcat reads" }
+
+  /// Opens the store at the path of a URL.
+  ///
+  /// - Throws: `StoreError`: `invalidArgument` if the path is empty; the errors of opening a ``CompressedFileStore``;
+  ///   any error of `codec`.
+  public func open<Value: Sendable>(
+    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
+  ) async throws -> AnyDataStore<Value> {
+    guard !url.location.isEmpty else {
+      throw StoreError(
+        .invalidArgument, during: .open, store: url.description, message: "the path is missing; append it to the scheme"
+      )
+    }
+    return AnyDataStore(
+      try await CompressedFileStore(
+        path: url.location, durability: options.durability, access: options.access,
+        createsIfMissing: options.createsIfMissing, choosing: codec))
+  }
+}
+
+/// An error that reports a block of a compressed file whose bytes are not those that were written.
+///
+/// ``CompressedFileStore`` throws it as the `StoreError.underlying` error of a `StoreError`.
+public struct DamagedBlockError: UnreadableKeysError, Hashable {
+  /// The offset of the block in the file, in bytes.
+  public let block: Int64
+
+  /// The keys that cannot be read because of the damage: one key, or a range in which it is unknown which keys exist.
+  ///
+  /// Keys and entries before `KeyRange.lowerBound` and from `KeyRange.upperBound` on are readable, unless another
+  /// block is damaged.
+  public let keys: KeyRange
+}
+
+extension DamagedBlockError: CustomStringConvertible {
+  /// A description that names the offset of the block.
+  public var description: String { "the block at byte \(block) is damaged" }
+}
+#endif

@@ -1,0 +1,158 @@
+#if Compression
+import Larder
+import LarderCompression
+import LarderFiles
+
+extension CompressedFile {
+  /// Returns the statistics of the file.
+  func statistics() -> StoreStatistics {
+    let index = contents.snapshot?.index
+    let live = index?.liveTextSize ?? 0
+    let size = log == nil ? sizeAtOpening : layout.end
+    let details: [(String, Int64)] = [
+      ("blocks", Int64(layout.blockCount)), ("textBytes", layout.textSize), ("liveTextBytes", live),
+      ("deadTextBytes", max(0, layout.changeSize - live)), ("percentOfText", size * 100 / max(1, layout.textSize)),
+      ("uncompactedBytes", max(0, layout.end - layout.baseEnd)), ("cachedBytes", Int64(contents.blocks.cachedSize)),
+      ("tornBytes", layout.tornSize), ("foreignBytes", layout.foreignSize),
+    ]
+    return StoreStatistics(
+      entryCount: index?.entries.count ?? 0, bytesOnDisk: size,
+      details: details.map { StoreStatistics.Detail(name: $0.0, value: $0.1) })
+  }
+
+  /// Reads the whole file from disk again.
+  ///
+  /// - Throws: ``StoreError``, for example `corrupted`, if the file cannot be read as a store.
+  func rescan() throws -> FoundFile {
+    try configuration.reportingFileErrors(during: .verify, message: "the store could not be read") {
+      try CompressedFile.scan(
+        file, of: path, size: log == nil ? file.attributes().size : layout.end,
+        upTo: log == nil ? nil : (layout.end, layout.lastBatch), configuration, contents.blocks.inflaters,
+        during: .verify)
+    }
+  }
+
+  /// Writes a copy that can be opened as a store.
+  ///
+  /// - Parameters:
+  ///   - destination: The path of the copy.
+  ///   - isCompacted: Whether to compact the copy. Otherwise it is a byte-for-byte copy, including damage.
+  /// - Throws: ``StoreError``.
+  mutating func backup(to destination: String, compacting isCompacted: Bool) throws {
+    try configuration.reportingFileErrors(during: .backup, message: "the backup \(destination) could not be written") {
+      let fileSystem = configuration.fileSystem
+      let destination = try fileSystem.canonicalPath(of: destination)
+      guard try fileSystem.attributes(at: destination) == nil else {
+        throw configuration.error(
+          .invalidArgument, during: .backup, "\(destination) already exists; choose another path")
+      }
+      guard !(path + ".lock").utf8.elementsEqual(destination.utf8), let (index, lines) = contents.snapshot else {
+        throw configuration.error(
+          .invalidArgument, during: .backup, "\(destination) belongs to the store itself; choose another path")
+      }
+      if isCompacted { try checkSound(index, during: .backup) }
+      let replacement = try FileReplacement(of: destination, like: nil, in: fileSystem)
+      var copy = FileCompaction(
+        index: index, lines: lines, composers: (baseComposer, batchComposer), replacement: replacement,
+        codecName: codecName, layout: layout)
+      do {
+        if isCompacted {
+          try copy.writeBase(during: .backup, unless: { false })
+          try end(&copy.replacement, as: copy.made)
+        } else {
+          try copyBytes(to: &copy.replacement.writer)
+          try readUnnoted(during: .backup)
+          try end(&copy.replacement, as: NewFile(index: index, layout: layout, format: format, unnoted: unnoted))
+        }
+      } catch {
+        copy.replacement.abandon()
+        throw error
+      }
+      try copy.replacement.commit { file throws(FileError) in try file.close() }
+    }
+  }
+
+  /// Writes the end of a copy, and marks the copy as closed.
+  private func end(_ replacement: inout FileReplacement, as new: NewFile) throws {
+    let end = replacement.writer.count
+    guard case .version2(let head, let isWhole) = new.format else {
+      try replacement.writer.write(BlockFrame.endOfFileMarker)
+      return
+    }
+    let batch = new.layout.lastBatch
+    let unnoted = new.unnoted ?? UnnotedBlocks(from: end)
+    let ending = try configuration.reportingZlibErrors(during: .backup) {
+      try FileEnding.bytes(at: end, batch: batch, unnoted: unnoted, of: head, by: batchComposer)
+    }
+    try replacement.writer.write(ending)
+    guard isWhole else { return }
+    let mark = head.block(of: .closed(end: end, batch: batch, size: replacement.writer.count))
+    // Bytes that the writer still buffers would overwrite the mark.
+    try replacement.synchronize()
+    try mark.withUnsafeBytes { try replacement.file.writeAll($0, at: head.markOffset) }
+  }
+
+  // MARK: Verification
+
+  /// Returns the findings of verification.
+  ///
+  /// - Parameters:
+  ///   - found: The content of the file on disk.
+  ///   - index: The index of the open store.
+  ///   - reader: The reader of the index's lines.
+  ///   - check: A closure that returns the problem with the line of a key, or `nil`.
+  /// - Throws: ``ZlibError`` if there is not enough memory.
+  func findings(
+    of found: FoundFile, comparedWith index: CompressedFileIndex, _ reader: LineReader,
+    _ check: (StoreKey, ArraySlice<UInt8>) -> String?
+  ) throws -> [VerificationReport.Finding] {
+    var findings: [VerificationReport.Finding] = []
+    func report(_ key: StoreKey?, _ block: Int64?, _ message: String) {
+      let place = block.map { "\(path), byte \($0)" } ?? path
+      findings.append(VerificationReport.Finding(key: key, place: place, message: message))
+    }
+    var named: Set<Int64> = []
+    var last: (offset: Int64, block: BlockCache.Block)?
+    try found.index.entries.forEach { key, location in
+      if case .lost(let block) = found.index.finding(of: location) {
+        named.insert(block)
+        report(key, block, "the block of the entry is damaged")
+        return
+      }
+      do {
+        let line = try reader.line(at: location, &last, isKept: false)
+        if let message = check(key, line) { report(key, location.block, message) }
+      } catch let error as ZlibError {
+        // A lack of memory says nothing about the entry.
+        throw error
+      } catch {
+        report(key, location.block, "the entry cannot be read")
+      }
+      if index.entries[key] != location {
+        report(key, location.block, "the entry on disk is not the one that was written")
+      }
+    }
+    index.entries.forEach { key, _ in
+      if !found.index.entries.contains(key) { report(key, nil, "the entry is not on disk") }
+    }
+    for gap in found.index.allGaps {
+      named.insert(gap.block)
+      report(gap.range.lowerBound, gap.block, CompressedFile.message(of: gap))
+    }
+    for block in found.damage where !named.contains(block) {
+      report(nil, block, "a part of the file without current entries is damaged")
+    }
+    for remark in found.remarks { report(nil, remark.offset, remark.message) }
+    if found.foreignSize > 0, found.remarks.isEmpty {
+      report(nil, nil, "the file contains \(found.foreignSize) bytes that no store has written")
+    }
+    return findings.sorted { ($0.key ?? "") < ($1.key ?? "") }
+  }
+
+  private static func message(of gap: CompressedFileIndex.Gap) -> String {
+    gap.range.upperBound == nil
+      ? "a part of the file is damaged, with an unknown number of entries from this key on"
+      : "a part of the file is damaged, with an unknown number of entries between this key and the next one"
+  }
+}
+#endif

@@ -1,0 +1,236 @@
+#if Compression
+import Larder
+import LarderFiles
+
+extension CompressedFile {
+  // MARK: Conditions
+
+  /// The minimum size of the obsolete lines from which a write starts a compaction, in bytes.
+  static let leastDeadSize: Int64 = 1 << 20
+
+  /// The minimum size of the obsolete lines, and the maximum size of the live ones, for a compaction on closing, in
+  /// bytes.
+  private static let leastDeadSizeAtClose: Int64 = 64 << 10
+  private static let mostLiveSizeAtClose: Int64 = 1 << 20
+
+  /// The total size of the lines that later changes have made obsolete, in bytes.
+  private var deadSize: Int64 { max(0, layout.changeSize - contents.liveTextSize) }
+
+  /// Whether enough has been appended or become obsolete for a compaction.
+  var isCompactionDue: Bool {
+    guard !isCompacting, !mustBeReplaced else { return false }
+    let live = contents.liveTextSize
+    return layout.end - layout.baseEnd >= layout.compactionSize || deadSize >= max(live, layout.deadSize)
+  }
+
+  /// Whether a compaction is cheap enough to run before the file is closed.
+  var isCompactionCheap: Bool {
+    guard !isCompacting, !mustBeReplaced, log != nil else { return false }
+    let live = contents.liveTextSize
+    return live <= CompressedFile.mostLiveSizeAtClose && deadSize >= max(live, CompressedFile.leastDeadSizeAtClose)
+  }
+
+  /// Returns the number of appended bytes from which a compaction is due, for a base that ends at an offset.
+  static func compactionSize(behind baseEnd: Int64) -> Int64 {
+    max(1 << 20, baseEnd)
+  }
+
+  /// Postpones compaction after a failure, until twice as much has been appended or become obsolete.
+  mutating func postponeCompaction() {
+    layout.compactionSize = 2 * max(layout.compactionSize, layout.end - layout.baseEnd)
+    layout.deadSize = 2 * max(layout.deadSize, deadSize)
+  }
+
+  // MARK: Compaction
+
+  /// Begins a compaction.
+  ///
+  /// - Returns: The compaction, whose base can be written on another thread, or `nil` if there is nothing to gain.
+  /// - Throws: ``StoreError``: `corrupted` if entries are lost to damage, because compaction would make the loss
+  ///   permanent.
+  mutating func beginCompaction() throws -> FileCompaction? {
+    guard let (index, _) = contents.snapshot else { return nil }
+    try checkSound(index, during: .compact)
+    _ = try usableLog(during: .compact)
+    // A file of version 1 has just been rewritten.
+    guard layout.textSize > layout.baseTextSize, let (index, lines) = contents.snapshot else { return nil }
+    return try configuration.reportingFileErrors(during: .compact, message: "\(path) could not be rewritten") {
+      let compaction = try compaction(of: index, lines)
+      isCompacting = true
+      return compaction
+    }
+  }
+
+  private func compaction(of index: CompressedFileIndex, _ lines: LineReader) throws -> FileCompaction {
+    let replacement = try FileReplacement(of: path, like: file.attributes(), in: configuration.fileSystem)
+    return FileCompaction(
+      index: index, lines: lines, composers: (baseComposer, batchComposer), replacement: replacement,
+      codecName: codecName, layout: layout)
+  }
+
+  /// Copies the remaining batches, and replaces the old file with the new one.
+  ///
+  /// - Throws: ``StoreError``; ``FileError``. The store then continues with the old file, unless it is unknown which
+  ///   file is in place.
+  mutating func finishCompaction(_ compaction: inout FileCompaction) throws {
+    isCompacting = false
+    try checkFiles(during: .compact)
+    if let source = uncopied.source { try compaction.copy(of: source, upTo: layout.end, during: .compact) }
+    try putInPlace(&compaction.replacement, as: compaction.made, during: .compact)
+  }
+
+  /// Ends a failed compaction.
+  mutating func abandonCompaction(_ compaction: FileCompaction) {
+    isCompacting = false
+    compaction.replacement.abandon()
+  }
+
+  /// Checks that a new file would not make a loss permanent.
+  func checkSound(_ index: CompressedFileIndex, during operation: StoreOperation) throws {
+    if format == .version1, index.isDamaged || layout.foreignSize > 0 {
+      let lost = index.firstLost
+      let problem =
+        lost.map { "is damaged at byte \($0.block)" }
+        ?? "contains \(layout.foreignSize) bytes that no store has written"
+      throw configuration.error(
+        .corrupted, during: operation, key: lost?.key,
+        "\(path) \(problem), and a file of version 1 in this state is read-only; salvage the rest into a new store (larder salvage)"
+      )
+    }
+    if index.isDamaged {
+      let lost = index.firstLost
+      throw configuration.error(
+        .corrupted, during: operation, key: lost?.key,
+        "\(path) is damaged at byte \(lost?.block ?? 0), and the loss would become permanent; set or remove the lost entries first, or salvage the rest into a new store"
+      )
+    }
+    guard layout.foreignSize == 0 else {
+      throw configuration.error(
+        .corrupted, during: operation,
+        "\(path) contains \(layout.foreignSize) bytes that no store has written, which would be lost permanently; salvage the store into a new one"
+      )
+    }
+  }
+
+  // MARK: Replacement
+
+  /// A new file and its index.
+  struct NewFile: Sendable {
+    var index: CompressedFileIndex
+    var layout: Layout
+    var format: FileFormat
+    var unnoted: UnnotedBlocks?
+  }
+
+  /// Replaces the file with a new one that contains only acknowledged batches.
+  ///
+  /// The new file is a byte-for-byte copy, including damage. A file of version 1 is converted to the current version.
+  ///
+  /// - Throws: ``FileError``; ``StoreError``. The store then continues with the old file.
+  mutating func replace(during operation: StoreOperation) throws {
+    guard let (index, lines) = contents.snapshot else { return }
+    if format == .version1 { try checkSound(index, during: operation) }
+    var compaction = try compaction(of: index, lines)
+    do {
+      if format == .version1 {
+        try compaction.writeBase(during: operation, unless: { false })
+        try putInPlace(&compaction.replacement, as: compaction.made, during: operation)
+        return
+      }
+      try checkAppended(lines, during: operation)
+      try copyBytes(to: &compaction.replacement.writer)
+    } catch {
+      compaction.replacement.abandon()
+      throw error
+    }
+    var copy = NewFile(index: index, layout: layout, format: format, unnoted: unnoted)
+    copy.layout.durableBatch = layout.lastBatch
+    copy.layout.appendStart = layout.end
+    try putInPlace(&compaction.replacement, as: copy, during: operation)
+  }
+
+  /// Checks that the system still shows the appended blocks, which may not be the case after a failure.
+  private func checkAppended(_ lines: LineReader, during operation: StoreOperation) throws {
+    var offset = layout.appendStart
+    while offset < layout.end {
+      do {
+        offset = try lines.blocks.readBlock(at: offset, of: lines.source).end
+      } catch let damage as BlockReader.Damage {
+        throw configuration.error(
+          .ioFailed, during: operation,
+          "\(path) has lost the data at byte \(damage.block), which the system could not make durable; close the store and open it again"
+        )
+      }
+    }
+  }
+
+  /// Copies the sound blocks byte for byte, with an end mark for an open file.
+  func copyBytes(to writer: inout BufferedFileWriter) throws {
+    var offset: Int64 = 0
+    var mark: (offset: Int64, bytes: [UInt8])?
+    if case .version2(let head, isWhole: true) = format { mark = (head.markOffset, head.block(of: .open)) }
+    while offset < layout.end {
+      var bytes = try file.readAll(from: offset, upTo: min(layout.end, offset + 1 << 20))
+      guard !bytes.isEmpty else {
+        throw configuration.error(
+          .conflict, during: .apply,
+          "\(path) was truncated by another program while the store was open; close the store and open it again")
+      }
+      if offset == 0, let mark, Int(mark.offset) + mark.bytes.count <= bytes.count {
+        bytes.replaceSubrange(Int(mark.offset)..<Int(mark.offset) + mark.bytes.count, with: mark.bytes)
+      }
+      try writer.write(bytes)
+      offset += Int64(bytes.count)
+    }
+  }
+
+  /// Moves a new file to the path of the old one, and continues with it.
+  ///
+  /// - Parameters:
+  ///   - replacement: The new file.
+  ///   - new: The index and the layout of the new file.
+  ///   - operation: The operation, for errors.
+  /// - Throws: ``FileError``; ``StoreError``. The store then continues with the old file, unless the new one is in
+  ///   place.
+  private mutating func putInPlace(
+    _ replacement: inout FileReplacement, as new: NewFile, during operation: StoreOperation
+  ) throws {
+    try configuration.check(opened, during: operation)
+    let identity = try replacement.identity()
+    var failure: FileError?
+    do throws(FileError) {
+      try replacement.commit()
+    } catch {
+      guard [.rename, .synchronizeDirectory].contains(error.operation) else { throw error }
+      // Both files are complete, but it is unknown which one a power failure would leave, so neither may change.
+      isUncertain = isUncertain || error.operation == .synchronizeDirectory
+      guard try configuration.fileSystem.identity(at: path) == identity else { throw error }
+      failure = error
+    }
+    opened.note(identity, at: path, as: .data)
+    contents.replace(new.index, of: replacement.file, in: new.format)
+    file = replacement.file
+    layout = new.layout
+    format = new.format
+    if let unnoted = new.unnoted { self.unnoted = unnoted }
+    log = nil
+    isUncertain = true
+    if let failure { throw failure }
+    log = try AppendLog(continuing: file, at: layout.end)
+    isUncertain = false
+  }
+
+  /// Replaces the file if possible; see ``replace(during:)``.
+  ///
+  /// - Returns: Whether the file was replaced. If not, the next write tries again.
+  mutating func replaceIfPossible() -> Bool {
+    do {
+      try replace(during: .apply)
+      return true
+    } catch {
+      // The caller reports the original error.
+      return false
+    }
+  }
+}
+#endif

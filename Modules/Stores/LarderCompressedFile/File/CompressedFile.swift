@@ -1,0 +1,333 @@
+#if Compression
+import Larder
+import LarderCompression
+import LarderFiles
+
+/// The file of a `CompressedFileStore` on disk, for the one object that has it open.
+///
+/// Writes append to the file. At times it is **compacted**: a new file is written beside it, with every entry once and
+/// in key order, while appending continues. Then the batches that were appended in the meantime are copied, and the new
+/// file replaces the old one.
+///
+/// After the system has failed to make the file durable, it is unknown which of its bytes are on disk, and the system
+/// may report success the next time. Therefore the file is never written to again. The store continues with a new file,
+/// a copy of everything that was acknowledged.
+///
+/// All methods block.
+struct CompressedFile: Sendable {
+  let configuration: StoreFileConfiguration
+
+  /// The content of the file, in which a batch must be made visible after it is written.
+  let contents: CompressedFileContents
+
+  let path: String
+  let lock: FileLock?
+
+  /// The files that must be at their paths whenever the store writes.
+  var opened: OpenedFiles
+
+  /// The format of the codec's bytes.
+  let codecFormat: CodecFormat
+  let codecName: String
+
+  /// Composers of blocks: a fast one for batches, which are compressed again later, and a thorough one for the base.
+  let batchComposer = BlockComposer(level: 1)
+  let baseComposer = BlockComposer(level: 6)
+
+  var file: any OpenFile
+  var format: FileFormat
+  var layout: Layout
+
+  /// The blocks that no notes cover yet, or `nil` if they have not been read.
+  var unnoted: UnnotedBlocks?
+
+  /// The log that appends to the file, or `nil` if nothing has been appended and the file is as it was opened.
+  var log: AppendLog?
+
+  /// Whether it is unknown which bytes of the file are on disk, so that it must be replaced before the next append.
+  ///
+  /// This is the case after a failed synchronization, and if the file was not closed. Another process may have met such
+  /// a failure, after which the system shows bytes that are not on disk.
+  var isUncertain: Bool
+
+  /// The size of the file when it was opened, including bytes after its sound blocks.
+  let sizeAtOpening: Int64
+
+  /// Whether a compaction is running.
+  var isCompacting = false
+
+  /// Whether the file must be replaced before the next append.
+  var mustBeReplaced: Bool { isUncertain || log?.failure != nil || format == .version1 }
+
+  var name: String { configuration.name }
+
+  /// The layout of the file.
+  struct Layout: Sendable {
+    /// The offset of the next block.
+    var end: Int64
+    /// The offset of the first block that was appended since this file was opened or created.
+    var appendStart: Int64
+    var baseEnd: Int64
+    var blockCount: Int
+    var textSize: Int64
+    /// The total size of the texts up to the end of the base, in bytes.
+    var baseTextSize: Int64
+    /// The total size of the lines that are changes, in bytes, including obsolete ones.
+    var changeSize: Int64
+    var lastBatch: UInt64
+    var durableBatch: UInt64
+    /// The number of torn bytes at the end, which the first write removes.
+    var tornSize: Int64 = 0
+    /// The number of bytes that no store has written.
+    var foreignSize: Int64 = 0
+    /// The end of the part of the file that notes cover, and the blocks with changes after it, when the file was
+    /// opened.
+    var notesEnd: Int64 = 0
+    var unnoted: ArraySlice<FoundFile.UnnotedBlock> = []
+    /// The number of appended bytes, and below it of obsolete ones, from which a write starts a compaction.
+    var compactionSize: Int64 = 0
+    var deadSize = CompressedFile.leastDeadSize
+  }
+
+  /// The minimum size of a batch that is compressed immediately, in bytes.
+  ///
+  /// Compressing a smaller batch takes more time than it is worth.
+  static let leastCompressedSize = 4096
+
+  // MARK: Writing
+
+  /// The file and the end of its sound blocks, up to which a compaction can copy it.
+  var uncopied: (source: BlockReader.Source?, end: Int64) { (contents.snapshot?.lines.source, layout.end) }
+
+  /// Writes a batch with the configured durability, and makes it visible to readers.
+  ///
+  /// - Parameters:
+  ///   - changes: The batch, with the JSON text of each value.
+  ///   - operation: The operation, for errors.
+  /// - Throws: ``StoreError``.
+  mutating func append(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
+    let changes = changes.map { change -> Change<ArraySlice<UInt8>> in
+      if case .removeAll(let range) = change { .removeAll(range.withShortBounds) } else { change }
+    }
+    let lines = changes.map { StoreLine.bytes(of: $0, format: codecFormat) }
+    for (change, line) in zip(changes, lines) where line.count > EntryLocation.maximumLength {
+      throw StoreError(
+        .valueTooLarge, during: operation, store: name, key: change.key,
+        message: "the entry takes \(line.count) bytes, but can take at most \(EntryLocation.maximumLength)")
+    }
+    guard layout.lastBatch < BlockStart.maximumBatch else {
+      throw configuration.error(
+        .unsupported, during: operation,
+        "\(path) has reached the maximum number of writes (\(layout.lastBatch)); copy its entries into a new store"
+      )
+    }
+    let size = lines.reduce(0) { $0 + $1.count }
+    // The offset of the blocks is known only after the file has been prepared.
+    let (head, unnoted) = try prepareToAppend(during: operation)
+    var sequence = BlockSequence(
+      BlockStart(part: .batch, batch: layout.lastBatch + 1, durableBatch: layout.durableBatch), at: layout.end,
+      of: head,
+      after: unnoted, by: batchComposer, isCompressed: size >= CompressedFile.leastCompressedSize)
+    try configuration.reportingZlibErrors(during: operation) {
+      for (change, line) in zip(changes, lines) { try sequence.add(line[...], change.mapValue { _, _ in }) }
+      try sequence.finish()
+    }
+    try append(sequence.takeBytes(), isDurable: configuration.durability == .synced, during: operation)
+    layout.lastBatch += 1
+    if configuration.durability == .synced { layout.durableBatch = layout.lastBatch }
+    layout.blockCount += sequence.blockCount
+    layout.textSize += sequence.textSize
+    layout.changeSize += sequence.changeSize
+    self.unnoted = sequence.unnoted
+    contents.apply(sequence.takePlaced())
+  }
+
+  /// Prepares the file for appending.
+  ///
+  /// - Returns: Its header, and the blocks that no notes cover yet.
+  private mutating func prepareToAppend(
+    during operation: StoreOperation
+  ) throws -> (head: FileHead, unnoted: UnnotedBlocks) {
+    _ = try usableLog(during: operation)
+    guard case .version2(let head, _) = format, let unnoted else {
+      throw configuration.error(.ioFailed, during: operation, "\(path) could not be written to")
+    }
+    return (head, unnoted)
+  }
+
+  /// Appends bytes after the sound ones.
+  private mutating func append(_ bytes: [UInt8], isDurable: Bool, during operation: StoreOperation) throws {
+    guard var log else { throw configuration.error(.ioFailed, during: operation, "\(path) could not be written to") }
+    do {
+      try log.append(bytes)
+      if isDurable { try log.synchronize() }
+      self.log = log
+    } catch {
+      self.log = log
+      // Only a copy without these bytes ensures that they never reappear.
+      let isCertain = log.failure == nil || replaceIfPossible()
+      throw StoreError(
+        error, during: operation, store: name, message: "the change could not be written to \(path)",
+        outcome: isCertain ? .nothingChanged : .unknown)
+    }
+    layout.end = log.size
+  }
+
+  /// Checks that the files are where they were opened, and that no other program has written to the data file.
+  func checkFiles(during operation: StoreOperation) throws {
+    try configuration.check(opened, during: operation)
+    // The bytes that a failed log left on disk are unknown, so the file will be replaced.
+    guard log?.failure == nil else { return }
+    let size = try configuration.reportingFileErrors(during: operation, message: "\(path) could not be inspected") {
+      try file.attributes().size
+    }
+    // Without a log, the end of the file may also be gone: removing it reported a failure but took effect.
+    guard size == layout.end || log == nil && size == sizeAtOpening else {
+      throw configuration.error(
+        .conflict, during: operation,
+        "\(path) was changed by another program while the store was open; close the store and open it again")
+    }
+  }
+
+  /// Returns the log, which it creates if there is none, on a new file if the old one must not be written to.
+  mutating func usableLog(during operation: StoreOperation) throws -> AppendLog {
+    try checkFiles(during: operation)
+    return try configuration.reportingFileErrors(during: operation, message: "\(path) could not be written to") {
+      try configuration.reportingZlibErrors(during: operation) {
+        if mustBeReplaced { try replace(during: operation) }
+        try readUnnoted(during: operation)
+      }
+      if let log { return log }
+      // The process that created the file may have crashed before the name of the file was durable.
+      try configuration.fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory)
+      do throws(FileError) {
+        try write(.open)
+        // A power failure must not leave a file without the ending that its mark states.
+        try file.synchronizeThroughInterruptions()
+        let log = try AppendLog(continuing: file, at: layout.end)
+        self.log = log
+        return log
+      } catch {
+        guard error.operation == .synchronize else { throw error }
+        isUncertain = true
+        guard replaceIfPossible(), let log else { throw error }
+        return log
+      }
+    }
+  }
+
+  /// Overwrites the end mark in its place, if the file has one.
+  func write(_ mark: EndMark) throws(FileError) {
+    guard case .version2(let head, isWhole: true) = format else { return }
+    let block = head.block(of: mark)
+    var failure: FileError?
+    block.withUnsafeBytes { bytes in
+      do throws(FileError) { try file.writeAll(bytes, at: head.markOffset) } catch { failure = error }
+    }
+    if let failure { throw failure }
+  }
+
+  /// Reads the blocks that no notes cover yet.
+  mutating func readUnnoted(during operation: StoreOperation) throws {
+    guard unnoted == nil, let lines = contents.snapshot?.lines else { return }
+    var blocks = UnnotedBlocks(from: layout.notesEnd)
+    let unnotedBlocks = layout.unnoted.filter { $0.offset < layout.end }
+    for (index, found) in unnotedBlocks.enumerated() {
+      let offset = found.offset
+      var notes = ChangeNotes()
+      if let (end, changes) = found.lost {
+        for change in changes { notes.add(change) }
+        blocks.append(offset..<end, notes)
+        continue
+      }
+      do {
+        let block = try lines.blocks.block(at: offset, of: lines.source, isKept: false)
+        if let startEnd = BlockStart.read(block.text)?.end {
+          let start = StoreText.changesStart(in: block.text, after: startEnd)
+          try StoreText.forEachChange(in: block.text, from: start) { change, _, _ in notes.add(change) }
+        }
+        blocks.append(offset..<block.end, notes)
+        // The blocks in which its last line continues are before the next one.
+        let next = index + 1 < unnotedBlocks.count ? unnotedBlocks[index + 1].offset : layout.end
+        if next > block.end { blocks.append(block.end..<next, ChangeNotes()) }
+      } catch let error where !(error is FileError || error is ZlibError) {
+        // The block was damaged after the file was opened. Its changes cannot be read, so no notes can cover them.
+        blocks = UnnotedBlocks(from: min(layout.end, offset + 1))
+      }
+    }
+    unnoted = blocks
+  }
+
+  // MARK: Durability
+
+  /// Ensures that all earlier batches are durable.
+  ///
+  /// - Throws: ``StoreError``.
+  mutating func synchronize() throws {
+    guard layout.durableBatch < layout.lastBatch || isUncertain else {
+      return try configuration.check(opened, during: .synchronize)
+    }
+    var log = try usableLog(during: .synchronize)
+    do {
+      try log.synchronize()
+      self.log = log
+    } catch {
+      self.log = log
+      _ = replaceIfPossible()
+      throw StoreError(
+        error, during: .synchronize, store: name, message: "\(path) could not be made durable", outcome: .unknown)
+    }
+    layout.durableBatch = layout.lastBatch
+  }
+
+  /// Writes the end of the file, marks it as closed, closes it, and releases the lock.
+  ///
+  /// - Throws: ``StoreError``. The lock is released nevertheless.
+  mutating func close() throws {
+    try configuration.reportingFileErrors(during: .close, message: "the store could not be closed cleanly") {
+      let ending = Result { try configuration.access == .readWrite ? end() : () }
+      contents.close()
+      let closing = Result { try file.close() }
+      try lock?.release()
+      try ending.get()
+      try closing.get()
+    }
+  }
+
+  private mutating func end() throws {
+    // A file of version 1 stays unchanged if nothing was written to it.
+    guard log != nil || isUncertain && format != .version1 else {
+      return try configuration.check(opened, during: .close)
+    }
+    try synchronize()
+    var log = try usableLog(during: .close)
+    guard case .version2(let head, _) = format, let unnoted else { return }
+    let end = layout.end
+    let ending = try configuration.reportingZlibErrors(during: .close) {
+      try FileEnding.bytes(at: end, batch: layout.lastBatch, unnoted: unnoted, of: head, by: batchComposer)
+    }
+    let appending = Result { try log.append(ending) }
+    // A missing end mark is worse than missing notes, for which there is no room on a full disk.
+    if log.failure != nil { try appending.get() }
+    layout.end = log.size
+    // The mark states the size of the file, so the bytes must be durable first. Otherwise the file would look truncated
+    // after a power failure.
+    try log.synchronize()
+    try write(.closed(end: end, batch: layout.lastBatch, size: log.size))
+    try file.synchronizeThroughInterruptions()
+  }
+}
+
+extension KeyRange {
+  /// A range of the same keys whose bounds have at most ``StoreKey/maximumLength`` + 1 bytes.
+  ///
+  /// No valid key lies between a longer bound and its prefix of the maximum length followed by a zero byte.
+  var withShortBounds: KeyRange {
+    func short(_ bound: StoreKey) -> StoreKey {
+      guard bound.count > StoreKey.maximumLength else { return bound }
+      return StoreKey(bytes: bound.bytes.prefix(StoreKey.maximumLength) + [0])
+    }
+    return KeyRange(from: short(lowerBound), upTo: upperBound.map(short))
+  }
+}
+#endif

@@ -1,0 +1,133 @@
+#if Compression
+import Larder
+import LarderCompression
+import LarderFiles
+
+/// A reader of lines in one file, which groups the lines of a block.
+struct LineReader: Sendable {
+  let blocks: BlockReader
+  let source: BlockReader.Source
+
+  /// The name of the store, for errors.
+  let store: String
+
+  /// Reads the lines of some keys.
+  ///
+  /// Each block is read once, in file order.
+  ///
+  /// - Parameters:
+  ///   - findings: The keys, each with the information of the index.
+  ///   - operation: The operation, for errors.
+  ///   - isKept: Whether to cache the blocks.
+  ///   - use: A closure that receives a key and its line.
+  /// - Returns: The results of `use` in the order of the keys, with `nil` for keys that are missing.
+  /// - Throws: ``StoreError`` for the first key, in the given order, whose line is lost or damaged (`corrupted`) or
+  ///   cannot be read (`ioFailed`); any error of `use`, for the first key for which it throws.
+  func read<Result>(
+    _ findings: [(key: StoreKey, finding: CompressedFileIndex.Finding)], during operation: StoreOperation, isKept: Bool,
+    _ use: (StoreKey, ArraySlice<UInt8>) throws -> Result
+  ) throws -> [Result?] {
+    var results = [Result?](repeating: nil, count: findings.count)
+    var first: (index: Int, error: any Error)?
+    var found: [(index: Int, location: EntryLocation)] = []
+    for (index, finding) in findings.enumerated() {
+      switch finding.finding {
+      case .missing: continue
+      case .found(let location): found.append((index, location))
+      case .lost(let block):
+        first = (index, damageError(finding.key, BlockReader.Damage(block: block), during: operation))
+      }
+      if first != nil { break }
+    }
+    if found.count > 1 { found.sort { $0.location.block < $1.location.block } }
+    var last: (offset: Int64, block: BlockCache.Block)?
+    for (index, location) in found where index < first?.index ?? .max {
+      let key = findings[index].key
+      do {
+        results[index] = try use(key, try line(at: location, &last, isKept: isKept))
+      } catch let damage as BlockReader.Damage {
+        first = (index, damageError(key, damage, during: operation))
+      } catch let error as FileError {
+        first = (
+          index, StoreError(error, during: operation, store: store, message: "the store's file could not be read")
+        )
+      } catch let error as ZlibError {
+        first = (index, StoreError(error, during: operation, store: store))
+      } catch {
+        first = (index, error)
+      }
+    }
+    if let first { throw first.error }
+    return results
+  }
+
+  /// Reads one line.
+  ///
+  /// - Parameters:
+  ///   - location: The location of the line.
+  ///   - last: The block that was read last.
+  ///   - isKept: Whether to cache the blocks.
+  /// - Throws: ``BlockReader/Damage``; ``FileError``.
+  func line(
+    at location: EntryLocation, _ last: inout (offset: Int64, block: BlockCache.Block)?, isKept: Bool
+  ) throws -> ArraySlice<UInt8> {
+    if last?.offset != location.block {
+      last = (location.block, try blocks.block(at: location.block, of: source, isKept: isKept))
+    }
+    guard var block = last?.block, location.textOffset <= block.text.count else {
+      throw BlockReader.Damage(block: location.block)
+    }
+    let length = Int(location.length)
+    let first = block.text[location.textOffset...].prefix(length)
+    guard first.count < length else { return first }
+    var line = Array(first)
+    line.reserveCapacity(length)
+    while line.count < length {
+      let offset = block.end
+      block = try blocks.block(at: offset, of: source, isKept: false)
+      guard block.isContinuation, !block.text.isEmpty else { throw BlockReader.Damage(block: offset) }
+      line.append(contentsOf: block.text.prefix(length - line.count))
+    }
+    return line[...]
+  }
+
+  /// Returns the error for an entry that is, or was, in a damaged block.
+  func damageError(_ key: StoreKey, _ damage: BlockReader.Damage, during operation: StoreOperation) -> StoreError {
+    damageError(key, .only(key), damage, during: operation)
+  }
+
+  /// Returns the error for a range in which it is unknown which keys exist.
+  func gapError(_ gap: CompressedFileIndex.Gap, during operation: StoreOperation) -> StoreError {
+    damageError(gap.range.lowerBound, gap.range, BlockReader.Damage(block: gap.block), during: operation)
+  }
+
+  private func damageError(
+    _ key: StoreKey, _ keys: KeyRange, _ damage: BlockReader.Damage, during operation: StoreOperation
+  ) -> StoreError {
+    StoreError(
+      .corrupted, during: operation, store: store, key: key,
+      message: "the store's file is damaged at byte \(damage.block); set the entry again, or restore it from a backup",
+      underlying: DamagedBlockError(block: damage.block, keys: keys))
+  }
+}
+
+extension StoreFileConfiguration {
+  /// Runs work with zlib, and converts its errors to errors of the store.
+  func reportingZlibErrors<Result>(during operation: StoreOperation, _ body: () throws -> Result) throws -> Result {
+    do {
+      return try body()
+    } catch let error as ZlibError {
+      throw StoreError(error, during: operation, store: name)
+    }
+  }
+}
+
+extension StoreError {
+  /// Creates the error for a failed call of zlib, which fails only if there is not enough memory.
+  init(_ error: ZlibError, during operation: StoreOperation, store: String) {
+    self.init(
+      .ioFailed, during: operation, store: store, message: "there is not enough memory for zlib",
+      underlying: error, isRetryable: true)
+  }
+}
+#endif

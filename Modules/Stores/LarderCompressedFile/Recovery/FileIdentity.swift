@@ -1,0 +1,116 @@
+#if Compression
+import Larder
+import LarderCompression
+
+/// Functions that identify a file by its beginning.
+enum FileIdentity {
+  /// The place in which a header was found.
+  enum Source {
+    /// The first block, which is the header.
+    case head
+    /// The end mark, because the first block is damaged.
+    case mark
+    /// Notes, because the first block and the end mark are damaged.
+    case notes
+  }
+
+  /// Finds the header of a file in the current version of the format.
+  ///
+  /// - Parameters:
+  ///   - window: The file.
+  ///   - inflaters: The streams that decompress its blocks.
+  /// - Returns: The header and its source, or `nil` if the file has version 1 or is not a store.
+  /// - Throws: ``FileProblem/newerVersion(_:)``; any error of reading.
+  static func identify(
+    _ window: FileWindow, inflaters: StreamPool<Inflater>
+  ) throws -> (head: FileHead, source: Source)? {
+    var window = window
+    let start = try window.withBytes(at: 0, count: BlockFrame.maximumSize) { Array($0) }
+    if let found = try start.withUnsafeBytes({ try head(of: $0, at: 0, inflaters: inflaters) }) {
+      return found
+    }
+    guard !start.withUnsafeBytes({ Version1Header.isBeginning($0) }) else { return nil }
+    // If the first page is lost, notes may still repeat the header.
+    var place: Int64 = 0
+    var falseMatchBudget = BlockFinder.falseMatchLimit(forFileOf: window.size)
+    while place < window.size {
+      let (places, end) = try window.places(of: BlockFrame.magic, from: place)
+      for candidate in places where candidate > 0 {
+        let found = try window.withBytes(at: candidate, count: BlockFrame.maximumSize) { bytes in
+          if isCandidate(bytes) { falseMatchBudget -= Int64(BlockText.maximumSize) }
+          return try head(of: bytes, at: candidate, inflaters: inflaters)
+        }
+        if let found { return found }
+        guard falseMatchBudget > 0 else {
+          throw FileProblem.damaged(at: 0, reason: "too many places after it only look like blocks")
+        }
+      }
+      place = end
+    }
+    return nil
+  }
+
+  /// Returns whether bytes look like a block of a store, so that decompressing them is worthwhile.
+  private static func isCandidate(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard let size = BlockFrame.size(at: bytes), size <= bytes.count else { return false }
+    // Other programs leave the field of the seal zero.
+    return bytes.littleEndian(at: 4, as: UInt32.self) != 0
+  }
+
+  /// Returns the header that a block has as its first line or repeats with its notes, or `nil` if there is none.
+  private static func head(
+    of bytes: UnsafeRawBufferPointer, at offset: Int64, inflaters: StreamPool<Inflater>
+  ) throws -> (head: FileHead, source: Source)? {
+    guard isCandidate(bytes), let size = BlockFrame.size(at: bytes) else { return nil }
+    let block = UnsafeRawBufferPointer(rebasing: bytes[..<size])
+    guard let text = try text(of: block, by: inflaters) else { return nil }
+    let notesStart = BlockStart.read(text)?.end
+    if let notesStart, BlockNotes.range(in: text, at: notesStart) == nil { return nil }
+    let lineStart = notesStart ?? 0
+    let line = text[lineStart..<(StoreText.lineEnd(in: text, from: lineStart) ?? text.count)]
+    do {
+      let head = try FileHead(readingLine: line)
+      guard BlockFrame.isSealed(block, salt: head.salt, at: offset) else { return nil }
+      guard notesStart == nil else { return (head, .notes) }
+      if offset == 0 { return (head, .head) }
+      return offset == head.markOffset ? (head, .mark) : nil
+    } catch .newerVersion(let version) where offset == 0 {
+      throw FileProblem.newerVersion(version)
+    } catch {
+      return nil
+    }
+  }
+
+  /// Returns the text of a block, or `nil` if the bytes are not a block.
+  private static func text(of block: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>) throws -> [UInt8]? {
+    do {
+      return try BlockText.checkedText(of: block, by: inflaters)
+    } catch is BlockText.Damage {
+      return nil
+    }
+  }
+
+  /// Returns the kind of a file that another program wrote, or `nil` if the bytes may begin a store.
+  ///
+  /// - Parameter start: The first bytes of the file, as many as a block may have, if the file has that many.
+  static func foreignFile(beginning start: [UInt8]) throws -> FileProblem? {
+    guard start.starts(with: [0x1F, 0x8B]) else {
+      return start.isEmpty ? .damaged(at: 0, reason: "the file is empty") : .notGzip
+    }
+    return try start.withUnsafeBytes { bytes in
+      guard !Version1Header.isBeginning(bytes) else { return nil }
+      let blockStart: [UInt8] = [UInt8(ascii: "B"), UInt8(ascii: "C"), 2, 0]
+      guard bytes.count >= BlockFrame.headerSize, bytes.starts(with: BlockFrame.magic),
+        bytes[12...].starts(with: blockStart)
+      else { return .plainGzip }
+      // A store has its seal there.
+      guard bytes.littleEndian(at: 4, as: UInt32.self) == 0 else { return nil }
+      let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
+      guard let size = BlockFrame.size(at: bytes), size <= bytes.count,
+        let text = try text(of: UnsafeRawBufferPointer(rebasing: bytes[..<size]), by: inflaters)
+      else { return .foreignBlocks(nil) }
+      return .foreignBlocks(text.starts(with: "BAM\u{1}".utf8) ? "a BAM file" : nil)
+    }
+  }
+}
+#endif

@@ -1,0 +1,250 @@
+#if Compression
+import Larder
+import LarderCompression
+
+/// A scan of a compressed file from its beginning to its end, which tells sound parts from damaged ones and from the
+/// torn tail of an incomplete batch.
+///
+/// The end of a closed file is known, so every invalid part before it is damage. In other files, invalid bytes are a
+/// torn tail, unless a later block states that the batch at their offset was durable. The header and the base were
+/// written as a whole, so invalid bytes in them are always damage.
+struct FileScan {
+  private let size: Int64
+  /// The offset of the first block to read.
+  private let start: Int64
+  private var finder: BlockFinder
+  private var ahead: NotesFinder
+  private var recovery: FileRecovery
+  private var offset: Int64 = 0
+
+  /// The end mark of the file, if it is readable.
+  private var mark: EndMark?
+
+  /// The end of the blocks and the last of their batches, if known.
+  private var known: (end: Int64, batch: UInt64)?
+
+  /// Scans a file.
+  ///
+  /// - Parameters:
+  ///   - size: The size of the file, in bytes.
+  ///   - known: The end of its blocks and the last of their batches, if the caller knows them. Defaults to `nil`, with
+  ///     which the end mark counts.
+  ///   - inflaters: The streams that decompress the blocks.
+  ///   - read: A closure that reads a range of the file.
+  /// - Throws: ``FileProblem``; any error of `read`.
+  static func scan(
+    size: Int64, upTo known: (end: Int64, batch: UInt64)? = nil, inflaters: StreamPool<Inflater>,
+    read: @escaping (Range<Int64>) throws -> [UInt8]
+  ) throws -> FoundFile {
+    let found = try FileIdentity.identify(FileWindow(size: size, read: read), inflaters: inflaters)
+    guard let (head, source) = found else {
+      return try Version1Scan.scan(size: size, inflaters: inflaters, read: read)
+    }
+    func finder() -> BlockFinder {
+      BlockFinder(FileWindow(size: size, read: read), salt: head.salt, inflaters: inflaters)
+    }
+    guard source == .notes || size >= head.end else {
+      throw FileProblem.damaged(at: size, reason: "the file ends within its header")
+    }
+    var scan = FileScan(size: size, head: head, source: source, finder: finder(), ahead: NotesFinder(finder()))
+    scan.known = known
+    return try scan.run()
+  }
+
+  private init(
+    size: Int64, head: FileHead, source: FileIdentity.Source, finder: BlockFinder, ahead: NotesFinder
+  ) {
+    self.size = size
+    self.finder = finder
+    self.ahead = ahead
+    recovery = FileRecovery(head, source)
+    start = source == .notes ? 0 : head.markOffset
+    offset = start
+  }
+
+  private mutating func run() throws -> FoundFile {
+    try walk()
+    recovery.finish(at: offset, lastBatch: known?.batch)
+    let ending = try checkEnding()
+    let isMarked = mark != nil
+    let (size, completeEnd, soundEnd) = (size, recovery.completeEnd, recovery.soundEnd)
+    // A writer removes the end-of-file block before it appends, so bytes after one belong to other programs.
+    let isEnded = try ending == nil && finder.hasMarker(at: soundEnd)
+    let behind = max(0, size - soundEnd - (isEnded ? Int64(BlockFrame.endOfFileMarker.count) : 0))
+    let isTorn = try ending == nil && !isEnded && offset < size && finder.nextBlock(after: offset) != nil
+    let tornOffset = offset
+    return recovery.complete { found in
+      if !isMarked { found.remarks.append(.init(offset: 0, message: "the end mark of the file is damaged")) }
+      if let ending {
+        found.isClosed = true
+        found.end = ending.end
+        found.remarks += ending.remarks
+        found.foreignSize += ending.foreignSize
+      } else if isEnded, behind > 0 {
+        found.end = size
+        found.foreignSize += behind
+      } else {
+        found.end = completeEnd
+        found.tornSize = behind
+      }
+      if isTorn {
+        found.remarks.append(
+          .init(
+            offset: tornOffset,
+            message: "sound blocks follow torn or damaged bytes; they count as torn, too"))
+      }
+      found.notesEnd = min(found.notesEnd, found.end)
+    }
+  }
+
+  /// Reads the blocks, up to the end of the file or to its torn tail.
+  private mutating func walk() throws {
+    while offset < min(known?.end ?? size, size) {
+      if let block = try finder.block(at: offset) {
+        if mark == nil, !block.isContinuation, let found = EndMark(reading: block.text) {
+          take(found)
+        } else {
+          do {
+            try recovery.add(block)
+          } catch let problem as FileRecovery.Malformed {
+            throw FileProblem.damaged(at: offset, reason: problem.reason)
+          }
+        }
+        offset = block.end
+        continue
+      }
+      guard try isDamage() else { return }
+      let limit = min(known?.end ?? size, size)
+      let next = try finder.nextBlock(after: offset)
+      let end = min(next?.offset ?? limit, limit)
+      recovery.addHole(offset..<end, notes: try ahead.notes(about: offset..<end))
+      offset = end
+    }
+  }
+
+  /// Returns whether invalid bytes were a block.
+  private mutating func isDamage() throws -> Bool {
+    if known != nil || recovery.isInBase || offset == start { return true }
+    // Bytes that were never a block of this file lie between two consecutive blocks.
+    if let next = try finder.nextBlock(after: offset), !next.isContinuation,
+      let (start, _) = BlockStart.read(next.text), recovery.isExpected(start)
+    {
+      return true
+    }
+    return try ahead.isDurable(max(recovery.expectedBatch, 1), from: offset)
+  }
+
+  private mutating func take(_ found: EndMark) {
+    if case .closed(let end, let batch, _) = found {
+      // A store never ends before its beginning.
+      guard end >= start else { return }
+      if known == nil { known = (end, batch) }
+    }
+    mark = found
+  }
+
+  // MARK: The end
+
+  /// Compares the end of a closed file with its end mark.
+  ///
+  /// - Returns: The offset of the next block and the findings, or `nil` if the file was not closed.
+  private mutating func checkEnding() throws -> (end: Int64, remarks: [FoundFile.Remark], foreignSize: Int64)? {
+    guard case .closed(let end, _, let wholeSize) = mark else { return nil }
+    var place = end
+    while place < size, let block = try finder.block(at: place), BlockStart.read(block.text)?.start.part == .ending {
+      place = block.end
+    }
+    if try finder.hasMarker(at: place) { place += Int64(BlockFrame.endOfFileMarker.count) }
+    var remarks: [FoundFile.Remark] = []
+    if size < wholeSize {
+      remarks.append(
+        .init(offset: size, message: "the file was truncated: it had \(wholeSize) bytes when it was closed"))
+    } else if place != wholeSize {
+      remarks.append(.init(offset: place, message: "the end of the file is damaged, after the last entry"))
+    }
+    if size > wholeSize {
+      remarks.append(
+        .init(offset: wholeSize, message: "\(size - wholeSize) bytes follow the end that no store has written"))
+      return (size, remarks, size - wholeSize)
+    }
+    if place != wholeSize, size > place { return (size, remarks, size - place) }
+    // Only notes are between the last batch and the end of the file, and they will be written again.
+    return (min(end, size), remarks, 0)
+  }
+}
+
+/// The format of a file's blocks.
+enum FileFormat: Equatable, Sendable {
+  /// Version 1, which can only be read.
+  case version1
+  /// The current version.
+  ///
+  /// - Parameters:
+  ///   - head: The header of the file.
+  ///   - isWhole: Whether the header and the end mark are in place. If not, the file is never marked as closed.
+  case version2(head: FileHead, isWhole: Bool)
+}
+
+/// The result of scanning a file.
+struct FoundFile {
+  /// A block that no notes cover.
+  struct UnnotedBlock: Sendable {
+    var offset: Int64
+    /// The end of the block and its changes, if it is damaged and notes at the end of the file have reported them.
+    var lost: (end: Int64, changes: [Change<Void>])?
+  }
+
+  /// A part of a file that is not as it was written.
+  struct Remark: Equatable {
+    var offset: Int64
+    var message: String
+  }
+
+  var format: FileFormat
+  var codecName: String?
+  var index = CompressedFileIndex()
+
+  /// The offsets of damage.
+  var damage: [Int64] = []
+  /// Other findings.
+  var remarks: [Remark] = []
+
+  /// The offset of the next block.
+  var end: Int64 = 0
+  /// The end of the base, or of the header and the end mark if there is no base.
+  var baseEnd: Int64 = 0
+  /// The total size of the texts up to that end, in bytes.
+  var baseTextSize: Int64 = 0
+  var blockCount = 0
+  var textSize: Int64 = 0
+  /// The total size of the lines that are changes, in bytes.
+  var changeSize: Int64 = 0
+  /// The number of the last batch.
+  var lastBatch: UInt64 = 0
+
+  /// Whether the file was closed, so that all of it is known to be durable.
+  var isClosed = false
+  /// The number of bytes of an incomplete batch after ``end``.
+  var tornSize: Int64 = 0
+  /// The number of bytes in the file that no store has written.
+  var foreignSize: Int64 = 0
+
+  /// The end of the part of the file that remaining notes cover, and the blocks with changes after it.
+  var notesEnd: Int64 = 0
+  var unnoted: ArraySlice<UnnotedBlock> = []
+}
+
+/// The reason why a file cannot be opened as a store.
+enum FileProblem: Error {
+  /// The file is not a gzip file.
+  case notGzip
+  /// The file is a gzip file, but does not consist of blocks.
+  case plainGzip
+  /// The file has blocks of another program, with a description if it is known.
+  case foreignBlocks(String?)
+  /// The file has a newer version of the format.
+  case newerVersion(Int)
+  /// The file is damaged beyond recovery.
+  case damaged(at: Int64, reason: String)
+}
+#endif

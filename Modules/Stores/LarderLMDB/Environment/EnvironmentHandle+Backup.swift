@@ -1,0 +1,105 @@
+#if LMDB
+import CLMDB
+import Larder
+import LarderFiles
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+extension EnvironmentHandle {
+  /// Writes a copy of the environment; see ``LMDBEnvironment/backup(to:compacting:)``.
+  func backup(to path: String, compacting: Bool) async throws {
+    try await environment.maintenanceQueue.run {
+      // Inside a read, so that the environment is not closed and its map is not replaced in the meantime.
+      try self.read(for: .backup, isBackup: true) { _ in try self.copy(to: path, compacting: compacting) }
+    }
+  }
+
+  private func copy(to path: String, compacting: Bool) throws {
+    guard !path.utf8.contains(0) else {
+      throw StoreError(.invalidArgument, during: .backup, store: name, message: "the path contains a NUL")
+    }
+    let (folder, lastComponent) = FilePaths.split(path)
+    let path = FilePaths.join(folder, lastComponent)
+    var status = stat()
+    guard lstat(path, &status) != 0 else {
+      throw StoreError(.invalidArgument, during: .backup, store: name, message: "something already exists at the path")
+    }
+    let temporary = "\(path).larder-\(UUID().uuidString)"
+    let layout = environment.files.layout
+    let (data, lock) = EnvironmentFiles.paths(temporary, layout)
+    do {
+      if layout == .folder { guard mkdir(temporary, 0o700) == 0 else { throw LMDBError(code: errno) } }
+      try writeCopy(to: data, compacting: compacting)
+      // Readers without permission to create files need the lock file.
+      _ = try LockFile.prepare(lock, for: data)
+      if layout == .folder { try EnvironmentFiles.synchronizeFolder(temporary, during: .backup, store: name) }
+      try EnvironmentHandle.place(temporary, at: path, isFolder: layout == .folder)
+      if layout == .singleFile {
+        try EnvironmentHandle.placeLockFile(lock, at: EnvironmentFiles.paths(path, layout).lock)
+      }
+    } catch {
+      // The partial copy is useless. The original error matters more than a failure to remove it.
+      for file in [data, lock] { unlink(file) }
+      if layout == .folder { rmdir(temporary) }
+      guard let error = error as? LMDBError else { throw error }
+      throw StoreError(error, during: .backup, store: name, message: "the copy could not be written")
+    }
+    do {
+      try POSIXFileSystem().synchronizeDirectory(at: folder)
+    } catch {
+      throw StoreError(
+        error, during: .backup, store: name,
+        message: "the copy is complete and in place, but its folder could not be synced, so power loss may remove it",
+        outcome: .unknown)
+    }
+  }
+
+  /// Renames a copy to its final path, unless something has appeared there in the meantime.
+  private static func place(_ temporary: String, at path: String, isFolder: Bool) throws(LMDBError) {
+    #if canImport(Darwin)
+    if renamex_np(temporary, path, UInt32(RENAME_EXCL)) == 0 { return }
+    guard [EINVAL, ENOTSUP].contains(errno) else { throw LMDBError(code: errno) }
+    #elseif canImport(Glibc)
+    if renameat2(AT_FDCWD, temporary, AT_FDCWD, path, UInt32(RENAME_NOREPLACE)) == 0 { return }
+    guard [EINVAL, ENOSYS].contains(errno) else { throw LMDBError(code: errno) }
+    #endif
+    // The file system does not support exclusive renames. An existing empty folder is then replaced, and a file keeps
+    // two names if the process is killed at this point.
+    guard (isFolder ? rename(temporary, path) : link(temporary, path)) == 0 else {
+      throw LMDBError(code: errno)
+    }
+    if !isFolder { guard unlink(temporary) == 0 else { throw LMDBError(code: errno) } }
+  }
+
+  /// Renames the lock file of a copy to its final path.
+  ///
+  /// An existing lock file stays, because it may be in use.
+  private static func placeLockFile(_ temporary: String, at path: String) throws(LMDBError) {
+    do {
+      try place(temporary, at: path, isFolder: false)
+    } catch {
+      guard error.code == EEXIST else { throw error }
+      guard unlink(temporary) == 0 else { throw LMDBError(code: errno) }
+    }
+  }
+
+  private func writeCopy(to path: String, compacting: Bool) throws(LMDBError) {
+    let file = try NewFile(path)
+    try LMDBError.check(
+      mdb_env_copyfd2(environment.pointer.pointer, file.descriptor, compacting ? UInt32(MDB_CP_COMPACT) : 0))
+    try file.finish()
+  }
+}
+#endif

@@ -1,0 +1,218 @@
+#if LMDB
+import CLMDB
+import Larder
+import LarderFiles
+import Synchronization
+
+/// A handle with which one object uses an environment, until the handle is closed or deinitialized.
+///
+/// The environment table counts root handles. A dependent handle is closed together with its root.
+final class EnvironmentHandle: Sendable {
+  private static let lastNumber = Atomic<Int>(0)
+
+  let environment: SharedEnvironment
+
+  /// The name of the owner in error messages.
+  let name: String
+
+  private let root: EnvironmentHandle?
+  private let identity: ReaderIdentity
+  private let closed = Atomic<Bool>(false)
+  private let state = Mutex((isReleased: false, database: nil as StoreKey?))
+
+  /// Creates a root handle, which the environment table has already counted.
+  init(of environment: SharedEnvironment, name: String) {
+    self.environment = environment
+    self.name = name
+    root = nil
+    let number = EnvironmentHandle.lastNumber.add(1, ordering: .relaxed).newValue
+    identity = ReaderIdentity(handle: number, root: number)
+  }
+
+  /// Creates a handle that depends on another handle.
+  init(dependingOn root: EnvironmentHandle, name: String) {
+    environment = root.environment
+    self.name = name
+    self.root = root
+    let number = EnvironmentHandle.lastNumber.add(1, ordering: .relaxed).newValue
+    identity = ReaderIdentity(handle: number, root: root.identity.root)
+  }
+
+  deinit {
+    release()
+  }
+
+  /// Opens an environment, or shares it if this process already has it open.
+  ///
+  /// - Throws: ``StoreError``.
+  static func take(_ configuration: EnvironmentConfiguration) async throws -> EnvironmentHandle {
+    let environment = try await EnvironmentTable.queue.run { try EnvironmentTable.take(configuration) }
+    return EnvironmentHandle(of: environment, name: configuration.name)
+  }
+
+  var isClosed: Bool {
+    closed.load(ordering: .acquiring) || root?.isClosed ?? false
+  }
+
+  /// Throws `closed` if the handle is closed.
+  func checkOpen(for operation: StoreOperation) throws {
+    guard !isClosed else {
+      throw StoreError(.closed, during: operation, store: name, message: "the store was closed")
+    }
+  }
+
+  /// Throws an error if the environment is read-only.
+  func checkWritable(for operation: StoreOperation) throws {
+    guard environment.access != .readWrite else { return }
+    try StoreInformation(
+      name: name, durability: Durability(environment.durability), sharing: .betweenProcesses,
+      access: environment.access
+    ).checkWritable(for: operation)
+  }
+
+  /// Retains the named database that the owner, a store, has open, until the handle is released.
+  func retainHandle(_ identifier: MDB_dbi, of name: StoreKey) {
+    environment.handles.retain(name, identifier)
+    state.withLock { $0.database = name }
+  }
+
+  /// Runs a closure in a read transaction.
+  ///
+  /// - Parameter isBackup: Whether the read is a backup, which may take long and uses no named database.
+  /// - Throws: The error that `body` throws; ``StoreError`` if the transaction cannot begin or `body` throws an
+  ///   `LMDBError`.
+  @inline(__always)
+  func read<Result>(
+    for operation: StoreOperation, isBackup: Bool = false, _ body: (OpaquePointer) throws -> Result
+  ) throws -> Result {
+    let reader = try beginRead(for: operation, isBackup: isBackup)
+    defer { environment.readers.end(reader) }
+    do {
+      return try body(reader.transaction.pointer)
+    } catch let error as LMDBError {
+      throw StoreError(error, during: operation, store: name, message: "the read failed")
+    }
+  }
+
+  private func beginRead(for operation: StoreOperation, isBackup: Bool) throws -> ReaderPool.Reader {
+    let reader: ReaderPool.Reader
+    do {
+      var identity = identity
+      identity.isBackup = isBackup
+      reader = try environment.beginRead(for: identity)
+    } catch {
+      try checkOpen(for: operation)
+      throw StoreError(error, during: operation, store: name, message: "the read transaction cannot begin")
+    }
+    // Checked after the read is registered: closing the handle waits for all registered reads.
+    guard isClosed else { return reader }
+    environment.readers.end(reader)
+    throw StoreError(.closed, during: operation, store: name, message: "the store was closed")
+  }
+
+  /// Marks the handle as closed, so that later operations throw.
+  func markClosed() {
+    closed.store(true, ordering: .sequentiallyConsistent)
+  }
+
+  /// Waits for running operations, makes previous writes durable, and releases the handle.
+  ///
+  /// - Throws: ``StoreError`` if the writes could not be made durable. The handle is released even if an error is
+  ///   thrown.
+  func close() async throws {
+    let failure = await environment.writer.close(self)
+    await environment.maintenanceQueue.run { self.finishClosing() }
+    if let failure { throw failure }
+  }
+
+  private func finishClosing() {
+    environment.readers.waitForReads { root == nil ? $0.root == identity.root : $0.handle == identity.handle }
+    release()
+  }
+
+  /// Releases the handle.
+  ///
+  /// Releasing the last root handle closes the environment.
+  private func release() {
+    let (wasReleased, database) = state.withLock { state in
+      defer { state.isReleased = true }
+      return state
+    }
+    guard !wasReleased else { return }
+    if let database { environment.handles.release(database) }
+    if root == nil { EnvironmentTable.release(environment.identity) }
+  }
+}
+
+/// The environments that this process has open, by the identity of the data file.
+///
+/// Opening a file twice in one process would break its locks.
+enum EnvironmentTable {
+  /// The queue on which environments are opened, because opening blocks.
+  static let queue = DispatchQueueExecutor(label: "Larder.LMDBEnvironment.opening")
+
+  private struct Entry {
+    let environment: SharedEnvironment
+    var handleCount: Int
+  }
+
+  private static let entries = Mutex<[FileAttributes.Identity: Entry]>([:])
+
+  /// Returns an open environment, or opens it.
+  ///
+  /// Blocks.
+  ///
+  /// - Returns: The environment with its handle count incremented; balance it with `release(_:)`.
+  /// - Throws: ``StoreError``.
+  static func take(_ configuration: EnvironmentConfiguration) throws -> SharedEnvironment {
+    try entries.withLock { entries in
+      let files = try configuration.findFiles()
+      if let identity = files?.identity, let entry = entries[identity] {
+        try check(entry.environment, suits: configuration)
+        entries[identity]?.handleCount += 1
+        return entry.environment
+      }
+      // Opening and closing the lock file of an open environment would release the process's locks on it.
+      if let lock = files?.lockIdentity, entries.values.contains(where: { $0.environment.lockIdentity == lock }) {
+        throw StoreError(
+          .locked, during: .open, store: configuration.name,
+          message: "this process still has the previous data file open; close all of its stores first",
+          isRetryable: true)
+      }
+      let environment = try SharedEnvironment(configuration, files: files, besides: entries.count)
+      entries[environment.identity] = Entry(environment: environment, handleCount: 1)
+      return environment
+    }
+  }
+
+  private static func check(_ environment: SharedEnvironment, suits configuration: EnvironmentConfiguration) throws {
+    guard environment.access == configuration.access else {
+      throw StoreError(
+        .locked, during: .open, store: configuration.name,
+        message: "this process has the environment open with a different access, \(environment.access)")
+    }
+    guard environment.durability == configuration.durability || configuration.access != .readWrite else {
+      throw StoreError(
+        .locked, during: .open, store: configuration.name,
+        message: "this process has the environment open with a different durability, \(environment.durability)")
+    }
+  }
+
+  /// Decrements the handle count, and closes the environment when it reaches zero.
+  ///
+  /// Blocks.
+  static func release(_ identity: FileAttributes.Identity) {
+    entries.withLock { entries in
+      guard var entry = entries[identity] else { return }
+      entry.handleCount -= 1
+      if entry.handleCount > 0 {
+        entries[identity] = entry
+      } else {
+        // Closed under the lock, so that the next opener of the file finds it closed.
+        entry.environment.close()
+        entries[identity] = nil
+      }
+    }
+  }
+}
+#endif

@@ -1,0 +1,252 @@
+#if LMDB
+import CLMDB
+public import Larder
+
+/// A transaction over several stores of an ``LMDBEnvironment``; see ``LMDBEnvironment/read(_:)`` and
+/// ``LMDBEnvironment/write(_:)``.
+///
+/// All reads of a transaction see one snapshot plus the transaction's own writes. The compiler allows writing only in a
+/// transaction created by ``LMDBEnvironment/write(_:)``.
+///
+/// A transaction exists only inside the closure that receives it. It can be neither stored nor copied.
+public struct LMDBTransaction: ~Copyable {
+  let pointer: OpaquePointer
+  private let handle: EnvironmentHandle
+
+  /// The buffer that ``setValue(_:forKey:in:)`` encodes into.
+  var buffer: [UInt8] = []
+
+  /// The error of a failed change.
+  ///
+  /// LMDB then applies none of the changes, even if the closure caught the error.
+  private(set) var failure: LMDBError?
+
+  /// The named databases that were checked to be writable.
+  private var changed: [MDB_dbi] = []
+
+  init(pointer: OpaquePointer, handle: EnvironmentHandle) {
+    self.pointer = pointer
+    self.handle = handle
+  }
+
+  /// Throws an error if a store belongs to another environment or was closed.
+  borrowing func check<Value>(_ store: LMDBStore<Value>, for operation: StoreOperation) throws {
+    guard store.handle.environment === handle.environment else {
+      throw StoreError(
+        .invalidArgument, during: operation, store: store.information.name,
+        message: "the store belongs to a different environment than the transaction")
+    }
+    try store.handle.checkOpen(for: operation)
+  }
+
+  /// Runs a closure that reads, and converts an LMDB error to a store error.
+  @inline(__always)
+  private borrowing func naming<Value, Result>(
+    _ store: LMDBStore<Value>, _ operation: StoreOperation, _ body: () throws -> Result
+  ) throws -> Result {
+    do {
+      return try body()
+    } catch let error as LMDBError {
+      throw StoreError(error, during: operation, store: store.information.name, message: "the transaction failed")
+    }
+  }
+
+  /// Runs a closure that writes, records an LMDB error, and converts it to a store error.
+  mutating func change<Value>(_ store: LMDBStore<Value>, _ body: (RawDatabase) throws -> Void) throws {
+    do {
+      // LMDB itself would only report that the transaction has failed.
+      if let failure { throw failure }
+      if !changed.contains(store.identifier) {
+        _ = try store.changeableDatabase(in: pointer, during: .write)
+        changed.append(store.identifier)
+      }
+      try body(store.database(in: pointer))
+    } catch let error as LMDBError {
+      failure = error
+      throw StoreError(error, during: .write, store: store.information.name, message: "the transaction failed")
+    }
+  }
+
+  // MARK: Reading
+
+  /// Returns the value of a key.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - store: A store of this environment.
+  /// - Returns: The value, or `nil` if the key is missing.
+  /// - Throws: `StoreError`: `invalidKey`; `invalidArgument` if the store belongs to another environment; `corrupted`
+  ///   or `undecodable` if the value cannot be decoded; `closed`; `ioFailed`.
+  public borrowing func value<Value>(forKey key: StoreKey, in store: LMDBStore<Value>) throws -> Value? {
+    try check(store, for: .value)
+    try store.check(key, for: .value)
+    return try naming(store, .value) {
+      try store.value(forKey: key, in: pointer, during: .value)
+    }
+  }
+
+  /// Calls a closure with the encoded bytes of a value in the memory map, without copying them.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - store: A store of this environment.
+  ///   - body: A closure that receives the bytes, or `nil` if the key is missing. The compiler ensures that the bytes
+  ///     do not escape the closure.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error that `body` throws. `StoreError`: `invalidKey`; `invalidArgument`; `closed`; `ioFailed`.
+  @inlinable
+  public borrowing func withBytes<Value, Result>(
+    forKey key: StoreKey, in store: LMDBStore<Value>, _ body: (RawSpan?) throws -> Result
+  ) throws -> Result {
+    try body(bytes(forKey: key, in: store)?.bytes)
+  }
+
+  /// Returns the bytes of a value in the memory map, or `nil` if the key is missing.
+  @usableFromInline
+  borrowing func bytes<Value>(forKey key: StoreKey, in store: LMDBStore<Value>) throws -> UnsafeRawBufferPointer? {
+    try check(store, for: .value)
+    try store.check(key, for: .value)
+    return try naming(store, .value) {
+      try store.database(in: pointer).value(forKey: key)
+    }
+  }
+
+  /// Returns the first entries of a range.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys. Defaults to all keys.
+  ///   - limit: The maximum number of entries. Defaults to no limit.
+  ///   - order: The order of the scan. Defaults to ascending keys.
+  ///   - store: A store of this environment.
+  /// - Throws: `StoreError`: `invalidArgument`; `corrupted`; `closed`; `ioFailed`.
+  public borrowing func entries<Value>(
+    in range: KeyRange = .all, limit: Int = .max, order: ScanOrder = .ascending, of store: LMDBStore<Value>
+  ) throws -> [StoreEntry<Value>] {
+    try check(store, for: .entries)
+    try store.information.check(limit: limit, for: .entries)
+    return try naming(store, .entries) {
+      var allowance = BulkWork.Allowance.unlimited
+      return try store.entries(in: range, limit: limit, order: order, in: pointer, during: .entries, &allowance)
+    }
+  }
+
+  /// Returns the first keys of a range.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys. Defaults to all keys.
+  ///   - limit: The maximum number of keys. Defaults to no limit.
+  ///   - order: The order of the scan. Defaults to ascending keys.
+  ///   - store: A store of this environment.
+  /// - Throws: `StoreError`: `invalidArgument`; `closed`; `ioFailed`.
+  public borrowing func keys<Value>(
+    in range: KeyRange = .all, limit: Int = .max, order: ScanOrder = .ascending, of store: LMDBStore<Value>
+  ) throws -> [StoreKey] {
+    try check(store, for: .keys)
+    try store.information.check(limit: limit, for: .keys)
+    return try naming(store, .keys) {
+      try store.database(in: pointer).keys(in: range, limit: limit, order: order)
+    }
+  }
+
+  /// Returns the number of entries in a range.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys. Defaults to all keys.
+  ///   - store: A store of this environment.
+  /// - Throws: `StoreError`: `invalidArgument`; `closed`; `ioFailed`.
+  public borrowing func count<Value>(in range: KeyRange = .all, of store: LMDBStore<Value>) throws -> Int {
+    try check(store, for: .count)
+    return try naming(store, .count) { try store.database(in: pointer).count(in: range) }
+  }
+
+  /// Calls a closure with a cursor that moves over a store in both directions, without copying keys or values.
+  ///
+  /// - Parameters:
+  ///   - store: A store of this environment.
+  ///   - body: A closure that moves the cursor and reads entries. The cursor cannot escape the closure.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error that `body` throws. `StoreError`: `invalidArgument`; `closed`; `ioFailed`.
+  public borrowing func withCursor<Value, Result>(
+    of store: LMDBStore<Value>, _ body: (borrowing LMDBCursor) throws -> Result
+  ) throws -> Result {
+    try check(store, for: .entries)
+    let cursor = try naming(store, .entries) { try RawCursor(store.database(in: pointer)) }
+    defer { cursor.close() }
+    var position = LMDBCursor.Position()
+    return try withUnsafeMutablePointer(to: &position) { position in
+      try body(LMDBCursor(cursor: cursor, store: store.information.name, position: position))
+    }
+  }
+}
+
+/// Writing methods. A transaction cannot write while it exposes bytes of the memory map, because writing moves them.
+extension LMDBTransaction {
+  /// Sets the value of a key, replacing any existing value.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The key.
+  ///   - store: A store of this environment.
+  /// - Throws: `StoreError`: `invalidKey`; `invalidArgument` if the store belongs to another environment;
+  ///   `encodingFailed`; `valueTooLarge`; `closed`; `full`; `ioFailed`.
+  public mutating func setValue<Value>(_ value: Value, forKey key: StoreKey, in store: LMDBStore<Value>) throws {
+    try check(store, for: .write)
+    try store.check(key, for: .write)
+    buffer.removeAll(keepingCapacity: true)
+    try store.coder.append(value, forKey: key, to: &buffer, during: .write)
+    let bytes = buffer
+    try change(store) { database in
+      try key.withUnsafeBytes { key in
+        try bytes.withUnsafeBytes { try database.setValue($0, forKey: key) }
+      }
+    }
+  }
+
+  /// Removes a key and its value.
+  ///
+  /// If the key is missing, this is a no-op.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - store: A store of this environment.
+  /// - Throws: `StoreError`: `invalidKey`; `invalidArgument` if the store belongs to another environment; `closed`;
+  ///   `full`; `ioFailed`.
+  public mutating func removeValue<Value>(forKey key: StoreKey, in store: LMDBStore<Value>) throws {
+    try check(store, for: .write)
+    try store.check(key, for: .write)
+    try change(store) { database in
+      try key.withUnsafeBytes { try database.removeValue(forKey: $0) }
+    }
+  }
+
+  /// Removes all entries in a range.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys to remove. Defaults to all keys.
+  ///   - store: A store of this environment.
+  /// - Throws: `StoreError`: `invalidArgument` if the store belongs to another environment; `closed`; `full`;
+  ///   `ioFailed`.
+  public mutating func removeAll<Value>(in range: KeyRange = .all, of store: LMDBStore<Value>) throws {
+    try check(store, for: .write)
+    try change(store) { try $0.removeAll(in: range) }
+  }
+
+  /// Applies several changes to a store, in sequence.
+  ///
+  /// Unsorted changes are sorted first, because LMDB writes sorted keys fastest.
+  ///
+  /// - Parameters:
+  ///   - changes: The changes.
+  ///   - store: A store of this environment.
+  /// - Throws: The same errors as ``setValue(_:forKey:in:)``.
+  public mutating func apply<Value>(_ changes: ChangeBatch<Value>, to store: LMDBStore<Value>) throws {
+    try check(store, for: .write)
+    let encoded = try EncodedChanges(changes) { key in
+      try store.check(key, for: .apply)
+    } encode: { value, key, bytes in
+      try store.coder.append(value, forKey: key, to: &bytes, during: .write)
+    }
+    try change(store) { try encoded.write(to: $0) }
+  }
+}
+#endif

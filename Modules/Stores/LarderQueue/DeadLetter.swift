@@ -1,0 +1,89 @@
+public import Larder
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// An item that is no longer delivered.
+public struct DeadLetter<Element: Sendable>: Sendable {
+  /// The key of the item.
+  ///
+  /// A live item may have the same key by now.
+  public let key: StoreKey
+
+  /// The item's position in the order of arrival.
+  public let sequence: UInt64
+
+  /// The number of times the item was delivered.
+  public let attempts: Int
+
+  /// The reason why the item became a dead letter.
+  public let reason: DeathReason
+
+  /// The date on which the item became a dead letter.
+  public let date: Date
+
+  /// The item, or an error if it cannot be read or decoded.
+  public let value: Result<Element, StoreError>
+}
+
+/// The reason why an item became a dead letter.
+///
+/// Later versions may add reasons.
+public struct DeathReason: RawRepresentable, Sendable, Hashable {
+  /// The number that the files store.
+  public let rawValue: UInt8
+
+  /// Creates a reason from its number.
+  ///
+  /// - Parameter rawValue: The number that the files store.
+  public init(rawValue: UInt8) {
+    self.rawValue = rawValue
+  }
+
+  /// The item was delivered ``QueueConfiguration/maximumDeliveries`` times and never acknowledged.
+  public static let tooManyDeliveries = DeathReason(rawValue: 1)
+  /// The payload is damaged, or does not decode as a value of the queue's type.
+  public static let undecodable = DeathReason(rawValue: 2)
+}
+
+extension DeathReason: CustomStringConvertible {
+  /// The name of the reason in lower camel case, as in the output of tools.
+  public var description: String {
+    switch self {
+    case .tooManyDeliveries: "tooManyDeliveries"
+    case .undecodable: "undecodable"
+    default: "reason\(rawValue)"
+    }
+  }
+}
+
+/// A report that an item became a dead letter; its ``description`` is suitable for a log.
+///
+/// ```swift
+/// let queue = try await QueueStore<Event>(path: "outbox", onDeath: { logger.warning("\($0)") })
+/// ```
+public struct QueueDeath: Sendable, Hashable {
+  /// The key of the item.
+  public let key: StoreKey
+
+  /// The item's position in the order of arrival.
+  public let sequence: UInt64
+
+  /// The number of times the item was delivered.
+  public let attempts: Int
+
+  /// The reason why the item became a dead letter.
+  public let reason: DeathReason
+}
+
+extension QueueDeath: CustomStringConvertible {
+  /// A line for a log, with the item's sequence number, the number of deliveries and the reason.
+  ///
+  /// The key is left out, because it may be private.
+  public var description: String {
+    "item \(sequence) became a dead letter after \(attempts) deliver\(attempts == 1 ? "y" : "ies") (\(reason))"
+  }
+}

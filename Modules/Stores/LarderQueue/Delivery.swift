@@ -1,0 +1,69 @@
+public import Larder
+
+/// A received item with the receipt that acknowledges it.
+public struct Delivery<Element: Sendable>: Sendable {
+  /// The key of the item.
+  public let key: StoreKey
+
+  /// The item.
+  public let value: Element
+
+  /// The receipt that acknowledges, releases or extends this delivery.
+  public let receipt: DeliveryReceipt
+
+  /// The number of times the item has been delivered, including this delivery.
+  public var attempt: Int { Int(receipt.attempt) }
+
+  init(key: StoreKey, value: Element, receipt: DeliveryReceipt) {
+    self.key = key
+    self.value = value
+    self.receipt = receipt
+  }
+}
+
+/// A receipt with which a consumer acknowledges, releases or extends one delivery of an item.
+///
+/// Each delivery has its own receipt, so a consumer whose lease has ended cannot end the lease of another consumer. To
+/// pass a receipt to another process, send its ``description`` and recreate the receipt with ``init(_:)``.
+public struct DeliveryReceipt: Sendable, Hashable {
+  /// The item's position in the order of arrival.
+  public let sequence: UInt64
+
+  /// The number of times the item has been delivered, including this delivery.
+  public let attempt: UInt32
+
+  /// A random number for each call that receives items.
+  ///
+  /// It distinguishes the receipts of two leases if power loss erased the first lease.
+  public let epoch: UInt64
+
+  init(sequence: UInt64, attempt: UInt32, epoch: UInt64) {
+    self.sequence = sequence
+    self.attempt = attempt
+    self.epoch = epoch
+  }
+}
+
+extension DeliveryReceipt: LosslessStringConvertible {
+  /// Creates a receipt from its text.
+  ///
+  /// - Parameter text: A ``description``. The result is `nil` for any other text.
+  public init?(_ text: String) {
+    let parts = text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+    guard parts.count == 3, parts.allSatisfy({ $0.allSatisfy(DeliveryReceipt.isDigit) }),
+      let sequence = UInt64(Substring(parts[0]), radix: 16), let attempt = UInt32(Substring(parts[1]), radix: 16),
+      let epoch = UInt64(Substring(parts[2]), radix: 16)
+    else { return nil }
+    self.init(sequence: sequence, attempt: attempt, epoch: epoch)
+  }
+
+  // The initializers of integers also accept a sign.
+  private static func isDigit(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+  }
+
+  /// The receipt as text without spaces: three hexadecimal numbers.
+  public var description: String {
+    [String(sequence, radix: 16), String(attempt, radix: 16), String(epoch, radix: 16)].joined(separator: "-")
+  }
+}

@@ -1,0 +1,183 @@
+import Larder
+
+/// The rules of a queue, which may differ each time that the queue is opened.
+public struct QueueConfiguration: Sendable, Hashable {
+  /// The number of deliveries after which an item becomes a dead letter; `nil` for no limit.
+  ///
+  /// With 1, an item becomes a dead letter if its first consumer fails. Without a limit, an item that cannot be decoded
+  /// still becomes a dead letter after five deliveries.
+  public var maximumDeliveries: Int?
+
+  /// The delay of items that are released without an explicit delay.
+  public var retryPolicy: RetryPolicy
+
+  /// The time for which a key is remembered after its item was acknowledged or became a dead letter, so that it is not
+  /// enqueued again.
+  ///
+  /// Each remembered key takes some memory. Generated keys are not remembered.
+  public var duplicateWindow: Duration
+
+  /// The time for which dead letters are kept; `nil` for no limit.
+  public var deadLetterRetention: Duration?
+
+  /// The capacity of the queue, and the policy for writes that exceed it.
+  public var capacity: QueueCapacity
+
+  /// The size, in bytes, at which the log rolls over to a new segment.
+  ///
+  /// Space is freed one segment at a time. An empty queue takes up to two segments and a reserve for a full disk, which
+  /// is a quarter of a segment, but at least 64 KiB and at most 1 MiB.
+  public var segmentSize: Int
+
+  /// Creates a configuration.
+  ///
+  /// - Parameters:
+  ///   - maximumDeliveries: The number of deliveries after which an item becomes a dead letter, or `nil` for no limit;
+  ///     defaults to 5.
+  ///   - retryPolicy: The delay of items that are released without an explicit delay; defaults to 1 second, doubling up
+  ///     to 5 minutes.
+  ///   - duplicateWindow: The time for which a key is remembered after its item was acknowledged or became a dead
+  ///     letter; defaults to 5 minutes.
+  ///   - deadLetterRetention: The time for which dead letters are kept; defaults to `nil`, for no limit.
+  ///   - capacity: The capacity of the queue; defaults to ``QueueCapacity/unlimited``.
+  ///   - segmentSize: The size, in bytes, at which the log rolls over to a new segment; defaults to 32 MiB.
+  public init(
+    maximumDeliveries: Int? = 5, retryPolicy: RetryPolicy = RetryPolicy(), duplicateWindow: Duration = .seconds(300),
+    deadLetterRetention: Duration? = nil, capacity: QueueCapacity = .unlimited, segmentSize: Int = 32 << 20
+  ) {
+    self.maximumDeliveries = maximumDeliveries
+    self.retryPolicy = retryPolicy
+    self.duplicateWindow = duplicateWindow
+    self.deadLetterRetention = deadLetterRetention
+    self.capacity = capacity
+    self.segmentSize = segmentSize
+  }
+}
+
+extension QueueConfiguration {
+  /// Throws `invalidArgument` if a rule is out of range.
+  func check(store: String) throws {
+    func refuse(_ message: String) -> StoreError {
+      StoreError(.invalidArgument, during: .open, store: store, message: message)
+    }
+    if let maximumDeliveries, maximumDeliveries < 1 {
+      throw refuse("`maximumDeliveries` must be at least 1, not \(maximumDeliveries)")
+    }
+    guard duplicateWindow >= .zero else {
+      throw refuse("`duplicateWindow` must not be negative, but is \(duplicateWindow)")
+    }
+    guard retryPolicy.base >= .zero, retryPolicy.ceiling >= .zero, (0...1).contains(retryPolicy.jitter) else {
+      throw refuse("the durations of a retry policy must not be negative, and its jitter must be between 0 and 1")
+    }
+    if let deadLetterRetention, deadLetterRetention < .zero {
+      throw refuse("`deadLetterRetention` must not be negative, but is \(deadLetterRetention)")
+    }
+    if let items = capacity.items, items < 1 { throw refuse("a capacity must be at least 1 item, not \(items)") }
+    if let bytes = capacity.bytes, bytes < 1 { throw refuse("a capacity must be at least 1 byte, not \(bytes)") }
+    guard (4096...1 << 30).contains(segmentSize) else {
+      throw refuse("`segmentSize` must be between 4,096 bytes and 1 GiB, not \(segmentSize)")
+    }
+  }
+}
+
+/// The capacity of a queue, and the policy for writes that exceed it.
+///
+/// Waiting, delayed and leased items count, and so do dead letters. Replacing an item with a larger value also needs
+/// room.
+public struct QueueCapacity: Sendable, Hashable {
+  /// The behavior of a write for which there is no room.
+  public enum Policy: Sendable, Hashable, CaseIterable {
+    /// The write throws `full`.
+    case refuse
+    /// The write waits until there is room, or until its task is cancelled.
+    ///
+    /// Waiters are served in order of arrival. A call that needs no room, such as a removal, does not wait.
+    case wait
+    /// Dead letters and then the oldest items are dropped, but never a leased item. If that does not make enough room,
+    /// the write throws `full`.
+    ///
+    /// ``EnqueuedItem/droppedCount`` and the statistics count the dropped items.
+    case dropOldest
+  }
+
+  /// The maximum number of items; `nil` for no limit.
+  public var items: Int?
+
+  /// The maximum size of keys and encoded values together, in bytes; `nil` for no limit.
+  public var bytes: Int?
+
+  /// The behavior of a write for which there is no room.
+  public var policy: Policy
+
+  /// Creates a capacity.
+  ///
+  /// - Parameters:
+  ///   - items: The maximum number of items; defaults to `nil`, for no limit.
+  ///   - bytes: The maximum size of keys and encoded values together, in bytes; defaults to `nil`, for no limit.
+  ///   - policy: The behavior of a write for which there is no room; defaults to ``Policy/refuse``.
+  public init(items: Int? = nil, bytes: Int? = nil, policy: Policy = .refuse) {
+    self.items = items
+    self.bytes = bytes
+    self.policy = policy
+  }
+
+  /// A capacity that only the disk limits.
+  public static let unlimited = QueueCapacity()
+}
+
+/// The delay of released items: exponential backoff with a ceiling and jitter.
+///
+/// The jitter keeps items that failed together from being delivered again together.
+public struct RetryPolicy: Sendable, Hashable {
+  /// The delay after the first delivery, before jitter.
+  ///
+  /// It doubles with each further delivery.
+  public var base: Duration
+
+  /// The maximum delay, before jitter.
+  public var ceiling: Duration
+
+  /// The fraction of the delay that is random, from 0 for none to 1 for all of it.
+  ///
+  /// The random part shortens the delay.
+  public var jitter: Double
+
+  /// Creates a policy.
+  ///
+  /// - Parameters:
+  ///   - base: The delay after the first delivery; defaults to 1 second.
+  ///   - ceiling: The maximum delay; defaults to 5 minutes.
+  ///   - jitter: The fraction of the delay that is random, from 0 to 1; defaults to 0.5.
+  public init(base: Duration = .seconds(1), ceiling: Duration = .seconds(300), jitter: Double = 0.5) {
+    self.base = base
+    self.ceiling = ceiling
+    self.jitter = jitter
+  }
+
+  /// A policy without a delay.
+  public static let immediate = RetryPolicy(base: .zero, ceiling: .zero, jitter: 0)
+
+  /// Returns the delay of an item.
+  ///
+  /// - Parameters:
+  ///   - attempt: The number of times the item was delivered, including the last delivery.
+  ///   - generator: The generator of the random part.
+  public func delay(afterAttempt attempt: Int, using generator: inout some RandomNumberGenerator) -> Duration {
+    var delay = min(base, ceiling)
+    for _ in 1..<max(min(attempt, 64), 1) where delay < ceiling { delay = min(delay * 2, ceiling) }
+    // Each call draws one number, whatever the policy is.
+    let part = Double.random(in: 0..<1, using: &generator)
+    return delay - delay * (part * min(max(jitter, 0), 1))
+  }
+}
+
+/// The treatment of running leases when a queue is opened.
+public enum LeasesOnOpening: Sendable, Hashable, CaseIterable {
+  /// Leases run until their deadlines, and their receipts stay valid. One process can receive an item and another
+  /// acknowledge it.
+  case kept
+  /// Leases end: their items can be received again immediately, and their receipts are stale.
+  ///
+  /// Use this case if all consumers run in the program that opens the queue.
+  case void
+}

@@ -1,0 +1,249 @@
+public import Larder
+import LarderFiles
+
+/// Peeking and counting.
+extension QueueStore {
+  /// Returns the items that would be received first, without leasing them.
+  ///
+  /// - Parameter max: The maximum number of items; defaults to 1.
+  /// - Returns: The items with their keys, in order of arrival.
+  /// - Throws: `StoreError` with `invalidArgument` if `max` is negative; `corrupted` or `undecodable` if an item cannot
+  ///   be decoded; `closed`; `ioFailed`.
+  @concurrent
+  public func peek(max: Int = 1) async throws -> [StoreEntry<Element>] {
+    try information.check(limit: max, for: .peek)
+    return try await read(.peek) { ledger in
+      ledger.firstDeliverable(max)
+    }
+  }
+
+  /// Returns the number of items in each state.
+  ///
+  /// - Throws: `StoreError` with `closed`.
+  public func counts() async throws -> QueueCounts {
+    try await look(.count) { $0.ledger.counts }
+  }
+
+  /// Returns the age of the oldest item that is neither acknowledged nor a dead letter.
+  ///
+  /// - Returns: The age by the wall clock; `nil` if the queue is empty.
+  /// - Throws: `StoreError` with `closed`.
+  public func oldestAge() async throws -> Duration? {
+    // A negative age stands for `nil`, because a call whose body returns `nil` waits for items.
+    let age = try await look(.count) { core -> Duration in
+      guard let arrival = core.ledger.oldestArrival else { return .seconds(-1) }
+      let (age, overflows) = core.ledger.now.subtractingReportingOverflow(arrival)
+      return .microseconds(overflows ? .max : Swift.max(age, 0))
+    }
+    return age < .zero ? nil : age
+  }
+}
+
+/// Maintenance runs in pieces, and the queue serves other calls in between.
+extension QueueStore: MaintainableStore {
+  /// Returns statistics of the queue; see `MaintainableStore/storeStatistics()`.
+  public func storeStatistics() async throws -> StoreStatistics {
+    let recovery = recovery
+    return try await running(.statistics) {
+      try await engine.maintain(.statistics) { core in
+        let (counts, tallies) = (core.ledger.counts, core.ledger.tallies)
+        let details: [(String, Int)] = [
+          ("waiting", counts.waiting), ("delayed", counts.delayed), ("leased", counts.leased), ("dead", counts.dead),
+          ("itemBytes", core.ledger.liveBytes), ("segments", core.log.segmentCount),
+          ("enqueued", tallies.enqueued), ("delivered", tallies.delivered), ("redelivered", tallies.redelivered),
+          ("acknowledged", tallies.acknowledged), ("released", tallies.released),
+          ("deadLettered", tallies.deadLettered), ("deadExpired", tallies.deadExpired), ("dropped", tallies.dropped),
+          ("isDiskFull", core.log.reserve.isSpent ? 1 : 0), ("tornBytes", recovery.tornBytes),
+          ("damagedPlaces", recovery.damagedPlaces), ("damagedBytes", recovery.damagedBytes),
+          ("missingSegments", recovery.missingSegments),
+        ]
+        return StoreStatistics(
+          entryCount: counts.live, bytesOnDisk: core.log.totalSize,
+          details: details.map { StoreStatistics.Detail(name: $0, value: Int64($1)) })
+      }
+    }
+  }
+
+  /// Works with a snapshot of the files on a separate thread, while other calls write.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation, for errors.
+  ///   - message: The message of an error that the file system causes.
+  ///   - note: A closure that records the result before any of the files can be removed.
+  ///   - body: A closure that works with the snapshot.
+  private func withSnapshot<Result: Sendable>(
+    _ operation: StoreOperation, message: String,
+    noting note: @escaping @Sendable (inout QueueCore, Result) -> Void = { _, _ in },
+    _ body: @escaping @Sendable (LogSnapshot) throws -> Result
+  ) async throws -> Result {
+    // Alone, so that the call does not run again if changes of other calls cannot be written.
+    let snapshot = try await engine.maintain(operation, .alone) { core in
+      core.log.pinCount += 1
+      return LogSnapshot(
+        folder: core.log.folder, segments: core.log.sizes, notes: core.log.notes,
+        attributes: core.log.segment.attributes)
+    }
+    let executor = DispatchQueueExecutor(label: "Larder.QueueStore.maintenance")
+    let result: Swift.Result<Result, any Error> = await executor.run {
+      Swift.Result {
+        try snapshot.folder.reportingFileErrors(during: operation, message: message) { try body(snapshot) }
+      }
+    }
+    try await engine.maintain(operation, .alone) { core in
+      if case .success(let value) = result { note(&core, value) }
+      core.log.pinCount -= 1
+      core.log.removeLeftovers()
+    }
+    return try result.get()
+  }
+
+  /// Reads and checks all stored data; see `MaintainableStore/verify()`.
+  public func verify() async throws -> VerificationReport {
+    try await running(.verify) {
+      var report = VerificationReport(entryCount: 0)
+      var range = KeyRange.all
+      while true {
+        let part = range
+        let items = try await engine.readablePayloads(.verify, of: { $0 }) { core in
+          core.ledger.items(in: part, limit: 256, order: .ascending)
+        }
+        guard let last = items.last else { break }
+        report.entryCount += items.count
+        for (item, payload) in items {
+          guard case .failure(let error) = coder.result(of: payload, forKey: item.key, during: .verify) else {
+            continue
+          }
+          report.findings.append(
+            VerificationReport.Finding(
+              key: item.key, place: "\(engine.folder.segmentPath(item.place.segment)), byte \(item.place.offset)",
+              message: error.code == .ioFailed ? "the value cannot be read" : "the value cannot be decoded"))
+        }
+        range = range.after(last.found.key)
+      }
+      report.findings += try await damagedDeadLetters()
+      let damage = try await withSnapshot(
+        .verify, message: "the queue could not be read",
+        noting: { core, damage in
+          for (_, segment, range) in damage { if let segment { core.log.note(damage: range, of: segment) } }
+        }
+      ) { try $0.damage() }
+      report.findings += damage.map {
+        VerificationReport.Finding(key: nil, place: $0.place, message: "the bytes are not a valid record of the queue")
+      }
+      return report
+    }
+  }
+
+  /// Returns a finding for each dead letter with damaged bytes.
+  ///
+  /// One that cannot be decoded is no finding, because that may be why it is a dead letter.
+  private func damagedDeadLetters() async throws -> [VerificationReport.Finding] {
+    var findings: [VerificationReport.Finding] = []
+    var sequence: UInt64 = 0
+    while true {
+      let start = sequence
+      let letters = try await engine.readablePayloads(.verify, of: \.item) {
+        $0.ledger.deadLetters(256, after: start)
+      }
+      guard let last = letters.last else { return findings }
+      for (letter, payload) in letters {
+        if case .success(.some) = payload { continue }
+        let (key, place) = (letter.item.key, letter.item.place)
+        findings.append(
+          VerificationReport.Finding(
+            key: key, place: "\(engine.folder.segmentPath(place.segment)), byte \(place.offset)",
+            message: "the dead letter is damaged, or cannot be read"))
+      }
+      sequence = last.found.item.sequence
+    }
+  }
+
+  /// Returns unused space to the file system; see `MaintainableStore/compact()`.
+  public func compact() async throws {
+    try engine.information.checkWritable(for: .compact)
+    try await running(.compact) { try await compactInPieces() }
+  }
+
+  private func compactInPieces() async throws {
+    try await engine.maintain(.compact, .alone) { core in try core.log.beginCompacting(&core.ledger) }
+    var hasMore = true
+    while hasMore {
+      hasMore = try await engine.maintain(.compact, .alone) { core in
+        guard core.log.cleaning != nil else {
+          core.log.removeLeftovers()
+          return core.log.hasRemovableLeftovers
+        }
+        do {
+          try core.log.clean(&core.ledger, clockOffset: core.clockOffset)
+        } catch let error as FileError where error.isOutOfRoom {
+          // Items that there is no room to move stay where they are.
+        }
+        return core.log.cleaning != nil || core.log.hasRemovableLeftovers
+      }
+    }
+  }
+
+  /// Writes a complete copy of the store; see `MaintainableStore/backup(to:compacting:)`.
+  public func backup(to path: String, compacting: Bool) async throws {
+    if compacting { try engine.information.checkWritable(for: .backup) }
+    try await running(.backup) {
+      if compacting { try await compactInPieces() }
+      try await withSnapshot(.backup, message: "the backup could not be written") { try $0.copy(to: path) }
+    }
+  }
+}
+
+/// The number of a queue's items in each state.
+public struct QueueCounts: Sendable, Hashable {
+  /// The number of items that can be received now.
+  public var waiting: Int
+
+  /// The number of items whose delay has not ended.
+  public var delayed: Int
+
+  /// The number of items that were received and neither acknowledged nor released, and whose leases have not ended.
+  public var leased: Int
+
+  /// The number of dead letters.
+  public var dead: Int
+
+  /// Creates counts.
+  ///
+  /// - Parameters:
+  ///   - waiting: The number of items that can be received now; defaults to 0.
+  ///   - delayed: The number of delayed items; defaults to 0.
+  ///   - leased: The number of leased items; defaults to 0.
+  ///   - dead: The number of dead letters; defaults to 0.
+  public init(waiting: Int = 0, delayed: Int = 0, leased: Int = 0, dead: Int = 0) {
+    self.waiting = waiting
+    self.delayed = delayed
+    self.leased = leased
+    self.dead = dead
+  }
+
+  /// The number of items that the queue contains as a `DataStore`: waiting, delayed and leased items.
+  public var live: Int { waiting + delayed + leased }
+}
+
+/// Damage and torn records found in the queue's files when it was opened.
+///
+/// After a crash, `tornBytes` is usually not zero: it counts the bytes of a record whose write had not returned. Any
+/// other finding is damage. The damaged bytes are preserved beside the log in separate files named
+/// `damaged-SEGMENT-OFFSET`. All other items are served.
+public struct RecoveryReport: Sendable, Hashable {
+  /// The number of bytes at the end of the log that were dropped, because they are no complete record or follow an
+  /// incomplete one.
+  public var tornBytes = 0
+
+  /// The number of damaged ranges in the files, each of which may have held several records.
+  public var damagedPlaces = 0
+
+  /// The size of the damaged ranges, in bytes.
+  public var damagedBytes = 0
+
+  /// The number of missing segments.
+  public var missingSegments = 0
+
+  /// Whether any file is damaged or missing.
+  public var hasDamage: Bool { damagedPlaces > 0 || missingSegments > 0 }
+}

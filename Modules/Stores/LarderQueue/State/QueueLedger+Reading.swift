@@ -1,0 +1,57 @@
+import Larder
+
+/// Looking up items.
+extension QueueLedger {
+  /// Returns the live item of a key.
+  func item(forKey key: StoreKey) -> QueueItem? {
+    keys[key].flatMap { items[$0] }
+  }
+
+  /// Returns the first live items of a range of keys.
+  func items(in range: KeyRange, limit: Int, order: ScanOrder) -> [QueueItem] {
+    var found: [QueueItem] = []
+    keys.forEach(in: range, limit: limit, order: order) { _, sequence in
+      if let item = items[sequence] { found.append(item) }
+    }
+    return found
+  }
+
+  /// Returns the first keys of live items in a range.
+  func keys(in range: KeyRange, limit: Int, order: ScanOrder) -> [StoreKey] {
+    keys.keys(in: range, limit: limit, order: order)
+  }
+
+  /// Returns the number of live items in a range of keys.
+  func count(in range: KeyRange) -> Int {
+    keys.count(in: range)
+  }
+
+  /// Returns the first waiting items, in order of arrival.
+  mutating func firstWaiting(_ limit: Int) -> [QueueItem] {
+    items.firstWaiting(limit)
+  }
+
+  /// Returns the first items that would be delivered, in order of arrival.
+  mutating func firstDeliverable(_ limit: Int) -> [QueueItem] {
+    let rules = rules
+    return items.firstWaiting(limit) { !rules.isExhausted($0) }
+  }
+
+  /// The time of arrival of the oldest live item, in microseconds.
+  var oldestArrival: Int64? { items.first?.arrival }
+
+  /// Returns the dead letters in order of arrival.
+  ///
+  /// - Parameters:
+  ///   - limit: The maximum number of dead letters.
+  ///   - sequence: The sequence number after which to start; defaults to 0.
+  func deadLetters(_ limit: Int, after sequence: UInt64 = 0) -> [ItemState] {
+    var found: [ItemState] = []
+    guard limit > 0, sequence < .max else { return [] }
+    deadItems.forEach(from: sequence + 1) { item in
+      found.append(state(of: item))
+      return found.count < limit
+    }
+    return found
+  }
+}

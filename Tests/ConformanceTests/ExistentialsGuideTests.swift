@@ -1,0 +1,82 @@
+import Larder
+import LarderCache
+import LarderJSON
+import LarderTesting
+import TestSupport
+import Testing
+
+private struct User: Codable, Sendable {
+  var name: String
+  var visits = 0
+}
+
+private func visits(of name: String, in store: some DataStore<User>) async throws -> Int {
+  try await store.value(forKey: "user:\(name)")?.visits ?? 0
+}
+
+private func openUsers(in folder: String) async throws -> some DataStore<User> & InvalidatableStore {
+  try await JSONFileStore<User>(path: folder + "/users.json").cached()
+}
+
+private struct Roster<Store: DataStore<User>>: Sendable {
+  let store: Store
+
+  func countVisit(of name: String) async throws {
+    try await store.update("user:\(name)") { user in user?.visits += 1 }
+  }
+}
+
+/// The Swift code of the guide `Modules/Larder/Larder.docc/Existentials.md`.
+///
+/// It must appear in the guide unchanged, and it must work.
+@Suite struct ExistentialsGuideTests {
+  @Test func aGenericTypeHasAStoreOfUnknownLayers() async throws {
+    let location = try ConformanceLocation()
+    let folder = location.folder
+    let roster = Roster(store: try await openUsers(in: folder))
+    try await roster.countVisit(of: "Ada")
+    #expect(try await visits(of: "Ada", in: roster.store) == 0)
+    try await roster.store.setValue(User(name: "Ada"), forKey: "user:Ada")
+    try await roster.countVisit(of: "Ada")
+    try roster.store.invalidateAll()
+    #expect(try await visits(of: "Ada", in: roster.store) == 1)
+    try await roster.store.close()
+    try location.remove()
+  }
+
+  @Test func storesOfSeveralTypesAreInOneArray() async throws {
+    let location = try ConformanceLocation()
+    let folder = location.folder
+
+    let stores: [any DataStore<User>] = [
+      MemoryStore<User>(),
+      try await JSONFileStore<User>(path: folder + "/copy.json"),
+    ]
+    for store in stores {
+      try await store.setValue(User(name: "Ada", visits: 7), forKey: "user:Ada")
+      print(store.information.name, try await visits(of: "Ada", in: store))
+    }
+
+    let users = AnyDataStore(stores[1]).cached()
+    for try await entry in users.entries(in: .prefix("user:")) {
+      print(entry.key, entry.value.visits)
+    }
+
+    let anyStore = AnyDataStore(stores[1])
+    if let maintenance = anyStore.maintenance {
+      try await maintenance.compact()
+    }
+
+    for store in stores { #expect(try await visits(of: "Ada", in: store) == 7) }
+    #expect(try await users.count() == 1)
+    #expect(anyStore.maintenance != nil)
+    for store in stores { try await store.close() }
+    try location.remove()
+  }
+
+  @Test func theGuideShowsThisCode() throws {
+    let guide = try Guide("Modules/Larder/Larder.docc/Existentials.md")
+    #expect(guide.pieces.count == 7)
+    #expect(try guide.piecesMissing() == [])
+  }
+}

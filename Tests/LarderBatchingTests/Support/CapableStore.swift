@@ -1,0 +1,85 @@
+import Larder
+import Synchronization
+import TestSupport
+
+/// An in-memory store with every capability, which records its calls.
+final class CapableStore: ForwardingDecorator {
+  typealias Value = Int
+
+  let base = MemoryStore<Int>(name: "able")
+  private let notes = Mutex<[String]>([])
+
+  /// The calls, in order.
+  var calls: [String] { notes.withLock { $0 } }
+
+  private func note(_ call: String) { notes.withLock { $0.append(call) } }
+
+  var information: StoreInformation {
+    var information = base.information
+    information.durability = .synced
+    return information
+  }
+  func apply(_ changes: ChangeBatch<Int>) throws {
+    note("apply \(changes.count)")
+    try base.apply(changes)
+  }
+  func update<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
+  ) throws -> Result {
+    note("update")
+    return try base.update(keys, body)
+  }
+  func synchronize() throws {
+    note("synchronize")
+    try base.synchronize()
+  }
+  func close() {
+    note("close")
+    base.close()
+  }
+}
+
+extension CapableStore: ExpirableStore {
+  func setValue(_ value: Int, forKey key: StoreKey, timeToLive: TimeToLive?) throws {
+    note("setValue \(key.string ?? "")")
+    try base.apply([.set(key, value)])
+  }
+  func peekValue(forKey key: StoreKey) throws -> Int? {
+    note("peekValue \(key.string ?? "")")
+    return try base.value(forKey: key)
+  }
+  func touch(_ key: StoreKey, timeToLive: TimeToLive?) throws -> Bool {
+    note("touch \(key.string ?? "")")
+    return try base.value(forKey: key) != nil
+  }
+  func remainingTime(forKey key: StoreKey) throws -> TimeToLive? {
+    note("remainingTime \(key.string ?? "")")
+    return try base.value(forKey: key).map { .limited(.seconds($0)) }
+  }
+  func purgeExpired(limit: Int) -> Int {
+    note("purgeExpired \(limit)")
+    return 3
+  }
+}
+
+extension CapableStore: InvalidatableStore {
+  func invalidate(_ key: StoreKey) { note("invalidate \(key.string ?? "")") }
+  func invalidateAll() { note("invalidateAll") }
+}
+
+extension CapableStore: FlushableStore {
+  func flush() { note("flush") }
+}
+
+extension CapableStore: MaintainableStore {
+  func storeStatistics() -> StoreStatistics {
+    note("statistics")
+    return StoreStatistics(entryCount: 0)
+  }
+  func verify() -> VerificationReport {
+    note("verify")
+    return VerificationReport(entryCount: 0)
+  }
+  func compact() { note("compact") }
+  func backup(to path: String, compacting: Bool) { note("backup \(path) \(compacting)") }
+}

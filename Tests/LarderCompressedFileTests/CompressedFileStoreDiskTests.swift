@@ -1,0 +1,36 @@
+#if Compression
+import Foundation
+import Larder
+import LarderCompressedFile
+import LarderFiles
+import LarderTesting
+import TestSupport
+import Testing
+
+/// Power loss and failures at every operation of random histories and of every short history.
+///
+/// `make soak` runs a million power cuts.
+@Suite struct CompressedFileStoreDiskTests {
+  static func trials(_ durability: FileDurability) -> DiskTrials<CompressedFileStore<Int>> {
+    DiskTrials(
+      "CompressedFileStore, \(durability)", cuts: 120, faults: 60, historyLength: 2, historyShare: 0.25
+    ) { disk in
+      try await CompressedFileStore(path: "/store.gz", codec: .json(), durability: durability, fileSystem: disk)
+    }
+  }
+
+  @Test(arguments: FileDurability.allCases) func powerLossAtEveryOperation(_ durability: FileDurability) async throws {
+    try await Self.trials(durability).losePower()
+  }
+
+  @Test(arguments: FileDurability.allCases) func failureOfEveryOperation(_ durability: FileDurability) async throws {
+    try await Self.trials(durability).fail()
+  }
+
+  @Test(arguments: FileDurability.allCases) func everyShortHistoryWithEveryFault(_ durability: FileDurability)
+    async throws
+  {
+    try await Self.trials(durability).runEveryShortHistory()
+  }
+}
+#endif

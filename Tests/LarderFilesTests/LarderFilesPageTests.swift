@@ -1,0 +1,35 @@
+import LarderFiles
+import LarderTesting
+import TestSupport
+import Testing
+
+/// The Swift code of the page `Modules/Files/LarderFiles/LarderFiles.docc/LarderFiles.md`.
+///
+/// It must appear there unchanged, and it must work.
+@Suite struct LarderFilesPageTests {
+  struct InUse: Error {}
+
+  func save(_ text: String, at path: String, in fileSystem: some FileSystem) throws {
+    guard let lock = try FileLock.acquire(path + ".lock", in: fileSystem) else { throw InUse() }
+    // Writes a temporary file, synchronizes it and renames it. A crash leaves the old file or the new one.
+    let result = Result { try fileSystem.replaceFile(at: path) { try $0.write(Array(text.utf8)) } }
+    try lock.release()
+    try result.get()
+  }
+
+  @Test func savesATextUnderALock() throws {
+    let disk = SimulatedFileSystem(seed: 1)
+    try save("old", at: "/text", in: disk)
+    try save("new", at: "/text", in: disk)
+    #expect(disk.content(at: "/text") == Array("new".utf8))
+    let lock = try #require(try FileLock.acquire("/text.lock", in: disk))
+    #expect(throws: InUse.self) { try save("other", at: "/text", in: disk) }
+    try lock.release()
+  }
+
+  @Test func thePageShowsThisCode() throws {
+    let page = try Guide("Modules/Files/LarderFiles/LarderFiles.docc/LarderFiles.md")
+    #expect(page.pieces.count == 1)
+    #expect(try page.piecesMissing() == [])
+  }
+}

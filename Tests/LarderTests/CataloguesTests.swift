@@ -1,0 +1,60 @@
+import Foundation
+import Larder
+import TestSupport
+import Testing
+
+/// The landing pages of the modules.
+///
+/// The code of each page appears in an article of the same catalogue, whose code has a test of its own, or in this file.
+@Suite struct CataloguesTests {
+  struct User: Codable, Sendable {
+    var name: String
+    var visits = 0
+  }
+
+  private static let repository = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
+
+  /// The paths of the catalogues in the repository.
+  private static func catalogues() throws -> [String] {
+    let modules = repository.appending(path: "Modules").standardizedFileURL.path
+    return try FileManager.default.subpathsOfDirectory(atPath: modules).filter { $0.hasSuffix(".docc") }
+      .map { "Modules/" + $0 }.sorted()
+  }
+
+  @Test func aFewCallsOfAStore() async throws {
+    let store = MemoryStore<User>()
+
+    try await store.setValue(User(name: "Ada"), forKey: "user:1")
+    try await store.apply([.set("user:2", User(name: "Bob")), .remove("guest:7")])
+
+    let visits = try await store.update("user:1") { user in
+      user?.visits += 1
+      return user?.visits
+    }
+    print("visits of user:1:", visits ?? 0)
+
+    for try await entry in store.entries(in: .prefix("user:")) {
+      print(entry.key, entry.value.name)
+    }
+
+    #expect(visits == 1)
+    #expect(try store.count(in: .all) == 2)
+    #expect(try Guide("Modules/Larder/Larder.docc/Larder.md").piecesMissing() == [])
+  }
+
+  @Test func theCodeOfEachPageIsTested() throws {
+    let catalogues = try CataloguesTests.catalogues()
+    #expect(catalogues.count >= 13)
+    for catalogue in catalogues {
+      let module = URL(filePath: catalogue).deletingPathExtension().lastPathComponent
+      // The code of these two pages is in this file and in LarderFilesTests.
+      if ["Larder", "LarderFiles"].contains(module) { continue }
+      let folder = CataloguesTests.repository.appending(path: catalogue).path
+      let articles = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0 != "\(module).md" }
+      let tested = try articles.flatMap { try Guide("\(catalogue)/\($0)").pieces }
+      let shown = try Guide("\(catalogue)/\(module).md").pieces
+      #expect(!shown.isEmpty, "\(module)")
+      #expect(shown.filter { !tested.contains($0) } == [], "\(module)")
+    }
+  }
+}

@@ -1,0 +1,96 @@
+import Foundation
+import Larder
+import LarderTesting
+import TestSupport
+import Testing
+
+/// The Swift code of the guide `Modules/Larder/Larder.docc/Errors.md`.
+///
+/// It must appear in the guide unchanged, and it must work.
+@Suite struct ErrorsGuideTests {
+  private static let path = "Modules/Larder/Larder.docc/Errors.md"
+
+  struct User: Codable, Hashable {
+    var name: String
+  }
+
+  private func saveLater(_ user: User) async throws -> Bool { false }
+
+  func save(_ user: User, in store: some DataStore<User>) async throws -> Bool {
+    do {
+      try await store.setValue(user, forKey: "user:1")
+      return true
+    } catch StoreError.Code.full {
+      return false  // show it to the user
+    } catch let error as StoreError where error.isRetryable {
+      return try await saveLater(user)
+    } catch let error as StoreError where error.outcome == .unknown {
+      // The write may have taken effect. Read the entry to find out.
+      return try await store.value(forKey: "user:1") == user
+    }
+  }
+
+  func readableEntries(of store: some DataStore<User>) async throws -> [StoreEntry<User>] {
+    var found: [StoreEntry<User>] = []
+    var remaining: KeyRange = .all
+    while true {
+      do {
+        let page = try await store.entries(in: remaining, limit: 100, order: .ascending)
+        guard let last = page.last else { return found }
+        found += page
+        remaining = remaining.after(last.key)
+      } catch let error as StoreError {
+        let damage = error.underlying as? any UnreadableKeysError
+        guard let lost = damage?.keys ?? error.key.map(KeyRange.only) else { throw error }
+        found += try await store.entries(in: remaining.before(lost.lowerBound), limit: .max, order: .ascending)
+        guard let end = lost.upperBound else { return found }
+        remaining = KeyRange(from: end, upTo: nil)
+      }
+    }
+  }
+
+  @Test func eachKindOfErrorHasItsResponse() async throws {
+    let ada = User(name: "Ada")
+    #expect(try await save(ada, in: MemoryStore<User>()))
+
+    func answer(to fault: StoreFault) async throws -> Bool {
+      let store = MemoryStore<User>().faulty()
+      store.schedule(fault, on: .apply)
+      return try await save(ada, in: store)
+    }
+    #expect(try await !answer(to: .error(.full)))
+    #expect(try await !answer(to: .error(.ioFailed, outcome: .unknown)))
+    #expect(try await answer(to: .error(.ioFailed, .after)))
+    await expectStoreError(.notPermitted) { try await answer(to: .error(.notPermitted)) }
+  }
+
+  @Test func aScanContinuesBehindADamagedEntry() async throws {
+    let bytes = MemoryStore<[UInt8]>()
+    let users = bytes.typed(User.self, prefix: "user/", codec: .json())
+    for name in ["a", "b", "c", "d"] { try await users.setValue(User(name: name), forKey: StoreKey(name)) }
+    try await bytes.setValue(Array("{".utf8), forKey: "user/b")
+    try await bytes.setValue(Array("[]".utf8), forKey: "user/d")
+    #expect(try await readableEntries(of: users).map(\.value.name) == ["a", "c"])
+    try await users.close()
+    await expectStoreError(.closed) { try await readableEntries(of: users) }
+  }
+
+  /// The codes in the source of `StoreError`, because a type cannot list its static properties.
+  @Test func theTableHasEveryCode() throws {
+    let repository = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
+    func text(_ path: String) throws -> String {
+      try String(contentsOf: repository.appending(path: path), encoding: .utf8)
+    }
+    let declared = try text("Modules/Larder/Contract/StoreError.swift").matches(of: /static let (\w+) = Code\(/)
+      .map { String($0.1) }
+    let listed = try text(ErrorsGuideTests.path).matches(of: /(?m)^\| `(\w+)` \|/).map { String($0.1) }
+    #expect(declared.count > 10)
+    #expect(Set(declared) == Set(listed))
+  }
+
+  @Test func theGuideShowsThisCode() throws {
+    let guide = try Guide(ErrorsGuideTests.path)
+    #expect(guide.pieces.count == 2)
+    #expect(try guide.piecesMissing() == [])
+  }
+}

@@ -1,0 +1,22 @@
+extension Duration {
+  /// The duration in seconds, rounded down to a tenth, such as `1.9 s`.
+  var inSeconds: String {
+    let tenths = components.seconds * 10 + components.attoseconds / 100_000_000_000_000_000
+    return "\(tenths / 10).\(tenths % 10) s"
+  }
+}
+
+/// A number of entries as text.
+enum EntryCount {
+  /// Returns the number with its noun, such as `1 entry` or `12 entries`.
+  static func text(_ count: Int) -> String {
+    count == 1 ? "1 entry" : "\(count) entries"
+  }
+}
+
+extension String {
+  /// The text with spaces in place of line breaks and other control characters, which a path or a key can contain.
+  var inOneLine: String {
+    String(UnicodeScalarView(unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
+  }
+}

@@ -1,0 +1,87 @@
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// A buffer for standard output that writes in large pieces.
+///
+/// Bytes that are not flushed are lost. No `deinit` flushes them, because a failure to write must be reported.
+final class ByteOutput {
+  private static let capacity = 64 << 10
+
+  private let descriptor: Descriptor
+  private var pending: [UInt8] = []
+
+  /// Creates an output.
+  ///
+  /// - Parameter descriptor: The destination of the bytes; defaults to standard output.
+  init(to descriptor: Descriptor = .standardOutput) {
+    self.descriptor = descriptor
+  }
+
+  /// Adds a line.
+  ///
+  /// - Parameter append: Appends the line, without its end, to the buffer that it receives.
+  /// - Throws: ``BrokenOutput`` if the buffer is full and cannot be written.
+  func writeLine(_ append: (inout [UInt8]) -> Void) throws(BrokenOutput) {
+    append(&pending)
+    try write([UInt8(ascii: "\n")])
+  }
+
+  /// Adds bytes, unchanged.
+  ///
+  /// - Throws: ``BrokenOutput`` if the buffer is full and cannot be written.
+  func write(_ bytes: [UInt8]) throws(BrokenOutput) {
+    pending += bytes
+    if pending.count >= ByteOutput.capacity { try flush() }
+  }
+
+  /// Adds a line.
+  ///
+  /// - Throws: ``BrokenOutput`` if the buffer is full and cannot be written.
+  func writeLine(_ line: String) throws(BrokenOutput) {
+    try writeLine { $0.append(contentsOf: line.utf8) }
+  }
+
+  /// Writes the buffered bytes.
+  ///
+  /// - Throws: ``BrokenOutput`` if they cannot be written. They are dropped then, because output after a gap would
+  ///   mislead.
+  func flush() throws(BrokenOutput) {
+    defer { pending.removeAll(keepingCapacity: true) }
+    do throws(SystemError) {
+      try descriptor.write(pending)
+    } catch {
+      throw BrokenOutput(error: error)
+    }
+  }
+}
+
+/// A failure to write to standard output.
+struct BrokenOutput: Error, Equatable {
+  /// The error of the system call.
+  let error: SystemError
+
+  /// Whether the reader of the output has closed its end.
+  var isReaderGone: Bool { error.code == EPIPE }
+}
+
+/// Writes to standard error.
+enum Diagnostics {
+  /// Writes a line.
+  static func writeLine(_ line: String) {
+    write(line + "\n")
+  }
+
+  /// Writes text, unchanged.
+  static func write(_ text: String) {
+    do throws(SystemError) {
+      try Descriptor.standardError.write(Array(text.utf8))
+    } catch {
+      // There is no other stream to report this failure on.
+    }
+  }
+}

@@ -1,0 +1,152 @@
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// A file descriptor of an open file, pipe or terminal, which does not close itself.
+struct Descriptor: Equatable {
+  /// The number of the descriptor.
+  let number: Int32
+
+  /// The stream that input comes from by default.
+  static let standardInput = Descriptor(number: STDIN_FILENO)
+  /// The stream for results.
+  static let standardOutput = Descriptor(number: STDOUT_FILENO)
+  /// The stream for errors and other messages.
+  static let standardError = Descriptor(number: STDERR_FILENO)
+
+  /// Opens a file for reading.
+  ///
+  /// - Throws: ``SystemError``.
+  init(reading path: String) throws(SystemError) {
+    number = open(path, O_RDONLY | O_CLOEXEC)
+    guard number >= 0 else { throw .last }
+  }
+
+  init(number: Int32) {
+    self.number = number
+  }
+
+  /// Closes the descriptor.
+  func close() {
+    // After reading only, an error is of no consequence.
+    #if canImport(Darwin)
+    _ = Darwin.close(number)
+    #elseif canImport(Glibc)
+    _ = Glibc.close(number)
+    #elseif canImport(Musl)
+    _ = Musl.close(number)
+    #endif
+  }
+
+  /// Reads the bytes that are available, or waits for some.
+  ///
+  /// - Returns: The number of bytes read; 0 at the end.
+  /// - Throws: ``SystemError``.
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
+    while true {
+      #if canImport(Darwin)
+      let count = Darwin.read(number, buffer.baseAddress, buffer.count)
+      #elseif canImport(Glibc)
+      let count = Glibc.read(number, buffer.baseAddress, buffer.count)
+      #elseif canImport(Musl)
+      let count = Musl.read(number, buffer.baseAddress, buffer.count)
+      #endif
+      if count >= 0 { return count }
+      try wait(for: POLLIN, after: .last)
+    }
+  }
+
+  /// Writes bytes completely.
+  ///
+  /// - Throws: ``SystemError``.
+  func write(_ bytes: [UInt8]) throws(SystemError) {
+    var written = 0
+    while written < bytes.count {
+      let count = bytes.withUnsafeBytes { buffer in
+        let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
+        #if canImport(Darwin)
+        return Darwin.write(number, rest.baseAddress, rest.count)
+        #elseif canImport(Glibc)
+        return Glibc.write(number, rest.baseAddress, rest.count)
+        #elseif canImport(Musl)
+        return Musl.write(number, rest.baseAddress, rest.count)
+        #endif
+      }
+      if count >= 0 {
+        written += count
+      } else {
+        try wait(for: POLLOUT, after: .last)
+      }
+    }
+  }
+
+  /// Returns after a signal, and waits if another process has made the descriptor non-blocking.
+  ///
+  /// - Throws: Any other error.
+  private func wait(for event: Int32, after error: SystemError) throws(SystemError) {
+    switch error.code {
+    case EINTR:
+      return
+    case EAGAIN:
+      var request = pollfd(fd: number, events: Int16(event), revents: 0)
+      guard poll(&request, 1, -1) >= 0 || errno == EINTR else { throw .last }
+    default:
+      throw error
+    }
+  }
+
+  /// Whether the descriptor is a terminal.
+  var isTerminal: Bool { isatty(number) == 1 }
+
+  /// The width of the terminal in characters, or `nil` if it is unknown.
+  var columns: Int? {
+    var size = winsize()
+    guard ioctl(number, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+    return Int(size.ws_col)
+  }
+
+  /// The number of bytes that are left to read, or `nil` if it is unknown, as with a pipe.
+  var remainingBytes: Int? {
+    var status = stat()
+    guard fstat(number, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+    let position = lseek(number, 0, SEEK_CUR)
+    return position < 0 ? nil : max(0, Int(status.st_size) - Int(position))
+  }
+
+  /// Ensures that no file gets the descriptor number of a standard stream.
+  ///
+  /// If a program is started with such a stream closed, the next file that it opens gets the number, and results or errors
+  /// would be written into a store. Reading and writing the closed stream still fails.
+  static func reserveStandardStreams() {
+    for stream in [standardInput, standardOutput, standardError] where fcntl(stream.number, F_GETFD) == -1 {
+      // `open` returns the lowest free number, which is this one. The wrong mode makes each use an error.
+      _ = open("/dev/null", stream == standardInput ? O_WRONLY : O_RDONLY)
+    }
+  }
+
+  /// Turns writing to a pipe without a reader into an error, which by default ends the process.
+  static func ignorePipeSignal() {
+    _ = signal(SIGPIPE, SIG_IGN)
+  }
+}
+
+/// A failure of a system call.
+struct SystemError: Error, Equatable {
+  /// The `errno`.
+  let code: Int32
+
+  /// The `errno` of the last system call.
+  static var last: SystemError { SystemError(code: errno) }
+
+  /// Whether the system refuses access.
+  var isRefusal: Bool { code == EACCES || code == EPERM }
+
+  /// The description of the system.
+  var message: String {
+    strerror(code).map { String(cString: $0) } ?? "error \(code)"
+  }
+}

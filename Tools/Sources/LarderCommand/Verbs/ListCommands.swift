@@ -1,0 +1,121 @@
+import ArgumentParser
+import Larder
+
+/// `larder list`.
+struct ListCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list",
+    abstract: "Print the entries of a store in the order of their keys.",
+    discussion: """
+      Prints a line {"key":…,"value":…} for each entry within all the given bounds. A key that is not UTF-8 is printed as \
+      {"keyBytes":"80c0",…}. If --limit ends the list early, a line on standard error holds the cursor to continue with. \
+      The cursor stays valid when entries are added or removed.
+
+        larder list json:users.json --prefix user: --limit 20
+        larder list json:users.json --prefix user: --limit 20 --after 1a.dXNlcjo0Mg
+        larder list json:users.json --from 2026-01-01 --to 2026-02-01 --keys
+      """)
+
+  @OptionGroup var store: StoreArgument
+  @OptionGroup var access: AccessOption
+  @OptionGroup var range: RangeOptions
+  @Option(help: ArgumentHelp("Continue after the end of an earlier list.", valueName: "cursor")) var after: String?
+  @Flag(help: "List from the highest key to the lowest.") var reverse = false
+  @Option(help: "The maximum number of entries to print.") var limit: Int?
+  @Flag(name: .customLong("keys"), help: "Print the keys without their values.") var printsKeysOnly = false
+
+  func validate() throws {
+    guard limit.map({ $0 >= 0 }) ?? true else { throw ValidationError("--limit must not be negative") }
+  }
+
+  func run() async throws {
+    var walk = try StoreWalk(
+      try range.range(), order: reverse ? .descending : .ascending,
+      after: try after.map { try PageCursor($0) }, limit: limit)
+    try await StoreSession.run(
+      store.target, createsIfMissing: false, access: access.storeAccess
+    ) { store, output in
+      if printsKeysOnly {
+        try await walk.printKeys(of: store, to: output)
+      } else {
+        try await walk.printEntries(of: store, to: output)
+      }
+    }
+    if let next = walk.next { Diagnostics.writeLine("next: \(next.text)") }
+  }
+}
+
+/// `larder export`.
+struct ExportCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "export",
+    abstract: "Print every entry, for import into another store.",
+    discussion: """
+      Prints a line of JSON for each entry, or for each entry within the bounds, in the order of the keys.
+
+        larder export json:users.json > users.jsonl
+        larder export json:users.json --prefix guest: --reverse
+        larder export json:users.json | larder import json:copy.json
+      """)
+
+  @OptionGroup var store: StoreArgument
+  @OptionGroup var access: AccessOption
+  @OptionGroup var range: RangeOptions
+  @Flag(help: "Export from the highest key to the lowest.") var reverse = false
+
+  func run() async throws {
+    var walk = try StoreWalk(try range.range(), order: reverse ? .descending : .ascending)
+    try await StoreSession.run(
+      store.target, createsIfMissing: false, access: access.storeAccess
+    ) { store, output in
+      try await walk.printEntries(of: store, to: output)
+    }
+  }
+}
+
+/// `larder count`.
+struct CountCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "count",
+    abstract: "Print the number of entries.",
+    discussion: """
+        larder count json:users.json --prefix guest:
+        larder count json:users.json --from 2026-01-01 --to 2026-02-01
+      """)
+
+  @OptionGroup var store: StoreArgument
+  @OptionGroup var access: AccessOption
+  @OptionGroup var range: RangeOptions
+
+  func run() async throws {
+    let range = try range.range()
+    try await StoreSession.run(
+      store.target, createsIfMissing: false, access: access.storeAccess
+    ) { store, output in
+      try output.writeLine("\(try await store.count(in: range))")
+    }
+  }
+}
+
+/// `larder stores`.
+struct StoresCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "stores",
+    abstract: "Print the URLs of the stores in an LMDB environment.",
+    discussion: """
+      Prints one URL in each line, in the order of the names. The list includes databases of other programs.
+
+        larder stores lmdb:shop
+      """)
+
+  @Argument(help: ArgumentHelp("The environment, such as lmdb:shop.", valueName: "environment"))
+  var environment: String
+  @OptionGroup var access: AccessOption
+  @OptionGroup var opening: OpeningOptions
+
+  func run() async throws {
+    try await StoreSession.runEnvironment(opening.target(environment), access: access.storeAccess) { urls, output in
+      for url in urls { try output.writeLine(url) }
+    }
+  }
+}

@@ -1,0 +1,71 @@
+import ArgumentParser
+import Larder
+import LarderExpiry
+import LarderQueue
+
+/// `larder queue enqueue`.
+struct QueueEnqueueCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "enqueue",
+    abstract: "Add an item to the end of a queue.",
+    discussion: """
+      A missing queue is created. Prints {"key":…,"isDuplicate":…}, where the key is the id or a generated key. With --id \
+      you can repeat the verb safely. While an item with that id is in the queue, and for 5 minutes after it was \
+      acknowledged or became a dead letter, nothing is enqueued, and isDuplicate is true.
+
+        larder queue enqueue queue:mail '{"to":"ada"}'
+        larder queue enqueue queue:mail '{"to":"bob"}' --id welcome:7 --delay 10m
+      """)
+
+  @OptionGroup var queue: QueueArgument
+  @OptionGroup var value: ValueArgument
+  @Option(help: "The key of the item, which makes repeating safe; defaults to a generated key.")
+  var id: String?
+  @Option(help: ArgumentHelp("The time before the item can be received, such as 5s.", valueName: "time"))
+  var delay = DurationArgument(.zero)
+  @OptionGroup var keys: KeyOptions
+
+  func run() async throws {
+    let id = try id.map { try keys.key($0) }
+    let value = try value.json()
+    try await StoreSession.runQueue(queue, createsIfMissing: true, operation: .enqueue) { queue in
+      try await queue.enqueue(Expiring(value), id: id, delay: delay.duration)
+    } print: { item, output in
+      try output.writeLine { QueueLine.append(item, to: &$0) }
+    }
+  }
+}
+
+/// `larder queue receive`.
+struct QueueReceiveCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "receive",
+    abstract: "Receive the oldest items of a queue with a lease.",
+    discussion: """
+      Prints a line {"key":…,"value":…,"attempt":…,"receipt":"…"} for each item, in the order of arrival, and nothing if \
+      no item is due. Until the lease ends, no other consumer receives the items. Items that are not acknowledged by then \
+      are delivered again.
+
+        larder queue receive queue:mail --max 10 --lease 1m
+      """)
+
+  @OptionGroup var queue: QueueArgument
+  @Option(help: ArgumentHelp("The maximum number of items.", valueName: "n")) var max = 1
+  @Option(help: ArgumentHelp("The time until the lease ends, such as 30s.", valueName: "time"))
+  var lease = DurationArgument(.seconds(30))
+
+  func validate() throws {
+    guard max >= 1 else { throw ValidationError("--max must be at least 1") }
+    try lease.checkAsLease()
+  }
+
+  func run() async throws {
+    try await StoreSession.runQueue(queue, operation: .receive) { queue in
+      try await queue.receive(max: max, lease: lease.duration)
+    } print: { deliveries, output in
+      for delivery in deliveries {
+        try output.writeLine { QueueLine.append(delivery, to: &$0) }
+      }
+    }
+  }
+}
