@@ -46,6 +46,7 @@ public struct ValueContext: Sendable {
   /// Creates a context.
   ///
   /// - Parameter key: The key of the entry. Defaults to `nil`, for a value without a key.
+  @inlinable
   public init(key: StoreKey? = nil) {
     self.key = key
   }

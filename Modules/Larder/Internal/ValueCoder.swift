@@ -1,19 +1,21 @@
 /// A coder that encodes and decodes the values of a store and converts the errors of the codec to ``StoreError``s.
+@usableFromInline
 package struct ValueCoder<Value: Sendable>: Sendable {
-  // Closures instead of an existential codec, which would be copied for each call; reads are measurably slower then.
-  private let encodeValue: @Sendable (Value, inout [UInt8], ValueContext) throws -> Void
-  private let decodeValue: @Sendable (RawSpan, ValueContext) throws -> Value
+  // Closures instead of an existential codec, which would be copied for each call; reads are measurably slower then. For
+  // the same reason the stores inline the calls.
+  @usableFromInline let encodeValue: @Sendable (Value, inout [UInt8], ValueContext) throws -> Void
+  @usableFromInline let decodeValue: @Sendable (RawSpan, ValueContext) throws -> Value
 
   /// The kind of the bytes that the codec writes.
   package let format: CodecFormat
 
   /// The name of the store in errors.
-  package let store: String
+  @usableFromInline package let store: String
 
   /// The maximum size of an encoded value, in bytes.
-  package let maximumSize: Int
+  @usableFromInline package let maximumSize: Int
 
-  private let passesKeys: Bool
+  @usableFromInline let passesKeys: Bool
 
   /// Creates a coder.
   ///
@@ -39,6 +41,7 @@ package struct ValueCoder<Value: Sendable>: Sendable {
   ///   - bytes: The array to which the method appends the bytes.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``: `encodingFailed`, or the code of a ``StoreErrorConvertible``; `valueTooLarge`.
+  @inlinable @inline(__always)
   package func append(
     _ value: Value, forKey key: StoreKey?, to bytes: inout [UInt8], during operation: StoreOperation
   ) throws {
@@ -49,13 +52,20 @@ package struct ValueCoder<Value: Sendable>: Sendable {
       throw encodingError(error, forKey: key, during: operation)
     }
     guard bytes.count - start <= maximumSize else {
-      throw StoreError(
-        .valueTooLarge, during: operation, store: store, key: key,
-        message: "the encoded value has \(bytes.count - start) bytes; at most \(maximumSize) are allowed")
+      throw sizeError(bytes.count - start, forKey: key, during: operation)
     }
   }
 
+  /// Returns the error of a value whose bytes are too many.
+  @usableFromInline
+  package func sizeError(_ size: Int, forKey key: StoreKey?, during operation: StoreOperation) -> StoreError {
+    StoreError(
+      .valueTooLarge, during: operation, store: store, key: key,
+      message: "the encoded value has \(size) bytes; at most \(maximumSize) are allowed")
+  }
+
   /// Returns the error of a value that cannot be encoded.
+  @usableFromInline
   package func encodingError(
     _ error: any Error, forKey key: StoreKey?, during operation: StoreOperation
   ) -> StoreError {
@@ -67,6 +77,7 @@ package struct ValueCoder<Value: Sendable>: Sendable {
   /// Returns the value that bytes encode.
   ///
   /// - Throws: ``StoreError``; see ``decodingError(_:forKey:during:)``.
+  @inlinable @inline(__always)
   package func value(
     of bytes: UnsafeRawBufferPointer, forKey key: StoreKey?, during operation: StoreOperation
   ) throws(StoreError) -> Value {
@@ -81,6 +92,7 @@ package struct ValueCoder<Value: Sendable>: Sendable {
   ///
   /// Its code is that of a ``StoreErrorConvertible``; `undecodable` for a `DecodingError` other than `dataCorrupted`,
   /// because the bytes are sound but belong to another type; and `corrupted` for all other errors.
+  @usableFromInline
   package func decodingError(
     _ error: any Error, forKey key: StoreKey?, during operation: StoreOperation
   ) -> StoreError {
