@@ -70,7 +70,7 @@ import Testing
   }
 
   private func run(_ id: String, of suite: ConformanceSuite) async throws {
-    try await #require(suite.cases.first { $0.id == "240" }).run()
+    try await #require(suite.cases.first { $0.id == id }).run()
   }
 
   @Test func aFailureNamesTheBrokenPromiseAndHowToRepeatIt() async throws {
