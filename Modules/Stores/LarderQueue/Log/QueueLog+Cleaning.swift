@@ -270,6 +270,7 @@ struct SpaceReserve: Sendable {
       try write(like: existing, &written)
       state = .available
     } catch {
+      // The original error matters more than a failure to clean up.
       try? fileSystem.removeFile(at: path)
       guard error.isOutOfRoom else {
         // A limit on file sizes, for example, does not mean that the disk is full.
