@@ -26,6 +26,10 @@ ONLY ?=
 # All traits, so that the modules that need other packages or C libraries are tested too.
 TRAITS := --enable-all-traits
 
+# One build folder for the root and the nested packages, so that each module is compiled once. SwiftPM passes the traits to
+# the compiler in the order of a set, which must be the same in each build.
+SWIFT_BUILD := SWIFT_DETERMINISTIC_HASHING=1 swift build --scratch-path "$(CURDIR)/.build"
+
 # The arguments of `make hit-ratio`, `make feed`, `make uploader` and `make image-cache`. `--help` lists them.
 ARGUMENTS ?=
 
@@ -65,8 +69,8 @@ soak: ## Search for broken promises for hours; set LARDER_SEED, CUTS, STEPS, ROU
 	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Tools --filter KillTests
 	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Examples --filter KillTests
 	Scripts/prove-static-archive release
-	swift build --package-path Tools --product PowerCutWorker
-	Scripts/power-cuts "$$(swift build --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS)
+	$(SWIFT_BUILD) --package-path Tools --product PowerCutWorker
+	Scripts/power-cuts "$$($(SWIFT_BUILD) --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS)
 
 # Findings are written to Fuzzing/.build. The inputs that reached new code stay there for the next run.
 fuzz: set-up-build ## Feed the CBOR decoder with inputs from libFuzzer; DURATION=… sets the seconds.
@@ -78,25 +82,25 @@ fuzz: set-up-build ## Feed the CBOR decoder with inputs from libFuzzer; DURATION
 	  -artifact_prefix=Fuzzing/.build/ Fuzzing/.build/corpus
 
 demo: set-up-build ## Catalog a tree of real files; DATA=/some/folder for another folder, STORE=json:… for another store.
-	swift build --package-path Examples --configuration release --product FileCatalog
-	@"$$(swift build --package-path Examples --configuration release --show-bin-path)/FileCatalog" \
+	$(SWIFT_BUILD) --package-path Examples --configuration release --product FileCatalog
+	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/FileCatalog" \
 	  $(if $(STORE),--store="$(STORE)") $(if $(DATA),-- "$(DATA)")
 
 feed: set-up-build ## Page through a million transactions while others arrive; ARGUMENTS=--compare compares with the naive approach.
-	swift build --package-path Examples --configuration release --product TransactionFeed
-	@"$$(swift build --package-path Examples --configuration release --show-bin-path)/TransactionFeed" $(ARGUMENTS)
+	$(SWIFT_BUILD) --package-path Examples --configuration release --product TransactionFeed
+	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/TransactionFeed" $(ARGUMENTS)
 
 uploader: set-up-build ## Send 20,000 events through an outbox to an unreliable server, killing the client; ARGUMENTS=--help.
-	swift build --package-path Examples --configuration release --product EventUploader
-	@"$$(swift build --package-path Examples --configuration release --show-bin-path)/EventUploader" $(ARGUMENTS)
+	$(SWIFT_BUILD) --package-path Examples --configuration release --product EventUploader
+	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/EventUploader" $(ARGUMENTS)
 
 image-cache: set-up-build ## Test every store as a cache of images; ARGUMENTS=--json for the results as JSON.
-	swift build --package-path Examples --configuration release --product ImageCacheTest
-	@"$$(swift build --package-path Examples --configuration release --show-bin-path)/ImageCacheTest" $(ARGUMENTS)
+	$(SWIFT_BUILD) --package-path Examples --configuration release --product ImageCacheTest
+	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/ImageCacheTest" $(ARGUMENTS)
 
 tool: set-up-build ## Build the command-line tool for release; the last line printed is its path.
-	swift build --package-path Tools --configuration release --product larder
-	@printf '%s/larder\n' "$$(swift build --package-path Tools --configuration release --show-bin-path)"
+	$(SWIFT_BUILD) --package-path Tools --configuration release --product larder
+	@printf '%s/larder\n' "$$($(SWIFT_BUILD) --package-path Tools --configuration release --show-bin-path)"
 
 bench: bench-ratios ## Measure Larder and its yardsticks: the ratios, then the times of each workload.
 	swift package --package-path Benchmarks benchmark --no-progress
@@ -130,4 +134,4 @@ lint: ## Check every Swift file against .swift-format, and the text of code, gui
 	@Scripts/lint-commits
 
 clean: ## Remove all build products.
-	rm -rf .build .build-tsan Tools/.build Examples/.build Benchmarks/.build Fuzzing/.build
+	rm -rf .build .build-tsan Benchmarks/.build Fuzzing/.build

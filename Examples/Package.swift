@@ -6,7 +6,7 @@ let package = Package(
   name: "LarderExamples",
   platforms: [.macOS(.v15)],
   dependencies: [
-    .package(name: "Larder", path: "..", traits: ["Compression", "LMDB", "Metrics"]),
+    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics", "Compression"]),
     .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.6.0"),
     .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
   ],
