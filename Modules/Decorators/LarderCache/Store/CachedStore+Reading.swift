@@ -149,12 +149,12 @@ extension CachedStore {
   }
 
   private func readBase(_ keys: [StoreKey]) async throws -> SharedLoad.Values {
-    cache.counters.loads.add(1, ordering: .relaxed)
+    cache.count { $0.loads += 1 }
     do {
       if keys.count == 1 { return [try await base.value(forKey: keys[0]).map(box)] }
       return try await base.values(forKeys: keys).map { $0.map(box) }
     } catch {
-      cache.counters.loadFailures.add(1, ordering: .relaxed)
+      cache.count { $0.loadFailures += 1 }
       throw error
     }
   }
@@ -307,7 +307,7 @@ extension CachedStore {
     if isOneMoment || (parts.count + entries.count == 1 && !isAnyUnread) {
       return keys.map { key in (entries[key].map(\.value) ?? boxes[key] ?? nil).map(value) }
     }
-    cache.counters.passedOver.add(entries.count, ordering: .relaxed)
+    cache.countPassedOver(entries.count)
     return try await readBase(keys).map { $0.map(value) }
   }
 }
