@@ -284,7 +284,7 @@ extension ExpiringStore: CustomStringConvertible {
 }
 
 extension ExpiringStore: StoreDecorator {
-  /// Performs an operation of a capability on the base. A flush writes pending renewals first.
+  /// Performs an operation of a capability on the base, a flush after writing pending renewals.
   public func forward<Result>(
     _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
   ) async throws -> Result {

@@ -60,8 +60,6 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// The locks of the stripes are taken inside it, one at a time, and never the other way round.
   @usableFromInline let eviction: Mutex<EvictionState>
 
-  private let pressureObservation: MemoryPressureObservation?
-
   /// Creates a cache.
   ///
   /// - Parameters:
@@ -110,11 +108,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       EvictionState(
         entryLimit: slotLimit, costLimit: costLimit, hasCosts: cost != nil, policy: policy,
         expires: timesToLive.areLimited))
-    let observation = memoryPressure.map { _ in MemoryPressureObservation() }
-    pressureObservation = observation
-    if let memoryPressure, let observation {
-      memoryPressure.add(observation) { [weak self] pressure in self?.respond(to: pressure) }
-    }
+    memoryPressure?.add(self) { [weak self] pressure in self?.respond(to: pressure) }
   }
 
   @inlinable

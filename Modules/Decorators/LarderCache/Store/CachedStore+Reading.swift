@@ -9,15 +9,14 @@ extension CachedStore {
   /// - Throws: The errors of `DataStore`; `CancellationError` if the task is cancelled while it waits for the base.
   @inlinable
   public func value(forKey key: StoreKey) async throws -> Value? {
-    let lookup = cache.lookUp(key)
-    if case .value(let box) = lookup { return value(of: box) }
-    return try await value(forKey: key, after: lookup)
+    if let box = cache.plainValue(forKey: key) { return value(of: box) }
+    return try await missedValue(forKey: key)
   }
 
-  /// Returns the value of a key after the first lookup found no cached value.
+  /// Returns the value of a key after the first lookup returned none.
   @usableFromInline
-  func value(forKey key: StoreKey, after lookup: EntryCache.Lookup) async throws -> Value? {
-    if case .skipped = lookup { return try await value(forKey: key, policy: .cacheElseLoad) }
+  func missedValue(forKey key: StoreKey) async throws -> Value? {
+    guard cache.hasPlainEntries else { return try await value(forKey: key, policy: .cacheElseLoad) }
     return try await load(key, isReload: false).map(value)
   }
 

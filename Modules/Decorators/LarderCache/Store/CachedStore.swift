@@ -223,14 +223,14 @@ extension CachedStore {
   ) async throws -> Result {
     // The values of every run are kept until the end. Values of a discarded run must not be released during the next
     // one, inside the base.
-    let runs = RecordedSlots<Value>()
+    let runs = Mutex<[[Value?]]>([])
     return try await writing(keys, [], .update) { entries in
       let result = try await base.update(keys) { slots in
         let result = try body(&slots)
-        runs.append(slots)
+        runs.withLock { $0.append(slots) }
         return result
       }
-      entries = runs.last.map { makeEntries(of: $0.map { $0.map(box) }, forKeys: keys) }
+      entries = runs.withLock { $0.last }.map { makeEntries(of: $0.map { $0.map(box) }, forKeys: keys) }
       return result
     }
   }
@@ -263,21 +263,6 @@ extension CachedStore {
 
   private func makeEntries(of boxes: [(any CachedValue)?], forKeys keys: [StoreKey]) -> [CachedEntry?] {
     zip(keys, boxes).map { key, box in makeEntry(of: box, forKey: key) }
-  }
-}
-
-/// The values that each run of the body of an update left.
-private final class RecordedSlots<Value: Sendable>: Sendable {
-  private let runs = Mutex<[[Value?]]>([])
-
-  /// Adds the values of a run.
-  func append(_ slots: [Value?]) {
-    runs.withLock { $0.append(slots) }
-  }
-
-  /// The values of the last run, which is the one that counts, or `nil` if there was none.
-  var last: [Value?]? {
-    runs.withLock { $0.last }
   }
 }
 

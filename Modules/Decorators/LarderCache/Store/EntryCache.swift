@@ -18,6 +18,7 @@ final class EntryCache: Sendable {
 
   private struct State: Sendable {
     var busy = Keys()
+    var refreshes = Refreshes()
     var lastStamp: UInt64 = 0
     /// The statistics, with corrections of the hits and misses that the `MemoryCache` counts.
     var statistics = CachedStoreStatistics()
@@ -29,17 +30,6 @@ final class EntryCache: Sendable {
     case found(CachedEntry)
     /// With a read of the base.
     case base(Keys.Reading)
-  }
-
-  /// The result of the first lookup of a key.
-  @usableFromInline
-  enum Lookup: Sendable {
-    /// The value of the cached entry.
-    case value(any CachedValue)
-    /// There is no cached value.
-    case missing
-    /// There was no lookup, because it takes more than finding an entry.
-    case skipped
   }
 
   /// A running write.
@@ -57,7 +47,6 @@ final class EntryCache: Sendable {
   private let state = Mutex(State())
   private let negativeTimeToLive: Duration?
   private let refreshAfter: Duration?
-  private let refreshes = Mutex(Refreshes())
   private let time: ElapsedTime
   private let isClosing = Atomic(false)
 
@@ -98,7 +87,7 @@ final class EntryCache: Sendable {
 
   /// Whether no read and no write is running.
   var isIdle: Bool {
-    refreshes.withLock { $0.count == 0 } && state.withLock { $0.busy.isIdle }
+    state.withLock { $0.refreshes.count == 0 && $0.busy.isIdle }
   }
 
   /// Whether the age of an entry can matter.
@@ -114,12 +103,13 @@ final class EntryCache: Sendable {
 
   // MARK: Entries
 
-  /// Returns the cached value of a key if nothing else has to be checked, which is the common case.
+  /// Whether a cached value can be returned without checking anything else, which is the common case.
+  var hasPlainEntries: Bool { !agesMatter && !hasBegunClosing }
+
+  /// Returns the cached value of a key if nothing else has to be checked.
   @usableFromInline
-  func lookUp(_ key: StoreKey) -> Lookup {
-    guard !agesMatter, !hasBegunClosing else { return .skipped }
-    guard let entry = entries.value(forKey: key), let value = entry.value else { return .missing }
-    return .value(value)
+  func plainValue(forKey key: StoreKey) -> (any CachedValue)? {
+    hasPlainEntries ? entries.value(forKey: key)?.value : nil
   }
 
   /// Returns the entry of a key that a reader may use.
@@ -238,7 +228,7 @@ final class EntryCache: Sendable {
   ///   ``endRefresh(of:failure:)``.
   func beginRefresh(of keys: [StoreKey]) -> Set<StoreKey>? {
     let time = time.duration
-    return refreshes.withLock { $0.begin(keys, at: time) }
+    return state.withLock { $0.refreshes.begin(keys, at: time) }
   }
 
   /// Ends a background load begun with ``beginRefresh(of:)``.
@@ -249,7 +239,7 @@ final class EntryCache: Sendable {
   func endRefresh(of keys: [StoreKey], failure: (any Error)?) {
     let time = time.duration
     let pauseEnd = time + min(refreshAfter ?? .zero, EntryCache.longestRefreshPause)
-    refreshes.withLock { $0.end(keys, failure: failure, at: time, pauseEnd: pauseEnd) }
+    state.withLock { $0.refreshes.end(keys, failure: failure, at: time, pauseEnd: pauseEnd) }
   }
 
   /// Begins a background read of a key, unless its entry is gone or the key is busy or being read.
