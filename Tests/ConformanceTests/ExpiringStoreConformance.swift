@@ -59,7 +59,7 @@ import Testing
     try await JSONFileStore(
       path: location.path("store.json"), codec: .json(SampleValue?.self).expiring(), durability: .buffered,
       access: location.access
-    ).expiring(.sliding(.seconds(86_400)), purgingUpTo: .max)
+    ).expiring(.sliding(.seconds(86_400)))
   }
 
   static let view = ConformanceSuite(

@@ -328,7 +328,7 @@ import TestSupport
     try memory.apply([.set("a", 1)])
     #expect(try await store.value(forKey: "a") == 1)
     // A reader may have looked in the cache before that load ended.
-    #expect(try await store.value(forKey: "a", after: .missing) == 1)
+    #expect(try await store.missedValue(forKey: "a") == 1)
     #expect(store.statistics.loads == 1)
     #expect(store.cache.isIdle)
   }

@@ -211,7 +211,7 @@ import TestSupport
     options.negativeTimeToLive = .seconds(60)
     let store = memory.cached(options)
     let calls = Mutex(0)
-    // All shards are called, so that a call would wait for a lock that is held.
+    // A call would wait for a lock that is held.
     let keys = (0..<200).map { StoreKey(integer: $0) }
     @Sendable func makeCaller() -> Caller {
       Caller { [weak store] in

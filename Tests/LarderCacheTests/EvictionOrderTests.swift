@@ -5,26 +5,25 @@ import Testing
 
 @Suite struct EvictionOrderTests {
   /// The hits of a cache that consists of slots only.
-  private static func hits(of keys: [UInt32], entries: Int, in order: consuming AdaptiveOrder) -> Int {
-    var order = order
-    var free = (0...entries).map { Slot(UInt32($0)) }
+  private static func hits(of keys: [UInt32], entries: Int, _ policy: EvictionPolicy) -> Int {
+    var order = order(policy, entries)
     var slots: [UInt32: Slot] = [:]
     var keysBySlot: [UInt32: UInt32] = [:]
     var hits = 0
     for key in keys {
       if let slot = slots[key] {
         hits += 1
-        order.recordUses(of: [slot])
+        order.reads = [slot]
+        order.recordReads()
         continue
       }
-      guard let slot = free.popLast() else { break }
+      let slot = order.freeSlot
       slots[key] = slot
       keysBySlot[slot.index] = key
-      order.insert(slot, hash: key &* 0x9E37_79B1, cost: 1)
-      if order.count > entries {
+      order.insert(hash: key &* 0x9E37_79B1, cost: 1)
+      if order.isOverLimit {
         let victim = order.nextVictim()
-        order.remove(victim)
-        free.append(victim)
+        order.remove(victim, .evicted)
         if let key = keysBySlot.removeValue(forKey: victim.index) { slots[key] = nil }
       }
       #expect(order.count == slots.count)
@@ -32,13 +31,9 @@ import Testing
     return hits
   }
 
-  private static func order(_ policy: EvictionPolicy, _ entries: Int) -> AdaptiveOrder {
-    AdaptiveOrder(policy: policy, entryLimit: entries, costLimit: nil, hasCosts: false)
+  private static func order(_ policy: EvictionPolicy, _ entries: Int) -> EvictionState {
+    EvictionState(entryLimit: entries, costLimit: nil, hasCosts: false, policy: policy, expires: false)
   }
-
-  private static func adaptive(_ entries: Int) -> AdaptiveOrder { order(.adaptive, entries) }
-
-  private static func lru(_ entries: Int) -> AdaptiveOrder { order(.lru, entries) }
 
   private static let loop: [UInt32] = (0..<60_000 as Range<UInt32>).map { $0 % 450 }
 
@@ -46,34 +41,28 @@ import Testing
   private static let bursts: [UInt32] = (0..<60_000 as Range<UInt32>).map { $0 / 300 * 100 + $0 % 100 }
 
   @Test func theAdaptiveOrderKeepsAPartOfALoop() {
-    #expect(EvictionOrderTests.hits(of: EvictionOrderTests.loop, entries: 300, in: EvictionOrderTests.lru(300)) == 0)
-    let hits = EvictionOrderTests.hits(
-      of: EvictionOrderTests.loop, entries: 300, in: EvictionOrderTests.adaptive(300))
-    #expect(hits > 36_000)
+    #expect(Self.hits(of: Self.loop, entries: 300, .lru) == 0)
+    #expect(Self.hits(of: Self.loop, entries: 300, .adaptive) > 36_000)
   }
 
   @Test func theAdaptiveOrderKeepsRecentKeysIfThatHelps() {
-    let keys = EvictionOrderTests.bursts
-    let adaptive = EvictionOrderTests.hits(of: keys, entries: 300, in: EvictionOrderTests.adaptive(300))
-    let lru = EvictionOrderTests.hits(of: keys, entries: 300, in: EvictionOrderTests.lru(300))
-    #expect(lru == 40_000)
-    #expect(adaptive > 39_000)
+    #expect(Self.hits(of: Self.bursts, entries: 300, .lru) == 40_000)
+    #expect(Self.hits(of: Self.bursts, entries: 300, .adaptive) > 39_000)
   }
 
   @Test func theWindowFollowsAWorkloadThatChangesTwice() {
-    let keys =
-      EvictionOrderTests.bursts + EvictionOrderTests.loop.map { $0 + 1_000_000 }
-      + EvictionOrderTests.bursts.map { $0 + 2_000_000 }
-    let hits = EvictionOrderTests.hits(of: keys, entries: 300, in: EvictionOrderTests.adaptive(300))
+    let keys = Self.bursts + Self.loop.map { $0 + 1_000_000 } + Self.bursts.map { $0 + 2_000_000 }
     // With a window of one size, the best result is one of the two workloads.
-    #expect(hits > 110_000)
+    #expect(Self.hits(of: keys, entries: 300, .adaptive) > 110_000)
   }
 
   @Test(arguments: EvictionPolicy.allCases) func aReadOfAFreeSlotIsIgnored(_ policy: EvictionPolicy) {
-    var order = EvictionOrderTests.order(policy, 10)
-    order.insert(Slot(3), hash: 3, cost: 1)
-    order.remove(Slot(3))
-    order.recordUses(of: [Slot(3)])
+    var order = Self.order(policy, 10)
+    let slot = order.freeSlot
+    order.insert(hash: 3, cost: 1)
+    order.remove(slot, .removed)
+    order.reads = [slot]
+    order.recordReads()
     #expect(order.count == 0)
     #expect(order.nextVictim() == .none)
   }

@@ -138,7 +138,7 @@ import Testing
   #if !canImport(Darwin)
   @Test func noPressureIsReportedIfTheSystemReportsNone() throws {
     let folder = try TemporaryFolder()
-    #expect(SystemMemoryPressure(file: PressureFile(path: folder.path("none"))) { _ in } == nil)
+    #expect(systemMemoryPressure(file: PressureFile(path: folder.path("none"))) { _ in } == nil)
   }
 
   /// The whole path from the file to the entries.
@@ -148,7 +148,7 @@ import Testing
     try MemoryPressureTests.write(some: "900", full: "900", to: path)
     let told = Mutex(0)
     let monitor = MemoryPressureMonitor { handler in
-      SystemMemoryPressure(file: PressureFile(path: path), interval: 0.001) { pressure in
+      systemMemoryPressure(file: PressureFile(path: path), interval: 0.001) { pressure in
         told.withLock { $0 += 1 }
         handler(pressure)
       }
@@ -164,7 +164,7 @@ import Testing
   #endif
 
   /// Pressure that a test generates.
-  private final class Source: MemoryPressureSource {
+  private final class Source: Sendable {
     let handler: MemoryPressureMonitor.Handler
     let isCancelled = Mutex(false)
 
@@ -180,10 +180,10 @@ import Testing
   private final class Sources: Sendable {
     private let made = Mutex<[Source]>([])
 
-    func make(_ handler: @escaping MemoryPressureMonitor.Handler) -> Source {
+    func make(_ handler: @escaping MemoryPressureMonitor.Handler) -> @Sendable () -> Void {
       let source = Source(handler)
       made.withLock { $0.append(source) }
-      return source
+      return { source.cancel() }
     }
 
     var all: [Source] { made.withLock { $0 } }

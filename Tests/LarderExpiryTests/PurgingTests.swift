@@ -201,23 +201,6 @@ import Testing
 
   // MARK: On opening
 
-  @Test func expiredEntriesCanBePurgedOnOpening() async throws {
-    let bench = TestBench()
-    let clock = bench.clock
-    try await fill(bench, 0..<20, timeToLive: .limited(.seconds(1)))
-    try await fill(bench, 20..<30, timeToLive: .unlimited)
-    bench.clock.advance(by: .seconds(1))
-    _ = bench.memory.expiring { clock.date }
-    #expect(try bench.storedKeys.count == 30)
-    _ = try await bench.memory.expiring(purgingUpTo: 5) { clock.date }
-    #expect(try bench.storedKeys.count == 25)
-    let opened = try await bench.memory.expiring(.limited(.seconds(7)), purgingUpTo: .max) { clock.date }
-    #expect(try bench.storedKeys.count == 10)
-    #expect(opened.timeToLive == .limited(.seconds(7)))
-    bench.memory.close()
-    await expectStoreError(.closed) { _ = try await bench.memory.expiring(purgingUpTo: .max) { clock.date } }
-  }
-
   // MARK: On a schedule
 
   @Test func aPurgerPurgesAtItsInterval() async throws {

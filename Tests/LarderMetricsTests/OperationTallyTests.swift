@@ -1,4 +1,5 @@
 #if Metrics
+import Larder
 import LarderTesting
 import Testing
 

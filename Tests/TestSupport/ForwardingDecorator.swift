@@ -3,13 +3,7 @@ public import Larder
 /// A decorator for tests that forwards every requirement to its base by default.
 ///
 /// `DataStore` itself has no such defaults, so that a real decorator that lacks a requirement does not compile.
-public protocol ForwardingDecorator<Base>: DataStore where Value == Base.Value {
-  /// The type of the store below.
-  associatedtype Base: DataStore
-
-  /// The store below.
-  var base: Base { get }
-}
+public protocol ForwardingDecorator<Base>: StoreDecorator where Value == Base.Value {}
 
 extension ForwardingDecorator {
   /// The properties of the base.
@@ -60,22 +54,5 @@ extension ForwardingDecorator {
   /// Forwards; see `DataStore`.
   public func close() async throws {
     try await base.close()
-  }
-}
-
-/// The default implementations of `MaintainableStore` over a base that conforms to it.
-extension ForwardingDecorator where Base: MaintainableStore {
-  /// Forwards; see `MaintainableStore`.
-  public func storeStatistics() async throws -> StoreStatistics { try await base.storeStatistics() }
-
-  /// Forwards; see `MaintainableStore`.
-  public func verify() async throws -> VerificationReport { try await base.verify() }
-
-  /// Forwards; see `MaintainableStore`.
-  public func compact() async throws { try await base.compact() }
-
-  /// Forwards; see `MaintainableStore`.
-  public func backup(to path: String, compacting: Bool) async throws {
-    try await base.backup(to: path, compacting: compacting)
   }
 }

@@ -248,75 +248,25 @@ extension BatchingStore: CustomStringConvertible {
   public var description: String { "BatchingStore[\(base)]" }
 }
 
-extension BatchingStore: ExpirableStore where Base: ExpirableStore {
-  /// Stores a value with a time to live, after earlier operations; see `ExpirableStore`.
-  public func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {
-    try await inTurn(during: .apply) { try await base.setValue(value, forKey: key, timeToLive: timeToLive) }
-  }
-
-  /// Returns a value without moving its sliding deadline; see `ExpirableStore`.
-  public func peekValue(forKey key: StoreKey) async throws -> Value? {
-    try await base.peekValue(forKey: key)
-  }
-
-  /// Gives an entry a new time to live, after earlier operations; see `ExpirableStore`.
-  @discardableResult
-  public func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool {
-    try await inTurn(during: .touch) { try await base.touch(key, timeToLive: timeToLive) }
-  }
-
-  /// Returns the remaining time to live of an entry; see `ExpirableStore`.
-  public func remainingTime(forKey key: StoreKey) async throws -> TimeToLive? {
-    try await base.remainingTime(forKey: key)
-  }
-
-  /// Removes expired entries from the base immediately; see `ExpirableStore`.
-  ///
-  /// A purge never removes an entry that was written again, so it need not wait for earlier operations.
-  @discardableResult
-  public func purgeExpired(limit: Int) async throws -> Int {
-    try await base.purgeExpired(limit: limit)
+/// `setValue` and `touch` take their turn after earlier operations, and `flush` waits for them.
+///
+/// All other operations of a capability go to the base immediately. A purge, for example, need not wait, because it
+/// never removes an entry that was written again.
+extension BatchingStore: StoreDecorator {
+  /// Performs an operation of a capability on the base, in its turn if it writes an entry.
+  public func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    switch operation {
+    case .apply, .touch: return try await inTurn(during: operation, body)
+    case .flush: try await waitForEarlier(during: operation)
+    default: break
+    }
+    return try await body()
   }
 }
 
-extension BatchingStore: InvalidatableStore where Base: InvalidatableStore {
-  /// Removes the cached entry of a key from the base; see `InvalidatableStore`.
-  public func invalidate(_ key: StoreKey) throws {
-    try base.invalidate(key)
-  }
-
-  /// Removes all cached entries from the base; see `InvalidatableStore`.
-  public func invalidateAll() throws {
-    try base.invalidateAll()
-  }
-}
-
-extension BatchingStore: FlushableStore where Base: FlushableStore {
-  /// Waits for earlier operations and flushes the base; see `FlushableStore`.
-  public func flush() async throws {
-    try await waitForEarlier(during: .flush)
-    try await base.flush()
-  }
-}
-
-extension BatchingStore: MaintainableStore where Base: MaintainableStore {
-  /// Returns the statistics of the base; see `MaintainableStore`.
-  public func storeStatistics() async throws -> StoreStatistics {
-    try await base.storeStatistics()
-  }
-
-  /// Verifies the base; see `MaintainableStore`.
-  public func verify() async throws -> VerificationReport {
-    try await base.verify()
-  }
-
-  /// Compacts the base; see `MaintainableStore`.
-  public func compact() async throws {
-    try await base.compact()
-  }
-
-  /// Backs up the base; see `MaintainableStore`.
-  public func backup(to path: String, compacting: Bool) async throws {
-    try await base.backup(to: path, compacting: compacting)
-  }
-}
+extension BatchingStore: ExpirableStore where Base: ExpirableStore {}
+extension BatchingStore: InvalidatableStore where Base: InvalidatableStore {}
+extension BatchingStore: FlushableStore where Base: FlushableStore {}
+extension BatchingStore: MaintainableStore where Base: MaintainableStore {}

@@ -22,7 +22,7 @@ extension ExpiringStore {
     var removed = 0
     var remaining: KeyRange? = .all
     while let range = remaining, removed < limit {
-      let purged = try await purge(range, size: Self.sliceSize, limit: limit - removed, for: .purgeExpired)
+      let purged = try await purge(range, size: Self.sliceSize, limit: limit - removed)
       removed += purged.removed
       remaining = purged.remaining
     }
@@ -35,8 +35,8 @@ extension ExpiringStore {
   ///   - interval: The time from the end of one purge to the beginning of the next. It must be greater than zero.
   ///   - clock: The clock that measures the interval. Defaults to a `ContinuousClock`.
   public func purger(every interval: Duration, clock: any Clock<Duration> = ContinuousClock()) -> ExpiryPurger {
-    ExpiryPurger(storeName: base.information.name, interval: interval, clock: clock) { [weak self] range in
-      try await self?.purge(range, size: Self.sliceSize, limit: .max, for: .purgeExpired)
+    ExpiryPurger(storeName: base.information.name, interval: interval, clock: clock) { [weak self] in
+      try await self?.purgeExpired(limit: .max)
     }
   }
 
@@ -46,18 +46,17 @@ extension ExpiringStore {
   ///   - range: The range.
   ///   - size: The number of entries to examine.
   ///   - limit: The maximum number of entries to remove.
-  ///   - operation: The operation that errors name.
-  func purge(
-    _ range: KeyRange, size: Int, limit: Int, for operation: StoreOperation
-  ) async throws -> PurgedSlice {
+  /// - Returns: The number of entries removed, and the part of the range that is still to be examined, or `nil` if there
+  ///   is none.
+  private func purge(_ range: KeyRange, size: Int, limit: Int) async throws -> (removed: Int, remaining: KeyRange?) {
     try Task.checkCancellation()
-    guard running.begin() else { throw base.information.closedError(for: operation) }
+    guard running.begin() else { throw base.information.closedError(for: .purgeExpired) }
     defer { running.end() }
-    return try await reporting(operation) {
+    return try await reporting(.purgeExpired) {
       let slice = try await decodableEntries(in: range, limit: size)
       let (seen, renewals) = (now(), allRenewals())
       let expired = slice.entries.filter { !$0.value.isLive(at: seen, with: renewals[$0.key]) }.prefix(limit).map(\.key)
-      guard !expired.isEmpty else { return PurgedSlice(removed: 0, remaining: slice.remaining) }
+      guard !expired.isEmpty else { return (0, slice.remaining) }
       do {
         let removed = try await base.update(expired) { [self] slots in
           let now = now()
@@ -70,9 +69,9 @@ extension ExpiringStore {
           guard count > 0 else { throw NothingToChange() }
           return count
         }
-        return PurgedSlice(removed: removed, remaining: slice.remaining)
+        return (removed, slice.remaining)
       } catch is NothingToChange {
-        return PurgedSlice(removed: 0, remaining: slice.remaining)
+        return (0, slice.remaining)
       }
     }
   }
@@ -118,7 +117,7 @@ extension ExpiringStore {
     if purgesOnWrite, let slice = writePurge.withLock({ $0.begin(writing: count) }) {
       var remaining: KeyRange? = slice.range
       do {
-        remaining = try await purge(slice.range, size: slice.size, limit: .max, for: .purgeExpired).remaining
+        remaining = try await purge(slice.range, size: slice.size, limit: .max).remaining
       } catch is CancellationError {
         // Cancellation is not a failure. The write itself checks for it.
       } catch {
@@ -128,15 +127,6 @@ extension ExpiringStore {
     }
     return try await body()
   }
-}
-
-/// The result of purging a part of a store.
-struct PurgedSlice: Sendable {
-  /// The number of entries removed.
-  let removed: Int
-
-  /// The part of the range that is still to be examined, or `nil` if there is none.
-  let remaining: KeyRange?
 }
 
 /// Decides which writes purge, which entries, and how many.
@@ -208,12 +198,12 @@ public struct ExpiryPurger: Sendable {
   private let interval: Duration
   private let clock: any Clock<Duration>
 
-  /// Purges the first entries of a range, or returns `nil` if the store no longer exists.
-  private let purge: @Sendable (KeyRange) async throws -> PurgedSlice?
+  /// Purges the store, or returns `nil` if it no longer exists.
+  private let purge: @Sendable () async throws -> Int?
 
   init(
     storeName: String, interval: Duration, clock: any Clock<Duration>,
-    purge: @escaping @Sendable (KeyRange) async throws -> PurgedSlice?
+    purge: @escaping @Sendable () async throws -> Int?
   ) {
     self.storeName = storeName
     self.interval = interval
@@ -224,8 +214,7 @@ public struct ExpiryPurger: Sendable {
   /// Waits for the interval and purges the store, repeatedly.
   ///
   /// It returns when its task is cancelled, when the store is closed, or at the next purge after the last other
-  /// reference to the store is gone. It holds the store only while it purges a slice. You can run it again after an
-  /// error.
+  /// reference to the store is gone. It holds the store only while it purges. You can run it again after an error.
   ///
   /// - Throws: `StoreError` from a failed purge; `invalidArgument` if the interval is not greater than zero.
   public func run() async throws {
@@ -237,11 +226,7 @@ public struct ExpiryPurger: Sendable {
     do {
       while true {
         try await clock.sleep(for: interval)
-        var remaining: KeyRange? = .all
-        while let range = remaining {
-          guard let purged = try await purge(range) else { return }
-          remaining = purged.remaining
-        }
+        guard try await purge() != nil else { return }
       }
     } catch is CancellationError {
       return

@@ -27,7 +27,7 @@ extension ExpiringStore {
     _ keys: [StoreKey], timeToLive: TimeToLive,
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
-    try await update(keys, DeadlineRule(timeToLive: timeToLive, keepsDeadlines: false), body)
+    try await update(keys, timeToLive, keepsDeadlines: false, body)
   }
 
   /// Reads and writes several values as one atomic step, and keeps the deadlines of live entries.
@@ -52,15 +52,22 @@ extension ExpiringStore {
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
-    try await update(keys, DeadlineRule(timeToLive: timeToLive, keepsDeadlines: true), body)
+    try await update(keys, timeToLive, keepsDeadlines: true, body)
   }
 
   /// Updates the base with a closure that sees only live values.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys to read and write.
+  ///   - timeToLive: The time to live of new entries, or of all entries.
+  ///   - keepsDeadlines: Whether an entry that replaces a live one keeps its deadline.
+  ///   - body: A closure as that of `update` of a `DataStore`.
   func update<Result: Sendable>(
-    _ keys: [StoreKey], _ rule: DeadlineRule, _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+    _ keys: [StoreKey], _ timeToLive: TimeToLive, keepsDeadlines: Bool,
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
     let information = base.information
-    try rule.timeToLive.check(for: .update, of: information)
+    try timeToLive.check(for: .update, of: information)
     return try await writing(keys.count, for: .update) {
       try await base.update(keys) { [self] slots in
         let now = now()
@@ -74,7 +81,11 @@ extension ExpiringStore {
             slots[index] = nil
             continue
           }
-          let deadline = rule.deadline(inPlaceOf: slots[index], at: now)
+          var deadline = timeToLive.deadline(from: now)
+          if keepsDeadlines, let previous = slots[index] {
+            // A sliding deadline moves as by a read, because the entry is being used.
+            deadline = previous.deadline?.moved(byReadAt: now) ?? previous.deadline
+          }
           slots[index] = deadline?.isPast(at: now) == true ? nil : Expiring(value, deadline: deadline)
         }
         return result
@@ -141,82 +152,3 @@ extension ExpiringStore: ExpirableStore {
     return deadline.isPast(at: now) ? nil : .limited(.microseconds(now.microseconds(until: deadline.time)))
   }
 }
-
-/// The deadlines that a write sets.
-struct DeadlineRule: Sendable {
-  /// The time to live of new entries, or of all entries.
-  let timeToLive: TimeToLive
-
-  /// Whether an entry that replaces a live one keeps its deadline.
-  let keepsDeadlines: Bool
-
-  /// Returns the deadline of a value that is written now, or `nil` if it does not expire.
-  ///
-  /// - Parameters:
-  ///   - previous: The live entry that it replaces, or `nil` if there is none.
-  ///   - now: The current time.
-  func deadline<Value>(inPlaceOf previous: Expiring<Value>?, at now: WallTime) -> Deadline? {
-    guard keepsDeadlines, let previous else { return timeToLive.deadline(from: now) }
-    // A sliding deadline moves as by a read, because the entry is being used.
-    return previous.deadline?.moved(byReadAt: now) ?? previous.deadline
-  }
-}
-
-/// A batch of changes to an ``ExpiringStore``, each value with an optional time to live.
-///
-/// The changes are applied atomically and in sequence.
-///
-/// ```swift
-/// var batch = ExpiringBatch<Session>()
-/// batch.removeAll(in: .prefix("session:7:"))
-/// batch.setValue(session, forKey: "session:7:1", timeToLive: .limited(.seconds(60)))
-/// batch.setValue(profile, forKey: "session:7:2")
-/// try await store.apply(batch)
-/// ```
-public struct ExpiringBatch<Value> {
-  /// The changes, in the order in which they take effect.
-  public private(set) var changes: ChangeBatch<Value>
-
-  /// The specified times to live, by the index of the change.
-  private var timesToLive: [Int: TimeToLive] = [:]
-
-  /// Creates a batch.
-  ///
-  /// - Parameter changes: The first changes, with the default time to live of the store. Defaults to none.
-  public init(_ changes: ChangeBatch<Value> = []) {
-    self.changes = changes
-  }
-
-  /// Returns the time to live of a change, or `nil` if none was specified.
-  func timeToLive(at index: Int) -> TimeToLive? {
-    timesToLive.isEmpty ? nil : timesToLive[index]
-  }
-
-  /// Adds a change that stores a value under a key.
-  ///
-  /// - Parameters:
-  ///   - value: The value.
-  ///   - key: The key.
-  ///   - timeToLive: The time to live of the entry. Defaults to `nil`, which applies the default of the store.
-  public mutating func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive? = nil) {
-    timesToLive[changes.count] = timeToLive
-    changes.setValue(value, forKey: key)
-  }
-
-  /// Adds a change that removes a key.
-  ///
-  /// - Parameter key: The key. It need not exist.
-  public mutating func removeValue(forKey key: StoreKey) {
-    changes.removeValue(forKey: key)
-  }
-
-  /// Adds a change that removes all keys of a range.
-  ///
-  /// - Parameter range: The keys to remove. Defaults to all keys.
-  public mutating func removeAll(in range: KeyRange = .all) {
-    changes.removeAll(in: range)
-  }
-}
-
-extension ExpiringBatch: Sendable where Value: Sendable {}
-extension ExpiringBatch: Equatable where Value: Equatable {}

@@ -97,23 +97,6 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
     date = now
   }
 
-  /// Creates a store whose entries expire, and removes entries that have already expired.
-  ///
-  /// - Parameters:
-  ///   - base: The store that keeps the values with their deadlines.
-  ///   - timeToLive: The time to live of an entry whose write does not specify one. Defaults to `.unlimited`.
-  ///   - purgesOnWrite: Whether writes remove some of the expired entries. Defaults to `true`.
-  ///   - limit: The maximum number of expired entries to remove first, or `Int.max` to remove all of them.
-  ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
-  /// - Throws: The errors of ``purgeExpired(limit:)``. The base stays open.
-  public convenience init(
-    _ base: Base, timeToLive: TimeToLive = .unlimited, purgesOnWrite: Bool = true, purgingUpTo limit: Int,
-    now: @escaping @Sendable () -> Date = { Date.now }
-  ) async throws {
-    self.init(base, timeToLive: timeToLive, purgesOnWrite: purgesOnWrite, now: now)
-    try await purgeExpired(limit: limit)
-  }
-
   /// The information of the base.
   public var information: StoreInformation { base.information }
 
@@ -276,7 +259,7 @@ public final class ExpiringStore<Base: DataStore, Value: Sendable>: DataStore wh
     _ keys: [StoreKey],
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
-    try await update(keys, DeadlineRule(timeToLive: timeToLive, keepsDeadlines: false), body)
+    try await update(keys, timeToLive, keepsDeadlines: false, body)
   }
 
   /// Writes pending renewals and ensures that every earlier write is durable; see `DataStore`.
@@ -300,25 +283,18 @@ extension ExpiringStore: CustomStringConvertible {
   public var description: String { "ExpiringStore[\(base)]" }
 }
 
-extension ExpiringStore: InvalidatableStore where Base: InvalidatableStore {
-  /// Removes the cached entry of a key from the base; see `InvalidatableStore`.
-  public func invalidate(_ key: StoreKey) throws {
-    try base.invalidate(key)
-  }
-
-  /// Removes all cached entries from the base; see `InvalidatableStore`.
-  public func invalidateAll() throws {
-    try base.invalidateAll()
+extension ExpiringStore: StoreDecorator {
+  /// Performs an operation of a capability on the base, a flush after writing pending renewals.
+  public func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    if operation == .flush { await settleRenewals() }
+    return try await body()
   }
 }
 
-extension ExpiringStore: FlushableStore where Base: FlushableStore {
-  /// Writes pending renewals and waits until the base has written all accepted changes; see `FlushableStore`.
-  public func flush() async throws {
-    await settleRenewals()
-    try await base.flush()
-  }
-}
+extension ExpiringStore: InvalidatableStore where Base: InvalidatableStore {}
+extension ExpiringStore: FlushableStore where Base: FlushableStore {}
 
 extension DataStore {
   /// Returns a decorator of this store whose entries expire; see ``ExpiringStore``.
@@ -332,23 +308,6 @@ extension DataStore {
     now: @escaping @Sendable () -> Date = { Date.now }
   ) -> ExpiringStore<Self, Kept> where Value == Expiring<Kept> {
     ExpiringStore(self, timeToLive: timeToLive, purgesOnWrite: purgesOnWrite, now: now)
-  }
-
-  /// Returns a decorator of this store whose entries expire, after removing those that have already expired; see
-  /// ``ExpiringStore``.
-  ///
-  /// - Parameters:
-  ///   - timeToLive: The time to live of an entry whose write does not specify one. Defaults to `.unlimited`.
-  ///   - purgesOnWrite: Whether writes remove some of the expired entries. Defaults to `true`.
-  ///   - limit: The maximum number of expired entries to remove first, or `Int.max` to remove all of them.
-  ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
-  /// - Throws: The errors of ``ExpiringStore/purgeExpired(limit:)``. This store stays open.
-  public func expiring<Kept: Sendable>(
-    _ timeToLive: TimeToLive = .unlimited, purgesOnWrite: Bool = true, purgingUpTo limit: Int,
-    now: @escaping @Sendable () -> Date = { Date.now }
-  ) async throws -> ExpiringStore<Self, Kept> where Value == Expiring<Kept> {
-    try await ExpiringStore(
-      self, timeToLive: timeToLive, purgesOnWrite: purgesOnWrite, purgingUpTo: limit, now: now)
   }
 }
 
@@ -376,19 +335,63 @@ extension ExpiringStore: MaintainableStore where Base: MaintainableStore {
     statistics.details.insert(StoreStatistics.Detail(name: "expiredEntries", value: Int64(expired)), at: 0)
     return statistics
   }
+}
 
-  /// Verifies the base; see `MaintainableStore`.
-  public func verify() async throws -> VerificationReport {
-    try await base.verify()
+/// A batch of changes to an ``ExpiringStore``, each value with an optional time to live.
+///
+/// The changes are applied atomically and in sequence.
+///
+/// ```swift
+/// var batch = ExpiringBatch<Session>()
+/// batch.removeAll(in: .prefix("session:7:"))
+/// batch.setValue(session, forKey: "session:7:1", timeToLive: .limited(.seconds(60)))
+/// batch.setValue(profile, forKey: "session:7:2")
+/// try await store.apply(batch)
+/// ```
+public struct ExpiringBatch<Value> {
+  /// The changes, in the order in which they take effect.
+  public private(set) var changes: ChangeBatch<Value>
+
+  /// The specified times to live, by the index of the change.
+  private var timesToLive: [Int: TimeToLive] = [:]
+
+  /// Creates a batch.
+  ///
+  /// - Parameter changes: The first changes, with the default time to live of the store. Defaults to none.
+  public init(_ changes: ChangeBatch<Value> = []) {
+    self.changes = changes
   }
 
-  /// Compacts the base; see `MaintainableStore`.
-  public func compact() async throws {
-    try await base.compact()
+  /// Returns the time to live of a change, or `nil` if none was specified.
+  func timeToLive(at index: Int) -> TimeToLive? {
+    timesToLive.isEmpty ? nil : timesToLive[index]
   }
 
-  /// Backs up the base; see `MaintainableStore`.
-  public func backup(to path: String, compacting: Bool) async throws {
-    try await base.backup(to: path, compacting: compacting)
+  /// Adds a change that stores a value under a key.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The key.
+  ///   - timeToLive: The time to live of the entry. Defaults to `nil`, which applies the default of the store.
+  public mutating func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive? = nil) {
+    timesToLive[changes.count] = timeToLive
+    changes.setValue(value, forKey: key)
+  }
+
+  /// Adds a change that removes a key.
+  ///
+  /// - Parameter key: The key. It need not exist.
+  public mutating func removeValue(forKey key: StoreKey) {
+    changes.removeValue(forKey: key)
+  }
+
+  /// Adds a change that removes all keys of a range.
+  ///
+  /// - Parameter range: The keys to remove. Defaults to all keys.
+  public mutating func removeAll(in range: KeyRange = .all) {
+    changes.removeAll(in: range)
   }
 }
+
+extension ExpiringBatch: Sendable where Value: Sendable {}
+extension ExpiringBatch: Equatable where Value: Equatable {}

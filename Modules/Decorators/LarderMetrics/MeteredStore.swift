@@ -170,6 +170,15 @@ extension MeteredStore: CustomStringConvertible {
   public var description: String { "MeteredStore[\(base)]" }
 }
 
+extension MeteredStore: StoreDecorator {
+  /// Measures an operation of a capability.
+  public func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    try await meter.measure(capability: operation, body)
+  }
+}
+
 extension MeteredStore: ExpirableStore where Base: ExpirableStore {
   /// Stores a value with a time to live; see `ExpirableStore`.
   public func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {
@@ -181,23 +190,6 @@ extension MeteredStore: ExpirableStore where Base: ExpirableStore {
   /// Returns a value without moving its sliding deadline; see `ExpirableStore`.
   public func peekValue(forKey key: StoreKey) async throws -> Value? {
     try await meter.measure(.value, bytes: { bytes(of: CollectionOfOne($0)) }) { try await base.peekValue(forKey: key) }
-  }
-
-  /// Gives an entry a new time to live; see `ExpirableStore`.
-  @discardableResult
-  public func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool {
-    try await meter.measure(.touch) { try await base.touch(key, timeToLive: timeToLive) }
-  }
-
-  /// Returns the remaining time to live of an entry; see `ExpirableStore`.
-  public func remainingTime(forKey key: StoreKey) async throws -> TimeToLive? {
-    try await meter.measure(.remainingTime) { try await base.remainingTime(forKey: key) }
-  }
-
-  /// Removes expired entries; see `ExpirableStore`.
-  @discardableResult
-  public func purgeExpired(limit: Int) async throws -> Int {
-    try await meter.measure(.purgeExpired) { try await base.purgeExpired(limit: limit) }
   }
 }
 
@@ -213,34 +205,8 @@ extension MeteredStore: InvalidatableStore where Base: InvalidatableStore {
   }
 }
 
-extension MeteredStore: FlushableStore where Base: FlushableStore {
-  /// Waits until the base has written all accepted changes; see `FlushableStore`.
-  public func flush() async throws {
-    try await meter.measure(.flush) { try await base.flush() }
-  }
-}
-
-extension MeteredStore: MaintainableStore where Base: MaintainableStore {
-  /// Returns the statistics of the base; see `MaintainableStore`.
-  public func storeStatistics() async throws -> StoreStatistics {
-    try await meter.measure(.statistics) { try await base.storeStatistics() }
-  }
-
-  /// Verifies the base; see `MaintainableStore`.
-  public func verify() async throws -> VerificationReport {
-    try await meter.measure(.verify) { try await base.verify() }
-  }
-
-  /// Compacts the base; see `MaintainableStore`.
-  public func compact() async throws {
-    try await meter.measure(.compact) { try await base.compact() }
-  }
-
-  /// Backs up the base; see `MaintainableStore`.
-  public func backup(to path: String, compacting: Bool) async throws {
-    try await meter.measure(.backup) { try await base.backup(to: path, compacting: compacting) }
-  }
-}
+extension MeteredStore: FlushableStore where Base: FlushableStore {}
+extension MeteredStore: MaintainableStore where Base: MaintainableStore {}
 
 extension DataStore {
   /// Returns a decorator that measures every operation of this store; see ``MeteredStore``.

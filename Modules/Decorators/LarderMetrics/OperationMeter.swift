@@ -6,9 +6,10 @@ internal import Synchronization
 
 /// Measures one kind of operation, for the report and for swift-metrics.
 ///
-/// A metrics backend shows every instrument that was created, even one without a measurement, and a tally takes memory.
-/// Both are therefore created on first use. No code of a backend runs under a lock. If two tasks create the same
+/// A metrics backend shows every instrument that was created, even one without a measurement. Instruments are therefore
+/// created on first use. No code of a backend runs under a lock. If two tasks create the same
 /// instrument at the same time, one of the two is discarded.
+@usableFromInline
 final class OperationMeter: Sendable {
   /// The outcome of an operation.
   struct Outcome {
@@ -21,22 +22,15 @@ final class OperationMeter: Sendable {
     let isFailure: Bool
   }
 
-  private struct State {
-    var tally: OperationTally?
-    // One timer for each outcome, created when the outcome first occurs.
-    var timers: [String: Timer] = [:]
-  }
-
   /// The name of the operation or block.
   let name: String
 
   private let store: String
   private let countsBytes: Bool
   private let factory: (any MetricsFactory)?
+  private let instruments = AtomicLazyReference<OperationInstruments>()
   private let inFlight = Atomic<Int>(0)
-  private let madeInFlight = AtomicLazyReference<CoreMetrics.Meter>()
-  private let madeBytes = AtomicLazyReference<Counter>()
-  private let state = Mutex(State())
+  private let tally = Mutex(OperationTally())
 
   /// Creates a meter without measurements.
   ///
@@ -55,7 +49,12 @@ final class OperationMeter: Sendable {
   /// Records the start of an operation, which must end with ``end(nanoseconds:outcome:bytes:)``.
   func begin() {
     inFlight.add(1, ordering: .relaxed)
-    if let factory { inFlightMeter(from: factory).increment() }
+    guard let factory else { return }
+    let instruments =
+      instruments.load()
+      ?? instruments.storeIfNil(
+        OperationInstruments(name, store: store, countsBytes: countsBytes, factory: factory))
+    instruments.inFlight.increment()
   }
 
   /// Records the end of an operation.
@@ -64,47 +63,51 @@ final class OperationMeter: Sendable {
   ///   - nanoseconds: The duration of the operation, in nanoseconds.
   ///   - outcome: The outcome of the operation.
   ///   - bytes: The size of the values that it read or wrote, in bytes.
-  func end(nanoseconds: UInt64, outcome: Outcome, bytes: Int) {
+  func end(nanoseconds: Int64, outcome: Outcome, bytes: Int) {
     inFlight.subtract(1, ordering: .relaxed)
-    let (counted, timer) = state.withLock { state -> (Int, Timer?) in
-      if state.tally == nil { state.tally = OperationTally() }
-      let counted = state.tally?.record(
-        nanoseconds: nanoseconds, error: outcome.isFailure ? outcome.name : nil, bytes: bytes)
-      return (counted ?? 0, factory == nil ? nil : state.timers[outcome.name])
+    let counted = tally.withLock {
+      $0.record(
+        nanoseconds: UInt64(clamping: nanoseconds), error: outcome.isFailure ? outcome.name : nil, bytes: bytes)
     }
-    guard let factory else { return }
-    inFlightMeter(from: factory).decrement()
-    (timer ?? makeTimer(for: outcome, from: factory)).recordNanoseconds(Int64(clamping: nanoseconds))
-    guard countsBytes, counted > 0 else { return }
-    let counter =
-      madeBytes.load()
-      ?? madeBytes.storeIfNil(Counter(label: "larder_operation_bytes", dimensions: dimensions, factory: factory))
-    counter.increment(by: counted)
+    guard let instruments = instruments.load() else { return }
+    instruments.inFlight.decrement()
+    instruments.timer(for: outcome).recordNanoseconds(nanoseconds)
+    if counted > 0 { instruments.bytes?.increment(by: counted) }
   }
 
   /// Returns the measurements so far, or `nil` if no operation has begun.
   func report() -> OperationReport? {
     let inFlight = max(0, inFlight.load(ordering: .relaxed))
-    let tally = state.withLock { $0.tally }
-    guard tally != nil || inFlight > 0 else { return nil }
-    return (tally ?? OperationTally()).report(named: name, inFlight: inFlight, countsBytes: countsBytes)
+    let report = tally.withLock { $0 }.report(named: name, inFlight: inFlight, countsBytes: countsBytes)
+    return report.count > 0 || inFlight > 0 ? report : nil
+  }
+}
+
+/// The instruments of a metrics backend for one kind of operation.
+private final class OperationInstruments: Sendable {
+  let inFlight: CoreMetrics.Meter
+  let bytes: Counter?
+
+  // One timer for each outcome, created when the outcome first occurs.
+  private let timers = Mutex<[String: Timer]>([:])
+  private let makeTimer: @Sendable (String) -> Timer
+
+  init(_ name: String, store: String, countsBytes: Bool, factory: any MetricsFactory) {
+    let dimensions = [("store", store), ("operation", name)]
+    inFlight = CoreMetrics.Meter(label: "larder_operations_in_flight", dimensions: dimensions, factory: factory)
+    bytes = countsBytes ? Counter(label: "larder_operation_bytes", dimensions: dimensions, factory: factory) : nil
+    makeTimer = { outcome in
+      Timer(label: "larder_operation_duration", dimensions: dimensions + [("outcome", outcome)], factory: factory)
+    }
   }
 
-  private var dimensions: [(String, String)] { [("store", store), ("operation", name)] }
-
-  private func inFlightMeter(from factory: any MetricsFactory) -> CoreMetrics.Meter {
-    madeInFlight.load()
-      ?? madeInFlight.storeIfNil(
-        CoreMetrics.Meter(label: "larder_operations_in_flight", dimensions: dimensions, factory: factory))
-  }
-
-  private func makeTimer(for outcome: Outcome, from factory: any MetricsFactory) -> Timer {
-    let timer = Timer(
-      label: "larder_operation_duration", dimensions: dimensions + [("outcome", outcome.name)], factory: factory)
-    return state.withLock { state in
-      let kept = state.timers[outcome.name] ?? timer
-      state.timers[outcome.name] = kept
-      return kept
+  func timer(for outcome: OperationMeter.Outcome) -> Timer {
+    if let timer = timers.withLock({ $0[outcome.name] }) { return timer }
+    let made = makeTimer(outcome.name)
+    return timers.withLock { timers in
+      let timer = timers[outcome.name] ?? made
+      timers[outcome.name] = timer
+      return timer
     }
   }
 }

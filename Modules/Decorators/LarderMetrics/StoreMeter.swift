@@ -5,14 +5,6 @@ public import Logging
 internal import Synchronization
 public import Tracing
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// Measures operations for a report, swift-metrics, a log of slow operations, and tracing.
 ///
 /// Every ``MeteredStore`` has a meter. You can measure your own blocks beside its operations:
@@ -40,12 +32,12 @@ public final class StoreMeter: Sendable {
   /// The duration from which an operation is logged as slow.
   public let slowThreshold: Duration
 
-  private let time: MonotonicTime
+  private let time: ElapsedTime
   private let logger: Logger?
   private let tracer: (any Tracer)?
   private let factory: (any MetricsFactory)?
-  private let slowNanoseconds: UInt64
-  private let operations: [OperationMeter]
+  private let slowNanoseconds: Int64
+  @usableFromInline let operations: [OperationMeter]
   private let blocks = Mutex<[String: OperationMeter]>([:])
 
   /// Creates a meter without measurements.
@@ -57,11 +49,11 @@ public final class StoreMeter: Sendable {
   ///   - logger: The logger for slow operations, or `nil` to log none. Defaults to a logger with the label `larder`.
   ///   - metrics: The backend of swift-metrics. Defaults to the bootstrapped one. A no-op backend costs nothing.
   ///   - tracer: The tracer. Defaults to the bootstrapped one. A no-op tracer costs nothing.
-  ///   - clock: The clock that measures durations. Defaults to the system's monotonic clock, read directly.
+  ///   - clock: The clock that measures durations. Defaults to a `ContinuousClock`.
   public init(
     name: String, countsBytes: Bool = false, slowThreshold: Duration = .milliseconds(100),
     logger: Logger? = Logger(label: "larder"), metrics: any MetricsFactory = MetricsSystem.factory,
-    tracer: any Tracer = InstrumentationSystem.tracer, clock: (any Clock<Duration>)? = nil
+    tracer: any Tracer = InstrumentationSystem.tracer, clock: any Clock<Duration> = ContinuousClock()
   ) {
     self.name = name
     self.slowThreshold = slowThreshold
@@ -70,11 +62,10 @@ public final class StoreMeter: Sendable {
     let factory = metrics is NOOPMetricsHandler ? nil : metrics
     self.factory = factory
     operations = MeteredOperation.allCases.map {
-      OperationMeter(
-        $0.operation.rawValue, store: name, countsBytes: countsBytes && $0.hasBytes, factory: factory)
+      OperationMeter("\($0)", store: name, countsBytes: countsBytes && $0.hasBytes, factory: factory)
     }
     slowNanoseconds = slowThreshold.wholeNanoseconds
-    time = clock.map { MonotonicTime($0) } ?? MonotonicTime()
+    time = ElapsedTime(by: clock)
   }
 
   /// A closure that captures the span of the current task, or `nil` if nothing is traced.
@@ -95,17 +86,7 @@ public final class StoreMeter: Sendable {
   public func measure<Result, Failure: Error>(
     _ block: String, _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    let meter = blockMeter(block)
-    let run = begin(meter)
-    do {
-      let result: Result
-      if let span = run.span { result = try span.within(body) } else { result = try body() }
-      end(meter, run, after: elapsed(since: run))
-      return result
-    } catch {
-      end(meter, run, after: elapsed(since: run), error: error)
-      throw error
-    }
+    try measure(blockMeter(block), body)
   }
 
   /// Measures an asynchronous block.
@@ -118,17 +99,7 @@ public final class StoreMeter: Sendable {
   public func measure<Result, Failure: Error>(
     _ block: String, _ body: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {
-    let meter = blockMeter(block)
-    let run = begin(meter)
-    do {
-      let result: Result
-      if let span = run.span { result = try await span.within(body) } else { result = try await body() }
-      end(meter, run, after: elapsed(since: run))
-      return result
-    } catch {
-      end(meter, run, after: elapsed(since: run), error: error)
-      throw error
-    }
+    try await measure(blockMeter(block), body)
   }
 
   private func blockMeter(_ block: String) -> OperationMeter {
@@ -148,10 +119,10 @@ public final class StoreMeter: Sendable {
   /// A running operation or block.
   @usableFromInline
   struct Run {
-    @usableFromInline let start: UInt64
+    @usableFromInline let start: Int64
     @usableFromInline let span: RunSpan?
 
-    init(start: UInt64, span: RunSpan?) {
+    init(start: Int64, span: RunSpan?) {
       self.start = start
       self.span = span
     }
@@ -168,63 +139,71 @@ public final class StoreMeter: Sendable {
   func measure<Result>(
     _ operation: MeteredOperation, bytes: (Result) -> Int = { _ in 0 }, _ body: () async throws -> Result
   ) async throws -> Result {
-    let run = begin(operation)
+    try await measure(operations[operation.rawValue], bytes: bytes, body)
+  }
+
+  /// Measures an asynchronous operation of a capability.
+  func measure<Result>(capability operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
+    try await measure(operations.first { $0.name == operation.rawValue } ?? blockMeter(operation.rawValue), body)
+  }
+
+  /// Measures a synchronous operation of a store.
+  func measure(_ operation: MeteredOperation, _ body: () throws -> Void) throws {
+    try measure(operations[operation.rawValue], body)
+  }
+
+  @inline(__always)  // Otherwise a block costs 7 % more.
+  private func measure<Result, Failure: Error>(
+    _ meter: OperationMeter, _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    let run = begin(meter)
+    do {
+      let result: Result
+      if let span = run.span { result = try span.within(body) } else { result = try body() }
+      end(meter, run, after: elapsed(since: run))
+      return result
+    } catch {
+      end(meter, run, after: elapsed(since: run), error: error)
+      throw error
+    }
+  }
+
+  @inlinable
+  func measure<Result, Failure: Error>(
+    _ meter: OperationMeter, bytes: (Result) -> Int = { _ in 0 }, _ body: () async throws(Failure) -> Result
+  ) async throws(Failure) -> Result {
+    let run = begin(meter)
     do {
       let result: Result
       if let span = run.span { result = try await span.within(body) } else { result = try await body() }
       let nanoseconds = elapsed(since: run)
-      end(operation, run, after: nanoseconds, error: nil, bytes: bytes(result))
+      end(meter, run, after: nanoseconds, bytes: bytes(result))
       return result
     } catch {
-      end(operation, run, after: elapsed(since: run), error: error, bytes: 0)
+      end(meter, run, after: elapsed(since: run), error: error)
       throw error
     }
   }
 
-  /// Measures a synchronous operation of a store.
-  ///
-  /// - Parameters:
-  ///   - operation: The operation.
-  ///   - body: The closure that performs the operation.
-  func measure(_ operation: MeteredOperation, _ body: () throws -> Void) throws {
-    let run = begin(operation)
-    do {
-      if let span = run.span { try span.within(body) } else { try body() }
-      end(operation, run, after: elapsed(since: run), error: nil, bytes: 0)
-    } catch {
-      end(operation, run, after: elapsed(since: run), error: error, bytes: 0)
-      throw error
-    }
-  }
-
-  /// Records the start of an operation.
+  /// Records the start of an operation or a block.
   @usableFromInline
-  func begin(_ operation: MeteredOperation) -> Run {
-    begin(operations[operation.rawValue])
+  func begin(_ meter: OperationMeter) -> Run {
+    meter.begin()
+    let span = tracer.map { RunSpan(meter.name, store: name, tracer: $0) }
+    return Run(start: time.nanoseconds, span: span)
   }
 
   /// Returns the time since the start of an operation or a block, in nanoseconds.
   @usableFromInline
-  func elapsed(since run: Run) -> UInt64 {
-    let now = time.now
+  func elapsed(since run: Run) -> Int64 {
     // An injected clock may run backwards.
-    return now > run.start ? now - run.start : 0
+    max(0, time.nanoseconds - run.start)
   }
 
-  /// Records the end of an operation.
+  /// Records the end of an operation or a block.
   @usableFromInline
-  func end(_ operation: MeteredOperation, _ run: Run, after nanoseconds: UInt64, error: (any Error)?, bytes: Int) {
-    end(operations[operation.rawValue], run, after: nanoseconds, error: error, bytes: bytes)
-  }
-
-  private func begin(_ meter: OperationMeter) -> Run {
-    meter.begin()
-    let span = tracer.map { RunSpan(meter.name, store: name, tracer: $0) }
-    return Run(start: time.now, span: span)
-  }
-
-  private func end(
-    _ meter: OperationMeter, _ run: Run, after nanoseconds: UInt64, error: (any Error)? = nil, bytes: Int = 0
+  func end(
+    _ meter: OperationMeter, _ run: Run, after nanoseconds: Int64, error: (any Error)? = nil, bytes: Int = 0
   ) {
     let outcome = error.map(StoreMeter.outcome) ?? .success
     meter.end(nanoseconds: nanoseconds, outcome: outcome, bytes: bytes)
@@ -260,37 +239,12 @@ public final class StoreMeter: Sendable {
   }
 }
 
-/// The operations that a ``MeteredStore`` measures, in the order of a report.
+/// The operations that a ``MeteredStore`` measures, by the names of the contract, in the order of a report.
 @usableFromInline
 enum MeteredOperation: Int, CaseIterable {
   case value, values, entries, keys, count, apply, update, synchronize, close
   case touch, remainingTime, purgeExpired, invalidate, invalidateAll, flush
   case statistics, verify, compact, backup
-
-  /// The corresponding operation of the contract.
-  var operation: StoreOperation {
-    switch self {
-    case .value: .value
-    case .values: .values
-    case .entries: .entries
-    case .keys: .keys
-    case .count: .count
-    case .apply: .apply
-    case .update: .update
-    case .synchronize: .synchronize
-    case .close: .close
-    case .touch: .touch
-    case .remainingTime: .remainingTime
-    case .purgeExpired: .purgeExpired
-    case .invalidate: .invalidate
-    case .invalidateAll: .invalidateAll
-    case .flush: .flush
-    case .statistics: .statistics
-    case .verify: .verify
-    case .compact: .compact
-    case .backup: .backup
-    }
-  }
 
   /// Whether the operation reads or writes values whose bytes can be counted.
   var hasBytes: Bool {
@@ -298,41 +252,6 @@ enum MeteredOperation: Int, CaseIterable {
     case .value, .values, .entries, .apply, .update: true
     default: false
     }
-  }
-}
-
-/// A monotonic time in nanoseconds, from an arbitrary start.
-///
-/// By default, it reads the system clock directly. The 128-bit arithmetic of `Duration` costs as much as a reading of
-/// the clock.
-struct MonotonicTime: Sendable {
-  /// Reads an injected clock; `nil` for the system clock.
-  private let elapsed: (@Sendable () -> UInt64)?
-
-  /// Creates a source that reads the system's monotonic clock.
-  init() {
-    elapsed = nil
-  }
-
-  /// Creates a source that reads a clock.
-  init<Source: Clock>(_ clock: Source) where Source.Duration == Duration {
-    let start = clock.now
-    elapsed = { start.duration(to: clock.now).wholeNanoseconds }
-  }
-
-  /// The nanoseconds since the start.
-  var now: UInt64 {
-    if let elapsed { return elapsed() }
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return UInt64(truncatingIfNeeded: time.tv_sec) &* 1_000_000_000 &+ UInt64(truncatingIfNeeded: time.tv_nsec)
-  }
-}
-
-extension Duration {
-  /// The duration in whole nanoseconds, or zero if it is negative.
-  var wholeNanoseconds: UInt64 {
-    UInt64(clamping: attoseconds / 1_000_000_000)
   }
 }
 #endif

@@ -266,6 +266,16 @@ extension TypedView: CustomStringConvertible {
   public var description: String { "TypedView[\(base)]" }
 }
 
+extension TypedView: StoreDecorator {
+  /// Performs an operation of a capability on the base, and translates the keys in its errors into those of the view.
+  public func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    try await translatingErrors(body)
+  }
+}
+
+/// A purge removes expired entries from the whole base.
 extension TypedView: ExpirableStore where Base: ExpirableStore {
   /// Stores a value and sets its time to live; see ``ExpirableStore/setValue(_:forKey:timeToLive:)``.
   public func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {
@@ -296,12 +306,6 @@ extension TypedView: ExpirableStore where Base: ExpirableStore {
     let storedKey = try storedKey(key, for: .remainingTime)
     return try await translatingErrors { try await base.remainingTime(forKey: storedKey) }
   }
-
-  /// Removes expired entries from the whole base; see ``ExpirableStore/purgeExpired(limit:)``.
-  @discardableResult
-  public func purgeExpired(limit: Int) async throws -> Int {
-    try await translatingErrors { try await base.purgeExpired(limit: limit) }
-  }
 }
 
 extension TypedView: InvalidatableStore where Base: InvalidatableStore {
@@ -317,12 +321,7 @@ extension TypedView: InvalidatableStore where Base: InvalidatableStore {
   }
 }
 
-extension TypedView: FlushableStore where Base: FlushableStore {
-  /// Waits for all accepted writes to the base; see ``FlushableStore/flush()``.
-  public func flush() async throws {
-    try await translatingErrors { try await base.flush() }
-  }
-}
+extension TypedView: FlushableStore where Base: FlushableStore {}
 
 /// Statistics and verification cover the entries of the view. Compaction and backup cover the whole base.
 extension TypedView: MaintainableStore where Base: MaintainableStore {
@@ -337,16 +336,6 @@ extension TypedView: MaintainableStore where Base: MaintainableStore {
   /// Reads and decodes every value of the view; see ``MaintainableStore/verify()``.
   public func verify() async throws -> VerificationReport {
     try await verifyEachEntry()
-  }
-
-  /// Compacts the base; see ``MaintainableStore/compact()``.
-  public func compact() async throws {
-    try await translatingErrors { try await base.compact() }
-  }
-
-  /// Backs up the base; see ``MaintainableStore/backup(to:compacting:)``.
-  public func backup(to path: String, compacting: Bool) async throws {
-    try await translatingErrors { try await base.backup(to: path, compacting: compacting) }
   }
 }
 

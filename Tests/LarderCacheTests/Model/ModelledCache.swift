@@ -2,7 +2,8 @@ import Larder
 
 @testable import LarderCache
 
-/// A model of `CachedStore` without threads: a cache over a base with two keys, in separate shards, and some callers.
+/// A model of `CachedStore` without threads: a cache over a base with two keys, each in a state of its own, and some
+/// callers.
 ///
 /// One caller at a time performs one step.
 struct ModelledCache<Rule: CachingRule>: Hashable {

@@ -54,7 +54,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   let queue: Mutex<Queue>
 
   private let bounds: BatchBounds<Value>
-  private let elapsed: @Sendable () -> Duration
+  private let elapsed: ElapsedTime
 
   /// Creates a store that delays writes to another one.
   ///
@@ -77,7 +77,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     self.retries = retries
     self.clock = clock
     self.onFailure = onFailure
-    elapsed = WriteBehindStore.stopwatch(clock)
+    elapsed = ElapsedTime(by: clock)
     pause = FlushPause(clock: clock)
     let name = base.information.name
     queue = Mutex(
@@ -96,13 +96,8 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     return information
   }
 
-  /// The time since the store was created.
-  var now: Duration { elapsed() }
-
-  private static func stopwatch(_ clock: some Clock<Duration>) -> @Sendable () -> Duration {
-    let start = clock.now
-    return { start.duration(to: clock.now) }
-  }
+  /// The time from an arbitrary start.
+  var now: Duration { elapsed.duration }
 
   /// The statistics of the pending writes.
   public var statistics: WriteBehindStatistics {
@@ -299,82 +294,32 @@ extension WriteBehindStore: FlushableStore {
   }
 }
 
-extension WriteBehindStore: ExpirableStore where Base: ExpirableStore {
-  /// Stores a value with a time to live in the base, after all earlier writes; see `ExpirableStore`.
-  public func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {
-    try await inTurn(during: .apply) { try await base.setValue(value, forKey: key, timeToLive: timeToLive) }
-  }
-
-  /// Returns a value without moving its sliding deadline; see `ExpirableStore`.
-  public func peekValue(forKey key: StoreKey) async throws -> Value? {
-    let content = try withOpenQueue(for: .value) { $0[key] }
-    if content == nil { return try await base.peekValue(forKey: key) }
-    return try await inTurn(during: .value, changesBase: false) { try await base.peekValue(forKey: key) }
-  }
-
-  /// Gives an entry of the base a new time to live, after all earlier writes; see `ExpirableStore`.
-  @discardableResult
-  public func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool {
-    try await inTurn(during: .touch) { try await base.touch(key, timeToLive: timeToLive) }
-  }
-
-  /// Returns the remaining time to live of an entry of the base; see `ExpirableStore`.
+extension WriteBehindStore: StoreDecorator {
+  /// Performs an operation of a capability on the base.
   ///
-  /// If a change to the entry is pending, it is written first.
-  public func remainingTime(forKey key: StoreKey) async throws -> TimeToLive? {
-    let content = try withOpenQueue(for: .remainingTime) { $0[key] }
-    if content == nil { return try await base.remainingTime(forKey: key) }
-    return try await inTurn(during: .remainingTime, changesBase: false) {
-      try await base.remainingTime(forKey: key)
+  /// `setValue` and `touch` wait for all earlier writes. So does a read of an entry to which a change is pending.
+  /// Maintenance begins after the accepted writes have reached the base. A purge begins immediately, because it never
+  /// removes an entry that was written again.
+  public func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    switch operation {
+    case .apply, .touch:
+      return try await inTurn(during: operation, body)
+    case .value, .remainingTime:
+      guard let key, try withOpenQueue(for: operation, { $0[key] }) != nil else { break }
+      return try await inTurn(during: operation, changesBase: false, body)
+    case .purgeExpired:
+      break
+    default:
+      await drain()
     }
-  }
-
-  /// Removes expired entries from the base immediately; see `ExpirableStore`.
-  ///
-  /// A purge never removes an entry that was written again, so it need not wait for pending writes.
-  @discardableResult
-  public func purgeExpired(limit: Int) async throws -> Int {
-    try await base.purgeExpired(limit: limit)
+    return try await body()
   }
 }
 
-extension WriteBehindStore: InvalidatableStore where Base: InvalidatableStore {
-  /// Removes the cached entry of a key from the base; see `InvalidatableStore`.
-  ///
-  /// Pending writes are not cached entries and stay.
-  public func invalidate(_ key: StoreKey) throws {
-    try base.invalidate(key)
-  }
+extension WriteBehindStore: ExpirableStore where Base: ExpirableStore {}
 
-  /// Removes all cached entries from the base; see `InvalidatableStore`.
-  public func invalidateAll() throws {
-    try base.invalidateAll()
-  }
-}
-
-/// Maintenance of the base, after the accepted writes have reached it.
-extension WriteBehindStore: MaintainableStore where Base: MaintainableStore {
-  /// Returns the statistics of the base; see `MaintainableStore`.
-  public func storeStatistics() async throws -> StoreStatistics {
-    await drain()
-    return try await base.storeStatistics()
-  }
-
-  /// Verifies the base; see `MaintainableStore`.
-  public func verify() async throws -> VerificationReport {
-    await drain()
-    return try await base.verify()
-  }
-
-  /// Compacts the base; see `MaintainableStore`.
-  public func compact() async throws {
-    await drain()
-    try await base.compact()
-  }
-
-  /// Backs up the base; see `MaintainableStore`.
-  public func backup(to path: String, compacting: Bool) async throws {
-    await drain()
-    try await base.backup(to: path, compacting: compacting)
-  }
-}
+/// Pending writes are not cached entries, and stay.
+extension WriteBehindStore: InvalidatableStore where Base: InvalidatableStore {}
+extension WriteBehindStore: MaintainableStore where Base: MaintainableStore {}

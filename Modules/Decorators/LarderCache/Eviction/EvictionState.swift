@@ -12,16 +12,28 @@ public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
 }
 
 /// The bookkeeping of a ``MemoryCache`` besides its table: the free slots, the eviction order, and the statistics.
+///
+/// It orders slots only, and knows neither keys nor values. The order is W-TinyLFU with a window whose size adapts to
+/// the workload, or LRU, which is a window of the whole cache. See ``WindowedOrder`` for the lists,
+/// ``FrequencySketch`` for the admission to the main part, and ``WindowClimber`` for the size of the window.
 @usableFromInline
 struct EvictionState: ~Copyable, Sendable {
+  /// The assumed number of entries of a full cache that is limited by cost only and was never full.
+  private static var likelyCapacity: Int { 10_000 }
+
   private let entryLimit: Int
   private let costLimit: Int
+  private let adapts: Bool
   private var freeSlots: [Slot] = []
   // The number of slots ever used, including free ones.
   private var slotCount: UInt32 = 0
-  private var order: AdaptiveOrder
+  // The number of entries of the full cache.
+  private var capacity: Int
+  private var sketch: FrequencySketch
+  private var climber: WindowClimber
+  private var order: WindowedOrder
   // In the order of writing, as far as known. It has no records if entries do not expire.
-  private var agingRecords: SlotRecords
+  private var agingRecords = SlotRecords(hasCosts: false)
   private var aging = SlotRecords.List()
   private let expires: Bool
 
@@ -35,13 +47,26 @@ struct EvictionState: ~Copyable, Sendable {
   /// stripe keeps its reads for long.
   @usableFromInline var nextStripe = 0
 
+  /// Creates the state of an empty cache.
+  ///
+  /// - Parameters:
+  ///   - entryLimit: The maximum number of entries.
+  ///   - costLimit: The maximum total cost, or `nil` for no limit.
+  ///   - hasCosts: Whether entries may have a cost other than 1.
+  ///   - policy: The policy that decides which entries to evict.
+  ///   - expires: Whether entries expire.
   @usableFromInline
   init(entryLimit: Int, costLimit: Int?, hasCosts: Bool, policy: EvictionPolicy, expires: Bool) {
     self.entryLimit = entryLimit
     self.costLimit = costLimit ?? .max
     self.expires = expires
-    agingRecords = SlotRecords(hasCosts: false)
-    order = AdaptiveOrder(policy: policy, entryLimit: entryLimit, costLimit: costLimit, hasCosts: hasCosts)
+    adapts = policy == .adaptive
+    capacity = costLimit == nil ? entryLimit : min(entryLimit, EvictionState.likelyCapacity)
+    sketch = FrequencySketch(capacity: adapts ? capacity : 1)
+    climber = WindowClimber(capacity: adapts ? capacity : 1, best: WindowClimber.initialBest)
+    order = WindowedOrder(
+      entryLimit: entryLimit, costLimit: costLimit, hasCosts: hasCosts,
+      windowShare: adapts ? WindowClimber.shares[WindowClimber.initialBest] : 1)
   }
 
   // MARK: Entries
@@ -57,24 +82,32 @@ struct EvictionState: ~Copyable, Sendable {
   @usableFromInline var freeSlot: Slot { freeSlots.last ?? Slot(slotCount) }
 
   /// Adds the entry that was stored in ``freeSlot``.
+  ///
+  /// - Parameters:
+  ///   - hash: A part of the hash of its key.
+  ///   - cost: The cost of the entry.
   @usableFromInline
   mutating func insert(hash: UInt32, cost: Int) {
     let slot = freeSlot
     if freeSlots.popLast() == nil { slotCount += 1 }
+    if adapts { sketch.reserve(count + 1) }
+    noteUse(of: hash)
     order.insert(slot, hash: hash, cost: cost)
     if expires { agingRecords.append(slot, hash: hash, cost: 1, mark: 0, to: &aging) }
     statistics.insertions += 1
   }
 
-  /// Records that an entry was replaced.
+  /// Records that an entry was replaced, which is also a use of it.
   @usableFromInline
   mutating func update(_ slot: Slot, cost: Int) {
-    order.update(slot, cost: cost)
+    noteUse(of: order.hash(of: slot))
+    order.use(slot)
+    order.setCost(cost, of: slot)
     if expires { agingRecords.moveToEnd(slot, of: &aging) }
     statistics.replacements += 1
   }
 
-  /// Records that an entry was removed.
+  /// Records that an entry was removed, by eviction or otherwise.
   @usableFromInline
   mutating func remove(_ slot: Slot, _ reason: RemovalReason) {
     order.remove(slot)
@@ -85,7 +118,18 @@ struct EvictionState: ~Copyable, Sendable {
 
   /// Returns the slot of the entry to evict next, or `none` if there is no entry.
   @usableFromInline
-  mutating func nextVictim() -> Slot { order.nextVictim() }
+  mutating func nextVictim() -> Slot {
+    followCapacity()
+    return order.nextVictim(by: sketch)
+  }
+
+  /// Adapts the capacity to the number of entries that fill the cache, if that depends on their costs.
+  private mutating func followCapacity() {
+    guard adapts, totalCost > costLimit, count > capacity * 2 || count < capacity / 2 else { return }
+    capacity = max(1, count)
+    sketch.setCapacity(capacity)
+    climber = WindowClimber(capacity: capacity, best: climber.best)
+  }
 
   // MARK: Expiry
 
@@ -101,89 +145,15 @@ struct EvictionState: ~Copyable, Sendable {
 
   // MARK: Reads
 
-  /// Counts the reads in ``reads`` as uses.
+  /// Counts the reads in ``reads`` as uses, except for those of slots that are no longer in use.
   ///
   /// Afterwards, the buffer is empty.
   @usableFromInline
   mutating func recordReads() {
-    order.recordUses(of: reads)
-    reads.removeAll(keepingCapacity: true)
-  }
-}
-
-/// The order in which entries are evicted.
-///
-/// It orders slots only, knows neither keys nor values, and has no lock. It is W-TinyLFU with a window whose size
-/// adapts to the workload, or LRU, which is a window of the whole cache.
-///
-/// See ``WindowedOrder`` for the lists, ``FrequencySketch`` for the admission to the main part, and ``WindowClimber``
-/// for the size of the window.
-struct AdaptiveOrder: ~Copyable {
-  private let costLimit: Int?
-  private let adapts: Bool
-  // The number of entries of the full cache.
-  private var capacity: Int
-  private var sketch: FrequencySketch
-  private var climber: WindowClimber
-  private var order: WindowedOrder
-
-  /// The assumed number of entries of a full cache that is limited by cost only and was never full.
-  private static var likelyCapacity: Int { 10_000 }
-
-  /// Creates an order.
-  ///
-  /// - Parameters:
-  ///   - policy: The policy that decides which entries to evict.
-  ///   - entryLimit: The maximum number of entries.
-  ///   - costLimit: The maximum total cost, or `nil` for no limit.
-  ///   - hasCosts: Whether entries may have a cost other than 1.
-  init(policy: EvictionPolicy, entryLimit: Int, costLimit: Int?, hasCosts: Bool) {
-    self.costLimit = costLimit
-    adapts = policy == .adaptive
-    capacity = costLimit == nil ? entryLimit : min(entryLimit, AdaptiveOrder.likelyCapacity)
-    sketch = FrequencySketch(capacity: adapts ? capacity : 1)
-    climber = WindowClimber(capacity: adapts ? capacity : 1, best: WindowClimber.initialBest)
-    order = WindowedOrder(
-      entryLimit: entryLimit, costLimit: costLimit, hasCosts: hasCosts,
-      windowShare: adapts ? WindowClimber.shares[WindowClimber.initialBest] : 1)
-  }
-
-  /// The number of slots in the order.
-  var count: Int { order.count }
-
-  /// The total cost of their entries.
-  var totalCost: Int { order.totalCost }
-
-  /// Adds a slot with a new key.
-  ///
-  /// - Parameters:
-  ///   - slot: The slot.
-  ///   - hash: A part of the hash of its key.
-  ///   - cost: The cost of its entry.
-  mutating func insert(_ slot: Slot, hash: UInt32, cost: Int) {
-    if adapts { sketch.reserve(count + 1) }
-    noteUse(of: hash)
-    order.insert(slot, hash: hash, cost: cost)
-  }
-
-  /// Records that the entry of a slot was replaced, which is also a use of it.
-  ///
-  /// - Parameters:
-  ///   - slot: The slot.
-  ///   - cost: The cost of the new entry.
-  mutating func update(_ slot: Slot, cost: Int) {
-    noteUse(of: order.hash(of: slot))
-    order.use(slot)
-    order.setCost(cost, of: slot)
-  }
-
-  /// Records that entries were read.
-  ///
-  /// - Parameter slots: Their slots. Slots that are no longer in use are skipped.
-  mutating func recordUses(of slots: [Slot]) {
     // Two loops, so that the processor waits for the memory of several slots at a time.
-    for slot in slots where order.isInUse(slot) { noteUse(of: order.hash(of: slot)) }
-    for slot in slots where order.isInUse(slot) { order.use(slot) }
+    for slot in reads where order.isInUse(slot) { noteUse(of: order.hash(of: slot)) }
+    for slot in reads where order.isInUse(slot) { order.use(slot) }
+    reads.removeAll(keepingCapacity: true)
   }
 
   private mutating func noteUse(of hash: UInt32) {
@@ -191,26 +161,5 @@ struct AdaptiveOrder: ~Copyable {
     sketch.increment(hash)
     guard climber.noteUse(of: hash, by: sketch) else { return }
     order.setWindowShare(WindowClimber.shares[climber.best])
-  }
-
-  /// Records that the entry of a slot was removed, by eviction or otherwise.
-  mutating func remove(_ slot: Slot) {
-    order.remove(slot)
-  }
-
-  /// Returns the slot of the entry to evict next, or `none` if there is no entry.
-  mutating func nextVictim() -> Slot {
-    followCapacity()
-    return order.nextVictim(by: sketch)
-  }
-
-  /// Adapts the capacity to the number of entries that fill the cache, if that depends on their costs.
-  private mutating func followCapacity() {
-    guard adapts, let costLimit, totalCost > costLimit else { return }
-    let isNear = count <= capacity * 2 && count >= capacity / 2
-    guard !isNear else { return }
-    capacity = max(1, count)
-    sketch.setCapacity(capacity)
-    climber = WindowClimber(capacity: capacity, best: climber.best)
   }
 }

@@ -36,19 +36,6 @@ public struct CacheStatistics: Sendable, Hashable {
     return reads == 0 ? 0 : Double(hits) / Double(reads)
   }
 
-  /// The number of entries removed for a reason.
-  ///
-  /// - Parameter reason: The reason.
-  public subscript(reason: RemovalReason) -> Int {
-    switch reason {
-    case .removed: removals
-    case .replaced: replacements
-    case .evicted: evictions
-    case .expired: expirations
-    case .trimmed: trims
-    }
-  }
-
   mutating func count(_ reason: RemovalReason) {
     switch reason {
     case .removed: removals += 1

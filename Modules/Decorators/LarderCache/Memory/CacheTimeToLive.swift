@@ -1,3 +1,5 @@
+import Larder
+
 /// The time to live of the entries of a ``MemoryCache``.
 ///
 /// An expired entry is immediately absent for every reader. Its memory is freed when its key is next used, gradually as
@@ -61,8 +63,8 @@ struct EntryTimesToLive: Sendable {
 
   @usableFromInline
   init(_ timeToLive: CacheTimeToLive) {
-    afterWrite = timeToLive.afterWrite.map(EntryTimesToLive.nanoseconds)
-    afterAccess = timeToLive.afterAccess.map(EntryTimesToLive.nanoseconds)
+    afterWrite = timeToLive.afterWrite.map(\.wholeNanoseconds)
+    afterAccess = timeToLive.afterAccess.map(\.wholeNanoseconds)
   }
 
   /// Whether entries expire at all.
@@ -74,13 +76,5 @@ struct EntryTimesToLive: Sendable {
     if let afterWrite, time - times.written >= afterWrite { return true }
     if let afterAccess, time - times.used >= afterAccess { return true }
     return false
-  }
-
-  /// Returns a duration in nanoseconds, rounded down and limited to 146 years.
-  @usableFromInline
-  static func nanoseconds(_ duration: Duration) -> Int64 {
-    let (seconds, attoseconds) = duration.components
-    let limit = Int64.max / 2_000_000_000
-    return max(-limit, min(limit, seconds)) * 1_000_000_000 + attoseconds / 1_000_000_000
   }
 }

@@ -1,3 +1,4 @@
+public import Larder
 public import Synchronization
 
 #if canImport(FoundationEssentials)
@@ -48,9 +49,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   @usableFromInline let cost: Cost?
   @usableFromInline let onRemoval: RemovalListener?
-  // The time in nanoseconds since the cache was created. It is `nil` if entries do not expire, because reading the
-  // clock costs as much as a read of the cache.
-  @usableFromInline let now: (@Sendable () -> Int64)?
+  // `nil` if entries do not expire, because reading the clock costs as much as a read of the cache.
+  @usableFromInline let time: ElapsedTime?
   @usableFromInline let table: CacheTable<Key, Value>
   // The maximum cost that one entry may count, so that the sum of all costs does not overflow.
   @usableFromInline let highestCost: Int
@@ -59,8 +59,6 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///
   /// The locks of the stripes are taken inside it, one at a time, and never the other way round.
   @usableFromInline let eviction: Mutex<EvictionState>
-
-  private let pressureObservation: MemoryPressureObservation?
 
   /// Creates a cache.
   ///
@@ -104,22 +102,13 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     self.onRemoval = onRemoval
     keepsNothing = slotLimit == 0
     highestCost = costLimit ?? .max <= .max / 4 ? .max : .max / (slotLimit + 1)
-    now = timesToLive.areLimited ? MemoryCache.elapsedTime(of: clock) : nil
+    time = timesToLive.areLimited ? ElapsedTime(by: clock) : nil
     table = CacheTable(stripeCount: stripeCount, timesToLive: timesToLive)
     eviction = Mutex(
       EvictionState(
         entryLimit: slotLimit, costLimit: costLimit, hasCosts: cost != nil, policy: policy,
         expires: timesToLive.areLimited))
-    let observation = memoryPressure.map { _ in MemoryPressureObservation() }
-    pressureObservation = observation
-    if let memoryPressure, let observation {
-      memoryPressure.add(observation) { [weak self] pressure in self?.respond(to: pressure) }
-    }
-  }
-
-  private static func elapsedTime(of clock: some Clock<Duration>) -> @Sendable () -> Int64 {
-    let start = clock.now
-    return { EntryTimesToLive.nanoseconds(start.duration(to: clock.now)) }
+    memoryPressure?.add(self) { [weak self] pressure in self?.respond(to: pressure) }
   }
 
   @inlinable
@@ -137,7 +126,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   @inlinable
   public func value(forKey key: Key) -> Value? {
     let hash = MemoryCache.hash(of: key)
-    let time = now?() ?? 0
+    let time = time?.nanoseconds ?? 0
     let reading = table.read(key, hash: hash, at: time, counts: true)
     if reading.isFull { recordReads(of: table.stripe(of: hash)) }
     if reading.isExpired { removeExpired(key, hash: hash, at: time) }
@@ -149,7 +138,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// - Returns: The value, or `nil` if there is none.
   @inlinable
   public func peekValue(forKey key: Key) -> Value? {
-    table.read(key, hash: MemoryCache.hash(of: key), at: now?() ?? 0, counts: false).value
+    table.read(key, hash: MemoryCache.hash(of: key), at: time?.nanoseconds ?? 0, counts: false).value
   }
 
   /// Passes the reads noted in a stripe to the eviction order, or drops them if another thread is writing.
@@ -199,7 +188,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     let newCost = cost.map { max(0, $0(key, value)) } ?? 1
     let hash = MemoryCache.hash(of: key)
     guard !keepsNothing, newCost <= costLimit ?? .max else { return refuse(key, hash: hash) }
-    let time = now?() ?? 0
+    let time = time?.nanoseconds ?? 0
     var removed = RemovedEntries<Key, Value>()
     eviction.withLock { state in
       recordReads(of: table.stripe(of: hash), in: &state)
@@ -217,7 +206,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         guard victim != .none else { break }
         remove(victim, .evicted, from: &state, to: &removed)
       }
-      if now != nil { removeExpired(atMost: 2, at: time, from: &state, to: &removed) }
+      if self.time != nil { removeExpired(atMost: 2, at: time, from: &state, to: &removed) }
     }
     return removed
   }
@@ -258,7 +247,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   @inlinable
   func take(_ key: Key) -> RemovedEntries<Key, Value> {
     let hash = MemoryCache.hash(of: key)
-    let time = now?() ?? 0
+    let time = time?.nanoseconds ?? 0
     var removed = RemovedEntries<Key, Value>()
     eviction.withLock { state in
       let slot = table.find(key, hash: hash)
@@ -295,8 +284,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// Expired entries are never returned. Call this method only to free their memory.
   @inlinable
   public func removeExpired() {
-    guard let now else { return }
-    let time = now()
+    guard let time = time?.nanoseconds else { return }
     var rest = count
     while rest > 0 {
       var removed = RemovedEntries<Key, Value>()

@@ -1,6 +1,6 @@
 import Larder
 
-/// The running reads and writes of the keys of one shard of a ``CachedStore``, which decide what may be cached and
+/// The running reads and writes of the keys of a ``CachedStore``, which decide what may be cached and
 /// shared.
 ///
 /// The rule, which a model check of all schedules of short histories finds linearizable:

@@ -9,15 +9,14 @@ extension CachedStore {
   /// - Throws: The errors of `DataStore`; `CancellationError` if the task is cancelled while it waits for the base.
   @inlinable
   public func value(forKey key: StoreKey) async throws -> Value? {
-    let lookup = cache.lookUp(key)
-    if case .value(let box) = lookup { return value(of: box) }
-    return try await value(forKey: key, after: lookup)
+    if let box = cache.plainValue(forKey: key) { return value(of: box) }
+    return try await missedValue(forKey: key)
   }
 
-  /// Returns the value of a key after the first lookup found no cached value.
+  /// Returns the value of a key after the first lookup returned none.
   @usableFromInline
-  func value(forKey key: StoreKey, after lookup: EntryCache.Lookup) async throws -> Value? {
-    if case .skipped = lookup { return try await value(forKey: key, policy: .cacheElseLoad) }
+  func missedValue(forKey key: StoreKey) async throws -> Value? {
+    guard cache.hasPlainEntries else { return try await value(forKey: key, policy: .cacheElseLoad) }
     return try await load(key, isReload: false).map(value)
   }
 
@@ -149,12 +148,12 @@ extension CachedStore {
   }
 
   private func readBase(_ keys: [StoreKey]) async throws -> SharedLoad.Values {
-    cache.counters.loads.add(1, ordering: .relaxed)
+    cache.count { $0.loads += 1 }
     do {
       if keys.count == 1 { return [try await base.value(forKey: keys[0]).map(box)] }
       return try await base.values(forKeys: keys).map { $0.map(box) }
     } catch {
-      cache.counters.loadFailures.add(1, ordering: .relaxed)
+      cache.count { $0.loadFailures += 1 }
       throw error
     }
   }
@@ -307,7 +306,7 @@ extension CachedStore {
     if isOneMoment || (parts.count + entries.count == 1 && !isAnyUnread) {
       return keys.map { key in (entries[key].map(\.value) ?? boxes[key] ?? nil).map(value) }
     }
-    cache.counters.passedOver.add(entries.count, ordering: .relaxed)
+    cache.countPassedOver(entries.count)
     return try await readBase(keys).map { $0.map(value) }
   }
 }

@@ -1,4 +1,5 @@
 public import Larder
+import Synchronization
 
 /// A decorator that keeps the most valuable entries of its base in memory.
 ///
@@ -159,27 +160,33 @@ extension CachedStore: InvalidatableStore {
   }
 }
 
+extension CachedStore: StoreDecorator {
+  /// Performs an operation of a capability on the base, and removes the cached entries that it may change.
+  public func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    switch operation {
+    case .apply, .touch:
+      let keys = key.map { [$0] } ?? []
+      return try await writing(keys, [], operation) { _ in try await body() }
+    case .purgeExpired:
+      return try await writing([], [.all], operation) { _ in try await body() }
+    default:
+      return try await body()
+    }
+  }
+}
+
 /// A cache belongs below a store whose entries expire. Above it, the cache may return values that have expired since
 /// they were read.
 extension CachedStore: ExpirableStore where Base: ExpirableStore {
-  /// Stores a value with a time to live in the base, and removes its cached entry; see `ExpirableStore`.
-  public func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {
-    try ownInformation.check(key, for: .apply)
-    try await writing([key], [], .apply) { _ in try await base.setValue(value, forKey: key, timeToLive: timeToLive) }
-  }
-
   /// Returns a value from the base without moving its sliding deadline; see `ExpirableStore`.
+  ///
+  /// If the key is missing, its cached entry is removed.
   public func peekValue(forKey key: StoreKey) async throws -> Value? {
     let value = try await base.peekValue(forKey: key)
     if value == nil { cache.invalidate(key) }
     return value
-  }
-
-  /// Gives an entry of the base a new time to live, and removes its cached entry; see `ExpirableStore`.
-  @discardableResult
-  public func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool {
-    try ownInformation.check(key, for: .touch)
-    return try await writing([key], [], .touch) { _ in try await base.touch(key, timeToLive: timeToLive) }
   }
 
   /// Returns the remaining time to live of an entry of the base; see `ExpirableStore`.
@@ -190,114 +197,139 @@ extension CachedStore: ExpirableStore where Base: ExpirableStore {
     if time == nil { cache.invalidate(key) }
     return time
   }
-
-  /// Removes expired entries from the base, and removes all cached entries; see `ExpirableStore`.
-  @discardableResult
-  public func purgeExpired(limit: Int) async throws -> Int {
-    try await writing([], [.all], .purgeExpired) { _ in try await base.purgeExpired(limit: limit) }
-  }
 }
 
-extension CachedStore: FlushableStore where Base: FlushableStore {
-  /// Waits until the base has written all accepted changes; see `FlushableStore`.
-  public func flush() async throws {
-    try await base.flush()
-  }
-}
+extension CachedStore: FlushableStore where Base: FlushableStore {}
+extension CachedStore: MaintainableStore where Base: MaintainableStore {}
 
-extension CachedStore: MaintainableStore where Base: MaintainableStore {
-  /// Returns the statistics of the base; see `MaintainableStore`.
-  public func storeStatistics() async throws -> StoreStatistics {
-    try await base.storeStatistics()
-  }
-
-  /// Verifies the base; see `MaintainableStore`.
-  public func verify() async throws -> VerificationReport {
-    try await base.verify()
+extension CachedStore {
+  /// Applies several changes to the base atomically; see `DataStore`.
+  ///
+  /// The new values are cached.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    let written = WrittenKeys(changes, box: box)
+    try await writing(written.keys, written.ranges, .apply) { entries in
+      try await base.apply(changes)
+      entries = makeEntries(of: written.values, forKeys: written.keys)
+    }
   }
 
-  /// Compacts the base; see `MaintainableStore`.
-  public func compact() async throws {
-    try await base.compact()
+  /// Reads and writes several values of the base as one atomic step; see `DataStore`.
+  ///
+  /// The values that `body` leaves are cached.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    // The values of every run are kept until the end. Values of a discarded run must not be released during the next
+    // one, inside the base.
+    let runs = Mutex<[[Value?]]>([])
+    return try await writing(keys, [], .update) { entries in
+      let result = try await base.update(keys) { slots in
+        let result = try body(&slots)
+        runs.withLock { $0.append(slots) }
+        return result
+      }
+      entries = runs.withLock { $0.last }.map { makeEntries(of: $0.map { $0.map(box) }, forKeys: keys) }
+      return result
+    }
   }
 
-  /// Backs up the base; see `MaintainableStore`.
-  public func backup(to path: String, compacting: Bool) async throws {
-    try await base.backup(to: path, compacting: compacting)
-  }
-}
-
-/// The limits and times of a ``CachedStore``.
-///
-/// ```swift
-/// var options = CachedStoreOptions<User>(entryLimit: 50_000)
-/// options.negativeTimeToLive = .seconds(5)
-/// let users = store.cached(options)
-/// ```
-public struct CachedStoreOptions<Value: Sendable>: Sendable {
-  /// A closure that returns the cost of an entry, in a unit of your choice, such as bytes.
-  ///
-  /// A negative cost counts as zero.
-  public typealias Cost = @Sendable (_ key: StoreKey, _ value: Value) -> Int
-
-  /// The maximum number of cached entries.
-  ///
-  /// Defaults to `nil`, which means 10,000, or as many as ``costLimit`` allows if that is set. If the limit is less
-  /// than 1, nothing is cached.
-  public var entryLimit: Int?
-
-  /// The maximum total cost of the cached entries.
-  ///
-  /// Defaults to `nil`, which limits only their number.
-  public var costLimit: Int?
-
-  /// A closure that returns the cost of an entry.
-  ///
-  /// Defaults to `nil`, which means a cost of 1. A cached missing key always costs 1.
-  public var cost: Cost?
-
-  /// The policy that decides which entries to evict.
-  ///
-  /// Defaults to ``EvictionPolicy/adaptive``.
-  public var policy: EvictionPolicy = .adaptive
-
-  /// The time to live of cached entries.
-  ///
-  /// Defaults to ``CacheTimeToLive/unlimited``.
-  ///
-  /// It is meant for bases that others change directly. Changes made through the cache are visible immediately in any
-  /// case.
-  public var timeToLive: CacheTimeToLive = .unlimited
-
-  /// The age after which reading a cached entry reloads it in the background.
-  ///
-  /// Defaults to `nil`, which means never.
-  ///
-  /// If it is less than the ``timeToLive``, readers of keys in use need not wait for the base, whether or not its reads
-  /// suspend. After a failed load, no background load begins for one second, or for this time if it is shorter. If the
-  /// error concerns a single key, such as a damaged value, only that key is left alone.
-  public var refreshAfter: Duration?
-
-  /// The time for which the cache remembers that the base does not have a key (negative caching).
-  ///
-  /// Defaults to `nil`, which turns negative caching off.
-  public var negativeTimeToLive: Duration?
-
-  /// Whether entries are evicted when the system is short of memory.
-  ///
-  /// Defaults to `true`.
-  public var trimsUnderMemoryPressure = true
-
-  /// Creates options with limits, and defaults for everything else.
+  /// Performs a write on the base while its keys are busy, and caches the new values.
   ///
   /// - Parameters:
-  ///   - entryLimit: The maximum number of cached entries. Defaults to 10,000, or to no limit if there is a
-  ///     `costLimit`.
-  ///   - costLimit: The maximum total cost of the cached entries. Defaults to no limit.
-  ///   - cost: A closure that returns the cost of an entry. Defaults to a cost of 1 for each entry.
-  public init(entryLimit: Int? = nil, costLimit: Int? = nil, cost: Cost? = nil) {
-    self.entryLimit = entryLimit
-    self.costLimit = costLimit
-    self.cost = cost
+  ///   - keys: The keys, each once.
+  ///   - ranges: The ranges.
+  ///   - operation: The operation.
+  ///   - body: A closure that writes, and sets its argument to the new entry of each key if that is known.
+  func writing<Result>(
+    _ keys: [StoreKey], _ ranges: [KeyRange], _ operation: StoreOperation,
+    _ body: (inout [CachedEntry?]?) async throws -> Result
+  ) async throws -> Result {
+    try await running(operation) {
+      let write = cache.beginWrite(keys, ranges)
+      var entries: [CachedEntry?]?
+      do {
+        let result = try await body(&entries)
+        cache.end(write, keeping: entries)
+        return result
+      } catch {
+        // The state of the keys is known only to the base.
+        cache.end(write, keeping: nil)
+        throw error
+      }
+    }
+  }
+
+  private func makeEntries(of boxes: [(any CachedValue)?], forKeys keys: [StoreKey]) -> [CachedEntry?] {
+    zip(keys, boxes).map { key, box in makeEntry(of: box, forKey: key) }
+  }
+}
+
+/// The keys and ranges that a batch changes, with the new values of its keys.
+struct WrittenKeys {
+  /// The changed keys, each once.
+  private(set) var keys: [StoreKey] = []
+
+  /// The final value of each key, or `nil` if the key is removed.
+  private(set) var values: [(any CachedValue)?] = []
+
+  /// The removed ranges, at most ``highestRangeCount``.
+  ///
+  /// If there are more, the last one covers all the others.
+  ///
+  /// Every range is compared with every key that is read or written in the meantime. A key that is wrongly assumed to
+  /// be removed costs one read.
+  private(set) var ranges: [KeyRange] = []
+
+  /// The maximum number of separate ranges.
+  static let highestRangeCount = 16
+
+  // The indices of the keys, or `nil` if there is at most one change.
+  private var indices: [StoreKey: Int]?
+
+  /// Collects the keys and ranges of a batch.
+  ///
+  /// - Parameters:
+  ///   - changes: The batch.
+  ///   - box: A closure that returns a box for a value.
+  init<Value>(_ changes: ChangeBatch<Value>, box: (Value) -> any CachedValue) {
+    indices = changes.count > 1 ? [:] : nil
+    for change in changes.changes {
+      switch change {
+      case .set(let key, let value): set(box(value), forKey: key)
+      case .remove(let key): set(nil, forKey: key)
+      case .removeAll(let range): removeAll(in: range)
+      }
+    }
+  }
+
+  private mutating func set(_ value: (any CachedValue)?, forKey key: StoreKey) {
+    if let index = indices?[key] {
+      values[index] = value
+      return
+    }
+    indices?[key] = keys.count
+    keys.append(key)
+    values.append(value)
+  }
+
+  private mutating func removeAll(in range: KeyRange) {
+    guard !range.isEmpty else { return }
+    for index in keys.indices where range.contains(keys[index]) { values[index] = nil }
+    if ranges.count == WrittenKeys.highestRangeCount, let last = ranges.popLast() {
+      ranges.append(last.covering(range))
+    } else {
+      ranges.append(range)
+    }
+  }
+}
+
+extension KeyRange {
+  /// Returns the smallest range that contains this range and another one.
+  fileprivate func covering(_ other: KeyRange) -> KeyRange {
+    var end: StoreKey?
+    if let upperBound, let otherBound = other.upperBound { end = max(upperBound, otherBound) }
+    return KeyRange(from: min(lowerBound, other.lowerBound), upTo: end)
   }
 }

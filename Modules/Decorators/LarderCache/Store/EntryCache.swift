@@ -7,8 +7,8 @@ import Synchronization
 ///
 /// A hit takes no lock except those of the ``MemoryCache``. An entry is cached only while its key is not busy. A write
 /// marks the key as busy, then removes the entry, and only then calls the base. While the key is busy, no entry is
-/// inserted, because an insertion and the check whether it is allowed are one step under the lock of the shard, under
-/// which keys become busy. Therefore, no write is running in the base while an entry can be found, and the entry is
+/// inserted, because an insertion and the check whether it is allowed are one step under the lock under which keys
+/// become busy. Therefore, no write is running in the base while an entry can be found, and the entry is
 /// what the base has.
 @usableFromInline
 final class EntryCache: Sendable {
@@ -16,21 +16,12 @@ final class EntryCache: Sendable {
 
   private typealias Entries = MemoryCache<StoreKey, CachedEntry>
 
-  /// The state of a part of the keys.
-  ///
-  /// Its lock comes before the locks of the `MemoryCache`. Values are inserted into that cache while the lock is held,
-  /// and the lock is never taken while one of those is held.
-  private final class Shard: Sendable {
-    struct State: Sendable {
-      var busy = Keys()
-      var lastStamp: UInt64 = 0
-    }
-
-    let state = Mutex(State())
-
-    func withLock<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
-      state.withLock { state in body(&state) }
-    }
+  private struct State: Sendable {
+    var busy = Keys()
+    var refreshes = Refreshes()
+    var lastStamp: UInt64 = 0
+    /// The statistics, with corrections of the hits and misses that the `MemoryCache` counts.
+    var statistics = CachedStoreStatistics()
   }
 
   /// The way to answer a read of a key that was not cached.
@@ -41,53 +32,28 @@ final class EntryCache: Sendable {
     case base(Keys.Reading)
   }
 
-  /// The result of the first lookup of a key.
-  @usableFromInline
-  enum Lookup: Sendable {
-    /// The value of the cached entry.
-    case value(any CachedValue)
-    /// There is no cached value.
-    case missing
-    /// There was no lookup, because it takes more than finding an entry.
-    case skipped
-  }
-
   /// A running write.
   struct Write: Sendable {
-    /// The part of a write that touches one shard.
-    fileprivate struct Part: Sendable {
-      let shard: Int
-      /// The indices of its keys among those of the write.
-      let indices: [Int]
-      var keys: [Keys.KeyWrite] = []
-      var ranges: [Keys.RangeWrite] = []
-    }
-
-    fileprivate let keys: [StoreKey]
-    fileprivate var parts: [Part]
+    fileprivate let keys: [Keys.KeyWrite]
+    fileprivate let ranges: [Keys.RangeWrite]
   }
-
-  /// The counters of the store.
-  let counters = CachedStoreCounters()
-
-  private static var shardCount: Int { 64 }
 
   /// The longest time after a failed background load during which no other one begins, or none of the key at fault.
   private static var longestRefreshPause: Duration { .seconds(1) }
 
   private let entries: Entries
-  private let shards: [Shard]
+  // Its lock comes before the locks of the `MemoryCache`. Values are inserted into that cache while the lock is held, and
+  // the lock is never taken while one of those is held.
+  private let state = Mutex(State())
   private let negativeTimeToLive: Duration?
   private let refreshAfter: Duration?
-  private let refreshes = Mutex(Refreshes())
-  private let now: @Sendable () -> Duration
+  private let time: ElapsedTime
   private let isClosing = Atomic(false)
 
   init<Value>(_ options: CachedStoreOptions<Value>, clock: any Clock<Duration>) {
     negativeTimeToLive = options.negativeTimeToLive
     refreshAfter = options.refreshAfter
-    now = EntryCache.elapsedTime(of: clock)
-    shards = (0..<EntryCache.shardCount).map { _ in Shard() }
+    time = ElapsedTime(by: clock)
     var cost: Entries.Cost?
     if options.cost != nil { cost = { _, entry in entry.cost } }
     entries = MemoryCache(
@@ -96,25 +62,32 @@ final class EntryCache: Sendable {
       clock: clock, trimsUnderMemoryPressure: options.trimsUnderMemoryPressure, cost: cost)
   }
 
-  private static func elapsedTime(of clock: some Clock<Duration>) -> @Sendable () -> Duration {
-    let start = clock.now
-    return { start.duration(to: clock.now) }
+  /// The statistics since the cache was created.
+  var statistics: CachedStoreStatistics {
+    let cache = entries.statistics
+    var statistics = state.withLock { $0.statistics }
+    statistics.hits += cache.hits
+    statistics.misses += cache.misses
+    statistics.evictions = cache.evictions
+    return statistics
   }
 
-  /// The statistics since the cache was created.
-  var statistics: CachedStoreStatistics { counters.statistics(of: entries.statistics) }
+  /// Changes the statistics.
+  func count(_ change: (inout CachedStoreStatistics) -> Void) {
+    state.withLock { change(&$0.statistics) }
+  }
+
+  /// Counts cached entries that were found and not used.
+  func countPassedOver(_ number: Int) {
+    count {
+      $0.hits -= number
+      $0.misses += number
+    }
+  }
 
   /// Whether no read and no write is running.
   var isIdle: Bool {
-    refreshes.withLock { $0.count == 0 } && shards.allSatisfy { $0.withLock { $0.busy.isIdle } }
-  }
-
-  private func shardIndex(of key: StoreKey) -> Int {
-    Int(truncatingIfNeeded: UInt(bitPattern: key.hashValue) % UInt(shards.count))
-  }
-
-  private func shard(of key: StoreKey) -> Shard {
-    shards[shardIndex(of: key)]
+    state.withLock { $0.refreshes.count == 0 && $0.busy.isIdle }
   }
 
   /// Whether the age of an entry can matter.
@@ -130,12 +103,13 @@ final class EntryCache: Sendable {
 
   // MARK: Entries
 
-  /// Returns the cached value of a key if nothing else has to be checked, which is the common case.
+  /// Whether a cached value can be returned without checking anything else, which is the common case.
+  var hasPlainEntries: Bool { !agesMatter && !hasBegunClosing }
+
+  /// Returns the cached value of a key if nothing else has to be checked.
   @usableFromInline
-  func lookUp(_ key: StoreKey) -> Lookup {
-    guard !agesMatter, !hasBegunClosing else { return .skipped }
-    guard let entry = entries.value(forKey: key), let value = entry.value else { return .missing }
-    return .value(value)
+  func plainValue(forKey key: StoreKey) -> (any CachedValue)? {
+    hasPlainEntries ? entries.value(forKey: key)?.value : nil
   }
 
   /// Returns the entry of a key that a reader may use.
@@ -145,9 +119,9 @@ final class EntryCache: Sendable {
   func entry(of key: StoreKey) -> (entry: CachedEntry, isDue: Bool)? {
     guard let entry = entries.value(forKey: key) else { return nil }
     guard agesMatter else { return (entry, false) }
-    let time = now()
+    let time = time.duration
     guard !hasExpired(entry, at: time) else {
-      counters.passedOver.add(1, ordering: .relaxed)
+      countPassedOver(1)
       return nil
     }
     return (entry, refreshAfter.map { time - entry.time >= $0 } ?? false)
@@ -173,17 +147,17 @@ final class EntryCache: Sendable {
   /// - Returns: The entry, or `nil` if the key is missing and negative caching is off.
   func makeEntry(of value: (any CachedValue)?, cost: Int) -> CachedEntry? {
     guard value != nil || negativeTimeToLive != nil else { return nil }
-    return CachedEntry(value: value, cost: max(0, cost), time: agesMatter ? now() : .zero)
+    return CachedEntry(value: value, cost: max(0, cost), time: agesMatter ? time.duration : .zero)
   }
 
   /// Stores the entry of a key, or removes the cached one if there is no entry.
   ///
-  /// It must be called under the lock of the shard.
+  /// It must be called under the lock.
   ///
   /// - Returns: The removed entries, to be released after unlocking. The deinitializer of a value may run code of its
   ///   user, which may call the store and would then deadlock.
   private func keep(
-    _ entry: CachedEntry?, forKey key: StoreKey, in state: inout Shard.State
+    _ entry: CachedEntry?, forKey key: StoreKey, in state: inout State
   ) -> RemovedEntries<StoreKey, CachedEntry> {
     guard var entry else { return entries.take(key) }
     state.lastStamp += 1
@@ -200,22 +174,23 @@ final class EntryCache: Sendable {
   ///   - isReload: Whether the current value of the base is wanted.
   ///   - makeLoad: A closure that creates the load for others to join, if this reader leads.
   func beginReading(_ key: StoreKey, isReload: Bool, makeLoad: () -> SharedLoad.Part) -> Reading {
-    if isReload { counters.reloads.add(1, ordering: .relaxed) }
-    let time = agesMatter ? now() : .zero
-    let reading: Reading = shard(of: key).withLock { state in
+    let time = agesMatter ? time.duration : .zero
+    return state.withLock { state in
       // Another load may have ended after the lookup. Its entry is good for all readers that would join. It is still
       // cached, so no write has begun since.
-      if !isReload, let entry = entries.peekValue(forKey: key), !hasExpired(entry, at: time) { return .found(entry) }
-      return .base(
-        isReload
-          ? state.busy.beginReloading(key, makeLoad: makeLoad) : state.busy.beginReading(key, makeLoad: makeLoad))
+      if !isReload, let entry = entries.peekValue(forKey: key), !hasExpired(entry, at: time) {
+        state.statistics.hits += 1
+        state.statistics.misses -= 1
+        return .found(entry)
+      }
+      if isReload {
+        state.statistics.misses += 1
+        return .base(state.busy.beginReloading(key, makeLoad: makeLoad))
+      }
+      let reading = state.busy.beginReading(key, makeLoad: makeLoad)
+      if case .joining = reading { state.statistics.sharedLoads += 1 }
+      return .base(reading)
     }
-    switch reading {
-    case .found: counters.foundLate.add(1, ordering: .relaxed)
-    case .base(.joining): counters.sharedLoads.add(1, ordering: .relaxed)
-    default: break
-    }
-    return reading
   }
 
   /// Ends a read of the base, and caches its result if that is allowed.
@@ -227,7 +202,7 @@ final class EntryCache: Sendable {
   ///   - entry: The entry that was read.
   func end(_ fill: Keys.Fill?, of key: StoreKey, isReload: Bool, keeping entry: CachedEntry?) {
     guard fill != nil || isReload else { return }
-    let removed = shard(of: key).withLock { state in
+    let removed = state.withLock { state in
       let isCurrent = fill.map { state.busy.end($0) } ?? false
       if isReload { state.busy.invalidate(key) }
       return isCurrent || isReload ? keep(isCurrent ? entry : nil, forKey: key, in: &state) : RemovedEntries()
@@ -241,7 +216,7 @@ final class EntryCache: Sendable {
   /// - Returns: Whether the key has not been changed since.
   @discardableResult
   func end(_ fill: Keys.Fill) -> Bool {
-    shard(of: fill.key).withLock { $0.busy.end(fill) }
+    state.withLock { $0.busy.end(fill) }
   }
 
   // MARK: Background loads
@@ -252,8 +227,8 @@ final class EntryCache: Sendable {
   /// - Returns: The keys that may be loaded, or `nil` if none may. If it is not `nil`, call
   ///   ``endRefresh(of:failure:)``.
   func beginRefresh(of keys: [StoreKey]) -> Set<StoreKey>? {
-    let time = now()
-    return refreshes.withLock { $0.begin(keys, at: time) }
+    let time = time.duration
+    return state.withLock { $0.refreshes.begin(keys, at: time) }
   }
 
   /// Ends a background load begun with ``beginRefresh(of:)``.
@@ -262,14 +237,14 @@ final class EntryCache: Sendable {
   ///   - keys: The keys that were read.
   ///   - failure: The error of the base, or `nil` if the read succeeded.
   func endRefresh(of keys: [StoreKey], failure: (any Error)?) {
-    let time = now()
+    let time = time.duration
     let pauseEnd = time + min(refreshAfter ?? .zero, EntryCache.longestRefreshPause)
-    refreshes.withLock { $0.end(keys, failure: failure, at: time, pauseEnd: pauseEnd) }
+    state.withLock { $0.refreshes.end(keys, failure: failure, at: time, pauseEnd: pauseEnd) }
   }
 
   /// Begins a background read of a key, unless its entry is gone or the key is busy or being read.
   func beginRefreshing(_ key: StoreKey, _ entry: CachedEntry, _ load: SharedLoad.Part) -> Keys.Fill? {
-    shard(of: key).withLock { state in
+    state.withLock { state in
       isStillThere(entry, key) ? state.busy.beginRefreshing(key, makeLoad: { load })?.fill : nil
     }
   }
@@ -282,28 +257,12 @@ final class EntryCache: Sendable {
   ///   - keys: The keys that it names, each once.
   ///   - ranges: The ranges that it removes.
   func beginWrite(_ keys: [StoreKey], _ ranges: [KeyRange]) -> Write {
-    var write = Write(keys: keys, parts: parts(of: keys, inAllShards: !ranges.isEmpty))
-    for index in write.parts.indices {
-      let part = write.parts[index]
-      write.parts[index] = shards[part.shard].withLock { state in
-        var part = part
-        part.ranges = ranges.map { state.busy.beginWrite(in: $0) }
-        part.keys = part.indices.map { state.busy.beginWrite(of: keys[$0], besides: part.ranges) }
-        return part
-      }
-    }
+    // The lock is taken for one key at a time, so that others need not wait for all of a large batch.
+    let rangeWrites = ranges.map { range in state.withLock { $0.busy.beginWrite(in: range) } }
+    let keyWrites = keys.map { key in state.withLock { $0.busy.beginWrite(of: key, besides: rangeWrites) } }
     for key in keys { entries.removeValue(forKey: key) }
     if !ranges.isEmpty { entries.removeAll { key in ranges.contains { $0.contains(key) } } }
-    return write
-  }
-
-  private func parts(of keys: [StoreKey], inAllShards: Bool) -> [Write.Part] {
-    if keys.count == 1, !inAllShards { return [Write.Part(shard: shardIndex(of: keys[0]), indices: [0])] }
-    var indices: [[Int]] = shards.map { _ in [] }
-    for (index, key) in keys.enumerated() { indices[shardIndex(of: key)].append(index) }
-    return indices.enumerated().compactMap { shard, indices in
-      indices.isEmpty && !inAllShards ? nil : Write.Part(shard: shard, indices: indices)
-    }
+    return Write(keys: keyWrites, ranges: rangeWrites)
   }
 
   /// Ends a write, and caches the new entries if that is allowed.
@@ -312,14 +271,11 @@ final class EntryCache: Sendable {
   ///   - write: The write.
   ///   - entries: The new entry of each key, or `nil` if they are not known.
   func end(_ write: Write, keeping entries: [CachedEntry?]?) {
-    for part in write.parts {
-      let removed = shards[part.shard].withLock { state in
-        var removed: [RemovedEntries<StoreKey, CachedEntry>] = []
-        for (index, keyWrite) in zip(part.indices, part.keys) where state.busy.end(keyWrite) {
-          if let entries { removed.append(keep(entries[index], forKey: write.keys[index], in: &state)) }
-        }
-        for rangeWrite in part.ranges { state.busy.end(rangeWrite) }
-        return removed
+    for range in write.ranges { state.withLock { $0.busy.end(range) } }
+    for (index, key) in write.keys.enumerated() {
+      let removed = state.withLock { state -> RemovedEntries<StoreKey, CachedEntry>? in
+        guard state.busy.end(key), let entries else { return nil }
+        return keep(entries[index], forKey: key.key, in: &state)
       }
       withExtendedLifetime(removed) {}
     }
@@ -330,20 +286,22 @@ final class EntryCache: Sendable {
 
   /// Removes the entry of a key, and prevents running reads and writes from caching one.
   func invalidate(_ key: StoreKey) {
-    shard(of: key).withLock { $0.busy.invalidate(key) }
+    state.withLock { $0.busy.invalidate(key) }
     entries.removeValue(forKey: key)
   }
 
   /// Removes all entries, and prevents running reads and writes from caching any.
   func invalidateAll() {
-    for shard in shards { shard.withLock { $0.busy.invalidateAll() } }
+    state.withLock { $0.busy.invalidateAll() }
     entries.removeAll()
   }
 }
 
 /// The state of a key in the cache of a ``CachedStore``: its value, or the knowledge that it is missing.
 ///
-/// It does not depend on the type of the value. The cache is therefore compiled once, for concrete types.
+/// It does not depend on the type of the value, so the cache is compiled once, for concrete types. In generic code that
+/// is not specialized, an insertion takes 2.6 µs instead of 1.1 µs and a lookup 300 ns instead of 50 ns. A miss through
+/// the full stack would exceed its limit in `Docs/Benchmarks.md`.
 struct CachedEntry: Sendable {
   /// The value, or `nil` if the base does not have the key.
   let value: (any CachedValue)?

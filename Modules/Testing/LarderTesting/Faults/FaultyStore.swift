@@ -218,78 +218,21 @@ extension FaultyStore: CustomStringConvertible {
   public var description: String { "FaultyStore[\(base)]" }
 }
 
-extension FaultyStore: ExpirableStore where Base: ExpirableStore {
-  /// Stores a value and sets its time to live; see `ExpirableStore`.
-  public func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {
-    try await withFaults(of: .apply, key: key) {
-      try await base.setValue(value, forKey: key, timeToLive: timeToLive)
-    }
-  }
-
-  /// Returns the value of a key without moving a sliding deadline; see `ExpirableStore`.
-  public func peekValue(forKey key: StoreKey) async throws -> Value? {
-    try await withFaults(of: .value, key: key) { try await base.peekValue(forKey: key) }
-  }
-
-  /// Gives an entry a new time to live; see `ExpirableStore`.
-  @discardableResult
-  public func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool {
-    try await withFaults(of: .touch, key: key) { try await base.touch(key, timeToLive: timeToLive) }
-  }
-
-  /// Returns the remaining time to live of an entry; see `ExpirableStore`.
-  public func remainingTime(forKey key: StoreKey) async throws -> TimeToLive? {
-    try await withFaults(of: .remainingTime, key: key) { try await base.remainingTime(forKey: key) }
-  }
-
-  /// Removes expired entries; see `ExpirableStore`.
-  @discardableResult
-  public func purgeExpired(limit: Int) async throws -> Int {
-    try await withFaults(of: .purgeExpired) { try await base.purgeExpired(limit: limit) }
+extension FaultyStore: StoreDecorator {
+  /// Performs an operation of a capability on the base, with its faults.
+  public func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    try await withFaults(of: operation, key: key, body)
   }
 }
+
+extension FaultyStore: ExpirableStore where Base: ExpirableStore {}
 
 /// Invalidation is synchronous, so faults do not apply to it.
-extension FaultyStore: InvalidatableStore where Base: InvalidatableStore {
-  /// Removes the entry of a key from the cache; see `InvalidatableStore`.
-  public func invalidate(_ key: StoreKey) throws {
-    try base.invalidate(key)
-  }
-
-  /// Removes all entries from the cache; see `InvalidatableStore`.
-  public func invalidateAll() throws {
-    try base.invalidateAll()
-  }
-}
-
-extension FaultyStore: FlushableStore where Base: FlushableStore {
-  /// Waits until the base has received all accepted writes; see `FlushableStore`.
-  public func flush() async throws {
-    try await withFaults(of: .flush) { try await base.flush() }
-  }
-}
-
-extension FaultyStore: MaintainableStore where Base: MaintainableStore {
-  /// Returns the size of the store; see `MaintainableStore`.
-  public func storeStatistics() async throws -> StoreStatistics {
-    try await withFaults(of: .statistics) { try await base.storeStatistics() }
-  }
-
-  /// Reads and checks all entries; see `MaintainableStore`.
-  public func verify() async throws -> VerificationReport {
-    try await withFaults(of: .verify) { try await base.verify() }
-  }
-
-  /// Releases unused space; see `MaintainableStore`.
-  public func compact() async throws {
-    try await withFaults(of: .compact) { try await base.compact() }
-  }
-
-  /// Writes a complete copy of the store; see `MaintainableStore`.
-  public func backup(to path: String, compacting: Bool) async throws {
-    try await withFaults(of: .backup) { try await base.backup(to: path, compacting: compacting) }
-  }
-}
+extension FaultyStore: InvalidatableStore where Base: InvalidatableStore {}
+extension FaultyStore: FlushableStore where Base: FlushableStore {}
+extension FaultyStore: MaintainableStore where Base: MaintainableStore {}
 
 extension DataStore {
   /// Returns a ``FaultyStore`` over this store.

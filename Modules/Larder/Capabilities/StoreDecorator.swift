@@ -1,0 +1,116 @@
+/// A store that wraps another one, its base, and forwards the capabilities of the base.
+///
+/// A decorator declares each capability that it forwards. The requirements of the capability then have default
+/// implementations, which call the base through ``forward(_:of:_:)``:
+///
+/// ```swift
+/// extension MyDecorator: MaintainableStore where Base: MaintainableStore {}
+/// ```
+///
+/// Implement a requirement yourself if the decorator does more than that. The requirements of ``DataStore`` have no
+/// defaults, so a decorator that forgets to forward one of them does not compile.
+public protocol StoreDecorator: DataStore {
+  /// The type of the base.
+  associatedtype Base: DataStore
+
+  /// The store that is decorated.
+  var base: Base { get }
+
+  /// Performs an operation of a capability on the base.
+  ///
+  /// The default implementation only calls `body`. Implement this method to do something before or after every such
+  /// operation. It is not called for the operations of ``InvalidatableStore``, which are synchronous.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation. It is ``StoreOperation/apply`` for
+  ///     ``ExpirableStore/setValue(_:forKey:timeToLive:)`` and ``StoreOperation/value`` for
+  ///     ``ExpirableStore/peekValue(forKey:)``.
+  ///   - key: The key of the operation, or `nil` if it concerns the whole store.
+  ///   - body: A closure that calls the base.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error that `body` throws.
+  func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+  ) async throws -> Result
+}
+
+extension StoreDecorator {
+  /// Calls the base.
+  public func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    try await body()
+  }
+}
+
+extension StoreDecorator where Base: ExpirableStore, Base.Value == Value {
+  /// Stores a value in the base with a time to live; see ``ExpirableStore/setValue(_:forKey:timeToLive:)``.
+  public func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {
+    try await forward(.apply, of: key) { try await base.setValue(value, forKey: key, timeToLive: timeToLive) }
+  }
+
+  /// Returns a value of the base without moving a sliding deadline; see ``ExpirableStore/peekValue(forKey:)``.
+  public func peekValue(forKey key: StoreKey) async throws -> Value? {
+    try await forward(.value, of: key) { try await base.peekValue(forKey: key) }
+  }
+}
+
+extension StoreDecorator where Base: ExpirableStore {
+  /// Gives an entry of the base a new time to live; see ``ExpirableStore/touch(_:timeToLive:)``.
+  @discardableResult
+  public func touch(_ key: StoreKey, timeToLive: TimeToLive?) async throws -> Bool {
+    try await forward(.touch, of: key) { try await base.touch(key, timeToLive: timeToLive) }
+  }
+
+  /// Returns the remaining time to live of an entry of the base; see ``ExpirableStore/remainingTime(forKey:)``.
+  public func remainingTime(forKey key: StoreKey) async throws -> TimeToLive? {
+    try await forward(.remainingTime, of: key) { try await base.remainingTime(forKey: key) }
+  }
+
+  /// Removes expired entries from the base; see ``ExpirableStore/purgeExpired(limit:)``.
+  @discardableResult
+  public func purgeExpired(limit: Int) async throws -> Int {
+    try await forward(.purgeExpired, of: nil) { try await base.purgeExpired(limit: limit) }
+  }
+}
+
+extension StoreDecorator where Base: InvalidatableStore {
+  /// Removes the cached entry of a key from the base; see ``InvalidatableStore/invalidate(_:)``.
+  public func invalidate(_ key: StoreKey) throws {
+    try base.invalidate(key)
+  }
+
+  /// Removes all cached entries from the base; see ``InvalidatableStore/invalidateAll()``.
+  public func invalidateAll() throws {
+    try base.invalidateAll()
+  }
+}
+
+extension StoreDecorator where Base: FlushableStore {
+  /// Waits until the base has written all accepted changes; see ``FlushableStore/flush()``.
+  public func flush() async throws {
+    try await forward(.flush, of: nil) { try await base.flush() }
+  }
+}
+
+extension StoreDecorator where Base: MaintainableStore {
+  /// Returns the statistics of the base; see ``MaintainableStore/storeStatistics()``.
+  public func storeStatistics() async throws -> StoreStatistics {
+    try await forward(.statistics, of: nil) { try await base.storeStatistics() }
+  }
+
+  /// Verifies the base; see ``MaintainableStore/verify()``.
+  public func verify() async throws -> VerificationReport {
+    try await forward(.verify, of: nil) { try await base.verify() }
+  }
+
+  /// Compacts the base; see ``MaintainableStore/compact()``.
+  public func compact() async throws {
+    try await forward(.compact, of: nil) { try await base.compact() }
+  }
+
+  /// Backs up the base; see ``MaintainableStore/backup(to:compacting:)``.
+  public func backup(to path: String, compacting: Bool) async throws {
+    try await forward(.backup, of: nil) { try await base.backup(to: path, compacting: compacting) }
+  }
+}
