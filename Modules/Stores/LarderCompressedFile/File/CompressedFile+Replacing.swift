@@ -87,16 +87,6 @@ extension CompressedFile {
 
   /// Checks that a new file would not make a loss permanent.
   func checkSound(_ index: CompressedFileIndex, during operation: StoreOperation) throws {
-    if format == .version1, index.isDamaged || layout.foreignSize > 0 {
-      let lost = index.firstLost
-      let problem =
-        lost.map { "is damaged at byte \($0.block)" }
-        ?? "contains \(layout.foreignSize) bytes that no store has written"
-      throw configuration.error(
-        .corrupted, during: operation, key: lost?.key,
-        "\(path) \(problem), and a file of version 1 in this state is read-only; salvage the rest into a new store (larder salvage)"
-      )
-    }
     if index.isDamaged {
       let lost = index.firstLost
       throw configuration.error(
@@ -107,7 +97,7 @@ extension CompressedFile {
     guard layout.foreignSize == 0 else {
       throw configuration.error(
         .corrupted, during: operation,
-        "\(path) contains \(layout.foreignSize) bytes that no store has written, which would be lost permanently; salvage the store into a new one"
+        "\(path) contains \(layout.foreignSize) bytes that no store has written, which would be lost permanently; salvage the store into a new one (larder salvage)"
       )
     }
   }

@@ -38,7 +38,7 @@ struct FileScan {
   ) throws -> FoundFile {
     let found = try FileIdentity.identify(FileWindow(size: size, read: read), inflaters: inflaters)
     guard let (head, source) = found else {
-      return try Version1Scan.scan(size: size, inflaters: inflaters, read: read)
+      return try Version1Scan.scan(FileWindow(size: size, read: read), inflaters: inflaters)
     }
     func finder() -> BlockFinder {
       BlockFinder(FileWindow(size: size, read: read), salt: head.salt, inflaters: inflaters)
