@@ -186,7 +186,7 @@ import Testing
     content[mark + 10] ^= 1
     for cut in 0...content.count - mark - 200 {
       guard let found = try? StoreFileParts.scan(content.dropLast(cut)) else { continue }
-      #expect(found.notesEnd <= found.end, "cut \(cut)")
+      #expect(found.notesEnd <= found.layout.end, "cut \(cut)")
     }
   }
 

@@ -130,18 +130,18 @@ struct Version1Scan {
     }
     scan.found.isClosed = try window.hasMarker(at: offset)
     if try !scan.found.isClosed
-      && (scan.isInBase || Version1Header.isDurable(scan.found.lastBatch + 1, in: window, from: offset))
+      && (scan.isInBase || Version1Header.isDurable(scan.found.layout.lastBatch + 1, in: window, from: offset))
     {
       throw FileProblem.damaged(
         at: offset,
         reason:
           "a file of version 1 is read only if it is intact; restore it from a backup, or read its lines with zcat")
     }
-    let behind = window.size - scan.found.end
+    let behind = window.size - scan.found.layout.end
     if scan.found.isClosed {
-      scan.found.foreignSize = behind - Int64(BlockFrame.endOfFileMarker.count)
+      scan.found.layout.foreignSize = behind - Int64(BlockFrame.endOfFileMarker.count)
     } else {
-      scan.found.tornSize = behind
+      scan.found.layout.tornSize = behind
     }
     return scan.found
   }
@@ -161,12 +161,13 @@ struct Version1Scan {
 
   private mutating func add(_ header: Version1Header, _ text: [UInt8], at offset: Int64) throws {
     let end = offset + Int64(header.blockSize)
-    found.blockCount += 1
-    found.textSize += Int64(text.count)
-    found.changeSize = found.textSize
+    found.layout.blockCount += 1
+    found.layout.textSize += Int64(text.count)
+    found.layout.changeSize = found.layout.textSize
     guard offset > 0 else { return try readHead(header, text, end: end) }
     let kind: Version1Header.Kind = isInBase ? .base : .batch
-    guard header.kind == kind, header.batch == found.lastBatch + (isInBase ? 0 : 1), header.number == nextNumber else {
+    guard header.kind == kind, header.batch == found.layout.lastBatch + (isInBase ? 0 : 1), header.number == nextNumber
+    else {
       throw StoreLine.Problem(message: "blocks before it are missing or out of order")
     }
     nextNumber &+= 1
@@ -175,23 +176,23 @@ struct Version1Scan {
     for change in pending { found.index.apply(change) }
     pending = []
     nextNumber = 0
-    found.lastBatch = header.batch
-    found.end = end
+    found.layout.lastBatch = header.batch
+    found.layout.end = end
     if isInBase { endBase() }
   }
 
   private mutating func readHead(_ header: Version1Header, _ text: [UInt8], end: Int64) throws {
     found.codecName = try StoreLine.codecName(ofHead: text[...])
-    found.lastBatch = header.batch
-    found.end = end
+    found.layout.lastBatch = header.batch
+    found.layout.end = end
     isInBase = !header.isLast
     if !isInBase { endBase() }
   }
 
   private mutating func endBase() {
     isInBase = false
-    found.baseEnd = found.end
-    found.baseTextSize = found.textSize
+    found.layout.baseEnd = found.layout.end
+    found.layout.baseTextSize = found.layout.textSize
   }
 
   private mutating func readLines(of text: [UInt8], isContinuation: Bool, at offset: Int64) throws {
