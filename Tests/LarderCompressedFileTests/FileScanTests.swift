@@ -75,12 +75,13 @@ import Testing
     try file.append(1, durable: 0, ["b"])
     try file.append(2, durable: 1, ["a", "c"])
     let found = try scan(file.bytes)
-    #expect(keys(found) == ["a", "b", "c"] && found.lastBatch == 2 && found.blockCount == 4)
-    #expect(found.codecName == "json" && !found.isClosed && found.tornSize == 0 && found.damage.isEmpty)
-    #expect(found.end == file.bytes.count && found.baseEnd == file.starts[0])
+    #expect(keys(found) == ["a", "b", "c"] && found.layout.lastBatch == 2 && found.layout.blockCount == 4)
+    #expect(found.codecName == "json" && !found.isClosed && found.layout.tornSize == 0 && found.damage.isEmpty)
+    #expect(found.layout.end == file.bytes.count && found.layout.baseEnd == file.starts[0])
     try file.close(batch: 2)
     let closed = try scan(file.bytes)
-    #expect(closed.isClosed && closed.tornSize == 0 && closed.end == file.starts[2] && closed.remarks.isEmpty)
+    #expect(
+      closed.isClosed && closed.layout.tornSize == 0 && closed.layout.end == file.starts[2] && closed.remarks.isEmpty)
     #expect(closed.unnoted.isEmpty == false && keys(closed) == keys(found))
   }
 
@@ -88,11 +89,11 @@ import Testing
     var file = File()
     try file.append(1, durable: 0, ["a"])
     try file.append(2, durable: 1, ["b", "c", "d"], valueSize: 50_000)
-    #expect(try scan(file.bytes).blockCount == 6)
+    #expect(try scan(file.bytes).layout.blockCount == 6)
     for cut in [1, 10_000, 60_000, 120_000] {
       let found = try scan(Array(file.bytes.dropLast(cut)))
-      #expect(keys(found) == ["a"] && found.end == file.starts[1])
-      #expect(found.tornSize == file.bytes.count - cut - file.starts[1] && !found.index.isDamaged)
+      #expect(keys(found) == ["a"] && found.layout.end == file.starts[1])
+      #expect(found.layout.tornSize == file.bytes.count - cut - file.starts[1] && !found.index.isDamaged)
     }
   }
 
@@ -101,7 +102,7 @@ import Testing
     try file.append(1, durable: 0, ["a", "b"], valueSize: 200_000)
     try file.append(2, durable: 1, ["c"])
     let found = try scan(file.bytes)
-    #expect(keys(found) == ["a", "b", "c"] && found.blockCount == 2 + 2 * 4 + 1 + 1)
+    #expect(keys(found) == ["a", "b", "c"] && found.layout.blockCount == 2 + 2 * 4 + 1 + 1)
     guard case .found(let place) = found.index.find("b") else {
       Issue.record("b is not there")
       return
@@ -125,11 +126,11 @@ import Testing
       let found = try scan(file.bytes)
       if isDurable {
         // Its notes would have come after the first page.
-        #expect(found.damage == [Int64(file.starts[1])] && found.tornSize == 0)
+        #expect(found.damage == [Int64(file.starts[1])] && found.layout.tornSize == 0)
         #expect(isLost("a", in: found) && isLost("b", in: found) && isLost("z", in: found) && !isLost("c", in: found))
       } else {
         #expect(keys(found) == ["a", "b"] && !found.index.isDamaged)
-        #expect(found.end == file.starts[1] && found.tornSize > 0)
+        #expect(found.layout.end == file.starts[1] && found.layout.tornSize > 0)
       }
     }
   }
@@ -143,8 +144,8 @@ import Testing
     let found = try scan(file.bytes)
     // The notes at its end list the keys.
     #expect(isLost("b", in: found) && found.index.find("a") == .missing && found.index.find("z") == .missing)
-    #expect(found.index.lostCount == 1 && found.tornSize == 0 && found.lastBatch == 2)
-    #expect(found.damage == [Int64(file.starts[1])] && found.end == file.starts[2])
+    #expect(found.index.lostCount == 1 && found.layout.tornSize == 0 && found.layout.lastBatch == 2)
+    #expect(found.damage == [Int64(file.starts[1])] && found.layout.end == file.starts[2])
   }
 
   @Test func notesListTheKeysOfAHoleInAnOpenFile() throws {
@@ -160,7 +161,7 @@ import Testing
     let damagedBatches = (1...200).filter { file.starts[$0 - 1] < page.upperBound && file.starts[$0] > page.lowerBound }
     file.zero(page)
     let found = try scan(file.bytes)
-    #expect(found.damage.count == 1 && found.lastBatch == 200)
+    #expect(found.damage.count == 1 && found.layout.lastBatch == 200)
     for key in (0..<100).map({ StoreKey("key \($0)") }) {
       let last = (1...200).last { StoreKey("key \($0 % 100)") == key } ?? 0
       if damagedBatches.contains(last), last % 10 != 0 {
@@ -178,7 +179,7 @@ import Testing
     file.zero(8192..<20_480)
     let found = try scan(file.bytes)
     #expect(isLost("key 1", in: found) && isLost("never written", in: found))
-    #expect(!isLost("key 300", in: found) && found.lastBatch == 300)
+    #expect(!isLost("key 300", in: found) && found.layout.lastBatch == 300)
     #expect(found.index.gap(in: .all)?.range.lowerBound == "" && found.damage.count == 1)
   }
 
@@ -188,7 +189,7 @@ import Testing
     try file.append(7, durable: 7, baseKeys, valueSize: 5_000, as: .base)
     try file.append(8, durable: 7, ["key 120", "new"])
     let sound = try scan(file.bytes)
-    #expect(keys(sound).count == 41 && sound.baseEnd == file.starts[1] && sound.blockCount > 5)
+    #expect(keys(sound).count == 41 && sound.layout.baseEnd == file.starts[1] && sound.layout.blockCount > 5)
 
     // One page: its keys are known from the notes.
     var damaged = file
@@ -219,7 +220,7 @@ import Testing
       try recovery.add(
         BlockFinder.Block(offset: offset, end: offset + 1, isContinuation: false, text: start + line))
       #expect(recovery.found.index.entries.count == number + 1)
-      #expect(recovery.isInBase && recovery.found.blockCount == 2)
+      #expect(recovery.isInBase && recovery.found.layout.blockCount == 2)
     }
   }
 
@@ -229,12 +230,12 @@ import Testing
     let (bytes, starts) = (file.bytes, file.starts)
     // Without one of them, the later blocks are at the wrong places and are not trusted.
     let found = try scan(Array(bytes[..<starts[1]] + bytes[starts[2]...]))
-    #expect(keys(found) == ["1"] && found.tornSize > 0)
+    #expect(keys(found) == ["1"] && found.layout.tornSize > 0)
     // A block of this file in another file with another salt.
     let other = FileHead(codecName: "json", salt: 99)
     let foreign = other.block + other.block(of: .open) + bytes[starts[0]...]
     let result = try scan(foreign)
-    #expect(keys(result).isEmpty && result.tornSize == bytes.count - starts[0])
+    #expect(keys(result).isEmpty && result.layout.tornSize == bytes.count - starts[0])
   }
 
   @Test func theHeadIsRepeatedInOtherPages() throws {
@@ -243,7 +244,7 @@ import Testing
     try file.close(batch: 100)
     file.zero(0..<4096)
     let found = try scan(file.bytes)
-    #expect(found.codecName == "json" && found.lastBatch == 100 && keys(found).count == 100)
+    #expect(found.codecName == "json" && found.layout.lastBatch == 100 && keys(found).count == 100)
     #expect(10...60 ~= found.index.lostCount && found.index.gap(in: .all) == nil)
     // The head alone.
     file = File()

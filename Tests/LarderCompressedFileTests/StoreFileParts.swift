@@ -72,7 +72,7 @@ enum StoreFileParts {
         if !sound.index.entries.contains(key) { wrong.append(key) }
       }
       #expect(
-        wrong.isEmpty && found.index.gap(in: .all) == nil && found.lastBatch == sound.lastBatch,
+        wrong.isEmpty && found.index.gap(in: .all) == nil && found.layout.lastBatch == sound.layout.lastBatch,
         "page at \(page) of \(content.count), \(context): \(wrong.count) keys", sourceLocation: sourceLocation)
     }
   }

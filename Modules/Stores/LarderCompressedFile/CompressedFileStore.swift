@@ -38,10 +38,9 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   /// The name of the store, its durability and its other properties.
   public let information: StoreInformation
 
-  let writer: CompressedFileWriter
-  let coder: JSONValueCoder<Value>
-
-  private var contents: CompressedFileContents { writer.contents }
+  private let contents = SharedContent(CompressedFileContent())
+  let writer: FileWriter<CompressedFile>
+  private let coder: JSONValueCoder<Value>
 
   /// The default limit of the block cache, in bytes: 8 MiB.
   public static var defaultCacheSize: Int { 8 << 20 }
@@ -87,8 +86,12 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     let configuration = StoreFileConfiguration(
       name: name, path: path, durability: durability, access: access, createsIfMissing: createsIfMissing,
       fileSystem: fileSystem)
-    let (writer, codec) = try await CompressedFileWriter.open(
-      configuration, information: information, cacheSize: cacheSize, choosing: codec)
+    let contents = contents
+    let (writer, codec) = try await FileWriter.open(
+      label: "Larder.CompressedFileStore", information: information, content: contents
+    ) {
+      try CompressedFile.open(configuration, contents: contents, cacheSize: cacheSize, choosing: codec)
+    }
     self.writer = writer
     coder = JSONValueCoder(codec: codec, store: name)
     self.information = information
@@ -110,7 +113,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   }
 
   deinit {
-    contents.abandon()
+    contents.change { $0.isAbandoned = true }
   }
 
   // MARK: Reading
@@ -206,7 +209,12 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     for operation: StoreOperation, _ body: (CompressedFileIndex) -> Found,
     then use: (Found, LineReader) throws -> Result
   ) throws -> Result {
-    guard let result = try contents.read(body, then: use) else { throw information.closedError(for: operation) }
+    let result = try contents.read { content in
+      content.lines.map { (lines: $0, found: body(content.index)) }
+    } then: { content in
+      try content.map { try use($0.found, $0.lines) }
+    }
+    guard let result = result ?? nil else { throw information.closedError(for: operation) }
     return result
   }
 
@@ -243,7 +251,8 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   /// More than 64 values, or more than 64 KiB of text, are encoded off the caller's actor.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
-    try await writer.apply(await coder.texts(of: changes))
+    let texts = try await coder.texts(of: changes)
+    try await writer.apply(during: .apply) { try $0.append(texts, during: .apply) }
   }
 
   /// Reads, changes and writes back the values of some keys atomically; see `DataStore.update(_:_:)`.
@@ -255,11 +264,14 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   ) async throws -> Result {
     try information.check(updateOf: keys)
     let (coder, information) = (coder, information)
-    return try await writer.update(keys) { lines in
+    return try await writer.apply(during: .update) { file in
+      let lines = try file.lines(forKeys: keys)
       let texts = try zip(keys, lines).map { key, line in
         try line.map { try coder.text(ofLine: $0, forKey: key, during: .update) }
       }
-      return try coder.update(keys, texts, checks: information, body)
+      let (changes, result) = try coder.update(keys, texts, checks: information, body)
+      try file.append(changes, during: .update)
+      return result
     }
   }
 
@@ -267,7 +279,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   ///
   /// - Throws: `StoreError`: `closed`; `ioFailed`; `full`.
   public func synchronize() async throws {
-    try await writer.synchronize()
+    try await writer.run(.synchronize) { try $0.synchronize() }
   }
 
   /// Closes the store after waiting for running operations and a running compaction, and releases the lock.
@@ -289,18 +301,20 @@ extension CompressedFileStore: CustomStringConvertible {
 extension CompressedFileStore: MaintainableStore {
   /// Returns the store's statistics; see `MaintainableStore/storeStatistics()`.
   public func storeStatistics() async throws -> StoreStatistics {
-    try await writer.statistics()
+    try await writer.run(.statistics) { $0.statistics() }
   }
 
   /// Reads and checks the whole file; see `MaintainableStore/verify()`.
   public func verify() async throws -> VerificationReport {
     let coder = coder
-    return try await writer.verify { key, line in
-      do {
-        _ = try coder.value(of: try StoreLine.value(line, ofKey: key), forKey: key, during: .verify)
-        return nil
-      } catch {
-        return "the value cannot be decoded"
+    return try await writer.run(.verify) { file in
+      try file.verify { key, line in
+        do {
+          _ = try coder.value(of: try StoreLine.value(line, ofKey: key), forKey: key, during: .verify)
+          return nil
+        } catch {
+          return "the value cannot be decoded"
+        }
       }
     }
   }
@@ -312,7 +326,7 @@ extension CompressedFileStore: MaintainableStore {
 
   /// Writes a complete copy of the store; see `MaintainableStore/backup(to:compacting:)`.
   public func backup(to path: String, compacting: Bool) async throws {
-    try await writer.backup(to: path, compacting: compacting)
+    try await writer.run(.backup) { try $0.backup(to: path, compacting: compacting) }
   }
 }
 

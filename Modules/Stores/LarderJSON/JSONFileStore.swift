@@ -45,10 +45,9 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// The name and the durability of the store.
   public let information: StoreInformation
 
-  let writer: JSONFileWriter
-  let coder: JSONValueCoder<Value>
-
-  private var contents: JSONFileContents { writer.contents }
+  private let contents = SharedContent(JSONEntries())
+  private let writer: FileWriter<JSONFile>
+  private let coder: JSONValueCoder<Value>
 
   /// Opens a store.
   ///
@@ -88,8 +87,12 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     let configuration = StoreFileConfiguration(
       name: name, path: path, durability: durability, access: access, createsIfMissing: createsIfMissing,
       createsFolder: createsFolder, fileSystem: fileSystem)
-    let (writer, codec) = try await JSONFileWriter.open(
-      configuration, information: information, sizeLimit: sizeLimit, choosing: codec)
+    let contents = contents
+    let (writer, codec) = try await FileWriter.open(
+      label: "Larder.JSONFileStore", information: information, content: contents
+    ) {
+      try JSONFile.open(configuration, contents: contents, sizeLimit: sizeLimit, choosing: codec)
+    }
     self.writer = writer
     coder = JSONValueCoder(codec: codec, store: name)
     self.information = information
@@ -224,7 +227,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
 
   /// Reads from a snapshot, so that a long scan does not block other callers.
   private func read<Result>(for operation: StoreOperation, _ body: (JSONEntries) throws -> Result) throws -> Result {
-    try reporting(for: operation) { try contents.readSnapshot(body) }
+    try reporting(for: operation) { try contents.read(\.self, then: body) }
   }
 
   /// Runs a read and converts its errors to store errors.
@@ -251,7 +254,8 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// More than 64 values, or more than 64 KiB of text, are encoded off the caller's actor.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
-    try await writer.apply(await coder.texts(of: changes))
+    let texts = try await coder.texts(of: changes)
+    try await writer.write(.apply) { try $0.write(texts, during: .apply) }
   }
 
   /// Reads, changes and writes back the values of several keys atomically; see `DataStore.update(_:_:)`.
@@ -262,15 +266,20 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
     try information.check(updateOf: keys)
-    let (coder, information) = (coder, information)
-    return try await writer.update(keys) { try coder.update(keys, $0, checks: information, body) }
+    let (coder, contents, information) = (coder, contents, information)
+    return try await writer.write(.update) { file in
+      let texts = contents.look { entries in keys.map { entries.map[$0] } }
+      let (changes, result) = try coder.update(keys, texts, checks: information, body)
+      try file.write(changes, during: .update)
+      return result
+    }
   }
 
   /// Flushes all previous writes to disk, so that they survive power loss, and folds the journal if it has grown large.
   ///
   /// - Throws: `StoreError`: `closed`; `ioFailed`; `full`.
   public func synchronize() async throws {
-    try await writer.synchronize()
+    try await writer.run(.synchronize) { try $0.synchronize() }
   }
 
   /// Waits for running operations, folds the journal into the document, and releases the lock.
@@ -278,7 +287,8 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// - Throws: `StoreError`: `ioFailed`; `full`. The store is closed even if an error is thrown, and all changes are
   ///   in the journal.
   public func close() async throws {
-    try await writer.close()
+    await writer.stopReading()
+    try await writer.close { try $0.close() }
   }
 }
 
@@ -290,31 +300,37 @@ extension JSONFileStore: CustomStringConvertible {
 extension JSONFileStore: MaintainableStore {
   /// Returns statistics about the store; see `MaintainableStore/storeStatistics()`.
   public func storeStatistics() async throws -> StoreStatistics {
-    try await writer.statistics()
+    try await writer.run(.statistics) { $0.statistics() }
   }
 
   /// Reads and checks all entries; see `MaintainableStore/verify()`.
   public func verify() async throws -> VerificationReport {
     let coder = coder
-    return try await writer.verify { key, text in
-      do {
-        _ = try coder.value(of: text, forKey: key, during: .verify)
-        return nil
-      } catch {
-        return "the value cannot be decoded"
+    return try await writer.run(.verify) { file in
+      try file.verify { key, text in
+        do {
+          _ = try coder.value(of: text, forKey: key, during: .verify)
+          return nil
+        } catch {
+          return "the value cannot be decoded"
+        }
       }
     }
   }
 
   /// Folds the journal into the document; see `MaintainableStore/compact()`.
   public func compact() async throws {
-    try await writer.compact()
+    let information = information
+    try await writer.run(.compact) { file in
+      try information.checkWritable(for: .compact)
+      try file.fold(during: .compact)
+    }
   }
 
   /// Writes a complete copy of the store; see `MaintainableStore/backup(to:compacting:)`.
   public func backup(to path: String, compacting: Bool) async throws {
     // A document has no free space to omit.
-    try await writer.backup(to: path)
+    try await writer.run(.backup) { try $0.backup(to: path) }
   }
 }
 

@@ -99,17 +99,13 @@ final class BlockReader: Sendable {
     do {
       switch source.format {
       case .version1:
-        guard let size = bytes.withUnsafeBytes({ Version1Header.size(at: $0) }) else { throw BlockText.Damage() }
-        try readMore(upTo: size)
-        let parsed = try bytes.withUnsafeBytes { try Version1Header.parse($0) }
-        try readMore(upTo: parsed.blockSize)
-        let text = try bytes.withUnsafeBytes { bytes in
-          try Version1Header.text(
-            parsed, of: UnsafeRawBufferPointer(rebasing: bytes.prefix(parsed.blockSize)), by: inflaters)
+        try readMore(upTo: BlockFrame.maximumSize)
+        return try bytes.withUnsafeBytes { bytes in
+          guard let header = try Version1Header(bytes) else { throw BlockText.Damage() }
+          return BlockCache.Block(
+            text: try header.text(of: bytes, by: inflaters), end: offset + Int64(header.blockSize),
+            isContinuation: header.isContinuation)
         }
-        return BlockCache.Block(
-          text: text, end: offset + Int64(parsed.blockSize),
-          isContinuation: parsed.header.flags.contains(.beginsWithinLine))
       case .version2(let head, _):
         guard let size = bytes.withUnsafeBytes({ BlockFrame.size(at: $0) }) else { throw BlockText.Damage() }
         try readMore(upTo: size)
@@ -123,7 +119,7 @@ final class BlockReader: Sendable {
             isContinuation: BlockFrame.isContinuation(block))
         }
       }
-    } catch let error where error is BlockText.Damage || error is Version1Header.Problem {
+    } catch let error where error is BlockText.Damage || error is FileProblem {
       throw Damage(block: offset)
     }
   }
@@ -133,9 +129,8 @@ final class BlockReader: Sendable {
       return try file.readAll(from: offset, upTo: offset + BlockReader.firstReadSize)
     } catch {
       guard error.errorNumber == EIO else { throw error }
-      // The unreadable bytes may belong to the next block. In each version, this many bytes state the size of this
-      // block.
-      return try file.readAll(from: offset, upTo: offset + Int64(Version1Header.lengthEnd))
+      // The unreadable bytes may belong to the next block. This many bytes state the size of this block.
+      return try file.readAll(from: offset, upTo: offset + Int64(BlockFrame.headerSize))
     }
   }
 }

@@ -6,13 +6,13 @@ import LarderFiles
 extension CompressedFile {
   /// Returns the statistics of the file.
   func statistics() -> StoreStatistics {
-    let index = contents.snapshot?.index
+    let index = snapshot?.index
     let live = index?.liveTextSize ?? 0
     let size = log == nil ? sizeAtOpening : layout.end
     let details: [(String, Int64)] = [
       ("blocks", Int64(layout.blockCount)), ("textBytes", layout.textSize), ("liveTextBytes", live),
       ("deadTextBytes", max(0, layout.changeSize - live)), ("percentOfText", size * 100 / max(1, layout.textSize)),
-      ("uncompactedBytes", max(0, layout.end - layout.baseEnd)), ("cachedBytes", Int64(contents.blocks.cachedSize)),
+      ("uncompactedBytes", max(0, layout.end - layout.baseEnd)), ("cachedBytes", Int64(blocks.cachedSize)),
       ("tornBytes", layout.tornSize), ("foreignBytes", layout.foreignSize),
     ]
     return StoreStatistics(
@@ -23,11 +23,11 @@ extension CompressedFile {
   /// Reads the whole file from disk again.
   ///
   /// - Throws: ``StoreError``, for example `corrupted`, if the file cannot be read as a store.
-  func rescan() throws -> FoundFile {
+  private func rescan() throws -> FoundFile {
     try configuration.reportingFileErrors(during: .verify, message: "the store could not be read") {
       try CompressedFile.scan(
         file, of: path, size: log == nil ? file.attributes().size : layout.end,
-        upTo: log == nil ? nil : (layout.end, layout.lastBatch), configuration, contents.blocks.inflaters,
+        upTo: log == nil ? nil : (layout.end, layout.lastBatch), configuration, blocks.inflaters,
         during: .verify)
     }
   }
@@ -46,7 +46,7 @@ extension CompressedFile {
         throw configuration.error(
           .invalidArgument, during: .backup, "\(destination) already exists; choose another path")
       }
-      guard !(path + ".lock").utf8.elementsEqual(destination.utf8), let (index, lines) = contents.snapshot else {
+      guard !(path + ".lock").utf8.elementsEqual(destination.utf8), let (index, lines) = snapshot else {
         throw configuration.error(
           .invalidArgument, during: .backup, "\(destination) belongs to the store itself; choose another path")
       }
@@ -61,7 +61,6 @@ extension CompressedFile {
           try end(&copy.replacement, as: copy.made)
         } else {
           try copyBytes(to: &copy.replacement.writer)
-          try readUnnoted(during: .backup)
           try end(&copy.replacement, as: NewFile(index: index, layout: layout, format: format, unnoted: unnoted))
         }
       } catch {
@@ -80,9 +79,8 @@ extension CompressedFile {
       return
     }
     let batch = new.layout.lastBatch
-    let unnoted = new.unnoted ?? UnnotedBlocks(from: end)
     let ending = try configuration.reportingZlibErrors(during: .backup) {
-      try FileEnding.bytes(at: end, batch: batch, unnoted: unnoted, of: head, by: batchComposer)
+      try FileEnding.bytes(at: end, batch: batch, unnoted: new.unnoted, of: head, by: batchComposer)
     }
     try replacement.writer.write(ending)
     guard isWhole else { return }
@@ -94,6 +92,23 @@ extension CompressedFile {
 
   // MARK: Verification
 
+  /// Reads and checks the whole file.
+  ///
+  /// - Parameter check: A closure that returns the problem with the line of a key, or `nil`.
+  func verify(_ check: (StoreKey, ArraySlice<UInt8>) -> String?) throws -> VerificationReport {
+    guard let (index, reader) = snapshot else { return VerificationReport(entryCount: 0) }
+    var report = VerificationReport(entryCount: index.entries.count)
+    do {
+      let found = try rescan()
+      report.findings = try configuration.reportingZlibErrors(during: .verify) {
+        try findings(of: found, comparedWith: index, reader, check)
+      }
+    } catch let error as StoreError where error.code != .ioFailed && error.code != .notPermitted {
+      report.findings.append(VerificationReport.Finding(key: error.key, place: path, message: error.message))
+    }
+    return report
+  }
+
   /// Returns the findings of verification.
   ///
   /// - Parameters:
@@ -102,7 +117,7 @@ extension CompressedFile {
   ///   - reader: The reader of the index's lines.
   ///   - check: A closure that returns the problem with the line of a key, or `nil`.
   /// - Throws: ``ZlibError`` if there is not enough memory.
-  func findings(
+  private func findings(
     of found: FoundFile, comparedWith index: CompressedFileIndex, _ reader: LineReader,
     _ check: (StoreKey, ArraySlice<UInt8>) -> String?
   ) throws -> [VerificationReport.Finding] {
@@ -143,8 +158,8 @@ extension CompressedFile {
       report(nil, block, "a part of the file without current entries is damaged")
     }
     for remark in found.remarks { report(nil, remark.offset, remark.message) }
-    if found.foreignSize > 0, found.remarks.isEmpty {
-      report(nil, nil, "the file contains \(found.foreignSize) bytes that no store has written")
+    if found.layout.foreignSize > 0, found.remarks.isEmpty {
+      report(nil, nil, "the file contains \(found.layout.foreignSize) bytes that no store has written")
     }
     return findings.sorted { ($0.key ?? "") < ($1.key ?? "") }
   }

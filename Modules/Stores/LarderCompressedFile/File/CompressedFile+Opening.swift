@@ -10,17 +10,18 @@ extension CompressedFile {
   ///
   /// - Parameters:
   ///   - configuration: The configuration of the store.
+  ///   - contents: The content of the file as readers see it.
   ///   - cacheSize: The maximum size of the block cache, in bytes.
   ///   - codec: A closure that returns the codec for the name in the file, or for the default name in a new file.
   /// - Throws: ``StoreError``; any error of `codec`.
   static func open<Value>(
-    _ configuration: StoreFileConfiguration, cacheSize: Int,
+    _ configuration: StoreFileConfiguration, contents: SharedContent<CompressedFileContent>, cacheSize: Int,
     choosing codec: (_ name: String) throws -> any Codec<Value>
   ) throws -> (file: CompressedFile, codec: any Codec<Value>) {
     try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
       try refuseForeignFile(configuration)
       var (path, lock, openedFiles) = try configuration.takeLock()
-      let contents = CompressedFileContents(store: configuration.name, cacheSize: cacheSize)
+      let blocks = BlockReader(cacheSize: cacheSize)
       let fileSystem = configuration.fileSystem
       var newCodec: (any Codec<Value>)?
       if try fileSystem.attributes(at: path) == nil {
@@ -35,7 +36,7 @@ extension CompressedFile {
       try configuration.checkKind(attributes, of: path, isWritten: isWritten)
       openedFiles.note(attributes.identity, at: path, as: .data)
       let found = try scan(
-        file, of: path, size: attributes.size, configuration, contents.blocks.inflaters, during: .open)
+        file, of: path, size: attributes.size, configuration, blocks.inflaters, during: .open)
       guard let codecName = found.codecName else {
         throw configuration.error(
           .corrupted, during: .open,
@@ -43,10 +44,10 @@ extension CompressedFile {
       }
       let chosen = try newCodec ?? codec(codecName)
       try configuration.checkCodec(codecName, of: path, is: chosen.name)
-      contents.replace(found.index, of: file, in: found.format)
       let opened = CompressedFile(
-        configuration: configuration, contents: contents, path: path, lock: lock, opened: openedFiles,
+        configuration: configuration, contents: contents, blocks: blocks, path: path, lock: lock, opened: openedFiles,
         codec: (codecName, chosen.format), file: file, size: attributes.size, found: found)
+      opened.show(found.index, of: file, in: found.format)
       return (opened, chosen)
     }
   }
@@ -79,11 +80,13 @@ extension CompressedFile {
   }
 
   private init(
-    configuration: StoreFileConfiguration, contents: CompressedFileContents, path: String, lock: FileLock?,
+    configuration: StoreFileConfiguration, contents: SharedContent<CompressedFileContent>, blocks: BlockReader,
+    path: String, lock: FileLock?,
     opened: OpenedFiles, codec: (name: String, format: CodecFormat), file: any OpenFile, size: Int64, found: FoundFile
   ) {
     self.configuration = configuration
     self.contents = contents
+    self.blocks = blocks
     self.path = path
     self.lock = lock
     self.opened = opened
@@ -91,14 +94,17 @@ extension CompressedFile {
     codecFormat = codec.format
     self.file = file
     format = found.format
-    layout = Layout(
-      end: found.end, appendStart: found.end, baseEnd: found.baseEnd, blockCount: found.blockCount,
-      textSize: found.textSize, baseTextSize: found.baseTextSize, changeSize: found.changeSize,
-      lastBatch: found.lastBatch, durableBatch: found.lastBatch, tornSize: found.tornSize,
-      foreignSize: found.foreignSize, notesEnd: found.notesEnd, unnoted: found.unnoted)
+    layout = found.layout
+    layout.appendStart = layout.end
+    layout.durableBatch = layout.lastBatch
+    unnoted = UnnotedBlocks(from: found.notesEnd)
+    for block in found.unnoted {
+      var notes = ChangeNotes()
+      for change in block.changes { notes.add(change) }
+      unnoted.append(block.range, notes)
+    }
     isUncertain = !found.isClosed
     sizeAtOpening = size
-    layout.compactionSize = CompressedFile.compactionSize(behind: found.baseEnd)
   }
 
   /// Reads a whole file.

@@ -14,34 +14,39 @@ extension CompressedFile {
   private static let mostLiveSizeAtClose: Int64 = 1 << 20
 
   /// The total size of the lines that later changes have made obsolete, in bytes.
-  private var deadSize: Int64 { max(0, layout.changeSize - contents.liveTextSize) }
+  private var deadSize: Int64 { max(0, layout.changeSize - contents.look(\.index.liveTextSize)) }
 
   /// Whether enough has been appended or become obsolete for a compaction.
   var isCompactionDue: Bool {
-    guard !isCompacting, !mustBeReplaced else { return false }
-    let live = contents.liveTextSize
-    return layout.end - layout.baseEnd >= layout.compactionSize || deadSize >= max(live, layout.deadSize)
+    guard uncopied == nil, !mustBeReplaced else { return false }
+    return uncompactedSize >= compactionDelay * max(1 << 20, layout.baseEnd)
+      || deadSize >= max(contents.look(\.index.liveTextSize), compactionDelay * CompressedFile.leastDeadSize)
   }
 
   /// Whether a compaction is cheap enough to run before the file is closed.
   var isCompactionCheap: Bool {
-    guard !isCompacting, !mustBeReplaced, log != nil else { return false }
-    let live = contents.liveTextSize
+    guard uncopied == nil, !mustBeReplaced, log != nil else { return false }
+    let live = contents.look(\.index.liveTextSize)
     return live <= CompressedFile.mostLiveSizeAtClose && deadSize >= max(live, CompressedFile.leastDeadSizeAtClose)
   }
 
-  /// Returns the number of appended bytes from which a compaction is due, for a base that ends at an offset.
-  static func compactionSize(behind baseEnd: Int64) -> Int64 {
-    max(1 << 20, baseEnd)
-  }
+  private var uncompactedSize: Int64 { layout.end - layout.baseEnd }
 
-  /// Postpones compaction after a failure, until twice as much has been appended or become obsolete.
+  /// Postpones compaction after a failure, until about twice as much has been appended or become obsolete.
   mutating func postponeCompaction() {
-    layout.compactionSize = 2 * max(layout.compactionSize, layout.end - layout.baseEnd)
-    layout.deadSize = 2 * max(layout.deadSize, deadSize)
+    // Bounded, so that the thresholds do not overflow.
+    while compactionDelay < 1 << 12 {
+      compactionDelay *= 2
+      if !isCompactionDue { return }
+    }
   }
 
   // MARK: Compaction
+
+  /// The number of uncopied bytes up to which writes are suspended for the rest of a compaction, and the maximum number
+  /// of rounds to get there.
+  static let smallRest: Int64 = 1 << 20
+  static let maximumRounds = 8
 
   /// Begins a compaction.
   ///
@@ -49,14 +54,14 @@ extension CompressedFile {
   /// - Throws: ``StoreError``: `corrupted` if entries are lost to damage, because compaction would make the loss
   ///   permanent.
   mutating func beginCompaction() throws -> FileCompaction? {
-    guard let (index, _) = contents.snapshot else { return nil }
+    guard let (index, _) = snapshot else { return nil }
     try checkSound(index, during: .compact)
     _ = try usableLog(during: .compact)
     // A file of version 1 has just been rewritten.
-    guard layout.textSize > layout.baseTextSize, let (index, lines) = contents.snapshot else { return nil }
+    guard layout.textSize > layout.baseTextSize, let (index, lines) = snapshot else { return nil }
     return try configuration.reportingFileErrors(during: .compact, message: "\(path) could not be rewritten") {
       let compaction = try compaction(of: index, lines)
-      isCompacting = true
+      uncopied = []
       return compaction
     }
   }
@@ -68,35 +73,27 @@ extension CompressedFile {
       codecName: codecName, layout: layout)
   }
 
-  /// Copies the remaining batches, and replaces the old file with the new one.
+  /// Returns the changes since the last call, for a compaction, and the reader of their lines.
+  mutating func takeUncopied() -> (changes: [Change<EntryLocation>], lines: LineReader)? {
+    guard let changes = uncopied, let lines = snapshot?.lines else { return nil }
+    uncopied = []
+    return (changes, lines)
+  }
+
+  /// Copies the remaining changes, and replaces the old file with the new one.
   ///
   /// - Throws: ``StoreError``; ``FileError``. The store then continues with the old file, unless it is unknown which
   ///   file is in place.
   mutating func finishCompaction(_ compaction: inout FileCompaction) throws {
-    isCompacting = false
     try checkFiles(during: .compact)
-    if let source = uncopied.source { try compaction.copy(of: source, upTo: layout.end, during: .compact) }
+    if let (changes, lines) = takeUncopied() { try compaction.copy(changes, by: lines, during: .compact) }
     try putInPlace(&compaction.replacement, as: compaction.made, during: .compact)
-  }
-
-  /// Ends a failed compaction.
-  mutating func abandonCompaction(_ compaction: FileCompaction) {
-    isCompacting = false
-    compaction.replacement.abandon()
+    uncopied = nil
+    compactionDelay = 1
   }
 
   /// Checks that a new file would not make a loss permanent.
   func checkSound(_ index: CompressedFileIndex, during operation: StoreOperation) throws {
-    if format == .version1, index.isDamaged || layout.foreignSize > 0 {
-      let lost = index.firstLost
-      let problem =
-        lost.map { "is damaged at byte \($0.block)" }
-        ?? "contains \(layout.foreignSize) bytes that no store has written"
-      throw configuration.error(
-        .corrupted, during: operation, key: lost?.key,
-        "\(path) \(problem), and a file of version 1 in this state is read-only; salvage the rest into a new store (larder salvage)"
-      )
-    }
     if index.isDamaged {
       let lost = index.firstLost
       throw configuration.error(
@@ -107,7 +104,7 @@ extension CompressedFile {
     guard layout.foreignSize == 0 else {
       throw configuration.error(
         .corrupted, during: operation,
-        "\(path) contains \(layout.foreignSize) bytes that no store has written, which would be lost permanently; salvage the store into a new one"
+        "\(path) contains \(layout.foreignSize) bytes that no store has written, which would be lost permanently; salvage the store into a new one (larder salvage)"
       )
     }
   }
@@ -117,9 +114,9 @@ extension CompressedFile {
   /// A new file and its index.
   struct NewFile: Sendable {
     var index: CompressedFileIndex
-    var layout: Layout
+    var layout: FileLayout
     var format: FileFormat
-    var unnoted: UnnotedBlocks?
+    var unnoted: UnnotedBlocks
   }
 
   /// Replaces the file with a new one that contains only acknowledged batches.
@@ -128,7 +125,7 @@ extension CompressedFile {
   ///
   /// - Throws: ``FileError``; ``StoreError``. The store then continues with the old file.
   mutating func replace(during operation: StoreOperation) throws {
-    guard let (index, lines) = contents.snapshot else { return }
+    guard let (index, lines) = snapshot else { return }
     if format == .version1 { try checkSound(index, during: operation) }
     var compaction = try compaction(of: index, lines)
     do {
@@ -208,11 +205,11 @@ extension CompressedFile {
       failure = error
     }
     opened.note(identity, at: path, as: .data)
-    contents.replace(new.index, of: replacement.file, in: new.format)
+    show(new.index, of: replacement.file, in: new.format)
     file = replacement.file
     layout = new.layout
     format = new.format
-    if let unnoted = new.unnoted { self.unnoted = unnoted }
+    unnoted = new.unnoted
     log = nil
     isUncertain = true
     if let failure { throw failure }

@@ -17,8 +17,9 @@ import LarderFiles
 struct CompressedFile: Sendable {
   let configuration: StoreFileConfiguration
 
-  /// The content of the file, in which a batch must be made visible after it is written.
-  let contents: CompressedFileContents
+  /// The content of the file as readers see it.
+  let contents: SharedContent<CompressedFileContent>
+  let blocks: BlockReader
 
   let path: String
   let lock: FileLock?
@@ -36,10 +37,10 @@ struct CompressedFile: Sendable {
 
   var file: any OpenFile
   var format: FileFormat
-  var layout: Layout
+  var layout: FileLayout
 
-  /// The blocks that no notes cover yet, or `nil` if they have not been read.
-  var unnoted: UnnotedBlocks?
+  /// The blocks that no notes cover yet.
+  var unnoted: UnnotedBlocks
 
   /// The log that appends to the file, or `nil` if nothing has been appended and the file is as it was opened.
   var log: AppendLog?
@@ -53,51 +54,50 @@ struct CompressedFile: Sendable {
   /// The size of the file when it was opened, including bytes after its sound blocks.
   let sizeAtOpening: Int64
 
-  /// Whether a compaction is running.
-  var isCompacting = false
+  /// The factor by which failed compactions have raised the thresholds of the next one.
+  var compactionDelay: Int64 = 1
+
+  /// The changes since a running compaction has copied the file, or `nil` if none is running.
+  var uncopied: [Change<EntryLocation>]?
+
+  /// The running compaction, and the thread that writes the new file.
+  var compaction: Task<Void, any Error>?
+  let compactionExecutor = DispatchQueueExecutor(label: "Larder.CompressedFileStore.compaction")
 
   /// Whether the file must be replaced before the next append.
   var mustBeReplaced: Bool { isUncertain || log?.failure != nil || format == .version1 }
 
   var name: String { configuration.name }
 
-  /// The layout of the file.
-  struct Layout: Sendable {
-    /// The offset of the next block.
-    var end: Int64
-    /// The offset of the first block that was appended since this file was opened or created.
-    var appendStart: Int64
-    var baseEnd: Int64
-    var blockCount: Int
-    var textSize: Int64
-    /// The total size of the texts up to the end of the base, in bytes.
-    var baseTextSize: Int64
-    /// The total size of the lines that are changes, in bytes, including obsolete ones.
-    var changeSize: Int64
-    var lastBatch: UInt64
-    var durableBatch: UInt64
-    /// The number of torn bytes at the end, which the first write removes.
-    var tornSize: Int64 = 0
-    /// The number of bytes that no store has written.
-    var foreignSize: Int64 = 0
-    /// The end of the part of the file that notes cover, and the blocks with changes after it, when the file was
-    /// opened.
-    var notesEnd: Int64 = 0
-    var unnoted: ArraySlice<FoundFile.UnnotedBlock> = []
-    /// The number of appended bytes, and below it of obsolete ones, from which a write starts a compaction.
-    var compactionSize: Int64 = 0
-    var deadSize = CompressedFile.leastDeadSize
-  }
-
   /// The minimum size of a batch that is compressed immediately, in bytes.
   ///
   /// Compressing a smaller batch takes more time than it is worth.
   static let leastCompressedSize = 4096
 
-  // MARK: Writing
+  // MARK: Content
 
-  /// The file and the end of its sound blocks, up to which a compaction can copy it.
-  var uncopied: (source: BlockReader.Source?, end: Int64) { (contents.snapshot?.lines.source, layout.end) }
+  /// The index and the reader of its lines, or `nil` if the file is closed.
+  var snapshot: (index: CompressedFileIndex, lines: LineReader)? {
+    let content = contents.snapshot
+    return content.lines.map { (content.index, $0) }
+  }
+
+  /// Shows an index and its file to readers.
+  func show(_ index: CompressedFileIndex, of file: any OpenFile, in format: FileFormat) {
+    let generation = contents.look { ($0.lines?.source.generation ?? 0) + 1 }
+    let source = BlockReader.Source(file: file, generation: generation, format: format)
+    let lines = LineReader(blocks: blocks, source: source, store: name)
+    contents.replace(CompressedFileContent(index: index, lines: lines, isAbandoned: contents.look(\.isAbandoned)))
+    blocks.keepOnly(generation)
+  }
+
+  /// Returns the lines of the keys of an update.
+  func lines(forKeys keys: [StoreKey]) throws -> [ArraySlice<UInt8>?] {
+    guard let (index, lines) = snapshot else { return keys.map { _ in nil } }
+    return try lines.read(keys.map { ($0, index.find($0)) }, during: .update, isKept: true) { _, line in line }
+  }
+
+  // MARK: Writing
 
   /// Writes a batch with the configured durability, and makes it visible to readers.
   ///
@@ -106,6 +106,7 @@ struct CompressedFile: Sendable {
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``.
   mutating func append(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
+    guard !changes.isEmpty else { return }
     let changes = changes.map { change -> Change<ArraySlice<UInt8>> in
       if case .removeAll(let range) = change { .removeAll(range.withShortBounds) } else { change }
     }
@@ -123,7 +124,10 @@ struct CompressedFile: Sendable {
     }
     let size = lines.reduce(0) { $0 + $1.count }
     // The offset of the blocks is known only after the file has been prepared.
-    let (head, unnoted) = try prepareToAppend(during: operation)
+    _ = try usableLog(during: operation)
+    guard case .version2(let head, _) = format else {
+      throw configuration.error(.ioFailed, during: operation, "\(path) could not be written to")
+    }
     var sequence = BlockSequence(
       BlockStart(part: .batch, batch: layout.lastBatch + 1, durableBatch: layout.durableBatch), at: layout.end,
       of: head,
@@ -139,20 +143,11 @@ struct CompressedFile: Sendable {
     layout.textSize += sequence.textSize
     layout.changeSize += sequence.changeSize
     self.unnoted = sequence.unnoted
-    contents.apply(sequence.takePlaced())
-  }
-
-  /// Prepares the file for appending.
-  ///
-  /// - Returns: Its header, and the blocks that no notes cover yet.
-  private mutating func prepareToAppend(
-    during operation: StoreOperation
-  ) throws -> (head: FileHead, unnoted: UnnotedBlocks) {
-    _ = try usableLog(during: operation)
-    guard case .version2(let head, _) = format, let unnoted else {
-      throw configuration.error(.ioFailed, during: operation, "\(path) could not be written to")
+    let placed = sequence.takePlaced()
+    uncopied?.append(contentsOf: placed)
+    contents.change { content in
+      for change in placed { content.index.apply(change) }
     }
-    return (head, unnoted)
   }
 
   /// Appends bytes after the sound ones.
@@ -193,9 +188,8 @@ struct CompressedFile: Sendable {
   mutating func usableLog(during operation: StoreOperation) throws -> AppendLog {
     try checkFiles(during: operation)
     return try configuration.reportingFileErrors(during: operation, message: "\(path) could not be written to") {
-      try configuration.reportingZlibErrors(during: operation) {
-        if mustBeReplaced { try replace(during: operation) }
-        try readUnnoted(during: operation)
+      if mustBeReplaced {
+        try configuration.reportingZlibErrors(during: operation) { try replace(during: operation) }
       }
       if let log { return log }
       // The process that created the file may have crashed before the name of the file was durable.
@@ -227,43 +221,13 @@ struct CompressedFile: Sendable {
     if let failure { throw failure }
   }
 
-  /// Reads the blocks that no notes cover yet.
-  mutating func readUnnoted(during operation: StoreOperation) throws {
-    guard unnoted == nil, let lines = contents.snapshot?.lines else { return }
-    var blocks = UnnotedBlocks(from: layout.notesEnd)
-    let unnotedBlocks = layout.unnoted.filter { $0.offset < layout.end }
-    for (index, found) in unnotedBlocks.enumerated() {
-      let offset = found.offset
-      var notes = ChangeNotes()
-      if let (end, changes) = found.lost {
-        for change in changes { notes.add(change) }
-        blocks.append(offset..<end, notes)
-        continue
-      }
-      do {
-        let block = try lines.blocks.block(at: offset, of: lines.source, isKept: false)
-        if let startEnd = BlockStart.read(block.text)?.end {
-          let start = StoreText.changesStart(in: block.text, after: startEnd)
-          try StoreText.forEachChange(in: block.text, from: start) { change, _, _ in notes.add(change) }
-        }
-        blocks.append(offset..<block.end, notes)
-        // The blocks in which its last line continues are before the next one.
-        let next = index + 1 < unnotedBlocks.count ? unnotedBlocks[index + 1].offset : layout.end
-        if next > block.end { blocks.append(block.end..<next, ChangeNotes()) }
-      } catch let error where !(error is FileError || error is ZlibError) {
-        // The block was damaged after the file was opened. Its changes cannot be read, so no notes can cover them.
-        blocks = UnnotedBlocks(from: min(layout.end, offset + 1))
-      }
-    }
-    unnoted = blocks
-  }
-
   // MARK: Durability
 
   /// Ensures that all earlier batches are durable.
   ///
   /// - Throws: ``StoreError``.
   mutating func synchronize() throws {
+    guard configuration.access == .readWrite else { return }
     guard layout.durableBatch < layout.lastBatch || isUncertain else {
       return try configuration.check(opened, during: .synchronize)
     }
@@ -286,7 +250,8 @@ struct CompressedFile: Sendable {
   mutating func close() throws {
     try configuration.reportingFileErrors(during: .close, message: "the store could not be closed cleanly") {
       let ending = Result { try configuration.access == .readWrite ? end() : () }
-      contents.close()
+      contents.replace(CompressedFileContent())
+      blocks.keepOnly(.max)
       let closing = Result { try file.close() }
       try lock?.release()
       try ending.get()
@@ -301,7 +266,7 @@ struct CompressedFile: Sendable {
     }
     try synchronize()
     var log = try usableLog(during: .close)
-    guard case .version2(let head, _) = format, let unnoted else { return }
+    guard case .version2(let head, _) = format else { return }
     let end = layout.end
     let ending = try configuration.reportingZlibErrors(during: .close) {
       try FileEnding.bytes(at: end, batch: layout.lastBatch, unnoted: unnoted, of: head, by: batchComposer)

@@ -1,6 +1,15 @@
 #if Compression
 import Larder
 
+/// The content of a `CompressedFileStore` as its readers see it.
+struct CompressedFileContent: Sendable {
+  var index = CompressedFileIndex()
+  /// The reader of the file that the index describes, or `nil` before it is read and after it is closed.
+  var lines: LineReader?
+  /// Whether the store has been deallocated, so that background work is useless.
+  var isAbandoned = false
+}
+
 /// The keys of a compressed file and the locations of their lines, including what was lost to damage.
 struct CompressedFileIndex: Sendable {
   /// A range in which it is unknown which keys exist, because their changes are damaged.

@@ -11,9 +11,6 @@ struct FileCompaction: Sendable {
   /// The approximate number of bytes of lines that are put into key order at a time, which determines the memory used.
   private static let sliceSize = 32 << 20
 
-  /// The offset in the old file up to which appended batches have been copied.
-  private(set) var copiedEnd: Int64
-
   /// The index and the layout of the new file so far.
   private(set) var made: CompressedFile.NewFile
 
@@ -26,10 +23,6 @@ struct FileCompaction: Sendable {
   private let baseComposer: BlockComposer
   private let batchComposer: BlockComposer
 
-  /// The batch that is being copied, and its incomplete line.
-  private var batch: (start: BlockStart, sequence: BlockSequence)?
-  private var openLine: [UInt8] = []
-
   /// Creates a compaction.
   ///
   /// - Parameters:
@@ -41,18 +34,16 @@ struct FileCompaction: Sendable {
   ///   - layout: The layout of the old file.
   init(
     index: CompressedFileIndex, lines: LineReader, composers: (base: BlockComposer, batch: BlockComposer),
-    replacement: FileReplacement, codecName: String, layout: CompressedFile.Layout
+    replacement: FileReplacement, codecName: String, layout: FileLayout
   ) {
     oldIndex = index
     self.lines = lines
     (baseComposer, batchComposer) = composers
     self.replacement = replacement
     head = FileHead(codecName: codecName, batch: layout.lastBatch, hasBase: index.entries.count > 0)
-    copiedEnd = layout.end
-    let newLayout = CompressedFile.Layout(
+    let newLayout = FileLayout(
       end: head.end, appendStart: head.end, baseEnd: head.end, blockCount: 2,
-      textSize: Int64(head.line.count + head.line(of: .open).count), baseTextSize: 0, changeSize: 0,
-      lastBatch: layout.lastBatch,
+      textSize: Int64(head.line.count + head.line(of: .open).count), lastBatch: layout.lastBatch,
       durableBatch: layout.lastBatch)
     made = CompressedFile.NewFile(
       index: CompressedFileIndex(), layout: newLayout, format: .version2(head: head, isWhole: true),
@@ -80,7 +71,6 @@ struct FileCompaction: Sendable {
     }
     made.layout.baseEnd = replacement.writer.count
     made.layout.baseTextSize = made.layout.textSize
-    made.layout.compactionSize = CompressedFile.compactionSize(behind: made.layout.baseEnd)
     setEnd()
   }
 
@@ -128,79 +118,44 @@ struct FileCompaction: Sendable {
     }
   }
 
-  // MARK: Appended batches
+  // MARK: Changes during the compaction
 
-  /// Copies appended batches.
-  ///
-  /// Their blocks are composed again, because a block is valid only at its own offset in its own file.
+  /// Copies the changes that were made during the compaction, as one batch.
   ///
   /// - Parameters:
-  ///   - source: The old file.
-  ///   - end: The end of the last batch to copy.
+  ///   - changes: The changes, with the locations of their lines in the old file.
+  ///   - lines: The reader of the old file, which may have been replaced by a copy since the compaction began.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError`` with `corrupted` if a block is damaged; ``FileError``.
-  mutating func copy(of source: BlockReader.Source, upTo end: Int64, during operation: StoreOperation) throws {
-    while copiedEnd < end {
+  mutating func copy(
+    _ changes: [Change<EntryLocation>], by lines: LineReader, during operation: StoreOperation
+  ) throws {
+    guard !changes.isEmpty else { return }
+    let batch = made.layout.lastBatch + 1
+    var sequence = BlockSequence(
+      BlockStart(part: .batch, batch: batch, durableBatch: batch - 1), at: replacement.writer.count, of: head,
+      after: made.unnoted, by: batchComposer, isCompressed: true)
+    var last: (offset: Int64, block: BlockCache.Block)?
+    for change in changes {
       do {
-        let block = try lines.blocks.readBlock(at: copiedEnd, of: source)
-        if block.isContinuation { try copyContinuation(block) } else { try copyStart(block) }
-        copiedEnd = block.end
-      } catch let error as ZlibError {
-        throw StoreError(error, during: operation, store: lines.store)
-      } catch let error where error is BlockReader.Damage || error is StoreLine.Problem {
-        throw lines.damageError("", BlockReader.Damage(block: copiedEnd), during: operation)
+        let line: ArraySlice<UInt8>
+        switch change {
+        case .set(_, let location): line = try lines.line(at: location, &last, isKept: false)
+        case .remove(let key): line = StoreLine.bytes(of: .remove(key), format: .json)[...]
+        case .removeAll(let range): line = StoreLine.bytes(of: .removeAll(range), format: .json)[...]
+        }
+        try reportingZlibErrors(during: operation) { try sequence.add(line, change.mapValue { _, _ in }) }
+      } catch let damage as BlockReader.Damage {
+        throw lines.damageError(change.key ?? "", damage, during: operation)
       }
+      try flush(&sequence)
     }
+    try reportingZlibErrors(during: operation) { try sequence.finish() }
+    try flush(&sequence)
+    take(sequence)
+    made.layout.lastBatch = batch
+    made.layout.durableBatch = batch
     setEnd()
-  }
-
-  private mutating func copyStart(_ block: BlockCache.Block) throws {
-    guard let (start, startEnd) = BlockStart.read(block.text), start.part == .batch, openLine.isEmpty else {
-      throw BlockReader.Damage(block: copiedEnd)
-    }
-    var batch =
-      batch
-      ?? (
-        start,
-        BlockSequence(
-          BlockStart(part: .batch, batch: start.batch, durableBatch: start.batch - 1), at: replacement.writer.count,
-          of: head, after: made.unnoted ?? UnnotedBlocks(from: replacement.writer.count), by: batchComposer,
-          // The condition under which it was compressed when it was written.
-          isCompressed: block.text.count >= CompressedFile.leastCompressedSize)
-      )
-    // Releases the second reference, which would cause a copy.
-    self.batch = nil
-    batch.start = start
-    let text = block.text
-    var open: [UInt8] = []
-    try StoreText.forEachChange(in: text, from: StoreText.changesStart(in: text, after: startEnd)) {
-      change, range, isWhole in
-      if isWhole { try batch.sequence.add(text[range], change) } else { open = Array(text[range]) }
-    }
-    openLine = open
-    try continueBatch(batch)
-  }
-
-  private mutating func copyContinuation(_ block: BlockCache.Block) throws {
-    guard var batch, !openLine.isEmpty else { throw BlockReader.Damage(block: copiedEnd) }
-    openLine += block.text
-    guard openLine.last == UInt8(ascii: "\n") else { return }
-    self.batch = nil
-    try batch.sequence.add(openLine[...], StoreLine.change(openLine[...]))
-    openLine = []
-    try continueBatch(batch)
-  }
-
-  private mutating func continueBatch(_ batch: (start: BlockStart, sequence: BlockSequence)) throws {
-    var batch = batch
-    let isComplete = batch.start.isLast && openLine.isEmpty
-    if isComplete { try batch.sequence.finish() }
-    try flush(&batch.sequence)
-    self.batch = isComplete ? nil : batch
-    guard isComplete else { return }
-    take(batch.sequence)
-    made.layout.lastBatch = batch.start.batch
-    made.layout.durableBatch = batch.start.batch
   }
 
   // MARK: The new file

@@ -4,12 +4,18 @@ import LarderCompression
 import LarderFiles
 
 /// A reader of lines in one file, which groups the lines of a block.
-struct LineReader: Sendable {
+final class LineReader: Sendable {
   let blocks: BlockReader
   let source: BlockReader.Source
 
   /// The name of the store, for errors.
   let store: String
+
+  init(blocks: BlockReader, source: BlockReader.Source, store: String) {
+    self.blocks = blocks
+    self.source = source
+    self.store = store
+  }
 
   /// Reads the lines of some keys.
   ///

@@ -213,13 +213,12 @@ enum BlockText {
   ///
   /// - Parameters:
   ///   - block: The bytes that may be a block.
-  ///   - headerSize: The number of bytes before its body. Defaults to that of the current format.
   ///   - inflaters: The streams that decompress the text.
   /// - Throws: ``Damage``; ``ZlibError`` if there is not enough memory.
   static func checkedText(
-    of block: UnsafeRawBufferPointer, headerSize: Int = BlockFrame.headerSize, by inflaters: StreamPool<Inflater>
+    of block: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>
   ) throws -> [UInt8] {
-    let text = try text(of: block, headerSize: headerSize, by: inflaters)
+    let text = try text(of: block, by: inflaters)
     let checksum = block.littleEndian(at: block.count - BlockFrame.trailerSize, as: UInt32.self)
     guard text.withUnsafeBytes({ CRC32.checksum(of: $0) }) == checksum else { throw Damage() }
     return text

@@ -55,23 +55,19 @@ enum StoreLine {
   ///
   /// - Throws: ``Problem`` if the line is not a header.
   static func codecName(ofHead line: ArraySlice<UInt8>) throws -> String {
-    var scanner = JSONScanner(line)
-    var codecName: String?
-    var names: Set<[UInt8]> = []
     try reading {
+      var scanner = JSONScanner(line)
+      var codecName: String?
       try scanner.forEachMember { _, name, scanner in
-        names.insert(name)
         if name.elementsEqual("codec".utf8) {
           codecName = String(decoding: try scanner.string(), as: UTF8.self)
         } else {
           _ = try scanner.value()
         }
       }
+      guard let codecName else { throw Problem(message: "the first line is not a store header") }
+      return codecName
     }
-    guard let codecName, names.contains(Array("larder".utf8)) else {
-      throw Problem(message: "the first line is not a store header")
-    }
-    return codecName
   }
 
   /// Returns the change that a line represents, without its value.

@@ -48,7 +48,7 @@ struct FileRecovery {
   var isInHole: Bool { hole != nil }
 
   /// The batch that the next block belongs to.
-  var expectedBatch: UInt64 { found.lastBatch + 1 }
+  var expectedBatch: UInt64 { found.layout.lastBatch + 1 }
 
   private var isHeadKnown = false
   private var pending: [Change<EntryLocation>] = []
@@ -57,6 +57,7 @@ struct FileRecovery {
   private var pendingChangeSize: Int64 = 0
   /// The end of the part that notes have covered so far, which counts only when the batch of the notes is complete.
   private var pendingNotesEnd: Int64 = 0
+  private var pendingUnnoted: ArraySlice<FoundFile.UnnotedBlock> = []
   private var nextNumber: UInt32 = 0
   private var openLine: OpenLine?
   private var hole: Hole?
@@ -77,11 +78,11 @@ struct FileRecovery {
     let end = head.end
     isHeadKnown = true
     isInBase = head.hasBase
-    found.lastBatch = head.batch
-    found.blockCount = 2
-    found.textSize = Int64(head.line.count + head.line(of: .open).count)
-    found.baseTextSize = found.textSize
-    found.baseEnd = end
+    found.layout.lastBatch = head.batch
+    found.layout.blockCount = 2
+    found.layout.textSize = Int64(head.line.count + head.line(of: .open).count)
+    found.layout.baseTextSize = found.layout.textSize
+    found.layout.baseEnd = end
     completeEnd = end
     soundEnd = end
   }
@@ -111,8 +112,8 @@ struct FileRecovery {
     }
     if let range = BlockNotes.range(in: block.text, at: startEnd) {
       pendingNotesEnd = max(pendingNotesEnd, range.upperBound)
+      FileRecovery.removeNoted(&pendingUnnoted, upTo: pendingNotesEnd)
     }
-    found.unnoted.append(.init(offset: block.offset))
     finishBlock(start, end: block.end)
   }
 
@@ -122,15 +123,15 @@ struct FileRecovery {
     if !isHeadKnown {
       isHeadKnown = true
       isInBase = start.part == .base
-      found.lastBatch = isInBase ? start.batch : start.batch - min(start.batch, 1)
+      found.layout.lastBatch = isInBase ? start.batch : start.batch - min(start.batch, 1)
     }
     defer { hole = nil }
     if isExpected {
       guard let hole else { return }
       loseCutLines(of: hole)
       // A hole before the first block is the header or the end mark.
-      if hole.cutKeys.isEmpty, hole.range.lowerBound >= found.baseEnd, found.baseEnd > 0 {
-        found.foreignSize += hole.range.upperBound - hole.range.lowerBound
+      if hole.cutKeys.isEmpty, hole.range.lowerBound >= found.layout.baseEnd, found.layout.baseEnd > 0 {
+        found.layout.foreignSize += hole.range.upperBound - hole.range.lowerBound
       }
       return
     }
@@ -159,14 +160,14 @@ struct FileRecovery {
   func isExpected(_ start: BlockStart) -> Bool {
     guard isHeadKnown else { return start.number == 0 && (start.part == .base || start.batch == 1) }
     let part: BlockStart.Part = isInBase ? .base : .batch
-    let batch = isInBase ? found.lastBatch : expectedBatch
+    let batch = isInBase ? found.layout.lastBatch : expectedBatch
     return start.part == part && start.batch == batch && start.number == nextNumber
   }
 
   private func checkOrder(of start: BlockStart) throws {
     let isLater =
       switch start.part {
-      case .base: isInBase && start.batch == found.lastBatch && start.number >= nextNumber
+      case .base: isInBase && start.batch == found.layout.lastBatch && start.number >= nextNumber
       case .batch where isInBase: start.batch >= expectedBatch
       default: start.batch > expectedBatch || start.batch == expectedBatch && start.number >= nextNumber
       }
@@ -183,6 +184,13 @@ struct FileRecovery {
       block: line.location.block, offset: line.location.textOffset, length: Int(line.location.length) + block.text.count
     )
     pendingChangeSize += Int64(block.text.count)
+    // The blocks in which a line continues are one block without changes.
+    if let last = pendingUnnoted.last, last.changes.isEmpty, last.range.upperBound == block.offset {
+      pendingUnnoted.removeLast()
+      pendingUnnoted.append(.init(range: last.range.lowerBound..<block.end, changes: []))
+    } else {
+      pendingUnnoted.append(.init(range: block.offset..<block.end, changes: []))
+    }
     openLine = OpenLine(key: line.key, location: location)
     guard block.text.last == UInt8(ascii: "\n") else { return }
     openLine = nil
@@ -190,7 +198,10 @@ struct FileRecovery {
   }
 
   private mutating func read(_ block: BlockFinder.Block, from start: Int) throws {
+    var changes: [Change<Void>] = []
+    defer { pendingUnnoted.append(.init(range: block.offset..<block.end, changes: changes)) }
     try StoreText.forEachChange(in: block.text, from: start) { change, range, isWhole in
+      changes.append(change)
       pendingChangeSize += Int64(range.count)
       let location = EntryLocation(block: block.offset, offset: range.lowerBound, length: range.count)
       guard isWhole else {
@@ -219,9 +230,9 @@ struct FileRecovery {
 
   private mutating func endBase(at end: Int64) {
     isInBase = false
-    completeBatch(found.lastBatch)
-    found.baseEnd = end
-    found.baseTextSize = found.textSize
+    completeBatch(found.layout.lastBatch)
+    found.layout.baseEnd = end
+    found.layout.baseTextSize = found.layout.textSize
     completeEnd = end
     soundEnd = end
   }
@@ -230,12 +241,12 @@ struct FileRecovery {
   private mutating func completeBatch(_ batch: UInt64) {
     applyPending()
     takeNotes()
-    found.blockCount += pendingBlockCount
-    found.textSize += pendingTextSize
-    found.changeSize += pendingChangeSize
+    found.layout.blockCount += pendingBlockCount
+    found.layout.textSize += pendingTextSize
+    found.layout.changeSize += pendingChangeSize
     (pendingBlockCount, pendingTextSize, pendingChangeSize) = (0, 0, 0)
     nextNumber = 0
-    found.lastBatch = batch
+    found.layout.lastBatch = batch
   }
 
   private mutating func applyPending() {
@@ -246,8 +257,14 @@ struct FileRecovery {
   /// Takes the notes of blocks that remain in the file into account.
   private mutating func takeNotes() {
     found.notesEnd = max(found.notesEnd, pendingNotesEnd)
-    // The offsets ascend.
-    while let first = found.unnoted.first, first.offset < found.notesEnd { found.unnoted.removeFirst() }
+    found.unnoted += pendingUnnoted
+    pendingUnnoted = []
+    FileRecovery.removeNoted(&found.unnoted, upTo: found.notesEnd)
+  }
+
+  /// Removes the blocks that notes cover. The offsets of the blocks ascend.
+  private static func removeNoted(_ blocks: inout ArraySlice<FoundFile.UnnotedBlock>, upTo notesEnd: Int64) {
+    while let first = blocks.first, first.range.lowerBound < notesEnd { blocks.removeFirst() }
   }
 
   // MARK: Holes
@@ -271,8 +288,9 @@ struct FileRecovery {
     }
     hole = newHole
     if let notes {
-      for block in notes where block.offset >= max(found.notesEnd, (found.unnoted.last?.offset ?? -1) + 1) {
-        found.unnoted.append(.init(offset: block.offset, lost: (range.upperBound, block.changes)))
+      let start = (pendingUnnoted.last ?? found.unnoted.last)?.range.upperBound ?? 0
+      for block in notes where block.offset >= max(found.notesEnd, start) {
+        pendingUnnoted.append(.init(range: block.offset..<range.upperBound, changes: block.changes))
       }
     } else {
       // Later notes cannot cover blocks that are lost.
@@ -312,7 +330,7 @@ struct FileRecovery {
   ///   - known: The last batch of the file, if it is known. Otherwise the last durable batch counts as the last one.
   mutating func finish(at end: Int64, lastBatch known: UInt64?) {
     let lastBatch = known ?? durableBatch
-    let isMissing = lastBatch > found.lastBatch
+    let isMissing = lastBatch > found.layout.lastBatch
     let offset = hole?.range.lowerBound ?? end
     if isInBase || isMissing {
       if hole == nil { found.damage.append(end) }
@@ -330,9 +348,9 @@ struct FileRecovery {
       if isInBase { endBase(at: end) }
       if isMissing { completeBatch(lastBatch) }
       completeEnd = end
-    } else if known != nil, let hole, hole.range.lowerBound >= found.baseEnd {
+    } else if known != nil, let hole, hole.range.lowerBound >= found.layout.baseEnd {
       // No batch is missing, so the hole never contained one.
-      found.foreignSize += hole.range.upperBound - hole.range.lowerBound
+      found.layout.foreignSize += hole.range.upperBound - hole.range.lowerBound
     }
     hole = nil
     soundEnd = max(soundEnd, completeEnd)

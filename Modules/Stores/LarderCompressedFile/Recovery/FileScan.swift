@@ -38,7 +38,7 @@ struct FileScan {
   ) throws -> FoundFile {
     let found = try FileIdentity.identify(FileWindow(size: size, read: read), inflaters: inflaters)
     guard let (head, source) = found else {
-      return try Version1Scan.scan(size: size, inflaters: inflaters, read: read)
+      return try Version1Scan.scan(FileWindow(size: size, read: read), inflaters: inflaters)
     }
     func finder() -> BlockFinder {
       BlockFinder(FileWindow(size: size, read: read), salt: head.salt, inflaters: inflaters)
@@ -77,15 +77,15 @@ struct FileScan {
       if !isMarked { found.remarks.append(.init(offset: 0, message: "the end mark of the file is damaged")) }
       if let ending {
         found.isClosed = true
-        found.end = ending.end
+        found.layout.end = ending.end
         found.remarks += ending.remarks
-        found.foreignSize += ending.foreignSize
+        found.layout.foreignSize += ending.foreignSize
       } else if isEnded, behind > 0 {
-        found.end = size
-        found.foreignSize += behind
+        found.layout.end = size
+        found.layout.foreignSize += behind
       } else {
-        found.end = completeEnd
-        found.tornSize = behind
+        found.layout.end = completeEnd
+        found.layout.tornSize = behind
       }
       if isTorn {
         found.remarks.append(
@@ -93,7 +93,7 @@ struct FileScan {
             offset: tornOffset,
             message: "sound blocks follow torn or damaged bytes; they count as torn, too"))
       }
-      found.notesEnd = min(found.notesEnd, found.end)
+      found.notesEnd = min(found.notesEnd, found.layout.end)
     }
   }
 
@@ -187,11 +187,10 @@ enum FileFormat: Equatable, Sendable {
 
 /// The result of scanning a file.
 struct FoundFile {
-  /// A block that no notes cover.
+  /// A block that no notes cover, or a damaged one whose changes notes at the end of the file have reported.
   struct UnnotedBlock: Sendable {
-    var offset: Int64
-    /// The end of the block and its changes, if it is damaged and notes at the end of the file have reported them.
-    var lost: (end: Int64, changes: [Change<Void>])?
+    var range: Range<Int64>
+    var changes: [Change<Void>]
   }
 
   /// A part of a file that is not as it was written.
@@ -209,29 +208,37 @@ struct FoundFile {
   /// Other findings.
   var remarks: [Remark] = []
 
-  /// The offset of the next block.
-  var end: Int64 = 0
-  /// The end of the base, or of the header and the end mark if there is no base.
-  var baseEnd: Int64 = 0
-  /// The total size of the texts up to that end, in bytes.
-  var baseTextSize: Int64 = 0
-  var blockCount = 0
-  var textSize: Int64 = 0
-  /// The total size of the lines that are changes, in bytes.
-  var changeSize: Int64 = 0
-  /// The number of the last batch.
-  var lastBatch: UInt64 = 0
+  var layout = FileLayout()
 
   /// Whether the file was closed, so that all of it is known to be durable.
   var isClosed = false
-  /// The number of bytes of an incomplete batch after ``end``.
-  var tornSize: Int64 = 0
-  /// The number of bytes in the file that no store has written.
-  var foreignSize: Int64 = 0
 
-  /// The end of the part of the file that remaining notes cover, and the blocks with changes after it.
+  /// The end of the part of the file that remaining notes cover, and the blocks after it.
   var notesEnd: Int64 = 0
   var unnoted: ArraySlice<UnnotedBlock> = []
+}
+
+/// The layout of a file.
+struct FileLayout: Sendable {
+  /// The offset of the next block.
+  var end: Int64 = 0
+  /// The offset of the first block that was appended since this file was opened or created.
+  var appendStart: Int64 = 0
+  /// The end of the base, or of the header and the end mark if there is no base.
+  var baseEnd: Int64 = 0
+  var blockCount = 0
+  var textSize: Int64 = 0
+  /// The total size of the texts up to the end of the base, in bytes.
+  var baseTextSize: Int64 = 0
+  /// The total size of the lines that are changes, in bytes, including obsolete ones.
+  var changeSize: Int64 = 0
+  /// The number of the last batch, and of the last one that is known to be durable.
+  var lastBatch: UInt64 = 0
+  var durableBatch: UInt64 = 0
+  /// The number of bytes of an incomplete batch at the end, which the first write removes.
+  var tornSize: Int64 = 0
+  /// The number of bytes that no store has written.
+  var foreignSize: Int64 = 0
 }
 
 /// The reason why a file cannot be opened as a store.

@@ -12,13 +12,32 @@ import Glibc
 extension JSONFile {
   // MARK: Appending to the journal
 
+  /// Writes a batch with the configured durability, and shows it to readers.
+  ///
+  /// - Throws: ``StoreError``.
+  mutating func write(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
+    guard !changes.isEmpty else { return }
+    try append(changes, during: operation)
+    show(changes)
+    foldIfDue()
+  }
+
+  /// Shows a batch to readers.
+  func show(_ changes: [Change<ArraySlice<UInt8>>]) {
+    _ = contents.change { entries in
+      var displaced: [ArraySlice<UInt8>] = []
+      for change in changes { entries.map.apply(change, displacing: &displaced) }
+      return displaced
+    }
+  }
+
   /// Appends a batch to the journal, with the configured durability.
   ///
   /// - Parameters:
   ///   - changes: The batch.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``.
-  mutating func append(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
+  private mutating func append(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
     try configuration.check(opened, during: operation)
     let growth = try makeRoom(for: changes, during: operation)
     var log = try configuration.reportingFileErrors(during: operation, message: "the journal could not be created") {
@@ -163,7 +182,7 @@ extension JSONFile {
   ///
   /// A failure is not thrown, because the write is safe in the journal. Failures are counted in the statistics, and
   /// `synchronize` and `close` throw their own. A write tries again when the journal has doubled in size.
-  mutating func foldIfDue() {
+  private mutating func foldIfDue() {
     guard journalSize >= foldSize else { return }
     do {
       try fold(during: .apply)

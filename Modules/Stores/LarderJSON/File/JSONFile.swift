@@ -23,7 +23,7 @@ struct JSONFile: Sendable {
   /// The name of the codec of the values, once the document has been read.
   private(set) var codecName = ""
 
-  private var name: String { configuration.name }
+  var name: String { configuration.name }
   var fileSystem: any FileSystem { configuration.fileSystem }
   var isWritable: Bool { configuration.access == .readWrite }
   let path: String
@@ -33,9 +33,7 @@ struct JSONFile: Sendable {
   var opened: OpenedFiles
 
   /// The entries as readers see them.
-  ///
-  /// After writing a batch here, the caller applies it there.
-  let contents: JSONFileContents
+  let contents: SharedContent<JSONEntries>
 
   /// The maximum size in bytes of the document and of the journal, for reading and for writing.
   let sizeLimit: Int64
@@ -115,7 +113,7 @@ struct JSONFile: Sendable {
   private var damagedPlaces = 0
 
   /// The damage of an unusable journal of a read-only store.
-  private var journalDamage: VerificationReport.Finding?
+  private(set) var journalDamage: VerificationReport.Finding?
 
   var journalPath: String { path + ".journal" }
 
@@ -131,19 +129,21 @@ struct JSONFile: Sendable {
   ///
   /// - Parameters:
   ///   - configuration: The options for opening the files.
+  ///   - contents: The entries as readers see them.
   ///   - sizeLimit: The maximum size in bytes of the document and of the journal.
   ///   - codec: A closure that returns the codec for the name stated in the document, or for `json` if the document is
   ///     new.
   /// - Throws: ``StoreError``; the error that `codec` throws.
   static func open<Value>(
-    _ configuration: StoreFileConfiguration, sizeLimit: Int64,
+    _ configuration: StoreFileConfiguration, contents: SharedContent<JSONEntries>, sizeLimit: Int64,
     choosing codec: (_ name: String) throws -> any Codec<Value>
   ) throws -> (file: JSONFile, codec: any Codec<Value>) {
     try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
       let (path, lock, opened) = try configuration.takeLock { path in
-        try JSONFile(configuration, path: path, sizeLimit: sizeLimit).refuseForeignDocument()
+        try JSONFile(configuration, path: path, contents: contents, sizeLimit: sizeLimit).refuseForeignDocument()
       }
-      var file = JSONFile(configuration, path: path, lock: lock, opened: opened, sizeLimit: sizeLimit)
+      var file = JSONFile(
+        configuration, path: path, lock: lock, opened: opened, contents: contents, sizeLimit: sizeLimit)
       if file.isWritable { try configuration.fileSystem.removeStaleTemporaryFiles(of: file.journalPath) }
       let codec = try file.readDocument(choosing: codec)
       try file.replayJournal()
@@ -153,14 +153,14 @@ struct JSONFile: Sendable {
 
   private init(
     _ configuration: StoreFileConfiguration, path: String, lock: FileLock? = nil, opened: OpenedFiles = OpenedFiles(),
-    sizeLimit: Int64
+    contents: SharedContent<JSONEntries>, sizeLimit: Int64
   ) {
     self.configuration = configuration
     self.path = path
     self.lock = lock
     self.opened = opened
     self.sizeLimit = sizeLimit
-    contents = JSONFileContents()
+    self.contents = contents
   }
 
   /// Throws an error if a file is not a document, before it gets a lock file.
@@ -245,7 +245,7 @@ struct JSONFile: Sendable {
     opened.note(try file.attributes().identity, at: journalPath, as: .data)
     documentBound += Int64(content.size)
     sharedTextSize += text.count
-    contents.apply(Array(content.batches.joined()))
+    show(Array(content.batches.joined()))
   }
 
   /// Returns whether a journal continues the document, in contrast to one that is already folded.
@@ -275,7 +275,7 @@ struct JSONFile: Sendable {
   mutating func close() throws {
     try configuration.reportingFileErrors(during: .close, message: "the store could not be closed cleanly") {
       let folding = Result { if isWritable { try settle() } }
-      contents.close()
+      contents.replace(JSONEntries())
       // Releasing the last references closes the files. Nothing is written to them any more.
       document = nil
       journal = .none
@@ -285,15 +285,14 @@ struct JSONFile: Sendable {
     }
   }
 
-  /// The statistics other than the number of entries.
-  var details: [StoreStatistics.Detail] {
-    let damagedPlaces = damagedPlaces + (journalDamage == nil ? 0 : 1)
-    return [
-      StoreStatistics.Detail(name: "documentBytes", value: sizes.document),
-      StoreStatistics.Detail(name: "journalBytes", value: sizes.journal),
-      StoreStatistics.Detail(name: "failedFolds", value: failedFolds),
-      StoreStatistics.Detail(name: "damagedPlaces", value: Int64(damagedPlaces)),
+  func statistics() -> StoreStatistics {
+    let details = [
+      ("documentBytes", sizes.document), ("journalBytes", sizes.journal), ("failedFolds", failedFolds),
+      ("damagedPlaces", Int64(damagedPlaces + (journalDamage == nil ? 0 : 1))),
     ]
+    return StoreStatistics(
+      entryCount: contents.snapshot.map.count, bytesOnDisk: sizes.document + sizes.journal,
+      details: details.map { StoreStatistics.Detail(name: $0.0, value: $0.1) })
   }
 
   /// The sizes of the document and of the journal in bytes.
@@ -304,64 +303,6 @@ struct JSONFile: Sendable {
     case .open(let log): (document?.attributes.size ?? 0, log.size)
     }
   }
-
-  /// Writes a copy of the document as it would be after folding.
-  ///
-  /// - Throws: ``StoreError``.
-  func backup(to destination: String) throws {
-    try configuration.reportingFileErrors(during: .backup, message: "the copy \(destination) could not be written") {
-      let destination = try fileSystem.canonicalPath(of: destination)
-      guard try fileSystem.attributes(at: destination) == nil else {
-        throw configuration.error(.invalidArgument, during: .backup, "something already exists at \(destination)")
-      }
-      guard ![journalPath, path + ".lock"].contains(where: { $0.utf8.elementsEqual(destination.utf8) }) else {
-        throw configuration.error(.invalidArgument, during: .backup, "\(destination) belongs to the store itself")
-      }
-      guard contents.snapshot.holes.isEmpty else {
-        throw configuration.error(
-          .corrupted, during: .backup,
-          "\(path) is damaged, so the copy would lack entries; copy the readable entries instead")
-      }
-      var replacement = try FileReplacement(of: destination, like: nil, in: fileSystem)
-      do {
-        // A new generation would not match a journal that exists beside the copy.
-        _ = try writeDocument(to: &replacement, generation: generation, during: .backup)
-      } catch let error as FileError where error.leavesReplacementInDoubt {
-        throw StoreError(
-          error, during: .backup, store: name,
-          message: "the copy \(destination) may be in place but may not be durable; remove it and try again",
-          outcome: .unknown)
-      }
-    }
-  }
-
-  /// Reads all entries from the disk again.
-  ///
-  /// - Returns: The document, and the entries with the journal applied.
-  /// - Throws: ``StoreError``, with a code such as `corrupted` if the files cannot be read as a store.
-  func reread() throws -> (loaded: Loaded, entries: JSONEntries) {
-    try configuration.reportingFileErrors(during: .verify, message: "the store could not be read") {
-      var loaded = try load(try fileSystem.open(path, .read), during: .verify)
-      if let journalDamage { loaded.damages.append(journalDamage) }
-      var entries = JSONEntries(map: loaded.document.entries, holes: loaded.holes)
-      if case .none = journal { return (loaded, entries) }
-      let content = try readJournal(try fileSystem.open(journalPath, .read), during: .verify).content
-      var displaced: [ArraySlice<UInt8>] = []
-      for change in content.batches.joined() {
-        entries.map.apply(change, displacing: &displaced)
-      }
-      return (loaded, entries)
-    }
-  }
-
-  /// Returns a readable description of a location in the document.
-  func place(ofOffset offset: Int, in lines: TextLines) -> String {
-    let place = lines.place(ofOffset: offset)
-    return "\(path), line \(place.line), column \(place.column)"
-  }
-
-  /// A readable description of the location of an entry that is not in the document yet.
-  var journalPlace: String { journalPath }
 }
 
 extension FileError {

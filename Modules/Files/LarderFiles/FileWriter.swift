@@ -1,0 +1,141 @@
+package import Larder
+import Synchronization
+
+/// The content of a store that keeps its entries in one file, as its readers see it: after every batch whose write has
+/// returned, and no other.
+///
+/// Only the ``FileWriter`` of the store changes it. Readers never wait for the disk.
+package final class SharedContent<Content: Sendable>: Sendable {
+  private let content: Mutex<Content>
+
+  /// The running reads, which end when their values are decoded.
+  let reads = RunningOperations()
+
+  /// Creates the content of a store that is not read yet.
+  package init(_ content: Content) {
+    self.content = Mutex(content)
+  }
+
+  /// An immutable snapshot of the content.
+  ///
+  /// While the snapshot exists, the next change has to copy a part of it.
+  package var snapshot: Content {
+    content.withLock { $0 }
+  }
+
+  /// Reads a small part of the content, while all other readers and the writer wait.
+  package func look<Result: Sendable>(_ body: (Content) throws -> Result) rethrows -> Result {
+    try content.withLock { try body($0) }
+  }
+
+  /// Performs a read, then processes its result.
+  ///
+  /// Closing waits for both. Returns `nil` if closing has begun.
+  ///
+  /// - Parameters:
+  ///   - body: A closure that reads while all other readers and the writer wait.
+  ///   - use: A closure that processes the result.
+  package func read<Found: Sendable, Result>(
+    _ body: (Content) throws -> Found, then use: (Found) throws -> Result
+  ) rethrows -> Result? {
+    guard reads.begin() else { return nil }
+    defer { reads.end() }
+    return try use(look(body))
+  }
+
+  /// Replaces the content.
+  package func replace(_ content: Content) {
+    // Released outside of the lock, because releasing millions of entries takes time.
+    var content = content
+    self.content.withLock { swap(&$0, &content) }
+  }
+
+  /// Changes the content.
+  ///
+  /// - Returns: The result of `body`. Return large replaced parts, so that they are released outside the lock.
+  @discardableResult
+  package func change<Result: Sendable>(_ body: (inout Content) -> Result) -> Result {
+    content.withLock { content in body(&content) }
+  }
+}
+
+/// The open files of a store that keeps its entries in one file.
+///
+/// It runs one operation after another on its own thread. `File` knows the format of the files and does the work.
+package actor FileWriter<File: Sendable> {
+  private nonisolated let executor: DispatchQueueExecutor
+  package nonisolated let information: StoreInformation
+  private nonisolated let reads: RunningOperations
+  package var file: File
+  package private(set) var isClosed = false
+
+  package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  private init(
+    _ file: File, executor: DispatchQueueExecutor, information: StoreInformation, reads: RunningOperations
+  ) {
+    self.file = file
+    self.executor = executor
+    self.information = information
+    self.reads = reads
+  }
+
+  /// Opens the files of a store.
+  ///
+  /// - Parameters:
+  ///   - label: The name of the thread, for debuggers.
+  ///   - information: The properties of the store.
+  ///   - content: The content that the store's readers see.
+  ///   - body: A closure that opens the files on the thread, and returns them with the codec of the values.
+  /// - Throws: The error that `body` throws.
+  package static func open<Codec: Sendable>(
+    label: String, information: StoreInformation, content: SharedContent<some Sendable>,
+    _ body: @escaping @Sendable () throws -> (file: File, codec: Codec)
+  ) async throws -> (writer: FileWriter, codec: Codec) {
+    let executor = DispatchQueueExecutor(label: label)
+    let (file, codec) = try await executor.run(body)
+    let writer = FileWriter(file, executor: executor, information: information, reads: content.reads)
+    return (writer, codec)
+  }
+
+  /// Runs an operation that uses the files.
+  ///
+  /// - Throws: ``StoreError`` with `closed`; the error that `body` throws.
+  package func run<Result: Sendable>(
+    _ operation: StoreOperation, _ body: @Sendable (inout File) throws -> Result
+  ) throws -> Result {
+    try checkOpen(for: operation)
+    return try body(&file)
+  }
+
+  /// Runs an operation that writes entries, unless the task is cancelled.
+  ///
+  /// - Throws: ``StoreError`` with `closed`; `CancellationError`; the error that `body` throws.
+  package func write<Result: Sendable>(
+    _ operation: StoreOperation, _ body: @Sendable (inout File) throws -> Result
+  ) throws -> Result {
+    try checkOpen(for: operation)
+    try Task.checkCancellation()
+    return try body(&file)
+  }
+
+  /// Throws an error if closing has begun.
+  package func checkOpen(for operation: StoreOperation) throws {
+    guard !reads.isClosing else { throw information.closedError(for: operation) }
+  }
+
+  /// Refuses further operations, and waits for the running reads.
+  package nonisolated func stopReading() async {
+    await reads.close()
+  }
+
+  /// Closes the files after ``stopReading()``, unless they are closed.
+  ///
+  /// - Parameter body: A closure that closes the files.
+  /// - Throws: The error that `body` throws. The store is closed nevertheless.
+  package func close(_ body: @Sendable (inout File) throws -> Void) throws {
+    guard !isClosed else { return }
+    isClosed = true
+    try body(&file)
+  }
+}

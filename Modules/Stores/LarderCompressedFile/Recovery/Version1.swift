@@ -1,0 +1,222 @@
+#if Compression
+import Larder
+import LarderCompression
+
+/// The header of a block in version 1 of the format; see "The format of compressed files".
+struct Version1Header {
+  /// The purpose of a block.
+  enum Kind: UInt8 {
+    case head, base, batch
+  }
+
+  private static let fixedStart: [UInt8] = [0x1F, 0x8B, 0x08, 0x04, 0, 0, 0, 0, 0, 0xFF]
+  private static let sizeSubfield: [UInt8] = [UInt8(ascii: "B"), UInt8(ascii: "C"), 2, 0]
+  private static let ownSubfield: [UInt8] = [UInt8(ascii: "L"), UInt8(ascii: "D")]
+
+  /// The size of a header without notes, and of the checksum at its end, in bytes.
+  private static let minimumSize = 53
+  private static let checksumSize = 4
+
+  let kind: Kind
+  /// Whether the block is the last one of its batch or base, or a head that no base follows.
+  let isLast: Bool
+  /// Whether the text begins within a line.
+  let isContinuation: Bool
+  let batch: UInt64
+  let durableBatch: UInt64
+  let number: UInt32
+
+  /// The size of the whole block, in bytes.
+  let blockSize: Int
+  private let size: Int
+  private let bodyChecksum: UInt32
+
+  /// Returns whether bytes may begin a file of version 1.
+  static func isBeginning(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    bytes.count >= minimumSize && bytes.starts(with: fixedStart) && bytes[12...].starts(with: sizeSubfield)
+      && bytes[18...].starts(with: ownSubfield)
+  }
+
+  /// Reads a header, or returns `nil` if the bytes do not begin with an intact one.
+  ///
+  /// - Throws: ``FileProblem/newerVersion(_:)``.
+  init?(_ bytes: UnsafeRawBufferPointer) throws(FileProblem) {
+    guard Version1Header.isBeginning(bytes) else { return nil }
+    size = 12 + Int(bytes.littleEndian(at: 10, as: UInt16.self))
+    blockSize = Int(bytes.littleEndian(at: 16, as: UInt16.self)) + 1
+    guard size >= Version1Header.minimumSize, size <= bytes.count else { return nil }
+    let end = size - Version1Header.checksumSize
+    let checksum = CRC32C.checksum(of: UnsafeRawBufferPointer(rebasing: bytes[..<end]))
+    guard checksum == bytes.littleEndian(at: end, as: UInt32.self) else { return nil }
+    guard bytes[22] == 1 else { throw .newerVersion(Int(bytes[22])) }
+    guard let kind = Kind(rawValue: bytes[23]) else { return nil }
+    self.kind = kind
+    isLast = bytes[24] & 1 != 0
+    isContinuation = bytes[24] & 2 != 0
+    batch = bytes.littleEndian(at: 25, as: UInt64.self)
+    durableBatch = bytes.littleEndian(at: 33, as: UInt64.self)
+    number = bytes.littleEndian(at: 41, as: UInt32.self)
+    bodyChecksum = bytes.littleEndian(at: 45, as: UInt32.self)
+    guard max(batch, durableBatch) <= BlockStart.maximumBatch else { return nil }
+  }
+
+  /// Returns the text of the block.
+  ///
+  /// - Parameters:
+  ///   - bytes: The block, and possibly bytes after it.
+  ///   - inflaters: The streams that decompress the text.
+  /// - Throws: ``BlockText/Damage``; ``ZlibError`` if there is not enough memory.
+  func text(of bytes: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>) throws -> [UInt8] {
+    guard size <= blockSize, blockSize <= bytes.count else { throw BlockText.Damage() }
+    let block = UnsafeRawBufferPointer(rebasing: bytes[..<blockSize])
+    guard CRC32C.checksum(of: UnsafeRawBufferPointer(rebasing: block[size...])) == bodyChecksum else {
+      throw BlockText.Damage()
+    }
+    return try BlockText.text(of: block, headerSize: size, by: inflaters)
+  }
+
+  /// Returns whether a part of a file has a header that states that a batch was durable.
+  static func isDurable(_ batch: UInt64, in window: FileWindow, from offset: Int64) throws -> Bool {
+    var window = window
+    var start = offset
+    while start < window.size {
+      let (places, end) = try window.places(of: fixedStart, from: start)
+      for place in places {
+        let header = try window.withBytes(at: place, count: BlockFrame.maximumSize) { try Version1Header($0) }
+        if let header, header.durableBatch >= batch { return true }
+      }
+      start = end
+    }
+    return false
+  }
+}
+
+/// A scan of a file of version 1, which accepts a torn tail but no damage.
+///
+/// Invalid bytes are a torn tail, unless they are in the head or in the base, which were written as a whole, or a later
+/// block states that the batch at their offset was durable.
+struct Version1Scan {
+  private var found = FoundFile(format: .version1)
+  private var isInBase = false
+  private var nextNumber: UInt32 = 0
+  private var pending: [Change<EntryLocation>] = []
+  /// A line that continues in the next block.
+  private var openLine: (key: StoreKey, location: EntryLocation)?
+
+  private init() {}
+
+  /// Scans a file.
+  ///
+  /// - Parameters:
+  ///   - window: The file.
+  ///   - inflaters: The streams that decompress the blocks.
+  /// - Throws: ``FileProblem``; any error of reading.
+  static func scan(_ window: FileWindow, inflaters: StreamPool<Inflater>) throws -> FoundFile {
+    var window = window
+    var scan = Version1Scan()
+    var offset: Int64 = 0
+    while let (header, text) = try block(at: offset, of: &window, inflaters) {
+      do {
+        try scan.add(header, text, at: offset)
+      } catch let problem as StoreLine.Problem {
+        throw FileProblem.damaged(at: offset, reason: problem.message)
+      }
+      offset += Int64(header.blockSize)
+    }
+    if offset == 0 {
+      let start = try window.withBytes(at: 0, count: BlockFrame.maximumSize) { Array($0) }
+      throw try FileIdentity.foreignFile(beginning: start)
+        ?? .damaged(at: 0, reason: "the first block of the file, which has version 1, is damaged")
+    }
+    scan.found.isClosed = try window.hasMarker(at: offset)
+    if try !scan.found.isClosed
+      && (scan.isInBase || Version1Header.isDurable(scan.found.layout.lastBatch + 1, in: window, from: offset))
+    {
+      throw FileProblem.damaged(
+        at: offset,
+        reason:
+          "a file of version 1 is read only if it is intact; restore it from a backup, or read its lines with zcat")
+    }
+    let behind = window.size - scan.found.layout.end
+    if scan.found.isClosed {
+      scan.found.layout.foreignSize = behind - Int64(BlockFrame.endOfFileMarker.count)
+    } else {
+      scan.found.layout.tornSize = behind
+    }
+    return scan.found
+  }
+
+  private static func block(
+    at offset: Int64, of window: inout FileWindow, _ inflaters: StreamPool<Inflater>
+  ) throws -> (Version1Header, text: [UInt8])? {
+    try window.withBytes(at: offset, count: BlockFrame.maximumSize) { bytes in
+      guard let header = try Version1Header(bytes) else { return nil }
+      do {
+        return (header, try header.text(of: bytes, by: inflaters))
+      } catch is BlockText.Damage {
+        return nil
+      }
+    }
+  }
+
+  private mutating func add(_ header: Version1Header, _ text: [UInt8], at offset: Int64) throws {
+    let end = offset + Int64(header.blockSize)
+    found.layout.blockCount += 1
+    found.layout.textSize += Int64(text.count)
+    found.layout.changeSize = found.layout.textSize
+    guard offset > 0 else { return try readHead(header, text, end: end) }
+    let kind: Version1Header.Kind = isInBase ? .base : .batch
+    guard header.kind == kind, header.batch == found.layout.lastBatch + (isInBase ? 0 : 1), header.number == nextNumber
+    else {
+      throw StoreLine.Problem(message: "blocks before it are missing or out of order")
+    }
+    nextNumber &+= 1
+    try readLines(of: text, isContinuation: header.isContinuation, at: offset)
+    guard header.isLast else { return }
+    for change in pending { found.index.apply(change) }
+    pending = []
+    nextNumber = 0
+    found.layout.lastBatch = header.batch
+    found.layout.end = end
+    if isInBase { endBase() }
+  }
+
+  private mutating func readHead(_ header: Version1Header, _ text: [UInt8], end: Int64) throws {
+    found.codecName = try StoreLine.codecName(ofHead: text[...])
+    found.layout.lastBatch = header.batch
+    found.layout.end = end
+    isInBase = !header.isLast
+    if !isInBase { endBase() }
+  }
+
+  private mutating func endBase() {
+    isInBase = false
+    found.layout.baseEnd = found.layout.end
+    found.layout.baseTextSize = found.layout.textSize
+  }
+
+  private mutating func readLines(of text: [UInt8], isContinuation: Bool, at offset: Int64) throws {
+    var start = 0
+    guard isContinuation == (openLine != nil) else {
+      throw StoreLine.Problem(message: "the block does not continue the line before it")
+    }
+    if let (key, location) = openLine {
+      let lineEnd = StoreText.lineEnd(in: text, from: 0)
+      start = lineEnd ?? text.count
+      let whole = EntryLocation(
+        block: location.block, offset: location.textOffset, length: Int(location.length) + start)
+      openLine = lineEnd == nil ? (key, whole) : nil
+      if lineEnd != nil { pending.append(.set(key, whole)) }
+    }
+    try StoreText.forEachChange(in: text, from: start) { change, range, isWhole in
+      let location = EntryLocation(block: offset, offset: range.lowerBound, length: range.count)
+      if isWhole {
+        pending.append(change.mapValue { _, _ in location })
+      } else {
+        guard let key = change.key else { throw StoreLine.Problem(message: "a line does not end") }
+        openLine = (key, location)
+      }
+    }
+  }
+}
+#endif
