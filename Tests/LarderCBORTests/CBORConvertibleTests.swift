@@ -290,4 +290,43 @@ import Testing
     let format: some Codec<Kind> = .cbor()
     #expect(format.name == "cbor")
   }
+
+  @Test func aFieldOfAnyItemIsPreserved() throws {
+    struct Envelope: CBORConvertible, Sendable, Equatable {
+      var kind: String
+      var content: RawItem
+      func write(to writer: inout CBORWriter) throws {
+        try writer.writeMap { map in
+          try map.write(kind, forKey: "kind")
+          try map.write(content, forKey: "content")
+        }
+      }
+      init(from reader: inout CBORReader) throws {
+        (kind, content) = try reader.readMap { (try $0.read(forKey: "kind"), try $0.read(forKey: "content")) }
+      }
+    }
+    // {"kind": "x", "content": {_ "a": 1, "b": [_ 2, 3]}}
+    let bytes = Coding.bytes("a2" + "646b696e646178" + "67636f6e74656e74" + "bf61610161629f0203ffff")
+    #expect(try Coding.encoded(Coding.decoded(Envelope.self, bytes)) == bytes)
+  }
+
+  @Test(arguments: ["", "0000", "61ff", "81", "ff", "9f", "7f61c361a9ff", "a161ff00", "1c", "81f800", "9f61ffff"])
+  func malformedItemsAreNeitherReadNorWritten(_ hex: String) {
+    struct Malformed: CBORConvertible {
+      var bytes: [UInt8]
+      init(bytes: [UInt8]) { self.bytes = bytes }
+      init(from reader: inout CBORReader) throws { bytes = try reader.readItem() }
+      func write(to writer: inout CBORWriter) throws { try writer.write(item: bytes.span.bytes) }
+    }
+    Coding.expectRefused(RawItem.self, hex)
+    #expect(throws: EncodingError.self) { try Coding.encoded([Malformed(bytes: Coding.bytes(hex))]) }
+  }
+
+  /// An item that nests as deep as the limit can stand alone, but not in an array.
+  @Test func itemsThatNestTooDeepAreNotWritten() throws {
+    let bytes = [UInt8](repeating: 0x81, count: CBORWriter.maximumDepth) + [0]
+    let item = try Coding.decoded(RawItem.self, bytes)
+    #expect(try Coding.encoded(item) == bytes)
+    #expect(throws: EncodingError.self) { try Coding.encoded([item]) }
+  }
 }

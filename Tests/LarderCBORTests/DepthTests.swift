@@ -265,9 +265,7 @@ import Testing
     }
     let value = ByHand(values: Array(0..<DepthTests.count))
     try DepthTests.expectSame(value)
-    let item = try CBORItem(Coding.encoded(value))
-    try DepthTests.expectSame(item)
-    #expect(try CBORItem(item.json()) == item)
+    try DepthTests.expectSame(Coding.decoded(RawItem.self, Coding.encoded(value)))
   }
 
   /// A container beyond the depth limit is never opened, so writing beside it closes nothing.

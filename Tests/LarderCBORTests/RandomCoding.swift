@@ -1,6 +1,6 @@
 import LarderTesting
 
-/// A value that encodes itself through containers in random order, with the expected JSON.
+/// A value that encodes itself through containers in random order, with the expected CBOR.
 ///
 /// Each step writes to any container created so far, at any level.
 struct RandomCoding: Codable, Sendable {
@@ -32,7 +32,7 @@ struct RandomCoding: Codable, Sendable {
   /// The expected content of a place.
   private final class Place {
     enum Content {
-      case leaf(String)
+      case leaf([UInt8])
       case map
       case array
     }
@@ -47,13 +47,18 @@ struct RandomCoding: Codable, Sendable {
       return place
     }
 
-    var json: String {
-      switch content {
-      case .leaf(let text): text
-      case .map: "{" + members.map { "\"\($0.name)\":\($0.place.json)" }.joined(separator: ",") + "}"
-      case .array: "[" + members.map(\.place.json).joined(separator: ",") + "]"
+    var bytes: [UInt8] {
+      let count = UInt64(members.count)
+      return switch content {
+      case .leaf(let bytes): bytes
+      case .map: RandomItem.head(0xA0, count) + members.flatMap { RandomCoding.text($0.name) + $0.place.bytes }
+      case .array: RandomItem.head(0x80, count) + members.flatMap(\.place.bytes)
       }
     }
+  }
+
+  private static func text(_ text: String) -> [UInt8] {
+    RandomItem.head(0x60, UInt64(text.utf8.count)) + text.utf8
   }
 
   /// A container that can be written to.
@@ -81,8 +86,8 @@ struct RandomCoding: Codable, Sendable {
 
   /// Writes to an encoder.
   ///
-  /// - Returns: The JSON of the written content.
-  func write(to encoder: any Encoder) throws -> String {
+  /// - Returns: The expected bytes.
+  func write(to encoder: any Encoder) throws -> [UInt8] {
     var random = SeededGenerator(seed: seed)
     let root = Place()
     var targets: [(Target, Place)] = [(.encoder(encoder), root)]
@@ -96,7 +101,7 @@ struct RandomCoding: Codable, Sendable {
         case 0 where index > 0:
           var container = encoder.singleValueContainer()
           try container.encode("single")
-          place.content = .leaf("\"single\"")
+          place.content = .leaf(RandomCoding.text("single"))
           targets.remove(at: index)
         case 1, 2:
           place.content = .array
@@ -118,16 +123,16 @@ struct RandomCoding: Codable, Sendable {
           targets.append((.encoder(container.superEncoder(forKey: key)), place.add(.map, named: name)))
         case 3:
           try container.encode([7, 8], forKey: key)
-          _ = place.add(.leaf("[7,8]"), named: name)
+          _ = place.add(.leaf([0x82, 7, 8]), named: name)
         case 4:
           try container.encode(["a": ["b": 1]], forKey: key)
-          _ = place.add(.leaf("{\"a\":{\"b\":1}}"), named: name)
+          _ = place.add(.leaf([0xA1, 0x61, 0x61, 0xA1, 0x61, 0x62, 1]), named: name)
         case 5:
           // An ignored error leaves nothing, and its key can be used again.
           do { try container.encode(Failing(), forKey: key) } catch is Failure {}
         default:
           try container.encode(place.members.count, forKey: key)
-          _ = place.add(.leaf("\(place.members.count)"), named: name)
+          _ = place.add(.leaf(RandomItem.head(0, UInt64(place.members.count))), named: name)
         }
       case .unkeyed(var container):
         switch Int.random(in: 0..<7, using: &random) {
@@ -136,16 +141,16 @@ struct RandomCoding: Codable, Sendable {
         case 2: targets.append((.encoder(container.superEncoder()), place.add(.map)))
         case 3:
           try container.encode(["x": "y"])
-          _ = place.add(.leaf("{\"x\":\"y\"}"))
+          _ = place.add(.leaf([0xA1, 0x61, 0x78, 0x61, 0x79]))
         case 4:
           do { try container.encode(Failing()) } catch is Failure {}
         default:
           try container.encode(place.members.count)
-          _ = place.add(.leaf("\(place.members.count)"))
+          _ = place.add(.leaf(RandomItem.head(0, UInt64(place.members.count))))
         }
         guard container.count == place.members.count else { throw Failure.thrownOnPurpose }
       }
     }
-    return root.json
+    return root.bytes
   }
 }

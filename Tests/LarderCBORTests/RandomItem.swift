@@ -46,7 +46,7 @@ enum RandomItem {
     return head(0x60, UInt64(text.utf8.count)) + Array(text.utf8)
   }
 
-  private static func head(_ major: UInt8, _ argument: UInt64) -> [UInt8] {
+  static func head(_ major: UInt8, _ argument: UInt64) -> [UInt8] {
     func bytes(_ count: UInt64) -> [UInt8] {
       (0..<count).map { UInt8(truncatingIfNeeded: argument >> (8 * (count - 1 - $0))) }
     }

@@ -43,9 +43,9 @@ extension User: CBORConvertible {
     let codec: CBORCodec<[User]> = .cbor()
     var bytes: [UInt8] = []
     try codec.encode([User(name: "Ada", visits: 7)], into: &bytes)
-    print(try CBORItem(bytes), bytes.count)
+    print(bytes.count)
     print(try codec.decode(bytes.span.bytes)[0].name)
-    #expect(try CBORItem(bytes).description == #"[{"name": "Ada", "visits": 7}]"#)
+    #expect(bytes.count == 19)
     #expect(try codec.decode(bytes.span.bytes)[0].name == "Ada")
   }
 
@@ -62,20 +62,6 @@ extension User: CBORConvertible {
     var bytes: [UInt8] = []
     try codec.encode(Note(text: "x"), into: &bytes)
     #expect(try codec.decode(bytes.span.bytes) == Note(text: "x"))
-  }
-
-  @Test func lookingAtCBOR() throws {
-    var bytes: [UInt8] = []
-    try CBORCodec<User>().encode(User(name: "Ada", visits: 7), into: &bytes)
-
-    let item = try CBORItem(bytes)
-    print(item)  // {"name": "Ada", "visits": 7}: diagnostic notation, RFC 8949, section 8
-    print(try item.json())  // {"name":"Ada","visits":7}
-    let same = try CBORItem(item.json())  // and back
-
-    #expect(item.description == #"{"name": "Ada", "visits": 7}"#)
-    #expect(try item.json().description == #"{"name":"Ada","visits":7}"#)
-    #expect(same == item)
   }
 
   @Test func viewsOfAStoreOfBytes() async throws {

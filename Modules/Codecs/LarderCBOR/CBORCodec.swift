@@ -70,44 +70,19 @@ extension CBORCodec where Value: Codable {
   /// Creates a codec for `Codable` values.
   ///
   /// Values that adopt ``CBORConvertible`` write and read themselves.
-  public init() {
-    self.init(options: CBOROptions())
-  }
-
-  /// Creates a codec for `Codable` values.
   ///
-  /// Values that adopt ``CBORConvertible`` write and read themselves.
-  ///
-  /// - Parameter options: Settings for the types and for the order of map keys.
-  public init(options: CBOROptions) {
+  /// - Parameter options: Settings for the types and for the order of map keys. Defaults to `CBOROptions()`.
+  public init(options: CBOROptions = CBOROptions()) {
     let userInfo = CodingUserInfo(options.userInfo)
-    if case .convertible(let type) = CodingStrategy<Never>(of: Value.self) {
-      self.init(convertible: type, options, userInfo)
-    } else {
-      self.init(
-        options,
-        encode: { value, bytes in
-          try CBORWriter.append(to: &bytes, userInfo: userInfo) { try EncodingState.encode(value, with: &$0) }
-        },
-        decode: { bytes in try DecodingState.decode(Value.self, from: bytes, userInfo: userInfo) })
-    }
-  }
-
-  /// Creates a codec for a type that the caller knows to be `Value`.
-  private init<Convertible: CBORConvertible>(
-    convertible: Convertible.Type, _ options: CBOROptions, _ userInfo: CodingUserInfo?
-  ) {
     self.init(
       options,
       encode: { value, bytes in
-        try withUnsafePointer(to: value) { value in
-          let value = UnsafeRawPointer(value).assumingMemoryBound(to: Convertible.self)
-          try CBORWriter.append(to: &bytes, userInfo: userInfo) { try value.pointee.write(to: &$0) }
+        try CBORWriter.append(to: &bytes) { writer in
+          writer.sharedUserInfo = userInfo.map { Unmanaged.passUnretained($0) }
+          try EncodingState.encode(value, with: &writer)
         }
       },
-      decode: { bytes in
-        unsafeBitCast(try CBORReader.read(bytes, userInfo: userInfo) { try Convertible(from: &$0) }, to: Value.self)
-      })
+      decode: { bytes in try DecodingState.decode(Value.self, from: bytes, userInfo: userInfo) })
   }
 }
 
@@ -123,35 +98,16 @@ extension CBORCodec where Value: CBORConvertible {
       encode: { value, bytes in try CBORWriter.append(to: &bytes) { try value.write(to: &$0) } },
       decode: { bytes in try CBORReader.read(bytes) { try Value(from: &$0) } })
   }
-
-  /// Creates a codec with options for values that write and read themselves.
-  ///
-  /// - Parameter options: Settings for the types and for the order of map keys.
-  public init(options: CBOROptions) {
-    let userInfo = CodingUserInfo(options.userInfo)
-    self.init(
-      options,
-      encode: { value, bytes in try CBORWriter.append(to: &bytes, userInfo: userInfo) { try value.write(to: &$0) } },
-      decode: { bytes in try CBORReader.read(bytes, userInfo: userInfo) { try Value(from: &$0) } })
-  }
 }
 
 extension Codec {
   /// A ``CBORCodec`` for `Codable` values.
   ///
-  /// - Parameter type: The type of the values, usually inferred.
-  public static func cbor<Value: Codable & Sendable>(_ type: Value.Type = Value.self) -> Self
-  where Self == CBORCodec<Value> {
-    CBORCodec()
-  }
-
-  /// A ``CBORCodec`` with options for `Codable` values.
-  ///
   /// - Parameters:
   ///   - type: The type of the values, usually inferred.
-  ///   - options: Settings for the types and for the order of map keys.
+  ///   - options: Settings for the types and for the order of map keys. Defaults to `CBOROptions()`.
   public static func cbor<Value: Codable & Sendable>(
-    _ type: Value.Type = Value.self, options: CBOROptions
+    _ type: Value.Type = Value.self, options: CBOROptions = CBOROptions()
   ) -> Self where Self == CBORCodec<Value> {
     CBORCodec(options: options)
   }
@@ -163,17 +119,6 @@ extension Codec {
   public static func cbor<Value: CBORConvertible & Sendable>(_ type: Value.Type = Value.self) -> Self
   where Self == CBORCodec<Value> {
     CBORCodec()
-  }
-
-  /// A ``CBORCodec`` with options for values that write and read themselves.
-  ///
-  /// - Parameters:
-  ///   - type: The type of the values, usually inferred.
-  ///   - options: Settings for the types and for the order of map keys.
-  public static func cbor<Value: CBORConvertible & Sendable>(
-    _ type: Value.Type = Value.self, options: CBOROptions
-  ) -> Self where Self == CBORCodec<Value> {
-    CBORCodec(options: options)
   }
 }
 

@@ -51,6 +51,22 @@ public struct JSONText: Sendable, Hashable {
     return String(decoding: try scanner.string(), as: UTF8.self)
   }
 
+  /// Returns the elements of a JSON array.
+  ///
+  /// - Returns: The elements, or `nil` if the value is not an array.
+  /// - Throws: ``JSONSyntaxError``, but never in practice, because every text of this type is validated.
+  public func elements() throws -> [JSONText]? {
+    guard bytes.first == UInt8(ascii: "[") else { return nil }
+    var scanner = JSONScanner(bytes[...])
+    try scanner.expect(UInt8(ascii: "["))
+    var elements: [JSONText] = []
+    guard !scanner.skip(UInt8(ascii: "]")) else { return [] }
+    repeat {
+      elements.append(JSONText(checked: try scanner.value()))
+    } while scanner.skip(UInt8(ascii: ","))
+    return elements
+  }
+
   /// Returns the members of a JSON object, in the order of the text.
   ///
   /// - Returns: The members, or `nil` if the value is not an object.

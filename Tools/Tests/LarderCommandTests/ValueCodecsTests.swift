@@ -31,7 +31,7 @@ import Testing
   @Test func valuesThatJSONCannotRepresentAreShownAsText() async throws {
     let folder = try TemporaryFolder()
     let url = "lmdb:\(folder.file("store"))"
-    let store = try await Stores.registry.open(url, codec: .cborItem)
+    let store = try await Stores.registry.open(url, codec: .cbor(CBORItem.self))
     let item = try CBORItem(Array(repeatElement([0xA1, 0x01] as [UInt8], count: 200).joined()) + [0x02])
     try await store.setValue(item, forKey: "deep")
     try await store.close()
@@ -42,7 +42,7 @@ import Testing
     let copy = "lmdb:\(folder.file("copy"))"
     #expect(try await Tool.larder("copy", url, copy).status == 0)
     #expect(try await Tool.larder("set", copy, "again", shown.output) == .done())
-    let copied = try await Stores.registry.open(copy, codec: .cborItem)
+    let copied = try await Stores.registry.open(copy, codec: .cbor(CBORItem.self))
     #expect(try await copied["deep"] == item)
     #expect(try await copied["again"] == item)
     try await copied.close()

@@ -146,6 +146,52 @@ final class ContainerCopier<Container> {
   }
 }
 
+/// The levels of a value, in the order in which they were opened.
+struct LevelStack<Level>: ~Copyable {
+  /// The maximum number of levels whose memory is kept after a value is finished.
+  private static var keptCapacity: Int { 1024 }
+
+  private(set) var start = UnsafeMutablePointer<Level>.allocate(capacity: 0)
+  var count = 0
+  private var capacity = 0
+
+  /// The previous memory, before it grew.
+  ///
+  /// It stays valid, because a caller may have an address in it.
+  private var former: [UnsafeMutablePointer<Level>] = []
+
+  init() {}
+
+  /// Adds a level, and returns its index.
+  @inline(__always)
+  mutating func append(_ level: Level) -> Int {
+    if count == capacity { grow() }
+    (start + count).initialize(to: level)
+    count += 1
+    return count - 1
+  }
+
+  private mutating func grow() {
+    capacity = max(capacity * 2, 16)
+    let larger = UnsafeMutablePointer<Level>.allocate(capacity: capacity)
+    larger.update(from: start, count: count)
+    former.append(start)
+    start = larger
+  }
+
+  /// Removes all levels.
+  ///
+  /// - Parameter keepsMemory: Whether the memory is kept, unless it is large.
+  mutating func removeAll(keepsMemory: Bool) {
+    count = 0
+    if keepsMemory, capacity <= LevelStack.keptCapacity { return }
+    for levels in former + [start] { levels.deallocate() }
+    former = []
+    start = .allocate(capacity: 0)
+    capacity = 0
+  }
+}
+
 /// A pool of the memory of unused states, so that not every value needs an allocation.
 ///
 /// The memory is never returned to the system, because a type may keep an encoder or decoder that points into it. Such

@@ -12,7 +12,7 @@ private let builtInConvertibles: [ObjectIdentifier: any CBORConvertible.Type] = 
   let types: [any CBORConvertible.Type] = [
     Bool.self, Int.self, Int8.self, Int16.self, Int32.self, Int64.self, Int128.self, UInt.self, UInt8.self, UInt16.self,
     UInt32.self, UInt64.self, UInt128.self, Float.self, Double.self, String.self, Date.self, Data.self, UUID.self,
-    URL.self, Decimal.self, CBORItem.self, [UInt8].self, Set<Int>.self, [String: Int].self, Int?.self,
+    URL.self, Decimal.self, [UInt8].self, Set<Int>.self, [String: Int].self, Int?.self,
   ]
   return Dictionary(uniqueKeysWithValues: types.map { (ObjectIdentifier($0), $0) })
 }()

@@ -64,27 +64,19 @@ extension DecodingHandle: SingleValueDecodingContainer {
     return value
   }
 
-  func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try read { _ in try state.decode(type) } }
-  func decode(_ type: Bool.Type) throws -> Bool { try read { try $0.pointee.readBool() } }
-  func decode(_ type: String.Type) throws -> String { try read { try $0.pointee.readText() } }
-  func decode(_ type: Double.Type) throws -> Double {
+  @inline(__always)
+  func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
     try read { reader in
       // The call may come from `Date(from: decoder)`. A field or an element that is a date is not read as a number.
-      if reader.pointee.isNextADate { return try Date(from: &reader.pointee).timeIntervalSinceReferenceDate }
-      return try reader.pointee.readFloat(Double.self)
+      if type == Double.self, reader.pointee.isNextADate {
+        return unsafeBitCast(try Date(from: &reader.pointee).timeIntervalSinceReferenceDate, to: type)
+      }
+      return try state.decode(type, with: reader)
     }
   }
-  func decode(_ type: Float.Type) throws -> Float { try read { try Float(from: &$0.pointee) } }
-  func decode(_ type: Int.Type) throws -> Int { try read { try $0.pointee.readInteger(Int.self) } }
-  func decode(_ type: Int8.Type) throws -> Int8 { try read { try $0.pointee.readInteger(Int8.self) } }
-  func decode(_ type: Int16.Type) throws -> Int16 { try read { try $0.pointee.readInteger(Int16.self) } }
-  func decode(_ type: Int32.Type) throws -> Int32 { try read { try $0.pointee.readInteger(Int32.self) } }
-  func decode(_ type: Int64.Type) throws -> Int64 { try read { try $0.pointee.readInteger(Int64.self) } }
-  func decode(_ type: UInt.Type) throws -> UInt { try read { try $0.pointee.readInteger(UInt.self) } }
-  func decode(_ type: UInt8.Type) throws -> UInt8 { try read { try $0.pointee.readInteger(UInt8.self) } }
-  func decode(_ type: UInt16.Type) throws -> UInt16 { try read { try $0.pointee.readInteger(UInt16.self) } }
-  func decode(_ type: UInt32.Type) throws -> UInt32 { try read { try $0.pointee.readInteger(UInt32.self) } }
-  func decode(_ type: UInt64.Type) throws -> UInt64 { try read { try $0.pointee.readInteger(UInt64.self) } }
+
+  // The compiler prefers the default implementations of the standard library to the generic method above.
+
   func decode(_ type: Int128.Type) throws -> Int128 { try read { try Int128(from: &$0.pointee) } }
   func decode(_ type: UInt128.Type) throws -> UInt128 { try read { try UInt128(from: &$0.pointee) } }
 }
@@ -164,33 +156,14 @@ struct UnkeyedCBORDecodingContainer: UnkeyedDecodingContainer {
     return true
   }
 
+  @inline(__always)
   mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
     let state = handle.state
-    return try read(type) { _ in try state.decode(type) }
+    return try read(type) { try state.decode(type, with: $0) }
   }
 
-  mutating func decode(_ type: Bool.Type) throws -> Bool { try read(type) { try $0.pointee.readBool() } }
-  mutating func decode(_ type: String.Type) throws -> String { try read(type) { try $0.pointee.readText() } }
-  mutating func decode(_ type: Double.Type) throws -> Double {
-    try read(type) { try $0.pointee.readFloat(Double.self) }
-  }
-  mutating func decode(_ type: Float.Type) throws -> Float { try read(type) { try Float(from: &$0.pointee) } }
-  mutating func decode(_ type: Int.Type) throws -> Int { try read(type) { try $0.pointee.readInteger(Int.self) } }
-  mutating func decode(_ type: Int8.Type) throws -> Int8 { try read(type) { try $0.pointee.readInteger(Int8.self) } }
-  mutating func decode(_ type: Int16.Type) throws -> Int16 { try read(type) { try $0.pointee.readInteger(Int16.self) } }
-  mutating func decode(_ type: Int32.Type) throws -> Int32 { try read(type) { try $0.pointee.readInteger(Int32.self) } }
-  mutating func decode(_ type: Int64.Type) throws -> Int64 { try read(type) { try $0.pointee.readInteger(Int64.self) } }
-  mutating func decode(_ type: UInt.Type) throws -> UInt { try read(type) { try $0.pointee.readInteger(UInt.self) } }
-  mutating func decode(_ type: UInt8.Type) throws -> UInt8 { try read(type) { try $0.pointee.readInteger(UInt8.self) } }
-  mutating func decode(_ type: UInt16.Type) throws -> UInt16 {
-    try read(type) { try $0.pointee.readInteger(UInt16.self) }
-  }
-  mutating func decode(_ type: UInt32.Type) throws -> UInt32 {
-    try read(type) { try $0.pointee.readInteger(UInt32.self) }
-  }
-  mutating func decode(_ type: UInt64.Type) throws -> UInt64 {
-    try read(type) { try $0.pointee.readInteger(UInt64.self) }
-  }
+  // The compiler prefers the default implementations of the standard library to the generic method above.
+
   mutating func decode(_ type: Int128.Type) throws -> Int128 { try read(type) { try Int128(from: &$0.pointee) } }
   mutating func decode(_ type: UInt128.Type) throws -> UInt128 { try read(type) { try UInt128(from: &$0.pointee) } }
 

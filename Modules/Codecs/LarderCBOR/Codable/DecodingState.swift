@@ -8,18 +8,11 @@ import Foundation
 struct DecodingState: BitwiseCopyable {
   private static let pool = StatePool()
 
-  /// The maximum number of levels whose memory is kept after a value is finished.
-  private static let keptCapacity = 1024
-
   private struct Fields: ~Copyable {
     var reader: UnsafeMutablePointer<CBORReader>?
     /// Memory for the reader of a state that decodes bytes without an existing reader.
     let ownReader = UnsafeMutablePointer<CBORReader>.allocate(capacity: 1)
-    var levels = UnsafeMutablePointer<DecodingLevel>.allocate(capacity: 0)
-    var levelCount = 0
-    var levelCapacity = 0
-    /// The previous memory of the levels, before it grew.
-    var formerLevels: [UnsafeMutablePointer<DecodingLevel>] = []
+    var levels = LevelStack<DecodingLevel>()
     var lastID = 0
     var strategies = TypeCache<CodingStrategy<any DecodableElements.Type>>()
     var containers = ContainerCache()
@@ -37,14 +30,6 @@ struct DecodingState: BitwiseCopyable {
     var suppressedError: DecodingError?
     /// Decoders of bytes that were converted to the requested form, each with memory of its own.
     var derived: [(state: DecodingState, bytes: UnsafeMutableRawBufferPointer)] = []
-
-    /// Releases the memory of the levels.
-    mutating func resetLevels() {
-      for levels in formerLevels + [levels] { levels.deallocate() }
-      formerLevels = []
-      levels = .allocate(capacity: 0)
-      levelCapacity = 0
-    }
   }
 
   /// Memory from the pool.
@@ -56,11 +41,11 @@ struct DecodingState: BitwiseCopyable {
     nonmutating set { fields.pointee.reader = newValue }
   }
 
-  var levels: UnsafeMutablePointer<DecodingLevel> { fields.pointee.levels }
+  var levels: UnsafeMutablePointer<DecodingLevel> { fields.pointee.levels.start }
 
   private var levelCount: Int {
-    get { fields.pointee.levelCount }
-    nonmutating set { fields.pointee.levelCount = newValue }
+    get { fields.pointee.levels.count }
+    nonmutating set { fields.pointee.levels.count = newValue }
   }
 
   private static func take() -> DecodingState {
@@ -113,16 +98,15 @@ struct DecodingState: BitwiseCopyable {
   /// Returns the memory to the pool.
   ///
   /// Decoders and containers that a type has kept no longer work.
-  private func finish() {
+  private func finish(keepsMemory: Bool = true) {
     reader = nil
-    levelCount = 0
+    fields.pointee.levels.removeAll(keepsMemory: keepsMemory)
     fields.pointee.keepsListings = false
     if fields.pointee.isUnusual {
       dropDerived(from: 0)
       fields.pointee.suppressedError = nil
       fields.pointee.isUnusual = false
     }
-    if fields.pointee.levelCapacity > DecodingState.keptCapacity { fields.pointee.resetLevels() }
     DecodingState.pool.leave(fields)
   }
 
@@ -131,10 +115,35 @@ struct DecodingState: BitwiseCopyable {
   /// Reads the next item as a value of any type.
   func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
     guard let reader else { throw DecodingHandle.finished() }
-    if type == Date.self { return unsafeBitCast(try Date(from: &reader.pointee), to: type) }
+    return try decode(type, with: reader)
+  }
+
+  /// Reads the next item as a value of any type, with the reader of this state.
+  ///
+  /// It is inlined into each method that a container has for one type, where the compiler knows all comparisons.
+  @inline(__always)
+  func decode<Value: Decodable>(_ type: Value.Type, with reader: UnsafeMutablePointer<CBORReader>) throws -> Value {
     if type == String.self { return unsafeBitCast(try reader.pointee.readText(), to: type) }
-    if type == [String].self { return unsafeBitCast(try [String](from: &reader.pointee), to: type) }
     if type == Int.self { return unsafeBitCast(try reader.pointee.readInteger(Int.self), to: type) }
+    if type == Date.self { return unsafeBitCast(try Date(from: &reader.pointee), to: type) }
+    if type == [String].self { return unsafeBitCast(try [String](from: &reader.pointee), to: type) }
+    if type == Bool.self { return unsafeBitCast(try reader.pointee.readBool(), to: type) }
+    if type == Double.self { return unsafeBitCast(try reader.pointee.readFloat(Double.self), to: type) }
+    if type == Float.self { return unsafeBitCast(try Float(from: &reader.pointee), to: type) }
+    if type == Int8.self { return unsafeBitCast(try Int8(from: &reader.pointee), to: type) }
+    if type == Int16.self { return unsafeBitCast(try Int16(from: &reader.pointee), to: type) }
+    if type == Int32.self { return unsafeBitCast(try Int32(from: &reader.pointee), to: type) }
+    if type == Int64.self { return unsafeBitCast(try Int64(from: &reader.pointee), to: type) }
+    if type == UInt.self { return unsafeBitCast(try UInt(from: &reader.pointee), to: type) }
+    if type == UInt8.self { return unsafeBitCast(try UInt8(from: &reader.pointee), to: type) }
+    if type == UInt16.self { return unsafeBitCast(try UInt16(from: &reader.pointee), to: type) }
+    if type == UInt32.self { return unsafeBitCast(try UInt32(from: &reader.pointee), to: type) }
+    if type == UInt64.self { return unsafeBitCast(try UInt64(from: &reader.pointee), to: type) }
+    return try decodeOther(type)
+  }
+
+  /// Reads a value in the way of its type.
+  private func decodeOther<Value: Decodable>(_ type: Value.Type) throws -> Value {
     switch fields.pointee.strategies.fact(of: type, { CodingStrategy(of: type) }) {
     case .codable: return try decodeByCodable(type)
     case .convertible(let convertible): return try decode(type, as: convertible)
@@ -202,24 +211,10 @@ struct DecodingState: BitwiseCopyable {
 
   /// Opens a level for the item at an address.
   func open(at start: UnsafeRawPointer, depth: Int) -> DecodingHandle {
-    if levelCount == fields.pointee.levelCapacity { growLevels() }
     fields.pointee.lastID += 1
-    let (index, id) = (levelCount, fields.pointee.lastID)
-    (levels + index).initialize(to: DecodingLevel(id: id, start: start, depth: depth))
-    levelCount = index + 1
+    let id = fields.pointee.lastID
+    let index = fields.pointee.levels.append(DecodingLevel(id: id, start: start, depth: depth))
     return DecodingHandle(state: self, index: index, id: id)
-  }
-
-  /// Allocates memory for more levels.
-  ///
-  /// The old memory stays valid, because a type may have kept a decoder that points into it.
-  private func growLevels() {
-    let capacity = max(fields.pointee.levelCapacity * 2, 16)
-    let larger = UnsafeMutablePointer<DecodingLevel>.allocate(capacity: capacity)
-    larger.update(from: levels, count: levelCount)
-    fields.pointee.formerLevels.append(levels)
-    fields.pointee.levels = larger
-    fields.pointee.levelCapacity = capacity
   }
 
   /// Returns the level of a handle.
@@ -271,8 +266,7 @@ struct DecodingState: BitwiseCopyable {
   private func dropDerived(from first: Int) {
     for (state, bytes) in fields.pointee.derived[first...] {
       state.fields.pointee.ownReader.deinitialize(count: 1)
-      state.fields.pointee.resetLevels()
-      state.finish()
+      state.finish(keepsMemory: false)
       bytes.deallocate()
     }
     fields.pointee.derived.removeSubrange(first...)

@@ -14,21 +14,6 @@ extension EncodingState {
       try UnsafeRawPointer(value).assumingMemoryBound(to: Elements.self).pointee.encodeElements(with: self)
     }
   }
-
-  /// Writes an array with a known number of elements.
-  @inline(__always)
-  fileprivate func encodeElements(
-    count: Int, _ body: (UnsafeMutablePointer<CBORWriter>) throws -> Void
-  ) throws {
-    guard let writer else { throw EncodingHandle.finished(()) }
-    let outerCount = writer.pointee.itemCount
-    try writer.pointee.descend()
-    writer.pointee.putHead(0x80, UInt64(count))
-    writer.pointee.itemCount = 0
-    try body(writer)
-    writer.pointee.depth -= 1
-    writer.pointee.itemCount = outerCount + 1
-  }
 }
 
 extension Optional: EncodableElements where Wrapped: Encodable {
@@ -40,22 +25,24 @@ extension Optional: EncodableElements where Wrapped: Encodable {
 
 extension Array: EncodableElements where Element: Encodable {
   func encodeElements(with state: EncodingState) throws {
-    try state.encodeElements(count: count) { _ in
-      for element in self { try state.encode(element) }
-    }
+    guard let writer = state.writer else { throw EncodingHandle.finished(self) }
+    let outerCount = try writer.pointee.openCollection(0x80, count: count)
+    for element in self { try state.encode(element) }
+    try writer.pointee.closeCollection(itemCount: count, outerCount: outerCount)
   }
 }
 
 extension Set: EncodableElements where Element: Encodable {
   func encodeElements(with state: EncodingState) throws {
-    try state.encodeElements(count: count) { writer in
-      var sorter = ItemSorter(writer.pointee, count: count)
-      for element in self {
-        try state.encode(element)
-        sorter.noteKey(writer.pointee)
-      }
-      try sorter.sort(&writer.pointee)
+    guard let writer = state.writer else { throw EncodingHandle.finished(self) }
+    let outerCount = try writer.pointee.openCollection(0x80, count: count)
+    var sorter = ItemSorter(writer.pointee, count: count)
+    for element in self {
+      try state.encode(element)
+      sorter.noteKey(writer.pointee)
     }
+    try sorter.sort(&writer.pointee)
+    try writer.pointee.closeCollection(itemCount: count, outerCount: outerCount)
   }
 }
 
@@ -63,8 +50,7 @@ extension Dictionary: EncodableElements where Key: Encodable, Value: Encodable {
   func encodeElements(with state: EncodingState) throws {
     guard let writer = state.writer else { throw EncodingHandle.finished(self) }
     let keys = DictionaryKeys(of: Key.self)
-    let outerCount = writer.pointee.itemCount
-    try writer.pointee.openDictionary(keys, count: count)
+    let outerCount = try writer.pointee.openDictionary(keys, count: count)
     var sorter = ItemSorter(writer.pointee, count: count)
     for (key, value) in self {
       if keys == .codingKeys { try writer.pointee.putCodingKey(of: key) } else { try state.encode(key) }

@@ -63,23 +63,13 @@ extension EncodingHandle: Encoder {
 
 extension EncodingHandle: SingleValueEncodingContainer {
   mutating func encodeNil() throws { try writer(for: ()).pointee.writeNull() }
+  @inline(__always)
   mutating func encode<Value: Encodable>(_ value: Value) throws { try reach(for: value).encodeItem(value) }
-  mutating func encode(_ value: Bool) throws { try writer(for: value).pointee.put(value) }
-  mutating func encode(_ value: String) throws { try writer(for: value).pointee.put(text: value) }
-  mutating func encode(_ value: Double) throws { try writer(for: value).pointee.putFloat(value) }
-  mutating func encode(_ value: Float) throws { try writer(for: value).pointee.putFloat(value) }
-  mutating func encode(_ value: Int) throws { try writer(for: value).pointee.putInteger(Int64(value)) }
-  mutating func encode(_ value: Int8) throws { try writer(for: value).pointee.putInteger(Int64(value)) }
-  mutating func encode(_ value: Int16) throws { try writer(for: value).pointee.putInteger(Int64(value)) }
-  mutating func encode(_ value: Int32) throws { try writer(for: value).pointee.putInteger(Int64(value)) }
-  mutating func encode(_ value: Int64) throws { try writer(for: value).pointee.putInteger(value) }
-  mutating func encode(_ value: UInt) throws { try writer(for: value).pointee.putInteger(UInt64(value)) }
-  mutating func encode(_ value: UInt8) throws { try writer(for: value).pointee.putInteger(UInt64(value)) }
-  mutating func encode(_ value: UInt16) throws { try writer(for: value).pointee.putInteger(UInt64(value)) }
-  mutating func encode(_ value: UInt32) throws { try writer(for: value).pointee.putInteger(UInt64(value)) }
-  mutating func encode(_ value: UInt64) throws { try writer(for: value).pointee.putInteger(value) }
-  mutating func encode(_ value: Int128) throws { try writer(for: value).pointee.put(value) }
-  mutating func encode(_ value: UInt128) throws { try writer(for: value).pointee.put(value) }
+
+  // The compiler prefers the default implementations of the standard library to the generic method above.
+
+  mutating func encode(_ value: Int128) throws { try reach(for: value).encodeItem(value) }
+  mutating func encode(_ value: UInt128) throws { try reach(for: value).encodeItem(value) }
 }
 
 /// The fields of a map.
@@ -88,67 +78,25 @@ struct KeyedCBOREncodingContainer<Key: CodingKey>: KeyedEncodingContainerProtoco
 
   var codingPath: [any CodingKey] { handle.codingPath }
 
-  /// Writes a key.
-  ///
-  /// You must write its value next.
-  @inline(__always)
-  private func writer<Value>(after key: Key, for value: Value) throws -> UnsafeMutablePointer<CBORWriter> {
-    let writer = try handle.writer(for: value)
+  mutating func encodeNil(forKey key: Key) throws {
+    let writer = try handle.writer(for: ())
     writer.pointee.put(key: key.stringValue)
-    return writer
+    writer.pointee.writeNull()
   }
 
-  mutating func encodeNil(forKey key: Key) throws { try writer(after: key, for: ()).pointee.writeNull() }
-
+  @inline(__always)
   mutating func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws {
     try handle.reach(for: value).encodeItem(value, after: key.stringValue)
   }
 
-  mutating func encode(_ value: Bool, forKey key: Key) throws { try writer(after: key, for: value).pointee.put(value) }
-  mutating func encode(_ value: String, forKey key: Key) throws {
-    try writer(after: key, for: value).pointee.put(text: value)
-  }
-  mutating func encode(_ value: Double, forKey key: Key) throws {
-    try writer(after: key, for: value).pointee.putFloat(value)
-  }
-  mutating func encode(_ value: Float, forKey key: Key) throws {
-    try writer(after: key, for: value).pointee.putFloat(value)
-  }
-  mutating func encode(_ value: Int, forKey key: Key) throws {
-    try writer(after: key, for: value).pointee.putInteger(Int64(value))
-  }
-  mutating func encode(_ value: Int8, forKey key: Key) throws {
-    try writer(after: key, for: value).pointee.putInteger(Int64(value))
-  }
-  mutating func encode(_ value: Int16, forKey key: Key) throws {
-    try writer(after: key, for: value).pointee.putInteger(Int64(value))
-  }
-  mutating func encode(_ value: Int32, forKey key: Key) throws {
-    try writer(after: key, for: value).pointee.putInteger(Int64(value))
-  }
-  mutating func encode(_ value: Int64, forKey key: Key) throws {
-    try writer(after: key, for: value).pointee.putInteger(value)
-  }
-  mutating func encode(_ value: UInt, forKey key: Key) throws {
-    try writer(after: key, for: value).pointee.putInteger(UInt64(value))
-  }
-  mutating func encode(_ value: UInt8, forKey key: Key) throws {
-    try writer(after: key, for: value).pointee.putInteger(UInt64(value))
-  }
-  mutating func encode(_ value: UInt16, forKey key: Key) throws {
-    try writer(after: key, for: value).pointee.putInteger(UInt64(value))
-  }
-  mutating func encode(_ value: UInt32, forKey key: Key) throws {
-    try writer(after: key, for: value).pointee.putInteger(UInt64(value))
-  }
-  mutating func encode(_ value: UInt64, forKey key: Key) throws {
-    try writer(after: key, for: value).pointee.putInteger(value)
-  }
+  // The compiler prefers the default implementations of the standard library to the generic method above.
+
   mutating func encode(_ value: Int128, forKey key: Key) throws {
-    try writer(after: key, for: value).pointee.put(value)
+    try handle.reach(for: value).encodeItem(value, after: key.stringValue)
   }
+
   mutating func encode(_ value: UInt128, forKey key: Key) throws {
-    try writer(after: key, for: value).pointee.put(value)
+    try handle.reach(for: value).encodeItem(value, after: key.stringValue)
   }
 
   mutating func nestedContainer<NestedKey: CodingKey>(
@@ -195,24 +143,13 @@ struct UnkeyedCBOREncodingContainer: UnkeyedEncodingContainer {
 
   mutating func encodeNil() throws { try handle.writer(for: ()).pointee.writeNull() }
 
+  @inline(__always)
   mutating func encode<Value: Encodable>(_ value: Value) throws { try handle.reach(for: value).encodeItem(value) }
 
-  mutating func encode(_ value: Bool) throws { try handle.writer(for: value).pointee.put(value) }
-  mutating func encode(_ value: String) throws { try handle.writer(for: value).pointee.put(text: value) }
-  mutating func encode(_ value: Double) throws { try handle.writer(for: value).pointee.putFloat(value) }
-  mutating func encode(_ value: Float) throws { try handle.writer(for: value).pointee.putFloat(value) }
-  mutating func encode(_ value: Int) throws { try handle.writer(for: value).pointee.putInteger(Int64(value)) }
-  mutating func encode(_ value: Int8) throws { try handle.writer(for: value).pointee.putInteger(Int64(value)) }
-  mutating func encode(_ value: Int16) throws { try handle.writer(for: value).pointee.putInteger(Int64(value)) }
-  mutating func encode(_ value: Int32) throws { try handle.writer(for: value).pointee.putInteger(Int64(value)) }
-  mutating func encode(_ value: Int64) throws { try handle.writer(for: value).pointee.putInteger(value) }
-  mutating func encode(_ value: UInt) throws { try handle.writer(for: value).pointee.putInteger(UInt64(value)) }
-  mutating func encode(_ value: UInt8) throws { try handle.writer(for: value).pointee.putInteger(UInt64(value)) }
-  mutating func encode(_ value: UInt16) throws { try handle.writer(for: value).pointee.putInteger(UInt64(value)) }
-  mutating func encode(_ value: UInt32) throws { try handle.writer(for: value).pointee.putInteger(UInt64(value)) }
-  mutating func encode(_ value: UInt64) throws { try handle.writer(for: value).pointee.putInteger(value) }
-  mutating func encode(_ value: Int128) throws { try handle.writer(for: value).pointee.put(value) }
-  mutating func encode(_ value: UInt128) throws { try handle.writer(for: value).pointee.put(value) }
+  // The compiler prefers the default implementations of the standard library to the generic method above.
+
+  mutating func encode(_ value: Int128) throws { try handle.reach(for: value).encodeItem(value) }
+  mutating func encode(_ value: UInt128) throws { try handle.reach(for: value).encodeItem(value) }
 
   mutating func nestedContainer<NestedKey: CodingKey>(
     keyedBy keyType: NestedKey.Type

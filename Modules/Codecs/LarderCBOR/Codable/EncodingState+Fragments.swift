@@ -73,18 +73,12 @@ extension EncodingState {
     writer.pointee.next = writer.pointee.start + first.offset
     var position = first.offset
     func copy(upTo end: Int) {
-      tail[(position - first.offset)..<(end - first.offset)].withUnsafeBytes { append($0) }
+      tail[(position - first.offset)..<(end - first.offset)].withUnsafeBytes { writer.pointee.putRaw($0) }
       position = end
-    }
-    func append(_ bytes: UnsafeRawBufferPointer) {
-      guard let address = bytes.baseAddress else { return }
-      writer.pointee.reserve(bytes.count)
-      writer.pointee.next.copyMemory(from: address, byteCount: bytes.count)
-      writer.pointee.next += bytes.count
     }
     for edit in edits {
       copy(upTo: edit.offset)
-      edit.bytes.withUnsafeBytes { append($0) }
+      edit.bytes.withUnsafeBytes { writer.pointee.putRaw($0) }
       position += edit.removedCount
     }
     copy(upTo: first.offset + tail.count)

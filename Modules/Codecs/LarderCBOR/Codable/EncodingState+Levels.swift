@@ -54,32 +54,17 @@ extension EncodingState {
   @discardableResult
   func open(_ kind: EncodingLevel.Kind, start: Int) -> Int {
     guard let writer else { return 0 }
-    if levelCount == fields.pointee.levelCapacity { growLevels() }
     if top >= 0 {
       levels[top].itemCount = writer.pointee.itemCount
       levels[top].keyBits = writer.pointee.keyBits
     }
     fields.pointee.lastID += 1
     let id = fields.pointee.lastID
-    (levels + levelCount).initialize(
-      to: EncodingLevel(id: id, parent: top, start: start, depth: writer.pointee.depth, kind: kind))
-    writer.pointee.itemCount = 0
-    top = levelCount
+    top = fields.pointee.levels.append(
+      EncodingLevel(id: id, parent: top, start: start, depth: writer.pointee.depth, kind: kind))
     (topID, topContainerID) = (id, 0)
-    levelCount += 1
+    writer.pointee.itemCount = 0
     return top
-  }
-
-  /// Allocates memory for more levels.
-  ///
-  /// The old memory stays valid, because a type may have kept an encoder that points into it.
-  private func growLevels() {
-    let capacity = max(fields.pointee.levelCapacity * 2, 16)
-    let larger = UnsafeMutablePointer<EncodingLevel>.allocate(capacity: capacity)
-    larger.update(from: levels, count: levelCount)
-    fields.pointee.formerLevels.append(levels)
-    fields.pointee.levels = larger
-    fields.pointee.levelCapacity = capacity
   }
 
   /// Closes the innermost level.

@@ -12,9 +12,6 @@ import Foundation
 struct EncodingState: BitwiseCopyable {
   private static let pool = StatePool()
 
-  /// The maximum number of levels whose memory is kept after a value is finished.
-  private static let keptCapacity = 1024
-
   struct Fields: ~Copyable {
     var writer: UnsafeMutablePointer<CBORWriter>?
     var topID = 0
@@ -22,11 +19,7 @@ struct EncodingState: BitwiseCopyable {
     var top = -1
     var scope = 0
     var lastID = 0
-    var levels = UnsafeMutablePointer<EncodingLevel>.allocate(capacity: 0)
-    var levelCount = 0
-    var levelCapacity = 0
-    /// The previous memory of the levels, before it grew.
-    var formerLevels: [UnsafeMutablePointer<EncodingLevel>] = []
+    var levels = LevelStack<EncodingLevel>()
     var strategies = TypeCache<CodingStrategy<any EncodableElements.Type>>()
     var containers = ContainerCache()
     /// The number of nested values that are being encoded.
@@ -42,14 +35,6 @@ struct EncodingState: BitwiseCopyable {
     var ownWriter: UnsafeMutablePointer<CBORWriter>?
     /// The level to which this state's fragment belongs.
     var owner: EncodingHandle?
-
-    /// Releases the memory of the levels.
-    mutating func resetLevels() {
-      for levels in formerLevels + [levels] { levels.deallocate() }
-      formerLevels = []
-      levels = .allocate(capacity: 0)
-      levelCapacity = 0
-    }
   }
 
   /// Memory from the pool.
@@ -89,11 +74,11 @@ struct EncodingState: BitwiseCopyable {
     nonmutating set { fields.pointee.scope = newValue }
   }
 
-  var levels: UnsafeMutablePointer<EncodingLevel> { fields.pointee.levels }
+  var levels: UnsafeMutablePointer<EncodingLevel> { fields.pointee.levels.start }
 
   var levelCount: Int {
-    get { fields.pointee.levelCount }
-    nonmutating set { fields.pointee.levelCount = newValue }
+    get { fields.pointee.levels.count }
+    nonmutating set { fields.pointee.levels.count = newValue }
   }
 
   static func take() -> EncodingState {
@@ -120,7 +105,7 @@ struct EncodingState: BitwiseCopyable {
     writer = nil
     (topID, topContainerID) = (0, 0)
     top = -1
-    levelCount = 0
+    fields.pointee.levels.removeAll(keepsMemory: fields.pointee.ownWriter == nil)
     scope = 0
     if fields.pointee.isUnusual {
       dropFragments(from: 0)
@@ -133,9 +118,6 @@ struct EncodingState: BitwiseCopyable {
       fields.pointee.ownWriter = nil
       fields.pointee.owner = nil
       fields.pointee.valueCount = 0
-      fields.pointee.resetLevels()
-    } else if fields.pointee.levelCapacity > EncodingState.keptCapacity {
-      fields.pointee.resetLevels()
     }
     EncodingState.pool.leave(fields)
   }
@@ -171,22 +153,36 @@ struct EncodingState: BitwiseCopyable {
   }
 
   /// Writes a value of any type as one item.
+  ///
+  /// It is inlined into each method that a container has for one type, where the compiler knows all comparisons.
+  @inline(__always)
   func encode<Value: Encodable>(_ value: Value) throws {
     guard let writer else { throw EncodingHandle.finished(value) }
-    if Value.self == Date.self {
-      try unsafeBitCast(value, to: Date.self).write(to: &writer.pointee)
-    } else if Value.self == String.self {
-      writer.pointee.put(text: unsafeBitCast(value, to: String.self))
-    } else if Value.self == [String].self {
-      try unsafeBitCast(value, to: [String].self).write(to: &writer.pointee)
-    } else if Value.self == Int.self {
-      writer.pointee.putInteger(Int64(unsafeBitCast(value, to: Int.self)))
-    } else {
-      switch fields.pointee.strategies.fact(of: Value.self, { CodingStrategy(of: Value.self) }) {
-      case .codable: try encodeByCodable(value)
-      case .convertible(let type): try encode(value, as: type)
-      case .elements(let type): try encodeElements(value, as: type)
-      }
+    if Value.self == String.self { return writer.pointee.put(text: unsafeBitCast(value, to: String.self)) }
+    if Value.self == Int.self { return try unsafeBitCast(value, to: Int.self).write(to: &writer.pointee) }
+    if Value.self == Date.self { return try unsafeBitCast(value, to: Date.self).write(to: &writer.pointee) }
+    if Value.self == [String].self { return try unsafeBitCast(value, to: [String].self).write(to: &writer.pointee) }
+    if Value.self == Bool.self { return unsafeBitCast(value, to: Bool.self).write(to: &writer.pointee) }
+    if Value.self == Double.self { return unsafeBitCast(value, to: Double.self).write(to: &writer.pointee) }
+    if Value.self == Float.self { return unsafeBitCast(value, to: Float.self).write(to: &writer.pointee) }
+    if Value.self == Int8.self { return try unsafeBitCast(value, to: Int8.self).write(to: &writer.pointee) }
+    if Value.self == Int16.self { return try unsafeBitCast(value, to: Int16.self).write(to: &writer.pointee) }
+    if Value.self == Int32.self { return try unsafeBitCast(value, to: Int32.self).write(to: &writer.pointee) }
+    if Value.self == Int64.self { return try unsafeBitCast(value, to: Int64.self).write(to: &writer.pointee) }
+    if Value.self == UInt.self { return try unsafeBitCast(value, to: UInt.self).write(to: &writer.pointee) }
+    if Value.self == UInt8.self { return try unsafeBitCast(value, to: UInt8.self).write(to: &writer.pointee) }
+    if Value.self == UInt16.self { return try unsafeBitCast(value, to: UInt16.self).write(to: &writer.pointee) }
+    if Value.self == UInt32.self { return try unsafeBitCast(value, to: UInt32.self).write(to: &writer.pointee) }
+    if Value.self == UInt64.self { return try unsafeBitCast(value, to: UInt64.self).write(to: &writer.pointee) }
+    try encodeOther(value)
+  }
+
+  /// Writes a value in the way of its type.
+  private func encodeOther<Value: Encodable>(_ value: Value) throws {
+    switch fields.pointee.strategies.fact(of: Value.self, { CodingStrategy(of: Value.self) }) {
+    case .codable: try encodeByCodable(value)
+    case .convertible(let type): try encode(value, as: type)
+    case .elements(let type): try encodeElements(value, as: type)
     }
   }
 

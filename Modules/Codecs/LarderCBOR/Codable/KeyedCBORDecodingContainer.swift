@@ -130,25 +130,21 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
 
   /// Reads the value of a key.
   @inline(__always)
-  private func read<Value>(
-    _ key: Key, _ body: (UnsafeMutablePointer<CBORReader>) throws -> Value
-  ) throws -> Value {
+  private func read<Value: Decodable>(_ type: Value.Type, _ key: Key) throws -> Value {
     let reader = try reader()
     let place = try seek(key, reader)
-    let value = try body(reader)
+    let value = try state.decode(type, with: reader)
     advance(place, reader)
     return value
   }
 
   /// Reads the value of a key that may be missing or `null`.
   @inline(__always)
-  private func readIfPresent<Value>(
-    _ key: Key, _ body: (UnsafeMutablePointer<CBORReader>) throws -> Value
-  ) throws -> Value? {
+  private func readIfPresent<Value: Decodable>(_ type: Value.Type, _ key: Key) throws -> Value? {
     let reader = try reader()
     let place = try seekIfPresent(key, reader)
     if place == .nowhere { return nil }
-    let value = reader.pointee.readNull() ? nil : try body(reader)
+    let value = reader.pointee.readNull() ? nil : try state.decode(type, with: reader)
     advance(place, reader)
     return value
   }
@@ -160,103 +156,33 @@ struct KeyedCBORDecodingContainer<Key: CodingKey>: KeyedDecodingContainerProtoco
     return reader.pointee.readNull()
   }
 
-  func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
-    try read(key) { _ in try state.decode(type) }
-  }
+  @inline(__always)
+  func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value { try read(type, key) }
 
   func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
-    try readIfPresent(key) { _ in try state.decode(type) }
+    try readIfPresent(type, key)
   }
 
-  func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try read(key) { try $0.pointee.readBool() } }
-  func decode(_ type: String.Type, forKey key: Key) throws -> String { try read(key) { try $0.pointee.readText() } }
-  func decode(_ type: Double.Type, forKey key: Key) throws -> Double {
-    try read(key) { try $0.pointee.readFloat(Double.self) }
-  }
-  func decode(_ type: Float.Type, forKey key: Key) throws -> Float { try read(key) { try Float(from: &$0.pointee) } }
-  func decode(_ type: Int.Type, forKey key: Key) throws -> Int {
-    try read(key) { try $0.pointee.readInteger(Int.self) }
-  }
-  func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 {
-    try read(key) { try $0.pointee.readInteger(Int8.self) }
-  }
-  func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 {
-    try read(key) { try $0.pointee.readInteger(Int16.self) }
-  }
-  func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 {
-    try read(key) { try $0.pointee.readInteger(Int32.self) }
-  }
-  func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 {
-    try read(key) { try $0.pointee.readInteger(Int64.self) }
-  }
-  func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt {
-    try read(key) { try $0.pointee.readInteger(UInt.self) }
-  }
-  func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 {
-    try read(key) { try $0.pointee.readInteger(UInt8.self) }
-  }
-  func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 {
-    try read(key) { try $0.pointee.readInteger(UInt16.self) }
-  }
-  func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 {
-    try read(key) { try $0.pointee.readInteger(UInt32.self) }
-  }
-  func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 {
-    try read(key) { try $0.pointee.readInteger(UInt64.self) }
-  }
-  func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 { try read(key) { try Int128(from: &$0.pointee) } }
-  func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 {
-    try read(key) { try UInt128(from: &$0.pointee) }
-  }
+  // The compiler prefers the default implementations of the standard library to the generic methods above.
 
-  func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? {
-    try readIfPresent(key) { try $0.pointee.readBool() }
-  }
-  func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
-    try readIfPresent(key) { try $0.pointee.readText() }
-  }
-  func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? {
-    try readIfPresent(key) { try $0.pointee.readFloat(Double.self) }
-  }
-  func decodeIfPresent(_ type: Float.Type, forKey key: Key) throws -> Float? {
-    try readIfPresent(key) { try Float(from: &$0.pointee) }
-  }
-  func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? {
-    try readIfPresent(key) { try $0.pointee.readInteger(Int.self) }
-  }
-  func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? {
-    try readIfPresent(key) { try $0.pointee.readInteger(Int8.self) }
-  }
-  func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? {
-    try readIfPresent(key) { try $0.pointee.readInteger(Int16.self) }
-  }
-  func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? {
-    try readIfPresent(key) { try $0.pointee.readInteger(Int32.self) }
-  }
-  func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? {
-    try readIfPresent(key) { try $0.pointee.readInteger(Int64.self) }
-  }
-  func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? {
-    try readIfPresent(key) { try $0.pointee.readInteger(UInt.self) }
-  }
-  func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? {
-    try readIfPresent(key) { try $0.pointee.readInteger(UInt8.self) }
-  }
-  func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? {
-    try readIfPresent(key) { try $0.pointee.readInteger(UInt16.self) }
-  }
-  func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? {
-    try readIfPresent(key) { try $0.pointee.readInteger(UInt32.self) }
-  }
-  func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? {
-    try readIfPresent(key) { try $0.pointee.readInteger(UInt64.self) }
-  }
-  func decodeIfPresent(_ type: Int128.Type, forKey key: Key) throws -> Int128? {
-    try readIfPresent(key) { try Int128(from: &$0.pointee) }
-  }
-  func decodeIfPresent(_ type: UInt128.Type, forKey key: Key) throws -> UInt128? {
-    try readIfPresent(key) { try UInt128(from: &$0.pointee) }
-  }
+  func decode(_ type: Int128.Type, forKey key: Key) throws -> Int128 { try read(type, key) }
+  func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 { try read(type, key) }
+  func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try readIfPresent(type, key) }
+  func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try readIfPresent(type, key) }
+  func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { try readIfPresent(type, key) }
+  func decodeIfPresent(_ type: Float.Type, forKey key: Key) throws -> Float? { try readIfPresent(type, key) }
+  func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try readIfPresent(type, key) }
+  func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? { try readIfPresent(type, key) }
+  func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? { try readIfPresent(type, key) }
+  func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? { try readIfPresent(type, key) }
+  func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? { try readIfPresent(type, key) }
+  func decodeIfPresent(_ type: Int128.Type, forKey key: Key) throws -> Int128? { try readIfPresent(type, key) }
+  func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? { try readIfPresent(type, key) }
+  func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? { try readIfPresent(type, key) }
+  func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? { try readIfPresent(type, key) }
+  func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? { try readIfPresent(type, key) }
+  func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? { try readIfPresent(type, key) }
+  func decodeIfPresent(_ type: UInt128.Type, forKey key: Key) throws -> UInt128? { try readIfPresent(type, key) }
 
   // MARK: Containers
 

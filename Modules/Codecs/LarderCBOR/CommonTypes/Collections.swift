@@ -21,13 +21,9 @@ extension Array: CBORConvertible where Element: CBORConvertible {
   @inlinable
   public func write(to writer: inout CBORWriter) throws {
     if Element.self == UInt8.self { return try withUnsafeBytes { try writer.put(arrayOfBytes: $0) } }
-    let (outerCount, _) = (writer.itemCount, try writer.descend())
-    writer.putHead(0x80, UInt64(truncatingIfNeeded: count))
-    writer.itemCount = 0
+    let outerCount = try writer.openCollection(0x80, count: count)
     for element in self { try element.write(to: &writer) }
-    if writer.itemCount != count { throw writer.invalid("each element of an array must be written as one data item") }
-    writer.depth &-= 1
-    writer.itemCount = outerCount &+ 1
+    try writer.closeCollection(itemCount: count, outerCount: outerCount)
   }
 
   /// Reads an array, or a byte string with tag 64.
@@ -59,18 +55,14 @@ extension Set: CBORConvertible where Element: CBORConvertible {
   /// Writes the elements as an array sorted by their bytes, so that equal sets have equal bytes.
   @inlinable
   public func write(to writer: inout CBORWriter) throws {
-    let (outerCount, _) = (writer.itemCount, try writer.descend())
-    writer.putHead(0x80, UInt64(truncatingIfNeeded: count))
-    writer.itemCount = 0
+    let outerCount = try writer.openCollection(0x80, count: count)
     var sorter = ItemSorter(writer, count: count)
     for element in self {
       try element.write(to: &writer)
       sorter.noteKey(writer)
     }
     try sorter.sort(&writer)
-    if writer.itemCount != count { throw writer.invalid("each element of a set must be written as one data item") }
-    writer.depth &-= 1
-    writer.itemCount = outerCount &+ 1
+    try writer.closeCollection(itemCount: count, outerCount: outerCount)
   }
 
   /// Reads an array, which may contain duplicates, or a byte string with tag 64.
@@ -96,8 +88,7 @@ extension Dictionary: CBORConvertible where Key: CBORConvertible, Value: CBORCon
   @inlinable
   public func write(to writer: inout CBORWriter) throws {
     let keys = DictionaryKeys(of: Key.self)
-    let outerCount = writer.itemCount
-    try writer.openDictionary(keys, count: count)
+    let outerCount = try writer.openDictionary(keys, count: count)
     var sorter = ItemSorter(writer, count: count)
     for (key, value) in self {
       if keys == .codingKeys { try writer.putCodingKey(of: key) } else { try key.write(to: &writer) }
@@ -186,24 +177,44 @@ enum DictionaryKeys {
 }
 
 extension CBORWriter {
+  /// Opens an array or map with a known number of elements or pairs.
+  ///
+  /// - Returns: The number of items in the enclosing container.
+  @inlinable @inline(__always)
+  mutating func openCollection(_ major: UInt8, count: Int) throws -> Int {
+    try descend()
+    putHead(major, UInt64(truncatingIfNeeded: count))
+    defer { itemCount = 0 }
+    return itemCount
+  }
+
+  /// Closes an array or map with a known number of items.
+  ///
+  /// A pair has two items.
+  @inlinable @inline(__always)
+  mutating func closeCollection(itemCount expected: Int, outerCount: Int) throws {
+    if itemCount != expected { throw invalid("each element of a collection must be written as one data item") }
+    depth &-= 1
+    itemCount = outerCount &+ 1
+  }
+
   /// Opens the map of a dictionary.
+  ///
+  /// - Returns: The number of items in the enclosing container.
   @usableFromInline
-  mutating func openDictionary(_ keys: DictionaryKeys, count: Int) throws {
+  mutating func openDictionary(_ keys: DictionaryKeys, count: Int) throws -> Int {
     if keys == .items {
       try descend()
       putHead(0xC0, DictionaryKeys.tag)
     }
-    try descend()
-    putHead(0xA0, UInt64(truncatingIfNeeded: count))
-    itemCount = 0
+    return try openCollection(0xA0, count: count)
   }
 
   /// Closes the map of a dictionary.
   @usableFromInline
   mutating func closeDictionary(_ keys: DictionaryKeys, count: Int, outerCount: Int) throws {
-    if itemCount != 2 &* count { throw invalid("each key and value of a map must be written as one data item") }
-    depth &-= keys == .items ? 2 : 1
-    itemCount = outerCount &+ 1
+    try closeCollection(itemCount: 2 &* count, outerCount: outerCount)
+    if keys == .items { depth &-= 1 }
   }
 
   /// Writes the coding key of a key.

@@ -126,10 +126,9 @@ extension Decimal: CBORConvertible {
   /// - Throws: `DecodingError` if the item is none of these, or does not fit.
   public init(from reader: inout CBORReader) throws {
     let start = reader.offset
-    var exponent = 0
-    let number: (isNegative: Bool, argument: UInt128)
+    let (exponent, digits): (Int, String)
     if try reader.isNextADecimalFraction() {
-      (exponent, number) = try reader.readFraction(Decimal.self)
+      (exponent, digits) = try reader.readDecimalFraction(Decimal.self)
     } else if reader.isNextASimpleValue {
       let binary = try reader.readFloat(Decimal.self)
       guard let value = binary.isNaN ? .nan : Decimal(string: binary.description), value.isNaN == binary.isNaN else {
@@ -141,14 +140,13 @@ extension Decimal: CBORConvertible {
       self = try DecodingState.decodeOwnForm(Decimal.self, with: &reader)
       return
     } else {
-      number = try reader.readBignum(Decimal.self)
+      (exponent, digits) = (0, try reader.readDigits(Decimal.self))
     }
-    let (digits, isTooLarge) = number.isNegative ? number.argument.addingReportingOverflow(1) : (number.argument, false)
     // Foundation keeps exponents in eight bits. With the largest exponents and a significand that ends in zeros, it
     // returns NaN if the number is computed, but not if its text is parsed.
-    guard (-128...127).contains(exponent), !isTooLarge,
-      let value = Decimal(string: "\(number.isNegative ? "-" : "")\(digits)e\(exponent)"), !value.isNaN
-    else { throw reader.corrupted("the number does not fit in Decimal", at: start) }
+    guard (-128...127).contains(exponent), let value = Decimal(string: "\(digits)e\(exponent)"), !value.isNaN else {
+      throw reader.corrupted("the number does not fit in Decimal", at: start)
+    }
     self = value
   }
 }
@@ -167,12 +165,21 @@ extension CBORReader {
     return true
   }
 
-  /// Reads the content of tags 4 and 5, which is an exponent and an integer.
-  mutating func readFraction(_ type: Any.Type) throws -> (Int, (isNegative: Bool, argument: UInt128)) {
+  /// Reads the content of tag 4, which is an exponent of ten and an integer.
+  mutating func readDecimalFraction(_ type: Any.Type) throws -> (exponent: Int, digits: String) {
     let start = offset
     guard try openArray() == 2 else { throw corrupted("a fraction must have an exponent and an integer", at: start) }
-    let fraction = (try readInteger(Int.self), try readBignum(type))
+    let fraction = (try readInteger(Int.self), try readDigits(type))
     depth -= 1
     return fraction
+  }
+
+  /// Reads an integer of at most 128 bits as its decimal digits.
+  fileprivate mutating func readDigits(_ type: Any.Type) throws -> String {
+    let start = offset
+    let (isNegative, argument) = try readBignum(type)
+    guard isNegative else { return "\(argument)" }
+    guard argument < .max else { throw corrupted("the number does not fit in \(type)", at: start) }
+    return "-\(argument + 1)"
   }
 }

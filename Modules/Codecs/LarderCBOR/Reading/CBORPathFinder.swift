@@ -20,8 +20,6 @@ struct CBORPathFinder {
     var index: UInt64 = 0
     /// The bytes of the key of the next value.
     var key = 0..<0
-    /// Whether the key is a single item that is not an array, map or tag.
-    var hasPlainKey = false
   }
 
   /// The arrays, maps and tags that enclose the position, the outermost first.
@@ -81,7 +79,7 @@ struct CBORPathFinder {
     if let frame = frames.last, frame.isIndefinite, try reader.readBreak() {
       guard reader.offset <= target else { return false }
       frames.removeLast()
-      finishItem(frame.start..<reader.offset, isPlain: false)
+      finishItem(frame.start..<reader.offset)
       return true
     }
     let head = try reader.readHead()
@@ -95,7 +93,7 @@ struct CBORPathFinder {
         // The target is inside the string.
         guard reader.offset <= target else { return false }
       }
-      finishItem(start..<reader.offset, isPlain: true)
+      finishItem(start..<reader.offset)
       return true
     case .array: count = head.argument
     case .map: count = head.argument.multipliedReportingOverflow(by: 2).partialValue
@@ -103,7 +101,7 @@ struct CBORPathFinder {
     }
     guard frames.count <= CBORWriter.maximumDepth else { return false }
     if count == 0, !head.isIndefinite {
-      finishItem(start..<reader.offset, isPlain: false)
+      finishItem(start..<reader.offset)
       return true
     }
     frames.append(
@@ -122,20 +120,16 @@ struct CBORPathFinder {
   }
 
   /// Counts a finished item, and the arrays, maps and tags that end with it.
-  private mutating func finishItem(_ item: Range<Int>, isPlain: Bool) {
-    var (item, isPlain) = (item, isPlain)
+  private mutating func finishItem(_ item: Range<Int>) {
+    var item = item
     while var frame = frames.popLast() {
-      if frame.isMap, frame.index.isMultiple(of: 2) {
-        frame.key = item
-        frame.hasPlainKey = isPlain
-      }
+      if frame.isMap, frame.index.isMultiple(of: 2) { frame.key = item }
       frame.index += 1
       guard frame.index == frame.itemCount else {
         frames.append(frame)
         return
       }
       item = frame.start..<item.upperBound
-      isPlain = false
     }
   }
 
@@ -144,8 +138,7 @@ struct CBORPathFinder {
     if frame.isTag { return nil }
     if !frame.isMap { return CBORPathKey(intValue: Int(clamping: frame.index)) }
     if frame.index.isMultiple(of: 2) { return nil }
-    guard frame.hasPlainKey else { return CBORPathKey(stringValue: "…") }
-    return CBORPathKey(stringValue: CBORDiagnostics.key(UnsafeRawBufferPointer(rebasing: bytes[frame.key])))
+    return CBORPathKey(key: UnsafeRawBufferPointer(rebasing: bytes[frame.key]))
   }
 }
 
@@ -163,6 +156,23 @@ struct CBORPathKey: CodingKey {
   init(text: String) {
     stringValue = text
     intValue = Int(text)
+  }
+
+  /// Creates a path component from the item of a key, which is `…` unless it is text or an integer.
+  init(key: UnsafeRawBufferPointer) {
+    var reader = CBORReader(key)
+    reader.findsPaths = false
+    do {
+      if let number = try reader.readHead().integer {
+        self.init(stringValue: "\(number)")
+      } else {
+        reader.next = reader.base
+        self.init(stringValue: try reader.readText())
+      }
+    } catch {
+      // The path is part of an error already.
+      self.init(stringValue: "…")
+    }
   }
 
   init(intValue: Int) {

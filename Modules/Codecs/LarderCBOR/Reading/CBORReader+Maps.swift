@@ -210,14 +210,10 @@ extension CBORReader {
       let value = next
       try skip()
       count += 1
-      try checkIsNew(
-        listing.append(MapEntry(key: key.start, keyCount: key.count, value: value, isText: key.isText)))
+      let twin = listing.append(MapEntry(key: key.start, keyCount: key.count, value: value, isText: key.isText))
+      if let twin { throw corrupted("the map contains this key twice", at: twin - base) }
     }
-    try checkIsNew(listing.close(end: next, likely: likely))
-  }
-
-  private mutating func checkIsNew(_ twin: UnsafeRawPointer?) throws {
-    if let twin { throw corrupted("the map contains this key twice", at: twin - base) }
+    listing.close(end: next, likely: likely)
   }
 
   /// Reads any key.

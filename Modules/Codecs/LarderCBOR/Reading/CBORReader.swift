@@ -72,16 +72,6 @@ public struct CBORReader: ~Copyable {
     }
   }
 
-  /// Reads one value that takes up all bytes, with the values of `userInfo`.
-  static func read<Value>(
-    _ bytes: RawSpan, userInfo: CodingUserInfo?, _ body: (inout CBORReader) throws -> Value
-  ) throws -> Value {
-    try read(bytes) { reader in
-      reader.sharedUserInfo = userInfo.map { Unmanaged.passUnretained($0) }
-      return try body(&reader)
-    }
-  }
-
   /// Throws if bytes follow the value.
   @inlinable @inline(__always)
   mutating func checkEnd() throws {
@@ -162,6 +152,31 @@ public struct CBORReader: ~Copyable {
     let content = UnsafeRawBufferPointer(start: next, count: Int(head.argument))
     next += content.count
     return content
+  }
+
+  /// Reads the next item as its bytes, whatever its kind.
+  ///
+  /// ``CBORWriter/write(item:)`` writes it again.
+  ///
+  /// - Throws: `DecodingError` if the item is malformed, nests too deep, or contains text that is not UTF-8.
+  public mutating func readItem() throws -> [UInt8] {
+    let start = next
+    try skip()
+    let item = UnsafeRawBufferPointer(start: start, count: next - start)
+    let end = next
+    next = start
+    while next < end {
+      let place = next
+      if try readBreak() { continue }
+      let head = try readHead()
+      if head.major == .text {
+        next = place
+        _ = try readText()
+      } else if head.major == .bytes, !head.isIndefinite {
+        _ = try content(head)
+      }
+    }
+    return Array(item)
   }
 
   // MARK: Arrays

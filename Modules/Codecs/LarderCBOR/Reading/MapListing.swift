@@ -32,14 +32,17 @@ final class MapListing {
 
   /// Adds a key to the last map.
   ///
-  /// - Returns: The value of a duplicate key, if one is detected.
+  /// - Returns: The value of the key if the map already has the key.
   func append(_ entry: MapEntry) -> UnsafeRawPointer? {
     let index = maps.count - 1
+    let first = maps[index].firstEntry
+    let isFound = maps[index].entryCount < MapListing.fewCount && entries[first...].contains(entry)
     entries.append(entry)
     maps[index].entryCount += 1
     let count = maps[index].entryCount
-    // Checked at powers of two and not only at the end, so that a key repeated many times does not fill the memory.
-    return count > MapListing.fewCount && count.nonzeroBitCount == 1 ? prepare(index) : nil
+    guard count > MapListing.fewCount else { return isFound ? entry.value : nil }
+    for place in maps[index].places.count..<count { maps[index].places[entries[first + place]] = place }
+    return maps[index].places.count < count ? entry.value : nil
   }
 
   /// Completes the list of the last map.
@@ -47,12 +50,9 @@ final class MapListing {
   /// - Parameters:
   ///   - end: The address after the last value.
   ///   - likely: The index of the key that is likely to be requested next.
-  /// - Returns: The value of a duplicate key, if there is one.
-  func close(end: UnsafeRawPointer, likely: Int) -> UnsafeRawPointer? {
-    let index = maps.count - 1
-    maps[index].end = end
-    maps[index].likely = likely
-    return prepare(index)
+  func close(end: UnsafeRawPointer, likely: Int) {
+    maps[maps.count - 1].end = end
+    maps[maps.count - 1].likely = likely
   }
 
   /// Removes a map and all maps that were listed after it.
@@ -60,30 +60,6 @@ final class MapListing {
     guard map < maps.count else { return }
     entries.removeSubrange(maps[map].firstEntry...)
     maps.removeSubrange(map...)
-  }
-
-  /// Prepares the lookup in a map, and returns the value of a duplicate key if there is one.
-  private func prepare(_ index: Int) -> UnsafeRawPointer? {
-    let (first, count) = (maps[index].firstEntry, maps[index].entryCount)
-    guard count > MapListing.fewCount else {
-      for index in first..<first + count {
-        for other in first..<index where entries[index].hasSameKey(as: entries[other]) { return entries[index].value }
-      }
-      return nil
-    }
-    let slotCount = 1 << (Int.bitWidth - (count * 2 - 1).leadingZeroBitCount)
-    var slots = [Int32](repeating: -1, count: slotCount)
-    for index in 0..<count {
-      let entry = entries[first + index]
-      var slot = entry.hash & (slotCount - 1)
-      while slots[slot] >= 0 {
-        if entries[first + Int(slots[slot])].hasSameKey(as: entry) { return entry.value }
-        slot = (slot + 1) & (slotCount - 1)
-      }
-      slots[slot] = Int32(truncatingIfNeeded: index)
-    }
-    maps[index].slots = slots
-    return nil
   }
 
   /// Returns the value of a text key.
@@ -99,17 +75,10 @@ final class MapListing {
   }
 
   private func place(of key: UnsafeRawBufferPointer, in map: ListedMap) -> Int? {
-    if map.slots.isEmpty {
+    if map.places.isEmpty {
       return (0..<map.entryCount).first { entries[map.firstEntry + $0].has(key) }
     }
-    let sought = MapEntry(key: key.baseAddress ?? map.end, keyCount: key.count, value: map.end, isText: true)
-    var slot = sought.hash & (map.slots.count - 1)
-    while map.slots[slot] >= 0 {
-      let place = Int(map.slots[slot])
-      if entries[map.firstEntry + place].has(key) { return place }
-      slot = (slot + 1) & (map.slots.count - 1)
-    }
-    return nil
+    return map.places[MapEntry(key: key.baseAddress ?? map.end, keyCount: key.count, value: map.end, isText: true)]
   }
 
   /// Returns the keys of a map, or `nil` if a key is neither text in UTF-8 nor a number.
@@ -138,14 +107,14 @@ struct ListedMap {
   /// The address after the last value.
   var end: UnsafeRawPointer
 
-  /// A hash table for maps with many keys.
-  ///
-  /// Each slot holds the index of a key, or -1.
-  var slots: [Int32] = []
+  /// The index of each key, if there are many.
+  var places: [MapEntry: Int] = [:]
 }
 
 /// A listed key and its value.
-struct MapEntry {
+///
+/// Two entries are equal if their keys are.
+struct MapEntry: Hashable {
   /// The text of a text key, or the whole item of any other key.
   private let key: UnsafeRawPointer
 
@@ -164,8 +133,8 @@ struct MapEntry {
 
   var keyBytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: key, count: isText ? mark : ~mark) }
 
-  func hasSameKey(as other: MapEntry) -> Bool {
-    mark == other.mark && compare(key, other.key, count: keyBytes.count) == 0
+  static func == (first: MapEntry, second: MapEntry) -> Bool {
+    first.mark == second.mark && compare(first.key, second.key, count: first.keyBytes.count) == 0
   }
 
   /// Returns whether the key is the given text.
@@ -175,10 +144,8 @@ struct MapEntry {
     return compare(key, address, count: mark) == 0
   }
 
-  var hash: Int {
-    var hasher = Hasher()
+  func hash(into hasher: inout Hasher) {
     hasher.combine(bytes: keyBytes)
     hasher.combine(isText)
-    return hasher.finalize()
   }
 }

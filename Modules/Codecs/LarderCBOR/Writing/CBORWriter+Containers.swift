@@ -89,7 +89,7 @@ extension CBORWriter {
       var keys = keys
       keys.sort { order($0, $1) < 0 }
       let twin = keys.indices.dropFirst().first { order(keys[$0 - 1], keys[$0]) == 0 }
-      return twin.map { CBORDiagnostics.key(keys[$0]) }
+      return twin.map { CBORPathKey(key: keys[$0]).stringValue }
     }
   }
 
@@ -184,16 +184,6 @@ struct ItemSorter {
       let order = compare(memory + first.start, memory + second.start, count: min(counts.0, counts.1))
       return order != 0 ? order : counts.0 - counts.1
     }
-    var isSorted = true
-    for index in items.indices.dropFirst() {
-      let order = order(items[index - 1], items[index])
-      if order == 0 { throw writer.invalid("two keys of a map, or two elements of a set, have the same bytes") }
-      if order > 0 {
-        isSorted = false
-        break
-      }
-    }
-    guard !isSorted else { return }
     let sorted = items.sorted { order($0, $1) < 0 }
     for index in sorted.indices.dropFirst() where order(sorted[index - 1], sorted[index]) == 0 {
       throw writer.invalid("two keys of a map, or two elements of a set, have the same bytes")

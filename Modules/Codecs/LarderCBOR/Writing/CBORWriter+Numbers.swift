@@ -15,6 +15,7 @@ extension CBORWriter {
   /// Writes an integer of any size, as a plain integer if 64 bits are enough and otherwise as a bignum (tag 2 or 3).
   ///
   /// - Throws: `EncodingError` if the tag of a bignum would nest too deep.
+  @usableFromInline
   mutating func putBignum(isNegative: Bool, _ argument: UInt128) throws {
     if UInt64(exactly: argument) == nil { try checkDepth(1) }
     putCheckedBignum(isNegative: isNegative, argument)

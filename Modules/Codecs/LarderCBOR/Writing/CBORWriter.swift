@@ -77,16 +77,6 @@ public struct CBORWriter: ~Copyable {
     }
   }
 
-  /// Appends the one item that a closure writes, with the values of `userInfo`.
-  static func append(
-    to bytes: inout [UInt8], userInfo: CodingUserInfo?, _ body: (inout CBORWriter) throws -> Void
-  ) throws {
-    try append(to: &bytes) { writer in
-      writer.sharedUserInfo = userInfo.map { Unmanaged.passUnretained($0) }
-      try body(&writer)
-    }
-  }
-
   /// Appends the bytes that were written, which must be one item.
   @usableFromInline
   func finish(into bytes: inout [UInt8]) throws {
@@ -249,6 +239,35 @@ public struct CBORWriter: ~Copyable {
   public mutating func write(bytes: RawSpan) {
     bytes.withUnsafeBytes { putString(0x40, $0) }
     itemCount &+= 1
+  }
+
+  /// Writes an item that is already encoded, for example by another version of a type.
+  ///
+  /// - Parameter item: The bytes that ``CBORReader/readItem()`` returns.
+  /// - Throws: `EncodingError` if the bytes are not exactly one well-formed item, or if it nests too deep here.
+  public mutating func write(item: RawSpan) throws {
+    let problem = item.withUnsafeBytes { bytes -> (any Error)? in
+      var reader = CBORReader(bytes)
+      reader.depth = depth
+      do {
+        _ = try reader.readItem()
+        try reader.checkEnd()
+        putRaw(bytes)
+        return nil
+      } catch {
+        return error
+      }
+    }
+    if let problem { throw invalid("the bytes are not one CBOR item that can stand here: \(problem)") }
+    itemCount &+= 1
+  }
+
+  /// Writes bytes as they are.
+  mutating func putRaw(_ bytes: UnsafeRawBufferPointer) {
+    guard let address = bytes.baseAddress else { return }
+    reserve(bytes.count)
+    next.copyMemory(from: address, byteCount: bytes.count)
+    next += bytes.count
   }
 
   /// Writes `null`, which represents `nil`.

@@ -49,22 +49,20 @@ public struct CompressionDictionary: Sendable, Hashable {
   /// The algorithm follows COVER (Liao, Petri, Moffat and Wirth: "Effective Construction of Relative Lempel-Ziv
   /// Dictionaries", WWW 2016). The samples are divided into as many parts as the dictionary has room for. Each part
   /// contributes the segment whose sequences of 8 bytes occur in most samples, and each sequence is counted for one
-  /// segment only. Four segment lengths are tried on three quarters of the samples. The length that compresses the
-  /// remaining quarter best is used.
+  /// segment only.
   ///
   /// - Parameters:
   ///   - samples: The bytes of sample values.
   ///   - size: The maximum size of the dictionary, in bytes, from 64 to ``maximumSize``. Defaults to 16,384. A larger
   ///     dictionary makes small records smaller, but compressing them slower.
-  /// - Throws: `StoreError` with `invalidArgument` if the size is out of range or the samples have nothing in common;
-  ///   ``ZlibError`` if there is not enough memory.
+  /// - Throws: `StoreError` with `invalidArgument` if the size is out of range or the samples have nothing in common.
   public static func train(on samples: [[UInt8]], size: Int = 16_384) throws -> CompressionDictionary {
     guard 64...maximumSize ~= size else {
       throw StoreError(
         .invalidArgument, during: .trainDictionary,
         message: "size must be from 64 to \(maximumSize) bytes, not \(size)")
     }
-    let bytes = try DictionaryTraining.dictionary(for: samples, size: size)
+    let bytes = DictionaryTraining(samples).dictionary(size: size)
     guard !bytes.isEmpty else {
       throw StoreError(
         .invalidArgument, during: .trainDictionary,

@@ -46,26 +46,18 @@ enum DictionaryFile {
     guard bytes.starts(with: "{\"\(versionMember)\":".utf8) else {
       throw failure(.unrecognizedFormat, "this is not a dictionary file")
     }
-    var scanner = JSONScanner(bytes[...])
-    var all: [CompressionDictionary] = []
     do {
-      var members: [String] = []
-      try scanner.forEachMember { place, name, scanner in
-        members.append(String(decoding: name, as: UTF8.self))
-        switch members {
-        case [versionMember]:
-          let number = String(decoding: try scanner.value(), as: UTF8.self)
-          guard number == String(version) else {
-            throw failure(
-              .versionMismatch, "the dictionary file has version \(number), but this Larder reads version \(version)")
-          }
-        case [versionMember, "dictionaries"]: all = try readDictionaries(from: &scanner)
-        default: throw scanner.error("expected only the members \(versionMember) and dictionaries", at: place)
-        }
+      let members = try JSONText(bytes).members() ?? []
+      let number = members.first?.value.description ?? ""
+      guard number == String(version) else {
+        throw failure(
+          .versionMismatch, "the dictionary file has version \(number), but this Larder reads version \(version)")
       }
-      try scanner.expectEnd()
-      guard members.count == 2 else { throw scanner.error("the member dictionaries is missing") }
-      return try CompressionDictionaries(all)
+      guard members.map(\.name) == [versionMember, "dictionaries"], let elements = try members[1].value.elements()
+      else {
+        throw CompressedFormatError("the only members must be \(versionMember) and an array, dictionaries")
+      }
+      return try CompressionDictionaries(try elements.map(dictionary))
     } catch let error as StoreError where error.code == .versionMismatch {
       throw error
     } catch {
@@ -73,33 +65,15 @@ enum DictionaryFile {
     }
   }
 
-  private static func readDictionaries(from scanner: inout JSONScanner) throws -> [CompressionDictionary] {
-    var dictionaries: [CompressionDictionary] = []
-    try scanner.expect(UInt8(ascii: "["))
-    guard !scanner.skip(UInt8(ascii: "]")) else { return [] }
-    repeat {
-      dictionaries.append(try readDictionary(from: &scanner))
-    } while scanner.skip(UInt8(ascii: ","))
-    try scanner.expect(UInt8(ascii: "]"))
-    return dictionaries
-  }
-
-  private static func readDictionary(from scanner: inout JSONScanner) throws -> CompressionDictionary {
-    var members: [String: String] = [:]
-    scanner.skipWhitespace()
-    let start = scanner.position
-    try scanner.forEachMember { place, name, scanner in
-      let text = String(decoding: try scanner.string(), as: UTF8.self)
-      if members.updateValue(text, forKey: String(decoding: name, as: UTF8.self)) != nil {
-        throw scanner.error("a member occurs twice", at: place)
-      }
-    }
-    guard members.count == 2, let checksum = members["crc32"], let base64 = members["base64"],
+  private static func dictionary(_ json: JSONText) throws -> CompressionDictionary {
+    let members = try json.members() ?? []
+    func text(_ name: String) throws -> String? { try members.first { $0.name == name }?.value.string() }
+    guard members.count == 2, let checksum = try text("crc32"), let base64 = try text("base64"),
       let bytes = Data(base64Encoded: base64)
-    else { throw scanner.error("a dictionary must have the members crc32 and base64", at: start) }
+    else { throw CompressedFormatError("a dictionary must have the members crc32 and base64, and no others") }
     let dictionary = try CompressionDictionary(Array(bytes))
     guard digits(of: dictionary.checksum) == checksum else {
-      throw scanner.error("the checksum does not match the dictionary", at: start)
+      throw CompressedFormatError("the checksum does not match the dictionary")
     }
     return dictionary
   }

@@ -114,22 +114,5 @@ package struct Deflater: ~Copyable, @unchecked Sendable {
     default: throw ZlibError(code: code)
     }
   }
-
-  /// Compresses a piece of data and appends the result to an array.
-  ///
-  /// - Parameters:
-  ///   - input: The data, at most `maximumInputSize` bytes.
-  ///   - bytes: The array to append to.
-  /// - Throws: ``ZlibError`` if there is not enough memory.
-  mutating func deflate(_ input: UnsafeRawBufferPointer, appendingTo bytes: inout [UInt8]) throws(ZlibError) {
-    let bound = Int(deflateBound(primed, UInt(input.count)))
-    let compressed = try [UInt8](unsafeUninitializedCapacity: bound) { buffer, count throws(ZlibError) in
-      guard let written = try deflate(input, into: UnsafeMutableRawBufferPointer(buffer)) else {
-        throw ZlibError(code: Z_BUF_ERROR)
-      }
-      count = written
-    }
-    bytes.append(contentsOf: compressed)
-  }
 }
 #endif

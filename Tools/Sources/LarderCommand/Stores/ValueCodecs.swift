@@ -88,7 +88,7 @@ struct CBORTextCodec: Codec {
   }
 
   func decode(_ bytes: RawSpan, context: ValueContext) throws -> JSONText {
-    try CBORItemCodec().decode(bytes).json()
+    try CBORCodec<CBORItem>().decode(bytes).json()
   }
 }
 

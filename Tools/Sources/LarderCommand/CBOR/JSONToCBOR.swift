@@ -1,0 +1,128 @@
+import Foundation
+import Larder
+import LarderCBOR
+
+/// Converts JSON to CBOR.
+///
+/// See ``CBORItem/init(_:)-(JSONText)``.
+enum JSONToCBOR {
+  /// The error of JSON that no CBOR represents.
+  struct ConversionError: ValueFreeError, CustomStringConvertible {
+    let description: String
+  }
+
+  /// The member names of the tagged objects, which represent values that JSON cannot.
+  private static let marks: Set<String> = ["$base64", "$tag", "$map", "$float", "$simple", "$diagnostic"]
+
+  /// Returns whether a name, with any number of `$` in front, would be read as the name of a tagged object.
+  static func isMark(_ name: String) -> Bool {
+    name.hasPrefix("$") && marks.contains("$" + name.drop { $0 == "$" })
+  }
+
+  /// Appends a value as CBOR.
+  static func append(_ json: JSONText, to bytes: inout [UInt8]) throws {
+    if let text = try json.string() {
+      try CBORCodec<String>().encode(text, into: &bytes)
+    } else if let elements = try json.elements() {
+      appendHead(0x80, UInt64(elements.count), to: &bytes)
+      for element in elements { try append(element, to: &bytes) }
+    } else if let members = try json.members() {
+      if try !appendTagged(members, to: &bytes) { try appendMap(members, to: &bytes) }
+    } else {
+      switch json.description {
+      case "null": bytes.append(0xF6)
+      case "true": bytes.append(0xF5)
+      case "false": bytes.append(0xF4)
+      case let number: try append(number: number, to: &bytes)
+      }
+    }
+  }
+
+  private static func append(number text: String, to bytes: inout [UInt8]) throws {
+    let tooLarge = ConversionError(description: "the number is too large")
+    if let small = Int128(text) {
+      try CBORCodec<Int128>().encode(small, into: &bytes)
+    } else if text.contains(where: { ".eE".contains($0) }) {
+      guard let number = Double(text), number.isFinite else { throw tooLarge }
+      try CBORCodec<Double>().encode(number, into: &bytes)
+    } else if text.hasPrefix("-") {
+      // A bignum has the distance from -1.
+      guard let magnitude = UInt128(text.dropFirst()) else { throw tooLarge }
+      bytes += [0xC3, 0x50]
+      withUnsafeBytes(of: (magnitude - 1).bigEndian) { bytes += $0 }
+    } else {
+      guard let number = UInt128(text) else { throw tooLarge }
+      try CBORCodec<UInt128>().encode(number, into: &bytes)
+    }
+  }
+
+  private static func appendMap(_ members: [JSONText.Member], to bytes: inout [UInt8]) throws {
+    // Compared by bytes, because strings that Swift considers equal may be different names.
+    var names: Set<[UInt8]> = []
+    appendHead(0xA0, UInt64(members.count), to: &bytes)
+    for member in members {
+      let isEscaped = isMark(member.name) && member.name.hasPrefix("$$")
+      let name = isEscaped ? String(member.name.dropFirst()) : member.name
+      guard names.insert(Array(name.utf8)).inserted else {
+        throw ConversionError(description: "the object contains this name twice")
+      }
+      try CBORCodec<String>().encode(name, into: &bytes)
+      try append(member.value, to: &bytes)
+    }
+  }
+
+  /// Appends the value that a tagged object represents.
+  ///
+  /// - Returns: Whether the object is a tagged object. If not, nothing is appended.
+  private static func appendTagged(_ members: [JSONText.Member], to bytes: inout [UInt8]) throws -> Bool {
+    let value = members.first?.value
+    switch (members.map(\.name), try value?.string(), value?.description ?? "") {
+    case (["$base64"], let text?, _):
+      guard let content = Data(base64Encoded: text) else { return false }
+      try CBORCodec<Data>().encode(content, into: &bytes)
+    case (["$float"], let text?, _):
+      guard let number = ["NaN": Double.nan, "Infinity": .infinity, "-Infinity": -.infinity][text] else { return false }
+      try CBORCodec<Double>().encode(number, into: &bytes)
+    case (["$simple"], nil, let text):
+      guard let number = UInt8(text), number < 24 || number >= 32 else { return false }
+      appendHead(0xE0, UInt64(number), to: &bytes)
+    case (["$tag", "$value"], nil, let text):
+      guard let tag = UInt64(text) else { return false }
+      appendHead(0xC0, tag, to: &bytes)
+      try append(members[1].value, to: &bytes)
+    case (["$diagnostic", "$base64"], let text?, _):
+      guard let content = try members[1].value.string().flatMap({ Data(base64Encoded: $0) }) else { return false }
+      try append(item: Array(content), shownAs: text, to: &bytes)
+    case (["$map"], _, _):
+      let pairs = try value?.elements()?.map { try $0.elements() } ?? [nil]
+      guard pairs.allSatisfy({ $0?.count == 2 }) else { return false }
+      appendHead(0xA0, UInt64(pairs.count), to: &bytes)
+      for item in pairs.compactMap(\.self).joined() { try append(item, to: &bytes) }
+    default: return false
+    }
+    return true
+  }
+
+  /// Appends the bytes of a value that is shown in diagnostic notation.
+  private static func append(item content: [UInt8], shownAs text: String, to bytes: inout [UInt8]) throws {
+    let notation: String
+    do {
+      notation = try CBORItem(content).notation()
+    } catch is DecodingError {
+      // The bytes are not an item, and so have no notation.
+      notation = ""
+    }
+    // If you edit one of the two, you must edit the other, so that no value is misread.
+    guard notation == text else {
+      throw ConversionError(description: "the diagnostic notation does not match the bytes beside it")
+    }
+    bytes += content
+  }
+
+  /// Appends the head of an item, which is a major type in the upper three bits and an argument in its shortest form.
+  private static func appendHead(_ major: UInt8, _ argument: UInt64, to bytes: inout [UInt8]) {
+    let size = argument < 24 ? 0 : argument <= 0xFF ? 1 : argument <= 0xFFFF ? 2 : argument <= 0xFFFF_FFFF ? 4 : 8
+    bytes.append(major | (size == 0 ? UInt8(argument) : 24 + UInt8(size.trailingZeroBitCount)))
+    withUnsafeBytes(of: argument.bigEndian) { bytes += $0.suffix(size) }
+  }
+}
