@@ -12,7 +12,7 @@ import TestSupport
 @Suite struct JSONFileStoreDiskTests {
   static func trials(_ durability: FileDurability) -> DiskTrials<JSONFileStore<Int>> {
     DiskTrials(
-      "JSONFileStore, \(durability)", cuts: 1_000, faults: 500, historyLength: 3, historyShare: 0.004
+      "JSONFileStore, \(durability)", cuts: 400, faults: 200, historyLength: 2, historyShare: 0.25
     ) { disk in
       try await JSONFileStore(path: "/store.json", codec: .json(), durability: durability, fileSystem: disk)
     }
@@ -67,7 +67,7 @@ struct KeptFailure: Sendable, CustomTestStringConvertible {
 
   var testDescription: String { description }
 
-  /// All violations, as ``DiskTrialFailure`` printed them.
+  /// All violations, as a ``TrialFailure`` described them.
   ///
   /// None is ever removed.
   static let all = [

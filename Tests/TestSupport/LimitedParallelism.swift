@@ -18,7 +18,13 @@ public struct LimitedParallelism: SuiteTrait, TestTrait, TestScoping {
   ) async throws {
     guard testCase != nil else { return try await function() }
     await LimitedParallelism.turns.take()
-    defer { LimitedParallelism.turns.end() }
+    let start = ContinuousClock.now
+    defer {
+      // The name of the test without its place in the source code.
+      let name = String(describing: test.id).split(separator: "/").prefix(2).joined(separator: "/")
+      TurnDurations.add(ContinuousClock.now - start, to: name)
+      LimitedParallelism.turns.end()
+    }
     try await function()
   }
 }
@@ -64,5 +70,22 @@ private final class Turns: Sendable {
       return next
     }
     next?.resume()
+  }
+}
+
+/// The total time of the cases of each test, without the time that they waited for their turn, which `Scripts/run-tests`
+/// reads when the process has exited.
+private enum TurnDurations {
+  private static let durations: Mutex<[String: Duration]> = {
+    atexit { TurnDurations.print() }
+    return Mutex([:])
+  }()
+
+  static func add(_ duration: Duration, to test: String) {
+    durations.withLock { $0[test, default: .zero] += duration }
+  }
+
+  private static func print() {
+    for (test, duration) in durations.withLock({ $0 }) { Swift.print("Test \(test) took \(duration / .seconds(1)) s") }
   }
 }
