@@ -5,8 +5,8 @@ import Testing
 @testable import LarderCompressedFile
 
 @Suite struct BlockCacheTests {
-  private func block(_ size: Int) -> BlockCache.Block {
-    BlockCache.Block(text: [UInt8](repeating: 1, count: size), end: Int64(size))
+  private func block(_ size: Int, at offset: Int64) -> Block {
+    Block(offset: offset, end: offset + 1, text: [UInt8](repeating: 1, count: size))
   }
 
   @Test func aBlockCacheStaysWithinItsLimit() {
@@ -19,7 +19,7 @@ import Testing
         #expect(found.text.count == kept[offset])
       } else {
         let size = Int.random(in: 1..<4_000, using: &generator)
-        _ = cache.insert(block(size), at: offset)
+        _ = cache.insert(block(size, at: offset))
         kept[offset] = size
       }
       #expect(cache.size <= 10_000)
@@ -30,19 +30,19 @@ import Testing
 
   @Test func blocksThatAreReadAgainStay() {
     var cache = BlockCache(capacity: 3 * 1_096)
-    for offset in 0..<3 { #expect(cache.insert(block(1_000), at: Int64(offset)).isEmpty) }
+    for offset in 0..<3 { #expect(cache.insert(block(1_000, at: Int64(offset))).isEmpty) }
     _ = cache.block(at: 0)
-    #expect(cache.insert(block(1_000), at: 3).count == 1)
+    #expect(cache.insert(block(1_000, at: 3)).count == 1)
     #expect(cache.block(at: 0) != nil && cache.block(at: 3) != nil)
   }
 
   @Test func oversizedBlocksAreNotCached() {
     var cache = BlockCache(capacity: 1_000)
-    _ = cache.insert(block(100), at: 0)
-    #expect(cache.insert(block(2_000), at: 1).isEmpty)
+    _ = cache.insert(block(100, at: 0))
+    #expect(cache.insert(block(2_000, at: 1)).isEmpty)
     #expect(cache.block(at: 0) != nil && cache.block(at: 1) == nil)
     var none = BlockCache(capacity: 0)
-    _ = none.insert(block(1), at: 0)
+    _ = none.insert(block(1, at: 0))
     #expect(none.block(at: 0) == nil)
   }
 }

@@ -47,7 +47,7 @@ import Testing
     }
     var wrong = block()
     wrong[wrong.count - 4] = 200
-    #expect(throws: BlockText.Damage.self) { try wrong.withUnsafeBytes { try BlockText.text(of: $0, by: inflaters) } }
+    #expect(try wrong.withUnsafeBytes { try BlockText.text(of: $0, by: inflaters) } == nil)
   }
 
   /// If memory cannot be allocated for a sound block, it is not reported as damaged.

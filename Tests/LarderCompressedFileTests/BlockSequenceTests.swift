@@ -11,12 +11,12 @@ import Testing
   private let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
 
   /// Divides bytes into blocks.
-  private func blocks(_ bytes: [UInt8], from start: Int64) throws -> [BlockFinder.Block] {
+  private func blocks(_ bytes: [UInt8], from start: Int64) throws -> [Block] {
     var finder = BlockFinder(
       FileWindow(size: start + Int64(bytes.count)) { range in
         range.map { $0 < start ? 0 : bytes[Int($0 - start)] }
       }, salt: head.salt, inflaters: inflaters)
-    var blocks: [BlockFinder.Block] = []
+    var blocks: [Block] = []
     var offset = start
     while offset < finder.size {
       let block = try #require(try finder.block(at: offset))

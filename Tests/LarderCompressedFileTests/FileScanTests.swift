@@ -218,7 +218,7 @@ import Testing
       let line = StoreLine.bytes(of: .set(StoreKey(integer: number), [UInt8(ascii: "1")][...]), format: .json)
       let offset = head.end + Int64(number)
       try recovery.add(
-        BlockFinder.Block(offset: offset, end: offset + 1, isContinuation: false, text: start + line))
+        Block(offset: offset, end: offset + 1, isContinuation: false, text: start + line))
       #expect(recovery.found.index.entries.count == number + 1)
       #expect(recovery.isInBase && recovery.found.layout.blockCount == 2)
     }

@@ -205,28 +205,6 @@ import Testing
     #expect(ContinuousClock.now - start < .seconds(20))
   }
 
-  @Test func checksumsOfSuffixesAreCorrect() {
-    let bytes = Array("123456789, and more bytes than a table has rows".utf8)[3...]
-    var count = 0
-    CRC32C.forEachSuffix(of: bytes) { index, checksum in
-      #expect(checksum == CRC32C.checksum(of: bytes[index...]))
-      count += 1
-    }
-    #expect(count == bytes.count)
-  }
-
-  @Test func compactedEntriesAreTheSame() async throws {
-    let text = Array("\"one\" \"two\" \"\"".utf8)
-    var entries = JSONEntries()
-    for (key, range) in [("a", 0..<5), ("b", 6..<11), ("c", 12..<14)] as [(StoreKey, Range<Int>)] {
-      _ = entries.map.setValue(text[range], forKey: key)
-    }
-    let compacted = entries.compacted()
-    #expect(
-      ["a", "b", "c"].map { compacted[$0].map(Array.init) } == ["a", "b", "c"].map { entries.map[$0].map(Array.init) })
-    #expect(compacted["c"]?.startIndex == 10)
-  }
-
   // MARK: Reading only
 
   @Test func aReaderLeavesEveryFileUnchanged() async throws {

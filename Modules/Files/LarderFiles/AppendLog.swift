@@ -49,14 +49,17 @@ public struct AppendLog: Sendable {
   /// - Throws: ``FileError``. If ``failure`` is `nil` afterwards, nothing was changed and the log is still usable.
   public mutating func append(_ record: [UInt8]) throws(FileError) {
     try checkUsable()
-    var appendFailure: FileError?
-    record.withUnsafeBytes { bytes in
-      do throws(FileError) { try file.writeAll(bytes, at: size) } catch { appendFailure = error }
+    do throws(FileError) {
+      try file.writeAll(record, at: size)
+    } catch {
+      removeTail()
+      throw error
     }
-    guard let appendFailure else {
-      size += Int64(record.count)
-      return
-    }
+    size += Int64(record.count)
+  }
+
+  /// Removes the bytes of a failed append.
+  private mutating func removeTail() {
     do throws(FileError) {
       try file.truncate(to: size)
       // The failed bytes may have been written nevertheless, and could reappear after power loss.
@@ -65,7 +68,6 @@ public struct AppendLog: Sendable {
     } catch {
       failure = error
     }
-    throw appendFailure
   }
 
   /// Flushes all records to disk, so that they survive power loss.
@@ -92,11 +94,7 @@ public struct AppendLog: Sendable {
   /// - Throws: ``FileError``. The records are unchanged, and the log is still usable.
   public func writeBehind(_ bytes: [UInt8]) throws(FileError) {
     try checkUsable()
-    var failure: FileError?
-    bytes.withUnsafeBytes { bytes in
-      do throws(FileError) { try file.writeAll(bytes, at: size) } catch { failure = error }
-    }
-    if let failure { throw failure }
+    try file.writeAll(bytes, at: size)
   }
 
   /// Closes the file.

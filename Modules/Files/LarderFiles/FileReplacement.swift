@@ -151,7 +151,7 @@ package struct FileReplacement: Sendable {
     try file.synchronizeThroughInterruptions()
   }
 
-  /// Sets the modification time of the new file.
+  /// Sets the modification time of the new file, if the file system can set times.
   ///
   /// Call this last, immediately before ``commit(closing:)``.
   ///
@@ -159,7 +159,11 @@ package struct FileReplacement: Sendable {
   /// - Throws: ``FileError``.
   package mutating func setModificationTime(_ time: Int64) throws(FileError) {
     try writer.flush()
-    try file.setModificationTime(time)
+    do throws(FileError) {
+      try file.setModificationTime(time)
+    } catch {
+      guard [EPERM, ENOSYS, EOPNOTSUPP].contains(error.errorNumber) else { throw error }
+    }
   }
 
   /// Flushes the new file to disk, then durably renames it to the path of the old file.
@@ -233,12 +237,7 @@ public struct BufferedFileWriter: Sendable {
   }
 
   mutating func flush() throws(FileError) {
-    let offset = count - Int64(buffer.count)
-    var failure: FileError?
-    buffer.withUnsafeBytes { bytes in
-      do throws(FileError) { try file.writeAll(bytes, at: offset) } catch { failure = error }
-    }
-    if let failure { throw failure }
+    try file.writeAll(buffer, at: count - Int64(buffer.count))
     buffer.removeAll(keepingCapacity: true)
   }
 }

@@ -52,31 +52,4 @@ package enum CRC32C {
       return ~checksum
     }
   }
-
-  /// Calls a closure with the checksum of every suffix of some bytes, from the shortest to the longest, in one pass.
-  ///
-  /// The state of the checksum is linear over GF(2), so each byte makes an independent contribution, which depends on
-  /// its bits and on the number of bytes that follow it.
-  ///
-  /// - Parameters:
-  ///   - bytes: The bytes.
-  ///   - body: A closure that receives the start index of the suffix and its checksum.
-  package static func forEachSuffix(of bytes: ArraySlice<UInt8>, _ body: (Int, UInt32) -> Void) {
-    tables.withUnsafeBufferPointer { tables in
-      // The contributions of the initial state and of each bit of a byte after the bytes that follow.
-      var initial = UInt32.max
-      var bits = (0..<8).map { tables[1 << $0] }
-      var contributions: UInt32 = 0
-      for index in bytes.indices.reversed() {
-        var byte = bytes[index]
-        initial = (initial >> 8) ^ tables[Int(initial & 0xFF)]
-        for bit in bits.indices {
-          if byte & 1 == 1 { contributions ^= bits[bit] }
-          byte >>= 1
-          bits[bit] = (bits[bit] >> 8) ^ tables[Int(bits[bit] & 0xFF)]
-        }
-        body(index, ~(contributions ^ initial))
-      }
-    }
-  }
 }

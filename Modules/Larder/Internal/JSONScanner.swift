@@ -288,4 +288,18 @@ package struct JSONScanner {
     } while skip(UInt8(ascii: ","))
     try expect(UInt8(ascii: "}"))
   }
+
+  /// Skips whitespace and an array, and calls a closure before each element.
+  ///
+  /// - Parameter body: A closure that must skip the element.
+  /// - Throws: The error that `body` throws; ``JSONSyntaxError`` if no well-formed array follows.
+  package mutating func forEachElement(_ body: (inout JSONScanner) throws -> Void) throws {
+    try expect(UInt8(ascii: "["))
+    guard !skip(UInt8(ascii: "]")) else { return }
+    repeat {
+      skipWhitespace()
+      try body(&self)
+    } while skip(UInt8(ascii: ","))
+    try expect(UInt8(ascii: "]"))
+  }
 }

@@ -112,6 +112,12 @@ extension FileError {
     }
   }
 
+  /// Whether the disk could not read or write a part of the file.
+  package var isDiskFailure: Bool { errorNumber == EIO }
+
+  /// Whether there is nothing at the path.
+  package var isMissing: Bool { errorNumber == ENOENT }
+
   /// Whether the same call may succeed later, when resources have been freed or without an interruption.
   var isTransient: Bool {
     [EINTR, EAGAIN, EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT].contains(errorNumber)

@@ -181,14 +181,18 @@ public struct POSIXFileSystem: FileSystem {
       }
       defer { free(parent) }
       let missing = FilePaths.join(String(cString: parent), name)
-      switch try target(of: missing) {
-      case .nothing: return missing
-      // Another process created it after `realpath` looked.
-      case .existing: path = missing
-      case .link(let destination):
-        path =
-          destination.utf8.first == UInt8(ascii: "/")
-          ? destination : FilePaths.join(String(cString: parent), destination)
+      var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+      let count = readlink(missing, &buffer, buffer.count)
+      if count >= 0 {
+        let link = String(decoding: buffer.prefix(count).lazy.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        path = link.utf8.first == UInt8(ascii: "/") ? link : FilePaths.join(String(cString: parent), link)
+        continue
+      }
+      switch errno {
+      case ENOENT: return missing
+      // It is no link: another process created it after `realpath` looked.
+      case EINVAL: path = missing
+      case let errorNumber: throw FileError(.canonicalPath, path: missing, errorNumber: errorNumber)
       }
     }
     throw FileError(.canonicalPath, path: path, errorNumber: ELOOP)
@@ -198,26 +202,6 @@ public struct POSIXFileSystem: FileSystem {
   private func check(_ path: String, for operation: FileError.Operation) throws(FileError) {
     guard path.utf8.contains(0) else { return }
     throw FileError(operation, path: path, errorNumber: EINVAL)
-  }
-
-  /// The item at a path, without following a symbolic link.
-  private enum Target {
-    case nothing
-    case existing
-    case link(destination: String)
-  }
-
-  private func target(of path: String) throws(FileError) -> Target {
-    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-    let count = readlink(path, &buffer, buffer.count)
-    guard count >= 0 else {
-      switch errno {
-      case ENOENT: return .nothing
-      case EINVAL: return .existing
-      default: throw FileError(.canonicalPath, path: path, errorNumber: errno)
-      }
-    }
-    return .link(destination: String(decoding: buffer.prefix(count).lazy.map(UInt8.init(bitPattern:)), as: UTF8.self))
   }
 }
 

@@ -3,83 +3,49 @@ import LarderCompression
 import LarderFiles
 import Synchronization
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
-/// A reader of blocks, with a cache of the most recently read texts.
+/// A reader of the blocks of one file, with a cache of the most recently read ones.
 final class BlockReader: Sendable {
-  /// The file that a block is read from.
-  struct Source: Sendable {
-    let file: any OpenFile
-    /// A number that increases each time compaction replaces the file.
-    let generation: Int
-    /// The format of its blocks.
-    let format: FileFormat
-  }
-
   /// An error that reports a damaged or missing block.
   struct Damage: Error {
     let block: Int64
   }
 
-  private struct Kept {
-    var cache: BlockCache
-    /// The file whose blocks are cached.
-    var generation = 0
-  }
-
   /// The size of the first read, which most blocks do not exceed.
   private static let firstReadSize: Int64 = 8192
 
-  let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
-  private let kept: Mutex<Kept>
+  private let file: any OpenFile
+  private let format: FileFormat
+  private let inflaters: StreamPool<Inflater>
+  private let cache: Mutex<BlockCache>
 
   /// Creates a reader.
   ///
-  /// - Parameter cacheSize: The maximum size of the cache, in bytes.
-  init(cacheSize: Int) {
-    kept = Mutex(Kept(cache: BlockCache(capacity: cacheSize)))
+  /// - Parameters:
+  ///   - file: The file.
+  ///   - format: The format of its blocks.
+  ///   - inflaters: The streams that decompress the blocks.
+  ///   - cacheSize: The maximum size of the cache, in bytes.
+  init(_ file: any OpenFile, _ format: FileFormat, inflaters: StreamPool<Inflater>, cacheSize: Int) {
+    self.file = file
+    self.format = format
+    self.inflaters = inflaters
+    cache = Mutex(BlockCache(capacity: cacheSize))
   }
 
   /// The current size of the cache, in bytes.
-  var cachedSize: Int { kept.withLock { $0.cache.size } }
-
-  /// Discards the cached blocks of all other files.
-  func keepOnly(_ generation: Int) {
-    let old = kept.withLock { kept in
-      let old = kept.cache
-      kept.cache.removeAll()
-      kept.generation = generation
-      return old
-    }
-    // Released outside the lock.
-    _ = consume old
-  }
+  var cachedSize: Int { cache.withLock { $0.size } }
 
   /// Returns the block at an offset, from the cache or from the file.
   ///
   /// - Parameters:
   ///   - offset: The offset of the block in the file.
-  ///   - source: The file.
   ///   - isKept: Whether to cache the block.
   /// - Throws: ``Damage``; ``FileError``.
-  func block(at offset: Int64, of source: Source, isKept: Bool) throws -> BlockCache.Block {
-    let found = kept.withLock { kept in
-      kept.generation == source.generation ? kept.cache.block(at: offset) : nil
-    }
-    if let found { return found }
-    let block = try readBlock(at: offset, of: source)
-    if isKept {
-      let removed = kept.withLock { kept in
-        kept.generation == source.generation ? kept.cache.insert(block, at: offset) : []
-      }
-      _ = consume removed
-    }
+  func block(at offset: Int64, isKept: Bool) throws -> Block {
+    if let found = cache.withLock({ $0.block(at: offset) }) { return found }
+    let block = try readBlock(at: offset)
+    // Evicted blocks are released outside the lock.
+    if isKept { _ = cache.withLock { $0.insert(block) } }
     return block
   }
 
@@ -87,48 +53,30 @@ final class BlockReader: Sendable {
   ///
   /// - Parameters:
   ///   - offset: The offset of the block in the file.
-  ///   - source: The file.
   /// - Throws: ``Damage``; ``FileError``.
-  func readBlock(at offset: Int64, of source: Source) throws -> BlockCache.Block {
-    let file = source.file
-    var bytes = try firstBytes(at: offset, of: file)
-    func readMore(upTo size: Int) throws {
-      guard size > bytes.count else { return }
-      bytes += try file.readAll(from: offset + Int64(bytes.count), upTo: offset + Int64(size))
-    }
-    do {
-      switch source.format {
-      case .version1:
-        try readMore(upTo: BlockFrame.maximumSize)
-        return try bytes.withUnsafeBytes { bytes in
-          guard let header = try Version1Header(bytes) else { throw BlockText.Damage() }
-          return BlockCache.Block(
-            text: try header.text(of: bytes, by: inflaters), end: offset + Int64(header.blockSize),
-            isContinuation: header.isContinuation)
-        }
-      case .version2(let head, _):
-        guard let size = bytes.withUnsafeBytes({ BlockFrame.size(at: $0) }) else { throw BlockText.Damage() }
-        try readMore(upTo: size)
-        return try bytes.withUnsafeBytes { bytes in
-          let block = UnsafeRawBufferPointer(rebasing: bytes.prefix(size))
-          guard block.count == size, BlockFrame.isSealed(block, salt: head.salt, at: offset) else {
-            throw BlockText.Damage()
-          }
-          return BlockCache.Block(
-            text: try BlockText.text(of: block, by: inflaters), end: offset + Int64(size),
-            isContinuation: BlockFrame.isContinuation(block))
-        }
+  func readBlock(at offset: Int64) throws -> Block {
+    var bytes = try firstBytes(at: offset)
+    let size =
+      switch format {
+      case .version1: BlockFrame.maximumSize
+      case .version2: bytes.withUnsafeBytes { BlockFrame.size(at: $0) } ?? 0
       }
-    } catch let error where error is BlockText.Damage || error is FileProblem {
-      throw Damage(block: offset)
+    if size > bytes.count { bytes += try file.readAll(from: offset + Int64(bytes.count), upTo: offset + Int64(size)) }
+    let block = try bytes.withUnsafeBytes { bytes in
+      switch format {
+      case .version1: try Version1Header.read(bytes, at: offset, by: inflaters)?.block
+      case .version2(let head, _): try Block(bytes, salt: head.salt, at: offset, by: inflaters)
+      }
     }
+    guard let block else { throw Damage(block: offset) }
+    return block
   }
 
-  private func firstBytes(at offset: Int64, of file: any OpenFile) throws(FileError) -> [UInt8] {
+  private func firstBytes(at offset: Int64) throws(FileError) -> [UInt8] {
     do throws(FileError) {
       return try file.readAll(from: offset, upTo: offset + BlockReader.firstReadSize)
     } catch {
-      guard error.errorNumber == EIO else { throw error }
+      guard error.isDiskFailure else { throw error }
       // The unreadable bytes may belong to the next block. This many bytes state the size of this block.
       return try file.readAll(from: offset, upTo: offset + Int64(BlockFrame.headerSize))
     }
@@ -138,16 +86,7 @@ final class BlockReader: Sendable {
 /// A bounded cache of block texts with the clock eviction policy: the hand passes over a block once if it was read
 /// since the hand last passed.
 struct BlockCache {
-  /// The text of a block, and the offset of the next one.
-  struct Block: Equatable, Sendable {
-    var text: [UInt8]
-    var end: Int64
-    /// Whether the text continues a line that the previous block began.
-    var isContinuation = false
-  }
-
   private struct Slot {
-    var offset: Int64
     var block: Block
     var wasRead: Bool
   }
@@ -182,9 +121,9 @@ struct BlockCache {
   /// Adds a block, and evicts others if there is not enough room.
   ///
   /// - Returns: The evicted blocks, so that the caller can release them outside a lock.
-  mutating func insert(_ block: Block, at offset: Int64) -> [Block] {
+  mutating func insert(_ block: Block) -> [Block] {
     let cost = BlockCache.cost(of: block)
-    guard cost <= capacity, places[offset] == nil else { return [] }
+    guard cost <= capacity, places[block.offset] == nil else { return [] }
     var removed: [Block] = []
     while size + cost > capacity {
       if hand >= slots.count { hand = 0 }
@@ -195,8 +134,8 @@ struct BlockCache {
         removed.append(remove(at: hand))
       }
     }
-    places[offset] = slots.count
-    slots.append(Slot(offset: offset, block: block, wasRead: false))
+    places[block.offset] = slots.count
+    slots.append(Slot(block: block, wasRead: false))
     size += cost
     return removed
   }
@@ -204,12 +143,12 @@ struct BlockCache {
   private mutating func remove(at place: Int) -> Block {
     let slot = slots[place]
     size -= BlockCache.cost(of: slot.block)
-    places[slot.offset] = nil
+    places[slot.block.offset] = nil
     // The last slot moves to the free index.
     let last = slots.removeLast()
     if place < slots.count {
       slots[place] = last
-      places[last.offset] = place
+      places[last.block.offset] = place
     }
     return slot.block
   }

@@ -12,7 +12,8 @@ extension CompressedFile {
     let details: [(String, Int64)] = [
       ("blocks", Int64(layout.blockCount)), ("textBytes", layout.textSize), ("liveTextBytes", live),
       ("deadTextBytes", max(0, layout.changeSize - live)), ("percentOfText", size * 100 / max(1, layout.textSize)),
-      ("uncompactedBytes", max(0, layout.end - layout.baseEnd)), ("cachedBytes", Int64(blocks.cachedSize)),
+      ("uncompactedBytes", max(0, layout.end - layout.baseEnd)),
+      ("cachedBytes", Int64(snapshot?.lines.blocks.cachedSize ?? 0)),
       ("tornBytes", layout.tornSize), ("foreignBytes", layout.foreignSize),
     ]
     return StoreStatistics(
@@ -27,7 +28,7 @@ extension CompressedFile {
     try configuration.reportingFileErrors(during: .verify, message: "the store could not be read") {
       try CompressedFile.scan(
         file, of: path, size: log == nil ? file.attributes().size : layout.end,
-        upTo: log == nil ? nil : (layout.end, layout.lastBatch), configuration, blocks.inflaters,
+        upTo: log == nil ? nil : (layout.end, layout.lastBatch), configuration, inflaters,
         during: .verify)
     }
   }
@@ -52,9 +53,7 @@ extension CompressedFile {
       }
       if isCompacted { try checkSound(index, during: .backup) }
       let replacement = try FileReplacement(of: destination, like: nil, in: fileSystem)
-      var copy = FileCompaction(
-        index: index, lines: lines, composers: (baseComposer, batchComposer), replacement: replacement,
-        codecName: codecName, layout: layout)
+      var copy = FileCompaction(of: self, index, lines, to: replacement)
       do {
         if isCompacted {
           try copy.writeBase(during: .backup, unless: { false })
@@ -87,7 +86,7 @@ extension CompressedFile {
     let mark = head.block(of: .closed(end: end, batch: batch, size: replacement.writer.count))
     // Bytes that the writer still buffers would overwrite the mark.
     try replacement.synchronize()
-    try mark.withUnsafeBytes { try replacement.file.writeAll($0, at: head.markOffset) }
+    try replacement.file.writeAll(mark, at: head.markOffset)
   }
 
   // MARK: Verification
@@ -127,7 +126,7 @@ extension CompressedFile {
       findings.append(VerificationReport.Finding(key: key, place: place, message: message))
     }
     var named: Set<Int64> = []
-    var last: (offset: Int64, block: BlockCache.Block)?
+    var last: Block?
     try found.index.entries.forEach { key, location in
       if case .lost(let block) = found.index.finding(of: location) {
         named.insert(block)

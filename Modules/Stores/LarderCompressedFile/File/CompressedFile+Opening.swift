@@ -19,9 +19,10 @@ extension CompressedFile {
     choosing codec: (_ name: String) throws -> any Codec<Value>
   ) throws -> (file: CompressedFile, codec: any Codec<Value>) {
     try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
-      try refuseForeignFile(configuration)
-      var (path, lock, openedFiles) = try configuration.takeLock()
-      let blocks = BlockReader(cacheSize: cacheSize)
+      var (path, lock, openedFiles) = try configuration.takeLock { path in
+        try refuseForeignFile(at: path, configuration)
+      }
+      let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
       let fileSystem = configuration.fileSystem
       var newCodec: (any Codec<Value>)?
       if try fileSystem.attributes(at: path) == nil {
@@ -36,17 +37,14 @@ extension CompressedFile {
       try configuration.checkKind(attributes, of: path, isWritten: isWritten)
       openedFiles.note(attributes.identity, at: path, as: .data)
       let found = try scan(
-        file, of: path, size: attributes.size, configuration, blocks.inflaters, during: .open)
-      guard let codecName = found.codecName else {
-        throw configuration.error(
-          .corrupted, during: .open,
-          "\(path) is damaged at byte 0, so the codec of its values is unknown; it was left unchanged")
-      }
-      let chosen = try newCodec ?? codec(codecName)
-      try configuration.checkCodec(codecName, of: path, is: chosen.name)
+        file, of: path, size: attributes.size, configuration, inflaters, during: .open)
+      let chosen = try newCodec ?? codec(found.codecName)
+      try configuration.checkCodec(found.codecName, of: path, is: chosen.name)
       let opened = CompressedFile(
-        configuration: configuration, contents: contents, blocks: blocks, path: path, lock: lock, opened: openedFiles,
-        codec: (codecName, chosen.format), file: file, size: attributes.size, found: found)
+        configuration: configuration, contents: contents, inflaters: inflaters, cacheSize: cacheSize, path: path,
+        lock: lock, opened: openedFiles, codecFormat: chosen.format, codecName: found.codecName, file: file,
+        format: found.format, layout: found.layout, unnoted: UnnotedBlocks(found.unnoted, from: found.notesEnd),
+        isUncertain: !found.isClosed, sizeAtOpening: attributes.size)
       opened.show(found.index, of: file, in: found.format)
       return (opened, chosen)
     }
@@ -62,49 +60,13 @@ extension CompressedFile {
   /// Refuses the file of another program before a lock file is created beside it.
   ///
   /// A file that does not begin like a store is read to its end, because it may be a store whose beginning is damaged.
-  private static func refuseForeignFile(_ configuration: StoreFileConfiguration) throws {
-    let fileSystem = configuration.fileSystem
-    guard configuration.access == .readWrite, let attributes = try fileSystem.attributes(at: configuration.path)
-    else { return }
-    let path = try fileSystem.canonicalPath(of: configuration.path)
-    guard try fileSystem.attributes(at: path + ".lock") == nil else { return }
-    try configuration.checkKind(attributes, of: path)
-    let file = try fileSystem.open(path, .read)
-    let start = try file.readAll(from: 0, upTo: min(attributes.size, Int64(BlockFrame.maximumSize)))
-    let foreign = try configuration.reportingZlibErrors(during: .open) {
-      try FileIdentity.foreignFile(beginning: start)
-    }
-    guard foreign != nil else { return }
+  private static func refuseForeignFile(at path: String, _ configuration: StoreFileConfiguration) throws {
+    let file = try configuration.fileSystem.open(path, .read)
+    let size = try file.attributes().size
+    let start = try file.readAll(from: 0, upTo: min(size, Int64(BlockFrame.maximumSize)))
+    guard FileIdentity.foreignFile(beginning: start) != nil else { return }
     let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
-    _ = try scan(file, of: path, size: attributes.size, configuration, inflaters, during: .open)
-  }
-
-  private init(
-    configuration: StoreFileConfiguration, contents: SharedContent<CompressedFileContent>, blocks: BlockReader,
-    path: String, lock: FileLock?,
-    opened: OpenedFiles, codec: (name: String, format: CodecFormat), file: any OpenFile, size: Int64, found: FoundFile
-  ) {
-    self.configuration = configuration
-    self.contents = contents
-    self.blocks = blocks
-    self.path = path
-    self.lock = lock
-    self.opened = opened
-    codecName = codec.name
-    codecFormat = codec.format
-    self.file = file
-    format = found.format
-    layout = found.layout
-    layout.appendStart = layout.end
-    layout.durableBatch = layout.lastBatch
-    unnoted = UnnotedBlocks(from: found.notesEnd)
-    for block in found.unnoted {
-      var notes = ChangeNotes()
-      for change in block.changes { notes.add(change) }
-      unnoted.append(block.range, notes)
-    }
-    isUncertain = !found.isClosed
-    sizeAtOpening = size
+    _ = try scan(file, of: path, size: size, configuration, inflaters, during: .open)
   }
 
   /// Reads a whole file.
@@ -131,35 +93,9 @@ extension CompressedFile {
           : try file.readable(from: range.lowerBound, upTo: range.upperBound).bytes
       }
     } catch let problem as FileProblem {
-      throw error(of: problem, path, configuration, during: operation)
+      throw configuration.error(problem.code, during: operation, "\(path) \(problem.message)")
     } catch let error as ZlibError {
       throw StoreError(error, during: operation, store: configuration.name)
-    }
-  }
-
-  private static func error(
-    of problem: FileProblem, _ path: String, _ configuration: StoreFileConfiguration, during operation: StoreOperation
-  ) -> StoreError {
-    switch problem {
-    case .notGzip:
-      return configuration.error(
-        .unrecognizedFormat, during: operation, "\(path) is not a gzip file, so it is not a store")
-    case .plainGzip:
-      return configuration.error(
-        .unrecognizedFormat, during: operation,
-        "\(path) is a gzip file of another program; import its content into a new store")
-    case .foreignBlocks(let name):
-      return configuration.error(
-        .unrecognizedFormat, during: operation,
-        "\(path) is \(name ?? "a gzip file in blocks (BGZF)") of another program, not a store")
-    case .newerVersion(let version):
-      return configuration.error(
-        .versionMismatch, during: operation,
-        "\(path) has version \(version) of the format; this version of Larder reads up to \(StoreLine.version), so update it"
-      )
-    case .damaged(let offset, let reason):
-      return configuration.error(
-        .corrupted, during: operation, "\(path) is damaged at byte \(offset): \(reason); it was left unchanged")
     }
   }
 }

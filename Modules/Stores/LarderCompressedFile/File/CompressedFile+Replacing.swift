@@ -68,9 +68,7 @@ extension CompressedFile {
 
   private func compaction(of index: CompressedFileIndex, _ lines: LineReader) throws -> FileCompaction {
     let replacement = try FileReplacement(of: path, like: file.attributes(), in: configuration.fileSystem)
-    return FileCompaction(
-      index: index, lines: lines, composers: (baseComposer, batchComposer), replacement: replacement,
-      codecName: codecName, layout: layout)
+    return FileCompaction(of: self, index, lines, to: replacement)
   }
 
   /// Returns the changes since the last call, for a compaction, and the reader of their lines.
@@ -151,7 +149,7 @@ extension CompressedFile {
     var offset = layout.appendStart
     while offset < layout.end {
       do {
-        offset = try lines.blocks.readBlock(at: offset, of: lines.source).end
+        offset = try lines.blocks.readBlock(at: offset).end
       } catch let damage as BlockReader.Damage {
         throw configuration.error(
           .ioFailed, during: operation,

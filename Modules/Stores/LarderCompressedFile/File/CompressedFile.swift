@@ -19,7 +19,8 @@ struct CompressedFile: Sendable {
 
   /// The content of the file as readers see it.
   let contents: SharedContent<CompressedFileContent>
-  let blocks: BlockReader
+  let inflaters: StreamPool<Inflater>
+  let cacheSize: Int
 
   let path: String
   let lock: FileLock?
@@ -84,11 +85,10 @@ struct CompressedFile: Sendable {
 
   /// Shows an index and its file to readers.
   func show(_ index: CompressedFileIndex, of file: any OpenFile, in format: FileFormat) {
-    let generation = contents.look { ($0.lines?.source.generation ?? 0) + 1 }
-    let source = BlockReader.Source(file: file, generation: generation, format: format)
-    let lines = LineReader(blocks: blocks, source: source, store: name)
-    contents.replace(CompressedFileContent(index: index, lines: lines, isAbandoned: contents.look(\.isAbandoned)))
-    blocks.keepOnly(generation)
+    let blocks = BlockReader(file, format, inflaters: inflaters, cacheSize: cacheSize)
+    let isAbandoned = contents.look(\.isAbandoned)
+    contents.replace(
+      CompressedFileContent(index: index, lines: LineReader(blocks: blocks, store: name), isAbandoned: isAbandoned))
   }
 
   /// Returns the lines of the keys of an update.
@@ -124,7 +124,7 @@ struct CompressedFile: Sendable {
     }
     let size = lines.reduce(0) { $0 + $1.count }
     // The offset of the blocks is known only after the file has been prepared.
-    _ = try usableLog(during: operation)
+    var log = try usableLog(during: operation)
     guard case .version2(let head, _) = format else {
       throw configuration.error(.ioFailed, during: operation, "\(path) could not be written to")
     }
@@ -136,7 +136,19 @@ struct CompressedFile: Sendable {
       for (change, line) in zip(changes, lines) { try sequence.add(line[...], change.mapValue { _, _ in }) }
       try sequence.finish()
     }
-    try append(sequence.takeBytes(), isDurable: configuration.durability == .synced, during: operation)
+    do {
+      try log.append(sequence.takeBytes())
+      if configuration.durability == .synced { try log.synchronize() }
+      self.log = log
+    } catch {
+      self.log = log
+      // Only a copy without these bytes ensures that they never reappear.
+      let isCertain = log.failure == nil || replaceIfPossible()
+      throw StoreError(
+        error, during: operation, store: name, message: "the change could not be written to \(path)",
+        outcome: isCertain ? .nothingChanged : .unknown)
+    }
+    layout.end = log.size
     layout.lastBatch += 1
     if configuration.durability == .synced { layout.durableBatch = layout.lastBatch }
     layout.blockCount += sequence.blockCount
@@ -148,24 +160,6 @@ struct CompressedFile: Sendable {
     contents.change { content in
       for change in placed { content.index.apply(change) }
     }
-  }
-
-  /// Appends bytes after the sound ones.
-  private mutating func append(_ bytes: [UInt8], isDurable: Bool, during operation: StoreOperation) throws {
-    guard var log else { throw configuration.error(.ioFailed, during: operation, "\(path) could not be written to") }
-    do {
-      try log.append(bytes)
-      if isDurable { try log.synchronize() }
-      self.log = log
-    } catch {
-      self.log = log
-      // Only a copy without these bytes ensures that they never reappear.
-      let isCertain = log.failure == nil || replaceIfPossible()
-      throw StoreError(
-        error, during: operation, store: name, message: "the change could not be written to \(path)",
-        outcome: isCertain ? .nothingChanged : .unknown)
-    }
-    layout.end = log.size
   }
 
   /// Checks that the files are where they were opened, and that no other program has written to the data file.
@@ -213,12 +207,7 @@ struct CompressedFile: Sendable {
   /// Overwrites the end mark in its place, if the file has one.
   func write(_ mark: EndMark) throws(FileError) {
     guard case .version2(let head, isWhole: true) = format else { return }
-    let block = head.block(of: mark)
-    var failure: FileError?
-    block.withUnsafeBytes { bytes in
-      do throws(FileError) { try file.writeAll(bytes, at: head.markOffset) } catch { failure = error }
-    }
-    if let failure { throw failure }
+    try file.writeAll(head.block(of: mark), at: head.markOffset)
   }
 
   // MARK: Durability
@@ -251,7 +240,6 @@ struct CompressedFile: Sendable {
     try configuration.reportingFileErrors(during: .close, message: "the store could not be closed cleanly") {
       let ending = Result { try configuration.access == .readWrite ? end() : () }
       contents.replace(CompressedFileContent())
-      blocks.keepOnly(.max)
       let closing = Result { try file.close() }
       try lock?.release()
       try ending.get()

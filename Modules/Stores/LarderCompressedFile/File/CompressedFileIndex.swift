@@ -81,15 +81,13 @@ struct CompressedFileIndex: Sendable {
 
   /// The first entry that is known to be lost, or else the lower bound of the first gap; `nil` if nothing is lost.
   var firstLost: (key: StoreKey, block: Int64)? {
-    var start: StoreKey = ""
-    while lostCount > 0 {
-      let page = entries.entries(in: start..., limit: 1024, order: .ascending)
-      for entry in page {
-        if case .lost(let block) = finding(of: entry.value) { return (entry.key, block) }
+    var first: (key: StoreKey, block: Int64)?
+    if lostCount > 0 {
+      entries.forEach { key, location in
+        if first == nil, case .lost(let block) = finding(of: location) { first = (key, block) }
       }
-      guard let last = page.last else { break }
-      start = last.key.successor
     }
+    if let first { return first }
     return gap(in: .all).map { ($0.range.lowerBound, $0.block) }
   }
 

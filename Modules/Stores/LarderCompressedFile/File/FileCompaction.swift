@@ -3,8 +3,8 @@ import Larder
 import LarderCompression
 import LarderFiles
 
-/// A compaction of a compressed file, which writes every entry once, in key order, followed by the batches that are
-/// appended during the compaction.
+/// A compaction of a compressed file, which writes every entry once, in key order, followed by the changes that are made
+/// during the compaction.
 ///
 /// The base can be written while the store is in use; see ``CompressedFile/beginCompaction()``.
 struct FileCompaction: Sendable {
@@ -20,27 +20,26 @@ struct FileCompaction: Sendable {
   private let head: FileHead
   private let oldIndex: CompressedFileIndex
   private let lines: LineReader
+  private let configuration: StoreFileConfiguration
   private let baseComposer: BlockComposer
   private let batchComposer: BlockComposer
 
   /// Creates a compaction.
   ///
   /// - Parameters:
+  ///   - file: The old file.
   ///   - index: The index of the old file.
   ///   - lines: The reader of the old file.
-  ///   - composers: The composers of the base's blocks and of the batches' blocks.
   ///   - replacement: The new file.
-  ///   - codecName: The name of the codec of the values.
-  ///   - layout: The layout of the old file.
-  init(
-    index: CompressedFileIndex, lines: LineReader, composers: (base: BlockComposer, batch: BlockComposer),
-    replacement: FileReplacement, codecName: String, layout: FileLayout
-  ) {
+  init(of file: CompressedFile, _ index: CompressedFileIndex, _ lines: LineReader, to replacement: FileReplacement) {
+    configuration = file.configuration
     oldIndex = index
     self.lines = lines
-    (baseComposer, batchComposer) = composers
+    baseComposer = file.baseComposer
+    batchComposer = file.batchComposer
     self.replacement = replacement
-    head = FileHead(codecName: codecName, batch: layout.lastBatch, hasBase: index.entries.count > 0)
+    let layout = file.layout
+    head = FileHead(codecName: file.codecName, batch: layout.lastBatch, hasBase: index.entries.count > 0)
     let newLayout = FileLayout(
       end: head.end, appendStart: head.end, baseEnd: head.end, blockCount: 2,
       textSize: Int64(head.line.count + head.line(of: .open).count), lastBatch: layout.lastBatch,
@@ -65,7 +64,7 @@ struct FileCompaction: Sendable {
         BlockStart(part: .base, batch: head.batch), at: head.end, of: head, after: UnnotedBlocks(from: 0),
         by: baseComposer, isCompressed: true)
       try writeEntries(to: &sequence, during: operation, unless: isAbandoned)
-      try reportingZlibErrors(during: operation) { try sequence.finish() }
+      try configuration.reportingZlibErrors(during: operation) { try sequence.finish() }
       try flush(&sequence)
       take(sequence)
     }
@@ -113,7 +112,7 @@ struct FileCompaction: Sendable {
     for (entry, line) in zip(slice, texts) {
       guard let line else { continue }
       if isAbandoned() { throw CancellationError() }
-      try reportingZlibErrors(during: operation) { try sequence.add(line[...], .set(entry.key, ())) }
+      try configuration.reportingZlibErrors(during: operation) { try sequence.add(line[...], .set(entry.key, ())) }
       try flush(&sequence)
     }
   }
@@ -135,7 +134,7 @@ struct FileCompaction: Sendable {
     var sequence = BlockSequence(
       BlockStart(part: .batch, batch: batch, durableBatch: batch - 1), at: replacement.writer.count, of: head,
       after: made.unnoted, by: batchComposer, isCompressed: true)
-    var last: (offset: Int64, block: BlockCache.Block)?
+    var last: Block?
     for change in changes {
       do {
         let line: ArraySlice<UInt8>
@@ -144,13 +143,13 @@ struct FileCompaction: Sendable {
         case .remove(let key): line = StoreLine.bytes(of: .remove(key), format: .json)[...]
         case .removeAll(let range): line = StoreLine.bytes(of: .removeAll(range), format: .json)[...]
         }
-        try reportingZlibErrors(during: operation) { try sequence.add(line, change.mapValue { _, _ in }) }
+        try configuration.reportingZlibErrors(during: operation) { try sequence.add(line, change.mapValue { _, _ in }) }
       } catch let damage as BlockReader.Damage {
         throw lines.damageError(change.key ?? "", damage, during: operation)
       }
       try flush(&sequence)
     }
-    try reportingZlibErrors(during: operation) { try sequence.finish() }
+    try configuration.reportingZlibErrors(during: operation) { try sequence.finish() }
     try flush(&sequence)
     take(sequence)
     made.layout.lastBatch = batch
@@ -175,14 +174,6 @@ struct FileCompaction: Sendable {
   private mutating func setEnd() {
     made.layout.end = replacement.writer.count
     made.layout.appendStart = made.layout.end
-  }
-
-  private func reportingZlibErrors(during operation: StoreOperation, _ body: () throws -> Void) throws {
-    do {
-      try body()
-    } catch let error as ZlibError {
-      throw StoreError(error, during: operation, store: lines.store)
-    }
   }
 }
 #endif

@@ -4,18 +4,11 @@ import LarderCompression
 import LarderFiles
 
 /// A reader of lines in one file, which groups the lines of a block.
-final class LineReader: Sendable {
+struct LineReader: Sendable {
   let blocks: BlockReader
-  let source: BlockReader.Source
 
   /// The name of the store, for errors.
   let store: String
-
-  init(blocks: BlockReader, source: BlockReader.Source, store: String) {
-    self.blocks = blocks
-    self.source = source
-    self.store = store
-  }
 
   /// Reads the lines of some keys.
   ///
@@ -46,7 +39,7 @@ final class LineReader: Sendable {
       if first != nil { break }
     }
     if found.count > 1 { found.sort { $0.location.block < $1.location.block } }
-    var last: (offset: Int64, block: BlockCache.Block)?
+    var last: Block?
     for (index, location) in found where index < first?.index ?? .max {
       let key = findings[index].key
       do {
@@ -75,12 +68,12 @@ final class LineReader: Sendable {
   ///   - isKept: Whether to cache the blocks.
   /// - Throws: ``BlockReader/Damage``; ``FileError``.
   func line(
-    at location: EntryLocation, _ last: inout (offset: Int64, block: BlockCache.Block)?, isKept: Bool
+    at location: EntryLocation, _ last: inout Block?, isKept: Bool
   ) throws -> ArraySlice<UInt8> {
     if last?.offset != location.block {
-      last = (location.block, try blocks.block(at: location.block, of: source, isKept: isKept))
+      last = try blocks.block(at: location.block, isKept: isKept)
     }
-    guard var block = last?.block, location.textOffset <= block.text.count else {
+    guard var block = last, location.textOffset <= block.text.count else {
       throw BlockReader.Damage(block: location.block)
     }
     let length = Int(location.length)
@@ -90,7 +83,7 @@ final class LineReader: Sendable {
     line.reserveCapacity(length)
     while line.count < length {
       let offset = block.end
-      block = try blocks.block(at: offset, of: source, isKept: false)
+      block = try blocks.block(at: offset, isKept: false)
       guard block.isContinuation, !block.text.isEmpty else { throw BlockReader.Damage(block: offset) }
       line.append(contentsOf: block.text.prefix(length - line.count))
     }

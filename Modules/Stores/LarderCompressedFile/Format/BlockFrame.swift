@@ -99,6 +99,37 @@ enum BlockFrame {
   }
 }
 
+/// A sound block of a file.
+struct Block: Equatable, Sendable {
+  /// The offset of the block in the file, and that of the next one.
+  var offset: Int64
+  var end: Int64
+  /// Whether the text continues a line that the previous block began.
+  var isContinuation = false
+  var text: [UInt8]
+}
+
+extension Block {
+  /// Reads a block, or returns `nil` if the bytes do not begin with one that has the seal of the file.
+  ///
+  /// - Parameters:
+  ///   - bytes: The block, and possibly bytes after it.
+  ///   - salt: The salt of the file.
+  ///   - offset: The offset of the block in the file.
+  ///   - inflaters: The streams that decompress the text.
+  /// - Throws: ``ZlibError`` if there is not enough memory.
+  init?(_ bytes: UnsafeRawBufferPointer, salt: UInt64, at offset: Int64, by inflaters: StreamPool<Inflater>) throws {
+    guard let size = BlockFrame.size(at: bytes), size <= bytes.count else { return nil }
+    let block = UnsafeRawBufferPointer(rebasing: bytes[..<size])
+    guard BlockFrame.isSealed(block, salt: salt, at: offset) else { return nil }
+    guard let text = try BlockText.text(of: block, by: inflaters) else { return nil }
+    self.text = text
+    self.offset = offset
+    end = offset + Int64(size)
+    isContinuation = BlockFrame.isContinuation(block)
+  }
+}
+
 /// A composer of blocks, which compresses their texts.
 final class BlockComposer: Sendable {
   /// A single stream, created on first use, because its memory exceeds everything else that a small store needs.
@@ -178,22 +209,19 @@ enum BlockText {
   private static let storedMark: UInt8 = 1
   private static let storedHeaderSize = 5
 
-  /// An error that reports a block whose content is not a valid text.
-  struct Damage: Error {}
-
-  /// Returns the text of a block whose bytes are known to be sound.
+  /// Returns the text of a block whose bytes are known to be sound, or `nil` if it has no valid text.
   ///
   /// - Parameters:
   ///   - block: The whole block.
   ///   - headerSize: The number of bytes before its body. Defaults to that of the current format.
   ///   - inflaters: The streams that decompress the text.
-  /// - Throws: ``Damage``; ``ZlibError`` if there is not enough memory.
+  /// - Throws: ``ZlibError`` if there is not enough memory.
   static func text(
     of block: UnsafeRawBufferPointer, headerSize: Int = BlockFrame.headerSize, by inflaters: StreamPool<Inflater>
-  ) throws -> [UInt8] {
-    guard block.count >= headerSize + BlockFrame.trailerSize else { throw Damage() }
+  ) throws(ZlibError) -> [UInt8]? {
+    guard block.count >= headerSize + BlockFrame.trailerSize else { return nil }
     let size = Int(block.littleEndian(at: block.count - 4, as: UInt32.self))
-    guard size <= maximumSize else { throw Damage() }
+    guard size <= maximumSize else { return nil }
     let data = UnsafeRawBufferPointer(rebasing: block[headerSize..<(block.count - BlockFrame.trailerSize)])
     if data.count == storedHeaderSize + size, data[0] == storedMark,
       Int(data.littleEndian(at: 1, as: UInt16.self)) == size,
@@ -205,23 +233,22 @@ enum BlockText {
       return try inflaters.withStream { inflater throws(ZlibError) in try inflater.inflate(data, size: size) }
     } catch {
       guard error == .damaged else { throw error }
-      throw Damage()
+      return nil
     }
   }
 
-  /// Returns the text of a block that may be damaged, after checking gzip's checksum.
+  /// Returns the text of bytes that may be a block, after checking gzip's checksum, or `nil` if they are damaged.
   ///
   /// - Parameters:
   ///   - block: The bytes that may be a block.
   ///   - inflaters: The streams that decompress the text.
-  /// - Throws: ``Damage``; ``ZlibError`` if there is not enough memory.
+  /// - Throws: ``ZlibError`` if there is not enough memory.
   static func checkedText(
     of block: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>
-  ) throws -> [UInt8] {
-    let text = try text(of: block, by: inflaters)
+  ) throws(ZlibError) -> [UInt8]? {
+    guard let text = try text(of: block, by: inflaters) else { return nil }
     let checksum = block.littleEndian(at: block.count - BlockFrame.trailerSize, as: UInt32.self)
-    guard text.withUnsafeBytes({ CRC32.checksum(of: $0) }) == checksum else { throw Damage() }
-    return text
+    return text.withUnsafeBytes { CRC32.checksum(of: $0) } == checksum ? text : nil
   }
 }
 

@@ -102,6 +102,16 @@ struct UnnotedBlocks: Sendable {
     self.start = start
   }
 
+  /// Creates a list of the blocks that were found in a file.
+  init(_ found: some Sequence<FoundFile.UnnotedBlock>, from start: Int64) {
+    self.start = start
+    for block in found {
+      var notes = ChangeNotes()
+      for change in block.changes { notes.add(change) }
+      append(block.range, notes)
+    }
+  }
+
   var isEmpty: Bool { blocks.isEmpty }
 
   /// Adds the next block of the file.
@@ -267,22 +277,6 @@ struct ChangeNotes: Equatable, Sendable {
       last = key
     }
     return keys
-  }
-}
-
-extension JSONScanner {
-  /// Calls a closure before each element of an array, and moves past the array.
-  ///
-  /// - Parameter body: A closure that must move the scanner past one element.
-  /// - Throws: Any error of `body`; ``JSONSyntaxError`` if there is no well-formed array.
-  mutating func forEachElement(_ body: (inout JSONScanner) throws -> Void) throws {
-    try expect(UInt8(ascii: "["))
-    guard !skip(UInt8(ascii: "]")) else { return }
-    repeat {
-      skipWhitespace()
-      try body(&self)
-    } while skip(UInt8(ascii: ","))
-    try expect(UInt8(ascii: "]"))
   }
 }
 #endif

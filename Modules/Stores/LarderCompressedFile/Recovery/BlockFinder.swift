@@ -4,14 +4,6 @@ import LarderCompression
 
 /// A finder of the blocks of a file, which it recognizes by their seal.
 struct BlockFinder {
-  /// A sound block.
-  struct Block {
-    var offset: Int64
-    var end: Int64
-    var isContinuation: Bool
-    var text: [UInt8]
-  }
-
   private var window: FileWindow
   private let inflaters: StreamPool<Inflater>
   private let salt: UInt64
@@ -53,16 +45,7 @@ struct BlockFinder {
     let size = try window.withBytes(at: offset, count: BlockFrame.headerSize) { BlockFrame.size(at: $0) }
     guard let size, offset <= window.size - Int64(size) else { return nil }
     let (salt, inflaters) = (salt, inflaters)
-    return try window.withBytes(at: offset, count: size) { bytes in
-      guard bytes.count == size, BlockFrame.isSealed(bytes, salt: salt, at: offset) else { return nil }
-      do {
-        let text = try BlockText.text(of: bytes, by: inflaters)
-        return Block(
-          offset: offset, end: offset + Int64(size), isContinuation: BlockFrame.isContinuation(bytes), text: text)
-      } catch is BlockText.Damage {
-        return nil
-      }
-    }
+    return try window.withBytes(at: offset, count: size) { try Block($0, salt: salt, at: offset, by: inflaters) }
   }
 
   /// Returns the first block after an offset, or `nil` if there is none.

@@ -63,7 +63,7 @@ enum FileIdentity {
   ) throws -> (head: FileHead, source: Source)? {
     guard isCandidate(bytes), let size = BlockFrame.size(at: bytes) else { return nil }
     let block = UnsafeRawBufferPointer(rebasing: bytes[..<size])
-    guard let text = try text(of: block, by: inflaters) else { return nil }
+    guard let text = try BlockText.checkedText(of: block, by: inflaters) else { return nil }
     let notesStart = BlockStart.read(text)?.end
     if let notesStart, BlockNotes.range(in: text, at: notesStart) == nil { return nil }
     let lineStart = notesStart ?? 0
@@ -81,35 +81,23 @@ enum FileIdentity {
     }
   }
 
-  /// Returns the text of a block, or `nil` if the bytes are not a block.
-  private static func text(of block: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>) throws -> [UInt8]? {
-    do {
-      return try BlockText.checkedText(of: block, by: inflaters)
-    } catch is BlockText.Damage {
-      return nil
-    }
-  }
-
   /// Returns the kind of a file that another program wrote, or `nil` if the bytes may begin a store.
   ///
   /// - Parameter start: The first bytes of the file, as many as a block may have, if the file has that many.
-  static func foreignFile(beginning start: [UInt8]) throws -> FileProblem? {
+  static func foreignFile(beginning start: [UInt8]) -> FileProblem? {
     guard start.starts(with: [0x1F, 0x8B]) else {
-      return start.isEmpty ? .damaged(at: 0, reason: "the file is empty") : .notGzip
+      return start.isEmpty
+        ? .damaged(at: 0, reason: "the file is empty") : .foreign("is not a gzip file, so it is not a store")
     }
-    return try start.withUnsafeBytes { bytes in
+    return start.withUnsafeBytes { bytes in
       guard !Version1Header.isBeginning(bytes) else { return nil }
       let blockStart: [UInt8] = [UInt8(ascii: "B"), UInt8(ascii: "C"), 2, 0]
       guard bytes.count >= BlockFrame.headerSize, bytes.starts(with: BlockFrame.magic),
         bytes[12...].starts(with: blockStart)
-      else { return .plainGzip }
+      else { return .foreign("is a gzip file of another program; import its content into a new store") }
       // A store has its seal there.
       guard bytes.littleEndian(at: 4, as: UInt32.self) == 0 else { return nil }
-      let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
-      guard let size = BlockFrame.size(at: bytes), size <= bytes.count,
-        let text = try text(of: UnsafeRawBufferPointer(rebasing: bytes[..<size]), by: inflaters)
-      else { return .foreignBlocks(nil) }
-      return .foreignBlocks(text.starts(with: "BAM\u{1}".utf8) ? "a BAM file" : nil)
+      return .foreign("is a gzip file in blocks (BGZF) of another program, such as a BAM file, not a store")
     }
   }
 }

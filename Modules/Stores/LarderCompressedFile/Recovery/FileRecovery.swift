@@ -10,11 +10,6 @@ import Larder
 /// two known keys, because the base is in key order. A hole elsewhere may have changed any entry, so all entries that
 /// were last written before it are lost.
 struct FileRecovery {
-  /// An error that reports a block with the seal of the file but invalid content.
-  struct Malformed: Error {
-    var reason: String
-  }
-
   /// A line that continues in the next block.
   private struct OpenLine {
     var key: StoreKey
@@ -30,7 +25,7 @@ struct FileRecovery {
     var cutKeys: [StoreKey] = []
   }
 
-  private(set) var found: FoundFile
+  var found: FoundFile
 
   /// The end of the last complete batch, and the end of all sound blocks after it.
   private(set) var completeEnd: Int64 = 0
@@ -71,8 +66,7 @@ struct FileRecovery {
   ///   - head: The header.
   ///   - source: The place in which the header was found.
   init(_ head: FileHead, _ source: FileIdentity.Source) {
-    found = FoundFile(format: .version2(head: head, isWhole: source != .notes))
-    found.codecName = head.codecName
+    found = FoundFile(format: .version2(head: head, isWhole: source != .notes), codecName: head.codecName)
     guard source != .notes else { return }
     if source == .mark { found.damage.append(0) }
     let end = head.end
@@ -91,11 +85,13 @@ struct FileRecovery {
 
   /// Adds a block.
   ///
-  /// - Throws: ``Malformed``.
-  mutating func add(_ block: BlockFinder.Block) throws {
+  /// - Throws: ``StoreLine/Problem`` if the block has invalid content.
+  mutating func add(_ block: Block) throws {
     guard !block.isContinuation else { return try addContinuation(block) }
-    guard let (start, startEnd) = BlockStart.read(block.text) else { throw Malformed(reason: "the block has no start") }
-    guard openLine == nil else { throw Malformed(reason: "the line before the block does not end") }
+    guard let (start, startEnd) = BlockStart.read(block.text) else {
+      throw StoreLine.Problem(message: "the block has no start")
+    }
+    guard openLine == nil else { throw StoreLine.Problem(message: "the line before the block does not end") }
     durableBatch = max(durableBatch, start.durableBatch)
     pendingBlockCount += 1
     pendingTextSize += Int64(block.text.count)
@@ -103,13 +99,9 @@ struct FileRecovery {
       if !isInBase, !isInHole, nextNumber == 0 { soundEnd = block.end }
       return
     }
-    do {
-      let changesStart = StoreText.changesStart(in: block.text, after: startEnd)
-      try place(start, of: block, changesStart: changesStart)
-      try read(block, from: changesStart)
-    } catch let problem as StoreLine.Problem {
-      throw Malformed(reason: problem.message)
-    }
+    let changesStart = StoreText.changesStart(in: block.text, after: startEnd)
+    try place(start, of: block, changesStart: changesStart)
+    try read(block, from: changesStart)
     if let range = BlockNotes.range(in: block.text, at: startEnd) {
       pendingNotesEnd = max(pendingNotesEnd, range.upperBound)
       FileRecovery.removeNoted(&pendingUnnoted, upTo: pendingNotesEnd)
@@ -118,7 +110,7 @@ struct FileRecovery {
   }
 
   /// Checks that a block follows the previous ones, and determines the loss in between.
-  private mutating func place(_ start: BlockStart, of block: BlockFinder.Block, changesStart: Int) throws {
+  private mutating func place(_ start: BlockStart, of block: Block, changesStart: Int) throws {
     let isExpected = isExpected(start)
     if !isHeadKnown {
       isHeadKnown = true
@@ -171,15 +163,17 @@ struct FileRecovery {
       case .batch where isInBase: start.batch >= expectedBatch
       default: start.batch > expectedBatch || start.batch == expectedBatch && start.number >= nextNumber
       }
-    guard isLater else { throw Malformed(reason: "blocks are out of order") }
+    guard isLater else { throw StoreLine.Problem(message: "blocks are out of order") }
   }
 
-  private mutating func addContinuation(_ block: BlockFinder.Block) throws {
+  private mutating func addContinuation(_ block: Block) throws {
     pendingBlockCount += 1
     pendingTextSize += Int64(block.text.count)
     // The line began in the hole or before it.
     guard !isInHole else { return }
-    guard let line = openLine else { throw Malformed(reason: "the block continues a line that no block began") }
+    guard let line = openLine else {
+      throw StoreLine.Problem(message: "the block continues a line that no block began")
+    }
     let location = EntryLocation(
       block: line.location.block, offset: line.location.textOffset, length: Int(line.location.length) + block.text.count
     )
@@ -197,7 +191,7 @@ struct FileRecovery {
     pending.append(.set(line.key, location))
   }
 
-  private mutating func read(_ block: BlockFinder.Block, from start: Int) throws {
+  private mutating func read(_ block: Block, from start: Int) throws {
     var changes: [Change<Void>] = []
     defer { pendingUnnoted.append(.init(range: block.offset..<block.end, changes: changes)) }
     try StoreText.forEachChange(in: block.text, from: start) { change, range, isWhole in
@@ -262,7 +256,7 @@ struct FileRecovery {
     FileRecovery.removeNoted(&found.unnoted, upTo: found.notesEnd)
   }
 
-  /// Removes the blocks that notes cover. The offsets of the blocks ascend.
+  /// Removes the blocks that notes cover from blocks whose offsets ascend.
   private static func removeNoted(_ blocks: inout ArraySlice<FoundFile.UnnotedBlock>, upTo notesEnd: Int64) {
     while let first = blocks.first, first.range.lowerBound < notesEnd { blocks.removeFirst() }
   }
@@ -354,12 +348,6 @@ struct FileRecovery {
     }
     hole = nil
     soundEnd = max(soundEnd, completeEnd)
-  }
-
-  /// Completes the result with properties that depend on the whole file.
-  mutating func complete(_ body: (inout FoundFile) -> Void) -> FoundFile {
-    body(&found)
-    return found
   }
 }
 #endif

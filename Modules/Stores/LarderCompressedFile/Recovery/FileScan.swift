@@ -12,10 +12,10 @@ struct FileScan {
   private let size: Int64
   /// The offset of the first block to read.
   private let start: Int64
+  private var offset: Int64
   private var finder: BlockFinder
   private var ahead: NotesFinder
   private var recovery: FileRecovery
-  private var offset: Int64 = 0
 
   /// The end mark of the file, if it is readable.
   private var mark: EndMark?
@@ -46,55 +46,42 @@ struct FileScan {
     guard source == .notes || size >= head.end else {
       throw FileProblem.damaged(at: size, reason: "the file ends within its header")
     }
-    var scan = FileScan(size: size, head: head, source: source, finder: finder(), ahead: NotesFinder(finder()))
-    scan.known = known
+    let start = source == .notes ? 0 : head.markOffset
+    var scan = FileScan(
+      size: size, start: start, offset: start, finder: finder(), ahead: NotesFinder(finder()),
+      recovery: FileRecovery(head, source), known: known)
     return try scan.run()
-  }
-
-  private init(
-    size: Int64, head: FileHead, source: FileIdentity.Source, finder: BlockFinder, ahead: NotesFinder
-  ) {
-    self.size = size
-    self.finder = finder
-    self.ahead = ahead
-    recovery = FileRecovery(head, source)
-    start = source == .notes ? 0 : head.markOffset
-    offset = start
   }
 
   private mutating func run() throws -> FoundFile {
     try walk()
     recovery.finish(at: offset, lastBatch: known?.batch)
-    let ending = try checkEnding()
-    let isMarked = mark != nil
-    let (size, completeEnd, soundEnd) = (size, recovery.completeEnd, recovery.soundEnd)
+    var found = recovery.found
+    if mark == nil { found.remarks.append(.init(offset: 0, message: "the end mark of the file is damaged")) }
     // A writer removes the end-of-file block before it appends, so bytes after one belong to other programs.
-    let isEnded = try ending == nil && finder.hasMarker(at: soundEnd)
-    let behind = max(0, size - soundEnd - (isEnded ? Int64(BlockFrame.endOfFileMarker.count) : 0))
-    let isTorn = try ending == nil && !isEnded && offset < size && finder.nextBlock(after: offset) != nil
-    let tornOffset = offset
-    return recovery.complete { found in
-      if !isMarked { found.remarks.append(.init(offset: 0, message: "the end mark of the file is damaged")) }
-      if let ending {
-        found.isClosed = true
-        found.layout.end = ending.end
-        found.remarks += ending.remarks
-        found.layout.foreignSize += ending.foreignSize
-      } else if isEnded, behind > 0 {
-        found.layout.end = size
-        found.layout.foreignSize += behind
-      } else {
-        found.layout.end = completeEnd
-        found.layout.tornSize = behind
-      }
-      if isTorn {
+    let marker = Int64(BlockFrame.endOfFileMarker.count)
+    let isEnded = try finder.hasMarker(at: recovery.soundEnd)
+    let behind = max(0, size - recovery.soundEnd - (isEnded ? marker : 0))
+    if let ending = try checkEnding() {
+      found.isClosed = true
+      found.layout.end = ending.end
+      found.remarks += ending.remarks
+      found.layout.foreignSize += ending.foreignSize
+    } else if isEnded, behind > 0 {
+      found.layout.end = size
+      found.layout.foreignSize += behind
+    } else {
+      found.layout.end = recovery.completeEnd
+      found.layout.tornSize = behind
+      if try !isEnded && offset < size && finder.nextBlock(after: offset) != nil {
         found.remarks.append(
-          .init(
-            offset: tornOffset,
-            message: "sound blocks follow torn or damaged bytes; they count as torn, too"))
+          .init(offset: offset, message: "sound blocks follow torn or damaged bytes; they count as torn, too"))
       }
-      found.notesEnd = min(found.notesEnd, found.layout.end)
     }
+    found.notesEnd = min(found.notesEnd, found.layout.end)
+    found.layout.appendStart = found.layout.end
+    found.layout.durableBatch = found.layout.lastBatch
+    return found
   }
 
   /// Reads the blocks, up to the end of the file or to its torn tail.
@@ -106,8 +93,8 @@ struct FileScan {
         } else {
           do {
             try recovery.add(block)
-          } catch let problem as FileRecovery.Malformed {
-            throw FileProblem.damaged(at: offset, reason: problem.reason)
+          } catch let problem as StoreLine.Problem {
+            throw FileProblem.damaged(at: offset, reason: problem.message)
           }
         }
         offset = block.end
@@ -200,7 +187,7 @@ struct FoundFile {
   }
 
   var format: FileFormat
-  var codecName: String?
+  var codecName: String
   var index = CompressedFileIndex()
 
   /// The offsets of damage.
@@ -242,16 +229,25 @@ struct FileLayout: Sendable {
 }
 
 /// The reason why a file cannot be opened as a store.
-enum FileProblem: Error {
-  /// The file is not a gzip file.
-  case notGzip
-  /// The file is a gzip file, but does not consist of blocks.
-  case plainGzip
-  /// The file has blocks of another program, with a description if it is known.
-  case foreignBlocks(String?)
+struct FileProblem: Error {
+  var code: StoreError.Code
+  /// The rest of the sentence that the path of the file begins.
+  var message: String
+
+  /// The file was not written by Larder.
+  static func foreign(_ message: String) -> FileProblem {
+    FileProblem(code: .unrecognizedFormat, message: message)
+  }
+
   /// The file has a newer version of the format.
-  case newerVersion(Int)
+  static func newerVersion(_ version: Int) -> FileProblem {
+    let supported = "this version of Larder reads up to \(StoreLine.version), so update it"
+    return FileProblem(code: .versionMismatch, message: "has version \(version) of the format; \(supported)")
+  }
+
   /// The file is damaged beyond recovery.
-  case damaged(at: Int64, reason: String)
+  static func damaged(at offset: Int64, reason: String) -> FileProblem {
+    FileProblem(code: .corrupted, message: "is damaged at byte \(offset): \(reason); it was left unchanged")
+  }
 }
 #endif

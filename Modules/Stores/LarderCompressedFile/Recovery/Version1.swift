@@ -60,19 +60,27 @@ struct Version1Header {
     guard max(batch, durableBatch) <= BlockStart.maximumBatch else { return nil }
   }
 
-  /// Returns the text of the block.
+  /// Reads a block, or returns `nil` if the bytes do not begin with an intact one.
   ///
   /// - Parameters:
   ///   - bytes: The block, and possibly bytes after it.
+  ///   - offset: The offset of the block in the file.
   ///   - inflaters: The streams that decompress the text.
-  /// - Throws: ``BlockText/Damage``; ``ZlibError`` if there is not enough memory.
-  func text(of bytes: UnsafeRawBufferPointer, by inflaters: StreamPool<Inflater>) throws -> [UInt8] {
-    guard size <= blockSize, blockSize <= bytes.count else { throw BlockText.Damage() }
-    let block = UnsafeRawBufferPointer(rebasing: bytes[..<blockSize])
-    guard CRC32C.checksum(of: UnsafeRawBufferPointer(rebasing: block[size...])) == bodyChecksum else {
-      throw BlockText.Damage()
+  /// - Throws: ``FileProblem/newerVersion(_:)``; ``ZlibError`` if there is not enough memory.
+  static func read(
+    _ bytes: UnsafeRawBufferPointer, at offset: Int64, by inflaters: StreamPool<Inflater>
+  ) throws -> (header: Version1Header, block: Block)? {
+    guard let header = try Version1Header(bytes), header.size <= header.blockSize, header.blockSize <= bytes.count
+    else {
+      return nil
     }
-    return try BlockText.text(of: block, headerSize: size, by: inflaters)
+    let block = UnsafeRawBufferPointer(rebasing: bytes[..<header.blockSize])
+    let body = UnsafeRawBufferPointer(rebasing: block[header.size...])
+    guard CRC32C.checksum(of: body) == header.bodyChecksum,
+      let text = try BlockText.text(of: block, headerSize: header.size, by: inflaters)
+    else { return nil }
+    let end = offset + Int64(header.blockSize)
+    return (header, Block(offset: offset, end: end, isContinuation: header.isContinuation, text: text))
   }
 
   /// Returns whether a part of a file has a header that states that a batch was durable.
@@ -96,7 +104,7 @@ struct Version1Header {
 /// Invalid bytes are a torn tail, unless they are in the head or in the base, which were written as a whole, or a later
 /// block states that the batch at their offset was durable.
 struct Version1Scan {
-  private var found = FoundFile(format: .version1)
+  private var found = FoundFile(format: .version1, codecName: "")
   private var isInBase = false
   private var nextNumber: UInt32 = 0
   private var pending: [Change<EntryLocation>] = []
@@ -115,17 +123,22 @@ struct Version1Scan {
     var window = window
     var scan = Version1Scan()
     var offset: Int64 = 0
-    while let (header, text) = try block(at: offset, of: &window, inflaters) {
+    func block(at offset: Int64) throws -> (header: Version1Header, block: Block)? {
+      try window.withBytes(at: offset, count: BlockFrame.maximumSize) {
+        try Version1Header.read($0, at: offset, by: inflaters)
+      }
+    }
+    while let (header, block) = try block(at: offset) {
       do {
-        try scan.add(header, text, at: offset)
+        try scan.add(header, block)
       } catch let problem as StoreLine.Problem {
         throw FileProblem.damaged(at: offset, reason: problem.message)
       }
-      offset += Int64(header.blockSize)
+      offset = block.end
     }
     if offset == 0 {
       let start = try window.withBytes(at: 0, count: BlockFrame.maximumSize) { Array($0) }
-      throw try FileIdentity.foreignFile(beginning: start)
+      throw FileIdentity.foreignFile(beginning: start)
         ?? .damaged(at: 0, reason: "the first block of the file, which has version 1, is damaged")
     }
     scan.found.isClosed = try window.hasMarker(at: offset)
@@ -143,48 +156,36 @@ struct Version1Scan {
     } else {
       scan.found.layout.tornSize = behind
     }
+    scan.found.layout.appendStart = scan.found.layout.end
+    scan.found.layout.durableBatch = scan.found.layout.lastBatch
     return scan.found
   }
 
-  private static func block(
-    at offset: Int64, of window: inout FileWindow, _ inflaters: StreamPool<Inflater>
-  ) throws -> (Version1Header, text: [UInt8])? {
-    try window.withBytes(at: offset, count: BlockFrame.maximumSize) { bytes in
-      guard let header = try Version1Header(bytes) else { return nil }
-      do {
-        return (header, try header.text(of: bytes, by: inflaters))
-      } catch is BlockText.Damage {
-        return nil
-      }
-    }
-  }
-
-  private mutating func add(_ header: Version1Header, _ text: [UInt8], at offset: Int64) throws {
-    let end = offset + Int64(header.blockSize)
+  private mutating func add(_ header: Version1Header, _ block: Block) throws {
     found.layout.blockCount += 1
-    found.layout.textSize += Int64(text.count)
+    found.layout.textSize += Int64(block.text.count)
     found.layout.changeSize = found.layout.textSize
-    guard offset > 0 else { return try readHead(header, text, end: end) }
+    guard block.offset > 0 else { return try readHead(header, block) }
     let kind: Version1Header.Kind = isInBase ? .base : .batch
     guard header.kind == kind, header.batch == found.layout.lastBatch + (isInBase ? 0 : 1), header.number == nextNumber
     else {
       throw StoreLine.Problem(message: "blocks before it are missing or out of order")
     }
     nextNumber &+= 1
-    try readLines(of: text, isContinuation: header.isContinuation, at: offset)
+    try readLines(of: block)
     guard header.isLast else { return }
     for change in pending { found.index.apply(change) }
     pending = []
     nextNumber = 0
     found.layout.lastBatch = header.batch
-    found.layout.end = end
+    found.layout.end = block.end
     if isInBase { endBase() }
   }
 
-  private mutating func readHead(_ header: Version1Header, _ text: [UInt8], end: Int64) throws {
-    found.codecName = try StoreLine.codecName(ofHead: text[...])
+  private mutating func readHead(_ header: Version1Header, _ block: Block) throws {
+    found.codecName = try StoreLine.codecName(ofHead: block.text[...])
     found.layout.lastBatch = header.batch
-    found.layout.end = end
+    found.layout.end = block.end
     isInBase = !header.isLast
     if !isInBase { endBase() }
   }
@@ -195,9 +196,10 @@ struct Version1Scan {
     found.layout.baseTextSize = found.layout.textSize
   }
 
-  private mutating func readLines(of text: [UInt8], isContinuation: Bool, at offset: Int64) throws {
+  private mutating func readLines(of block: Block) throws {
+    let text = block.text
     var start = 0
-    guard isContinuation == (openLine != nil) else {
+    guard block.isContinuation == (openLine != nil) else {
       throw StoreLine.Problem(message: "the block does not continue the line before it")
     }
     if let (key, location) = openLine {
@@ -209,7 +211,7 @@ struct Version1Scan {
       if lineEnd != nil { pending.append(.set(key, whole)) }
     }
     try StoreText.forEachChange(in: text, from: start) { change, range, isWhole in
-      let location = EntryLocation(block: offset, offset: range.lowerBound, length: range.count)
+      let location = EntryLocation(block: block.offset, offset: range.lowerBound, length: range.count)
       if isWhole {
         pending.append(change.mapValue { _, _ in location })
       } else {

@@ -151,7 +151,6 @@ struct JSONDocument {
   ///   - stamp: The stamp of the file that is written, which receives the checksums.
   ///   - write: A closure that receives the next piece.
   func write(stamping stamp: inout JSONStamp, _ write: ([UInt8]) throws -> Void) throws {
-    var block = JSONStamp.Block()
     var line: [UInt8] = Array("{\"larder\":\(JSONDocument.version),".utf8)
     if let generation { line.append(contentsOf: "\"generation\":\(generation),".utf8) }
     if codecName != "json" {
@@ -171,14 +170,14 @@ struct JSONDocument {
       } else {
         line.append(contentsOf: value)
       }
-      block.add(line, to: &stamp)
+      stamp.add(line)
       try write(line)
       line.removeAll(keepingCapacity: true)
       separator = ",\n"
     }
     line.append(contentsOf: entries.count == 0 ? "}".utf8 : "\n}".utf8)
-    block.add(line, to: &stamp)
-    block.finish(&stamp)
+    stamp.add(line)
+    stamp.finish()
     try write(line)
     try write(Array(",\"written\":".utf8) + stamp.text + Array("}\n".utf8))
   }

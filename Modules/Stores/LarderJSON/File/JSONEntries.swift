@@ -47,18 +47,4 @@ struct JSONEntries: Sendable {
     }
     if let hidden { throw Hidden(keys: hidden) }
   }
-
-  /// Returns the entries with all values in a new text, so that no older text stays in memory.
-  func compacted() -> SortedMap<ArraySlice<UInt8>> {
-    var text: [UInt8] = []
-    var size = 0
-    map.forEach { _, value in size += value.count }
-    text.reserveCapacity(size)
-    map.forEach { _, value in text.append(contentsOf: value) }
-    var start = 0
-    return map.mapValues { value in
-      defer { start += value.count }
-      return text[start..<start + value.count]
-    }
-  }
 }

@@ -1,14 +1,6 @@
 import Larder
 import LarderFiles
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 extension JSONFile {
   // MARK: Appending to the journal
 
@@ -205,7 +197,6 @@ extension JSONFile {
         journal = .none
         isJournalLeft = true
         opened.forget(journalPath)
-        compactTexts()
         try removeJournal()
       }
     } catch {
@@ -289,7 +280,8 @@ extension JSONFile {
           .full, during: operation,
           "the document would exceed the limit of \(sizeLimit) bytes")
       }
-      try setModificationTime(stamp.modificationTime, of: &replacement)
+      // A document without this time is read like a copy, without checking its checksums.
+      try replacement.setModificationTime(stamp.modificationTime)
     } catch {
       replacement.abandon()
       throw error
@@ -297,23 +289,6 @@ extension JSONFile {
     var attributes: FileAttributes?
     let file = try replacement.commit { file throws(FileError) in attributes = try file.attributes() }
     return Document(file: file, attributes: try attributes ?? file.attributes(), generation: generation, stamp: stamp)
-  }
-
-  private func setModificationTime(_ time: Int64, of replacement: inout FileReplacement) throws {
-    do throws(FileError) {
-      try replacement.setModificationTime(time)
-    } catch {
-      // Some file systems cannot set times. The document is then read like a copy, without checking its checksums.
-      guard [EPERM, ENOSYS, EOPNOTSUPP].contains(error.errorNumber) else { throw error }
-    }
-  }
-
-  /// Copies the values into a text of their own if most of the text that they are slices of is no longer used.
-  private mutating func compactTexts() {
-    let size = Int(sizes.document)
-    guard sharedTextSize > 2 * size + 1 << 20 else { return }
-    contents.replace(JSONEntries(map: contents.snapshot.compacted()))
-    sharedTextSize = size
   }
 
   /// Removes a journal that is already folded.
@@ -325,7 +300,7 @@ extension JSONFile {
       try fileSystem.removeFile(at: journalPath)
     } catch {
       // The journal was never in place.
-      guard error.errorNumber == ENOENT else { throw error }
+      guard error.isMissing else { throw error }
     }
     isJournalLeft = false
   }

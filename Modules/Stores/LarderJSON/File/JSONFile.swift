@@ -106,9 +106,6 @@ struct JSONFile: Sendable {
   /// The size of the journal at which a write folds it.
   var foldSize = FoldThreshold.write
 
-  /// The total size of the texts that stay in memory because values are slices of them.
-  var sharedTextSize = 0
-
   /// The number of damaged places in the document of a read-only store.
   private var damagedPlaces = 0
 
@@ -202,7 +199,6 @@ struct JSONFile: Sendable {
       Document(
         file: file, attributes: loaded.attributes, generation: loaded.document.generation, stamp: loaded.document.stamp,
         text: isWritable ? loaded.text : nil))
-    sharedTextSize = loaded.text.count
     damagedPlaces = loaded.damages.count
     contents.replace(JSONEntries(map: loaded.document.entries, holes: loaded.holes))
     return codec
@@ -244,7 +240,6 @@ struct JSONFile: Sendable {
     journal = .found(FoundJournal(file: file, lines: text[content.headSize..<content.size]))
     opened.note(try file.attributes().identity, at: journalPath, as: .data)
     documentBound += Int64(content.size)
-    sharedTextSize += text.count
     show(Array(content.batches.joined()))
   }
 

@@ -36,7 +36,7 @@ struct JSONJournal {
   init(_ text: [UInt8]) throws {
     var lines = Lines(text: text)
     // The file is created as a whole, including its head, so no crash explains a missing or damaged head.
-    guard let first = lines.next(), let content = try JSONJournal.content(of: first, number: 1),
+    guard let first = lines.next(), let content = try JSONJournalLine.content(of: first, number: 1),
       case .head(let head) = content
     else {
       throw Problem.damaged(line: 1, reason: "it is not the first line of a journal")
@@ -49,11 +49,11 @@ struct JSONJournal {
     var firstBadLine: Int?
     while let line = lines.next() {
       number += 1
-      guard let content = try JSONJournal.content(of: line, number: number) else {
+      guard let content = try JSONJournalLine.content(of: line, number: number) else {
         firstBadLine = firstBadLine ?? number
         // If the line end was damaged, this line includes the next one, and the statement of that line counts.
-        for content in JSONJournalLine.linesSwallowed(by: line) {
-          guard content.durable <= size else { throw Problem.damaged(line: number, reason: "its line end is damaged") }
+        if let next = JSONJournalLine.lineSwallowed(by: line, number: number), next.durable > size {
+          throw Problem.damaged(line: number, reason: "its line end is damaged")
         }
         continue
       }
@@ -70,20 +70,6 @@ struct JSONJournal {
         // Lines after a mark were written after the content that was complete when the mark was written.
         firstBadLine = firstBadLine ?? number
       }
-    }
-  }
-
-  /// Returns the content of a line, or `nil` if its checksum is wrong.
-  private static func content(of line: ArraySlice<UInt8>, number: Int) throws -> JSONJournalLine.Content? {
-    do {
-      return try JSONJournalLine.content(of: line)
-    } catch JSONJournalLine.Problem.damaged {
-      return nil
-    } catch JSONJournalLine.Problem.newerVersion(let version) {
-      throw Problem.newerVersion(version)
-    } catch JSONJournalLine.Problem.malformed(let reason) {
-      // The checksum is right, so these bytes were written intentionally and not torn by a crash.
-      throw Problem.damaged(line: number, reason: reason)
     }
   }
 
@@ -137,16 +123,6 @@ enum JSONJournalLine {
     var generation: Int64 = 0
     /// The digest of the stamp of the document, or `nil` if it has none.
     var document: String?
-  }
-
-  /// A reason why a line cannot be read.
-  enum Problem: Error {
-    /// The checksum is missing or wrong.
-    case damaged
-    /// The checksum is right, but this version does not write such content.
-    case malformed(String)
-    /// The journal has a newer format version.
-    case newerVersion(String)
   }
 
   /// The content of a line.
@@ -211,92 +187,82 @@ enum JSONJournalLine {
 
   // MARK: Reading
 
-  /// Parses a line.
+  /// Returns the content of a line, or `nil` if its checksum is missing or wrong.
   ///
-  /// - Parameter line: The bytes of the line, without the line end.
-  /// - Throws: ``Problem``.
-  static func content(of line: ArraySlice<UInt8>) throws -> Content {
+  /// - Parameters:
+  ///   - line: The bytes of the line, without the line end.
+  ///   - number: The number of the line, for errors.
+  /// - Throws: ``JSONJournal/Problem`` if the checksum is right, but this version does not write such content.
+  static func content(of line: ArraySlice<UInt8>, number lineNumber: Int) throws -> Content? {
     let rest = line.dropFirst(mark.count + digitCount + 2)
     guard
       line.starts(with: mark), line.dropFirst(mark.count).starts(with: digits(of: rest)),
       line.dropFirst(mark.count + digitCount).starts(with: "\",".utf8)
-    else { throw Problem.damaged }
+    else { return nil }
     do {
       var scanner = JSONScanner(line)
-      var content: Content?
+      var head: Head?
+      var durable: Int64?
+      var changes: [Change<ArraySlice<UInt8>>]?
       try scanner.forEachMember { _, name, scanner in
         switch String(decoding: name, as: UTF8.self) {
         case "crc32c": _ = try scanner.string()
         case "journal":
           let version = String(decoding: try scanner.value(), as: UTF8.self)
           guard let number = Int(version), (1...Self.version).contains(number) else {
-            throw Problem.newerVersion(version)
+            throw JSONJournal.Problem.newerVersion(version)
           }
-          content = .head(Head(codecName: ""))
-        case "codec", "generation", "document":
-          guard case .head(var head) = content else { throw Problem.malformed("\"journal\" is missing") }
-          try readMember(name, of: &head, &scanner)
-          content = .head(head)
-        case "durable": content = .mark(durable: try number(&scanner))
+          head = Head(codecName: "")
+        case "codec":
+          let name = String(decoding: try scanner.string(), as: UTF8.self)
+          head?.codecName = name
+        case "generation":
+          let generation = try number(&scanner)
+          head?.generation = generation
+        case "document":
+          let document = String(decoding: try scanner.string(), as: UTF8.self)
+          head?.document = document
+        case "durable": durable = try number(&scanner)
         case "changes":
-          guard case .mark(let durable) = content else { throw Problem.malformed("\"durable\" is missing") }
-          content = .batch(changes: try changes(&scanner), durable: durable)
-        default: throw Problem.malformed("it has an unknown member")
+          changes = []
+          try scanner.forEachElement { changes?.append(try change(&$0)) }
+        default: throw scanner.error("it has an unknown member")
         }
       }
       try scanner.expectEnd()
-      guard let content else { throw Problem.malformed("it has no known member") }
-      return content
+      if let head { return .head(head) }
+      guard let durable else { throw scanner.error("\"journal\" and \"durable\" are missing") }
+      return changes.map { .batch(changes: $0, durable: durable) } ?? .mark(durable: durable)
     } catch let error as JSONSyntaxError {
-      throw Problem.malformed(error.message)
-    }
-  }
-
-  private static func readMember(_ name: [UInt8], of head: inout Head, _ scanner: inout JSONScanner) throws {
-    switch name.first {
-    case UInt8(ascii: "c"): head.codecName = String(decoding: try scanner.string(), as: UTF8.self)
-    case UInt8(ascii: "g"): head.generation = try number(&scanner)
-    default: head.document = String(decoding: try scanner.string(), as: UTF8.self)
+      // The checksum is right, so these bytes were written intentionally and not torn by a crash.
+      throw JSONJournal.Problem.damaged(line: lineNumber, reason: error.message)
     }
   }
 
   private static func number(_ scanner: inout JSONScanner) throws -> Int64 {
     guard let number = Int64(String(decoding: try scanner.value(), as: UTF8.self)), number >= 0 else {
-      throw Problem.malformed("a number is not a whole number")
+      throw scanner.error("a number is not a whole number")
     }
     return number
   }
 
-  /// Returns the valid lines that an unreadable line ends in.
+  /// Returns the valid line that an unreadable line ends in, or `nil` if there is none.
   ///
   /// If its line end was damaged, a line includes the next one.
-  static func linesSwallowed(by line: ArraySlice<UInt8>) -> [Content] {
-    let starts = Set(line.indices.dropFirst().filter { line[$0] == mark[0] && line[$0...].starts(with: mark) })
-    guard let first = starts.min() else { return [] }
-    var contents: [Content] = []
-    // A single pass for all candidates, because values may contain the beginning of a line thousands of times.
-    CRC32C.forEachSuffix(of: line[first...]) { index, checksum in
-      let start = index - mark.count - digitCount - 2
-      guard starts.contains(start), line[(start + mark.count)...].starts(with: JSONStamp.text(of: checksum).utf8)
-      else { return }
+  static func lineSwallowed(by line: ArraySlice<UInt8>, number: Int) -> Content? {
+    let starts = line.indices.dropFirst().reversed().lazy.filter {
+      line[$0] == mark[0] && line[$0...].starts(with: mark)
+    }
+    // A value may contain the beginning of a line thousands of times. A mark, which follows the last durable batch,
+    // contains none.
+    for start in starts.prefix(16) {
       do {
-        contents.append(try content(of: line[start...]))
+        if let content = try content(of: line[start...], number: number) { return content }
       } catch {
-        // The checksum is right by coincidence or intent.
+        // These bytes are not a line.
       }
     }
-    return contents
-  }
-
-  private static func changes(_ scanner: inout JSONScanner) throws -> [Change<ArraySlice<UInt8>>] {
-    var changes: [Change<ArraySlice<UInt8>>] = []
-    try scanner.expect(UInt8(ascii: "["))
-    guard !scanner.skip(UInt8(ascii: "]")) else { return changes }
-    repeat {
-      changes.append(try change(&scanner))
-    } while scanner.skip(UInt8(ascii: ","))
-    try scanner.expect(UInt8(ascii: "]"))
-    return changes
+    return nil
   }
 
   private static func change(_ scanner: inout JSONScanner) throws -> Change<ArraySlice<UInt8>> {
@@ -305,17 +271,17 @@ enum JSONJournalLine {
     try scanner.forEachMember { _, name, scanner in
       switch String(decoding: name, as: UTF8.self) {
       case "set": setKey = try JSONKey.key(from: &scanner)
-      case "value": change = .set(try required(setKey), try scanner.value())
+      case "value": change = .set(try required(setKey, scanner), try scanner.value())
       case "remove": change = .remove(try JSONKey.key(from: &scanner))
       case "removeAll": change = .removeAll(try JSONKey.range(from: &scanner))
-      default: throw Problem.malformed("it has an unknown kind of change")
+      default: throw scanner.error("it has an unknown kind of change")
       }
     }
-    return try required(change)
+    return try required(change, scanner)
   }
 
-  private static func required<Part>(_ part: Part?) throws -> Part {
-    guard let part else { throw Problem.malformed("a part of a change is missing") }
+  private static func required<Part>(_ part: Part?, _ scanner: JSONScanner) throws -> Part {
+    guard let part else { throw scanner.error("a part of a change is missing") }
     return part
   }
 }

@@ -17,6 +17,8 @@ struct JSONStamp: Sendable, Hashable {
 
   private let blockSize: Int
   private(set) var checksums: [UInt32]
+  /// The bytes after the last complete block, while the document is written.
+  private var rest: [UInt8] = []
   private let inode: UInt64
   /// The modification time in whole seconds since 1970, which every file system stores.
   private let time: Int64
@@ -49,27 +51,22 @@ struct JSONStamp: Sendable, Hashable {
 
   // MARK: Checksums
 
-  /// A buffer for the bytes of a document, which adds the checksum of each complete block to a stamp.
-  struct Block {
-    private var bytes: [UInt8] = []
-
-    /// Adds bytes, and the checksums of all complete blocks.
-    mutating func add(_ piece: some Collection<UInt8>, to stamp: inout JSONStamp) {
-      bytes.append(contentsOf: piece)
-      var start = 0
-      while bytes.count - start >= stamp.blockSize {
-        stamp.append(bytes[start..<start + stamp.blockSize])
-        start += stamp.blockSize
-      }
-      bytes.removeFirst(start)
+  /// Adds bytes of the document, and the checksums of all complete blocks.
+  mutating func add(_ bytes: [UInt8]) {
+    rest += bytes
+    var start = 0
+    while rest.count - start >= blockSize {
+      append(rest[start..<start + blockSize])
+      start += blockSize
     }
+    rest.removeFirst(start)
+  }
 
-    /// Adds the checksum of the last block.
-    mutating func finish(_ stamp: inout JSONStamp) {
-      guard !bytes.isEmpty else { return }
-      stamp.append(bytes[...])
-      bytes.removeAll()
-    }
+  /// Adds the checksum of the last block.
+  mutating func finish() {
+    guard !rest.isEmpty else { return }
+    append(rest[...])
+    rest = []
   }
 
   private mutating func append(_ block: ArraySlice<UInt8>) {
@@ -126,15 +123,12 @@ struct JSONStamp: Sendable, Hashable {
     try scanner.forEachMember { _, name, scanner in
       switch String(decoding: name, as: UTF8.self) {
       case "crc32c":
-        try scanner.expect(UInt8(ascii: "["))
-        guard !scanner.skip(UInt8(ascii: "]")) else { return }
-        repeat {
+        try scanner.forEachElement { scanner in
           guard let checksum = JSONStamp.checksum(of: try scanner.string()) else {
             throw scanner.error("a checksum must have eight hexadecimal digits")
           }
           checksums.append(checksum)
-        } while scanner.skip(UInt8(ascii: ","))
-        try scanner.expect(UInt8(ascii: "]"))
+        }
       case "inode": inode = UInt64(String(decoding: try scanner.value(), as: UTF8.self))
       case let name: numbers[name] = Int64(String(decoding: try scanner.value(), as: UTF8.self))
       }
