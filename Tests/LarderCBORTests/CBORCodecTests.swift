@@ -147,6 +147,11 @@ import Testing
     #expect(try date("c1f93c00") == 1)
     #expect(try date("d903e9a2011a514b67b0281a075bcd15") == 1_363_896_240.123456789 as Double)
     #expect(try date("d903e9a104822019" + "0fa0") == 400)
+    // Binary fractions: 11 / 64, -12 / 64, 5 * 8, and 1 / 2 as a bignum
+    #expect(try date("d903e9a10582250b") == 11.0 / 64)
+    #expect(try date("d903e9a10582252b") == -12.0 / 64)
+    #expect(try date("d903e9a105820305") == 40)
+    #expect(try date("d903e9a1058220c24101") == 0.5)
     // An untagged number of seconds since 2001, as the `Codable` conformance of `Date` writes it.
     #expect(try Coding.decoded(Date.self, hex: "1a2faf0800") == Date(timeIntervalSinceReferenceDate: 800_000_000))
     #expect(try Coding.decoded(Date.self, hex: "d9d9f7f93800") == Date(timeIntervalSinceReferenceDate: 0.5))
@@ -159,8 +164,11 @@ import Testing
     Coding.expectRefused(Date.self, "c074323130302d30322d32395430303a30303a30305a")
     for hex in [
       "6161", "f5", "c66161", "d86405", "c482201903e8", "c06161", "c16161", "d903e9a0", "d903e9a12001", "d903e901",
-      // 10 to the power of 1000
-      "d903e9a104821903e801",
+      // 10 to the power of 1000, 2 to the power of 1101, more than 128 bits, and more than 160 bytes
+      "d903e9a104821903e801", "d903e9a1058219044d01", "d903e9a1058200c251" + String(repeating: "ff", count: 17),
+      "d903e9a10582390418c258a1" + String(repeating: "00", count: 161),
+      // Not two numbers
+      "d903e9a10581250b", "d903e9a105822560", "d903e9a105826025", "d903e9a105822545ffffffffff",
     ] {
       Coding.expectRefused(Date.self, hex)
     }

@@ -31,6 +31,20 @@ import Testing
     #expect(count > 1700)
   }
 
+  /// Each line of the file has the bytes of a date, and the bits of its seconds since 2001.
+  ///
+  /// The first version wrote dates close to 2001 as binary fractions of up to 1,100 bits.
+  @Test func earlierDatesAreRead() throws {
+    let file = EarlierBytesTests.fixtures.appending(path: "dates-version-1.txt")
+    let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+    for line in lines {
+      let parts = line.split(separator: " ")
+      let date = try Coding.decoded(Date.self, hex: String(parts[0]))
+      #expect(String(date.timeIntervalSinceReferenceDate.bitPattern, radix: 16) == parts[1])
+    }
+    #expect(lines.count == 28)
+  }
+
   /// Writes a file with the bytes of this version.
   ///
   /// Run it with `LARDER_WRITE_FIXTURES=version-2.txt` before you change the format.

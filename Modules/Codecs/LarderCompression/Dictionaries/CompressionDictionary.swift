@@ -43,7 +43,7 @@ public struct CompressionDictionary: Sendable, Hashable {
   /// Creates a dictionary from the bytes that sample values have in common.
   ///
   /// Pass a few thousand values as the store has them, encoded by the codec that is to be compressed. About a hundred
-  /// times the size of the dictionary is enough. Training takes about half a second for each 10 MB, on the calling
+  /// times the size of the dictionary is enough. Training takes less than a second for each 10 MB, on the calling
   /// thread. The same samples always yield the same dictionary.
   ///
   /// The algorithm follows COVER (Liao, Petri, Moffat and Wirth: "Effective Construction of Relative Lempel-Ziv

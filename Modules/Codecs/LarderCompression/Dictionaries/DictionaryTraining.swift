@@ -24,23 +24,15 @@ struct DictionaryTraining {
     var text: [UInt8] = []
     text.reserveCapacity(samples.reduce(0) { $0 + $1.count })
     for (number, sample) in samples.enumerated() {
+      let start = text.count
       text += sample
       let mark = UInt32(truncatingIfNeeded: number + 1)
-      sample.withUnsafeBytes { sample in
-        counts.withUnsafeMutableBufferPointer { counts in
-          latest.withUnsafeMutableBufferPointer { latest in
-            var index = 0
-            while index + Self.sequenceLength <= sample.count {
-              let place = Self.place(of: sample, at: index)
-              // Repetitions within one sample compress without a dictionary.
-              if latest[place] != mark {
-                if latest[place] != 0 { counts[place] += 1 }
-                latest[place] = mark
-              }
-              index += 1
-            }
-          }
-        }
+      for index in start..<max(start, text.count - Self.sequenceLength + 1) {
+        let place = Self.place(of: text, at: index)
+        // Repetitions within one sample compress without a dictionary.
+        guard latest[place] != mark else { continue }
+        if latest[place] != 0 { counts[place] += 1 }
+        latest[place] = mark
       }
     }
     self.text = text
@@ -48,8 +40,10 @@ struct DictionaryTraining {
   }
 
   /// Returns the index of a sequence in the tables, which other sequences may share.
-  private static func place(of text: UnsafeRawBufferPointer, at index: Int) -> Int {
-    let sequence = UInt64(littleEndian: text.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+  private static func place(of text: [UInt8], at index: Int) -> Int {
+    let sequence = text.withUnsafeBytes {
+      UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+    }
     // After a multiplication by a large odd number, the upper bits depend on all bytes.
     return Int(truncatingIfNeeded: (sequence &* 0x9E37_79B9_7F4A_7C15) >> UInt64(64 - tableBits))
   }
@@ -91,43 +85,30 @@ struct DictionaryTraining {
   private func bestSegment(in range: Range<Int>, length: Int, counts: inout [UInt32]) -> Range<Int>? {
     let span = length - Self.sequenceLength + 1
     let end = range.upperBound - Self.sequenceLength + 1
-    return text.withUnsafeBytes { text in
-      counts.withUnsafeMutableBufferPointer { counts in
-        // A sequence that occurs twice in a segment counts once, so its last index is remembered. Only the last few
-        // hundred sequences matter, so a small table is enough. Sequences that it forgets count twice.
-        var lastSeen = [Int](repeating: Int.min / 2, count: 4096)
-        var gains = [UInt32](repeating: 0, count: span)
-        var score: UInt64 = 0
-        var best: (score: UInt64, start: Int) = (0, range.lowerBound)
-        lastSeen.withUnsafeMutableBufferPointer { lastSeen in
-          gains.withUnsafeMutableBufferPointer { gains in
-            var index = range.lowerBound
-            while index < end {
-              let place = Self.place(of: text, at: index)
-              let slot = (index - range.lowerBound) % span
-              score -= UInt64(gains[slot])
-              let seen = lastSeen[place & 4095]
-              gains[slot] = index - seen < span ? 0 : counts[place]
-              lastSeen[place & 4095] = index
-              score += UInt64(gains[slot])
-              if score > best.score { best = (score, max(range.lowerBound, index - span + 1)) }
-              index += 1
-            }
-          }
-        }
-        guard best.score > 0 else { return nil }
-        var useful: (first: Int, last: Int)?
-        var start = best.start
-        while start < min(best.start + span, end) {
-          let place = Self.place(of: text, at: start)
-          // Another occurrence of it in the segment is useless.
-          if counts[place] > 0 { useful = (useful?.first ?? start, start) }
-          counts[place] = 0
-          start += 1
-        }
-        return useful.map { $0.first..<$0.last + Self.sequenceLength }
-      }
+    // A sequence that occurs twice in a segment counts once, so its last index is remembered. Only the last few hundred
+    // sequences matter, so a small table is enough. Sequences that it forgets count twice.
+    var lastSeen = [Int](repeating: Int.min / 2, count: 4096)
+    var gains = [UInt32](repeating: 0, count: span)
+    var score: UInt64 = 0
+    var best: (score: UInt64, start: Int) = (0, range.lowerBound)
+    for index in range.lowerBound..<max(range.lowerBound, end) {
+      let place = Self.place(of: text, at: index)
+      let slot = (index - range.lowerBound) % span
+      score -= UInt64(gains[slot])
+      gains[slot] = index - lastSeen[place & 4095] < span ? 0 : counts[place]
+      lastSeen[place & 4095] = index
+      score += UInt64(gains[slot])
+      if score > best.score { best = (score, max(range.lowerBound, index - span + 1)) }
     }
+    guard best.score > 0 else { return nil }
+    var useful: (first: Int, last: Int)?
+    for index in best.start..<min(best.start + span, end) {
+      let place = Self.place(of: text, at: index)
+      // Another occurrence of it in the segment is useless.
+      if counts[place] > 0 { useful = (useful?.first ?? index, index) }
+      counts[place] = 0
+    }
+    return useful.map { $0.first..<$0.last + Self.sequenceLength }
   }
 }
 #endif
