@@ -1,1 +1,0 @@
-../../../../Modules/Decorators/LarderCache/Eviction/SlotRecords.swift
