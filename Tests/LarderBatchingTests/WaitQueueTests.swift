@@ -16,9 +16,7 @@ import Testing
           #expect(model.last.map { $0.number < number } ?? true)
           model.append((number, step))
         case 4:
-          let first = queue.removeFirst()
-          #expect(first?.number == model.first?.number)
-          #expect(first?.element == model.first?.element)
+          #expect(queue.removeFirst() == model.first?.element)
           if !model.isEmpty { model.removeFirst() }
         case 5 where !model.isEmpty:
           let entry = model.remove(at: Int.random(in: model.indices, using: &generator))

@@ -229,9 +229,8 @@ import Testing
       var frames = FrameBuffer()
       frames.reset(
         segment: 1, salt: header.salt, base: Int64(content.count), durable: Int64(content.count), firstNumber: 4)
-      let item = QueueItem(
-        sequence: sequence, key: "b", arrival: 0, place: frames.place(payloadLength: 1), hasCallersKey: true)
-      frames.append(.put(ItemState(item: item)), payload: [2])
+      let item = QueueItem(sequence: sequence, key: "b", arrival: 0, hasCallersKey: true)
+      _ = frames.append(ItemState(item: item), payload: [2])
       frames.finish()
       #expect(length < content.count)
       let crafted = try QueueRecoveryTests.bench([QueueRecoveryTests.first: content + frames.bytes])

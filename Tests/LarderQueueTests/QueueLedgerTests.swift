@@ -86,13 +86,12 @@ import Testing
         LedgerView(ledger), ledger.counts, ledger.liveBytes, ledger.uses.all.mapValues(\.count), ledger.tallies
       )
       let mark = ledger.mark
-      var records: [QueueRecord] = []
-      for item in ledger.firstWaiting(3) { _ = ledger.lease(item, length: 5, epoch: 99, into: &records) }
-      ledger.removeAll(in: .prefix("id:"), into: &records)
-      for item in ledger.firstWaiting(2) { ledger.moveToDeadLetters(item, .undecodable, into: &records) }
-      _ = ledger.purgeDeadLetters(into: &records)
-      _ = try? ledger.enqueue(
-        .init(key: "new", place: QueuePlace(segment: 2, offset: 9, length: 9), delay: 3), into: &records)
+      var frames = FrameBuffer(at: 0)
+      for item in ledger.firstWaiting(3) { _ = ledger.lease(item, length: 5, epoch: 99, into: &frames) }
+      ledger.removeAll(in: .prefix("id:"), into: &frames)
+      for item in ledger.firstWaiting(2) { ledger.moveToDeadLetters(item, .undecodable, into: &frames) }
+      _ = ledger.purgeDeadLetters(into: &frames)
+      _ = try? ledger.enqueue([1], key: "new", delay: 3, into: &frames)
       ledger.rollBack(to: mark)
       var after = LedgerView(ledger)
       after.nextSequence = before.0.nextSequence
@@ -110,15 +109,14 @@ import Testing
   @Test func undoingRestoresDeadlines() throws {
     var ledger = QueueLedger(rules: LedgerRun.rules)
     _ = ledger.begin(at: 0)
-    var records: [QueueRecord] = []
-    let place = QueuePlace(segment: 1, offset: 1, length: 1)
-    _ = try ledger.enqueue(.init(key: "delayed", place: place, delay: 5_000_000), into: &records)
-    _ = try ledger.enqueue(.init(key: "leased", place: place), into: &records)
+    var frames = FrameBuffer(at: 0)
+    _ = try ledger.enqueue([1], key: "delayed", delay: 5_000_000, into: &frames)
+    _ = try ledger.enqueue([1], key: "leased", into: &frames)
     ledger.commit()
     let mark = ledger.mark
-    ledger.removeValue(forKey: "delayed", into: &records)
-    let receipt = ledger.lease(try #require(ledger.firstWaiting(1).first), length: 1, epoch: 1, into: &records)
-    for length: Int64 in 1...100 { try ledger.extend(receipt, length: length, into: &records) }
+    ledger.removeValue(forKey: "delayed", into: &frames)
+    let receipt = ledger.lease(try #require(ledger.firstWaiting(1).first), length: 1, epoch: 1, into: &frames)
+    for length: Int64 in 1...100 { try ledger.extend(receipt, length: length, into: &frames) }
     ledger.rollBack(to: mark)
     #expect(ledger.nextDeadline == 5_000_000)
     ledger.advance(to: 5_000_000)
@@ -131,19 +129,19 @@ import Testing
   @Test func aClockThatWasAheadExtendsNoLeaseOrDelay() throws {
     var ledger = QueueLedger(rules: LedgerRun.rules)
     _ = ledger.begin(at: 1_000_000_000)
-    var records: [QueueRecord] = []
-    let place = QueuePlace(segment: 1, offset: 1, length: 1)
-    _ = try ledger.enqueue(.init(key: "a", place: place), into: &records)
-    _ = try ledger.enqueue(.init(key: "b", place: place, delay: 5_000_000), into: &records)
-    _ = ledger.lease(try #require(ledger.firstWaiting(1).first), length: 10_000_000, epoch: 1, into: &records)
+    var frames = FrameBuffer(at: 0)
+    _ = try ledger.enqueue([1], key: "a", into: &frames)
+    _ = try ledger.enqueue([1], key: "b", delay: 5_000_000, into: &frames)
+    _ = ledger.lease(try #require(ledger.firstWaiting(1).first), length: 10_000_000, epoch: 1, into: &frames)
     // Within a process, time never goes back.
     ledger.advance(to: 0)
     #expect(ledger.now == 1_000_000_000)
+    var records = frames.finishedRecords(at: 0)
     func opened(at now: Int64) -> (QueueLedger, [QueueRecord]) {
       var opened = QueueLedger(rules: LedgerRun.rules)
       for record in records { opened.replay(record, in: 1) }
-      let changes = opened.begin(at: now)
-      return (opened, changes)
+      let changes = opened.begin(at: now).compactMap { opened.state(of: $0) }
+      return (opened, changes.map { .state(sequence: $0.item.sequence, attempts: $0.item.attempts, $0.standing) })
     }
     var (next, changes) = opened(at: 0)
     #expect(next.nextDeadline == 5_000_000 && changes.count == 2)
@@ -163,40 +161,42 @@ import Testing
       _ = ledger.begin(at: 0)
       return ledger
     }
-    func item(_ key: StoreKey, length: UInt32 = 9) -> QueueLedger.NewItem {
-      .init(key: key, place: QueuePlace(segment: 1, offset: 0, length: length))
-    }
-    var records: [QueueRecord] = []
+    let payload = [UInt8](repeating: 1, count: 9)
+    var frames = FrameBuffer(at: 0)
     var refusing = ledger(QueueCapacity(items: 2, bytes: 20))
     refusing.beginCall()
-    _ = try refusing.enqueue(item("a"), into: &records)
+    _ = try refusing.enqueue(payload, key: "a", into: &frames)
     refusing.beginCall()
-    #expect(throws: QueueRefusal.full(neverFits: true)) { try refusing.enqueue(item("b", length: 20), into: &records) }
-    refusing.beginCall()
-    #expect(throws: QueueRefusal.full(neverFits: false)) { try refusing.enqueue(item("b", length: 10), into: &records) }
-    refusing.beginCall()
-    _ = try refusing.enqueue(item("b"), into: &records)
-    refusing.beginCall()
-    #expect(throws: QueueRefusal.full(neverFits: false)) {
-      try refusing.setValue(at: QueuePlace(segment: 1, offset: 0, length: 10), forKey: "b", into: &records)
+    #expect(throws: QueueRefusal.full(neverFits: true)) {
+      try refusing.enqueue([UInt8](repeating: 1, count: 20), key: "b", into: &frames)
     }
     refusing.beginCall()
-    try refusing.setValue(at: QueuePlace(segment: 1, offset: 0, length: 8), forKey: "b", into: &records)
+    #expect(throws: QueueRefusal.full(neverFits: false)) {
+      try refusing.enqueue([UInt8](repeating: 1, count: 10), key: "b", into: &frames)
+    }
+    refusing.beginCall()
+    _ = try refusing.enqueue(payload, key: "b", into: &frames)
+    refusing.beginCall()
+    #expect(throws: QueueRefusal.full(neverFits: false)) {
+      try refusing.setValue([UInt8](repeating: 1, count: 10), forKey: "b", into: &frames)
+    }
+    refusing.beginCall()
+    try refusing.setValue([UInt8](repeating: 1, count: 8), forKey: "b", into: &frames)
     #expect(refusing.liveBytes == 19)
 
     var dropping = ledger(QueueCapacity(items: 2, policy: .dropOldest))
     for key: StoreKey in ["a", "b"] {
       dropping.beginCall()
-      #expect(try dropping.enqueue(item(key), into: &records).droppedCount == 0)
+      #expect(try dropping.enqueue(payload, key: key, into: &frames).droppedCount == 0)
     }
     // The oldest item is leased, so the next one is dropped.
-    _ = dropping.lease(try #require(dropping.firstWaiting(1).first), length: 1, epoch: 1, into: &records)
+    _ = dropping.lease(try #require(dropping.firstWaiting(1).first), length: 1, epoch: 1, into: &frames)
     dropping.beginCall()
-    #expect(try dropping.enqueue(item("c"), into: &records).droppedCount == 1)
+    #expect(try dropping.enqueue(payload, key: "c", into: &frames).droppedCount == 1)
     #expect(dropping.keys(in: .all, limit: 9, order: .ascending) == ["a", "c"])
-    _ = dropping.lease(try #require(dropping.firstWaiting(1).first), length: 1, epoch: 1, into: &records)
+    _ = dropping.lease(try #require(dropping.firstWaiting(1).first), length: 1, epoch: 1, into: &frames)
     dropping.beginCall()
-    #expect(throws: QueueRefusal.full(neverFits: false)) { try dropping.enqueue(item("d"), into: &records) }
+    #expect(throws: QueueRefusal.full(neverFits: false)) { try dropping.enqueue(payload, key: "d", into: &frames) }
     #expect(dropping.tallies.dropped == 1)
   }
 }
@@ -210,8 +210,8 @@ struct LedgerRun {
   /// One frame for each step that wrote records, and the ledger after it.
   private(set) var log: [(records: [QueueRecord], after: LedgerView)] = []
   private var receipts: [(DeliveryReceipt, QueueModel.Receipt)] = []
-  private var values: [UInt32: Int] = [:]
-  private var nextValue: UInt32 = 1
+  /// The offset of the next frame.
+  private var offset: Int64 = 0
 
   init() {
     ledger.segment = 1
@@ -220,9 +220,11 @@ struct LedgerRun {
 
   /// Runs a step, and returns the difference between the ledger and the model, or `nil`.
   mutating func step(_ step: QueueStep) -> String? {
-    var records: [QueueRecord] = []
-    let difference = run(step, &records)
+    var frames = FrameBuffer(at: offset)
+    let difference = run(step, &frames)
     ledger.commit()
+    let records = frames.finishedRecords(at: offset)
+    offset += Int64(frames.bytes.count)
     if !records.isEmpty { log.append((records, LedgerView(ledger))) }
     return difference ?? compare()
   }
@@ -236,60 +238,60 @@ struct LedgerRun {
     return compare()
   }
 
-  /// Returns a place that represents a new value.
+  /// The payload of every item.
   ///
-  /// The ledger does not use its content.
-  private mutating func newPlace() -> (QueuePlace, Int) {
-    defer { nextValue += 1 }
-    values[nextValue] = Int(nextValue)
-    return (QueuePlace(segment: 1, offset: nextValue, length: 8), Int(nextValue))
-  }
+  /// Its offset represents its value.
+  private static let payload = [UInt8](repeating: 1, count: 8)
 
-  private mutating func run(_ step: QueueStep, _ records: inout [QueueRecord]) -> String? {
+  /// Returns the value of a key's item.
+  private func value(of key: StoreKey) -> Int { ledger.item(forKey: key).map { Int($0.place.offset) } ?? 0 }
+
+  private mutating func run(_ step: QueueStep, _ frames: inout FrameBuffer) -> String? {
     ledger.beginCall()
     switch step {
     case .enqueue(let id, let delay):
-      let (place, value) = newPlace()
       let key = id.map(QueueStep.key)
-      let new = QueueLedger.NewItem(key: key, place: place, delay: Int64(delay) * 1_000_000)
-      guard let enqueued = try? ledger.enqueue(new, into: &records) else { return "enqueue was refused" }
-      let sequence = model.enqueue(value, key: key, delay: new.delay)
+      let length = Int64(delay) * 1_000_000
+      guard let enqueued = try? ledger.enqueue(LedgerRun.payload, key: key, delay: length, into: &frames) else {
+        return "enqueue was refused"
+      }
+      let sequence = model.enqueue(value(of: enqueued.key), key: key, delay: length)
       guard enqueued.isDuplicate == (sequence == nil), sequence == nil || sequence == enqueued.sequence else {
         return "enqueue gave \(enqueued), the model \(sequence as Any)"
       }
     case .set(let id):
-      let (place, value) = newPlace()
-      guard (try? ledger.setValue(at: place, forKey: QueueStep.key(id), into: &records)) != nil else {
+      let key = QueueStep.key(id)
+      guard (try? ledger.setValue(LedgerRun.payload, forKey: key, into: &frames)) != nil else {
         return "set was refused"
       }
-      model.setValue(value, forKey: QueueStep.key(id))
+      model.setValue(value(of: key), forKey: key)
     case .remove(let id):
-      ledger.removeValue(forKey: QueueStep.key(id), into: &records)
+      ledger.removeValue(forKey: QueueStep.key(id), into: &frames)
       model.removeValue(forKey: QueueStep.key(id))
     case .receive(let max, let lease):
-      return receive(max, lease: Int64(lease) * 1_000_000, &records)
+      return receive(max, lease: Int64(lease) * 1_000_000, &frames)
     case .acknowledge(let back):
       return withReceipt(back) { receipt, modelled in
-        ((try? ledger.acknowledge(receipt, into: &records)) != nil, model.acknowledge(modelled))
+        ((try? ledger.acknowledge(receipt, into: &frames)) != nil, model.acknowledge(modelled))
       }
     case .release(let back, let delay):
       let length = Int64(delay) * 1_000_000
       return withReceipt(back) { receipt, modelled in
         (
-          (try? ledger.release(receipt, delay: length, into: &records)) != nil,
+          (try? ledger.release(receipt, delay: length, into: &frames)) != nil,
           model.release(modelled, delay: length)
         )
       }
     case .extend(let back, let lease):
       let length = Int64(lease) * 1_000_000
       return withReceipt(back) { receipt, modelled in
-        ((try? ledger.extend(receipt, length: length, into: &records)) != nil, model.extend(modelled, lease: length))
+        ((try? ledger.extend(receipt, length: length, into: &frames)) != nil, model.extend(modelled, lease: length))
       }
     case .requeue(let id):
-      let isDone = (try? ledger.requeue(QueueStep.key(id), into: &records)) != nil
+      let isDone = (try? ledger.requeue(QueueStep.key(id), into: &frames)) != nil
       guard isDone == model.requeue(QueueStep.key(id)) else { return "requeue gave \(isDone)" }
     case .purge(let id):
-      _ = ledger.purgeDeadLetters(QueueStep.key(id), into: &records)
+      _ = ledger.purgeDeadLetters(QueueStep.key(id), into: &frames)
       model.purge(QueueStep.key(id))
     case .advance(let seconds):
       ledger.advance(to: ledger.now + Int64(seconds) * 1_000_000)
@@ -298,21 +300,24 @@ struct LedgerRun {
       ledger = replayed(log.count)
       model.reopen()
     case .void:
-      ledger.voidLeases(into: &records)
+      for sequence in ledger.voidLeases() {
+        guard let state = ledger.state(of: sequence) else { continue }
+        frames.append(.state(sequence: sequence, attempts: state.item.attempts, state.standing))
+      }
       model.voidLeases()
     }
     return nil
   }
 
-  private mutating func receive(_ max: Int, lease: Int64, _ records: inout [QueueRecord]) -> String? {
+  private mutating func receive(_ max: Int, lease: Int64, _ frames: inout FrameBuffer) -> String? {
     var received: [(DeliveryReceipt, QueueItem)] = []
     while received.count < max, let item = ledger.firstWaiting(1).first {
       if ledger.isExhausted(item) {
-        ledger.moveToDeadLetters(item, .tooManyDeliveries, into: &records)
+        ledger.moveToDeadLetters(item, .tooManyDeliveries, into: &frames)
       } else {
         // The model numbers its leases, too.
         let epoch = UInt64(model.nextLease)
-        received.append((ledger.lease(item, length: lease, epoch: epoch, into: &records), item))
+        received.append((ledger.lease(item, length: lease, epoch: epoch, into: &frames), item))
       }
     }
     let expected = model.receive(max, lease: lease)
@@ -361,5 +366,30 @@ struct LedgerRun {
       return "the keys are not those of the items"
     }
     return nil
+  }
+}
+
+extension FrameBuffer {
+  /// Creates a buffer for frames at an offset in segment 1.
+  fileprivate init(at offset: Int64) {
+    self.init()
+    reset(segment: 1, salt: 0, base: offset, durable: 0, firstNumber: 1)
+    beginCall()
+  }
+
+  /// Returns the records of all frames, as read from a file with these frames at an offset.
+  fileprivate mutating func finishedRecords(at offset: Int64) -> [QueueRecord] {
+    finish()
+    var records: [QueueRecord] = []
+    var rest = bytes[...]
+    while let frame = QueueFrame(head: rest, version: SegmentHeader.version) {
+      rest = rest.dropFirst(QueueFrame.headLength)
+      records +=
+        QueueRecord.records(
+          of: rest.prefix(frame.bodyLength), segment: 1, offset: offset + Int64(rest.startIndex),
+          version: SegmentHeader.version) ?? []
+      rest = rest.dropFirst(frame.bodyLength)
+    }
+    return records
   }
 }

@@ -114,6 +114,53 @@ import Testing
     #expect(try await raw.receive(max: 9, lease: .seconds(5)).map(\.value) == [[1], [2], [3], [0xFF]])
   }
 
+  /// A codec of bytes that needs a key, as encrypted and compressed values do, for those that begin with 0xFF.
+  private struct LockedCodec: Codec {
+    struct MissingKey: StoreErrorConvertible {
+      var storeErrorCode: StoreError.Code { .undecodable }
+    }
+
+    var hasKey = false
+    var format: CodecFormat { .binary }
+    var name: String { "raw" }
+
+    func encode(_ value: [UInt8], into bytes: inout [UInt8], context: ValueContext) {
+      bytes += value
+    }
+
+    func decode(_ bytes: RawSpan, context: ValueContext) throws -> [UInt8] {
+      let value = bytes.withUnsafeBytes { Array($0) }
+      if value.first == 0xFF, !hasKey { throw MissingKey() }
+      return value
+    }
+  }
+
+  @Test func aProgramThatLacksAKeyMakesNoDeadLetters() async throws {
+    let bench = QueueBench()
+    func open(hasKey: Bool) async throws -> QueueStore<[UInt8]> {
+      try await QueueStore(
+        path: "/queue", codec: LockedCodec(hasKey: hasKey), configuration: QueueConfiguration(maximumDeliveries: 2),
+        fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date })
+    }
+    var queue = try await open(hasKey: false)
+    try await queue.enqueue([[1], [0xFF], [2]].map { QueueInput($0) })
+    // Even after it has decoded an item.
+    #expect(try await queue.receive(max: 3, lease: .seconds(900)).map(\.value) == [[1], [2]])
+    for _ in 0..<5 {
+      bench.clock.advance(by: .seconds(60))
+      await expectStoreError(.undecodable) { try await queue.receive(lease: .seconds(900)) }
+      bench.clock.advance(by: .seconds(60))
+      await expectStoreError(.undecodable) { try await queue.withNext(lease: .seconds(900)) { _ in } }
+    }
+    #expect(try await queue.counts() == QueueCounts(delayed: 1, leased: 2))
+    try await queue.close()
+    bench.clock.advance(by: .seconds(60))
+    queue = try await open(hasKey: true)
+    let delivery = try #require(try await queue.receive(lease: .seconds(900)).first)
+    #expect(delivery.value == [0xFF] && delivery.attempt == 1)
+    try await queue.close()
+  }
+
   @Test func theRetryPolicy() {
     var generator = SeededGenerator(seed: 1)
     let policy = RetryPolicy(base: .seconds(1), ceiling: .seconds(60), jitter: 0.5)

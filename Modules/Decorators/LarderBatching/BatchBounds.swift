@@ -100,8 +100,4 @@ struct BatchSize: Hashable, Sendable {
   static func += (left: inout BatchSize, right: BatchSize) {
     left = left + right
   }
-
-  static func -= (left: inout BatchSize, right: BatchSize) {
-    left = BatchSize(changes: left.changes - right.changes, bytes: left.bytes - right.bytes)
-  }
 }

@@ -45,11 +45,10 @@ struct WaitQueue<Element: Sendable>: Sendable {
 
   /// Removes the first waiter.
   @discardableResult
-  mutating func removeFirst() -> (number: UInt64, element: Element)? {
-    guard head < waiters.count, let element = waiters[head].element else { return nil }
-    let number = waiters[head].number
+  mutating func removeFirst() -> Element? {
+    guard let element = first else { return nil }
     leave(head)
-    return (number, element)
+    return element
   }
 
   /// Removes the waiter with a number.

@@ -61,23 +61,39 @@ struct QueueCoder<Element: Sendable>: Sendable {
   ///   - payload: The payload, `nil` if it is damaged; or the error of reading it.
   func reading(
     of leased: LeasedItem, _ payload: Result<ArraySlice<UInt8>?, StoreError>
-  ) -> QueueStore<Element>.Reading {
+  ) -> Result<Delivery<Element>, FailedDelivery> {
     let (key, receipt) = (leased.item.key, leased.receipt)
-    switch payload {
-    case .failure(let error): return .bad(receipt, .unreadable, error)
-    case .success(let bytes):
-      switch result(of: payload, forKey: key, during: .receive) {
-      case .success(let value): return .good(Delivery(key: key, value: value, receipt: receipt))
-      case .failure(let error): return .bad(receipt, bytes == nil ? .damaged : .undecodable, error)
-      }
+    switch result(of: payload, forKey: key, during: .receive) {
+    case .success(let value): return .success(Delivery(key: key, value: value, receipt: receipt))
+    case .failure(let error):
+      let reason: DeliveryFailure =
+        switch payload {
+        case .failure: .unreadable
+        case .success(nil): .damaged
+        case .success: error.isAboutProgram ? .refused : .undecodable
+        }
+      return .failure(FailedDelivery(receipt: receipt, reason: reason, error: error))
     }
   }
 }
 
+/// A leased item that cannot be delivered.
+struct FailedDelivery: Error {
+  var receipt: DeliveryReceipt
+  var reason: DeliveryFailure
+  var error: StoreError
+}
+
+extension StoreError {
+  /// Whether a value could not be decoded because the program lacks something, such as a dictionary or a key.
+  ///
+  /// A codec reports this with a code of its own. The value itself may be sound.
+  fileprivate var isAboutProgram: Bool { underlying is any StoreErrorConvertible && code != .corrupted }
+}
+
 /// A record of whether items can be decoded, which distinguishes a bad item from a program that cannot decode any.
 ///
-/// A program with the wrong type, or without a compression dictionary, must not turn items into dead letters that
-/// another program can read.
+/// A program with the wrong type must not turn items into dead letters that another program can read.
 final class DecodingRecord: Sendable {
   private struct State: Sendable {
     var hasDecoded = false

@@ -27,21 +27,18 @@ extension QueueStore {
   @concurrent
   public func deadLetters(limit: Int = .max, after sequence: UInt64 = 0) async throws -> [DeadLetter<Element>] {
     try information.check(limit: limit, for: .deadLetters)
+    let coder = coder
     return try await running(.deadLetters) {
-      try await engine.readablePayloads(.deadLetters, of: \.item) { core in
-        core.ledger.deadLetters(limit, after: sequence)
-      }.map(deadLetter)
+      try await engine.payloads(
+        .deadLetters, \.item, finding: { $0.ledger.deadLetters(limit, after: sequence) }
+      ) { state, payload in
+        let item = state.item
+        return DeadLetter(
+          key: item.key, sequence: item.sequence, attempts: Int(item.attempts),
+          reason: state.cause?.reason ?? .undecodable, date: Date(microseconds: state.cause?.time ?? 0),
+          value: coder.result(of: payload, forKey: item.key, during: .deadLetters))
+      }
     }
-  }
-
-  private func deadLetter(
-    _ state: ItemState, _ payload: Result<ArraySlice<UInt8>?, StoreError>
-  ) -> DeadLetter<Element> {
-    let item = state.item
-    return DeadLetter(
-      key: item.key, sequence: item.sequence, attempts: Int(item.attempts),
-      reason: state.cause?.reason ?? .undecodable, date: Date(microseconds: state.cause?.time ?? 0),
-      value: coder.result(of: payload, forKey: item.key, during: .deadLetters))
   }
 
   /// Moves dead letters to the end of the queue, as if they were enqueued now and had never been delivered.
@@ -57,14 +54,7 @@ extension QueueStore {
     try information.check(keys, for: .requeue)
     return try await running(.requeue) {
       try await engine.perform(.requeue, .writes, needsRoom: true) { core in
-        var count = 0
-        for key in keys {
-          let isDone = try core.change { ledger, records throws(QueueRefusal) in
-            try ledger.requeue(key, into: &records)
-          }
-          if isDone { count += 1 }
-        }
-        return count
+        try keys.reduce(0) { try core.ledger.requeue($1, into: &core.frames) ? $0 + 1 : $0 }
       }
     }
   }
@@ -85,9 +75,7 @@ extension QueueStore {
       var next: UInt64? = 1
       while let first = next, first < last {
         let part = try await engine.perform(.requeue, .writes, needsRoom: true) { core in
-          try core.change { ledger, records throws(QueueRefusal) in
-            try ledger.requeueAll(1000, in: first...(last - 1), into: &records)
-          }
+          try core.ledger.requeueAll(1000, in: first...(last - 1), into: &core.frames)
         }
         count += part.count
         next = part.last.map { $0 + 1 }
@@ -106,9 +94,7 @@ extension QueueStore {
     try information.check(keys, for: .purgeDeadLetters)
     return try await running(.purgeDeadLetters) {
       try await engine.perform(.purgeDeadLetters, .writes) { core in
-        try core.change { ledger, records in
-          keys.reduce(0) { $0 + ledger.purgeDeadLetters($1, into: &records) }
-        }
+        keys.reduce(0) { $0 + core.ledger.purgeDeadLetters($1, into: &core.frames) }
       }
     }
   }
@@ -121,7 +107,7 @@ extension QueueStore {
   public func purgeDeadLetters() async throws -> Int {
     try await running(.purgeDeadLetters) {
       try await engine.perform(.purgeDeadLetters, .writes) { core in
-        try core.change { ledger, records in ledger.purgeDeadLetters(into: &records) }
+        core.ledger.purgeDeadLetters(into: &core.frames)
       }
     }
   }

@@ -24,7 +24,7 @@ extension QueueStore {
     return try await running(.enqueue) {
       let payload = try coder.payload(of: element, forKey: id, during: .enqueue)
       return try await engine.perform(.enqueue, .writes, needsRoom: true) { core in
-        try core.enqueue(payload, key: id, delay: length)
+        try core.ledger.enqueue(payload, key: id, delay: length, into: &core.frames)
       }
     }
   }
@@ -50,7 +50,8 @@ extension QueueStore {
         var enqueued: [EnqueuedItem] = []
         enqueued.reserveCapacity(ids.count)
         for (index, id) in ids.enumerated() {
-          enqueued.append(try core.enqueue(payloads[index], key: id, delay: delays[index]))
+          enqueued.append(
+            try core.ledger.enqueue(payloads[index], key: id, delay: delays[index], into: &core.frames))
         }
         return enqueued
       }

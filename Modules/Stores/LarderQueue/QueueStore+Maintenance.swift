@@ -29,13 +29,11 @@ extension QueueStore {
   /// - Returns: The age by the wall clock; `nil` if the queue is empty.
   /// - Throws: `StoreError` with `closed`.
   public func oldestAge() async throws -> Duration? {
-    // A negative age stands for `nil`, because a call whose body returns `nil` waits for items.
-    let age = try await look(.count) { core -> Duration in
-      guard let arrival = core.ledger.oldestArrival else { return .seconds(-1) }
+    try await look(.count) { core in
+      guard let arrival = core.ledger.oldestArrival else { return nil }
       let (age, overflows) = core.ledger.now.subtractingReportingOverflow(arrival)
       return .microseconds(overflows ? .max : Swift.max(age, 0))
     }
-    return age < .zero ? nil : age
   }
 }
 
@@ -45,7 +43,7 @@ extension QueueStore: MaintainableStore {
   public func storeStatistics() async throws -> StoreStatistics {
     let recovery = recovery
     return try await running(.statistics) {
-      try await engine.maintain(.statistics) { core in
+      try await engine.perform(.statistics, .looks) { core in
         let (counts, tallies) = (core.ledger.counts, core.ledger.tallies)
         let details: [(String, Int)] = [
           ("waiting", counts.waiting), ("delayed", counts.delayed), ("leased", counts.leased), ("dead", counts.dead),
@@ -77,7 +75,7 @@ extension QueueStore: MaintainableStore {
     _ body: @escaping @Sendable (LogSnapshot) throws -> Result
   ) async throws -> Result {
     // Alone, so that the call does not run again if changes of other calls cannot be written.
-    let snapshot = try await engine.maintain(operation, .alone) { core in
+    let snapshot = try await engine.perform(operation, .alone) { core in
       core.log.pinCount += 1
       return LogSnapshot(
         folder: core.log.folder, segments: core.log.sizes, notes: core.log.notes,
@@ -89,7 +87,7 @@ extension QueueStore: MaintainableStore {
         try snapshot.folder.reportingFileErrors(during: operation, message: message) { try body(snapshot) }
       }
     }
-    try await engine.maintain(operation, .alone) { core in
+    try await engine.perform(operation, .alone) { core in
       if case .success(let value) = result { note(&core, value) }
       core.log.pinCount -= 1
       core.log.removeLeftovers()
@@ -104,21 +102,19 @@ extension QueueStore: MaintainableStore {
       var range = KeyRange.all
       while true {
         let part = range
-        let items = try await engine.readablePayloads(.verify, of: { $0 }) { core in
-          core.ledger.items(in: part, limit: 256, order: .ascending)
-        }
+        let items = try await engine.payloads(
+          .verify, { $0 }, finding: { $0.ledger.items(in: part, limit: 256, order: .ascending) }
+        ) { [coder] item, payload in (item, coder.result(of: payload, forKey: item.key, during: .verify)) }
         guard let last = items.last else { break }
         report.entryCount += items.count
-        for (item, payload) in items {
-          guard case .failure(let error) = coder.result(of: payload, forKey: item.key, during: .verify) else {
-            continue
-          }
+        for (item, value) in items {
+          guard case .failure(let error) = value else { continue }
           report.findings.append(
             VerificationReport.Finding(
               key: item.key, place: "\(engine.folder.segmentPath(item.place.segment)), byte \(item.place.offset)",
               message: error.code == .ioFailed ? "the value cannot be read" : "the value cannot be decoded"))
         }
-        range = range.after(last.found.key)
+        range = range.after(last.0.key)
       }
       report.findings += try await damagedDeadLetters()
       let damage = try await withSnapshot(
@@ -142,9 +138,9 @@ extension QueueStore: MaintainableStore {
     var sequence: UInt64 = 0
     while true {
       let start = sequence
-      let letters = try await engine.readablePayloads(.verify, of: \.item) {
-        $0.ledger.deadLetters(256, after: start)
-      }
+      let letters = try await engine.payloads(
+        .verify, \.item, finding: { $0.ledger.deadLetters(256, after: start) }
+      ) { ($0, $1) }
       guard let last = letters.last else { return findings }
       for (letter, payload) in letters {
         if case .success(.some) = payload { continue }
@@ -154,7 +150,7 @@ extension QueueStore: MaintainableStore {
             key: key, place: "\(engine.folder.segmentPath(place.segment)), byte \(place.offset)",
             message: "the dead letter is damaged, or cannot be read"))
       }
-      sequence = last.found.item.sequence
+      sequence = last.0.item.sequence
     }
   }
 
@@ -165,10 +161,10 @@ extension QueueStore: MaintainableStore {
   }
 
   private func compactInPieces() async throws {
-    try await engine.maintain(.compact, .alone) { core in try core.log.beginCompacting(&core.ledger) }
+    try await engine.perform(.compact, .alone) { core in try core.log.beginCompacting(&core.ledger) }
     var hasMore = true
     while hasMore {
-      hasMore = try await engine.maintain(.compact, .alone) { core in
+      hasMore = try await engine.perform(.compact, .alone) { core in
         guard core.log.cleaning != nil else {
           core.log.removeLeftovers()
           return core.log.hasRemovableLeftovers

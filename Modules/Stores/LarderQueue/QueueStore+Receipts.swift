@@ -9,9 +9,8 @@ extension QueueStore {
   /// - Parameter receipt: The receipt of the delivery.
   /// - Throws: `StoreError` with `staleReceipt`, `closed`, `full` or `ioFailed`.
   public func acknowledge(_ receipt: DeliveryReceipt) async throws {
-    _ = try await change(.acknowledge) { core in
-      try core.change { ledger, records throws(QueueRefusal) in try ledger.acknowledge(receipt, into: &records) }
-      return true
+    try await change(.acknowledge) { core in
+      try core.ledger.acknowledge(receipt, into: &core.frames)
     }
   }
 
@@ -24,8 +23,8 @@ extension QueueStore {
   /// - Throws: `StoreError` with `closed`, `full` or `ioFailed`.
   public func acknowledge(_ receipts: [DeliveryReceipt]) async throws -> [DeliveryReceipt] {
     try await change(.acknowledge) { core in
-      core.staleReceipts(of: receipts) { receipt, ledger, records throws(QueueRefusal) in
-        try ledger.acknowledge(receipt, into: &records)
+      core.staleReceipts(of: receipts) { receipt, core throws(QueueRefusal) in
+        try core.ledger.acknowledge(receipt, into: &core.frames)
       }
     }
   }
@@ -48,11 +47,8 @@ extension QueueStore {
   ) async throws {
     let length = try delay.map { try microseconds(ofDelay: $0, for: .release) }
     let wait = length ?? retrying.delay(afterAttempt: receipt.attempt)
-    _ = try await change(.release) { core in
-      try core.change { ledger, records throws(QueueRefusal) in
-        try ledger.release(receipt, delay: wait, counts: countsAsAttempt, into: &records)
-      }
-      return true
+    try await change(.release) { core in
+      try core.ledger.release(receipt, delay: wait, counts: countsAsAttempt, into: &core.frames)
     }
   }
 
@@ -72,9 +68,9 @@ extension QueueStore {
     let length = try delay.map { try microseconds(ofDelay: $0, for: .release) }
     let retrying = retrying
     return try await change(.release) { core in
-      core.staleReceipts(of: receipts) { receipt, ledger, records throws(QueueRefusal) in
+      core.staleReceipts(of: receipts) { receipt, core throws(QueueRefusal) in
         let wait = length ?? retrying.delay(afterAttempt: receipt.attempt)
-        try ledger.release(receipt, delay: wait, counts: countsAsAttempt, into: &records)
+        try core.ledger.release(receipt, delay: wait, counts: countsAsAttempt, into: &core.frames)
       }
     }
   }
@@ -89,12 +85,8 @@ extension QueueStore {
   /// - Throws: `StoreError` with `staleReceipt`, `invalidArgument`, `closed`, `full` or `ioFailed`.
   public func extend(_ receipt: DeliveryReceipt, lease: Duration) async throws {
     let length = try microseconds(ofLease: lease, for: .extend)
-    _ = try await change(.extend) { core in
-      let present = core.present
-      try core.change { ledger, records throws(QueueRefusal) in
-        try ledger.extend(receipt, length: length, from: present, into: &records)
-      }
-      return true
+    try await change(.extend) { core in
+      try core.ledger.extend(receipt, length: length, from: core.present, into: &core.frames)
     }
   }
 
@@ -108,9 +100,8 @@ extension QueueStore {
   public func extend(_ receipts: [DeliveryReceipt], lease: Duration) async throws -> [DeliveryReceipt] {
     let length = try microseconds(ofLease: lease, for: .extend)
     return try await change(.extend) { core in
-      let present = core.present
-      return core.staleReceipts(of: receipts) { receipt, ledger, records throws(QueueRefusal) in
-        try ledger.extend(receipt, length: length, from: present, into: &records)
+      core.staleReceipts(of: receipts) { receipt, core throws(QueueRefusal) in
+        try core.ledger.extend(receipt, length: length, from: core.present, into: &core.frames)
       }
     }
   }

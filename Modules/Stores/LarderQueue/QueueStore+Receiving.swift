@@ -3,14 +3,8 @@ import LarderFiles
 
 /// Receiving items.
 extension QueueStore {
-  /// The result of reading a leased item: a delivery, or the reason why there is none.
-  enum Reading: Sendable {
-    case good(Delivery<Element>)
-    case bad(DeliveryReceipt, DeliveryFailure, StoreError)
-  }
-
-  /// The most items that cannot be decoded in one call.
-  private static var failureLimit: Int { 100 }
+  /// The most items that cannot be delivered in one call.
+  private static var failureLimit: Int { 1000 }
 
   /// Leases and returns the first waiting items.
   ///
@@ -19,9 +13,9 @@ extension QueueStore {
   /// decoded is released with the delay of ``QueueConfiguration/retryPolicy`` and becomes a dead letter after its last
   /// delivery. An item that may have crashed the process before is returned alone, even if other items wait.
   ///
-  /// If no item has been decoded since the queue was opened, a failure to decode probably lies in the program, not in
-  /// the item. After three such failures the items are released as if they had not been delivered, and the error is
-  /// thrown.
+  /// A program that lacks something to decode an item, such as a compression dictionary or a key, makes no dead letters:
+  /// if no other item can be returned, the item is released as if it had not been delivered, and the error is thrown.
+  /// The same holds if no item has been decoded since the queue was opened, since the items may have another type.
   ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1; defaults to 1.
@@ -39,14 +33,13 @@ extension QueueStore {
     }
     return try await running(.receive) {
       var deliveries: [Delivery<Element>] = []
-      var failures: [(receipt: DeliveryReceipt, error: StoreError)] = []
-      var unreadable: StoreError?
+      var failures: [FailedDelivery] = []
       while deliveries.count < max, failures.count < QueueStore.failureLimit {
         let wanted = max - deliveries.count
         let mayBeSuspect = deliveries.isEmpty
         let hasAny = !deliveries.isEmpty || !failures.isEmpty
         let leased: [LeasedItem]
-        let readings: [Reading]
+        let readings: [Result<Delivery<Element>, FailedDelivery>]
         do {
           // If the task is cancelled now, the items that are already leased are still returned.
           let part = try await engine.perform(.receive, .writes, ignoresCancellation: hasAny) { core in
@@ -62,24 +55,18 @@ extension QueueStore {
         }
         for reading in readings {
           switch reading {
-          case .good(let delivery): deliveries.append(delivery)
-          case .bad(let receipt, .undecodable, let error):
-            failures.append((receipt, error))
-          case .bad(let receipt, let failure, let error):
-            if failure == .unreadable { unreadable = unreadable ?? error }
-            try await withdraw([receipt], for: failure, delay: length)
+          case .success(let delivery): deliveries.append(delivery)
+          case .failure(let failure): failures.append(failure)
           }
         }
-        if failures.count >= DecodingRecord.failureLimit, !decodingRecord.hasDecoded { break }
+        let undecodableCount = failures.count { $0.reason == .undecodable }
+        if !decodingRecord.hasDecoded, undecodableCount >= DecodingRecord.failureLimit { break }
+        if failures.contains(where: { $0.reason == .refused }) { break }
         // After a failure, fewer items than wanted are no reason to stop.
         if leased.count < wanted, failures.isEmpty { break }
       }
-      if !failures.isEmpty {
-        let counts = decodingRecord.hasDecoded
-        try await withdraw(failures.map(\.receipt), for: counts ? .undecodable : nil)
-        if !counts { throw failures[0].error }
-      }
-      if let unreadable, deliveries.isEmpty { throw unreadable }
+      let refusals = try await withdraw(failures, lease: length)
+      if let first = refusals.first, deliveries.isEmpty { throw first.error }
       return deliveries
     }
   }
@@ -87,68 +74,69 @@ extension QueueStore {
   /// Reads and decodes leased items.
   ///
   /// - Throws: ``StoreError`` if no item can be read, for a reason that concerns none of them. The items are released.
-  private func read(_ leased: [LeasedItem]) async throws -> [Reading] {
+  private func read(_ leased: [LeasedItem]) async throws -> [Result<Delivery<Element>, FailedDelivery>] {
     let (coder, decodingRecord) = (coder, decodingRecord)
-    do throws(FileError) {
-      return try await engine.readings(of: leased) { one, payload in
+    do {
+      return try await engine.payloads(
+        .receive, of: leased, \.item,
+        finding: { core in
+          leased.map { LeasedItem(item: core.ledger.items[$0.item.sequence] ?? $0.item, receipt: $0.receipt) }
+        }
+      ) { one, payload in
         let reading = coder.reading(of: one, payload)
-        if case .good = reading { decodingRecord.noteSuccess() }
+        if case .success = reading { decodingRecord.noteSuccess() }
         return reading
       }
     } catch {
-      try await withdraw(leased.map(\.receipt), for: nil, delay: 0)
-      throw StoreError(
-        error, during: .receive, store: information.name, message: "the files of the queue could not be read")
+      _ = try await release(leased.map(\.receipt), after: .zero, countsAsAttempt: false)
+      throw error
     }
   }
 
-  /// Ends the leases of items that are not returned to the caller, and ignores stale receipts.
+  /// Ends the leases of items that cannot be delivered, and ignores stale receipts.
   ///
-  /// - Parameters:
-  ///   - receipts: The receipts of the leases.
-  ///   - failure: The reason that the items are not delivered; `nil` if their deliveries do not count.
-  ///   - delay: The delay until the next delivery, in microseconds; defaults to the delay of the retry policy.
-  private func withdraw(
-    _ receipts: [DeliveryReceipt], for failure: DeliveryFailure?, delay: Int64? = nil
-  ) async throws {
-    let retrying = retrying
-    _ = try await change(.receive) { core in
-      core.staleReceipts(of: receipts) { receipt, ledger, records throws(QueueRefusal) in
-        let delay = delay ?? retrying.delay(afterAttempt: receipt.attempt)
-        if let failure {
-          try ledger.reject(receipt, failure, delay: delay, into: &records)
-        } else {
-          try ledger.release(receipt, delay: delay, counts: false, into: &records)
+  /// - Returns: The failures that concern the program or the disk, not the items.
+  @discardableResult
+  private func withdraw(_ failures: [FailedDelivery], lease: Int64) async throws -> [FailedDelivery] {
+    guard !failures.isEmpty else { return [] }
+    let (retrying, hasDecoded) = (retrying, decodingRecord.hasDecoded)
+    let failures = failures.map { failure in
+      var failure = failure
+      if failure.reason == .undecodable, !hasDecoded { failure.reason = .refused }
+      return failure
+    }
+    try await change(.receive) { core in
+      for failure in failures {
+        let delay = failure.reason == .unreadable ? lease : retrying.delay(afterAttempt: failure.receipt.attempt)
+        _ = core.staleReceipts(of: [failure.receipt]) { receipt, core throws(QueueRefusal) in
+          try core.ledger.reject(receipt, failure.reason, delay: delay, into: &core.frames)
         }
       }
     }
+    return failures.filter { $0.reason == .refused || $0.reason == .unreadable }
   }
 
   /// Waits for an item and leases it.
   ///
   /// - Returns: The item, or an error if it cannot be read or decoded.
-  /// - Throws: ``StoreError``, also if no item has been decoded since the queue was opened; `CancellationError`.
+  /// - Throws: ``StoreError``, also if the program cannot decode items; `CancellationError`.
   func next(lease: Duration) async throws -> Result<Delivery<Element>, StoreError> {
     let length = try microseconds(ofLease: lease, for: .receive)
     return try await running(.receive) {
       while true {
         let leased = try await engine.perform(.receive, .writes) { core in
           let (items, hasMore) = try core.lease(1, length: length)
-          return items.isEmpty && !hasMore ? nil : items
+          if items.isEmpty, !hasMore { throw QueueRefusal.noItems }
+          return items
         }
         guard let reading = try await read(leased).first else { continue }
         switch reading {
-        case .good(let delivery): return .success(delivery)
-        case .bad(let receipt, .undecodable, let error):
-          if decodingRecord.noteFailure() {
-            try await withdraw([receipt], for: nil, delay: 0)
-            throw error
-          }
-          try await withdraw([receipt], for: decodingRecord.hasDecoded ? .undecodable : nil)
-          return .failure(error)
-        case .bad(let receipt, let failure, let error):
-          try await withdraw([receipt], for: failure, delay: length)
-          return .failure(error)
+        case .success(let delivery): return .success(delivery)
+        case .failure(let failure):
+          let mustStop = failure.reason == .refused || failure.reason == .undecodable && decodingRecord.noteFailure()
+          try await withdraw([failure], lease: length)
+          if mustStop { throw failure.error }
+          return .failure(failure.error)
         }
       }
     }

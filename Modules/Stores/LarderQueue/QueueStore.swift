@@ -192,13 +192,8 @@ public final class QueueStore<Element: Sendable>: DataStore {
   public func values(forKeys keys: [StoreKey]) async throws -> [Element?] {
     try information.check(keys, for: .values)
     // In the order of the keys, so that the error names the first damaged one.
-    let entries = try await running(.values) {
-      let found = try await payloads(.values) { ledger in keys.compactMap { ledger.item(forKey: $0) } }
-      return try found.map { item, payload in
-        (item.key, try coder.value(of: payload, forKey: item.key, during: .values))
-      }
-    }
-    let values = Dictionary(entries, uniquingKeysWith: { first, _ in first })
+    let entries = try await read(.values) { ledger in keys.compactMap { ledger.item(forKey: $0) } }
+    let values = Dictionary(entries.map { ($0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
     return keys.map { values[$0] }
   }
 
@@ -232,7 +227,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
     _ operation: StoreOperation, _ body: @escaping @Sendable (inout QueueCore) -> Result
   ) async throws -> Result {
     try await running(operation) {
-      try await engine.perform(operation, .looks, ignoresCancellation: true) { body(&$0) }
+      try await engine.perform(operation, .looks) { body(&$0) }
     }
   }
 
@@ -240,18 +235,12 @@ public final class QueueStore<Element: Sendable>: DataStore {
   func read(
     _ operation: StoreOperation, _ items: @escaping @Sendable (inout QueueLedger) -> [QueueItem]
   ) async throws -> [StoreEntry<Element>] {
-    try await running(operation) {
-      try await payloads(operation, items).map { item, payload in
-        StoreEntry(key: item.key, value: try coder.value(of: payload, forKey: item.key, during: operation))
-      }
+    let coder = coder
+    return try await running(operation) {
+      try await engine.payloads(operation, { $0 }, finding: { items(&$0.ledger) }) { item, payload in
+        coder.result(of: payload, forKey: item.key, during: operation).map { StoreEntry(key: item.key, value: $0) }
+      }.map { try $0.get() }
     }
-  }
-
-  /// Reads the payloads of items from one snapshot.
-  func payloads(
-    _ operation: StoreOperation, _ items: @escaping @Sendable (inout QueueLedger) -> [QueueItem]
-  ) async throws -> [(found: QueueItem, payload: ArraySlice<UInt8>?)] {
-    try await engine.payloads(operation, of: { $0 }) { items(&$0.ledger) }
   }
 
   // MARK: Writing
@@ -269,15 +258,14 @@ public final class QueueStore<Element: Sendable>: DataStore {
           }
         }
       }
-      _ = try await engine.perform(.apply, .writes, needsRoom: encoded.contains(where: \.needsRoom)) { core in
+      try await engine.perform(.apply, .writes, needsRoom: encoded.contains(where: \.needsRoom)) { core in
         for change in encoded {
           switch change {
-          case .set(let key, let payload): try core.setValue(payload, forKey: key)
-          case .remove(let key): try core.change { $0.removeValue(forKey: key, into: &$1) }
-          case .removeAll(let range): try core.change { $0.removeAll(in: range, into: &$1) }
+          case .set(let key, let payload): try core.ledger.setValue(payload, forKey: key, into: &core.frames)
+          case .remove(let key): core.ledger.removeValue(forKey: key, into: &core.frames)
+          case .removeAll(let range): core.ledger.removeAll(in: range, into: &core.frames)
           }
         }
-        return true
       }
     }
   }
@@ -295,33 +283,22 @@ public final class QueueStore<Element: Sendable>: DataStore {
     return try await running(.update) {
       try await engine.perform(.update, .blocks, needsRoom: true) { core in
         let items = keys.map { core.ledger.item(forKey: $0) }
-        let payloads = try core.payloads(of: items.compactMap { $0 })
-        var rest = payloads[...]
-        var before: [ArraySlice<UInt8>?] = []
-        var slots: [Element?] = []
-        for item in items {
-          guard let item else {
-            before.append(nil)
-            slots.append(nil)
-            continue
-          }
-          let payload = rest.popFirst() ?? nil
-          before.append(payload)
-          slots.append(try coder.value(of: payload, forKey: item.key, during: .update))
+        var payloads = try core.payloads(of: items.compactMap(\.self))[...]
+        let before = items.map { $0.flatMap { _ in payloads.popFirst() ?? nil } }
+        var slots = try zip(items, before).map { item, payload in
+          try item.map { try coder.value(of: payload, forKey: $0.key, during: .update) }
         }
         let result = try body(&slots)
         try information.check(slotCount: slots.count, forUpdateOf: keys)
-        let after = try keys.indices.map { index in
-          try slots[index].map {
-            try coder.payload(of: $0, forKey: keys[index], during: .update)
-          }
+        let after = try zip(keys, slots).map { key, value in
+          try value.map { try coder.payload(of: $0, forKey: key, during: .update) }
         }
-        for (index, key) in keys.enumerated() {
-          guard let payload = after[index] else {
-            try core.change { $0.removeValue(forKey: key, into: &$1) }
+        for (key, (old, new)) in zip(keys, zip(before, after)) {
+          guard let new else {
+            core.ledger.removeValue(forKey: key, into: &core.frames)
             continue
           }
-          if before[index]?.elementsEqual(payload) != true { try core.setValue(payload, forKey: key) }
+          if old?.elementsEqual(new) != true { try core.ledger.setValue(new, forKey: key, into: &core.frames) }
         }
         return result
       }
@@ -334,10 +311,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
   public func synchronize() async throws {
     let time = engine.time
     try await running(.synchronize) {
-      _ = try await engine.perform(.synchronize, .alone, ignoresCancellation: true) { core in
-        try core.synchronize(time)
-        return true
-      }
+      try await engine.perform(.synchronize, .alone) { try $0.synchronize(time) }
     }
   }
 

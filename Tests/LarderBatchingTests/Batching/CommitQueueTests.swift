@@ -1,52 +1,14 @@
-import LarderTesting
 import Testing
 
 @testable import LarderBatching
 
 @Suite struct CommitQueueTests {
-  private typealias Step = CommitQueueRun.Step
-
-  /// Runs every continuation of a run by up to `steps` steps, and completes each of them.
-  private func runAll(_ run: CommitQueueRun, after history: [Step], steps: Int) throws -> Int {
-    var last = run
-    try check(history) { try last.drain() }
-    guard steps > 0 else { return 1 }
-    var count = 1
-    for step in run.possibleSteps {
-      var next = run
-      try check(history + [step]) { try next.carryOut(step) }
-      count += try runAll(next, after: history + [step], steps: steps - 1)
-    }
-    return count
-  }
-
-  private func check(_ history: [Step], _ body: () throws -> Void) throws {
-    do {
-      try body()
-    } catch let violation as CommitQueueRun.Violation {
-      Issue.record("\(violation.message), after \(history)")
-      throw violation
-    }
-  }
-
   @Test func everyShortHistoryKeepsTheInvariants() throws {
-    let count = try runAll(CommitQueueRun(limit: 2), after: [], steps: 6)
-    #expect(count > 10_000)
+    #expect(try CommitQueueRun(limit: 2).runEveryHistory(steps: 6) > 10_000)
   }
 
   @Test func longRandomHistoriesKeepTheInvariants() throws {
-    var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess)
-    for _ in 0..<300 {
-      var run = CommitQueueRun(limit: 3)
-      var history: [Step] = []
-      for _ in 0..<40 {
-        let steps = run.possibleSteps.filter { $0 != .close || history.count > 30 }
-        let step = steps[Int.random(in: steps.indices, using: &generator)]
-        history.append(step)
-        try check(history) { try run.carryOut(step) }
-      }
-      try check(history) { try run.drain() }
-    }
+    try CommitQueueRun.runRandomHistories(300) { CommitQueueRun(limit: 3) }
   }
 
   @Test func manyCallersThatLeaveLeaveNoState() {
@@ -67,7 +29,7 @@ import Testing
 /// Drives a ``CommitQueue`` step by step as a ``BatchingStore`` does, and checks its invariants.
 ///
 /// Callers are numbered in the order of their arrival.
-struct CommitQueueRun {
+struct CommitQueueRun: HistoryRun {
   typealias Queue = CommitQueue<Int>
 
   /// An event that may happen next.
@@ -82,11 +44,6 @@ struct CommitQueueRun {
     case take
   }
 
-  /// A violated invariant.
-  struct Violation: Error {
-    let message: String
-  }
-
   private enum Kind: Equatable { case write(Int), turn, barrier }
   private enum Fate: Equatable { case waiting, left, served, refused }
 
@@ -95,6 +52,8 @@ struct CommitQueueRun {
     var number: UInt64?
     var fate = Fate.waiting
   }
+
+  static let closing = Step.close
 
   private let limit: Int
   private var queue: Queue
@@ -162,7 +121,7 @@ struct CommitQueueRun {
   }
 
   /// Completes all work, and checks that every caller was served.
-  mutating func drain() throws {
+  mutating func complete() throws {
     while let step = possibleWork.last { try carryOut(step) }
     try expect(waiting.isEmpty, "\(waiting) were never served")
   }
@@ -171,10 +130,6 @@ struct CommitQueueRun {
 
   private var waiting: [Int] {
     callers.indices.filter { callers[$0].fate == .waiting }
-  }
-
-  private func expect(_ condition: Bool, _ message: @autoclosure () -> String) throws {
-    if !condition { throw Violation(message: message()) }
   }
 
   private mutating func arrive(_ request: Queue.Request, _ kind: Kind) throws {

@@ -3,11 +3,10 @@ import Larder
 @testable import LarderBatching
 
 /// Drives a ``WriteBehindQueue`` step by step as a ``WriteBehindStore`` does, beside a model that predicts the result
-/// of
-/// each step.
+/// of each step.
 ///
 /// Callers are numbered in the order of their arrival. The value of a write is the number of its caller.
-struct WriteBehindQueueRun {
+struct WriteBehindQueueRun: HistoryRun {
   typealias Queue = WriteBehindQueue<Int, Int>
 
   /// An event that may happen next.
@@ -23,13 +22,6 @@ struct WriteBehindQueueRun {
     case finish(fails: Bool)
     case takeFailures
     case wait
-    case beginScan
-    case endScan(Int)
-  }
-
-  /// A violated invariant.
-  struct Violation: Error {
-    let message: String
   }
 
   /// A caller's outcome, in a form that can be compared.
@@ -53,6 +45,8 @@ struct WriteBehindQueueRun {
     }
   }
 
+  static let closing = Step.close
+
   private static let limit = 4
   private static let maximumAge = 2
 
@@ -71,8 +65,6 @@ struct WriteBehindQueueRun {
   private var pending: [Write] = []
   private var pendingSince = 0
   private var inFlight: [Write] = []
-  /// The running scans, with their numbers and the writes since their start, or `nil` if they must restart.
-  private var scans: [(number: UInt64, written: [Write]?)] = []
   private var failedSize = 0
   private var acceptedCount = 0
   private var writtenCount = 0
@@ -95,8 +87,7 @@ struct WriteBehindQueueRun {
     case .asks, .waits: steps.append(.ask)
     case .writes: steps += [.finish(fails: false), .finish(fails: true)]
     }
-    if scans.count < 2 { steps.append(.beginScan) }
-    return steps + scans.indices.map { .endScan($0) }
+    return steps
   }
 
   mutating func carryOut(_ step: Step) throws {
@@ -108,7 +99,7 @@ struct WriteBehindQueueRun {
       let write = Write(caller: numbers.count, keys: keys)
       let batch = ChangeBatch(keys.map { Change.set(StoreKey("\($0)"), write.caller) })
       try arrive(.write(write), .write(SizedBatch(batch, bounds: BatchBounds())))
-    case .turn: try arrive(.turn(numbers.count), .turn(changesBase: true))
+    case .turn: try arrive(.turn(numbers.count), .turn)
     case .drain:
       let caller = numbers.count
       let isOver = writtenCount == acceptedCount
@@ -123,7 +114,7 @@ struct WriteBehindQueueRun {
         try expect(!isClosed && !isOver, "a drain has no pending work")
         numbers[caller] = number
         draining.insert(caller)
-      case .cancelled, .fails: throw Violation(message: "a drain is cancelled")
+      case .fails: throw Violation(message: "a drain fails")
       }
       try check(consequences)
     case .close:
@@ -164,17 +155,12 @@ struct WriteBehindQueueRun {
       try expect(failures.reduce(0) { $0 + $1.size.changes } == size, "failures are lost")
       try check(consequences)
     case .wait: now += 1
-    case .beginScan:
-      let (number, view) = queue.beginScan()
-      scans.append((number, []))
-      try check(view, contains: inFlight + pending)
-    case .endScan(let index): try endScan(scans.remove(at: index))
     }
     try checkContents()
   }
 
   /// Completes all work, and checks that every caller received its outcome.
-  mutating func drainAll() throws {
+  mutating func complete() throws {
     while true {
       if runningTurn != nil {
         try carryOut(.endTurn)
@@ -217,7 +203,6 @@ struct WriteBehindQueueRun {
         guard isDrained else { break serving }
         runningTurn = caller
         due[caller] = .turn
-        loseScans()
       case .write(let write):
         let used = WriteBehindQueueRun.size(pending) + WriteBehindQueueRun.size(inFlight) + failedSize
         if used + write.keys.count <= WriteBehindQueueRun.limit {
@@ -250,11 +235,10 @@ struct WriteBehindQueueRun {
     let caller = numbers.count
     if !isClosed { line.append(modelled) }
     settle()
-    let (arrival, consequences) = queue.arrive(request, caller, at: .seconds(now), isCancelled: false)
+    let (arrival, consequences) = queue.arrive(request, caller, at: .seconds(now))
     numbers.append(nil)
     switch arrival {
     case .refused: try expect(isClosed, "\(caller) is refused")
-    case .cancelled: throw Violation(message: "\(caller) is cancelled")
     case .begins:
       let outcome = due.removeValue(forKey: caller)
       try expect(outcome == .turn || outcome == .done, "\(caller) starts immediately")
@@ -301,38 +285,13 @@ struct WriteBehindQueueRun {
       failedSize += first.keys.count
     }
     writtenCount += inFlight.count
-    for index in scans.indices { scans[index].written?.append(contentsOf: inFlight) }
-    let keptSize = scans.map { WriteBehindQueueRun.size($0.written ?? []) }.max() ?? 0
-    if fails || keptSize > WriteBehindQueueRun.limit { loseScans() }
     inFlight = []
     flusher = .asks
     settle()
     try check(queue.finishFlush(failures: failures, at: time))
   }
 
-  private mutating func loseScans() {
-    for index in scans.indices { scans[index].written = nil }
-  }
-
-  private mutating func endScan(_ scan: (number: UInt64, written: [Write]?)) throws {
-    let view = queue.endScan(scan.number)
-    try expect((view == nil) == (scan.written == nil), "the scan's validity is wrong")
-    if let view, let written = scan.written { try check(view, contains: written + inFlight + pending) }
-    try expect(queue.endScan(scan.number) == nil, "a scan ends twice")
-  }
-
-  private func check(_ view: PendingView<Int>, contains writes: [Write]) throws {
-    for key in "ab" {
-      let expected = writes.last { $0.keys.contains(key) }?.caller
-      try expect(view[StoreKey("\(key)")]?.value == expected, "a scan's value of \(key) is not \(expected ?? -1)")
-    }
-  }
-
   // MARK: Checks
-
-  private func expect(_ condition: Bool, _ message: @autoclosure () -> String) throws {
-    if !condition { throw Violation(message: message()) }
-  }
 
   private static func outcome(_ outcome: TurnOutcome) -> Outcome {
     switch outcome {

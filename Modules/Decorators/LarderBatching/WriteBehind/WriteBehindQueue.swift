@@ -16,8 +16,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   enum Request: Sendable {
     /// A batch that contains no range removal and fits the limit.
     case write(SizedBatch<Value>)
-    /// A turn that changes the base or only reads it.
-    case turn(changesBase: Bool)
+    case turn
   }
 
   /// The answer to an arriving caller.
@@ -28,8 +27,6 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     case waits(UInt64)
     /// The queue is closed.
     case refused
-    /// The caller's task is cancelled.
-    case cancelled
     /// There is no room for the write.
     case fails(StoreError)
   }
@@ -56,8 +53,6 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     var flusher = FlusherCall.none
     /// Changes that are no longer needed, to be released outside the lock.
     var released: [PendingChanges<Value>] = []
-    /// Contents that were kept for scans and are no longer needed, also to be released outside the lock.
-    var releasedContents: [SortedMap<PendingChanges<Value>.Content>] = []
   }
 
   /// The next step of the flusher.
@@ -100,12 +95,6 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   private var waiters = WaitQueue<Waiting>()
   private var drains = WaitQueue<Drain>()
 
-  /// The scans that read the base now, each with the latest flush that was over when it began.
-  private var scans = WaitQueue<UInt64>()
-  /// The flushes written during these scans, without the values that they displaced.
-  private var written: [(flush: UInt64, contents: SortedMap<PendingChanges<Value>.Content>, size: BatchSize)] = []
-  private var writtenSize = BatchSize()
-
   /// Whether new callers are refused.
   private(set) var isClosed = false
 
@@ -130,45 +119,6 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   }
 
   // MARK: Reading
-
-  /// Begins a scan, which merges accepted changes with entries of the base.
-  ///
-  /// The base may change while it is read. The queue therefore keeps the changes that are written until the scan ends.
-  /// Applied to the base as it was at any moment in between, all these changes together give the state at the end of
-  /// the scan.
-  ///
-  /// - Returns: The number by which the scan ends, and the changes that the base may lack now.
-  mutating func beginScan() -> (number: UInt64, view: PendingView<Value>) {
-    (scans.append(inFlight == nil ? nextFlush - 1 : nextFlush - 2), PendingView(layers: unwrittenLayers))
-  }
-
-  /// Ends a scan.
-  ///
-  /// - Returns: All changes that the base may have lacked at some moment of the scan, or `nil` if they are unknown
-  ///   because the base was changed in another way, a flush failed, or too much was written.
-  mutating func endScan(_ number: UInt64) -> PendingView<Value>? {
-    guard let start = scans.remove(number) else { return nil }
-    let layers = written.reversed().filter { $0.flush > start }.map(\.contents)
-    // The dropped contents were written during this scan. They are part of its view, with which they are released
-    // outside the lock.
-    while let first = written.first, first.flush <= scans.first ?? .max {
-      writtenSize -= first.size
-      written.removeFirst()
-    }
-    return PendingView(layers: unwrittenLayers + layers)
-  }
-
-  private var unwrittenLayers: [SortedMap<PendingChanges<Value>.Content>] {
-    [pending.contents] + (inFlight.map { [$0.contents] } ?? [])
-  }
-
-  /// Invalidates the running scans, which then start again.
-  private mutating func discardScans(_ consequences: inout Consequences) {
-    while scans.removeFirst() != nil {}
-    consequences.releasedContents += written.map(\.contents)
-    written = []
-    writtenSize = BatchSize()
-  }
 
   /// Returns whether no accepted change in a range is unwritten.
   func isWritten(in range: KeyRange) -> Bool {
@@ -199,15 +149,11 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   ///   - request: The request of the caller.
   ///   - caller: The caller, which is resumed later if it has to wait.
   ///   - now: The current time.
-  ///   - isCancelled: Whether the caller's task is cancelled.
-  mutating func arrive(
-    _ request: Request, _ caller: Caller, at now: Duration, isCancelled: Bool
-  ) -> (Arrival, Consequences) {
+  mutating func arrive(_ request: Request, _ caller: Caller, at now: Duration) -> (Arrival, Consequences) {
     var consequences = Consequences()
     guard !isClosed else { return (.refused, consequences) }
-    guard !isCancelled else { return (.cancelled, consequences) }
     var arrival = Arrival.begins
-    if waiters.isEmpty, let outcome = serve(request, at: now, &consequences) {
+    if waiters.isEmpty, let outcome = serve(request, at: now) {
       if case .full(let error) = outcome { arrival = .fails(error) }
     } else {
       arrival = .waits(waiters.append(Waiting(request: request, caller: caller)))
@@ -296,14 +242,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
     failures += newFailures
     failedSize = newFailures.reduce(into: failedSize) { $0 += $1.size }
     var consequences = Consequences()
-    if let changes = inFlight.take() {
-      consequences.released.append(changes)
-      if !scans.isEmpty {
-        written.append((nextFlush - 1, changes.contents, changes.size))
-        writtenSize += changes.size
-        if !newFailures.isEmpty || !writtenSize.fits(in: limit) { discardScans(&consequences) }
-      }
-    }
+    if let changes = inFlight.take() { consequences.released.append(changes) }
     settle(at: now, &consequences)
     return consequences
   }
@@ -331,7 +270,7 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
 
   /// Serves all waiters that can be served.
   private mutating func settle(at now: Duration, _ consequences: inout Consequences) {
-    while let first = waiters.first, let outcome = serve(first.request, at: now, &consequences) {
+    while let first = waiters.first, let outcome = serve(first.request, at: now) {
       waiters.removeFirst()
       let result: TurnOutcome =
         switch outcome {
@@ -364,13 +303,12 @@ struct WriteBehindQueue<Value: Sendable, Caller: Sendable>: Sendable {
   /// Serves the first request.
   ///
   /// - Returns: The result, or `nil` if the request has to wait.
-  private mutating func serve(_ request: Request, at now: Duration, _ consequences: inout Consequences) -> Service? {
+  private mutating func serve(_ request: Request, at now: Duration) -> Service? {
     guard !isTurn else { return nil }
     switch request {
-    case .turn(let changesBase):
+    case .turn:
       guard isDrained else { return nil }
       isTurn = true
-      if changesBase { discardScans(&consequences) }
       return .turn
     case .write(let batch):
       if (unwrittenSize + failedSize + batch.size).fits(in: limit) {

@@ -13,10 +13,9 @@ import Synchronization
 /// try await positions.flush()                                   // written
 /// ```
 ///
-/// **Reading.** Every operation sees accepted changes immediately. A page is one consistent snapshot of the accepted
-/// changes and the base, which is read once. Scans and writers do not block each other. Counting a range first writes
-/// its pending changes. If you read the base itself, for example from another process, you see a write only after it
-/// has been flushed.
+/// **Reading.** Every operation sees accepted changes immediately. A page is one consistent snapshot. Scanning or
+/// counting a range with pending changes first waits until they are written, while other writes are accepted. If you
+/// read the base itself, for example from another process, you see a write only after it has been flushed.
 ///
 /// **Writing.** All pending writes are flushed together, in one batch, when they are ``maximumAge`` old, when they fill
 /// half of the bounds, or when a caller waits for them. A batch of a caller stays within one batch. If the bounds are
@@ -179,13 +178,10 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   // MARK: Waiting
 
   /// Runs a closure on the base after everything accepted has been written and before anything else is accepted.
-  ///
-  /// - Parameter changesBase: Whether the closure may change the base. If it only reads, the task's cancellation is
-  ///   left to the base.
   func inTurn<Result>(
-    during operation: StoreOperation, changesBase: Bool = true, _ body: () async throws -> Result
+    during operation: StoreOperation, _ body: () async throws -> Result
   ) async throws -> Result {
-    try await wait(for: .turn(changesBase: changesBase), during: operation, isCancellable: changesBase)
+    try await wait(for: .turn, during: operation)
     defer {
       let now = self.now
       carryOut(queue.withLock { $0.endTurn(at: now) })
@@ -194,26 +190,22 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   }
 
   /// Waits until a write is accepted, or until the caller's turn begins, which the caller must then end.
-  private func wait(
-    for request: Queue.Request, during operation: StoreOperation, isCancellable: Bool = true
-  ) async throws {
+  private func wait(for request: Queue.Request, during operation: StoreOperation) async throws {
+    if Task.isCancelled, !isClosed { throw CancellationError() }
     let now = self.now
-    let isCancelled = isCancellable && Task.isCancelled
     let call = PendingCall()
-    let (arrival, consequences) = queue.withLock { $0.arrive(request, call, at: now, isCancelled: isCancelled) }
+    let (arrival, consequences) = queue.withLock { $0.arrive(request, call, at: now) }
     carryOut(consequences)
     let number: UInt64
     switch arrival {
     case .begins: return
     case .refused: throw base.information.closedError(for: operation)
-    case .cancelled: throw CancellationError()
     case .fails(let error): throw error
     case .waits(let assigned): number = assigned
     }
     let result = await withTaskCancellationHandler {
       await call.wait()
     } onCancel: {
-      guard isCancellable else { return }
       let now = self.now
       guard let (call, _, consequences) = queue.withLock({ $0.leave(number, at: now) }) else { return }
       carryOut(consequences)
@@ -239,7 +231,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
     switch arrival {
     case .waits: _ = await call.wait()
     case .refused: return false
-    case .begins, .cancelled, .fails: break
+    case .begins, .fails: break
     }
     return true
   }
@@ -307,8 +299,7 @@ extension WriteBehindStore: StoreDecorator {
     case .apply, .touch:
       return try await inTurn(during: operation, body)
     case .value, .remainingTime:
-      guard let key, try withOpenQueue(for: operation, { $0[key] }) != nil else { break }
-      return try await inTurn(during: operation, changesBase: false, body)
+      if let key, try withOpenQueue(for: operation, { $0[key] }) != nil { try await waitForFlush(during: operation) }
     case .purgeExpired:
       break
     default:

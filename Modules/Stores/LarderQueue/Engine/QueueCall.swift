@@ -15,17 +15,12 @@ final class QueueCall: Sendable {
     case alone
   }
 
-  /// The result of running a call.
-  enum Verdict: Sendable {
-    case done
-    /// The call waits for items to receive.
-    case waitsForItems
-  }
-
-  private enum State {
-    case queued(UnsafeContinuation<Result<Void, any Error>, Never>?)
-    case running(UnsafeContinuation<Result<Void, any Error>, Never>?, isCancelled: Bool)
-    case over(Result<Void, any Error>)
+  private struct State {
+    var isRunning = false
+    var isCancelled = false
+    var hasWaited = false
+    var result: Result<Void, any Error>?
+    var continuation: UnsafeContinuation<Result<Void, any Error>, Never>?
   }
 
   let operation: StoreOperation
@@ -41,13 +36,13 @@ final class QueueCall: Sendable {
   /// The work of the call.
   ///
   /// If it throws, it has changed nothing.
-  let body: @Sendable (inout QueueCore) throws -> Verdict
+  let body: @Sendable (inout QueueCore) throws -> Void
 
-  private let state = Mutex(State.queued(nil))
+  private let state = Mutex(State())
 
   init(
     _ operation: StoreOperation, _ weight: Weight, at arrival: Int64, needsRoom: Bool = false,
-    waitsForRoom: Bool = false, body: @escaping @Sendable (inout QueueCore) throws -> Verdict
+    waitsForRoom: Bool = false, body: @escaping @Sendable (inout QueueCore) throws -> Void
   ) {
     self.operation = operation
     self.weight = weight
@@ -57,29 +52,18 @@ final class QueueCall: Sendable {
     self.body = body
   }
 
-  /// Whether the call has ended.
-  var isOver: Bool { ending != nil }
-
   /// The result of the call; `nil` before it has ended.
-  var ending: Result<Void, any Error>? {
-    state.withLock { state in
-      if case .over(let result) = state { result } else { nil }
-    }
-  }
+  var result: Result<Void, any Error>? { state.withLock { $0.result } }
+
+  /// Whether the call has run before, and had to wait.
+  var hasWaited: Bool { state.withLock { $0.hasWaited } }
 
   /// Waits until the call has ended.
   func wait() async throws {
     let result = await withUnsafeContinuation { continuation in
-      let result = state.withLock { state -> Result<Void, any Error>? in
-        switch state {
-        case .queued:
-          state = .queued(continuation)
-          return nil
-        case .running(_, let isCancelled):
-          state = .running(continuation, isCancelled: isCancelled)
-          return nil
-        case .over(let result): return result
-        }
+      let result = state.withLock { state in
+        if state.result == nil { state.continuation = continuation }
+        return state.result
       }
       if let result { continuation.resume(returning: result) }
     }
@@ -91,35 +75,29 @@ final class QueueCall: Sendable {
   /// - Returns: Whether the call must run; `false` if it was cancelled.
   func begin() -> Bool {
     state.withLock { state in
-      switch state {
-      case .queued(let continuation):
-        state = .running(continuation, isCancelled: false)
-        return true
-      case .running: return true
-      case .over: return false
-      }
+      state.isRunning = state.result == nil
+      return state.isRunning
     }
   }
 
-  /// Marks the call as waiting to run again.
-  func park() {
+  /// Marks the call as waiting to run again, or ends it if it was cancelled while it ran.
+  ///
+  /// - Returns: Whether it waits.
+  func park() -> Bool {
     let isCancelled = state.withLock { state in
-      guard case .running(let continuation, let isCancelled) = state else { return false }
-      state = .queued(continuation)
-      return isCancelled
+      (state.isRunning, state.hasWaited) = (false, true)
+      return state.isCancelled
     }
     if isCancelled { end(.failure(CancellationError())) }
+    return !isCancelled
   }
 
   /// Ends the call and resumes its caller.
   func end(_ result: Result<Void, any Error>) {
     let continuation = state.withLock { state -> UnsafeContinuation<Result<Void, any Error>, Never>? in
-      switch state {
-      case .queued(let continuation), .running(let continuation, _):
-        state = .over(result)
-        return continuation
-      case .over: return nil
-      }
+      guard state.result == nil else { return nil }
+      state.result = result
+      return state.continuation.take()
     }
     continuation?.resume(returning: result)
   }
@@ -128,37 +106,21 @@ final class QueueCall: Sendable {
   ///
   /// If the call is running, it ends so only when it would have to wait.
   func cancel() {
-    let isQueued = state.withLock { state in
-      switch state {
-      case .queued: return true
-      case .running(let continuation, _):
-        state = .running(continuation, isCancelled: true)
-        return false
-      case .over: return false
-      }
+    let isRunning = state.withLock { state in
+      state.isCancelled = true
+      return state.isRunning
     }
-    if isQueued { end(.failure(CancellationError())) }
+    if !isRunning { end(.failure(CancellationError())) }
   }
 }
 
 /// A box that carries the result of a call from the thread that runs it to its caller.
 final class ResultBox<Result: Sendable>: Sendable {
-  private let result = Mutex<Result?>(nil)
+  private let storage = Mutex<Result?>(nil)
 
-  /// Sets the result, replacing any earlier one.
-  func set(_ new: Result) {
-    let displaced = result.withLock { result in
-      defer { result = new }
-      return result
-    }
-    withExtendedLifetime(displaced) {}
-  }
-
-  /// Removes and returns the result.
-  func take() -> Result? {
-    result.withLock { result in
-      defer { result = nil }
-      return result
-    }
+  /// The result of the last run.
+  var result: Result? {
+    get { storage.withLock { $0 } }
+    set { storage.withLock { $0 = newValue } }
   }
 }

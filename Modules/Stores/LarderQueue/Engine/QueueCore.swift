@@ -26,7 +26,7 @@ struct QueueCore: Sendable {
   init(_ opened: QueueRecovery.Opened) {
     ledger = opened.ledger
     log = opened.log
-    pending = opened.pending.compactMap { if case .state(let sequence, _, _) = $0 { sequence } else { nil } }
+    pending = opened.pending
     frames = FrameBuffer()
     log.reset(&frames, clockOffset: 0)
   }
@@ -95,39 +95,6 @@ struct QueueCore: Sendable {
 
   // MARK: Items
 
-  /// Enqueues an item; see ``QueueLedger/enqueue(_:into:)``.
-  mutating func enqueue(_ payload: [UInt8], key: StoreKey?, delay: Int64) throws(QueueRefusal) -> EnqueuedItem {
-    var records: [QueueRecord] = []
-    let new = QueueLedger.NewItem(key: key, place: frames.place(payloadLength: payload.count), delay: delay)
-    let enqueued = try ledger.enqueue(new, into: &records)
-    write(records, payload)
-    return enqueued
-  }
-
-  /// Sets the value of a key; see ``QueueLedger/setValue(at:forKey:into:)``.
-  mutating func setValue(_ payload: [UInt8], forKey key: StoreKey) throws(QueueRefusal) {
-    var records: [QueueRecord] = []
-    try ledger.setValue(at: frames.place(payloadLength: payload.count), forKey: key, into: &records)
-    write(records, payload)
-  }
-
-  /// Changes the ledger without writing a payload.
-  mutating func change<Result>(
-    _ body: (inout QueueLedger, inout [QueueRecord]) throws(QueueRefusal) -> Result
-  ) throws(QueueRefusal) -> Result {
-    var records: [QueueRecord] = []
-    let result = try body(&ledger, &records)
-    write(records, [])
-    return result
-  }
-
-  /// Writes records, the first of which has the payload.
-  private mutating func write(_ records: [QueueRecord], _ payload: [UInt8]) {
-    for (index, record) in records.enumerated() {
-      if index == 0 { frames.append(record, payload: payload) } else { frames.append(record) }
-    }
-  }
-
   /// Returns the payloads of items, `nil` for those that are damaged.
   func payloads(of items: [QueueItem]) throws(FileError) -> [ArraySlice<UInt8>?] {
     // Items that arrived in this group are in no file yet.
@@ -173,7 +140,7 @@ struct QueueCore: Sendable {
   ///   - max: The maximum number of deliveries.
   ///   - length: The duration of the leases, in microseconds.
   ///   - mayBeSuspect: Whether the first item may be one that may crash its decoder; defaults to `true`.
-  /// - Returns: The items; and whether more may follow although there are none, because many became dead letters.
+  /// - Returns: The items; and whether more may follow although there are none, because items became dead letters.
   mutating func lease(
     _ max: Int, length: Int64, mayBeSuspect: Bool = true
   ) throws(QueueRefusal) -> (items: [LeasedItem], hasMore: Bool) {
@@ -181,26 +148,23 @@ struct QueueCore: Sendable {
     var leased: [LeasedItem] = []
     var deadLetterCount = 0
     while leased.count < max {
-      guard deadLetterCount < QueueCore.deadLetterLimit else { return (leased, true) }
+      guard deadLetterCount < QueueCore.deadLetterLimit else { break }
       let items = leasable(min(max - leased.count, 1024))
       guard !items.isEmpty else { break }
       for item in items {
         if ledger.isExhausted(item) {
-          try change { $0.moveToDeadLetters(item, .tooManyDeliveries, into: &$1) }
+          ledger.moveToDeadLetters(item, .tooManyDeliveries, into: &frames)
           deadLetterCount += 1
         } else {
           let isSuspect = ledger.isSuspect(item)
-          if isSuspect, !leased.isEmpty || !mayBeSuspect { return (leased, false) }
-          let present = present
-          let receipt = try change {
-            $0.lease(item, length: length, from: present, epoch: epoch, into: &$1)
-          }
+          if isSuspect, !leased.isEmpty || !mayBeSuspect { return (leased, deadLetterCount > 0) }
+          let receipt = ledger.lease(item, length: length, from: present, epoch: epoch, into: &frames)
           leased.append(LeasedItem(item: item, receipt: receipt))
           if isSuspect { return (leased, false) }
         }
       }
     }
-    return (leased, false)
+    return (leased, deadLetterCount > 0)
   }
 
   /// Runs a closure for each receipt.
@@ -208,12 +172,12 @@ struct QueueCore: Sendable {
   /// - Returns: The receipts that are stale.
   mutating func staleReceipts(
     of receipts: [DeliveryReceipt],
-    _ body: (DeliveryReceipt, inout QueueLedger, inout [QueueRecord]) throws(QueueRefusal) -> Void
+    _ body: (DeliveryReceipt, inout QueueCore) throws(QueueRefusal) -> Void
   ) -> [DeliveryReceipt] {
     var stale: [DeliveryReceipt] = []
     for receipt in receipts {
       do throws(QueueRefusal) {
-        try change { ledger, records throws(QueueRefusal) in try body(receipt, &ledger, &records) }
+        try body(receipt, &self)
       } catch {
         // A stale receipt is the only possible error.
         stale.append(receipt)

@@ -10,87 +10,60 @@ extension QueueEngine {
   /// The outcome of a group of calls.
   private struct Outcome {
     /// The calls that made changes, which must be written.
-    var framed: [(call: QueueCall, verdict: QueueCall.Verdict)] = []
-    /// The calls that made no changes.
-    var frameless: [Ending] = []
+    var changed: [QueueCall] = []
+    /// The calls that made no changes, and have ended.
+    var unchanged: [Ending] = []
+    /// Whether a call made room.
+    var makesRoom = false
   }
 
   /// Runs calls, and writes their changes.
   ///
   /// - Parameters:
-  ///   - calls: The calls, at least one.
+  ///   - calls: The calls.
   ///   - core: The state of the queue.
   ///   - endings: The calls that have ended, to which this method appends.
   func settle(_ calls: [QueueCall], _ core: inout QueueCore, _ endings: inout [Ending]) {
+    guard let first = calls.first else { return }
     let obstacle = prepare(&core, for: calls)
     core.beginGroup(time)
     // Before the first change that could be rolled back.
-    if let first = calls.first { core.ledger.advance(to: first.arrival) }
+    core.ledger.advance(to: first.arrival)
     core.ledger.commit()
     let start = core.ledger.mark
     var outcome = Outcome()
     for (index, call) in calls.enumerated() {
       let isFull = core.frames.bytes.count >= QueueEngine.groupLimit
       guard !isFull, index == 0 || calls[index - 1].weight != .alone && call.weight != .alone else {
-        state.withLock { $0.waitQueue.putBack(calls[index...]) }
+        state.withLock { $0.calls.putBack(calls[index...]) }
         break
       }
-      run(call, isFirst: false, &core, &outcome)
+      run(call, &core, &outcome)
     }
-    write(outcome, since: start, obstacle, &core, &endings)
-  }
-
-  /// Retries the calls that wait for room, in order, up to the first that still has no room.
-  ///
-  /// - Parameters:
-  ///   - core: The state of the queue.
-  ///   - endings: The calls that have ended, to which this method appends.
-  ///   - limit: The maximum number of calls to retry.
-  func retryProducers(_ core: inout QueueCore, _ endings: inout [Ending], limit: Int = .max) {
-    guard let first = state.withLock({ $0.waitQueue.takeProducer(isOver: \.isOver) }) else { return }
-    let obstacle = prepare(&core, for: [first])
-    core.beginGroup(time)
-    let start = core.ledger.mark
-    var outcome = Outcome()
-    var next: QueueCall? = first
-    var count = 0
-    while let call = next {
-      let isServed = run(call, isFirst: true, &core, &outcome)
-      count += 1
-      let isFull = core.frames.bytes.count >= QueueEngine.groupLimit
-      // There may be room for the other waiters too.
-      if isServed, isFull { scheduleNextGroup() }
-      next = isServed && !isFull && count < limit ? state.withLock { $0.waitQueue.takeProducer(isOver: \.isOver) } : nil
-    }
-    write(outcome, since: start, obstacle, areProducers: true, &core, &endings)
-  }
-
-  /// Removes expired dead letters before calls that write, as a group of its own, so that no call fails because of it.
-  ///
-  /// - Parameters:
-  ///   - calls: The calls.
-  ///   - core: The state of the queue.
-  func expireDeadLetters(before calls: [QueueCall], _ core: inout QueueCore) {
-    guard let first = calls.first(where: { $0.weight == .writes || $0.weight == .blocks }), !core.isClosed else {
+    if !outcome.changed.isEmpty, let error = append(outcome.changed, &core, obstacle) {
+      core.ledger.rollBack(to: start)
+      retry(outcome, after: error, obstacle: obstacle, &core, &endings)
       return
     }
+    core.ledger.commit()
+    reportDeadLetters(&core)
+    if outcome.makesRoom { state.withLock { $0.calls.returnProducers() } }
+    for call in outcome.changed { endings.append((call, .success(()))) }
+    endings += outcome.unchanged
+  }
+
+  /// Inserts a call that removes dead letters past their retention time before calls that write.
+  func insertExpiryOfDeadLetters(_ calls: inout [QueueCall], _ core: inout QueueCore) {
+    guard let first = calls.first(where: { $0.weight == .writes || $0.weight == .blocks }), !core.isClosed,
+      !calls.contains(where: { $0.weight == .alone })
+    else { return }
     core.ledger.advance(to: first.arrival)
     core.ledger.commit()
-    guard core.ledger.hasExpiredDeadLetters, prepare(&core, for: calls) == nil else { return }
-    core.beginGroup(time)
-    let start = core.ledger.mark
-    core.frames.beginCall()
-    var records: [QueueRecord] = []
-    core.ledger.expireDeadLetters(256, into: &records)
-    for record in records { core.frames.append(record) }
-    core.frames.finish()
-    do {
-      try core.log.append(core.frames, mayUseReserve: true, isDurable: false)
-      core.ledger.commit()
-    } catch {
-      // A later group removes them. The calls will meet and report the error themselves.
-      core.ledger.rollBack(to: start)
+    guard core.ledger.hasExpiredDeadLetters else { return }
+    let expiry = QueueCall(.purgeDeadLetters, .writes, at: first.arrival) { core in
+      core.ledger.expireDeadLetters(256, into: &core.frames)
     }
+    calls.insert(expiry, at: 0)
   }
 
   /// Prepares the log for new frames.
@@ -113,49 +86,51 @@ extension QueueEngine {
   ///
   /// - Parameters:
   ///   - call: The call.
-  ///   - isFirst: Whether the call is the first waiter for room.
   ///   - core: The state of the queue.
   ///   - outcome: The outcome of the group, to which this method adds the call if it does not wait.
-  /// - Returns: Whether the call is done waiting for room.
-  @discardableResult
-  private func run(_ call: QueueCall, isFirst: Bool, _ core: inout QueueCore, _ outcome: inout Outcome) -> Bool {
-    guard call.begin() else { return true }
+  private func run(_ call: QueueCall, _ core: inout QueueCore, _ outcome: inout Outcome) {
+    guard call.begin() else { return }
     core.ledger.advance(to: call.arrival)
     let mark = core.ledger.mark
     let held = (items: core.ledger.heldItems, bytes: core.ledger.heldBytes)
     core.ledger.beginCall()
     core.frames.beginCall()
     do {
+      let isBehindOthers = call.waitsForRoom && state.withLock { $0.calls.hasProducers }
+      if isBehindOthers, call.hasWaited { throw QueueRefusal.full(neverFits: false) }
       if call.needsRoom { try checkDisk(&core) }
-      let verdict = try call.body(&core)
-      // Waiters come first. But a call that needs no room must not wait, since it may make room.
-      if call.waitsForRoom, !isFirst, core.ledger.heldItems > held.items || core.ledger.heldBytes > held.bytes,
-        state.withLock({ $0.waitQueue.hasProducers })
-      {
-        throw QueueRefusal.full(neverFits: false)
-      }
+      try call.body(&core)
+      let growth = (items: core.ledger.heldItems - held.items, bytes: core.ledger.heldBytes - held.bytes)
+      // A call that needs no room does not wait for others that do, since it may make room.
+      if isBehindOthers, growth.items > 0 || growth.bytes > 0 { throw QueueRefusal.full(neverFits: false) }
       guard core.frames.callLength <= QueueFrame.maximumBodyLength else {
         throw folder.error(
           .valueTooLarge, during: call.operation,
           "one write must have at most \(QueueFrame.maximumBodyLength) bytes; split it into smaller ones")
       }
+      if growth.items < 0 || growth.bytes < 0 { outcome.makesRoom = true }
       if core.frames.callLength > 0 {
-        outcome.framed.append((call, verdict))
-      } else if verdict == .waitsForItems {
-        parkReceiver(call)
+        outcome.changed.append(call)
       } else {
-        outcome.frameless.append((call, .success(())))
+        outcome.unchanged.append((call, .success(())))
       }
     } catch {
       core.ledger.rollBack(to: mark)
       core.frames.dropCall()
-      if call.waitsForRoom, case QueueRefusal.full(neverFits: false) = error {
-        parkProducer(call, isFirst: isFirst)
-        return call.isOver
+      switch error {
+      case QueueRefusal.full(neverFits: false) where call.waitsForRoom:
+        park(call, isProducer: true)
+      case QueueRefusal.noItems: park(call, isProducer: false)
+      default: outcome.unchanged.append((call, .failure(storeError(error, during: call.operation))))
       }
-      outcome.frameless.append((call, .failure(storeError(error, during: call.operation))))
     }
-    return true
+  }
+
+  /// Parks a call, unless it was cancelled or the queue is closing.
+  private func park(_ call: QueueCall, isProducer: Bool) {
+    guard call.park() else { return }
+    let waits = state.withLock { $0.calls.park(call, isProducer: isProducer) { $0.result != nil } }
+    if !waits { call.end(.failure(information.closedError(for: call.operation))) }
   }
 
   /// Throws if the space reserve was spent on a full disk and cannot be restored.
@@ -166,44 +141,14 @@ extension QueueEngine {
     if core.log.reserve.isSpent { throw QueueRefusal.diskFull }
   }
 
-  /// Writes the changes of calls, and ends the calls.
+  /// Writes the changes of calls.
   ///
-  /// - Parameters:
-  ///   - outcome: The outcome of the calls.
-  ///   - start: The state of the ledger before the calls.
-  ///   - obstacle: The error if nothing can be written.
-  ///   - areProducers: Whether the calls are the first waiters for room; defaults to `false`.
-  ///   - core: The state of the queue.
-  ///   - endings: The calls that have ended, to which this method appends.
-  private func write(
-    _ outcome: Outcome, since start: QueueLedger.Mark, _ obstacle: (any Error)?, areProducers: Bool = false,
-    _ core: inout QueueCore, _ endings: inout [Ending]
-  ) {
-    if !outcome.framed.isEmpty, let failure = append(outcome, &core, obstacle) {
-      core.ledger.rollBack(to: start)
-      fail(outcome.framed.map(\.call), failure, obstacle: obstacle, areProducers: areProducers, &core, &endings)
-      // They may have seen changes that were rolled back.
-      let others = outcome.frameless.map(\.call)
-      if !others.isEmpty { settle(others, &core, &endings) }
-      return
-    }
-    core.ledger.commit()
-    reportDeadLetters(&core)
-    for (call, verdict) in outcome.framed {
-      switch verdict {
-      case .done: endings.append((call, .success(())))
-      // All items that the call found have become dead letters.
-      case .waitsForItems: parkReceiver(call)
-      }
-    }
-    endings += outcome.frameless
-  }
-
-  private func append(_ outcome: Outcome, _ core: inout QueueCore, _ obstacle: (any Error)?) -> (any Error)? {
+  /// - Returns: The error if they could not be written.
+  private func append(_ calls: [QueueCall], _ core: inout QueueCore, _ obstacle: (any Error)?) -> (any Error)? {
     do {
       if let obstacle { throw obstacle }
       core.frames.finish()
-      try core.log.append(core.frames, mayUseReserve: outcome.framed.allSatisfy { !$0.call.needsRoom })
+      try core.log.append(core.frames, mayUseReserve: calls.allSatisfy { !$0.needsRoom })
       return nil
     } catch {
       return error
@@ -212,24 +157,22 @@ extension QueueEngine {
 
   /// Ends calls whose changes could not be written, or retries them one by one, since the changes of one call may fit
   /// when those of all do not.
-  private func fail(
-    _ calls: [QueueCall], _ error: any Error, obstacle: (any Error)?, areProducers: Bool, _ core: inout QueueCore,
+  private func retry(
+    _ outcome: Outcome, after error: any Error, obstacle: (any Error)?, _ core: inout QueueCore,
     _ endings: inout [Ending]
   ) {
-    guard calls.count == 1 || core.log.isSealed else {
-      if areProducers {
-        // In order, before all other waiters.
-        for call in calls.reversed() { parkProducer(call, isFirst: true) }
-        for _ in calls { retryProducers(&core, &endings, limit: 1) }
-      } else {
-        for call in calls { settle([call], &core, &endings) }
+    // There may be room for others now. They come after the calls that are retried here, and before all later ones.
+    state.withLock { $0.calls.returnProducers() }
+    if outcome.changed.count == 1 || core.log.isSealed {
+      let effect: StoreError.Outcome = core.log.isSealed && obstacle == nil ? .unknown : .nothingChanged
+      for call in outcome.changed {
+        endings.append((call, .failure(storeError(error, during: call.operation, outcome: effect))))
       }
-      return
+    } else {
+      for call in outcome.changed { settle([call], &core, &endings) }
     }
-    let outcome: StoreError.Outcome = core.log.isSealed && obstacle == nil ? .unknown : .nothingChanged
-    for call in calls {
-      endings.append((call, .failure(storeError(error, during: call.operation, outcome: outcome))))
-    }
+    // The others may have seen changes that were rolled back.
+    settle(outcome.unchanged.map(\.call), &core, &endings)
   }
 
   private func reportDeadLetters(_ core: inout QueueCore) {
@@ -270,29 +213,12 @@ extension QueueEngine {
       return error
     }
   }
-
-  private func parkReceiver(_ call: QueueCall) {
-    call.park()
-    let waits = state.withLock { $0.waitQueue.parkReceiver(call, isOver: \.isOver) }
-    if !waits { call.end(.failure(information.closedError(for: call.operation))) }
-  }
-
-  private func parkProducer(_ call: QueueCall, isFirst: Bool) {
-    call.park()
-    let waits = state.withLock { $0.waitQueue.parkProducer(call, isFirst: isFirst, isOver: \.isOver) }
-    if !waits { call.end(.failure(information.closedError(for: call.operation))) }
-  }
 }
 
 /// A timer that fires at a deadline, and reads no clock until then.
 final class DeadlineTimer: Sendable {
-  private struct Setting: Sendable {
-    var deadline: Int64
-    var task: Task<Void, Never>
-  }
-
   private let clock: any Clock<Duration>
-  private let setting = Mutex<Setting?>(nil)
+  private let setting = Mutex<(deadline: Int64, task: Task<Void, Never>)?>(nil)
 
   init(clock: any Clock<Duration>) {
     self.clock = clock
@@ -324,7 +250,7 @@ final class DeadlineTimer: Sendable {
         self?.forget(deadline)
         action()
       }
-      setting = Setting(deadline: deadline, task: task)
+      setting = (deadline, task)
       return displaced
     }
     displaced?.cancel()
@@ -338,10 +264,6 @@ final class DeadlineTimer: Sendable {
 
   /// Cancels the timer.
   func cancel() {
-    let displaced = setting.withLock { setting -> Task<Void, Never>? in
-      defer { setting = nil }
-      return setting?.task
-    }
-    displaced?.cancel()
+    setting.withLock { $0.take() }?.task.cancel()
   }
 }

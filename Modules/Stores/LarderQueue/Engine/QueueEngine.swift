@@ -24,11 +24,7 @@ final class QueueEngine: Sendable {
   typealias Ending = (call: QueueCall, result: Result<Void, any Error>)
 
   struct State: Sendable {
-    /// Calls that are done, but whose callers resume only after space was reclaimed.
-    ///
-    /// This way no work continues in the background after a call returns.
-    var endings: [Ending] = []
-    var waitQueue = WaitQueue<QueueCall>()
+    var calls = CallQueue<QueueCall>()
     /// The state of the queue; `nil` while a thread works on it.
     var core: QueueCore?
   }
@@ -51,10 +47,6 @@ final class QueueEngine: Sendable {
     state = Mutex(State(core: QueueCore(opened)))
   }
 
-  deinit {
-    timer.cancel()
-  }
-
   // MARK: Calls
 
   /// Runs a closure on the queue's state, and returns when its changes are committed.
@@ -64,28 +56,27 @@ final class QueueEngine: Sendable {
   ///   - weight: The kind of work that `body` does.
   ///   - needsRoom: Whether `body` may need room, and so waits if there is none and the policy is to wait; defaults to
   ///     `false`.
-  ///   - ignoresCancellation: Whether the call runs in a cancelled task too; defaults to `false`.
-  ///   - body: A closure that returns `nil` to run again when there are waiting items. It may run several times; only
-  ///     the last time counts.
+  ///   - ignoresCancellation: Whether a call that writes runs in a cancelled task too, as all other calls do; defaults
+  ///     to `false`.
+  ///   - body: A closure that throws ``QueueRefusal/noItems`` to run again when there are waiting items. It may run
+  ///     several times; only the last time counts.
   /// - Throws: ``StoreError``; `CancellationError`; the error of `body`.
   func perform<Result: Sendable>(
     _ operation: StoreOperation, _ weight: QueueCall.Weight, needsRoom: Bool = false,
-    ignoresCancellation: Bool = false, _ body: @escaping @Sendable (inout QueueCore) throws -> Result?
+    ignoresCancellation: Bool = false, _ body: @escaping @Sendable (inout QueueCore) throws -> Result
   ) async throws -> Result {
-    if weight == .writes || weight == .blocks { try information.checkWritable(for: operation) }
+    let writes = weight == .writes || weight == .blocks
+    if writes { try information.checkWritable(for: operation) }
+    let ignoresCancellation = ignoresCancellation || !writes
     let box = ResultBox<Result>()
     let call = QueueCall(
       operation, weight, at: time.steady(), needsRoom: needsRoom, waitsForRoom: needsRoom && policy == .wait
-    ) { core in
-      guard let result = try body(&core) else { return .waitsForItems }
-      box.set(result)
-      return .done
-    }
+    ) { box.result = try body(&$0) }
     if !ignoresCancellation { try Task.checkCancellation() }
     submit(call)
-    if let ending = call.ending {
+    if let result = call.result {
       // The call was served in this task.
-      try ending.get()
+      try result.get()
     } else if ignoresCancellation {
       try await call.wait()
     } else {
@@ -97,119 +88,51 @@ final class QueueEngine: Sendable {
         if call.waitsForRoom { wake() }
       }
     }
-    guard let result = box.take() else { throw information.closedError(for: operation) }
+    guard let result = box.result else { throw information.closedError(for: operation) }
     return result
   }
 
-  /// Runs one step of a maintenance operation, between other calls.
+  /// Finds items, and reads and transforms their payloads off the cooperative pool.
+  ///
+  /// A segment is removed when its items are gone or were moved. They are then found again.
   ///
   /// - Parameters:
   ///   - operation: The operation, for errors.
-  ///   - weight: The kind of work that `body` does; defaults to reading memory.
-  ///   - body: A closure that does the step.
-  /// - Throws: ``StoreError``.
-  func maintain<Result: Sendable>(
-    _ operation: StoreOperation, _ weight: QueueCall.Weight = .looks,
-    _ body: @escaping @Sendable (inout QueueCore) throws -> Result
-  ) async throws -> Result {
-    try await perform(operation, weight, ignoresCancellation: true) { try body(&$0) }
-  }
-
-  /// Finds items, and reads their payloads off the cooperative pool.
-  ///
-  /// - Parameters:
-  ///   - operation: The operation, for errors.
+  ///   - found: The items, if they were already found; defaults to `nil`.
   ///   - item: A closure that returns the item of a result of `find`.
   ///   - find: A closure that finds the items.
-  /// - Returns: The results of `find` with their payloads, which are `nil` if they are damaged.
-  /// - Throws: ``StoreError``, with the key of the first item that cannot be read.
-  func payloads<Found: Sendable>(
-    _ operation: StoreOperation, of item: @Sendable (Found) -> QueueItem,
-    _ find: @escaping @Sendable (inout QueueCore) -> [Found]
-  ) async throws -> [(found: Found, payload: ArraySlice<UInt8>?)] {
-    try await readablePayloads(operation, of: item, find).map { ($0, try $1.get()) }
-  }
-
-  /// Finds items, and reads as many of their payloads as possible; see ``payloads(_:of:_:)``.
-  ///
-  /// - Returns: The results of `find` with their payloads, or with the errors of reading them.
+  ///   - body: A closure that receives an item with its payload, `nil` if it is damaged, or with the error of reading
+  ///     it.
+  /// - Returns: The results of `body`.
   /// - Throws: ``StoreError`` if reading fails for a reason that concerns no single item.
-  func readablePayloads<Found: Sendable>(
-    _ operation: StoreOperation, of item: @Sendable (Found) -> QueueItem,
-    _ find: @escaping @Sendable (inout QueueCore) -> [Found]
-  ) async throws -> [(found: Found, payload: Result<ArraySlice<UInt8>?, StoreError>)] {
+  func payloads<Found: Sendable, Value: Sendable>(
+    _ operation: StoreOperation, of found: [Found]? = nil, _ item: @Sendable (Found) -> QueueItem,
+    finding find: @escaping @Sendable (inout QueueCore) -> [Found],
+    _ body: @escaping @Sendable (Found, Result<ArraySlice<UInt8>?, StoreError>) -> Value
+  ) async throws -> [Value] {
     let (files, folder) = (files, folder)
-    var missing: Set<UInt32> = []
-    while true {
-      let found = try await perform(operation, .looks, ignoresCancellation: true) { find(&$0) }
-      guard !found.isEmpty else { return [] }
+    var known = found
+    for attempt in 0... {
+      let found = if let known { known } else { try await perform(operation, .looks) { find(&$0) } }
+      guard !found.isEmpty else { break }
       let items = found.map(item)
-      let places = items.map(\.place)
       do throws(FileError) {
-        let payloads = try await reader.run { () throws(FileError) in try files.readEach(places) }
-        return zip(found, zip(items, payloads)).map { found, read in
-          let payload = read.1.mapError { folder.unreadableError(of: read.0.key, during: operation, $0) }
-          return (found, payload)
+        return try await reader.run { () throws(FileError) in
+          // If a segment is still missing after several attempts, another program has removed it.
+          let payloads = try files.readEach(items.map(\.place), evenIfLost: attempt == 4)
+          return zip(found, zip(items, payloads)).map { found, read in
+            body(found, read.1.mapError { folder.unreadableError(of: read.0.key, during: operation, $0) })
+          }
         }
       } catch {
-        // A segment is removed when its items are gone or were moved, so the items are looked up again. If they are
-        // still in that segment, another program has removed it.
-        let lost = folder.hasLost(error) ? places.first { folder.segmentPath($0.segment) == error.path }?.segment : nil
-        guard let lost, missing.insert(lost).inserted else {
+        guard folder.hasLost(error) else {
           throw StoreError(
             error, during: operation, store: folder.name, message: "the files of the queue could not be read")
         }
+        known = nil
       }
     }
-  }
-
-  /// Reads the payloads of leased items and transforms them, off the cooperative pool.
-  ///
-  /// - Parameters:
-  ///   - leased: The items.
-  ///   - body: A closure that transforms an item with its payload, `nil` if it is damaged, or with the error of reading
-  ///     it.
-  /// - Throws: `FileError` if no item can be read, for a reason that concerns none of them.
-  func readings<Value: Sendable>(
-    of leased: [LeasedItem],
-    _ body: @escaping @Sendable (LeasedItem, Result<ArraySlice<UInt8>?, StoreError>) -> Value
-  ) async throws(FileError) -> [Value] {
-    let (files, folder) = (files, folder)
-    func read(_ leased: [LeasedItem], evenIfLost: Bool) async throws(FileError) -> [Value] {
-      try await reader.run { () throws(FileError) in
-        zip(leased, try files.readEach(leased.map(\.item.place), evenIfLost: evenIfLost)).map { one, payload in
-          body(one, payload.mapError { folder.unreadableError(of: one.item.key, during: .receive, $0) })
-        }
-      }
-    }
-    var leased = leased
-    for _ in 0..<4 {
-      do throws(FileError) {
-        return try await read(leased, evenIfLost: false)
-      } catch {
-        // If a segment is missing, its items have been moved to another one.
-        guard folder.hasLost(error) else { throw error }
-        guard let moved = await located(leased) else { break }
-        leased = moved
-      }
-    }
-    return try await read(leased, evenIfLost: true)
-  }
-
-  /// Returns leased items with their current locations, or `nil` if the queue is closed.
-  private func located(_ leased: [LeasedItem]) async -> [LeasedItem]? {
-    do {
-      return try await perform(.receive, .looks, ignoresCancellation: true) { core in
-        leased.map { one in
-          var one = one
-          one.item.place = core.ledger.items[one.item.sequence]?.place ?? one.item.place
-          return one
-        }
-      }
-    } catch {
-      // Reading reports the items as unreadable.
-      return nil
-    }
+    return []
   }
 
   // MARK: Serving
@@ -217,13 +140,11 @@ final class QueueEngine: Sendable {
   private func submit(_ call: QueueCall) {
     var core: QueueCore?
     let mustStart = state.withLock { state in
-      guard state.waitQueue.arrive(call) == .begins else { return false }
-      if canServeHere(call) { swap(&core, &state.core) } else { state.waitQueue.putBack([call]) }
-      return true
+      let mustStart = state.calls.begin()
+      if mustStart, canServeHere(call) { swap(&core, &state.core) } else { state.calls.append(call) }
+      return mustStart
     }
-    guard mustStart else { return }
-    guard core != nil else { return startCommitting() }
-    serveHere(call, &core)
+    if core != nil { serveHere(call, &core) } else if mustStart { startCommitting() }
   }
 
   /// Whether a call can be served without waiting for the disk, if frames can be appended.
@@ -242,71 +163,62 @@ final class QueueEngine: Sendable {
       taken = consume core
       state.withLock { state in
         swap(&state.core, &taken)
-        state.waitQueue.putBack([call])
+        state.calls.putBack([call])
       }
       return startCommitting()
     }
-    var endings: [Ending] = []
-    expireDeadLetters(before: [call], &core)
-    settle([call], &core, &endings)
-    let needsReclaiming = isReclaimingDue(&core)
+    var (group, endings): ([QueueCall], [Ending]) = ([call], [])
+    insertExpiryOfDeadLetters(&group, &core)
+    settle(group, &core, &endings)
     followUp(&core)
+    // Reclaiming space waits for the disk, so it is left to the engine's thread. The caller resumes afterwards, so that
+    // no work continues in the background after a call returns.
+    let isReclaimingDue = isReclaimingDue(&core)
     taken = consume core
-    // Work that waits for the disk, and calls that have arrived since, are left to the engine's thread.
-    let noOp = noOpCall
     let mustContinue = state.withLock { state in
       swap(&state.core, &taken)
-      if needsReclaiming {
-        state.endings += endings
-        endings = []
-      }
-      // Waiters for room are also retried there.
-      if needsReclaiming || state.waitQueue.hasProducers { _ = state.waitQueue.enter(noOp) }
-      return state.waitQueue.finish()
+      return state.calls.finish(hasWork: isReclaimingDue)
     }
+    if isReclaimingDue { return startCommitting(endings) }
     for (call, result) in endings { call.end(result) }
     if mustContinue { startCommitting() }
   }
 
-  /// A no-op call that processes expired deadlines.
-  private var noOpCall: QueueCall { QueueCall(.receive, .looks, at: time.steady()) { _ in .done } }
-
-  /// Ensures that another group follows the current one.
-  func scheduleNextGroup() {
-    let noOp = noOpCall
-    _ = state.withLock { $0.waitQueue.enter(noOp) }
-  }
-
-  /// Ensures that a group runs soon.
+  /// Ensures that expired deadlines are processed soon, and that calls that wait for room are retried.
   private func wake() {
-    let noOp = noOpCall
-    if state.withLock({ $0.waitQueue.enter(noOp) }) { startCommitting() }
+    let noOp = QueueCall(.receive, .looks, at: time.steady()) { _ in }
+    let mustStart = state.withLock { state in
+      state.calls.returnProducers()
+      state.calls.append(noOp)
+      return state.calls.begin()
+    }
+    if mustStart { startCommitting() }
   }
 
-  private func startCommitting() {
-    executor.start { self.commitGroups() }
+  /// Commits groups on the engine's thread.
+  ///
+  /// - Parameter served: Calls that were served and must be ended; defaults to none.
+  private func startCommitting(_ served: [Ending] = []) {
+    executor.start { self.commitGroups(served) }
   }
 
-  private func commitGroups() {
+  private func commitGroups(_ served: [Ending]) {
+    var endings = served
     var taken: QueueCore?
     state.withLock { swap(&taken, &$0.core) }
     while var core = taken.take() {
-      var endings: [Ending] = []
-      let group = state.withLock { state -> [QueueCall] in
-        let group = state.waitQueue.takeGroup()
-        if group.isEmpty { state.core = core }
-        swap(&endings, &state.endings)
-        return group
-      }
-      guard !group.isEmpty else { return }
-      expireDeadLetters(before: group, &core)
+      var group = state.withLock { $0.calls.takeGroup() }
+      insertExpiryOfDeadLetters(&group, &core)
       settle(group, &core, &endings)
-      retryProducers(&core, &endings)
       reclaim(&core)
-      if isReclaimingDue(&core) { scheduleNextGroup() }
       followUp(&core)
       for (call, result) in endings { call.end(result) }
+      endings = []
+      let isReclaimingDue = isReclaimingDue(&core)
       taken = consume core
+      state.withLock { state in
+        if !state.calls.finish(hasWork: isReclaimingDue) { swap(&taken, &state.core) }
+      }
     }
   }
 
@@ -314,8 +226,8 @@ final class QueueEngine: Sendable {
   private func followUp(_ core: inout QueueCore) {
     let waiting = core.leasableCount
     let hasReceivers = state.withLock { state in
-      if waiting > 0 { state.waitQueue.returnReceivers(waiting) }
-      return state.waitQueue.hasReceivers
+      if waiting > 0 { state.calls.returnReceivers(waiting) }
+      return state.calls.hasReceivers
     }
     // Space that is reclaimed on a full disk has no deadline.
     let retry = core.ledger.counts.waiting > waiting ? time.steady().addingSaturating(SpaceReserve.pause) : nil
@@ -350,17 +262,16 @@ final class QueueEngine: Sendable {
 
   /// Ends waiting calls, waits for all others, and closes the files.
   func close() async throws {
-    let waiting = state.withLock { $0.waitQueue.close() }
+    let waiting = state.withLock { $0.calls.close() }
     for call in waiting { call.end(.failure(information.closedError(for: call.operation))) }
     await running.close()
     timer.cancel()
     let (folder, time) = (folder, time)
-    _ = try await perform(.close, .alone, ignoresCancellation: true) { core in
-      guard !core.isClosed else { return true }
+    try await perform(.close, .alone) { core in
+      guard !core.isClosed else { return }
       try folder.reportingFileErrors(during: .close, message: "the queue could not be closed cleanly") {
         try core.close(time)
       }
-      return true
     }
   }
 }

@@ -182,39 +182,45 @@ struct FrameBuffer: Sendable {
     openFrame = callStart.openFrame
   }
 
-  /// Returns the location that the payload of an item will have if its record is appended next.
-  func place(payloadLength: Int) -> QueuePlace {
-    let offset = base + Int64(bytes.count + QueueFrame.headLength + QueueRecord.payloadOffset)
-    return QueuePlace(segment: segment, offset: UInt32(clamping: offset), length: UInt32(clamping: payloadLength))
-  }
-
-  /// Appends a record.
+  /// Appends the record of an item, in a frame of its own.
   ///
   /// - Parameters:
-  ///   - record: The record.
-  ///   - payload: The payload, if the record is an item.
+  ///   - state: The state of the item.
+  ///   - payload: The payload.
   ///   - checksum: The checksum of the payload, if it is known and must be preserved; defaults to `nil`.
+  /// - Returns: The location of the payload.
   mutating func append(
-    _ record: QueueRecord, payload: some Collection<UInt8> = [UInt8](), checksum: UInt32? = nil
-  ) {
-    let isItem = if case .put = record { true } else { false }
+    _ state: ItemState, payload: some Collection<UInt8>, checksum: UInt32? = nil
+  ) -> QueuePlace {
+    beginFrame(isItem: true)
+    let offset = base + Int64(bytes.count + QueueRecord.payloadOffset)
+    QueueRecord.put(state).append(to: &bytes, payload: payload, checksum: checksum, clockOffset: clockOffset)
+    return QueuePlace(
+      segment: segment, offset: UInt32(clamping: offset), length: UInt32(clamping: payload.count))
+  }
+
+  /// Appends any other record.
+  mutating func append(_ record: QueueRecord) {
+    beginFrame(isItem: false)
+    record.append(to: &bytes, clockOffset: clockOffset)
+  }
+
+  /// Begins a frame, unless the next record joins the open one.
+  private mutating func beginFrame(isItem: Bool) {
     if let open = openFrame,
       isItem || open.isItem || bytes.count - open.start - QueueFrame.headLength >= FrameBuffer.fullBody
     {
       endFrame(isContinued: callLength > 0)
     }
-    if openFrame == nil {
-      openFrame = OpenFrame(start: bytes.count, isItem: isItem)
-      QueueFrame.begin(in: &bytes)
-    }
-    record.append(to: &bytes, payload: payload, checksum: checksum, clockOffset: clockOffset)
+    guard openFrame == nil else { return }
+    openFrame = OpenFrame(start: bytes.count, isItem: isItem)
+    QueueFrame.begin(in: &bytes)
   }
 
   /// Appends the frame that marks the log as closed.
   mutating func appendClosingFrame() {
     endFrame(isContinued: false)
-    openFrame = OpenFrame(start: bytes.count, isItem: true)
-    QueueFrame.begin(in: &bytes)
+    beginFrame(isItem: true)
     endFrame(isContinued: false)
   }
 

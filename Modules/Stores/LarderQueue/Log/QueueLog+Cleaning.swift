@@ -123,9 +123,8 @@ extension QueueLog {
     }
     // The stored checksum is preserved, so that a damaged payload is still detected.
     let (checksum, payload) = try files.readStored(state.item.place)
-    state.item.place = buffer.place(payloadLength: payload.count)
+    state.item.place = buffer.append(state, payload: payload, checksum: checksum)
     state.item.stateSegment = state.item.place.segment
-    buffer.append(.put(state), payload: payload, checksum: checksum)
     return .put(state)
   }
 

@@ -135,16 +135,13 @@ extension QueueLog {
         // The damage was recorded, and its bytes are preserved with the file.
       else { continue }
       for record in records {
-        guard case .put(var state) = record else {
+        guard case .put(let state) = record else {
           frames.append(record)
           continue
         }
         let start = Int(Int64(state.item.place.offset) - range.lowerBound)
         let payload = bytes[(start + 4)..<(start + 4 + Int(state.item.place.length))]
-        let place = frames.place(payloadLength: payload.count)
-        offsets[state.item.place.offset] = place.offset
-        state.item.place = place
-        frames.append(.put(state), payload: payload)
+        offsets[state.item.place.offset] = frames.append(state, payload: payload).offset
       }
     }
     return offsets

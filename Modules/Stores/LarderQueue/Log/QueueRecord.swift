@@ -94,9 +94,9 @@ extension QueueRecord {
       bytes.append(
         item.phase.rawValue | (item.hasCallersKey ? QueueRecord.callersKeyFlag : 0)
           | (omitsKey ? QueueRecord.generatedKeyFlag : 0))
-      bytes.append(item.priority)
-      bytes.append(variable: UInt64(state.group.count))
-      bytes.append(contentsOf: state.group)
+      // Reserved: a priority, and the length of the name of a group.
+      bytes.append(0)
+      bytes.append(variable: 0)
       bytes.append(variable: item.sequence)
       bytes.append(variable: UInt64(item.attempts))
       append(time: item.arrival)
@@ -205,8 +205,8 @@ extension QueueRecord {
     guard let length = reader.read(UInt32.self), let offset = fileOffset(reader.position),
       reader.read(UInt32.self) != nil, reader.read(count: Int(length)) != nil,
       let flags = reader.read(UInt8.self), let phase = QueueItem.Phase(rawValue: flags & 3),
-      flags & ~3 & ~callersKeyFlag & ~generatedKeyFlag == 0, let priority = reader.read(UInt8.self),
-      let group = reader.readBytes(upTo: maximumGroupLength), let sequence = readSequence(&reader),
+      flags & ~3 & ~callersKeyFlag & ~generatedKeyFlag == 0, reader.read(UInt8.self) != nil,
+      reader.readBytes(upTo: maximumGroupLength) != nil, let sequence = readSequence(&reader),
       let attempts = reader.readVariable(as: UInt32.self), let arrival = reader.read(Int64.self),
       let standing = readStanding(phase, &reader)
     else { return nil }
@@ -215,8 +215,8 @@ extension QueueRecord {
     let item = QueueItem(
       sequence: sequence, key: key, arrival: arrival,
       place: QueuePlace(segment: segment, offset: offset, length: length), attempts: attempts, stateSegment: segment,
-      hasCallersKey: flags & callersKeyFlag != 0, priority: priority)
-    var state = ItemState(item: item, group: Array(group))
+      hasCallersKey: flags & callersKeyFlag != 0)
+    var state = ItemState(item: item)
     state.standing = standing
     return state
   }

@@ -15,10 +15,10 @@ struct QueueRecovery {
     var log: QueueLog
     var ledger: QueueLedger
     var report: RecoveryReport
-    /// Changes that opening made to the ledger.
+    /// The items that opening has changed.
     ///
-    /// They are written before anything else.
-    var pending: [QueueRecord] = []
+    /// Their states are written before anything else.
+    var pending: [UInt64] = []
   }
 
   private init(folder: QueueFolder, rules: QueueRules) {
@@ -73,7 +73,7 @@ struct QueueRecovery {
       var opened = try recovery.recover(upTo: segment, numbers: numbers, lock: (lock, files))
       opened.pending = opened.ledger.begin(at: now)
       if leases == .void {
-        opened.ledger.voidLeases(into: &opened.pending)
+        opened.pending += opened.ledger.voidLeases()
         opened.ledger.commit()
       }
       return (opened, codec)

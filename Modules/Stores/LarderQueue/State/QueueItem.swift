@@ -17,7 +17,7 @@ struct QueueItem: Sendable, Hashable {
   let key: StoreKey
   /// The time of arrival, in microseconds since 1970.
   var arrival: Int64
-  var place: QueuePlace
+  var place = QueuePlace(segment: 0, offset: 0, length: 0)
   /// The number of deliveries.
   var attempts: UInt32 = 0
   /// The segment with the last record about the item.
@@ -27,8 +27,6 @@ struct QueueItem: Sendable, Hashable {
   var phase: Phase = .waiting
   /// Whether the caller gave the key, so that it is remembered after acknowledgement.
   var hasCallersKey: Bool
-  /// Reserved: stored, but not used.
-  var priority: UInt8 = 0
 
   /// The size that counts against the capacity, in bytes.
   var size: Int { key.count + Int(place.length) }
@@ -41,8 +39,6 @@ struct ItemState: Sendable, Hashable {
   var timer: ItemTimer?
   /// The cause, present only if the item is a dead letter.
   var cause: DeadLetterCause?
-  /// Reserved: the name of the item's group, stored, but not used.
-  var group: [UInt8] = []
 
   /// The phase with its data.
   var standing: Standing {

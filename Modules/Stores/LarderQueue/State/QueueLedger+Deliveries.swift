@@ -36,23 +36,23 @@ extension QueueLedger {
   ///   - length: The duration of the lease, in microseconds.
   ///   - present: The start of the lease, in microseconds; defaults to ``now``.
   ///   - epoch: The random number of the call that receives it.
-  ///   - records: The records to write, to which this method appends.
+  ///   - frames: The frames to write, to which this method appends.
   mutating func lease(
-    _ item: QueueItem, length: Int64, from present: Int64? = nil, epoch: UInt64, into records: inout [QueueRecord]
+    _ item: QueueItem, length: Int64, from present: Int64? = nil, epoch: UInt64, into frames: inout FrameBuffer
   ) -> DeliveryReceipt {
     let attempts = item.attempts == .max ? item.attempts : item.attempts + 1
     let timer = ItemTimer(deadline: (present ?? now).addingSaturating(length), length: length, epoch: epoch)
-    change(.state(sequence: item.sequence, attempts: attempts, .leased(timer)), &records)
+    change(.state(sequence: item.sequence, attempts: attempts, .leased(timer)), &frames)
     tallies.delivered += 1
     if attempts > 1 { tallies.redelivered += 1 }
     return DeliveryReceipt(sequence: item.sequence, attempt: attempts, epoch: epoch)
   }
 
   /// Turns an item into a dead letter.
-  mutating func moveToDeadLetters(_ item: QueueItem, _ reason: DeathReason, into records: inout [QueueRecord]) {
+  mutating func moveToDeadLetters(_ item: QueueItem, _ reason: DeathReason, into frames: inout FrameBuffer) {
     change(
       .state(sequence: item.sequence, attempts: item.attempts, .dead(DeadLetterCause(reason: reason, time: now))),
-      &records)
+      &frames)
     tallies.deadLettered += 1
     newDeadLetters.append(
       QueueDeath(key: item.key, sequence: item.sequence, attempts: Int(item.attempts), reason: reason))
@@ -70,14 +70,14 @@ extension QueueLedger {
 
   /// Acknowledges a delivery and permanently removes its item.
   mutating func acknowledge(
-    _ receipt: DeliveryReceipt, into records: inout [QueueRecord]
+    _ receipt: DeliveryReceipt, into frames: inout FrameBuffer
   ) throws(QueueRefusal) {
     let item = try leasedItem(of: receipt)
     if item.hasCallersKey, rules.duplicateWindow > 0 {
       let deadline = now.addingSaturating(rules.duplicateWindow)
-      change(.acknowledge(sequence: item.sequence, key: item.key, deadline: deadline), &records)
+      change(.acknowledge(sequence: item.sequence, key: item.key, deadline: deadline), &frames)
     } else {
-      change(.remove(item.sequence...item.sequence), &records)
+      change(.remove(item.sequence...item.sequence), &frames)
     }
     tallies.acknowledged += 1
   }
@@ -88,24 +88,24 @@ extension QueueLedger {
   ///   - receipt: The receipt of the lease.
   ///   - delay: The delay until the item can be received again, in microseconds.
   ///   - counts: Whether the delivery counts; defaults to `true`. If it does not, the item never becomes a dead letter.
-  ///   - records: The records to write, to which this method appends.
+  ///   - frames: The frames to write, to which this method appends.
   mutating func release(
-    _ receipt: DeliveryReceipt, delay: Int64, counts: Bool = true, into records: inout [QueueRecord]
+    _ receipt: DeliveryReceipt, delay: Int64, counts: Bool = true, into frames: inout FrameBuffer
   ) throws(QueueRefusal) {
     let item = try leasedItem(of: receipt)
     tallies.released += 1
     if counts, isExhausted(item) {
-      moveToDeadLetters(item, .tooManyDeliveries, into: &records)
+      moveToDeadLetters(item, .tooManyDeliveries, into: &frames)
     } else {
-      wait(item, delay: delay, attempts: counts ? item.attempts : item.attempts - min(item.attempts, 1), &records)
+      wait(item, delay: delay, attempts: counts ? item.attempts : item.attempts - min(item.attempts, 1), &frames)
     }
   }
 
-  private mutating func wait(_ item: QueueItem, delay: Int64, attempts: UInt32, _ records: inout [QueueRecord]) {
+  private mutating func wait(_ item: QueueItem, delay: Int64, attempts: UInt32, _ frames: inout FrameBuffer) {
     suspects.remove(item.sequence)
     let standing: Standing =
       delay > 0 ? .delayed(ItemTimer(deadline: now.addingSaturating(delay), length: delay)) : .waiting
-    change(.state(sequence: item.sequence, attempts: attempts, standing), &records)
+    change(.state(sequence: item.sequence, attempts: attempts, standing), &frames)
   }
 
   /// Ends the lease of an item that could not be read or decoded.
@@ -114,23 +114,18 @@ extension QueueLedger {
   ///   - receipt: The receipt of the lease.
   ///   - failure: The reason of the failure.
   ///   - delay: The delay until the item can be received again, in microseconds, if it does not become a dead letter.
-  ///   - records: The records to write, to which this method appends.
+  ///   - frames: The frames to write, to which this method appends.
   mutating func reject(
-    _ receipt: DeliveryReceipt, _ failure: DeliveryFailure, delay: Int64, into records: inout [QueueRecord]
+    _ receipt: DeliveryReceipt, _ failure: DeliveryFailure, delay: Int64, into frames: inout FrameBuffer
   ) throws(QueueRefusal) {
     let item = try leasedItem(of: receipt)
-    switch failure {
-    case .unreadable:
-      wait(item, delay: delay, attempts: item.attempts, &records)
-    case .damaged:
-      moveToDeadLetters(item, .undecodable, into: &records)
-    case .undecodable:
-      // More deliveries do not make an item decodable.
-      if item.attempts >= rules.maximumDeliveries ?? QueueLedger.decodingLimit {
-        moveToDeadLetters(item, .undecodable, into: &records)
-      } else {
-        wait(item, delay: delay, attempts: item.attempts, &records)
-      }
+    // More deliveries do not make an item decodable.
+    let isLast = item.attempts >= rules.maximumDeliveries ?? QueueLedger.decodingLimit
+    if failure == .damaged || failure == .undecodable && isLast {
+      moveToDeadLetters(item, .undecodable, into: &frames)
+    } else {
+      let attempts = failure == .refused ? item.attempts - min(item.attempts, 1) : item.attempts
+      wait(item, delay: delay, attempts: attempts, &frames)
     }
   }
 
@@ -139,20 +134,21 @@ extension QueueLedger {
 
   /// Resets a lease so that it expires the given duration after the given time.
   mutating func extend(
-    _ receipt: DeliveryReceipt, length: Int64, from present: Int64? = nil, into records: inout [QueueRecord]
+    _ receipt: DeliveryReceipt, length: Int64, from present: Int64? = nil, into frames: inout FrameBuffer
   ) throws(QueueRefusal) {
     let item = try leasedItem(of: receipt)
     let deadline = (present ?? now).addingSaturating(length)
     let timer = ItemTimer(deadline: deadline, length: length, epoch: receipt.epoch)
-    change(.state(sequence: item.sequence, attempts: item.attempts, .leased(timer)), &records)
+    change(.state(sequence: item.sequence, attempts: item.attempts, .leased(timer)), &frames)
   }
 
   /// Ends every lease.
-  mutating func voidLeases(into records: inout [QueueRecord]) {
-    for sequence in timers.keys.sorted() {
-      guard let item = items[sequence], item.phase == .leased else { continue }
-      change(.state(sequence: sequence, attempts: item.attempts, .waiting), &records)
-    }
+  ///
+  /// - Returns: The items whose new states must be written.
+  mutating func voidLeases() -> [UInt64] {
+    let leased = timers.keys.filter { items[$0]?.phase == .leased }.sorted()
+    for sequence in leased { apply(.state(sequence: sequence, attempts: nil, .waiting), from: .decision) }
+    return leased
   }
 }
 
@@ -164,6 +160,10 @@ enum DeliveryFailure: Sendable, Hashable {
   case damaged
   /// The codec failed to decode the payload.
   case undecodable
+  /// The program cannot decode the payload, but another one may.
+  ///
+  /// The delivery does not count.
+  case refused
 }
 
 /// Requeuing and purging dead letters.
@@ -171,12 +171,12 @@ extension QueueLedger {
   /// Moves the latest dead letter of a key to the end of the queue, as if it were enqueued now.
   ///
   /// - Returns: Whether there was a dead letter.
-  mutating func requeue(_ key: StoreKey, into records: inout [QueueRecord]) throws(QueueRefusal) -> Bool {
+  mutating func requeue(_ key: StoreKey, into frames: inout FrameBuffer) throws(QueueRefusal) -> Bool {
     guard let sequence = deadSequences[key]?.last, deadItems[sequence] != nil else { return false }
     guard keys[key] == nil else { throw .conflict(key) }
     guard nextSequence <= QueueRecord.greatestSequence else { throw .exhausted }
     // Dead letters already count against the capacity.
-    change(.requeue(sequence: sequence, newSequence: nextSequence, arrival: now), &records)
+    change(.requeue(sequence: sequence, newSequence: nextSequence, arrival: now), &frames)
     return true
   }
 
@@ -185,17 +185,17 @@ extension QueueLedger {
   /// - Parameters:
   ///   - limit: The maximum number of dead letters to look at.
   ///   - sequences: The range of sequence numbers.
-  ///   - records: The records to write, to which this method appends.
+  ///   - frames: The frames to write, to which this method appends.
   /// - Returns: The number of dead letters moved, and the last sequence number looked at; `nil` if there are no more.
   mutating func requeueAll(
-    _ limit: Int, in sequences: ClosedRange<UInt64>, into records: inout [QueueRecord]
+    _ limit: Int, in sequences: ClosedRange<UInt64>, into frames: inout FrameBuffer
   ) throws(QueueRefusal) -> (count: Int, last: UInt64?) {
     let letters = deadLetters(limit, after: sequences.lowerBound - 1)
     var count = 0
     for letter in letters where letter.item.sequence <= sequences.upperBound {
       guard keys[letter.item.key] == nil else { continue }
       guard nextSequence <= QueueRecord.greatestSequence else { throw .exhausted }
-      change(.requeue(sequence: letter.item.sequence, newSequence: nextSequence, arrival: now), &records)
+      change(.requeue(sequence: letter.item.sequence, newSequence: nextSequence, arrival: now), &frames)
       count += 1
     }
     let last = letters.last?.item.sequence
@@ -205,19 +205,19 @@ extension QueueLedger {
   /// Removes the dead letters of a key.
   ///
   /// - Returns: The number of dead letters removed.
-  mutating func purgeDeadLetters(_ key: StoreKey, into records: inout [QueueRecord]) -> Int {
+  mutating func purgeDeadLetters(_ key: StoreKey, into frames: inout FrameBuffer) -> Int {
     let sequences = deadSequences[key] ?? []
-    for sequence in sequences { change(.remove(sequence...sequence), &records) }
+    for sequence in sequences { change(.remove(sequence...sequence), &frames) }
     return sequences.count
   }
 
   /// Removes all dead letters.
   ///
   /// - Returns: The number of dead letters removed.
-  mutating func purgeDeadLetters(into records: inout [QueueRecord]) -> Int {
+  mutating func purgeDeadLetters(into frames: inout FrameBuffer) -> Int {
     var sequences: [UInt64] = []
     deadItems.forEach { sequences.append($0.sequence) }
-    for sequence in sequences { change(.remove(sequence...sequence), &records) }
+    for sequence in sequences { change(.remove(sequence...sequence), &frames) }
     return sequences.count
   }
 }

@@ -2,15 +2,6 @@ import Larder
 
 /// Enqueuing and removing items, and the capacity.
 extension QueueLedger {
-  /// An item to enqueue.
-  struct NewItem: Sendable {
-    /// The key; `nil` to generate one of ``generatedKeyLength`` bytes.
-    var key: StoreKey?
-    var place: QueuePlace
-    /// The delay, in microseconds.
-    var delay: Int64 = 0
-  }
-
   /// The length of a generated key, in bytes.
   static let generatedKeyLength = 16
 
@@ -24,18 +15,20 @@ extension QueueLedger {
   /// It is a no-op if an item with the key is in the queue or remembered.
   ///
   /// - Parameters:
-  ///   - new: The item.
-  ///   - records: The records to write, to which this method appends the item first.
+  ///   - payload: The encoded item.
+  ///   - key: The key; `nil` to generate one of ``generatedKeyLength`` bytes.
+  ///   - delay: The delay, in microseconds; defaults to 0.
+  ///   - frames: The frames to write, to which this method appends.
   mutating func enqueue(
-    _ new: NewItem, into records: inout [QueueRecord]
+    _ payload: [UInt8], key: StoreKey?, delay: Int64 = 0, into frames: inout FrameBuffer
   ) throws(QueueRefusal) -> EnqueuedItem {
-    if let key = new.key, let sequence = sequenceOfDuplicate(key) {
+    if let key, let sequence = sequenceOfDuplicate(key) {
       return EnqueuedItem(key: key, sequence: sequence, isDuplicate: true, droppedCount: 0)
     }
-    let key = new.key ?? generatedKey()
-    let dropped = try add(new, key: key, hasCallersKey: new.key != nil, into: &records)
+    let newKey = key ?? generatedKey()
+    let dropped = try add(payload, key: newKey, hasCallersKey: key != nil, delay: delay, into: &frames)
     tallies.enqueued += 1
-    return EnqueuedItem(key: key, sequence: nextSequence - 1, isDuplicate: false, droppedCount: dropped)
+    return EnqueuedItem(key: newKey, sequence: nextSequence - 1, isDuplicate: false, droppedCount: dropped)
   }
 
   /// Checks that items would fit together into an empty queue.
@@ -90,43 +83,41 @@ extension QueueLedger {
   }
 
   private mutating func add(
-    _ new: NewItem, key: StoreKey, hasCallersKey: Bool, into records: inout [QueueRecord]
+    _ payload: [UInt8], key: StoreKey, hasCallersKey: Bool, delay: Int64 = 0, into frames: inout FrameBuffer
   ) throws(QueueRefusal) -> Int {
     guard nextSequence <= QueueRecord.greatestSequence else { throw .exhausted }
-    let item = QueueItem(
-      sequence: nextSequence, key: key, arrival: now, place: new.place, stateSegment: new.place.segment,
-      hasCallersKey: hasCallersKey)
-    var drops: [QueueRecord] = []
-    let dropped = try makeRoom(items: 1, bytes: item.size, for: item.sequence, size: item.size, into: &drops)
-    var state = ItemState(item: item)
-    if new.delay > 0 {
-      state.standing = .delayed(ItemTimer(deadline: now.addingSaturating(new.delay), length: new.delay))
-    }
-    change(.put(state), &records)
-    // After the item, whose location in the frame is already determined.
-    records.append(contentsOf: drops)
+    let size = key.count + payload.count
+    let dropped = try makeRoom(items: 1, bytes: size, for: nextSequence, size: size, into: &frames)
+    var state = ItemState(
+      item: QueueItem(sequence: nextSequence, key: key, arrival: now, hasCallersKey: hasCallersKey))
+    if delay > 0 { state.standing = .delayed(ItemTimer(deadline: now.addingSaturating(delay), length: delay)) }
+    write(state, payload, into: &frames)
     return dropped
   }
 
   /// Sets the value of a key, either by replacing its live item or by enqueuing a new item.
   mutating func setValue(
-    at place: QueuePlace, forKey key: StoreKey, into records: inout [QueueRecord]
+    _ payload: [UInt8], forKey key: StoreKey, into frames: inout FrameBuffer
   ) throws(QueueRefusal) {
     guard let old = item(forKey: key) else {
-      _ = try add(NewItem(key: key, place: place), key: key, hasCallersKey: true, into: &records)
+      _ = try add(payload, key: key, hasCallersKey: true, into: &frames)
       return
     }
     var state = state(of: old)
-    state.item.place = place
-    state.item.stateSegment = place.segment
     state.item.attempts = 0
     suspects.remove(old.sequence)
     if old.phase == .leased { state.standing = .waiting }
-    var drops: [QueueRecord] = []
-    let growth = state.item.size - old.size
-    _ = try makeRoom(items: 0, bytes: growth, for: old.sequence, size: state.item.size, into: &drops)
-    change(.put(state), &records)
-    records.append(contentsOf: drops)
+    let size = key.count + payload.count
+    _ = try makeRoom(items: 0, bytes: size - old.size, for: old.sequence, size: size, into: &frames)
+    write(state, payload, into: &frames)
+  }
+
+  /// Writes an item with its payload, whose location only the frames determine.
+  private mutating func write(_ state: ItemState, _ payload: [UInt8], into frames: inout FrameBuffer) {
+    var state = state
+    state.item.place = frames.append(state, payload: payload)
+    state.item.stateSegment = state.item.place.segment
+    apply(.put(state), from: .decision)
   }
 
   /// The number of items and dead letters that count against the capacity.
@@ -141,10 +132,10 @@ extension QueueLedger {
   ///   - bytes: The number of additional bytes.
   ///   - sequence: The sequence number of the item that is added or grows, which is not dropped.
   ///   - size: The new size of that item, in bytes.
-  ///   - records: The records to write, to which this method appends.
+  ///   - frames: The frames to write, to which this method appends.
   /// - Returns: The number of dropped items.
   private mutating func makeRoom(
-    items count: Int, bytes: Int, for sequence: UInt64, size: Int, into records: inout [QueueRecord]
+    items count: Int, bytes: Int, for sequence: UInt64, size: Int, into frames: inout FrameBuffer
   ) throws(QueueRefusal) -> Int {
     guard rules.isLimited else { return 0 }
     let capacity = rules.capacity
@@ -161,7 +152,7 @@ extension QueueLedger {
         let oldest = deadItems.first ?? items.first(where: { $0.phase != .leased && $0.sequence != sequence }),
         oldest.sequence < account.firstSequence
       else { throw .full(neverFits: false) }
-      change(.remove(oldest.sequence...oldest.sequence), &records)
+      change(.remove(oldest.sequence...oldest.sequence), &frames)
       dropped += 1
     }
     tallies.dropped += dropped
@@ -171,24 +162,26 @@ extension QueueLedger {
   // MARK: Removing
 
   /// Removes the live item of a key, if there is one.
-  mutating func removeValue(forKey key: StoreKey, into records: inout [QueueRecord]) {
+  mutating func removeValue(forKey key: StoreKey, into frames: inout FrameBuffer) {
     guard let sequence = keys[key] else { return }
-    change(.remove(sequence...sequence), &records)
+    change(.remove(sequence...sequence), &frames)
   }
 
   /// Removes the live items of a range of keys.
-  mutating func removeAll(in range: KeyRange, into records: inout [QueueRecord]) {
+  mutating func removeAll(in range: KeyRange, into frames: inout FrameBuffer) {
     let sequences = items(in: range, limit: .max, order: .ascending).map(\.sequence).sorted()
+    var removed: [ClosedRange<UInt64>] = []
     for sequence in sequences {
       apply(.remove(sequence...sequence), from: .decision)
       account.note(nil, of: sequence)
       // One record removes adjacent items.
-      if case .remove(let last)? = records.last, last.upperBound + 1 == sequence {
-        records[records.count - 1] = .remove(last.lowerBound...sequence)
+      if let last = removed.last, last.upperBound + 1 == sequence {
+        removed[removed.count - 1] = last.lowerBound...sequence
       } else {
-        records.append(.remove(sequence...sequence))
+        removed.append(sequence...sequence)
       }
     }
+    for range in removed { frames.append(.remove(range)) }
   }
 }
 

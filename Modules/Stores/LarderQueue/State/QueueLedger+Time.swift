@@ -5,23 +5,21 @@ extension QueueLedger {
   /// From now on, no delay or lease lasts longer than its duration, even if the wall clock was ahead when it began.
   ///
   /// - Parameter now: The time, in microseconds since 1970.
-  /// - Returns: The records to write, so that the next opening sees the same deadlines.
-  mutating func begin(at now: Int64) -> [QueueRecord] {
+  /// - Returns: The items whose states must be written, so that the next opening sees the same deadlines.
+  mutating func begin(at now: Int64) -> [UInt64] {
     self.now = now
-    var changes: [QueueRecord] = []
+    var changed: [UInt64] = []
     for sequence in timers.keys.sorted() {
-      guard var timer = timers[sequence], let item = items[sequence] else { continue }
+      guard var timer = timers[sequence], items[sequence] != nil else { continue }
       let latest = now.addingSaturating(timer.length)
       guard timer.deadline > latest else { continue }
       timer.deadline = latest
       timers[sequence] = timer
-      let standing: Standing = item.phase == .leased ? .leased(timer) : .delayed(timer)
-      changes.append(.state(sequence: sequence, attempts: item.attempts, standing))
+      changed.append(sequence)
     }
     for (sequence, cause) in causes where cause.time > now {
       causes[sequence]?.time = now
-      guard let state = state(of: sequence) else { continue }
-      changes.append(.state(sequence: sequence, attempts: state.item.attempts, state.standing))
+      changed.append(sequence)
     }
     suspects = Set(timers.keys.filter { items[$0]?.phase == .leased })
     deadlines = DeadlineHeap(timers.map { DeadlineHeap.Entry(deadline: $1.deadline, sequence: $0) })
@@ -31,7 +29,7 @@ extension QueueLedger {
     }
     expire()
     commit()
-    return changes
+    return changed
   }
 
   /// Advances the time, never backward, and ends delays and leases that are due.
@@ -72,13 +70,13 @@ extension QueueLedger {
   ///
   /// - Parameters:
   ///   - limit: The maximum number of dead letters to look at.
-  ///   - records: The records to write, to which this method appends.
-  mutating func expireDeadLetters(_ limit: Int, into records: inout [QueueRecord]) {
+  ///   - frames: The frames to write, to which this method appends.
+  mutating func expireDeadLetters(_ limit: Int, into frames: inout FrameBuffer) {
     for _ in 0..<limit where hasExpiredDeadLetters {
       guard let first = deadLetterTimes.removeFirst() else { return }
       // An item that was requeued and became a dead letter again has a later time.
       guard let cause = causes[first.sequence], cause.time <= first.deadline else { continue }
-      change(.remove(first.sequence...first.sequence), &records)
+      change(.remove(first.sequence...first.sequence), &frames)
       tallies.deadExpired += 1
     }
   }

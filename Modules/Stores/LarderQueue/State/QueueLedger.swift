@@ -47,7 +47,6 @@ struct QueueLedger: Sendable {
   ///
   /// They may have crashed a process.
   var suspects: Set<UInt64> = []
-  private var groups: [UInt64: [UInt8]] = [:]
   /// The segments with the records that requeued dead letters, by the new sequence numbers.
   ///
   /// The payloads are in other segments.
@@ -157,9 +156,9 @@ struct QueueLedger: Sendable {
 
   // MARK: Changing
 
-  /// Applies a decision, and adds its record to those to write.
-  mutating func change(_ record: QueueRecord, _ records: inout [QueueRecord]) {
-    records.append(record)
+  /// Applies a decision, and appends its record to the frames to write.
+  mutating func change(_ record: QueueRecord, _ frames: inout FrameBuffer) {
+    frames.append(record)
     if case .remove(let sequences) = record { account.note(nil, of: sequences.lowerBound) }
     apply(record, from: .decision)
   }
@@ -188,12 +187,11 @@ struct QueueLedger: Sendable {
       reserve(nextSequence: newSequence + 1)
       guard let old = deadItems[sequence] else { return }
       if source == .log { makeWay(for: old.key, of: newSequence) }
-      let group = state(of: old).group
       remove(sequence, isUndoable: isUndoable)
       let item = QueueItem(
         sequence: newSequence, key: old.key, arrival: arrival, place: old.place, stateSegment: old.place.segment,
-        hasCallersKey: old.hasCallersKey, priority: old.priority)
-      setState(ItemState(item: item, group: group), of: newSequence, isUndoable: isUndoable)
+        hasCallersKey: old.hasCallersKey)
+      setState(ItemState(item: item), of: newSequence, isUndoable: isUndoable)
       setRequeueSegment(segment, of: newSequence)
     case .remember(let key, let sequence, let deadline):
       let entry = RememberedKey(sequence: sequence, deadline: deadline, segment: segment)
@@ -275,7 +273,6 @@ struct QueueLedger: Sendable {
     }
     if new?.timer != nil || old?.timer != nil { timers[sequence] = new?.timer }
     if new?.cause != nil || old?.cause != nil { causes[sequence] = new?.cause }
-    if new?.group != old?.group { groups[sequence] = new.flatMap { $0.group.isEmpty ? nil : $0.group } }
     // During replay there is no time yet.
     guard now > .min else { return }
     if let timer = new?.timer, timer != old?.timer { noteDeadline(timer, of: sequence) }
@@ -347,9 +344,7 @@ struct QueueLedger: Sendable {
   }
 
   func state(of item: QueueItem) -> ItemState {
-    ItemState(
-      item: item, timer: timers[item.sequence], cause: causes[item.sequence],
-      group: groups.isEmpty ? [] : groups[item.sequence] ?? [])
+    ItemState(item: item, timer: timers[item.sequence], cause: causes[item.sequence])
   }
 }
 
@@ -371,6 +366,8 @@ struct QueueTallies: Sendable, Hashable {
 ///
 /// All changes of the operation are rolled back.
 enum QueueRefusal: Error, Hashable {
+  /// There is no item to receive, so the call waits.
+  case noItems
   /// There is no room, either for now or because the items exceed the capacity by themselves.
   case full(neverFits: Bool)
   /// The disk is full, and the remaining space is reserved for removing items.
