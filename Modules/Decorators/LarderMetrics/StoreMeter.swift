@@ -67,6 +67,7 @@ public final class StoreMeter: Sendable {
     self.slowThreshold = slowThreshold
     self.logger = logger
     self.tracer = tracer is NoOpTracer ? nil : tracer
+    if self.tracer != nil { TracedCaller.registration }
     let factory = metrics is NOOPMetricsHandler ? nil : metrics
     self.factory = factory
     operations = MeteredOperation.allCases.map {
@@ -75,12 +76,6 @@ public final class StoreMeter: Sendable {
     }
     slowNanoseconds = slowThreshold.wholeNanoseconds
     time = clock.map { MonotonicTime($0) } ?? MonotonicTime()
-  }
-
-  /// A closure that captures the span of the current task, or `nil` if nothing is traced.
-  var callerContext: (@Sendable () -> (any CallerContext)?)? {
-    guard tracer != nil else { return nil }
-    return { InstrumentationContext.current.map { TracedCaller(context: $0) } }
   }
 
   // MARK: Blocks
