@@ -7,7 +7,7 @@ import Testing
 
 /// A commit runs in the context, such as the traces, of the callers that it serves.
 @Suite struct CallerContextTests {
-  @TaskLocal private static var caller: String?
+  @TaskLocal private static var caller: Context?
 
   private struct Group: Equatable {
     let names: [String]
@@ -31,30 +31,15 @@ import Testing
     }
   }
 
-  private final class ContextStore<Base: DataStore>: ForwardingDecorator {
-    typealias Value = Base.Value
-
-    let base: Base
-    let notes = Notes()
-
-    init(_ base: Base) {
-      self.base = base
-    }
-
-    var information: StoreInformation {
-      var information = base.information
-      let notes = notes
-      information.callerContext = { caller.map { Context(name: $0, notes: notes) } }
-      return information
-    }
-  }
-
   @Test func aGroupIsCommittedInTheContextOfAllItsCallers() async throws {
     let faulty = MemoryStore<Int>().faulty()
-    let base = ContextStore(faulty)
-    let store = base.batched()
+    let store = faulty.batched()
+    let notes = Notes()
+    CallerContexts.register { CallerContextTests.caller }
     @Sendable func write(_ name: String) async throws {
-      try await CallerContextTests.$caller.withValue(name) { try await store.setValue(1, forKey: StoreKey(name)) }
+      try await CallerContextTests.$caller.withValue(Context(name: name, notes: notes)) {
+        try await store.setValue(1, forKey: StoreKey(name))
+      }
     }
     faulty.schedule(.suspension(), on: .apply, number: 1)
     async let first: Void = write("first")
@@ -69,6 +54,6 @@ import Testing
     faulty.resume()
     _ = try await (first, second, third, fourth)
     // The first caller made its write itself, in its own task.
-    #expect(base.notes.groups.withLock { $0 } == [Group(names: ["second", "third"], count: 3)])
+    #expect(notes.groups.withLock { $0 } == [Group(names: ["second", "third"], count: 3)])
   }
 }

@@ -1,21 +1,27 @@
+import Larder
 import LarderTesting
 import Testing
 
 @testable import LarderLMDB
 
 @Suite struct DataFileHeaderTests {
-  private func refusal(of bytes: [UInt8]) -> DataFileHeader.Refusal? {
-    do throws(DataFileHeader.Refusal) {
-      _ = try DataFileHeader(bytes)
+  private func header(of bytes: [UInt8]) throws -> DataFileHeader {
+    try DataFileHeader(bytes, store: "store")
+  }
+
+  /// Returns the code of the error for a data file, or `nil` if the file is accepted.
+  private func refusal(of bytes: [UInt8]) -> StoreError.Code? {
+    do throws(StoreError) {
+      _ = try DataFileHeader(bytes, store: "store")
       return nil
     } catch {
-      return error
+      return error.code
     }
   }
 
   @Test func filesOfLMDBAreRead() async throws {
     let image = try await DataFileImage.filled()
-    let header = try DataFileHeader(image.bytes)
+    let header = try header(of: image.bytes)
     #expect(header.pageSize == DataFileImage.pageSize)
     #expect(header.lastPage < UInt64(image.bytes.count / DataFileImage.pageSize))
     #expect(header.roots.count == 2)
@@ -29,38 +35,39 @@ import Testing
       image.set(transaction, at: offset + 144)
       image.set(transaction + 1000, at: offset + 136)
     }
-    #expect(try DataFileHeader(image.bytes).lastPage == 1080)
+    #expect(try header(of: image.bytes).lastPage == 1080)
     image.set(90 as UInt64, at: 144)
-    #expect(try DataFileHeader(image.bytes).lastPage == 1070)
+    #expect(try header(of: image.bytes).lastPage == 1070)
     // Of two meta pages of the same transaction, LMDB uses the first.
     image.set(80 as UInt64, at: 144)
-    #expect(try DataFileHeader(image.bytes).lastPage == 1070)
+    #expect(try header(of: image.bytes).lastPage == 1070)
   }
 
   @Test func errorsDescribeTheDamage() async throws {
     let image = try await DataFileImage.filled()
-    func damaged(_ change: (inout DataFileImage) -> Void) -> DataFileHeader.Refusal? {
+    func damaged(_ change: (inout DataFileImage) -> Void) -> StoreError.Code? {
       var copy = image
       change(&copy)
       return refusal(of: copy.bytes)
     }
-    #expect(refusal(of: []) == .truncated)
-    #expect(refusal(of: [0, 0, 0]) == .truncated)
-    #expect(refusal(of: Array("a text".utf8)) == .unrecognized)
-    #expect(refusal(of: Array(repeating: 0x20, count: 9000)) == .unrecognized)
-    #expect(refusal(of: Array(repeating: 0, count: 9000)) == .unrecognized)
-    #expect(damaged { $0.setInBothMetas(DataFileHeader.magic.byteSwapped, at: 16) } == .otherByteOrder)
-    #expect(damaged { $0.bytes.removeSubrange(0..<4) } == .otherWordSize)
-    #expect(damaged { $0.set(2 as UInt32, at: 20) } == .otherVersion(2))
-    #expect(damaged { $0.set(999 as UInt32, at: 20 + DataFileImage.secondMeta) } == .otherVersion(999))
-    #expect(damaged { $0.set(0 as UInt32, at: 16 + DataFileImage.secondMeta) } == .unrecognized)
-    #expect(damaged { $0.set(0 as UInt32, at: 40) } == .damaged)
-    #expect(damaged { $0.set(4095 as UInt32, at: 40) } == .damaged)
-    #expect(damaged { $0.set(UInt32.max, at: 40) } == .damaged)
-    #expect(damaged { $0.setInBothMetas(UInt64.max - 1, at: 136) } == .damaged)
-    #expect(damaged { $0.setInBothMetas(DataFileHeader.maximumPageCount, at: 136) } == .damaged)
+    #expect(refusal(of: []) == .unrecognizedFormat)
+    #expect(refusal(of: [0, 0, 0]) == .unrecognizedFormat)
+    #expect(refusal(of: Array("a text".utf8)) == .unrecognizedFormat)
+    #expect(refusal(of: Array(repeating: 0x20, count: 9000)) == .unrecognizedFormat)
+    #expect(refusal(of: Array(repeating: 0, count: 9000)) == .unrecognizedFormat)
+    #expect(damaged { $0.setInBothMetas(DataFileHeader.magic.byteSwapped, at: 16) } == .unsupported)
+    #expect(damaged { $0.bytes.removeSubrange(0..<4) } == .unsupported)
+    #expect(damaged { $0.set(2 as UInt32, at: 20) } == .versionMismatch)
+    #expect(damaged { $0.set(999 as UInt32, at: 20 + DataFileImage.secondMeta) } == .versionMismatch)
+    #expect(damaged { $0.set(0 as UInt32, at: 16 + DataFileImage.secondMeta) } == .unrecognizedFormat)
+    #expect(damaged { $0.set(0 as UInt32, at: 40) } == .corrupted)
+    #expect(damaged { $0.set(4095 as UInt32, at: 40) } == .corrupted)
+    #expect(damaged { $0.set(UInt32.max, at: 40) } == .corrupted)
+    #expect(damaged { $0.setInBothMetas(UInt64.max - 1, at: 136) } == .corrupted)
+    #expect(damaged { $0.setInBothMetas(DataFileHeader.maximumPageCount, at: 136) } == .corrupted)
     for count in 16..<(DataFileImage.secondMeta + 152) {
-      #expect([.truncated, .unrecognized].contains(refusal(of: Array(image.bytes.prefix(count)))), "\(count) bytes")
+      #expect(
+        [.corrupted, .unrecognizedFormat].contains(refusal(of: Array(image.bytes.prefix(count)))), "\(count) bytes")
     }
     #expect(refusal(of: Array(image.bytes.prefix(DataFileImage.secondMeta + 152))) == nil)
   }

@@ -1,3 +1,4 @@
+import Larder
 import LarderTesting
 import Testing
 
@@ -5,7 +6,7 @@ import Testing
 
 @Suite struct DataFileRootsTests {
   private func roots(of bytes: [UInt8]) throws -> DataFileRoots {
-    DataFileRoots(header: try DataFileHeader(bytes), fileSize: Int64(bytes.count)) { offset, count in
+    DataFileRoots(header: try DataFileHeader(bytes, store: "store"), fileSize: Int64(bytes.count)) { offset, count in
       Array(bytes[min(Int(offset), bytes.count)..<min(Int(offset) + count, bytes.count)])
     }
   }
@@ -16,7 +17,7 @@ import Testing
 
   @Test func aTruncatedRootIsNamed() async throws {
     let image = try await DataFileImage.filled()
-    let header = try DataFileHeader(image.bytes)
+    let header = try DataFileHeader(image.bytes, store: "store")
     for root in header.roots {
       let bytes = Array(image.bytes.prefix(Int(root) * DataFileImage.pageSize + 17))
       #expect(try #require(try roots(of: bytes).firstMissing()) >= root)
@@ -26,7 +27,7 @@ import Testing
   /// The meta pages do not list the roots of named databases.
   @Test func aTruncatedRootOfANamedDatabaseIsNamed() async throws {
     var image = try await DataFileImage.filled()
-    let header = try DataFileHeader(image.bytes)
+    let header = try DataFileHeader(image.bytes, store: "store")
     // Moves the last used page beyond the end of the file, so that the roots are examined.
     image.setInBothMetas(UInt64(image.bytes.count / DataFileImage.pageSize) + 5, at: 136)
     #expect(try roots(of: image.bytes).firstMissing() == nil)
@@ -40,7 +41,7 @@ import Testing
 
   @Test func anotherPageInPlaceOfARootIsDamage() async throws {
     var image = try await DataFileImage.filled()
-    let header = try DataFileHeader(image.bytes)
+    let header = try DataFileHeader(image.bytes, store: "store")
     image.setInBothMetas(UInt64(image.bytes.count / DataFileImage.pageSize) + 5, at: 136)
     image.set(header.roots[1] + 1, at: Int(header.roots[1]) * DataFileImage.pageSize)
     #expect(try roots(of: image.bytes).firstMissing() == header.roots[1])
@@ -63,7 +64,7 @@ import Testing
       damaged.removeLast(Int.random(in: 0...damaged.count / 2, using: &random))
       do {
         _ = try roots(of: damaged).firstMissing()
-      } catch is DataFileHeader.Refusal {
+      } catch is StoreError {
         continue
       }
     }

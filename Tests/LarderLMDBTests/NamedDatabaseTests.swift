@@ -18,7 +18,9 @@ import Testing
       if !number.isMultiple(of: 3) { try await store.close() }
     }
     #expect(try await environment.storeNames().count == 1100)
-    #expect(try await environment.codecName(ofStore: "7") == "json")
+    await expectStoreError(.versionMismatch) {
+      try await LMDBStore<[UInt8]>(in: environment, name: "7", codec: .raw)
+    }
     try await environment.close()
   }
 

@@ -61,7 +61,7 @@ import Testing
 
   @Test func aFileWithoutItsRootPagesIsRefused() async throws {
     let image = try await DataFileImage.filled()
-    let header = try DataFileHeader(image.bytes)
+    let header = try DataFileHeader(image.bytes, store: "store")
     let folder = try TemporaryFolder()
     let path = folder.path("file.mdb")
     let size = (Int(header.roots.max() ?? 0) + 1) * DataFileImage.pageSize

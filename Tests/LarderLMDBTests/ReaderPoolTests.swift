@@ -10,13 +10,13 @@ import Testing
   @Test func theCachedTransactionsAreFewComparedToTheTable() {
     for slotCount in [1, 8, 16, 126, 1022] {
       for processorCount in [1, 2, 8, 200] {
-        let shardCount = 1 << ReaderPool.shardBits(slotCount: slotCount, processorCount: processorCount)
+        let shardCount = ReaderPool.shardCount(slotCount: slotCount, processorCount: processorCount)
         #expect(shardCount >= 1 && shardCount <= 32 && shardCount <= 8 * processorCount)
-        #expect(shardCount == 1 || shardCount * ReaderShardState.idleCapacity <= slotCount / 8)
+        #expect(shardCount == 1 || shardCount * ReaderPool.idleCapacity <= slotCount / 8)
       }
     }
-    #expect(ReaderPool.shardBits(slotCount: 1022, processorCount: 8) == 5)
-    #expect(ReaderPool.shardBits(slotCount: 126, processorCount: 8) == 2)
+    #expect(ReaderPool.shardCount(slotCount: 1022, processorCount: 8) == 32)
+    #expect(ReaderPool.shardCount(slotCount: 126, processorCount: 8) == 7)
   }
 
   /// Threads come and go, and each leaves a transaction in its shard.
@@ -30,13 +30,14 @@ import Testing
     try LMDBError.check(mdb_env_open(pointer, folder.path, UInt32(MDB_NOTLS), 0o600))
     // Claims a large table, so that there are many shards.
     let readers = ReaderPool(environment: LMDBEnvironmentPointer(pointer: pointer), slotCount: 1022)
+    let reader = ReaderIdentity(handle: ObjectIdentifier(readers), root: ObjectIdentifier(readers))
     let arrived = Tally()
     let turn = Mutex(())
     try await Threads.run(8) { _ in
       arrived.add()
       // All closures start together, so that each has its own thread, but they read one after another.
       while arrived.count < 8 { sched_yield() }
-      try turn.withLock { _ in readers.end(try readers.begin(for: ReaderIdentity(handle: 1, root: 1))) }
+      try turn.withLock { _ in readers.end(try readers.begin(for: reader)) }
     }
     readers.close()
   }

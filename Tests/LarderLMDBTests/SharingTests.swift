@@ -97,7 +97,6 @@ import Testing
     await expectStoreError(.closed) { try await first.storeNames() }
     await expectStoreError(.closed) { try await first.synchronize() }
     await expectStoreError(.closed) { try await first.backup(to: folder.path("backup")) }
-    await expectStoreError(.closed) { try await first.clearStaleReaders() }
     await expectStoreError(.closed) { try await LMDBStore<Int>(in: first, codec: .json()) }
     #expect(try ofSecond.value(forKey: "k") == 1)
     try await ofSecond.setValue(2, forKey: "k")

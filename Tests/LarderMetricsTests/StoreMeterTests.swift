@@ -282,11 +282,12 @@ import Tracing
   /// Work done by another task, as by the committer of a group.
   @Test func workForCallersIsAChildOfOneOrLinkedToAll() async throws {
     let store = MemoryStore<Int>().metered(by: meter())
-    let capture = try #require(store.information.callerContext)
-    #expect(capture() == nil)
+    #expect(CallerContexts.current == nil)
     let requests = (0..<3).map { tracer.startSpan("request \($0)") }
-    let callers = requests.map { request in InstrumentationContext.$current.withValue(request.context) { capture() } }
-      .compactMap { $0 }
+    let callers = requests.map { request in
+      InstrumentationContext.$current.withValue(request.context) { CallerContexts.current }
+    }
+    .compactMap { $0 }
     try await InstrumentationContext.$current.withValue(.topLevel) {
       try await run(for: Array(callers.prefix(1))) { try await store.setValue(1, forKey: "one") }
       try await run(for: callers) {
@@ -303,14 +304,12 @@ import Tracing
     #expect(spans[2].parentSpanID == nil)
     #expect(spans[2].links.map { $0.context.inMemorySpanContext?.spanID } == ids)
     #expect(spans[3].parentSpanID == nil && spans[3].links.isEmpty)
-    #expect(MemoryStore<Int>().metered(by: StoreMeter(name: "untraced", logger: nil)).information.callerContext == nil)
   }
 
   @Test func workThatAlsoServesUntracedCallersBelongsToNoTrace() async throws {
     let store = MemoryStore<Int>().metered(by: meter())
-    let capture = try #require(store.information.callerContext)
     let request = tracer.startSpan("request")
-    let caller = InstrumentationContext.$current.withValue(request.context) { capture() }
+    let caller = InstrumentationContext.$current.withValue(request.context) { CallerContexts.current }
     try await run(for: [nil, caller, nil]) { try await store.setValue(1, forKey: "k") }
     let span = try #require(tracer.finishedSpans.first)
     #expect(span.parentSpanID == nil)
@@ -320,9 +319,10 @@ import Tracing
   /// Backends keep no more links, and a group may have thousands of callers.
   @Test func aSpanHasNoMoreLinksThanBackendsKeep() async throws {
     let store = MemoryStore<Int>().metered(by: meter())
-    let capture = try #require(store.information.callerContext)
     let requests = (0..<200).map { tracer.startSpan("request \($0)") }
-    let callers = requests.map { request in InstrumentationContext.$current.withValue(request.context) { capture() } }
+    let callers = requests.map { request in
+      InstrumentationContext.$current.withValue(request.context) { CallerContexts.current }
+    }
     try await run(for: callers) { try await store.setValue(1, forKey: "k") }
     let span = try #require(tracer.finishedSpans.first)
     let ids = requests.prefix(128).map { $0.context.inMemorySpanContext?.spanID }

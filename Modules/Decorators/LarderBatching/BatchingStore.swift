@@ -38,7 +38,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   private struct Caller: Sendable {
     let call = PendingCall()
     var batch: ChangeBatch<Value> = []
-    /// The context of the caller's task, such as its trace, or `nil` if no layer below needs it.
+    /// The context of the caller's task, such as its trace, or `nil` if it has none.
     var context: (any CallerContext)?
   }
 
@@ -104,7 +104,7 @@ public final class BatchingStore<Base: DataStore>: DataStore {
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try checks.check(changes)
     let request = Queue.Request.write(bounds.size(of: changes))
-    guard try await waitForTurn(request, Caller(batch: changes, context: checks.callerContext?()), during: .apply)
+    guard try await waitForTurn(request, Caller(batch: changes, context: CallerContexts.current), during: .apply)
     else { return }
     defer { endTurn() }
     try await base.apply(changes)

@@ -75,9 +75,8 @@ extension ExpiringStore {
   /// - Parameter found: The keys, with the deadlines of their entries in the base.
   func renew(_ found: [(key: StoreKey, deadline: Deadline)]) {
     guard !found.isEmpty, !Task.isCancelled, !running.isClosing else { return }
-    let information = base.information
-    guard information.access == .readWrite else { return }
-    let caller = information.callerContext?()
+    guard base.information.access == .readWrite else { return }
+    let caller = CallerContexts.current
     let isDue = withRenewals { state in
       // The flag is set before the clock is read. A read that finds the entry expired at that time or later sees the
       // flag and waits for the lock. Therefore the clock is read under the lock.

@@ -47,11 +47,7 @@ public struct MeteredStore<Base: DataStore>: DataStore {
   }
 
   /// The information of the base.
-  public var information: StoreInformation {
-    var information = base.information
-    information.callerContext = meter.callerContext ?? information.callerContext
-    return information
-  }
+  public var information: StoreInformation { base.information }
 
   // MARK: Reading
 

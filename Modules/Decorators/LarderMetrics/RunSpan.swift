@@ -71,6 +71,11 @@ struct TracedCaller: CallerContext {
 
   let context: InstrumentationContext
 
+  /// Registers, once, how the tracing context of a task is captured.
+  static let registration: Void = CallerContexts.register {
+    InstrumentationContext.current.map { TracedCaller(context: $0) }
+  }
+
   func run<Result>(
     for callers: [any CallerContext], among count: Int, _ body: () async throws -> Result
   ) async throws -> Result {

@@ -59,6 +59,7 @@ public final class StoreMeter: Sendable {
     self.slowThreshold = slowThreshold
     self.logger = logger
     self.tracer = tracer is NoOpTracer ? nil : tracer
+    if self.tracer != nil { TracedCaller.registration }
     let factory = metrics is NOOPMetricsHandler ? nil : metrics
     self.factory = factory
     operations = MeteredOperation.allCases.map {
@@ -66,12 +67,6 @@ public final class StoreMeter: Sendable {
     }
     slowNanoseconds = slowThreshold.wholeNanoseconds
     time = ElapsedTime(by: clock)
-  }
-
-  /// A closure that captures the span of the current task, or `nil` if nothing is traced.
-  var callerContext: (@Sendable () -> (any CallerContext)?)? {
-    guard tracer != nil else { return nil }
-    return { InstrumentationContext.current.map { TracedCaller(context: $0) } }
   }
 
   // MARK: Blocks

@@ -12,10 +12,6 @@ public struct StoreInformation: Sendable {
   /// The name of the store in errors, reports and logs.
   public var name: String
 
-  /// A closure that captures the context of the current task, such as its trace, or `nil` if no layer of the store
-  /// needs one.
-  package var callerContext: (@Sendable () -> (any CallerContext)?)?
-
   /// The durability of a write that has returned.
   public var durability: Durability
 

@@ -114,7 +114,7 @@ extension DataStore {
   ///   - range: The range of keys to read. Defaults to all keys.
   ///   - order: The direction of the scan. Defaults to ``ScanOrder/ascending``.
   public func entries(in range: KeyRange = .all, order: ScanOrder = .ascending) -> ScanSequence<StoreEntry<Value>> {
-    ScanSequence(range: range, order: order, key: { $0.key }) { try await entries(in: $0, limit: $1, order: $2) }
+    ScanSequence(in: range, order: order, key: { $0.key }) { try await entries(in: $0, limit: $1, order: order) }
   }
 
   /// Returns an asynchronous sequence of the keys of a range, however many there are, without decoding any value.
@@ -125,7 +125,7 @@ extension DataStore {
   ///   - range: The range of keys to read. Defaults to all keys.
   ///   - order: The direction of the scan. Defaults to ``ScanOrder/ascending``.
   public func keys(in range: KeyRange = .all, order: ScanOrder = .ascending) -> ScanSequence<StoreKey> {
-    ScanSequence(range: range, order: order, key: { $0 }) { try await keys(in: $0, limit: $1, order: $2) }
+    ScanSequence(in: range, order: order, key: { $0 }) { try await keys(in: $0, limit: $1, order: order) }
   }
 
   /// Returns the entries of a range in pages.

@@ -3,24 +3,52 @@
 ///
 /// It reads the range slice by slice, so a long range does not have to fit in memory. Each slice is one snapshot.
 public struct ScanSequence<Element: Sendable>: AsyncSequence, Sendable {
-  let range: KeyRange
-  let order: ScanOrder
-  let key: @Sendable (Element) -> StoreKey
-  let read: @Sendable (_ range: KeyRange, _ limit: Int, _ order: ScanOrder) async throws -> [Element]
+  private let range: KeyRange
+  private let order: ScanOrder
+  private let key: @Sendable (Element) -> StoreKey
+  private let read: @Sendable (_ range: KeyRange, _ limit: Int) async throws -> [Element]
+
+  /// Creates a sequence.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys. Defaults to all keys.
+  ///   - order: The direction. Defaults to ascending.
+  ///   - key: A closure that returns the key of an element.
+  ///   - read: A closure that returns the first elements of a range, in the direction and up to a limit.
+  package init(
+    in range: KeyRange = .all, order: ScanOrder = .ascending, key: @escaping @Sendable (Element) -> StoreKey,
+    read: @escaping @Sendable (_ range: KeyRange, _ limit: Int) async throws -> [Element]
+  ) {
+    self.range = range
+    self.order = order
+    self.key = key
+    self.read = read
+  }
 
   /// Returns an iterator that starts at the beginning of the range.
   public func makeAsyncIterator() -> Iterator {
-    Iterator(sequence: self, walk: ScanWalk(range: range, order: order))
+    Iterator(sequence: self, remaining: range)
   }
 
   /// An iterator over the entries or keys.
   public struct Iterator: AsyncIteratorProtocol {
-    let sequence: ScanSequence
-    var walk: ScanWalk
-    var slice: ArraySlice<Element> = []
+    /// The number of elements that are read at a time.
+    private static var sliceSize: Int { 256 }
+
+    fileprivate let sequence: ScanSequence
+
+    /// The part of the range that is not read yet, or `nil` at the end and after an error.
+    fileprivate var remaining: KeyRange?
+
+    private var slice: ArraySlice<Element> = []
 
     /// The error of the damaged entry that follows the slice.
-    var damage: StoreError?
+    private var damage: StoreError?
+
+    fileprivate init(sequence: ScanSequence, remaining: KeyRange) {
+      self.sequence = sequence
+      self.remaining = remaining
+    }
 
     /// Returns the next entry or key, or `nil` at the end and after an error.
     ///
@@ -28,64 +56,29 @@ public struct ScanSequence<Element: Sendable>: AsyncSequence, Sendable {
     /// - Throws: As ``DataStore/entries(in:limit:order:)`` or ``DataStore/keys(in:limit:order:)``; `CancellationError` if
     ///   the task was cancelled and the iterator needs to read from the store.
     public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async throws -> Element? {
-      if slice.isEmpty, let range = walk.takeRemaining() {
+      if slice.isEmpty, let range = remaining.take() {
         try Task.checkCancellation()
         do {
-          slice = try await sequence.read(range, ScanWalk.sliceSize, walk.order)[...]
-          walk.advance(in: range, count: slice.count, lastKey: slice.last.map(sequence.key))
+          slice = try await sequence.read(range, Iterator.sliceSize)[...]
+          if slice.count >= Iterator.sliceSize, let last = slice.last {
+            remaining = range.part(beyond: sequence.key(last), in: sequence.order)
+          }
         } catch let error as StoreError where error.concernsStoredValue {
           // The entries before the damaged one are readable, so return them first.
           guard let key = error.key else { throw error }
-          slice = try await sequence.read(range.part(upTo: key, in: walk.order), ScanWalk.sliceSize, walk.order)[...]
+          slice = try await sequence.read(range.part(upTo: key, in: sequence.order), Iterator.sliceSize)[...]
           damage = error
         }
       }
-      if slice.isEmpty, let error = damage {
-        damage = nil
-        throw error
-      }
+      if slice.isEmpty, let error = damage.take() { throw error }
       return slice.popFirst()
     }
   }
 }
 
-/// The state of an iteration over a range, which reads the range slice by slice.
-struct ScanWalk: Sendable {
-  /// The number of entries that are read at a time.
-  static let sliceSize = 256
-
-  let order: ScanOrder
-  private var remaining: KeyRange?
-
-  init(range: KeyRange, order: ScanOrder) {
-    remaining = range
-    self.order = order
-  }
-
-  /// Removes and returns the part of the range that is not read yet, or returns `nil` if there is none.
-  ///
-  /// The part stays removed until ``advance(in:count:lastKey:)`` puts back the rest. Therefore the iteration ends if
-  /// the read fails, as it must after an iterator has thrown.
-  mutating func takeRemaining() -> KeyRange? {
-    defer { remaining = nil }
-    return remaining
-  }
-
-  /// Records that a slice was read.
-  ///
-  /// - Parameters:
-  ///   - range: The part of the range that ``takeRemaining()`` returned.
-  ///   - count: The number of entries in the slice.
-  ///   - lastKey: The key of the last entry in the slice.
-  mutating func advance(in range: KeyRange, count: Int, lastKey: StoreKey?) {
-    guard count >= ScanWalk.sliceSize, let lastKey else { return }
-    remaining = range.part(beyond: lastKey, in: order)
-  }
-}
-
 extension KeyRange {
   /// Returns the part of the range that a scan reads after it has reached a key.
-  func part(beyond key: StoreKey, in order: ScanOrder) -> KeyRange {
+  package func part(beyond key: StoreKey, in order: ScanOrder) -> KeyRange {
     switch order {
     case .ascending: after(key)
     case .descending: before(key)

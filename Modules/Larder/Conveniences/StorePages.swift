@@ -27,13 +27,6 @@ public struct StorePages<Value: Sendable>: AsyncSequence, Sendable {
   let order: ScanOrder
   var start: PageCursor?
 
-  init(store: any DataStore<Value>, range: KeyRange, size: Int, order: ScanOrder) {
-    self.store = store
-    self.range = range
-    self.size = size
-    self.order = order
-  }
-
   /// The total number of pages of the range at present, independent of a starting cursor, or 0 if the range has no
   /// entry.
   ///
@@ -52,7 +45,18 @@ public struct StorePages<Value: Sendable>: AsyncSequence, Sendable {
   ///
   /// - Throws: As ``page(after:)``.
   public func page() async throws -> StorePage<Value> {
-    try await page(from: start)
+    try checkSize()
+    if let start, start.order != order {
+      throw StoreError(
+        .invalidArgument, during: .page, store: store.information.name,
+        message: "the cursor is from pages in the opposite order")
+    }
+    let range = start.map { self.range.part(beyond: $0.key, in: order) } ?? self.range
+    let entries = try await store.entries(in: range, limit: size, order: order)
+    guard entries.count >= size, let last = entries.last?.key else { return StorePage(entries: entries, next: nil) }
+    // Only the key of the next entry is read, so that a value that cannot be decoded does not fail the page before it.
+    let following = try await store.keys(in: range.part(beyond: last, in: order), limit: 1, order: order)
+    return StorePage(entries: entries, next: following.isEmpty ? nil : PageCursor(after: last, order: order))
   }
 
   /// Returns the page that follows another.
@@ -61,22 +65,7 @@ public struct StorePages<Value: Sendable>: AsyncSequence, Sendable {
   /// - Throws: ``StoreError`` with `invalidArgument` if the page size is less than 1 or the cursor has the opposite
   ///   order; as ``DataStore/entries(in:limit:order:)``.
   public func page(after cursor: PageCursor) async throws -> StorePage<Value> {
-    try await page(from: cursor)
-  }
-
-  private func page(from cursor: PageCursor?) async throws -> StorePage<Value> {
-    try checkSize()
-    if let cursor, cursor.order != order {
-      throw StoreError(
-        .invalidArgument, during: .page, store: store.information.name,
-        message: "the cursor is from pages in the opposite order")
-    }
-    let range = cursor.map { self.range.part(beyond: $0.key, in: order) } ?? self.range
-    let entries = try await store.entries(in: range, limit: size, order: order)
-    guard entries.count >= size, let last = entries.last?.key else { return StorePage(entries: entries, next: nil) }
-    // Only the key of the next entry is read, so that a value that cannot be decoded does not fail the page before it.
-    let following = try await store.keys(in: range.part(beyond: last, in: order), limit: 1, order: order)
-    return StorePage(entries: entries, next: following.isEmpty ? nil : PageCursor(after: last, order: order))
+    try await starting(after: cursor).page()
   }
 
   /// Returns the same pages, but starting after a cursor.
@@ -92,7 +81,7 @@ public struct StorePages<Value: Sendable>: AsyncSequence, Sendable {
   ///
   /// A range without entries has no page.
   public func makeAsyncIterator() -> Iterator {
-    Iterator(pages: self)
+    Iterator(remaining: self)
   }
 
   private func checkSize() throws {
@@ -104,13 +93,8 @@ public struct StorePages<Value: Sendable>: AsyncSequence, Sendable {
 
   /// An iterator over the pages.
   public struct Iterator: AsyncIteratorProtocol {
-    let pages: StorePages
-    var cursor: PageCursor?
-    var isFinished = false
-
-    init(pages: StorePages) {
-      self.pages = pages
-    }
+    /// The pages that are not read yet, or `nil` at the end and after an error.
+    var remaining: StorePages?
 
     /// Returns the next page, or `nil` at the end and after an error.
     ///
@@ -119,12 +103,10 @@ public struct StorePages<Value: Sendable>: AsyncSequence, Sendable {
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
     ) async throws -> StorePage<Value>? {
-      guard !isFinished else { return nil }
-      isFinished = true
+      guard let pages = remaining.take() else { return nil }
       try Task.checkCancellation()
-      let page = try await pages.starting(after: cursor ?? pages.start).page()
-      cursor = page.next
-      isFinished = page.next == nil
+      let page = try await pages.page()
+      remaining = page.next.map { pages.starting(after: $0) }
       return page.entries.isEmpty ? nil : page
     }
   }

@@ -1,7 +1,9 @@
+import Synchronization
+
 /// The context of a caller's task, such as its trace, for work that another task does for the caller.
 ///
-/// A store with tracing provides a closure that captures the context, ``StoreInformation/callerContext``. A decorator
-/// that does work for several callers at the same time captures the context in each caller's task, and does the work
+/// A module with tracing registers how a context is captured, with ``CallerContexts/register(_:)``. A decorator that does
+/// work for several callers at the same time captures ``CallerContexts/current`` in each caller's task, and does the work
 /// through ``run(for:_:)``.
 package protocol CallerContext: Sendable {
   /// Runs work for one or more callers, in the context of the only caller or in a context with links to all of them.
@@ -15,6 +17,26 @@ package protocol CallerContext: Sendable {
   func run<Result>(
     for callers: [any CallerContext], among count: Int, _ body: () async throws -> Result
   ) async throws -> Result
+}
+
+/// The ways to capture a ``CallerContext``, for the whole process.
+package enum CallerContexts {
+  private static let sources = Mutex<[@Sendable () -> (any CallerContext)?]>([])
+
+  /// Adds a way to capture a context.
+  ///
+  /// - Parameter source: A closure that returns the context of the current task, or `nil` if the task has none.
+  package static func register(_ source: @escaping @Sendable () -> (any CallerContext)?) {
+    sources.withLock { $0.append(source) }
+  }
+
+  /// The context of the current task, or `nil` if it has none.
+  package static var current: (any CallerContext)? {
+    for source in sources.withLock({ $0 }) {
+      if let context = source() { return context }
+    }
+    return nil
+  }
 }
 
 /// Runs work for one or more callers in their contexts; see ``CallerContext``.

@@ -81,22 +81,30 @@ package struct JSONScanner {
   ///   because it does not represent a character.
   package mutating func string() throws(JSONSyntaxError) -> [UInt8] {
     try expect(UInt8(ascii: "\""))
-    var content: [UInt8] = []
+    var content: [UInt8]? = []
+    try skipRestOfString(collecting: &content)
+    return content ?? []
+  }
+
+  /// Skips the rest of a string after its opening quote.
+  ///
+  /// - Parameter content: Receives the content of the string in UTF-8, unless it is `nil`.
+  private mutating func skipRestOfString(collecting content: inout [UInt8]?) throws(JSONSyntaxError) {
     while true {
       let start = position
       while position < text.endIndex, JSONScanner.isPlain(text[position]) { position += 1 }
-      content.append(contentsOf: text[start..<position])
+      content?.append(contentsOf: text[start..<position])
       guard position < text.endIndex else { throw error("unterminated string") }
       switch text[position] {
       case UInt8(ascii: "\""):
         position += 1
-        return content
+        return
       case UInt8(ascii: "\\"):
         try escape(into: &content)
       case 0x80...:
         let start = position
         try skipMultibyteScalar()
-        content.append(contentsOf: text[start..<position])
+        content?.append(contentsOf: text[start..<position])
       default:
         throw error("a control character in a string must be escaped")
       }
@@ -108,18 +116,18 @@ package struct JSONScanner {
     byte >= 0x20 && byte < 0x80 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
   }
 
-  private mutating func escape(into content: inout [UInt8]) throws(JSONSyntaxError) {
+  private mutating func escape(into content: inout [UInt8]?) throws(JSONSyntaxError) {
     let start = position
     position += 1
     guard let character = current else { throw error("unterminated string") }
     position += 1
     switch character {
-    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): content.append(character)
-    case UInt8(ascii: "b"): content.append(0x08)
-    case UInt8(ascii: "f"): content.append(0x0C)
-    case UInt8(ascii: "n"): content.append(0x0A)
-    case UInt8(ascii: "r"): content.append(0x0D)
-    case UInt8(ascii: "t"): content.append(0x09)
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): content?.append(character)
+    case UInt8(ascii: "b"): content?.append(0x08)
+    case UInt8(ascii: "f"): content?.append(0x0C)
+    case UInt8(ascii: "n"): content?.append(0x0A)
+    case UInt8(ascii: "r"): content?.append(0x0D)
+    case UInt8(ascii: "t"): content?.append(0x09)
     case UInt8(ascii: "u"):
       let unit = try hexadecimalUnit(from: start)
       var scalar = UInt32(unit)
@@ -134,7 +142,7 @@ package struct JSONScanner {
       guard let scalar = UnicodeScalar(scalar) else {
         throw error("unpaired surrogate in an escape", at: start)
       }
-      content.append(contentsOf: UTF8.encode(scalar).map(Array.init) ?? [])
+      content?.append(contentsOf: UTF8.encode(scalar).map(Array.init) ?? [])
     default:
       throw error("unknown escape", at: start)
     }
@@ -169,23 +177,8 @@ package struct JSONScanner {
 
   private mutating func skipString() throws(JSONSyntaxError) {
     position += 1
-    while position < text.endIndex {
-      let byte = text[position]
-      if JSONScanner.isPlain(byte) {
-        position += 1
-      } else if byte == UInt8(ascii: "\"") {
-        position += 1
-        return
-      } else if byte == UInt8(ascii: "\\") {
-        var ignored: [UInt8] = []
-        try escape(into: &ignored)
-      } else if byte >= 0x80 {
-        try skipMultibyteScalar()
-      } else {
-        throw error("a control character in a string must be escaped")
-      }
-    }
-    throw error("unterminated string")
+    var ignored: [UInt8]?
+    try skipRestOfString(collecting: &ignored)
   }
 
   // MARK: Whole values

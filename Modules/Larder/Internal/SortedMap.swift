@@ -229,30 +229,17 @@ package struct SortedMap<Value> {
   ) rethrows {
     guard limit > 0, let (lower, upper) = bounds(of: range) else { return }
     var remaining = limit
-    switch order {
-    case .ascending:
-      var position = lower
-      while position.chunk < chunks.count, position.chunk <= upper.chunk {
-        let chunk = chunks[position.chunk]
-        let stop = position.chunk == upper.chunk ? upper.offset : chunk.count
-        while position.offset < stop {
-          guard remaining > 0 else { return }
-          remaining -= 1
-          try body(chunk.keys[position.offset], chunk.values[position.offset])
-          position.offset += 1
-        }
-        position = Position(chunk: position.chunk + 1, offset: 0)
-      }
-    case .descending:
-      for index in stride(from: min(upper.chunk, chunks.count - 1), through: lower.chunk, by: -1) {
-        let chunk = chunks[index]
-        let start = index == lower.chunk ? lower.offset : 0
-        let stop = index == upper.chunk ? upper.offset : chunk.count
-        for offset in stride(from: stop - 1, through: start, by: -1) {
-          guard remaining > 0 else { return }
-          remaining -= 1
-          try body(chunk.keys[offset], chunk.values[offset])
-        }
+    let last = min(upper.chunk, chunks.count - 1)
+    let isAscending = order == .ascending
+    let step = isAscending ? 1 : -1
+    for index in stride(from: isAscending ? lower.chunk : last, through: isAscending ? last : lower.chunk, by: step) {
+      let chunk = chunks[index]
+      let start = index == lower.chunk ? lower.offset : 0
+      let end = (index == upper.chunk ? upper.offset : chunk.count) - 1
+      for offset in stride(from: isAscending ? start : end, through: isAscending ? end : start, by: step) {
+        guard remaining > 0 else { return }
+        remaining -= 1
+        try body(chunk.keys[offset], chunk.values[offset])
       }
     }
   }

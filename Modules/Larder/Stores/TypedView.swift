@@ -129,20 +129,17 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
     do {
       return try await translatingErrors {
         try await base.update(keys.map(storedKey)) { slots in
-          do {
+          // Errors thrown here already name keys of the view.
+          try BodyError.wrapping {
             var values = try zip(keys, slots).map { key, bytes in
               try bytes.map { try decode($0, forKey: key, during: .update) }
             }
             let result = try body(&values)
             try information.check(slotCount: values.count, forUpdateOf: keys)
-            slots = try keys.indices.map { index in
-              try values[index].map {
-                try encode($0, forKey: keys[index], during: .update)
-              }
+            slots = try zip(keys, values).map { key, value in
+              try value.map { try encode($0, forKey: key, during: .update) }
             }
             return result
-          } catch {
-            throw BodyError(error: error)
           }
         }
       }
@@ -163,11 +160,6 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   }
 
   // MARK: Keys
-
-  /// An error from the body of an update, which the base passes on unchanged and which contains no keys of the base.
-  private struct BodyError: Error {
-    let error: any Error
-  }
 
   func storedKey(_ key: StoreKey, for operation: StoreOperation) throws -> StoreKey {
     if key.isEmpty || key.count + prefix.count > StoreKey.maximumLength {

@@ -50,7 +50,7 @@ public struct LMDBCursor: ~Copyable {
   /// - Returns: Whether there is such an entry.
   /// - Throws: `StoreError` with `ioFailed`.
   public borrowing func moveToFirst() throws -> Bool {
-    try move(MDB_FIRST)
+    try stand { cursor throws(LMDBError) in try cursor.move(MDB_FIRST) }
   }
 
   /// Moves to the last entry.
@@ -58,7 +58,7 @@ public struct LMDBCursor: ~Copyable {
   /// - Returns: Whether there is such an entry.
   /// - Throws: `StoreError` with `ioFailed`.
   public borrowing func moveToLast() throws -> Bool {
-    try move(MDB_LAST)
+    try stand { cursor throws(LMDBError) in try cursor.move(MDB_LAST) }
   }
 
   /// Moves to the next entry, or to the first entry if the cursor is not on an entry.
@@ -66,7 +66,7 @@ public struct LMDBCursor: ~Copyable {
   /// - Returns: Whether there is such an entry.
   /// - Throws: `StoreError` with `ioFailed`.
   public borrowing func moveToNext() throws -> Bool {
-    try move(MDB_NEXT)
+    try stand { cursor throws(LMDBError) in try cursor.move(MDB_NEXT) }
   }
 
   /// Moves to the previous entry, or to the last entry if the cursor is not on an entry.
@@ -74,7 +74,7 @@ public struct LMDBCursor: ~Copyable {
   /// - Returns: Whether there is such an entry.
   /// - Throws: `StoreError` with `ioFailed`.
   public borrowing func moveToPrevious() throws -> Bool {
-    try move(MDB_PREV)
+    try stand { cursor throws(LMDBError) in try cursor.move(MDB_PREV) }
   }
 
   /// Moves to the first entry whose key is greater than or equal to a bound.
@@ -83,10 +83,8 @@ public struct LMDBCursor: ~Copyable {
   /// - Returns: Whether there is such an entry.
   /// - Throws: `StoreError` with `ioFailed`.
   public borrowing func move(upTo bound: StoreKey) throws -> Bool {
-    do throws(LMDBError) {
-      return stand(on: try bound.withUnsafeBytes { bytes throws(LMDBError) in try cursor.moveUp(to: bytes) })
-    } catch {
-      throw failure(error)
+    try stand { cursor throws(LMDBError) in
+      try bound.withUnsafeBytes { bytes throws(LMDBError) in try cursor.moveUp(to: bytes) }
     }
   }
 
@@ -96,35 +94,24 @@ public struct LMDBCursor: ~Copyable {
   /// - Returns: Whether there is such an entry.
   /// - Throws: `StoreError` with `ioFailed`.
   public borrowing func move(below bound: StoreKey) throws -> Bool {
-    do throws(LMDBError) {
-      return stand(on: try bound.withUnsafeBytes { bytes throws(LMDBError) in try cursor.moveDown(to: bytes) })
-    } catch {
-      throw failure(error)
+    try stand { cursor throws(LMDBError) in
+      try bound.withUnsafeBytes { bytes throws(LMDBError) in try cursor.moveDown(to: bytes) }
     }
   }
 
+  /// Moves the cursor and remembers the entry.
   @inline(__always)
-  private borrowing func move(_ operation: MDB_cursor_op) throws -> Bool {
-    do throws(LMDBError) {
-      return stand(on: try cursor.move(operation))
-    } catch {
-      throw failure(error)
-    }
-  }
-
-  @inline(__always)
-  private borrowing func stand(on entry: (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)?) -> Bool {
-    guard let entry else {
-      position.pointee.isOnEntry = false
-      return false
-    }
-    position.pointee = Position(isOnEntry: true, keyBytes: entry.key, valueBytes: entry.value)
-    return true
-  }
-
-  private borrowing func failure(_ error: LMDBError) -> StoreError {
+  private borrowing func stand(
+    on move: (RawCursor) throws(LMDBError) -> (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)?
+  ) throws -> Bool {
     position.pointee.isOnEntry = false
-    return StoreError(error, during: .entries, store: store, message: "the cursor could not be moved")
+    do throws(LMDBError) {
+      guard let entry = try move(cursor) else { return false }
+      position.pointee = Position(isOnEntry: true, keyBytes: entry.key, valueBytes: entry.value)
+      return true
+    } catch {
+      throw StoreError(error, during: .entries, store: store, message: "the cursor could not be moved")
+    }
   }
 
   // MARK: Looking

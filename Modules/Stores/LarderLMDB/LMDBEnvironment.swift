@@ -114,7 +114,7 @@ public final class LMDBEnvironment: Sendable {
       var transaction = LMDBTransaction(pointer: pointer, handle: handle)
       let result: Result
       do {
-        result = try ErrorOfBody.wrapping { try body(&transaction) }
+        result = try BodyError.wrapping { try body(&transaction) }
       } catch {
         // If the memory map is too small, it is enlarged no matter how the body handled the error.
         if let failure = transaction.failure, failure.code == MDB_MAP_FULL { throw failure }
@@ -135,16 +135,6 @@ public final class LMDBEnvironment: Sendable {
     try await handle.environment.writer.storeNames(for: handle)
   }
 
-  /// Returns the name of the codec that a store was written with.
-  ///
-  /// - Parameter name: The name of the store.
-  /// - Returns: The name of the codec, or `nil` if the store does not exist or was created by a program other than
-  ///   Larder.
-  /// - Throws: `StoreError`: `closed`; `ioFailed`.
-  public func codecName(ofStore name: String) async throws -> String? {
-    try await handle.environment.writer.codecName(ofStore: name, for: handle)
-  }
-
   /// Returns statistics about the environment.
   ///
   /// - Throws: `StoreError`: `closed`; `ioFailed`.
@@ -152,22 +142,6 @@ public final class LMDBEnvironment: Sendable {
     let handle = handle
     return try await handle.environment.maintenanceQueue.run {
       try handle.read(for: .statistics) { try handle.environment.statistics(in: $0) }
-    }
-  }
-
-  /// Frees the reader slots of processes that were killed.
-  ///
-  /// This also happens automatically when the environment is opened, every 1024 transactions, and when the reader table
-  /// is full.
-  ///
-  /// - Returns: The number of slots freed.
-  /// - Throws: `StoreError`: `closed`; `ioFailed`.
-  @discardableResult
-  public func clearStaleReaders() async throws -> Int {
-    let handle = handle
-    return try await handle.environment.maintenanceQueue.run {
-      // Inside a read, so that the environment is not closed in the meantime.
-      try handle.read(for: .statistics) { _ in try handle.environment.readers.clearStaleSlots() }
     }
   }
 
@@ -242,9 +216,9 @@ extension SharedEnvironment {
   /// Returns statistics about the environment, measured in a read transaction.
   func statistics(in transaction: OpaquePointer) throws -> LMDBStatistics {
     var statistics = MDB_stat()
-    try LMDBError.check(mdb_env_stat(pointer.pointer, &statistics))
+    try LMDBError.check(mdb_env_stat(pointer, &statistics))
     var information = MDB_envinfo()
-    try LMDBError.check(mdb_env_info(pointer.pointer, &information))
+    try LMDBError.check(mdb_env_info(pointer, &information))
     var freePageCount = 0
     let free = RawDatabase(transaction: transaction, identifier: SharedEnvironment.freePages)
     var scan = try free.scan(.all)

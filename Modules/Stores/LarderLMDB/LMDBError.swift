@@ -1,14 +1,7 @@
 #if LMDB
 import CLMDB
 public import Larder
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
+import LarderFiles
 
 /// An error code that the LMDB library returned, from itself or from the operating system.
 ///
@@ -55,22 +48,18 @@ extension LMDBError {
   /// Returns the code of the store error that represents this error.
   func storeErrorCode(during operation: StoreOperation) -> StoreError.Code {
     switch code {
-    case MDB_MAP_FULL, MDB_DBS_FULL, MDB_READERS_FULL, MDB_TXN_FULL, ENOSPC, EDQUOT, EFBIG: .full
+    case MDB_MAP_FULL, MDB_DBS_FULL, MDB_READERS_FULL, MDB_TXN_FULL: .full
     case MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_CURSOR_FULL, MDB_PAGE_FULL: .corrupted
     case MDB_INVALID: .unrecognizedFormat
     case MDB_VERSION_MISMATCH: .versionMismatch
     case MDB_INCOMPATIBLE: .unsupported
-    case EACCES, EPERM, EROFS: .notPermitted
-    case ENOENT where operation == .open: .notFound
-    default: .ioFailed
+    default: StoreError.Code(errorNumber: code, during: operation)
     }
   }
 
   /// Whether the same call may succeed later, when resources have been freed.
   var isTransient: Bool {
-    [MDB_MAP_FULL, MDB_MAP_RESIZED, MDB_READERS_FULL, EAGAIN, EINTR, EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT, EFBIG]
-      .contains(
-        code)
+    storeErrorCode(during: .write) == .full || code == MDB_MAP_RESIZED || FileError.isTransient(code)
   }
 }
 

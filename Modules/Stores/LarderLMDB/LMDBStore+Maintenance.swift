@@ -4,11 +4,6 @@ public import Larder
 import LarderFiles
 
 extension LMDBStore: MaintainableStore {
-  /// The number of entries verified in one snapshot.
-  ///
-  /// A longer snapshot would keep writers from reusing free pages.
-  private static var verifiedPageSize: Int { 1000 }
-
   /// Returns statistics about the store; see `MaintainableStore/storeStatistics()`.
   public func storeStatistics() async throws -> StoreStatistics {
     let (handle, identifier) = (handle, identifier)
@@ -33,43 +28,38 @@ extension LMDBStore: MaintainableStore {
   /// Reads and checks all entries; see `MaintainableStore/verify()`.
   public func verify() async throws -> VerificationReport {
     var report = VerificationReport(entryCount: 0)
-    var range = KeyRange.all
-    while let lastKey = try await verify(range, into: &report) {
-      range = range.after(lastKey)
+    // In slices, because a long snapshot would keep writers from reusing free pages.
+    let entries = ScanSequence(key: { $0.key }) { [self] in try await verifiedEntries(in: $0, limit: $1) }
+    for try await (key, problem) in entries {
+      report.entryCount += 1
+      if let problem {
+        report.findings.append(VerificationReport.Finding(key: key, place: handle.name, message: problem))
+      }
     }
     return report
   }
 
-  /// Verifies the first entries of a range.
-  ///
-  /// - Returns: The key of the last verified entry, or `nil` if the end of the range was reached.
-  private func verify(_ range: KeyRange, into report: inout VerificationReport) async throws -> StoreKey? {
+  /// Returns the first keys of a range, each with the problem of its entry, if any.
+  private func verifiedEntries(in range: KeyRange, limit: Int) async throws -> [(key: StoreKey, problem: String?)] {
     let (handle, identifier, coder) = (handle, identifier, coder)
-    let page = try await handle.environment.maintenanceQueue.run {
+    return try await handle.environment.maintenanceQueue.run {
       try handle.read(for: .verify) { transaction in
-        var keys: [StoreKey] = []
-        var findings: [VerificationReport.Finding] = []
+        var entries: [(key: StoreKey, problem: String?)] = []
         var scan = try RawDatabase(transaction: transaction, identifier: identifier).scan(range)
-        while keys.count < LMDBStore.verifiedPageSize, let (bytes, value) = try scan.next() {
+        while entries.count < limit, let (bytes, value) = try scan.next() {
           let key = StoreKey(copying: bytes)
-          if let previous = keys.last, previous >= key {
-            findings.append(
-              VerificationReport.Finding(key: key, place: handle.name, message: "the key is not in order"))
-          }
-          keys.append(key)
+          var problem: String?
           do {
             _ = try coder.value(of: value, forKey: key, during: .verify)
           } catch {
-            findings.append(
-              VerificationReport.Finding(key: key, place: handle.name, message: "the value cannot be decoded"))
+            problem = "the value cannot be decoded"
           }
+          if let previous = entries.last?.key, previous >= key { problem = "the key is not in order" }
+          entries.append((key, problem))
         }
-        return (count: keys.count, lastKey: keys.last, findings: findings)
+        return entries
       }
     }
-    report.entryCount += page.count
-    report.findings += page.findings
-    return page.count < LMDBStore.verifiedPageSize ? nil : page.lastKey
   }
 
   /// Throws `unsupported`: LMDB reuses free pages but cannot shrink the file; see `MaintainableStore/compact()`.

@@ -35,12 +35,6 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   public let information: StoreInformation
 
   let handle: EnvironmentHandle
-  /// The maximum size of an encoded value: 2 GiB less 64 KiB and the header of a page.
-  ///
-  /// LMDB writes the pages of a value with one system call. The operating system limits such a call to just below 2
-  /// GiB, at a multiple of its page size, and the largest pages have 64 KiB.
-  static var maximumValueSize: Int { 1 << 31 - DataFileHeader.maximumPageSize - DataFileHeader.pageHeaderSize }
-
   let coder: ValueCoder<Value>
   let identifier: MDB_dbi
 
@@ -114,17 +108,16 @@ public final class LMDBStore<Value: Sendable>: DataStore {
         message: "a store name must have 1 to \(StoreKey.maximumLength) bytes without NUL, and must not be "
           + "\(StoreCatalog.name), which is reserved")
     }
-    let handle = EnvironmentHandle(dependingOn: environment.handle, name: fullName)
+    let handle = EnvironmentHandle(
+      of: environment.handle.environment, dependingOn: environment.handle, name: fullName)
     let (identifier, codec) = try await handle.environment.writer.openDatabase(
       for: handle, named: name, createsIfMissing: createsIfMissing, choosing: codec)
     self.handle = handle
-    coder = ValueCoder(codec: codec, store: fullName, maximumSize: LMDBStore.maximumValueSize)
+    information = handle.information
+    coder = ValueCoder(codec: codec, store: fullName, maximumSize: SharedEnvironment.maximumValueSize)
     self.identifier = identifier
     databaseName = StoreKey(name)
     ownEnvironment = isOwned ? environment : nil
-    information = StoreInformation(
-      name: fullName, durability: Durability(handle.environment.durability), sharing: .betweenProcesses,
-      access: handle.environment.access, maximumValueSize: LMDBStore.maximumValueSize)
   }
 
   // MARK: Reading
@@ -205,7 +198,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   /// The method throws `conflict` if another program has removed the named database, as `update` does.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try handle.checkOpen(for: .apply)
-    try handle.checkWritable(for: .apply)
+    try information.checkWritable(for: .apply)
     guard !changes.isEmpty else { return }
     let encoded =
       if EncodedChanges.areWorthThreads(changes.count) {
@@ -237,7 +230,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       var slots = try keys.map { key in
         try database.value(forKey: key).map { try coder.value(of: $0, forKey: key, during: .update) }
       }
-      let result = try ErrorOfBody.wrapping { try body(&slots) }
+      let result = try BodyError.wrapping { try body(&slots) }
       try information.check(slotCount: slots.count, forUpdateOf: keys)
       // All values are encoded before any is written.
       let encoded = try EncodedChanges(
@@ -308,7 +301,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   /// - Throws: ``StoreError`` with `conflict` if another program has removed the database. LMDB would follow its former
   ///   pages.
   func changeableDatabase(in transaction: OpaquePointer, during operation: StoreOperation) throws -> RawDatabase {
-    let main = RawDatabase(transaction: transaction, identifier: StoreCatalog.mainDatabase)
+    let main = RawDatabase(transaction: transaction, identifier: RawDatabase.main)
     guard try main.value(forKey: databaseName) != nil else {
       throw StoreError(
         .conflict, during: operation, store: information.name,

@@ -9,19 +9,6 @@ import Larder
 /// in native byte order.
 /// Source: `struct MDB_meta` and `struct MDB_db` in `mdb.c` of LMDB 0.9.
 struct DataFileHeader: Equatable {
-  /// A reason to reject a data file.
-  enum Refusal: Error, Equatable {
-    /// The file ends within the meta pages.
-    case truncated
-    case otherByteOrder
-    case otherWordSize
-    case otherVersion(UInt32)
-    /// The file is not an LMDB file.
-    case unrecognized
-    /// The meta pages contradict themselves.
-    case damaged
-  }
-
   static let magic: UInt32 = 0xBEEF_C0DE
   static let version: UInt32 = 1
   static let pageHeaderSize = 16
@@ -45,50 +32,130 @@ struct DataFileHeader: Equatable {
 
   /// Parses the newer of the two meta pages.
   ///
-  /// - Parameter bytes: The first `maximumSize` bytes of the file, or the whole file if it is shorter.
-  init(_ bytes: [UInt8]) throws(Refusal) {
-    let first = try DataFileHeader(metaPage: bytes[...])
-    guard bytes.count >= first.pageSize + DataFileHeader.pageHeaderSize + DataFileHeader.metaSize else {
-      throw .truncated
+  /// - Parameters:
+  ///   - bytes: The first ``maximumSize`` bytes of the file, or the whole file if it is shorter.
+  ///   - store: The name of the environment, for errors.
+  /// - Throws: ``StoreError`` with `unrecognizedFormat`, `unsupported`, `versionMismatch` or `corrupted`.
+  init(_ bytes: [UInt8], store: String) throws(StoreError) {
+    func error(_ code: StoreError.Code, _ message: String) -> StoreError {
+      StoreError(code, during: .open, store: store, message: message)
     }
-    let second = try DataFileHeader(metaPage: bytes[first.pageSize...])
-    guard first.pageSize == second.pageSize else { throw .damaged }
+    let truncated = error(.corrupted, "the data file is truncated: it ends before its second meta page does")
+    let damaged = error(.corrupted, "the data file is damaged: its meta pages contradict themselves")
+
+    func parse(_ metaPage: ArraySlice<UInt8>) throws(StoreError) -> DataFileHeader {
+      let bytes = PageBytes(metaPage)
+      guard let magic: UInt32 = bytes.integer(at: 16), magic == DataFileHeader.magic else {
+        // The page header is shorter on 32-bit machines.
+        let numbers: [UInt32] = [16, 12].compactMap { bytes.integer(at: $0) }
+        if numbers.first?.byteSwapped == DataFileHeader.magic {
+          throw error(.unsupported, "the data file was written on a machine with a different byte order")
+        }
+        if numbers.contains(where: { [$0, $0.byteSwapped].contains(DataFileHeader.magic) }) {
+          throw error(.unsupported, "the data file was written by a 32-bit build of LMDB")
+        }
+        throw error(.unrecognizedFormat, "the file is not an LMDB data file: its magic number is missing")
+      }
+      guard let version: UInt32 = bytes.integer(at: 20) else { throw truncated }
+      guard version == DataFileHeader.version else {
+        throw error(
+          .versionMismatch,
+          "the data file has version \(version) of LMDB's format; only version \(DataFileHeader.version) is supported")
+      }
+      guard let header = DataFileHeader(metaPage: bytes) else { throw truncated }
+      guard
+        header.pageSize >= 256, header.pageSize <= DataFileHeader.maximumPageSize, header.pageSize.nonzeroBitCount == 1,
+        header.lastPage < DataFileHeader.maximumPageCount
+      else { throw damaged }
+      return header
+    }
+
+    let first = try parse(bytes[...])
+    guard bytes.count >= first.pageSize + DataFileHeader.pageHeaderSize + DataFileHeader.metaSize else {
+      throw truncated
+    }
+    let second = try parse(bytes[first.pageSize...])
+    guard first.pageSize == second.pageSize else { throw damaged }
     self = first.transaction >= second.transaction ? first : second
   }
 
-  private init(metaPage: ArraySlice<UInt8>) throws(Refusal) {
-    let bytes = PageBytes(metaPage)
-    guard let magic: UInt32 = bytes.integer(at: 16) else {
-      throw metaPage.isEmpty || DataFileHeader.isBeginning(metaPage) ? .truncated : .unrecognized
-    }
-    guard magic == DataFileHeader.magic else {
-      if magic.byteSwapped == DataFileHeader.magic { throw .otherByteOrder }
-      // The page header is shorter on 32-bit machines.
-      guard let early: UInt32 = bytes.integer(at: 12) else { throw .unrecognized }
-      if early == DataFileHeader.magic || early.byteSwapped == DataFileHeader.magic { throw .otherWordSize }
-      throw .unrecognized
-    }
-    guard let version: UInt32 = bytes.integer(at: 20) else { throw .truncated }
-    guard version == DataFileHeader.version else { throw .otherVersion(version) }
+  /// Reads a meta page without checking it, or returns `nil` if it is too short.
+  private init?(metaPage bytes: PageBytes) {
     guard
       let pageSize: UInt32 = bytes.integer(at: 40), let freeRoot: UInt64 = bytes.integer(at: 80),
       let mainRoot: UInt64 = bytes.integer(at: 128), let lastPage: UInt64 = bytes.integer(at: 136),
       let transaction: UInt64 = bytes.integer(at: 144)
-    else { throw .truncated }
-    guard
-      pageSize >= 256, Int(pageSize) <= DataFileHeader.maximumPageSize, pageSize.nonzeroBitCount == 1,
-      lastPage < DataFileHeader.maximumPageCount
-    else { throw .damaged }
+    else { return nil }
     self.pageSize = Int(pageSize)
     self.lastPage = lastPage
     self.transaction = transaction
     roots = [freeRoot, mainRoot].filter { $0 != UInt64.max }
   }
+}
 
-  /// Returns whether a few bytes can be the beginning of a meta page: page number 0, followed by at most the page
-  /// flags.
-  private static func isBeginning(_ bytes: ArraySlice<UInt8>) -> Bool {
-    bytes.prefix(8).allSatisfy { $0 == 0 }
+/// Checks whether the tree roots of an LMDB data file are inside the file.
+///
+/// LMDB maps the file and trusts it: accessing a page beyond its end ends the process. A file may be shorter than its
+/// last page number implies, because LMDB does not write pages that a transaction allocated and freed again. Only a
+/// walk over all pages could tell whether any other page is missing. This check therefore reads a bounded number of
+/// pages: the roots that the newer meta page names, and the roots of the named databases, if a single page lists them
+/// all. A truncated file has usually lost one of them, because every write moves the root of its tree, mostly towards
+/// the end.
+/// Source of the layout: `struct MDB_page`, `MDB_node` and `MDB_db` in `mdb.c` of LMDB 0.9.
+struct DataFileRoots {
+  private static let leafFlag: UInt16 = 0x02
+  private static let databaseFlag: UInt16 = 0x02
+
+  /// The header of the file.
+  let header: DataFileHeader
+
+  /// The size of the file in bytes.
+  let fileSize: Int64
+
+  /// A closure that reads part of the file; it returns fewer bytes if the file ends earlier.
+  let read: (_ offset: Int64, _ count: Int) throws -> [UInt8]
+
+  /// Returns the number of a root page that is missing or holds another page, or `nil` if all roots are present.
+  ///
+  /// - Throws: The error that `read` throws.
+  func firstMissing() throws -> UInt64? {
+    if header.lastPage < pageCount { return nil }
+    for root in header.roots {
+      guard let page = try page(root) else { return root }
+      for root in databaseRoots(in: page) {
+        guard try self.page(root) != nil else { return root }
+      }
+    }
+    return nil
+  }
+
+  /// The number of whole pages in the file.
+  private var pageCount: UInt64 { UInt64(fileSize) / UInt64(header.pageSize) }
+
+  /// Returns the bytes of a page, or `nil` if it is not in the file.
+  private func page(_ number: UInt64) throws -> PageBytes? {
+    guard number <= header.lastPage, number < pageCount else { return nil }
+    let bytes = try read(Int64(number) * Int64(header.pageSize), header.pageSize)
+    let page = PageBytes(bytes[...])
+    guard bytes.count == header.pageSize, let own: UInt64 = page.integer(at: 0), own == number else { return nil }
+    return page
+  }
+
+  /// Returns the roots of the named databases listed in a page, if it is a leaf.
+  private func databaseRoots(in page: PageBytes) -> [UInt64] {
+    guard let flags: UInt16 = page.integer(at: 10), flags & DataFileRoots.leafFlag != 0,
+      let lower: UInt16 = page.integer(at: 12)
+    else { return [] }
+    return (0..<max(0, (Int(lower) - DataFileHeader.pageHeaderSize) / 2)).compactMap { index in
+      guard
+        let place: UInt16 = page.integer(at: DataFileHeader.pageHeaderSize + 2 * index),
+        let nodeFlags: UInt16 = page.integer(at: Int(place) + 4), nodeFlags & DataFileRoots.databaseFlag != 0,
+        let keySize: UInt16 = page.integer(at: Int(place) + 6),
+        // The record of a database ends with its root; an empty database has none.
+        let root: UInt64 = page.integer(at: Int(place) + 8 + Int(keySize) + 40), root != UInt64.max
+      else { return nil }
+      return root
+    }
   }
 }
 

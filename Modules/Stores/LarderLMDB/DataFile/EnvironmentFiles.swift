@@ -2,14 +2,6 @@
 import Larder
 import LarderFiles
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The locations and identities of the files of an environment.
 struct EnvironmentFiles: Equatable {
   /// The layout of the files.
@@ -43,70 +35,61 @@ struct EnvironmentFiles: Equatable {
   /// The path of the lock file.
   var lockFile: String { EnvironmentFiles.paths(path, layout).lock }
 
-  /// The folder that holds the data file.
-  var folder: String {
-    layout == .folder ? path : FilePaths.split(path).directory
-  }
-
   /// Finds the files at a path.
+  ///
+  /// It opens none of them.
   ///
   /// - Returns: The files, or `nil` if nothing exists at the path.
   /// - Throws: ``StoreError``.
   static func find(_ path: String, store: String) throws -> EnvironmentFiles? {
-    guard !path.utf8.contains(0) else {
-      throw EnvironmentFiles.error(EINVAL, "the path contains a NUL", store: store)
-    }
-    guard let resolved = realpath(path, nil) else {
-      if errno == ENOENT {
-        guard try status(path, store: store) == nil else {
+    let fileSystem = POSIXFileSystem()
+    do {
+      guard let attributes = try fileSystem.attributes(at: path) else {
+        let (folder, name) = FilePaths.split(path)
+        let place = try FilePaths.join(fileSystem.canonicalPath(of: folder), name)
+        guard try name.isEmpty || fileSystem.canonicalPath(of: path) == place else {
           throw StoreError(
             .invalidArgument, during: .open, store: store, message: "the path is a symbolic link to a missing file")
         }
         return nil
       }
-      throw EnvironmentFiles.error(errno, "the path cannot be resolved", store: store)
-    }
-    defer { free(resolved) }
-    return try EnvironmentFiles(resolvedPath: String(cString: resolved), store: store)
-  }
-
-  private init(resolvedPath: String, store: String) throws {
-    let status = try EnvironmentFiles.status(resolvedPath, store: store)
-    switch status?.kind {
-    case .folder?:
-      try self.init(path: resolvedPath, layout: .folder, store: store)
-    case .file?:
-      // A `data.mdb` without a lock file of its own belongs to a folder. Processes that open the folder use another
-      // lock.
-      let (folder, name) = FilePaths.split(resolvedPath)
-      let hasOwnLock = try EnvironmentFiles.status(resolvedPath + "-lock", store: store) != nil
-      if name == "data.mdb" && !hasOwnLock {
-        try self.init(path: folder, layout: .folder, store: store)
-      } else {
-        try self.init(path: resolvedPath, layout: .singleFile, store: store)
+      let path = try fileSystem.canonicalPath(of: path)
+      switch attributes.kind {
+      case .directory:
+        return try EnvironmentFiles(path: path, layout: .folder, store: store)
+      case .file:
+        // A `data.mdb` without a lock file of its own belongs to a folder. Processes that open the folder use another
+        // lock.
+        let (folder, name) = FilePaths.split(path)
+        let isInFolder = try name == "data.mdb" && fileSystem.identity(at: path + "-lock") == nil
+        return try EnvironmentFiles(
+          path: isInFolder ? folder : path, layout: isInFolder ? .folder : .singleFile, store: store)
+      case .other:
+        throw StoreError(
+          .unrecognizedFormat, during: .open, store: store,
+          message: "the path must lead to a folder or a regular file")
       }
-    default:
-      throw StoreError(
-        .unrecognizedFormat, during: .open, store: store, message: "the path must lead to a folder or a regular file"
-      )
+    } catch let error as FileError {
+      throw StoreError(error, during: .open, store: store, message: "the path cannot be examined")
     }
   }
 
   private init(path: String, layout: Layout, store: String) throws {
+    let fileSystem = POSIXFileSystem()
     let (data, lock) = EnvironmentFiles.paths(path, layout)
     // The lock file is examined first; see `isEmptied`.
-    lockIdentity = try EnvironmentFiles.status(lock, store: store)?.identity
-    let status = try EnvironmentFiles.status(data, store: store)
-    guard status == nil || status?.kind == .file else {
+    lockIdentity = try fileSystem.identity(at: lock)
+    let attributes = try fileSystem.attributes(at: data)
+    guard attributes.map({ $0.kind == .file }) != false, try fileSystem.canonicalPath(of: data) == data else {
       throw StoreError(
         .unsupported, during: .open, store: store,
         message: "the data file data.mdb is not a regular file; if it is a symbolic link, open its target instead")
     }
     self.path = path
     self.layout = layout
-    identity = status?.identity
-    linkCount = status?.linkCount ?? 0
-    hasData = status?.hasData ?? false
+    identity = attributes?.identity
+    linkCount = attributes?.linkCount ?? 0
+    hasData = attributes.map { $0.size > 0 } ?? false
   }
 
   /// Returns the paths of the data file and of the lock file of an environment.
@@ -115,62 +98,20 @@ struct EnvironmentFiles: Equatable {
       ? (FilePaths.join(path, "data.mdb"), FilePaths.join(path, "lock.mdb")) : (path, path + "-lock")
   }
 
-  /// Syncs the folders so that the names of new files are durable.
+  /// Syncs the folder of the data file and the folder above so that the names of new files are durable.
   ///
   /// LMDB itself does not.
-  func synchronizeFolders(store: String) throws {
-    for folder in [folder, FilePaths.split(folder).directory] {
-      try EnvironmentFiles.synchronizeFolder(folder, during: .open, store: store)
-    }
-  }
-
-  /// Syncs a folder so that the names in it are durable.
   ///
-  /// - Parameters:
-  ///   - path: The path of the folder.
-  ///   - operation: The operation, for errors.
-  ///   - store: The name of the environment, for errors.
   /// - Throws: ``StoreError``.
-  static func synchronizeFolder(_ path: String, during operation: StoreOperation, store: String) throws {
+  func synchronizeFolders(store: String) throws {
+    let folder = FilePaths.split(dataFile).directory
     do {
-      try POSIXFileSystem().synchronizeDirectory(at: path)
-    } catch {
-      throw StoreError(error, during: operation, store: store, message: "the folder cannot be synced")
-    }
-  }
-
-  private enum Kind {
-    case file
-    case folder
-    case other
-  }
-
-  private typealias Status = (kind: Kind, identity: FileAttributes.Identity, linkCount: Int, hasData: Bool)
-
-  /// Returns the status of the item at a path without following a symbolic link, or `nil` if there is no item.
-  private static func status(_ path: String, store: String) throws -> Status? {
-    var status = stat()
-    guard lstat(path, &status) == 0 else {
-      if errno == ENOENT { return nil }
-      throw error(errno, "\(FilePaths.split(path).name) cannot be examined", store: store)
-    }
-    let kind: Kind =
-      switch status.st_mode & S_IFMT {
-      case S_IFREG: .file
-      case S_IFDIR: .folder
-      default: .other
+      for folder in [folder, FilePaths.split(folder).directory] {
+        try POSIXFileSystem().synchronizeDirectory(at: folder)
       }
-    return (kind, FileAttributes.Identity(status), Int(status.st_nlink), status.st_size > 0)
-  }
-
-  /// Creates the error for a failed system call.
-  static func error(_ number: Int32, _ message: String, store: String) -> StoreError {
-    let error = LMDBError(code: number)
-    let code: StoreError.Code =
-      [ENOTDIR, ENAMETOOLONG, ELOOP, EINVAL].contains(number)
-      ? .invalidArgument : error.storeErrorCode(during: .open)
-    return StoreError(
-      code, during: .open, store: store, message: message, underlying: error, isRetryable: error.isTransient)
+    } catch {
+      throw StoreError(error, during: .open, store: store, message: "the folder cannot be synced")
+    }
   }
 }
 #endif

@@ -11,14 +11,8 @@ struct EncodedChanges: Sendable {
   /// A change to one key.
   struct Item: Sendable {
     let key: StoreKey
-    /// The location of the encoded value, or `nil` for a removal.
-    let value: ByteRange?
-  }
-
-  /// The location of an encoded value.
-  struct ByteRange: Sendable {
-    let chunk: Int
-    let range: Range<Int>
+    /// The location of the encoded value in ``EncodedChanges/bytes``, or `nil` for a removal.
+    let value: Range<Int>?
   }
 
   /// A group of changes that is written together.
@@ -28,16 +22,16 @@ struct EncodedChanges: Sendable {
     case removeAll(KeyRange)
   }
 
-  /// A part of a batch with encoded values, in the order of the batch.
+  /// A part of a batch, with the location of each value in its own bytes.
   private struct Part: Sendable {
-    var items: [Item] = []
-    /// The removed ranges, each with the number of items before it.
-    var removals: [(itemIndex: Int, range: KeyRange)] = []
+    var changes: [Change<Range<Int>>] = []
     var bytes: [UInt8] = []
   }
 
   private(set) var steps: [Step] = []
-  private let chunks: [[UInt8]]
+
+  /// The encoded values.
+  private(set) var bytes: [UInt8]
 
   /// The minimum number of changes that justifies a task.
   private static let minimumCountPerTask = 4096
@@ -59,7 +53,7 @@ struct EncodedChanges: Sendable {
     _ changes: ChangeBatch<Value>, check: (_ key: StoreKey) throws -> Void,
     encode: (_ value: Value, _ key: StoreKey, _ bytes: inout [UInt8]) throws -> Void
   ) throws {
-    self.init([try EncodedChanges.part(changes.changes[...], chunk: 0, check: check, encode: encode)])
+    self.init([try EncodedChanges.part(changes.changes[...], check: check, encode: encode)])
   }
 
   /// Returns whether a batch is large enough to be encoded on several threads.
@@ -80,23 +74,23 @@ struct EncodedChanges: Sendable {
   ) async throws {
     let count = max(1, min(EncodedChanges.threadCount, changes.count / EncodedChanges.minimumCountPerTask))
     let parts = await withTaskGroup(of: (Int, Result<Part, any Error>).self) { group in
-      for chunk in 0..<count {
-        let slice = changes.changes[changes.count * chunk / count..<changes.count * (chunk + 1) / count]
+      for number in 0..<count {
+        let slice = changes.changes[changes.count * number / count..<changes.count * (number + 1) / count]
         group.addTask {
-          (chunk, Result { try EncodedChanges.part(slice, chunk: chunk, check: check, encode: encode) })
+          (number, Result { try EncodedChanges.part(slice, check: check, encode: encode) })
         }
       }
       return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
     }
-    try self.init((0..<count).compactMap { try parts[$0]?.get() })
+    self.init(try (0..<count).compactMap { try parts[$0]?.get() })
   }
 
   private static func part<Value>(
-    _ changes: ArraySlice<Change<Value>>, chunk: Int, check: (_ key: StoreKey) throws -> Void,
+    _ changes: ArraySlice<Change<Value>>, check: (_ key: StoreKey) throws -> Void,
     encode: (_ value: Value, _ key: StoreKey, _ bytes: inout [UInt8]) throws -> Void
   ) throws -> Part {
     var part = Part()
-    part.items.reserveCapacity(changes.count)
+    part.changes.reserveCapacity(changes.count)
     // Through a pointer, so that changes are not copied and values are not retained.
     try changes.withUnsafeBufferPointer { changes in
       for index in changes.indices {
@@ -105,12 +99,12 @@ struct EncodedChanges: Sendable {
           try check(key)
           let start = part.bytes.count
           try encode(value, key, &part.bytes)
-          part.items.append(Item(key: key, value: ByteRange(chunk: chunk, range: start..<part.bytes.count)))
+          part.changes.append(.set(key, start..<part.bytes.count))
         case .remove(let key):
           try check(key)
-          part.items.append(Item(key: key, value: nil))
+          part.changes.append(.remove(key))
         case .removeAll(let range):
-          part.removals.append((part.items.count, range))
+          part.changes.append(.removeAll(range))
         }
       }
     }
@@ -118,17 +112,24 @@ struct EncodedChanges: Sendable {
   }
 
   private init(_ parts: [Part]) {
-    chunks = parts.map(\.bytes)
+    bytes = parts.first?.bytes ?? []
+    bytes.reserveCapacity(parts.reduce(0) { $0 + $1.bytes.count })
     var items: [Item] = []
-    for part in parts {
-      var start = 0
-      for removal in part.removals {
-        items += part.items[start..<removal.itemIndex]
-        start = removal.itemIndex
-        finish(&items)
-        steps.append(.removeAll(removal.range))
+    for (number, part) in parts.enumerated() {
+      let start = number == 0 ? 0 : bytes.count
+      if number > 0 { bytes += part.bytes }
+      items.reserveCapacity(items.count + part.changes.count)
+      for change in part.changes {
+        switch change {
+        case .set(let key, let value):
+          items.append(Item(key: key, value: start + value.lowerBound..<start + value.upperBound))
+        case .remove(let key):
+          items.append(Item(key: key, value: nil))
+        case .removeAll(let range):
+          finish(&items)
+          steps.append(.removeAll(range))
+        }
       }
-      items = items.isEmpty && start == 0 ? part.items : items + part.items[start...]
     }
     finish(&items)
   }
@@ -145,45 +146,31 @@ struct EncodedChanges: Sendable {
   static func sorted(_ items: [Item]) -> [Item] {
     let isAscending = zip(items, items.dropFirst()).allSatisfy { $0.key < $1.key }
     if isAscending { return items }
-    let sortKeys = SortKey.sorted(count: items.count) { items[$0].key }
+    // Indices, because items are large. Items with the same key stay in their order.
+    let indices = items.indices.sorted { (items[$0].key, $0) < (items[$1].key, $1) }
     var result: [Item] = []
     result.reserveCapacity(items.count)
-    for (sortKey, next) in zip(sortKeys, sortKeys.dropFirst()) {
-      let item = items[sortKey.index]
-      if sortKey.prefix != next.prefix || item.key != items[next.index].key { result.append(item) }
+    for (index, next) in zip(indices, indices.dropFirst()) where items[index].key != items[next].key {
+      result.append(items[index])
     }
-    if let last = sortKeys.last { result.append(items[last.index]) }
+    if let last = indices.last { result.append(items[last]) }
     return result
-  }
-
-  /// Calls a closure with pointers to the encoded bytes, by chunk.
-  func withChunks(_ body: (_ chunks: [UnsafeRawBufferPointer]) throws -> Void) rethrows {
-    try withChunks(after: [], body)
-  }
-
-  private func withChunks(
-    after pointers: [UnsafeRawBufferPointer], _ body: (_ chunks: [UnsafeRawBufferPointer]) throws -> Void
-  ) rethrows {
-    guard pointers.count < chunks.count else { return try body(pointers) }
-    try chunks[pointers.count].withUnsafeBytes { try withChunks(after: pointers + [$0], body) }
   }
 
   /// Returns whether a database already holds exactly the bytes that the changes would write.
   ///
   /// Returns `false` for batches that remove ranges, which are not compared.
   func changesNothing(in database: RawDatabase) throws -> Bool {
-    var changesNothing = true
-    try withChunks { chunks in
-      changesNothing = try steps.allSatisfy { step in
+    try bytes.withUnsafeBytes { bytes in
+      try steps.allSatisfy { step in
         guard case .items(let items) = step else { return false }
         return try items.allSatisfy { item in
           let stored = try database.value(forKey: item.key)
           guard let value = item.value else { return stored == nil }
-          return stored?.hasSameBytes(as: UnsafeRawBufferPointer(rebasing: chunks[value.chunk][value.range])) ?? false
+          return stored?.hasSameBytes(as: UnsafeRawBufferPointer(rebasing: bytes[value])) ?? false
         }
       }
     }
-    return changesNothing
   }
 
   /// Writes the changes to a database.
@@ -203,89 +190,13 @@ struct EncodedChanges: Sendable {
     let isLast = try items[0].key.withUnsafeBytes { first in
       try cursor.move(MDB_LAST).map { $0.key.precedes(first) } ?? true
     }
-    try withChunks { chunks in
+    try bytes.withUnsafeBytes { bytes in
       for item in items {
         try item.key.withUnsafeBytes { key in
           guard let value = item.value else { return try cursor.removeValue(forKey: key) }
-          let bytes = UnsafeRawBufferPointer(rebasing: chunks[value.chunk][value.range])
-          try cursor.setValue(bytes, forKey: key, isLast: isLast)
+          try cursor.setValue(UnsafeRawBufferPointer(rebasing: bytes[value]), forKey: key, isLast: isLast)
         }
       }
-    }
-  }
-}
-
-/// A key to be sorted, represented by its first bytes as an integer and its index.
-///
-/// The integer alone decides most comparisons.
-struct SortKey {
-  /// The first eight bytes as a big-endian integer, padded with zeros.
-  ///
-  /// Keys with different prefixes are in the order of their prefixes.
-  let prefix: UInt64
-
-  /// The index of the key in the unsorted sequence.
-  let index: Int
-
-  /// Creates the representation of a key.
-  init(_ key: StoreKey, index: Int) {
-    self.index = index
-    prefix = key.withUnsafeBytes { bytes in
-      if bytes.count >= 8 { return UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)) }
-      return bytes.reduce(0) { $0 << 8 | UInt64($1) } << (8 * (8 - UInt64(bytes.count)))
-    }
-  }
-
-  /// The minimum number of keys for which a radix sort is faster than a comparison sort.
-  private static let minimumRadixSortCount = 64
-
-  /// Returns the keys in sorted order.
-  ///
-  /// The sort is stable.
-  ///
-  /// - Parameters:
-  ///   - count: The number of keys.
-  ///   - key: A closure that returns the key at an index.
-  static func sorted(count: Int, key: (_ index: Int) -> StoreKey) -> [SortKey] {
-    var sortKeys = (0..<count).map { SortKey(key($0), index: $0) }
-    if count >= minimumRadixSortCount {
-      sortByPrefix(&sortKeys)
-    } else {
-      sortKeys.sort { ($0.prefix, $0.index) < ($1.prefix, $1.index) }
-    }
-    var start = 0
-    while start < count {
-      let prefix = sortKeys[start].prefix
-      let end = sortKeys[start...].firstIndex { $0.prefix != prefix } ?? count
-      if end - start > 1 {
-        sortKeys[start..<end].sort { left, right in
-          let (leftKey, rightKey) = (key(left.index), key(right.index))
-          return leftKey < rightKey || (leftKey == rightKey && left.index < right.index)
-        }
-      }
-      start = end
-    }
-    return sortKeys
-  }
-
-  /// Sorts keys by prefix with a stable radix sort.
-  ///
-  /// It makes one pass for each byte that is not the same in all prefixes, from the last byte to the first (Knuth, The
-  /// Art of Computer Programming 3, 5.2.5). Most keys that are written together differ in few bytes.
-  private static func sortByPrefix(_ sortKeys: inout [SortKey]) {
-    let differing = sortKeys.reduce(into: UInt64(0)) { $0 |= $1.prefix ^ sortKeys[0].prefix }
-    var sorted = sortKeys
-    for shift in stride(from: UInt64(0), to: 64, by: 8) where (differing >> shift) & 0xFF != 0 {
-      var starts = [Int](repeating: 0, count: 256)
-      for sortKey in sortKeys { starts[Int(sortKey.prefix >> shift & 0xFF)] += 1 }
-      var sum = 0
-      for byte in starts.indices { (starts[byte], sum) = (sum, sum + starts[byte]) }
-      for sortKey in sortKeys {
-        let byte = Int(sortKey.prefix >> shift & 0xFF)
-        sorted[starts[byte]] = sortKey
-        starts[byte] += 1
-      }
-      swap(&sortKeys, &sorted)
     }
   }
 }

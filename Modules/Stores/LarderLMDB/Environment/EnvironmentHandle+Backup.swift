@@ -37,14 +37,14 @@ extension EnvironmentHandle {
       throw StoreError(.invalidArgument, during: .backup, store: name, message: "something already exists at the path")
     }
     let temporary = "\(path).larder-\(UUID().uuidString)"
-    let layout = environment.files.layout
+    let layout = environment.opened.files.layout
     let (data, lock) = EnvironmentFiles.paths(temporary, layout)
     do {
       if layout == .folder { guard mkdir(temporary, 0o700) == 0 else { throw LMDBError(code: errno) } }
       try writeCopy(to: data, compacting: compacting)
       // Readers without permission to create files need the lock file.
       _ = try LockFile.prepare(lock, for: data)
-      if layout == .folder { try EnvironmentFiles.synchronizeFolder(temporary, during: .backup, store: name) }
+      if layout == .folder { try synchronize(temporary, "the folder of the copy could not be synced") }
       try EnvironmentHandle.place(temporary, at: path, isFolder: layout == .folder)
       if layout == .singleFile {
         try EnvironmentHandle.placeLockFile(lock, at: EnvironmentFiles.paths(path, layout).lock)
@@ -56,13 +56,16 @@ extension EnvironmentHandle {
       guard let error = error as? LMDBError else { throw error }
       throw StoreError(error, during: .backup, store: name, message: "the copy could not be written")
     }
+    try synchronize(
+      folder, "the copy is complete and in place, but its folder could not be synced, so power loss may remove it",
+      outcome: .unknown)
+  }
+
+  private func synchronize(_ folder: String, _ message: String, outcome: StoreError.Outcome = .nothingChanged) throws {
     do {
       try POSIXFileSystem().synchronizeDirectory(at: folder)
     } catch {
-      throw StoreError(
-        error, during: .backup, store: name,
-        message: "the copy is complete and in place, but its folder could not be synced, so power loss may remove it",
-        outcome: .unknown)
+      throw StoreError(error, during: .backup, store: name, message: message, outcome: outcome)
     }
   }
 
@@ -96,10 +99,17 @@ extension EnvironmentHandle {
   }
 
   private func writeCopy(to path: String, compacting: Bool) throws(LMDBError) {
-    let file = try NewFile(path)
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw LMDBError(code: errno) }
+    defer { closeDescriptor(descriptor) }
     try LMDBError.check(
-      mdb_env_copyfd2(environment.pointer.pointer, file.descriptor, compacting ? UInt32(MDB_CP_COMPACT) : 0))
-    try file.finish()
+      mdb_env_copyfd2(environment.pointer, descriptor, compacting ? UInt32(MDB_CP_COMPACT) : 0))
+    guard fsync(descriptor) == 0 else { throw LMDBError(code: errno) }
   }
+}
+
+// Inside the type, the plain name refers to its own method.
+private func closeDescriptor(_ descriptor: Int32) {
+  close(descriptor)
 }
 #endif

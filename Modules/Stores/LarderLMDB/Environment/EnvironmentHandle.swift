@@ -8,34 +8,27 @@ import Synchronization
 ///
 /// The environment table counts root handles. A dependent handle is closed together with its root.
 final class EnvironmentHandle: Sendable {
-  private static let lastNumber = Atomic<Int>(0)
-
   let environment: SharedEnvironment
 
-  /// The name of the owner in error messages.
-  let name: String
+  /// The information of the owner, which is a store or the environment itself.
+  let information: StoreInformation
 
   private let root: EnvironmentHandle?
-  private let identity: ReaderIdentity
   private let closed = Atomic<Bool>(false)
   private let state = Mutex((isReleased: false, database: nil as StoreKey?))
 
-  /// Creates a root handle, which the environment table has already counted.
-  init(of environment: SharedEnvironment, name: String) {
+  /// Creates a handle.
+  ///
+  /// - Parameters:
+  ///   - environment: The environment, which the environment table has already counted for a root handle.
+  ///   - root: The handle that the new one depends on, or `nil` for a root handle.
+  ///   - name: The name of the owner in error messages.
+  init(of environment: SharedEnvironment, dependingOn root: EnvironmentHandle? = nil, name: String) {
     self.environment = environment
-    self.name = name
-    root = nil
-    let number = EnvironmentHandle.lastNumber.add(1, ordering: .relaxed).newValue
-    identity = ReaderIdentity(handle: number, root: number)
-  }
-
-  /// Creates a handle that depends on another handle.
-  init(dependingOn root: EnvironmentHandle, name: String) {
-    environment = root.environment
-    self.name = name
     self.root = root
-    let number = EnvironmentHandle.lastNumber.add(1, ordering: .relaxed).newValue
-    identity = ReaderIdentity(handle: number, root: root.identity.root)
+    information = StoreInformation(
+      name: name, durability: Durability(environment.durability), sharing: .betweenProcesses,
+      access: environment.access, maximumValueSize: SharedEnvironment.maximumValueSize)
   }
 
   deinit {
@@ -50,29 +43,25 @@ final class EnvironmentHandle: Sendable {
     return EnvironmentHandle(of: environment, name: configuration.name)
   }
 
+  /// The name of the owner in error messages.
+  var name: String { information.name }
+
+  private var identity: ReaderIdentity {
+    ReaderIdentity(handle: ObjectIdentifier(self), root: ObjectIdentifier(root ?? self))
+  }
+
   var isClosed: Bool {
     closed.load(ordering: .acquiring) || root?.isClosed ?? false
   }
 
   /// Throws `closed` if the handle is closed.
   func checkOpen(for operation: StoreOperation) throws {
-    guard !isClosed else {
-      throw StoreError(.closed, during: operation, store: name, message: "the store was closed")
-    }
-  }
-
-  /// Throws an error if the environment is read-only.
-  func checkWritable(for operation: StoreOperation) throws {
-    guard environment.access != .readWrite else { return }
-    try StoreInformation(
-      name: name, durability: Durability(environment.durability), sharing: .betweenProcesses,
-      access: environment.access
-    ).checkWritable(for: operation)
+    guard !isClosed else { throw information.closedError(for: operation) }
   }
 
   /// Retains the named database that the owner, a store, has open, until the handle is released.
-  func retainHandle(_ identifier: MDB_dbi, of name: StoreKey) {
-    environment.handles.retain(name, identifier)
+  func retainDatabase(named name: StoreKey, _ identifier: MDB_dbi) {
+    environment.retainDatabase(named: name, identifier)
     state.withLock { $0.database = name }
   }
 
@@ -107,7 +96,7 @@ final class EnvironmentHandle: Sendable {
     // Checked after the read is registered: closing the handle waits for all registered reads.
     guard isClosed else { return reader }
     environment.readers.end(reader)
-    throw StoreError(.closed, during: operation, store: name, message: "the store was closed")
+    throw information.closedError(for: operation)
   }
 
   /// Marks the handle as closed, so that later operations throw.
@@ -126,7 +115,10 @@ final class EnvironmentHandle: Sendable {
   }
 
   private func finishClosing() {
-    environment.readers.waitForReads { root == nil ? $0.root == identity.root : $0.handle == identity.handle }
+    let identity = identity
+    environment.readers.waitForReads {
+      root == nil ? $0.reader.root == identity.root : $0.reader.handle == identity.handle
+    }
     release()
   }
 
@@ -139,8 +131,8 @@ final class EnvironmentHandle: Sendable {
       return state
     }
     guard !wasReleased else { return }
-    if let database { environment.handles.release(database) }
-    if root == nil { EnvironmentTable.release(environment.identity) }
+    if let database { environment.releaseDatabase(named: database) }
+    if root == nil { EnvironmentTable.release(environment.opened.identity) }
   }
 }
 
@@ -173,14 +165,15 @@ enum EnvironmentTable {
         return entry.environment
       }
       // Opening and closing the lock file of an open environment would release the process's locks on it.
-      if let lock = files?.lockIdentity, entries.values.contains(where: { $0.environment.lockIdentity == lock }) {
+      if let lock = files?.lockIdentity, entries.values.contains(where: { $0.environment.opened.lockIdentity == lock })
+      {
         throw StoreError(
           .locked, during: .open, store: configuration.name,
           message: "this process still has the previous data file open; close all of its stores first",
           isRetryable: true)
       }
-      let environment = try SharedEnvironment(configuration, files: files, besides: entries.count)
-      entries[environment.identity] = Entry(environment: environment, handleCount: 1)
+      let environment = try SharedEnvironment(configuration, files: files)
+      entries[environment.opened.identity] = Entry(environment: environment, handleCount: 1)
       return environment
     }
   }

@@ -11,197 +11,6 @@ import Musl
 import Glibc
 #endif
 
-/// Opens the files of an environment, after checking what LMDB trusts.
-///
-/// Nothing in this process may have the environment open.
-struct EnvironmentOpening {
-  /// The files of an environment that LMDB has open.
-  struct Opened {
-    let pointer: OpaquePointer
-    let files: EnvironmentFiles
-    /// The identity of the data file.
-    let identity: FileAttributes.Identity
-    /// The identity of the lock file, or `nil` if LMDB uses none.
-    let lockIdentity: FileAttributes.Identity?
-  }
-
-  private let configuration: EnvironmentConfiguration
-  private let openCount: Int
-
-  private var name: String { configuration.name }
-
-  /// Creates an opening.
-  ///
-  /// - Parameters:
-  ///   - configuration: The configuration of the environment.
-  ///   - openCount: The number of other environments that this process has open.
-  init(_ configuration: EnvironmentConfiguration, besides openCount: Int) {
-    self.configuration = configuration
-    self.openCount = openCount
-  }
-
-  /// Opens the files.
-  ///
-  /// Blocks.
-  ///
-  /// - Parameter found: The files, or `nil` if nothing exists at the path.
-  /// - Throws: ``StoreError``.
-  func open(_ found: EnvironmentFiles?) throws -> Opened {
-    if let found { try checkLinks(of: found) }
-    if found?.hasData != true {
-      if let found, found.isEmptied {
-        throw StoreError(
-          .corrupted, during: .open, store: name,
-          message: "the data file is empty although it was in use; restore a backup, or remove the lock file "
-            + "\(FilePaths.split(found.lockFile).name) to create a new environment")
-      }
-      guard configuration.access == .readWrite, configuration.createsIfMissing else {
-        throw StoreError(.notFound, during: .open, store: name, message: "there is no LMDB environment at this path")
-      }
-      return try openForWriting(create(found))
-    }
-    guard let found, configuration.access != .readWrite else { return try openForWriting(found) }
-    try DataFileInspection.check(found.dataFile, store: name)
-    let lock = try lockForReading(found)
-    return try open(found, lock: lock, flags: lock == nil ? MDB_RDONLY | MDB_NOLOCK : MDB_RDONLY)
-  }
-
-  private func checkLinks(of files: EnvironmentFiles) throws {
-    guard files.linkCount > 1, configuration.access != .immutable else { return }
-    throw StoreError(
-      .unsupported, during: .open, store: name,
-      message: "the data file has \(files.linkCount) hard links; only files with one are supported, because each path "
-        + "would use its own lock file")
-  }
-
-  // MARK: Writing
-
-  private func create(_ found: EnvironmentFiles?) throws -> EnvironmentFiles? {
-    let files = try found ?? makeFolder()
-    try DataFileCreation.create(files.dataFile, store: name)
-    // Before the lock file is created and anything is written.
-    try files.synchronizeFolders(store: name)
-    return try configuration.findFiles()
-  }
-
-  private func makeFolder() throws -> EnvironmentFiles {
-    guard mkdir(configuration.path, 0o700) == 0 || errno == EEXIST else {
-      throw EnvironmentFiles.error(errno, "the folder cannot be created", store: name)
-    }
-    guard let files = try configuration.findFiles() else { throw movedWhileOpening() }
-    return files
-  }
-
-  private func openForWriting(_ files: EnvironmentFiles?) throws -> Opened {
-    guard let files else { throw movedWhileOpening() }
-    try DataFileInspection.check(files.dataFile, store: name)
-    let lock: FileAttributes.Identity
-    do {
-      lock = try LockFile.prepare(files.lockFile, for: files.dataFile)
-    } catch {
-      throw EnvironmentFiles.error(error.code, "the lock file cannot be opened", store: name)
-    }
-    return try open(files, lock: lock, flags: 0)
-  }
-
-  // MARK: Reading
-
-  /// Prepares the lock file for a read-only environment.
-  ///
-  /// - Returns: The identity of the lock file, or `nil` if the environment cannot be written to and needs none.
-  private func lockForReading(_ files: EnvironmentFiles) throws -> FileAttributes.Identity? {
-    if configuration.access == .immutable { return nil }
-    do {
-      return try LockFile.prepare(files.lockFile, for: nil)
-    } catch {
-      guard [ENOENT, EACCES, EPERM, EROFS].contains(error.code) else {
-        throw EnvironmentFiles.error(error.code, "the lock file cannot be opened", store: name)
-      }
-      if isReadOnlyMount(files.dataFile) { return nil }
-      let lock = FilePaths.split(files.lockFile).name
-      throw StoreError(
-        .notPermitted, during: .open, store: name,
-        message:
-          "the lock file \(lock) \(error.code == ENOENT ? "is missing" : "cannot be written"), so writers could "
-          + "reuse pages that are being read; make it writable, or open the environment with the access immutable "
-          + "if nothing writes to it",
-        underlying: error)
-    }
-  }
-
-  private func isReadOnlyMount(_ path: String) -> Bool {
-    var status = statvfs()
-    return statvfs(path, &status) == 0 && UInt(status.f_flag) & UInt(ST_RDONLY) != 0
-  }
-
-  // MARK: LMDB
-
-  /// Opens the environment with the largest map that the system accepts, up to the configured size.
-  private func open(_ files: EnvironmentFiles, lock: FileAttributes.Identity?, flags: Int32) throws -> Opened {
-    var mapSize = InitialMapSize.size(preferring: configuration.initialMapSize, besides: openCount)
-    // If address space is scarce, as under a sanitizer, most of it is left to the program.
-    while !AddressSpace.isFree(InitialMapSize.reserve(for: mapSize)),
-      let smaller = InitialMapSize.size(afterRefusalOf: mapSize)
-    {
-      mapSize = smaller
-    }
-    while true {
-      do {
-        return try open(files, lock: lock, flags: flags, mapSize: InitialMapSize.withinFileSizeLimit(mapSize))
-      } catch let error as LMDBError {
-        if [ENOMEM, EINVAL, EFBIG, EOVERFLOW].contains(error.code),
-          let smaller = InitialMapSize.size(afterRefusalOf: mapSize)
-        {
-          mapSize = smaller
-          continue
-        }
-        throw EnvironmentFiles.error(error.code, "the environment cannot be opened", store: name)
-      }
-    }
-  }
-
-  private func open(
-    _ files: EnvironmentFiles, lock: FileAttributes.Identity?, flags: Int32, mapSize: Int
-  ) throws -> Opened {
-    var created: OpaquePointer?
-    try LMDBError.check(mdb_env_create(&created))
-    guard let pointer = created else { throw LMDBError(code: MDB_PANIC) }
-    do {
-      try LMDBError.check(mdb_env_set_mapsize(pointer, mapSize))
-      try LMDBError.check(mdb_env_set_maxreaders(pointer, UInt32(SharedEnvironment.maximumReaderCount)))
-      // One more for Larder's own records, and one for examining the names of other databases.
-      try LMDBError.check(mdb_env_set_maxdbs(pointer, MDB_dbi(SharedEnvironment.maximumStoreCount + 2)))
-      var flags = UInt32(MDB_NOTLS | flags)
-      if files.layout == .singleFile { flags |= UInt32(MDB_NOSUBDIR) }
-      // Not MDB_NOSYNC, with which power loss could corrupt the file. MDB_NOMETASYNC loses the latest transaction at
-      // most.
-      if configuration.durability == .buffered { flags |= UInt32(MDB_NOMETASYNC) }
-      try LMDBError.check(mdb_env_open(pointer, files.path, flags, 0o600))
-      // By default, LMDB lets child processes inherit the descriptor of the data file.
-      var descriptor: Int32 = -1
-      try LMDBError.check(mdb_env_get_fd(pointer, &descriptor))
-      guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 else { throw LMDBError(code: errno) }
-      let identity = try FileAttributes.Identity(ofDescriptor: descriptor)
-      // If another process replaced a file during opening, this process would have a different data file or lock.
-      guard
-        let now = try configuration.findFiles(), now.path == files.path, now.identity == identity,
-        lock == nil || now.lockIdentity == lock
-      else { throw movedWhileOpening() }
-      return Opened(pointer: pointer, files: now, identity: identity, lockIdentity: lock)
-    } catch {
-      mdb_env_close(pointer)
-      throw error
-    }
-  }
-
-  private func movedWhileOpening() -> StoreError {
-    StoreError(
-      .conflict, during: .open, store: name,
-      message: "the files were moved, removed or replaced while they were being opened; try again",
-      isRetryable: true)
-  }
-}
-
 /// The options for opening an environment.
 struct EnvironmentConfiguration: Sendable {
   /// The name of the environment in error messages.
@@ -224,6 +33,244 @@ struct EnvironmentConfiguration: Sendable {
   /// - Throws: ``StoreError``.
   func findFiles() throws -> EnvironmentFiles? {
     try EnvironmentFiles.find(path, store: name)
+  }
+}
+
+/// The files of an environment that LMDB has open.
+struct OpenedEnvironment {
+  let pointer: LMDBEnvironmentPointer
+  let files: EnvironmentFiles
+  /// The identity of the data file.
+  let identity: FileAttributes.Identity
+  /// The identity of the lock file, or `nil` if LMDB uses none.
+  let lockIdentity: FileAttributes.Identity?
+}
+
+extension EnvironmentConfiguration {
+  /// Opens the files, after checking what LMDB trusts.
+  ///
+  /// Blocks. Nothing in this process may have the environment open, because closing any descriptor of a file releases the
+  /// process's locks on that file.
+  ///
+  /// - Parameter found: The files, or `nil` if nothing exists at the path.
+  /// - Throws: ``StoreError``.
+  func open(_ found: EnvironmentFiles?) throws -> OpenedEnvironment {
+    if let found, found.linkCount > 1, access != .immutable {
+      throw StoreError(
+        .unsupported, during: .open, store: name,
+        message:
+          "the data file has \(found.linkCount) hard links; only files with one are supported, because each path "
+          + "would use its own lock file")
+    }
+    if let found, found.isEmptied {
+      throw StoreError(
+        .corrupted, during: .open, store: name,
+        message: "the data file is empty although it was in use; restore a backup, or remove the lock file "
+          + "\(FilePaths.split(found.lockFile).name) to create a new environment")
+    }
+    var files = found
+    if found?.hasData != true {
+      guard access == .readWrite, createsIfMissing else {
+        throw StoreError(.notFound, during: .open, store: name, message: "there is no LMDB environment at this path")
+      }
+      files = try create(found)
+    }
+    guard let files else { throw movedWhileOpening() }
+    try checkData(of: files)
+    let lock = try prepareLock(of: files)
+    var flags = access == .readWrite ? 0 : MDB_RDONLY
+    if lock == nil { flags |= MDB_NOLOCK }
+    return try open(files, lock: lock, flags: flags)
+  }
+
+  private func create(_ found: EnvironmentFiles?) throws -> EnvironmentFiles? {
+    if found == nil, mkdir(path, 0o700) != 0, errno != EEXIST { throw error(errno, "the folder cannot be created") }
+    guard let files = try found ?? findFiles() else { throw movedWhileOpening() }
+    do {
+      try DataFileCreation.create(files.dataFile)
+    } catch {
+      throw self.error(error.code, "the data file cannot be created")
+    }
+    // Before the lock file is created and anything is written.
+    try files.synchronizeFolders(store: name)
+    return try findFiles()
+  }
+
+  /// Throws an error if LMDB cannot open the data file safely, because LMDB trusts its content.
+  private func checkData(of files: EnvironmentFiles) throws {
+    do {
+      let file = try POSIXFileSystem().open(files.dataFile, .read)
+      let checking = Result { try check(file) }
+      try file.close()
+      try checking.get()
+    } catch let error as FileError {
+      throw StoreError(error, during: .open, store: name, message: "the data file cannot be read")
+    }
+  }
+
+  private func check(_ file: any OpenFile) throws {
+    var previous: DataFileHeader?
+    while true {
+      let beginning = try file.readAll(from: 0, upTo: Int64(DataFileHeader.maximumSize))
+      if beginning.isEmpty { return }
+      let header = try DataFileHeader(beginning, store: name)
+      let size = try file.attributes().size
+      let roots = DataFileRoots(header: header, fileSize: size) { offset, count in
+        try file.readAll(from: offset, upTo: offset + Int64(count))
+      }
+      guard let missing = try roots.firstMissing() else { return }
+      // If another process has written in the meantime, the check is repeated.
+      if header == previous {
+        throw StoreError(
+          .corrupted, during: .open, store: name,
+          message:
+            "the data file is truncated or damaged: it has \(size) bytes and lacks the root of a tree, page \(missing) "
+            + "of \(header.lastPage), at \(header.pageSize) bytes per page; restore a backup")
+      }
+      previous = header
+    }
+  }
+
+  /// Prepares the lock file.
+  ///
+  /// - Returns: The identity of the lock file, or `nil` if the environment cannot be written to and needs none.
+  private func prepareLock(of files: EnvironmentFiles) throws -> FileAttributes.Identity? {
+    if access == .immutable { return nil }
+    do {
+      return try LockFile.prepare(files.lockFile, for: access == .readWrite ? files.dataFile : nil)
+    } catch {
+      guard access == .readOnly, [ENOENT, EACCES, EPERM, EROFS].contains(error.code) else {
+        throw self.error(error.code, "the lock file cannot be opened")
+      }
+      if isReadOnlyMount(files.dataFile) { return nil }
+      let lock = FilePaths.split(files.lockFile).name
+      throw StoreError(
+        .notPermitted, during: .open, store: name,
+        message:
+          "the lock file \(lock) \(error.code == ENOENT ? "is missing" : "cannot be written"), so writers could "
+          + "reuse pages that are being read; make it writable, or open the environment with the access immutable "
+          + "if nothing writes to it",
+        underlying: error)
+    }
+  }
+
+  private func isReadOnlyMount(_ path: String) -> Bool {
+    var status = statvfs()
+    return statvfs(path, &status) == 0 && UInt(status.f_flag) & UInt(ST_RDONLY) != 0
+  }
+
+  // MARK: LMDB
+
+  /// Opens the environment with the largest map that the system accepts, up to the configured size.
+  private func open(
+    _ files: EnvironmentFiles, lock: FileAttributes.Identity?, flags: Int32
+  ) throws -> OpenedEnvironment {
+    var mapSize = initialMapSize
+    while true {
+      let isSmallest = mapSize <= MapSize.minimum
+      if isSmallest || MapSize.leavesEnoughAddressSpace(mapSize) {
+        do {
+          return try open(files, lock: lock, flags: flags, mapSize: MapSize.withinFileSizeLimit(mapSize))
+        } catch let error as LMDBError {
+          guard !isSmallest, [ENOMEM, EINVAL, EFBIG, EOVERFLOW].contains(error.code) else {
+            throw self.error(error.code, "the environment cannot be opened")
+          }
+        }
+      }
+      // Half of the refused size might take most of the address space and leave the program without memory.
+      mapSize = max(MapSize.minimum, mapSize / 16)
+    }
+  }
+
+  private func open(
+    _ files: EnvironmentFiles, lock: FileAttributes.Identity?, flags: Int32, mapSize: Int
+  ) throws -> OpenedEnvironment {
+    var created: OpaquePointer?
+    try LMDBError.check(mdb_env_create(&created))
+    guard let pointer = created else { throw LMDBError(code: MDB_PANIC) }
+    do {
+      try LMDBError.check(mdb_env_set_mapsize(pointer, mapSize))
+      try LMDBError.check(mdb_env_set_maxreaders(pointer, UInt32(SharedEnvironment.maximumReaderCount)))
+      // One more for Larder's own records, and one for examining the names of other databases.
+      try LMDBError.check(mdb_env_set_maxdbs(pointer, MDB_dbi(SharedEnvironment.maximumStoreCount + 2)))
+      var flags = UInt32(MDB_NOTLS | flags)
+      if files.layout == .singleFile { flags |= UInt32(MDB_NOSUBDIR) }
+      // Not MDB_NOSYNC, with which power loss could corrupt the file. MDB_NOMETASYNC loses the latest transaction at
+      // most.
+      if durability == .buffered { flags |= UInt32(MDB_NOMETASYNC) }
+      try LMDBError.check(mdb_env_open(pointer, files.path, flags, 0o600))
+      // By default, LMDB lets child processes inherit the descriptor of the data file.
+      var descriptor: Int32 = -1
+      try LMDBError.check(mdb_env_get_fd(pointer, &descriptor))
+      guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 else { throw LMDBError(code: errno) }
+      let identity = try FileAttributes.Identity(ofDescriptor: descriptor)
+      // If another process replaced a file during opening, this process would have a different data file or lock.
+      guard
+        let now = try findFiles(), now.path == files.path, now.identity == identity,
+        lock == nil || now.lockIdentity == lock
+      else { throw movedWhileOpening() }
+      return OpenedEnvironment(
+        pointer: LMDBEnvironmentPointer(pointer: pointer), files: now, identity: identity, lockIdentity: lock)
+    } catch {
+      mdb_env_close(pointer)
+      throw error
+    }
+  }
+
+  private func error(_ code: Int32, _ message: String) -> StoreError {
+    StoreError(LMDBError(code: code), during: .open, store: name, message: message)
+  }
+
+  private func movedWhileOpening() -> StoreError {
+    StoreError(
+      .conflict, during: .open, store: name,
+      message: "the files were moved, removed or replaced while they were being opened; try again",
+      isRetryable: true)
+  }
+}
+
+/// The limits of the system for the memory map.
+enum MapSize {
+  /// The size in bytes that is tried last.
+  static let minimum = 1 << 20
+
+  /// The address space that a map leaves to the program, unless it has the minimum size.
+  private static let programReserve = 1 << 33
+
+  /// Returns whether a map of a size would take at most a sixteenth of the free address space.
+  ///
+  /// A process has 128 TiB on most 64-bit machines, and much less under a sanitizer or `ulimit -v`. The maps of many
+  /// environments therefore get smaller one after another, and always leave address space to the program.
+  static func leavesEnoughAddressSpace(_ size: Int) -> Bool {
+    isFree(max(16 * size, programReserve))
+  }
+
+  /// Returns whether the process could map this number of bytes in one piece.
+  static func isFree(_ size: Int) -> Bool {
+    let place = mmap(nil, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+    guard let place, place != MAP_FAILED else { return false }
+    munmap(place, size)
+    return true
+  }
+
+  /// The maximum file size in bytes that the system allows the process to write (`ulimit -f`), or `nil` if there is no
+  /// limit.
+  static var fileSizeLimit: Int? {
+    var limit = rlimit()
+    #if canImport(Glibc)
+    let isKnown = getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0
+    #else
+    let isKnown = getrlimit(RLIMIT_FSIZE, &limit) == 0
+    #endif
+    // Values that do not fit, including the one that means infinity, are no limit.
+    return isKnown ? Int(exactly: limit.rlim_cur) : nil
+  }
+
+  /// Returns a size, reduced to the file size limit if necessary.
+  ///
+  /// A full map is detected before anything is written, but a write beyond the limit ends the process.
+  static func withinFileSizeLimit(_ size: Int) -> Int {
+    min(size, fileSizeLimit ?? size)
   }
 }
 #endif

@@ -38,10 +38,10 @@ actor EnvironmentWriter {
     _ body: @Sendable (_ transaction: OpaquePointer) throws -> Result
   ) throws -> Result {
     try handle.checkOpen(for: operation)
-    try handle.checkWritable(for: operation)
+    try handle.information.checkWritable(for: operation)
     try Task.checkCancellation()
     var hasBegun = false
-    return try writeIgnoringCancellation(for: handle, during: operation) { transaction in
+    return try commit(for: handle, during: operation) { transaction in
       // The task may have been cancelled while another process held the write lock.
       if !hasBegun { try Task.checkCancellation() }
       hasBegun = true
@@ -49,7 +49,8 @@ actor EnvironmentWriter {
     }
   }
 
-  private func writeIgnoringCancellation<Result: Sendable>(
+  /// Runs a closure in a write transaction and commits it, even if the task is cancelled.
+  private func commit<Result: Sendable>(
     for handle: EnvironmentHandle, during operation: StoreOperation,
     _ body: (_ transaction: OpaquePointer) throws -> Result
   ) throws -> Result {
@@ -57,23 +58,68 @@ actor EnvironmentWriter {
     try checkHealth(of: handle, for: operation)
     do {
       try clearStaleSlotsIfDue(in: environment)
-      let (result, identifier) = try environment.withWriteLock { () throws in try environment.write(body) }
+      let (result, identifier) = try environment.withWriteLock { () throws in
+        while true {
+          if let committed = try attempt(for: handle, during: operation, body) { return committed }
+          try environment.enlargeMap()
+        }
+      }
       try confirm(identifier, for: handle, during: operation)
       return result
-    } catch let error as ErrorOfBody {
+    } catch let error as BodyError {
       throw error.error
     } catch let error as LMDBError {
       throw StoreError(error, during: operation, store: handle.name, message: "the changes could not be written")
-    } catch let error as FailedCommit {
-      // If space or memory ran out, the file is intact. After any other error, the state of the disk is unknown.
-      let isHarmless = error.error.storeErrorCode(during: operation) == .full || error.error.isTransient
-      if !isHarmless { obstacle = .disk(error.error) }
-      throw StoreError(
-        error.error, during: operation, store: handle.name, message: "the changes could not be committed",
-        outcome: error.outcome)
-    } catch {
-      throw fileError(error, of: handle, for: operation)
     }
+  }
+
+  /// Runs a closure in a write transaction and commits it.
+  ///
+  /// The write lock must be held.
+  ///
+  /// - Returns: The result of `body` and the number of the transaction, which LMDB reuses if nothing was changed. `nil`
+  ///   if the memory map is too small, with nothing changed.
+  private func attempt<Result: Sendable>(
+    for handle: EnvironmentHandle, during operation: StoreOperation,
+    _ body: (_ transaction: OpaquePointer) throws -> Result
+  ) throws -> (result: Result, identifier: Int)? {
+    let transaction = try handle.environment.begin(0)
+    let identifier = mdb_txn_id(transaction)
+    let result: Result
+    do {
+      // Before the body, because a large transaction writes pages before it is committed.
+      try checkFiles(of: handle, for: operation)
+      result = try body(transaction)
+      try checkFiles(of: handle, for: operation)
+    } catch {
+      mdb_txn_abort(transaction)
+      guard let error = error as? LMDBError else { throw error }
+      if error.code == MDB_MAP_FULL { return nil }
+      throw handle.environment.named(error)
+    }
+    // The transaction ends whether the commit succeeds or fails.
+    switch mdb_txn_commit(transaction) {
+    case MDB_SUCCESS: return (result, identifier)
+    case MDB_MAP_FULL: return nil
+    case let code: throw commitError(LMDBError(code: code), of: identifier, for: handle, during: operation)
+    }
+  }
+
+  /// Determines the outcome of a transaction whose commit failed, and stops writing if the state of the disk is unknown.
+  private func commitError(
+    _ error: LMDBError, of identifier: Int, for handle: EnvironmentHandle, during operation: StoreOperation
+  ) -> StoreError {
+    let error = handle.environment.named(error)
+    // If space or memory ran out, the file is intact.
+    if !error.isTransient { obstacle = .disk(error) }
+    var outcome = StoreError.Outcome.unknown
+    // After a failure of the meta page, LMDB refuses to begin a transaction.
+    if let transaction = try? handle.environment.begin(MDB_RDONLY) {
+      if mdb_txn_id(transaction) < identifier { outcome = .nothingChanged }
+      mdb_txn_abort(transaction)
+    }
+    return StoreError(
+      error, during: operation, store: handle.name, message: "the changes could not be committed", outcome: outcome)
   }
 
   /// Records a committed transaction as durable.
@@ -111,7 +157,7 @@ actor EnvironmentWriter {
     try checkFiles(of: handle, for: operation)
     do {
       let latest = handle.environment.lastTransaction
-      try LMDBError.check(mdb_env_sync(handle.environment.pointer.pointer, 1))
+      try LMDBError.check(mdb_env_sync(handle.environment.pointer, 1))
       durableTransaction = latest
     } catch {
       obstacle = .disk(error)
@@ -143,43 +189,29 @@ actor EnvironmentWriter {
     }
   }
 
+  /// Throws an error, now and from now on, if an open file is no longer at its path.
+  ///
+  /// It only reads the status of the files. Opening and closing one would release the process's locks on it.
   private func checkFiles(of handle: EnvironmentHandle, for operation: StoreOperation) throws {
     do {
-      try handle.environment.checkFiles()
+      guard let mismatch = try handle.environment.openedFiles.firstMismatch(in: POSIXFileSystem()) else { return }
+      obstacle = .files(mismatch)
     } catch {
-      throw fileError(error, of: handle, for: operation)
-    }
-  }
-
-  /// Converts an error about the environment's files to a store error, and returns any other error unchanged.
-  private func fileError(
-    _ error: any Error, of handle: EnvironmentHandle, for operation: StoreOperation
-  ) -> any Error {
-    switch error {
-    case let error as MovedFiles:
-      obstacle = .files(error.mismatch)
-      return movedError(error.mismatch, of: handle, for: operation)
-    case let error as FileError:
-      return StoreError(
+      throw StoreError(
         error, during: operation, store: handle.name, message: "the files of the environment could not be checked")
-    default:
-      return error
     }
+    try checkHealth(of: handle, for: operation)
   }
 
-  private func movedError(
-    _ mismatch: OpenedFiles.Mismatch, of handle: EnvironmentHandle, for operation: StoreOperation
-  ) -> StoreError {
-    StoreError(
-      .conflict, during: operation, store: handle.name,
-      message: "\(mismatch.path) was \(mismatch.isMissing ? "moved or removed" : "replaced") while the environment "
-        + "was open, so writing has stopped; close all stores of the environment and open it again")
-  }
-
+  /// Throws an error if writing has stopped.
   private func checkHealth(of handle: EnvironmentHandle, for operation: StoreOperation) throws {
     switch obstacle {
     case nil: return
-    case .files(let mismatch)?: throw movedError(mismatch, of: handle, for: operation)
+    case .files(let mismatch)?:
+      throw StoreError(
+        .conflict, during: operation, store: handle.name,
+        message: "\(mismatch.path) was \(mismatch.isMissing ? "moved or removed" : "replaced") while the environment "
+          + "was open, so writing has stopped; close all stores of the environment and open it again")
     case .disk(let error)?:
       throw StoreError(
         .ioFailed, during: operation, store: handle.name,
@@ -221,36 +253,21 @@ actor EnvironmentWriter {
           .notFound, during: .open, store: handle.name, message: "the environment has no store of this name")
       }
       let codec = try codec(found?.record?.codec ?? "cbor")
-      if found != nil { try catalog.check(found?.record, codecName: codec.name) }
-      try environment.withWriteLock { () throws in try environment.makeRoomForHandle(of: StoreKey(name)) }
+      if let record = found?.record { try catalog.check(record, codecName: codec.name) }
+      try environment.withWriteLock { () throws in try environment.makeRoomForDatabase(named: StoreKey(name)) }
       // A named database created by another program has no record. A read-only environment does not get one.
       let identifier =
         if found?.record == nil && mayCreate {
-          try writeIgnoringCancellation(for: handle, during: .open) {
-            try catalog.create(name, codecName: codec.name, in: $0)
-          }
+          try commit(for: handle, during: .open) { try catalog.create(name, codecName: codec.name, in: $0) }
         } else {
           try environment.withWriteLock { () throws in
             try environment.readOnce { try catalog.identifier(of: name, in: $0) }
           }
         }
-      handle.retainHandle(identifier, of: StoreKey(name))
+      handle.retainDatabase(named: StoreKey(name), identifier)
       return (identifier, codec)
     } catch let error as LMDBError {
       throw StoreError(error, during: .open, store: handle.name, message: "the named database cannot be opened")
-    }
-  }
-
-  /// Returns the name of the codec in the record of a store, or `nil` if there is none.
-  func codecName(ofStore name: String, for handle: EnvironmentHandle) throws -> String? {
-    try handle.checkOpen(for: .open)
-    let catalog = StoreCatalog(store: handle.name)
-    do {
-      return try handle.environment.withWriteLock { () throws in
-        try handle.environment.readOnce(keepingHandles: false) { try catalog.find(name, in: $0)?.record?.codec }
-      }
-    } catch let error as LMDBError {
-      throw StoreError(error, during: .open, store: handle.name, message: "the record of the store cannot be read")
     }
   }
 
@@ -258,37 +275,16 @@ actor EnvironmentWriter {
   func storeNames(for handle: EnvironmentHandle) throws -> [String] {
     try handle.checkOpen(for: .storeNames)
     let catalog = StoreCatalog(store: handle.name)
+    let environment = handle.environment
     do {
-      return try handle.environment.withWriteLock { () throws in
-        var candidates = try handle.environment.readOnce { try catalog.candidates(in: $0) }[...]
-        var names: [String] = []
-        while !candidates.isEmpty {
-          names += try handle.environment.readOnce(keepingHandles: false) {
-            try catalog.names(among: &candidates, in: $0)
-          }
+      return try environment.withWriteLock { () throws in
+        // One at a time, because not all of them may fit into the environment.
+        try environment.readOnce { try catalog.candidates(in: $0) }.filter { name in
+          try environment.readOnce(keepingHandles: false) { try catalog.isDatabase(name, in: $0) }
         }
-        return names
       }
     } catch let error as LMDBError {
       throw StoreError(error, during: .storeNames, store: handle.name, message: "the names cannot be read")
-    }
-  }
-}
-
-/// An error that a caller's closure threw.
-///
-/// The wrapper keeps it apart from LMDB's own errors, whatever its type.
-struct ErrorOfBody: Error {
-  let error: any Error
-
-  /// Runs a caller's closure and wraps its error.
-  ///
-  /// - Throws: `ErrorOfBody`.
-  static func wrapping<Result: ~Copyable>(_ body: () throws -> Result) throws(ErrorOfBody) -> Result {
-    do {
-      return try body()
-    } catch {
-      throw ErrorOfBody(error: error)
     }
   }
 }

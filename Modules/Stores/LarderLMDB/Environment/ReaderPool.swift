@@ -18,12 +18,18 @@ final class ReaderPool: Sendable {
   /// An active read.
   struct Reader {
     let transaction: ReadTransaction
-    fileprivate let read: ReaderShardState.ActiveRead
-    fileprivate let shard: ReaderShard
+    fileprivate let read: ActiveRead
+    fileprivate let shard: Shard
+  }
+
+  /// The owner and the thread of an active read.
+  struct ActiveRead: Sendable, Hashable {
+    let reader: ReaderIdentity
+    let thread: ThreadIdentity
   }
 
   /// Whether reads can begin.
-  private enum Gate {
+  fileprivate enum Gate {
     case open
     /// Reads must wait: the memory map is being replaced.
     case replacing
@@ -31,14 +37,31 @@ final class ReaderPool: Sendable {
     case shut(LMDBError)
   }
 
+  /// The transactions of a few threads.
+  fileprivate final class Shard: Sendable {
+    struct State: Sendable {
+      var idle: [ReadTransaction] = []
+      var active: [ActiveRead] = []
+      var gate = Gate.open
+      /// The number of threads that wait for reads to end.
+      var waiterCount = 0
+    }
+
+    let state = Mutex(State())
+
+    // Keeps the locks of neighboring shards in different cache lines: a line has 64 bytes, and lines are fetched in
+    // pairs.
+    private let padding: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0, 0, 0)
+  }
+
+  /// The maximum number of idle transactions of a shard: one for a read, and one for a read nested in it.
+  static let idleCapacity = 2
+
   /// Cached because on Linux the lookup reads files.
   private static let processorCount = ProcessInfo.processInfo.activeProcessorCount
 
   private let environment: LMDBEnvironmentPointer
-  /// The base-2 logarithm of the number of shards.
-  private let shardBits: UInt
-  private let shards: [ReaderShard]
-  private let gate = Mutex(Gate.open)
+  private let shards: [Shard]
   /// Signalled when the gate changes, and when a read ends while a thread is waiting.
   private let condition = NSCondition()
 
@@ -49,14 +72,13 @@ final class ReaderPool: Sendable {
   ///   - slotCount: The number of slots in its reader table.
   init(environment: LMDBEnvironmentPointer, slotCount: Int) {
     self.environment = environment
-    shardBits = ReaderPool.shardBits(slotCount: slotCount, processorCount: ReaderPool.processorCount)
-    shards = (0..<(1 << shardBits)).map { _ in ReaderShard() }
+    let shardCount = ReaderPool.shardCount(slotCount: slotCount, processorCount: ReaderPool.processorCount)
+    shards = (0..<shardCount).map { _ in Shard() }
   }
 
-  /// Returns the base-2 logarithm of the number of shards.
-  static func shardBits(slotCount: Int, processorCount: Int) -> UInt {
-    let most = max(1, min(32, 8 * processorCount, slotCount / 16))
-    return UInt(Int.bitWidth - 1 - most.leadingZeroBitCount)
+  /// Returns the number of shards for a reader table and a machine.
+  static func shardCount(slotCount: Int, processorCount: Int) -> Int {
+    max(1, min(32, 8 * processorCount, slotCount / 16))
   }
 
   // MARK: Reads
@@ -66,26 +88,19 @@ final class ReaderPool: Sendable {
   /// - Parameter reader: The identity of the reader.
   /// - Throws: `LMDBError`, with `MDB_MAP_RESIZED` if another process has written beyond the memory map.
   func begin(for reader: ReaderIdentity) throws(LMDBError) -> Reader {
-    let thread = ThreadIdentity.current
-    let read = ReaderShardState.ActiveRead(reader: reader, thread: thread)
-    let shard = shards[thread.hash(bitCount: shardBits)]
-    var admission = shard.state.withLock { $0.isGated ? nil : $0.admit(read) }
-    while admission == nil {
+    let read = ActiveRead(reader: reader, thread: .current)
+    let shard = shards[read.thread.hash % shards.count]
+    var idle: ReadTransaction?
+    var isNested = false
+    while !shard.state.withLock({ $0.admit(read, isNested: isNested, reusing: &idle) }) {
       // A nested read passes the gate, which cannot open before the outer read has ended.
-      let mayPass = isReading(thread)
-      if !mayPass { try waitForGate() }
-      admission = shard.state.withLock { $0.isGated && !mayPass ? nil : $0.admit(read) }
+      isNested = isReading { $0.thread == read.thread }
+      if !isNested { try waitForGate(of: shard) }
     }
     do {
-      switch admission {
-      case .renew(let transaction):
-        try renew(transaction)
-        return Reader(transaction: transaction, read: read, shard: shard)
-      case .begin, nil:
-        return Reader(transaction: try beginTransaction(), read: read, shard: shard)
-      }
+      return Reader(transaction: try transaction(reusing: idle), read: read, shard: shard)
     } catch {
-      note(end: read, in: shard, returning: nil)
+      end(read, in: shard, keeping: nil)
       throw error
     }
   }
@@ -93,42 +108,26 @@ final class ReaderPool: Sendable {
   /// Ends a read.
   func end(_ reader: Reader) {
     mdb_txn_reset(reader.transaction.pointer)
-    note(end: reader.read, in: reader.shard, returning: reader.transaction)
+    end(reader.read, in: reader.shard, keeping: reader.transaction)
   }
 
-  /// Returns whether a thread is inside a read.
-  func isReading(_ thread: ThreadIdentity) -> Bool {
-    shards.contains { $0.state.withLock { $0.active.contains { $0.thread == thread } } }
+  private func end(_ read: ActiveRead, in shard: Shard, keeping transaction: ReadTransaction?) {
+    let hasWaiters = shard.state.withLock { $0.end(read, keeping: transaction) }
+    if hasWaiters { broadcast() }
   }
 
-  /// Returns whether a read is active whose reader satisfies a predicate.
-  func isReading(where isPicked: (ReaderIdentity) -> Bool) -> Bool {
-    shards.contains { $0.state.withLock { $0.active.contains { isPicked($0.reader) } } }
+  /// Returns whether a read is active that satisfies a predicate.
+  func isReading(where isPicked: (ActiveRead) -> Bool) -> Bool {
+    shards.contains { $0.state.withLock { $0.active.contains(where: isPicked) } }
   }
 
-  private func note(
-    end read: ReaderShardState.ActiveRead, in shard: ReaderShard, returning transaction: ReadTransaction?
-  ) {
-    switch shard.state.withLock({ $0.end(read, returning: transaction) }) {
-    case .ended(let hasWaiters):
-      if hasWaiters { broadcast() }
-    case .isSurplus:
-      // Aborted before the read counts as ended, because a thread that waits for its end may close the environment.
-      if let transaction { mdb_txn_abort(transaction.pointer) }
-      note(end: read, in: shard, returning: nil)
+  private func transaction(reusing idle: ReadTransaction?) throws(LMDBError) -> ReadTransaction {
+    if let idle {
+      let code = mdb_txn_renew(idle.pointer)
+      if code != MDB_SUCCESS { mdb_txn_abort(idle.pointer) }
+      try LMDBError.check(code)
+      return idle
     }
-  }
-
-  private func renew(_ transaction: ReadTransaction) throws(LMDBError) {
-    do {
-      try LMDBError.check(mdb_txn_renew(transaction.pointer))
-    } catch {
-      mdb_txn_abort(transaction.pointer)
-      throw error
-    }
-  }
-
-  private func beginTransaction() throws(LMDBError) -> ReadTransaction {
     var pointer: OpaquePointer?
     var code = mdb_txn_begin(environment.pointer, nil, UInt32(MDB_RDONLY), &pointer)
     if code == MDB_READERS_FULL {
@@ -144,8 +143,11 @@ final class ReaderPool: Sendable {
 
   /// Aborts the idle transactions, which frees their slots.
   func abortIdleTransactions() {
-    for transaction in shards.flatMap({ $0.state.withLock { $0.takeIdle() } }) {
-      mdb_txn_abort(transaction.pointer)
+    for shard in shards {
+      shard.state.withLock { state in
+        for transaction in state.idle { mdb_txn_abort(transaction.pointer) }
+        state.idle = []
+      }
     }
   }
 
@@ -160,11 +162,15 @@ final class ReaderPool: Sendable {
 
   // MARK: Waiting for reads
 
-  /// Waits until all reads whose reader satisfies a predicate have ended.
+  /// Waits until all reads that satisfy a predicate have ended.
   ///
   /// Blocks the calling thread.
-  func waitForReads(where isAwaited: (ReaderIdentity) -> Bool) {
-    waitForActiveReads { isAwaited($0.reader) }
+  func waitForReads(where isAwaited: (ActiveRead) -> Bool) {
+    for shard in shards { shard.state.withLock { $0.waiterCount += 1 } }
+    condition.lock()
+    while isReading(where: isAwaited) { condition.wait() }
+    condition.unlock()
+    for shard in shards { shard.state.withLock { $0.waiterCount -= 1 } }
   }
 
   /// Runs a closure when all reads have ended, and prevents new reads while it runs.
@@ -176,10 +182,10 @@ final class ReaderPool: Sendable {
   /// - Throws: The error that `body` throws.
   func exclusively<Failure: Error>(_ body: () throws(Failure) -> Void) throws(Failure) {
     // Waits for backups before blocking other reads, because a backup may take long.
-    waitForReads { $0.isBackup }
-    shutGate(.replacing)
-    waitForActiveReads { _ in true }
-    defer { openGate() }
+    waitForReads { $0.reader.isBackup }
+    setGate(.replacing)
+    waitForReads { _ in true }
+    defer { setGate(.open) }
     try body()
   }
 
@@ -187,36 +193,26 @@ final class ReaderPool: Sendable {
   ///
   /// Call this only inside `exclusively(_:)`.
   func shut(_ error: LMDBError) {
-    shutGate(.shut(error))
+    setGate(.shut(error))
   }
 
   /// Throws an error if reads can no longer begin.
   func checkGate() throws(LMDBError) {
-    if case .shut(let error) = gate.withLock({ $0 }) { throw error }
+    if case .shut(let error) = shards[0].state.withLock({ $0.gate }) { throw error }
   }
 
   /// Prevents new reads, waits for active ones to end, and aborts the idle transactions.
   func close() {
-    shutGate(.shut(LMDBError(code: MDB_BAD_TXN)))
-    waitForActiveReads { _ in true }
+    setGate(.shut(LMDBError(code: MDB_BAD_TXN)))
+    waitForReads { _ in true }
     abortIdleTransactions()
   }
 
-  private func waitForActiveReads(_ isAwaited: (ReaderShardState.ActiveRead) -> Bool) {
-    for shard in shards { shard.state.withLock { $0.waiterCount += 1 } }
-    condition.lock()
-    while shards.contains(where: { $0.state.withLock { $0.active.contains(where: isAwaited) } }) {
-      condition.wait()
-    }
-    condition.unlock()
-    for shard in shards { shard.state.withLock { $0.waiterCount -= 1 } }
-  }
-
-  private func waitForGate() throws(LMDBError) {
+  private func waitForGate(of shard: Shard) throws(LMDBError) {
     condition.lock()
     defer { condition.unlock() }
     while true {
-      switch gate.withLock({ $0 }) {
+      switch shard.state.withLock({ $0.gate }) {
       case .open: return
       case .replacing: condition.wait()
       case .shut(let error): throw error
@@ -224,17 +220,14 @@ final class ReaderPool: Sendable {
     }
   }
 
-  private func shutGate(_ value: Gate) {
-    gate.withLock { $0 = value }
-    for shard in shards { shard.state.withLock { $0.isGated = true } }
-    broadcast()
-  }
-
-  private func openGate() {
-    // A gate that was shut stays shut.
-    guard case .replacing = gate.withLock({ $0 }) else { return }
-    for shard in shards { shard.state.withLock { $0.isGated = false } }
-    gate.withLock { $0 = .open }
+  /// Changes the gate, unless it is shut.
+  private func setGate(_ gate: Gate) {
+    for shard in shards {
+      shard.state.withLock { state in
+        if case .shut = state.gate { return }
+        state.gate = gate
+      }
+    }
     broadcast()
   }
 
@@ -245,12 +238,84 @@ final class ReaderPool: Sendable {
   }
 }
 
-/// A part of a `ReaderPool`, used by few threads.
-final class ReaderShard: Sendable {
-  let state = Mutex(ReaderShardState())
+extension ReaderPool.Shard.State {
+  /// Registers a read, unless it must wait at the gate.
+  ///
+  /// - Parameters:
+  ///   - read: The read.
+  ///   - isNested: Whether the read passes the gate.
+  ///   - idle: Receives a transaction for the read, if one is idle.
+  /// - Returns: Whether the read was registered.
+  fileprivate mutating func admit(
+    _ read: ReaderPool.ActiveRead, isNested: Bool, reusing idle: inout ReadTransaction?
+  ) -> Bool {
+    if !isNested { guard case .open = gate else { return false } }
+    active.append(read)
+    idle = self.idle.popLast()
+    return true
+  }
 
-  // Keeps the locks of neighboring shards in different cache lines: a line has 64 bytes, and lines are fetched in
-  // pairs.
-  private let padding: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0, 0, 0)
+  /// Records the end of a read, and keeps its transaction or aborts it.
+  ///
+  /// - Parameters:
+  ///   - read: The read.
+  ///   - transaction: The transaction of the read, already reset, or `nil` if there is none.
+  /// - Returns: Whether a thread waits for reads to end.
+  fileprivate mutating func end(_ read: ReaderPool.ActiveRead, keeping transaction: ReadTransaction?) -> Bool {
+    if let transaction {
+      if idle.count < ReaderPool.idleCapacity {
+        idle.append(transaction)
+      } else {
+        // Before the read counts as ended, because a thread that waits for its end may close the environment.
+        mdb_txn_abort(transaction.pointer)
+      }
+    }
+    if let index = active.lastIndex(of: read) { active.remove(at: index) }
+    return waiterCount > 0
+  }
+}
+
+/// The identity of a reader: a store, and the object that opened the environment for it.
+struct ReaderIdentity: Hashable {
+  /// The handle that reads.
+  let handle: ObjectIdentifier
+  /// The root handle, which is the handle itself or the one that it depends on.
+  let root: ObjectIdentifier
+  /// Whether the read is a backup, which may take long and uses no named database.
+  var isBackup = false
+
+  /// Whether the reader may use any store of the environment.
+  var usesAnyStore: Bool { handle == root && !isBackup }
+}
+
+/// A read transaction of LMDB that is reused.
+///
+/// Between uses it is reset: it pins no snapshot but keeps its slot in the reader table, so that renewing it is cheap.
+struct ReadTransaction: @unchecked Sendable {
+  // Proof for @unchecked: the environment is opened with MDB_NOTLS, so that a read transaction may move between threads
+  // if only one thread uses it at a time. `ReaderPool` gives it to one reader at a time, under a lock.
+  let pointer: OpaquePointer
+}
+
+/// The identity of a running thread.
+struct ThreadIdentity: Hashable {
+  private let bits: UInt
+
+  /// The calling thread.
+  static var current: ThreadIdentity {
+    #if canImport(Darwin)
+    ThreadIdentity(bits: UInt(bitPattern: pthread_self()))
+    #else
+    ThreadIdentity(bits: UInt(pthread_self()))
+    #endif
+  }
+
+  /// A hash that is spread evenly over threads, and not negative.
+  ///
+  /// The identity is an address, and the low bits of such addresses hardly differ between threads. Multiplying by the
+  /// golden ratio spreads neighboring addresses (Knuth, The Art of Computer Programming, volume 3, section 6.4).
+  var hash: Int {
+    Int(truncatingIfNeeded: (UInt64(bits) &* 0x9E37_79B9_7F4A_7C15) >> 33)
+  }
 }
 #endif

@@ -24,19 +24,23 @@ final class SharedEnvironment: Sendable {
   /// Each takes 64 bytes in the lock file.
   static let maximumReaderCount = 1022
 
-  let name: String
-  let files: EnvironmentFiles
-  let identity: FileAttributes.Identity
-  let lockIdentity: FileAttributes.Identity?
+  /// The maximum size of an encoded value: 2 GiB less 64 KiB and the header of a page.
+  ///
+  /// LMDB writes the pages of a value with one system call. The operating system limits such a call to just below 2
+  /// GiB, at a multiple of its page size, and the largest pages have 64 KiB.
+  static let maximumValueSize = 1 << 31 - DataFileHeader.maximumPageSize - DataFileHeader.pageHeaderSize
+
+  let opened: OpenedEnvironment
   let durability: FileDurability
   let access: StoreAccess
-  let pointer: LMDBEnvironmentPointer
   let readers: ReaderPool
-  let writer: EnvironmentWriter
-  let handles = DatabaseHandles()
+  let writer = EnvironmentWriter()
 
   /// The files that must be at their paths whenever something is written.
-  private let openedFiles: OpenedFiles
+  let openedFiles: OpenedFiles
+
+  /// The named databases that the stores of this process have open.
+  private let databases = Mutex<[StoreKey: OpenedDatabase]>([:])
 
   /// Held while a write transaction is open, the memory map is replaced, or the environment is closed.
   private let writeLock = Mutex(())
@@ -49,51 +53,49 @@ final class SharedEnvironment: Sendable {
   /// Opens the files.
   ///
   /// - Parameters:
+  ///   - configuration: The options.
   ///   - found: The files, or `nil` if nothing exists at the path.
-  ///   - openCount: The number of other environments that this process has open.
   /// - Throws: ``StoreError``.
-  init(_ configuration: EnvironmentConfiguration, files found: EnvironmentFiles?, besides openCount: Int) throws {
-    let opened = try EnvironmentOpening(configuration, besides: openCount).open(found)
-    name = configuration.name
+  init(_ configuration: EnvironmentConfiguration, files found: EnvironmentFiles?) throws {
+    opened = try configuration.open(found)
     durability = configuration.durability
     access = configuration.access
-    files = opened.files
-    identity = opened.identity
-    lockIdentity = opened.lockIdentity
     var openedFiles = OpenedFiles()
     openedFiles.note(opened.identity, at: opened.files.dataFile, as: .data)
     if let lock = opened.lockIdentity { openedFiles.note(lock, at: opened.files.lockFile, as: .lock) }
     self.openedFiles = openedFiles
-    pointer = LMDBEnvironmentPointer(pointer: opened.pointer)
     var slotCount: UInt32 = 0
-    mdb_env_get_maxreaders(opened.pointer, &slotCount)
-    readers = ReaderPool(environment: pointer, slotCount: Int(slotCount))
-    writer = EnvironmentWriter()
+    mdb_env_get_maxreaders(opened.pointer.pointer, &slotCount)
+    readers = ReaderPool(environment: opened.pointer, slotCount: Int(slotCount))
     do throws(LMDBError) {
       try readers.clearStaleSlots()
       // The first read takes a lock on the process id. Doing it here reports a failure when the environment is opened.
-      readers.end(try beginRead(for: ReaderIdentity(handle: 0, root: 0)))
+      readers.end(try beginRead(for: ReaderIdentity(handle: ObjectIdentifier(self), root: ObjectIdentifier(self))))
       // This slot is useless, because other threads will read.
       readers.abortIdleTransactions()
     } catch {
       close()
       guard error.code == EAGAIN else {
-        throw StoreError(error, during: .open, store: name, message: "the table of readers cannot be used")
+        throw StoreError(
+          error, during: .open, store: configuration.name, message: "the table of readers cannot be used")
       }
       throw StoreError(
-        .locked, during: .open, store: name,
+        .locked, during: .open, store: configuration.name,
         message: "another process with the process id \(getpid()), in another PID namespace, has the environment open; "
           + "run the containers in one PID namespace, or open the environment in only one of them",
         underlying: error, isRetryable: true)
     }
   }
 
+  /// LMDB's pointer to the environment.
+  var pointer: OpaquePointer { opened.pointer.pointer }
+
   /// Closes the environment, which must not be used any more.
   func close() {
     // Under the lock, because a read that has not begun yet may be about to replace the memory map.
     withWriteLock {
       readers.close()
-      mdb_env_close(pointer.pointer)
+      mdb_env_close(pointer)
     }
   }
 
@@ -107,7 +109,8 @@ final class SharedEnvironment: Sendable {
       return try readers.begin(for: reader)
     } catch  where error.code == MDB_MAP_RESIZED {
       // The map cannot be replaced inside a read, because the replacement would wait for that read.
-      guard !readers.isReading(.current) else { throw error }
+      let thread = ThreadIdentity.current
+      guard !readers.isReading(where: { $0.thread == thread }) else { throw error }
     }
     try withWriteLock { () throws(LMDBError) in
       // The environment may have been closed in the meantime.
@@ -150,107 +153,41 @@ final class SharedEnvironment: Sendable {
     try writeLock.withLock { (_: inout Void) throws(Failure) -> Result in try body() }
   }
 
-  /// Runs a closure in a write transaction and commits it.
-  ///
-  /// Blocks.
-  ///
-  /// The write lock must be held. If the memory map is too small, it is enlarged, and the closure runs again.
-  ///
-  /// - Returns: The result of `body` and the number of the transaction. LMDB reuses the number if nothing was changed.
-  /// - Throws: The error that `body` throws; `LMDBError`, `FileError` and `MovedFiles`, with nothing changed;
-  ///   `FailedCommit`.
-  func write<Result: Sendable>(_ body: (OpaquePointer) throws -> Result) throws -> (result: Result, identifier: Int) {
-    while true {
-      let transaction = try begin(0)
-      let identifier = mdb_txn_id(transaction)
-      do {
-        let result: Result
-        do {
-          // Before the body, because a large transaction writes pages before it is committed.
-          try checkFiles()
-          result = try body(transaction)
-          try checkFiles()
-        } catch {
-          mdb_txn_abort(transaction)
-          throw error
-        }
-        // The transaction ends whether the commit succeeds or fails.
-        let code = mdb_txn_commit(transaction)
-        if code == MDB_SUCCESS { return (result, identifier) }
-        guard code == MDB_MAP_FULL else { throw failure(ofCommit: LMDBError(code: code), identifier: identifier) }
-      } catch let error as LMDBError {
-        guard error.code == MDB_MAP_FULL else { throw named(error) }
-      }
-      try enlargeMap()
-    }
-  }
-
-  /// Throws an error if an open file is no longer at its path.
-  ///
-  /// It only reads the status of the files. Opening and closing one would release the process's locks on it.
-  ///
-  /// - Throws: `MovedFiles`; `FileError`.
-  func checkFiles() throws {
-    if let mismatch = try openedFiles.firstMismatch(in: POSIXFileSystem()) { throw MovedFiles(mismatch: mismatch) }
-  }
-
   /// The number of the latest transaction of any process.
   var lastTransaction: Int {
     var information = MDB_envinfo()
-    mdb_env_info(pointer.pointer, &information)
+    mdb_env_info(pointer, &information)
     return information.me_last_txnid
-  }
-
-  /// Ensures that there is room for the handle of a named database.
-  ///
-  /// The write lock must be held.
-  func makeRoomForHandle(of name: StoreKey) throws(LMDBError) {
-    // A handle must not be reused while a transaction that began earlier may use it: it would read the entries of
-    // another database.
-    if !readers.isReading(where: { $0.usesAnyStore }) { handles.closeUnused(in: pointer) }
-    if handles.areFull(for: name) { readers.exclusively { handles.closeUnused(in: pointer) } }
-    if handles.areFull(for: name) { throw LMDBError(code: MDB_DBS_FULL) }
   }
 
   /// Begins a transaction that is not pooled.
   ///
   /// The write lock must be held.
-  private func begin(_ flags: Int32) throws(LMDBError) -> OpaquePointer {
+  func begin(_ flags: Int32) throws(LMDBError) -> OpaquePointer {
     try readers.checkGate()
     var transaction: OpaquePointer?
-    var code = mdb_txn_begin(pointer.pointer, nil, UInt32(flags), &transaction)
+    var code = mdb_txn_begin(pointer, nil, UInt32(flags), &transaction)
     if code == MDB_MAP_RESIZED {
       try adoptMapSize()
-      code = mdb_txn_begin(pointer.pointer, nil, UInt32(flags), &transaction)
+      code = mdb_txn_begin(pointer, nil, UInt32(flags), &transaction)
     }
     try LMDBError.check(code)
     guard let transaction else { throw LMDBError(code: MDB_PANIC) }
     return transaction
   }
 
-  /// Determines the outcome of a transaction whose commit failed.
-  private func failure(ofCommit error: LMDBError, identifier: Int) -> FailedCommit {
-    var transaction: OpaquePointer?
-    guard mdb_txn_begin(pointer.pointer, nil, UInt32(MDB_RDONLY), &transaction) == MDB_SUCCESS, let transaction else {
-      return FailedCommit(error: error, outcome: .unknown)
-    }
-    let isVisible = mdb_txn_id(transaction) >= identifier
-    mdb_txn_abort(transaction)
-    return FailedCommit(error: named(error), outcome: isVisible ? .unknown : .nothingChanged)
-  }
-
   /// Returns a more precise error.
   ///
   /// LMDB reports EIO for any incomplete write, such as one caused by a full disk, a quota or a file size limit.
-  private func named(_ error: LMDBError) -> LMDBError {
+  func named(_ error: LMDBError) -> LMDBError {
     guard error.code == EIO else { return error }
     var descriptor: Int32 = -1
     var status = stat()
-    guard mdb_env_get_fd(pointer.pointer, &descriptor) == MDB_SUCCESS, fstat(descriptor, &status) == 0 else {
+    guard mdb_env_get_fd(pointer, &descriptor) == MDB_SUCCESS, fstat(descriptor, &status) == 0 else {
       return error
     }
     // A write is cut off at the limit, which leaves the file at that size.
-    if let limit = InitialMapSize.fileSizeLimit, Int(status.st_size) + Int(status.st_blksize) > limit {
+    if let limit = MapSize.fileSizeLimit, Int(status.st_size) + Int(status.st_blksize) > limit {
       return LMDBError(code: EFBIG)
     }
     #if os(Linux)
@@ -274,7 +211,7 @@ final class SharedEnvironment: Sendable {
   private func adoptMapSize() throws(LMDBError) {
     let information = environmentInformation()
     try readers.exclusively { () throws(LMDBError) in
-      let preferred = InitialMapSize.withinFileSizeLimit(max(2 * information.usedSize, information.mapSize))
+      let preferred = MapSize.withinFileSizeLimit(max(2 * information.usedSize, information.mapSize))
       try setMapSize(preferring: max(preferred, information.usedSize), atLeast: information.usedSize)
     }
   }
@@ -282,10 +219,9 @@ final class SharedEnvironment: Sendable {
   /// Enlarges the memory map after it was found full.
   ///
   /// The write lock must be held.
-  private func enlargeMap() throws(LMDBError) {
+  func enlargeMap() throws(LMDBError) {
     let size = environmentInformation().mapSize
-    let (doubled, overflow) = size.multipliedReportingOverflow(by: 2)
-    let preferred = InitialMapSize.withinFileSizeLimit(overflow ? size : doubled)
+    let preferred = MapSize.withinFileSizeLimit(2 * size)
     guard preferred > size else { throw LMDBError(code: MDB_MAP_FULL) }
     try readers.exclusively { () throws(LMDBError) in
       try setMapSize(preferring: preferred, atLeast: min(preferred, size + size / 8))
@@ -300,12 +236,12 @@ final class SharedEnvironment: Sendable {
   /// - Throws: `LMDBError` with `MDB_MAP_FULL`, and leaves the map unchanged.
   private func setMapSize(preferring preferred: Int, atLeast minimum: Int) throws(LMDBError) {
     var size = preferred
-    while !AddressSpace.isFree(size) {
+    while !MapSize.isFree(size) {
       guard size > minimum else { throw LMDBError(code: MDB_MAP_FULL) }
       size = max(minimum, size / 2)
     }
     do {
-      try LMDBError.check(mdb_env_set_mapsize(pointer.pointer, size))
+      try LMDBError.check(mdb_env_set_mapsize(pointer, size))
     } catch {
       // Another thread took the address space first. Nothing can be read or written any more.
       readers.shut(error)
@@ -316,11 +252,60 @@ final class SharedEnvironment: Sendable {
   /// Returns the size of the map and the size of its used part.
   private func environmentInformation() -> (mapSize: Int, usedSize: Int) {
     var information = MDB_envinfo()
-    mdb_env_info(pointer.pointer, &information)
+    mdb_env_info(pointer, &information)
     var statistics = MDB_stat()
-    mdb_env_stat(pointer.pointer, &statistics)
+    mdb_env_stat(pointer, &statistics)
     return (information.me_mapsize, (information.me_last_pgno + 1) * Int(statistics.ms_psize))
   }
+
+  // MARK: Named databases
+
+  /// Ensures that there is room for one more named database.
+  ///
+  /// The write lock must be held.
+  ///
+  /// Each transaction looks at every open database, and an environment has room for a fixed number of them. A database
+  /// that no store uses any more is therefore closed before the next one is opened, and its identifier is reused.
+  func makeRoomForDatabase(named name: StoreKey) throws(LMDBError) {
+    // An identifier must not be reused while a transaction that began earlier may use it: it would read the entries of
+    // another database.
+    if !readers.isReading(where: { $0.reader.usesAnyStore }) { closeUnusedDatabases() }
+    if !hasRoomForDatabase(named: name) { readers.exclusively { closeUnusedDatabases() } }
+    if !hasRoomForDatabase(named: name) { throw LMDBError(code: MDB_DBS_FULL) }
+  }
+
+  private func hasRoomForDatabase(named name: StoreKey) -> Bool {
+    databases.withLock { $0[name] != nil || $0.count < SharedEnvironment.maximumStoreCount }
+  }
+
+  private func closeUnusedDatabases() {
+    databases.withLock { databases in
+      for (name, database) in databases where database.storeCount == 0 {
+        mdb_dbi_close(pointer, database.identifier)
+        databases[name] = nil
+      }
+    }
+  }
+
+  /// Increments the number of stores that have a named database open.
+  ///
+  /// - Parameters:
+  ///   - name: The name. It is a key because LMDB distinguishes names that are equal strings in Swift.
+  ///   - identifier: LMDB's identifier of the database.
+  func retainDatabase(named name: StoreKey, _ identifier: MDB_dbi) {
+    databases.withLock { $0[name, default: OpenedDatabase(identifier: identifier, storeCount: 0)].storeCount += 1 }
+  }
+
+  /// Decrements the number of stores that have a named database open.
+  func releaseDatabase(named name: StoreKey) {
+    databases.withLock { $0[name]?.storeCount -= 1 }
+  }
+}
+
+/// A named database that stores of this process have open.
+private struct OpenedDatabase {
+  let identifier: MDB_dbi
+  var storeCount: Int
 }
 
 /// The library's pointer to an environment.
@@ -329,58 +314,5 @@ struct LMDBEnvironmentPointer: @unchecked Sendable {
   // to threads). Closing it and replacing its map are the exceptions. One thread does them while `ReaderPool` keeps all
   // reads out and the write lock is held.
   let pointer: OpaquePointer
-}
-
-/// A failed commit.
-struct FailedCommit: Error {
-  let error: LMDBError
-  /// Whether the changes may have taken effect nevertheless.
-  let outcome: StoreError.Outcome
-}
-
-/// A file of the environment is no longer at its path, so nothing was written.
-struct MovedFiles: Error {
-  let mismatch: OpenedFiles.Mismatch
-}
-
-/// The handles of the named databases that the stores of this process have open.
-///
-/// Each transaction looks at every handle, and an environment has room for a fixed number of them. A handle that no
-/// store uses any more is therefore closed before the next one is opened, and its identifier is reused.
-final class DatabaseHandles: Sendable {
-  private struct Handle {
-    let identifier: MDB_dbi
-    var storeCount: Int
-  }
-
-  // Keyed by bytes, because LMDB distinguishes names that are equal strings in Swift.
-  private let handles = Mutex<[StoreKey: Handle]>([:])
-
-  /// Returns whether there is no room for the handle of one more name.
-  func areFull(for name: StoreKey) -> Bool {
-    handles.withLock { $0[name] == nil && $0.count >= SharedEnvironment.maximumStoreCount }
-  }
-
-  /// Increments the number of stores that have a named database open.
-  func retain(_ name: StoreKey, _ identifier: MDB_dbi) {
-    handles.withLock { $0[name, default: Handle(identifier: identifier, storeCount: 0)].storeCount += 1 }
-  }
-
-  /// Decrements the number of stores that have a named database open.
-  func release(_ name: StoreKey) {
-    handles.withLock { $0[name]?.storeCount -= 1 }
-  }
-
-  /// Closes the handles that no store uses.
-  ///
-  /// No active transaction may use one of them.
-  func closeUnused(in environment: LMDBEnvironmentPointer) {
-    handles.withLock { handles in
-      for (name, handle) in handles where handle.storeCount == 0 {
-        mdb_dbi_close(environment.pointer, handle.identifier)
-        handles[name] = nil
-      }
-    }
-  }
 }
 #endif

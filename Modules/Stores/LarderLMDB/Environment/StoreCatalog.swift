@@ -21,9 +21,6 @@ struct StoreCatalog {
   /// The named database that holds the records.
   static let name = "larder"
 
-  /// The database that lists the names of all others: `MAIN_DBI` in `mdb.c` of LMDB 0.9.
-  static let mainDatabase: MDB_dbi = 1
-
   /// The format version that this code reads and writes.
   static let format = 1
 
@@ -78,8 +75,7 @@ struct StoreCatalog {
   /// Throws an error if a store was written with another codec or by a newer version.
   ///
   /// - Throws: ``StoreError`` with `versionMismatch`.
-  func check(_ record: Record?, codecName: String) throws {
-    guard let record else { return }
+  func check(_ record: Record, codecName: String) throws {
     guard record.format <= StoreCatalog.format else {
       throw StoreError(
         .versionMismatch, during: .open, store: store,
@@ -96,7 +92,7 @@ struct StoreCatalog {
   /// Returns the keys of the main database that can be names of named databases, in order, without `larder`.
   func candidates(in transaction: OpaquePointer) throws -> [String] {
     var candidates: [String] = []
-    var scan = try RawDatabase(transaction: transaction, identifier: StoreCatalog.mainDatabase).scan(.all)
+    var scan = try RawDatabase(transaction: transaction, identifier: RawDatabase.main).scan(.all)
     while let (key, _) = try scan.next() {
       if let name = String(validating: key, as: UTF8.self), !name.utf8.contains(0), name != StoreCatalog.name {
         candidates.append(name)
@@ -105,24 +101,15 @@ struct StoreCatalog {
     return candidates
   }
 
-  /// Removes the first candidates, as many as handles can be open for, and returns those that are names of named
-  /// databases.
+  /// Returns whether a candidate is the name of a named database.
   ///
-  /// The transaction must be aborted, so that the handles do not stay open.
-  func names(among candidates: inout ArraySlice<String>, in transaction: OpaquePointer) throws -> [String] {
-    var names: [String] = []
-    while let name = candidates.first {
-      var identifier: MDB_dbi = 0
-      let code = mdb_dbi_open(transaction, name, 0, &identifier)
-      if code == MDB_DBS_FULL && !names.isEmpty { break }
-      // Other candidates are plain entries of the main database, or were removed in the meantime.
-      if code != MDB_INCOMPATIBLE && code != MDB_NOTFOUND {
-        try LMDBError.check(code)
-        names.append(name)
-      }
-      candidates.removeFirst()
-    }
-    return names
+  /// Other candidates are plain entries of the main database, or were removed in the meantime.
+  func isDatabase(_ name: String, in transaction: OpaquePointer) throws(LMDBError) -> Bool {
+    var identifier: MDB_dbi = 0
+    let code = mdb_dbi_open(transaction, name, 0, &identifier)
+    if code == MDB_INCOMPATIBLE || code == MDB_NOTFOUND { return false }
+    try LMDBError.check(code)
+    return true
   }
 
   /// Returns the identifier of a named database, or `nil` if it does not exist.

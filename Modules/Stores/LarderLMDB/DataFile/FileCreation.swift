@@ -10,6 +10,51 @@ import Musl
 import Glibc
 #endif
 
+// Nothing in this process may have the environment open when these functions are called, because closing any descriptor
+// of a file releases the process's locks on that file.
+
+/// Turns a missing or empty data file into the data file of an empty environment.
+///
+/// The lock file is created only afterwards. An empty data file beside a lock file was therefore emptied later. An
+/// empty data file without a lock file is being created, or its process died while creating it.
+enum DataFileCreation {
+  /// Creates the data file unless another process is faster.
+  ///
+  /// Blocks while another process creates it.
+  ///
+  /// - Parameter path: The path of the data file. A new file has permissions 0600.
+  /// - Throws: `LMDBError`.
+  static func create(_ path: String) throws(LMDBError) {
+    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw LMDBError(code: errno) }
+    defer { close(descriptor) }
+    // One process at a time.
+    while flock(descriptor, LOCK_EX) != 0 {
+      guard errno == EINTR else { throw LMDBError(code: errno) }
+    }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw LMDBError(code: errno) }
+    guard status.st_size == 0 else { return }
+    do throws(LMDBError) {
+      try writeMetaPages(path)
+      guard fsync(descriptor) == 0 else { throw LMDBError(code: errno) }
+    } catch {
+      // A partially written header would count as damage. The original error matters more than a failure to undo it.
+      ftruncate(descriptor, 0)
+      throw error
+    }
+  }
+
+  /// Writes the meta pages through LMDB, without a lock file.
+  private static func writeMetaPages(_ path: String) throws(LMDBError) {
+    var created: OpaquePointer?
+    try LMDBError.check(mdb_env_create(&created))
+    guard let pointer = created else { throw LMDBError(code: MDB_PANIC) }
+    defer { mdb_env_close(pointer) }
+    try LMDBError.check(mdb_env_open(pointer, path, UInt32(MDB_NOSUBDIR | MDB_NOLOCK), 0o600))
+  }
+}
+
 /// The lock file of an environment.
 ///
 /// It holds the reader table, which LMDB maps and writes.
@@ -19,8 +64,7 @@ enum LockFile {
 
   /// Opens the lock file before LMDB does, and reserves disk space for the whole file.
   ///
-  /// Without the reserved space, accessing the map could end the process. Nothing in this process may have the
-  /// environment open, because closing any descriptor of a file releases the process's locks on that file.
+  /// Without the reserved space, accessing the map could end the process.
   ///
   /// - Parameters:
   ///   - path: The path of the lock file. Its size and content are kept, because other processes may be using it.
@@ -43,10 +87,10 @@ enum LockFile {
 
   private static func openFile(_ path: String, for dataFile: String?) throws(LMDBError) -> Int32 {
     while true {
-      let existing = posixOpen(path, O_RDWR)
+      let existing = open(path, O_RDWR | O_CLOEXEC)
       if existing >= 0 { return existing }
       guard errno == ENOENT, let dataFile else { throw LMDBError(code: errno) }
-      let created = posixOpen(path, O_RDWR | O_CREAT | O_EXCL)
+      let created = open(path, O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, 0o600)
       if created < 0 {
         guard errno == EEXIST else { throw LMDBError(code: errno) }
         continue
@@ -59,10 +103,6 @@ enum LockFile {
         throw error
       }
     }
-  }
-
-  private static func posixOpen(_ path: String, _ flags: Int32) -> Int32 {
-    open(path, flags | O_CLOEXEC, 0o600)
   }
 
   /// Gives a new lock file the owner and the permissions of the data file.
@@ -82,11 +122,6 @@ extension FileAttributes.Identity {
   init(ofDescriptor descriptor: Int32) throws(LMDBError) {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw LMDBError(code: errno) }
-    self.init(status)
-  }
-
-  /// Creates an identity from a file status.
-  init(_ status: stat) {
     self.init(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino))
   }
 }
