@@ -18,11 +18,11 @@ import Testing
       access: location.access)
   }
 
-  @Test(arguments: lmdb.cases) func conformsInLMDB(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: lmdb.casesOfCombinations) func conformsInLMDB(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: json.cases) func conformsInADocument(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: json.casesOfCombinations) func conformsInADocument(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 }

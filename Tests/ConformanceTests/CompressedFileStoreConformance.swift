@@ -25,11 +25,13 @@ import Testing
     try await conformanceCase.run()
   }
 
-  @Test(arguments: erased.cases) func conformsErased(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: erased.casesOfCombinations) func conformsErased(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: simulated.cases) func conformsOnASimulatedDisk(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: simulated.casesOfCombinations) func conformsOnASimulatedDisk(_ conformanceCase: ConformanceCase)
+    async throws
+  {
     try await conformanceCase.run()
   }
 }

@@ -30,7 +30,7 @@ import Testing
       path: "/store.json", codec: .json(), access: location.access, fileSystem: disk)
   }
 
-  @Test(arguments: synced.cases) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: synced.casesOfCombinations) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
@@ -38,15 +38,19 @@ import Testing
     try await conformanceCase.run()
   }
 
-  @Test(arguments: erased.cases) func conformsErased(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: erased.casesOfCombinations) func conformsErased(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: erasedBuffered.cases) func conformsErasedBuffered(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: erasedBuffered.casesOfCombinations) func conformsErasedBuffered(_ conformanceCase: ConformanceCase)
+    async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: simulated.cases) func conformsOnASimulatedDisk(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: simulated.casesOfCombinations) func conformsOnASimulatedDisk(_ conformanceCase: ConformanceCase)
+    async throws
+  {
     try await conformanceCase.run()
   }
 }

@@ -57,7 +57,7 @@ private struct EnvironmentOwner<Value: Sendable>: ForwardingDecorator {
     return AnyDataStore(try await LMDBStore<SampleValue?>(path: path, durability: .buffered, access: location.access))
   }
 
-  @Test(arguments: synced.cases) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: synced.casesOfCombinations) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
@@ -65,15 +65,21 @@ private struct EnvironmentOwner<Value: Sendable>: ForwardingDecorator {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: neighbours.cases) func conformsBesideOthers(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: neighbours.casesOfCombinations) func conformsBesideOthers(_ conformanceCase: ConformanceCase)
+    async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: growing.cases) func conformsWhileGrowing(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: growing.casesOfCombinations) func conformsWhileGrowing(_ conformanceCase: ConformanceCase)
+    async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: singleFile.cases) func conformsInASingleFile(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: singleFile.casesOfCombinations) func conformsInASingleFile(_ conformanceCase: ConformanceCase)
+    async throws
+  {
     try await conformanceCase.run()
   }
 }

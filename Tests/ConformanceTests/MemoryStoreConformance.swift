@@ -40,7 +40,7 @@ import TestSupport
     try await conformanceCase.run()
   }
 
-  @Test(arguments: stacked.cases) func conformsStacked(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: stacked.casesOfCombinations) func conformsStacked(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 

@@ -23,7 +23,7 @@ import Testing
       fileSystem: disk)
   }
 
-  @Test(arguments: synced.cases) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: synced.casesOfCombinations) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
@@ -31,7 +31,9 @@ import Testing
     try await conformanceCase.run()
   }
 
-  @Test(arguments: simulated.cases) func conformsOnASimulatedDisk(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: simulated.casesOfCombinations) func conformsOnASimulatedDisk(_ conformanceCase: ConformanceCase)
+    async throws
+  {
     try await conformanceCase.run()
   }
 }

@@ -95,11 +95,11 @@ import Testing
     laterStack(MemoryStore<Expiring<SampleValue?>>())
   }
 
-  @Test(arguments: json.cases) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: json.casesOfCombinations) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: compressed.cases) func conformsOverOneCompressedFile(
+  @Test(arguments: compressed.casesOfCombinations) func conformsOverOneCompressedFile(
     _ conformanceCase: ConformanceCase
   ) async throws {
     try await conformanceCase.run()
@@ -109,11 +109,11 @@ import Testing
     try await conformanceCase.run()
   }
 
-  @Test(arguments: lmdb.cases) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: lmdb.casesOfCombinations) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: queue.cases) func conformsOverAQueue(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: queue.casesOfCombinations) func conformsOverAQueue(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 

@@ -47,11 +47,11 @@ import Testing
     try await conformanceCase.run()
   }
 
-  @Test(arguments: json.cases) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: json.casesOfCombinations) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: lmdb.cases) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: lmdb.casesOfCombinations) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
@@ -59,7 +59,7 @@ import Testing
     try await conformanceCase.run()
   }
 
-  @Test(arguments: stacked.cases) func conformsStacked(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: stacked.casesOfCombinations) func conformsStacked(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
