@@ -271,9 +271,9 @@ public struct Deliveries<Item: Sendable>: AsyncSequence, Sendable {
     ///
     /// - Returns: The item, or an error if it cannot be read or decoded; `nil` after the queue is closed.
     /// - Throws: `StoreError` with `invalidArgument` if the lease is not greater than zero; `corrupted` or
-    ///   `undecodable` if three items could not be decoded and none has been decoded since the queue was opened; `full`
-    ///   or `ioFailed` if the lease could not be written. The next call tries again. `CancellationError` if the task is
-    ///   cancelled while it waits.
+    ///   `undecodable` if three items could not be decoded and none has been decoded since the queue was opened; the code
+    ///   of the codec's error if the program lacks something to decode the item; `full` or `ioFailed` if the lease could
+    ///   not be written. The next call tries again. `CancellationError` if the task is cancelled while it waits.
     public mutating func next() async throws -> Element? {
       guard !isOver else { return nil }
       do {
