@@ -50,7 +50,7 @@ import Testing
   ///
   /// A change that failed with `nothingChanged` had no effect.
   @Test func resultsAreAccurateOverAFailingBase() async throws {
-    let trial = ConcurrencyTrial("BatchingStore over a failing base", mayFail: true) { _ in
+    let trial = HistoryTrial("BatchingStore over a failing base") { _ in
       var plan = FaultPlan()
       plan.schedule(.yields(upTo: 3), probability: 1)
       plan.schedule(.error(.encodingFailed), on: .apply, probability: 0.2)
@@ -59,6 +59,6 @@ import Testing
       plan.schedule(.error(.full), on: .update, probability: 0.1)
       return MemoryStore<Int>().faulty(plan: plan).batched(bounds: BatchBounds(changes: 6))
     }
-    try await trial.run(rounds: 150, seed: SeededGenerator.seedOfProcess, tasks: 6)
+    try await trial.runConcurrently(rounds: 150, seed: SeededGenerator.seedOfProcess, tasks: 6, mayFail: true)
   }
 }

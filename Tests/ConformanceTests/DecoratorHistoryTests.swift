@@ -62,7 +62,7 @@ import Testing
 
   @Test(arguments: stacks.indices) func everyHistoryIsLinearizable(_ index: Int) async throws {
     let (name, open) = Self.stacks[index]
-    let trial = ConcurrencyTrial(name) { _ in open() }
-    try await trial.run(rounds: ConformanceSuite.roundsOfProcess, seed: SeededGenerator.seedOfProcess)
+    let trial = HistoryTrial(name) { _ in open() }
+    try await trial.runConcurrently(rounds: ConformanceSuite.roundsOfProcess, seed: SeededGenerator.seedOfProcess)
   }
 }

@@ -124,15 +124,15 @@ import Testing
   /// Concurrent operations are linearizable in every stack that the guide recommends.
   @Test func interleavingsAreLinearizable() async throws {
     let seed = SeededGenerator.seedOfProcess
-    try await ConcurrencyTrial("a full stack over a slow base") { _ in
+    try await HistoryTrial("a full stack over a slow base") { _ in
       Self.stack(Self.slow())
-    }.run(rounds: 60, seed: seed, tasks: 6)
-    try await ConcurrencyTrial("a full stack with write-behind over a slow base") { _ in
+    }.runConcurrently(rounds: 60, seed: seed, tasks: 6)
+    try await HistoryTrial("a full stack with write-behind over a slow base") { _ in
       Self.laterStack(Self.slow())
-    }.run(rounds: 60, seed: seed, tasks: 6)
-    try await ConcurrencyTrial("batching over a cache over a slow base") { _ in
+    }.runConcurrently(rounds: 60, seed: seed, tasks: 6)
+    try await HistoryTrial("batching over a cache over a slow base") { _ in
       Self.slow().cached().batched().expiring(Self.timeToLive)
-    }.run(rounds: 60, seed: seed, tasks: 6)
+    }.runConcurrently(rounds: 60, seed: seed, tasks: 6)
   }
 
   /// Power loss and failures at the operations of random histories, at the bottom of the stack.

@@ -65,12 +65,12 @@ import Testing
 
   /// Concurrent operations are linearizable whatever the timing of flushes.
   @Test func interleavingsAreLinearizable() async throws {
-    let trial = ConcurrencyTrial("WriteBehindStore over a slow base") { _ in
+    let trial = HistoryTrial("WriteBehindStore over a slow base") { _ in
       var plan = FaultPlan()
       plan.schedule(.yields(upTo: 4), probability: 1)
       return MemoryStore<Int>().faulty(plan: plan).writeBehind(
         bounds: BatchBounds(changes: 6), maximumAge: .microseconds(5))
     }
-    try await trial.run(rounds: 150, seed: SeededGenerator.seedOfProcess, tasks: 6)
+    try await trial.runConcurrently(rounds: 150, seed: SeededGenerator.seedOfProcess, tasks: 6)
   }
 }

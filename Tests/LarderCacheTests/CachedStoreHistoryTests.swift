@@ -25,7 +25,7 @@ import Testing
 
   private func run(_ index: Int, mayFail: Bool) async throws {
     let (name, options) = Self.variants[index]
-    let trial = ConcurrencyTrial(name, mayFail: mayFail) { _ in
+    let trial = HistoryTrial(name) { _ in
       var plan = FaultPlan()
       plan.schedule(.yields(upTo: 4), probability: 1)
       for operation in mayFail ? [.value, .values, .entries, .apply, .update] as [StoreOperation] : [] {
@@ -34,7 +34,8 @@ import Testing
       }
       return MemoryStore<Int>().faulty(plan: plan).cached(options)
     }
-    try await trial.run(rounds: ConformanceSuite.roundsOfProcess, seed: SeededGenerator.seedOfProcess)
+    try await trial.runConcurrently(
+      rounds: ConformanceSuite.roundsOfProcess, seed: SeededGenerator.seedOfProcess, mayFail: mayFail)
   }
 
   @Test(arguments: variants.indices) func everyHistoryIsLinearizable(_ variant: Int) async throws {

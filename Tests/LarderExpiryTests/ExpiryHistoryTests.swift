@@ -8,7 +8,7 @@ import Testing
 @Suite struct ExpiryHistoryTests {
   @Test func concurrentOperationsAreLinearizable() async throws {
     for (name, timeToLive) in [("never", TimeToLive.unlimited), ("sliding", .sliding(.seconds(100)))] {
-      let trial = ConcurrencyTrial("ExpiringStore, \(name)", mayFail: true) { _ in
+      let trial = HistoryTrial("ExpiringStore, \(name)") { _ in
         var plan = FaultPlan()
         plan.schedule(.yields(upTo: 3), probability: 1)
         for operation in [.value, .values, .entries, .apply, .update] as [StoreOperation] {
@@ -27,7 +27,7 @@ import Testing
           return start + (Int(clock.now.offset.components.seconds).isMultiple(of: 2) ? 0 : 50)
         }
       }
-      try await trial.run(rounds: 60, seed: SeededGenerator.seedOfProcess)
+      try await trial.runConcurrently(rounds: 60, seed: SeededGenerator.seedOfProcess, mayFail: true)
     }
   }
 

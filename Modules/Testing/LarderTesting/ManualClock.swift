@@ -15,45 +15,25 @@ import Synchronization
 /// try await task.value
 /// ```
 public final class ManualClock: Clock {
-  private struct Sleeper: Sendable {
-    let id: UInt64
-    let deadline: Instant
-    let continuation: CheckedContinuation<Void, any Error>
-  }
-
-  private struct Observer: Sendable {
-    let id: UInt64
-    let count: Int
-    let continuation: CheckedContinuation<Void, any Error>
-  }
-
-  private struct State: Sendable {
-    var now: Instant
-    var nextID: UInt64 = 0
-    // Ordered by deadline, and by arrival among equal deadlines.
-    var sleepers: [Sleeper] = []
-    var observers: [Observer] = []
-    // The IDs of waiters that were cancelled before they were added above.
-    var cancelledEarly: Set<UInt64> = []
-  }
-
-  private let state: Mutex<State>
+  private let time: Mutex<Instant>
+  /// The sleeping tasks with their deadlines.
+  private let sleepers = SuspendedTasks<Instant>()
 
   /// Creates a clock.
   ///
   /// - Parameter now: The initial time; defaults to the clock's zero.
   public init(now: Instant = Instant()) {
-    state = Mutex(State(now: now))
+    time = Mutex(now)
   }
 
   /// The current time of the clock.
-  public var now: Instant { state.withLock { $0.now } }
+  public var now: Instant { time.withLock { $0 } }
 
   /// One attosecond, the smallest `Duration`.
   public var minimumResolution: Duration { Duration(secondsComponent: 0, attosecondsComponent: 1) }
 
   /// The number of tasks that are waiting for a later time.
-  public var sleeperCount: Int { state.withLock { $0.sleepers.count } }
+  public var sleeperCount: Int { sleepers.tags.count }
 
   /// Advances the time and wakes the tasks whose deadlines have passed, the earliest deadline first.
   ///
@@ -62,15 +42,12 @@ public final class ManualClock: Clock {
   ///
   /// - Parameter duration: The duration to advance by. A negative duration moves the time back and wakes no task.
   public func advance(by duration: Duration) {
-    let due = state.withLock { state in
-      state.now = state.now.advanced(by: duration)
-      let count = state.sleepers.prefix { $0.deadline <= state.now }.count
-      defer { state.sleepers.removeFirst(count) }
-      return state.sleepers.prefix(count)
+    let now = time.withLock { now in
+      now = now.advanced(by: duration)
+      return now
     }
-    for sleeper in due {
-      sleeper.continuation.resume()
-    }
+    // Tasks with equal deadlines wake in the order in which they began to sleep.
+    for deadline in Set(sleepers.tags.filter { $0 <= now }).sorted() { sleepers.resume { $0 == deadline } }
   }
 
   /// Waits until the clock reaches a deadline.
@@ -80,12 +57,7 @@ public final class ManualClock: Clock {
   ///   - tolerance: Ignored. A task wakes as soon as its deadline is reached.
   /// - Throws: `CancellationError` if the task is cancelled first.
   public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
-    try await suspend { state, id, continuation in
-      guard deadline > state.now else { return false }
-      let place = state.sleepers.firstIndex { $0.deadline > deadline } ?? state.sleepers.endIndex
-      state.sleepers.insert(Sleeper(id: id, deadline: deadline, continuation: continuation), at: place)
-      return true
-    }
+    try await sleepers.suspend(deadline) { self.now >= deadline }
   }
 
   /// Waits until at least `count` tasks are sleeping, so that a following ``advance(by:)`` is sure to find them.
@@ -93,66 +65,7 @@ public final class ManualClock: Clock {
   /// - Parameter count: The minimum number of sleeping tasks.
   /// - Throws: `CancellationError` if the task is cancelled first.
   public func waitForSleepers(_ count: Int) async throws {
-    try await suspend { state, id, continuation in
-      guard state.sleepers.count < count else { return false }
-      state.observers.append(Observer(id: id, count: count, continuation: continuation))
-      return true
-    }
-  }
-
-  /// Suspends the task until its continuation is resumed.
-  ///
-  /// - Parameter enter: A closure that stores the continuation in the state. It returns `false` if there is nothing to
-  ///   wait for.
-  private func suspend(
-    _ enter: (inout sending State, UInt64, CheckedContinuation<Void, any Error>) -> Bool
-  ) async throws {
-    try Task.checkCancellation()
-    let id = state.withLock { state in
-      defer { state.nextID += 1 }
-      return state.nextID
-    }
-    try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        var isCancelled = false
-        let (waits, satisfied) = state.withLock { state in
-          isCancelled = state.cancelledEarly.remove(id) != nil
-          let waits = !isCancelled && enter(&state, id, continuation)
-          return (waits, ManualClock.takeSatisfiedObservers(of: &state))
-        }
-        for observer in satisfied {
-          observer.continuation.resume()
-        }
-        if isCancelled {
-          continuation.resume(throwing: CancellationError())
-        } else if !waits {
-          continuation.resume()
-        }
-      }
-    } onCancel: {
-      cancel(id)
-    }
-  }
-
-  private static func takeSatisfiedObservers(of state: inout State) -> [Observer] {
-    let count = state.sleepers.count
-    let satisfied = state.observers.filter { $0.count <= count }
-    state.observers.removeAll { $0.count <= count }
-    return satisfied
-  }
-
-  private func cancel(_ id: UInt64) {
-    let continuation: CheckedContinuation<Void, any Error>? = state.withLock { state in
-      if let index = state.sleepers.firstIndex(where: { $0.id == id }) {
-        return state.sleepers.remove(at: index).continuation
-      }
-      if let index = state.observers.firstIndex(where: { $0.id == id }) {
-        return state.observers.remove(at: index).continuation
-      }
-      state.cancelledEarly.insert(id)
-      return nil
-    }
-    continuation?.resume(throwing: CancellationError())
+    try await sleepers.wait { $0.count >= count }
   }
 }
 

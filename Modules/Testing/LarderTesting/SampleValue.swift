@@ -12,7 +12,7 @@ import Synchronization
 ///
 /// Two kinds of values are special. ``unencodable(_:)`` throws when it is encoded. ``undecodable(_:)`` can be encoded,
 /// but throws when it is decoded.
-public struct SampleValue: Sendable {
+public struct SampleValue: Sendable, Codable {
   /// A string.
   public var text: String
   /// A signed integer.
@@ -36,7 +36,8 @@ public struct SampleValue: Sendable {
   /// Nested values.
   public var children: [SampleValue]
 
-  private var refusal: Refusal?
+  /// An error or a hook for the moment at which the value is encoded or decoded.
+  private var reaction: CodingReaction?
 
   /// Creates a value; each property defaults to empty, zero, `false` or `nil`.
   ///
@@ -73,7 +74,7 @@ public struct SampleValue: Sendable {
   /// - Parameter text: The string of the value.
   public static func unencodable(_ text: String = "unencodable") -> SampleValue {
     var value = SampleValue(text)
-    value.refusal = .encoding
+    value.reaction = .refusal(.encoding)
     return value
   }
 
@@ -82,8 +83,15 @@ public struct SampleValue: Sendable {
   /// - Parameter text: The string of the value.
   public static func undecodable(_ text: String = "undecodable") -> SampleValue {
     var value = SampleValue(text)
-    value.refusal = .decoding
+    value.reaction = .refusal(.decoding)
     return value
+  }
+}
+
+extension SampleValue: ExpressibleByStringLiteral {
+  /// Creates a value from the literal of its string.
+  public init(stringLiteral text: String) {
+    self.init(text)
   }
 }
 
@@ -101,7 +109,7 @@ extension SampleValue: Hashable {
       && left.list.elementsEqual(right.list) { $0.utf8.elementsEqual($1.utf8) }
       && left.dictionary == right.dictionary
       && left.children == right.children
-      && left.refusal == right.refusal
+      && left.reaction == right.reaction
   }
 
   /// Hashes the properties in which values differ most often.
@@ -111,52 +119,6 @@ extension SampleValue: Hashable {
     hasher.combine(natural)
     hasher.combine(double.bitPattern)
     hasher.combine(bytes)
-  }
-}
-
-extension SampleValue: Codable {
-  private enum CodingKeys: String, CodingKey {
-    case text, integer, natural, double, flag, bytes, date, list, dictionary, children, refusal
-  }
-
-  /// Decodes a value.
-  ///
-  /// - Throws: ``Refusal/decoding`` if the value is ``undecodable(_:)``, or any error from the decoder.
-  public init(from decoder: any Decoder) throws {
-    let container = try decoder.container(keyedBy: CodingKeys.self)
-    refusal = try container.decodeIfPresent(Refusal.self, forKey: .refusal)
-    if let refusal { throw refusal }
-    text = try container.decode(String.self, forKey: .text)
-    CodingPause.meet(text)
-    integer = try container.decode(Int64.self, forKey: .integer)
-    natural = try container.decode(UInt64.self, forKey: .natural)
-    double = try container.decode(Double.self, forKey: .double)
-    flag = try container.decode(Bool.self, forKey: .flag)
-    bytes = try container.decode(Data.self, forKey: .bytes)
-    date = try container.decodeIfPresent(Date.self, forKey: .date)
-    list = try container.decode([String].self, forKey: .list)
-    dictionary = try container.decode([String: [Int]].self, forKey: .dictionary)
-    children = try container.decode([SampleValue].self, forKey: .children)
-  }
-
-  /// Encodes the value.
-  ///
-  /// - Throws: ``Refusal/encoding`` if the value is ``unencodable(_:)``, or any error from the encoder.
-  public func encode(to encoder: any Encoder) throws {
-    if refusal == .encoding { throw Refusal.encoding }
-    CodingPause.meet(text)
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encodeIfPresent(refusal, forKey: .refusal)
-    try container.encode(text, forKey: .text)
-    try container.encode(integer, forKey: .integer)
-    try container.encode(natural, forKey: .natural)
-    try container.encode(double, forKey: .double)
-    try container.encode(flag, forKey: .flag)
-    try container.encode(bytes, forKey: .bytes)
-    try container.encodeIfPresent(date, forKey: .date)
-    try container.encode(list, forKey: .list)
-    try container.encode(dictionary, forKey: .dictionary)
-    try container.encode(children, forKey: .children)
   }
 }
 
@@ -178,7 +140,7 @@ extension SampleValue: CustomStringConvertible {
     if !list.isEmpty { parts.append("list: \(list)") }
     if !dictionary.isEmpty { parts.append("dictionary: \(dictionary)") }
     if !children.isEmpty { parts.append("children: \(children)") }
-    if let refusal { parts.append("refuses \(refusal.rawValue)") }
+    if case .refusal(let refusal) = reaction { parts.append("refuses \(refusal.rawValue)") }
     return "SampleValue(\(parts.joined(separator: ", ")))"
   }
 }
@@ -193,36 +155,57 @@ extension SampleValue {
   }
 }
 
+extension SampleValue {
+  /// Creates a value that runs the closure of a pause when it is encoded or decoded.
+  init(_ pause: CodingPause) {
+    self.init("pause")
+    reaction = .pause(pause.id)
+  }
+}
+
+/// A part of a value that reacts to being encoded or decoded, and is otherwise encoded as a string.
+private enum CodingReaction: Sendable, Hashable {
+  case refusal(SampleValue.Refusal)
+  case pause(String)
+}
+
+extension CodingReaction: Codable {
+  init(from decoder: any Decoder) throws {
+    let text = try decoder.singleValueContainer().decode(String.self)
+    if let refusal = SampleValue.Refusal(rawValue: text) { throw refusal }
+    self = .pause(text)
+    CodingPause.meet(text)
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch self {
+    case .refusal(.encoding): throw SampleValue.Refusal.encoding
+    case .refusal(.decoding): try container.encode(SampleValue.Refusal.decoding.rawValue)
+    case .pause(let id):
+      CodingPause.meet(id)
+      try container.encode(id)
+    }
+  }
+}
+
 /// A hook that runs a closure in the middle of an operation, while a store encodes or decodes a certain value.
 final class CodingPause: Sendable {
-  private static let prefix = "larder.testing.pause:"
-  private static let all = Mutex<[String: CodingPause]>([:])
+  private static let armed = Mutex<[String: @Sendable () -> Void]>([:])
 
-  private let text = CodingPause.prefix + UUID().uuidString
-  private let body = Mutex<(@Sendable () -> Void)?>(nil)
+  let id = UUID().uuidString
 
-  /// The value that triggers the closure.
-  var value: SampleValue { SampleValue(text) }
-
-  /// Runs a closure once, the next time that the value is encoded or decoded.
+  /// Runs a closure once, the next time that a value with this pause is encoded or decoded.
   func arm(_ body: @escaping @Sendable () -> Void) {
-    self.body.withLock { $0 = body }
-    CodingPause.all.withLock { $0[text] = self }
+    CodingPause.armed.withLock { $0[id] = body }
   }
 
   /// Removes the closure if it has not run.
   func disarm() {
-    CodingPause.all.withLock { $0[text] = nil }
-    body.withLock { $0 = nil }
+    CodingPause.armed.withLock { $0[id] = nil }
   }
 
-  /// Runs the closure for a string; every value calls this when it is encoded or decoded.
-  static func meet(_ text: String) {
-    guard text.utf8.starts(with: prefix.utf8), let pause = all.withLock({ $0[text] }) else { return }
-    let body = pause.body.withLock { body in
-      defer { body = nil }
-      return body
-    }
-    body?()
+  fileprivate static func meet(_ id: String) {
+    armed.withLock { $0.removeValue(forKey: id) }?()
   }
 }

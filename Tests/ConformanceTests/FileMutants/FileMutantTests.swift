@@ -13,7 +13,7 @@ import Testing
   /// Looks for a broken promise as the stores' tests do, but alternates failures and power loss.
   private static func failure<Store: DataStore<Int>>(
     over fault: FileFault, open: @escaping @Sendable (any FileSystem) async throws -> Store
-  ) async throws -> DiskTrialFailure? {
+  ) async throws -> TrialFailure? {
     let trial = DiskTrial(fault.rawValue) { disk in try await open(MutantFileSystem(base: disk, fault: fault)) }
     do {
       for seed in 1...20 as ClosedRange<UInt64> {
@@ -21,7 +21,7 @@ import Testing
         try await trial.fail(faults: 100, seed: seed, errorNumbers: [EIO])
       }
       return nil
-    } catch let failure as DiskTrialFailure {
+    } catch let failure as TrialFailure {
       return failure
     }
   }
@@ -65,15 +65,15 @@ import Testing
         path: "/store.json", codec: .json(), durability: durability,
         fileSystem: MutantFileSystem(base: disk, fault: fault))
     }
-    let failure = try await #require(throws: DiskTrialFailure.self) {
+    let failure = try await #require(throws: TrialFailure.self) {
       for seed in 1...10 as ClosedRange<UInt64> {
         try await trial.runEveryHistory(
           upToLength: 2, faults: [.powerLoss, .error(EIO), .shortTransfer], seed: seed)
       }
     }
     #expect(failure.store == fault.rawValue)
-    let repeated = try await #require(throws: DiskTrialFailure.self) {
-      try await trial.repeatTrial(failure.history, seed: failure.seed, fault: failure.fault)
+    let repeated = try await #require(throws: TrialFailure.self) {
+      try await trial.repeatTrial(failure.history, seed: #require(failure.seed), fault: failure.fault)
     }
     #expect(repeated.history == failure.history && failure.history.count <= 2)
   }
@@ -85,12 +85,12 @@ import Testing
   }
 
   @Test(arguments: ReportFault.allCases) func everyMisreportedFailureIsFound(_ fault: ReportFault) async throws {
-    let failure = try await #require(throws: DiskTrialFailure.self) {
+    let failure = try await #require(throws: TrialFailure.self) {
       try await FileMutantTests.trial(of: fault).runEveryHistory(
         upToLength: 2, faults: [.error(EIO), .error(ENOSPC)], seed: 1)
     }
     try await FileMutantTests.trial(of: nil as ReportFault?).repeatTrial(
-      failure.history, seed: failure.seed, fault: failure.fault)
+      failure.history, seed: #require(failure.seed), fault: failure.fault)
   }
 
   private static func trial(of fault: RecoveryFault?) -> DiskTrial<SnapshotLogStore> {
@@ -105,14 +105,14 @@ import Testing
   }
 
   @Test(arguments: RecoveryFault.allCases) func everyFaultOfARecoveryIsFound(_ fault: RecoveryFault) async throws {
-    let failure = try await #require(throws: DiskTrialFailure.self) {
+    let failure = try await #require(throws: TrialFailure.self) {
       // Some seeds do not show the fault within so few power cuts.
       for seed in 1...20 as ClosedRange<UInt64> {
         try await FileMutantTests.trial(of: fault).losePower(cuts: 1_000, seed: seed)
       }
     }
     try await FileMutantTests.trial(of: nil as RecoveryFault?).repeatTrial(
-      failure.history, seed: failure.seed, fault: failure.fault)
+      failure.history, seed: #require(failure.seed), fault: failure.fault)
   }
 
   @Test func aLockThatIsNotTakenIsFound() async throws {

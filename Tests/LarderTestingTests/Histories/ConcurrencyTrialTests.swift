@@ -3,20 +3,20 @@ import LarderTesting
 import Testing
 
 @Suite struct ConcurrencyTrialTests {
-  private func trial(of fault: HistoryFault?) -> ConcurrencyTrial<HistoryMutantStore> {
-    ConcurrencyTrial(fault?.rawValue ?? "no fault") { _ in
+  private func trial(of fault: HistoryFault?) -> HistoryTrial<HistoryMutantStore> {
+    HistoryTrial(fault?.rawValue ?? "no fault") { _ in
       try HistoryMutantStore(disk: RecordDisk(), fault: fault)
     }
   }
 
   @Test func aStoreWithoutAFaultPasses() async throws {
-    try await trial(of: nil).run(rounds: 50, seed: SeededGenerator.seedOfProcess)
-    try await trial(of: nil).run(rounds: 2, seed: SeededGenerator.seedOfProcess, tasks: 8, length: 40)
+    try await trial(of: nil).runConcurrently(rounds: 50, seed: SeededGenerator.seedOfProcess)
+    try await trial(of: nil).runConcurrently(rounds: 2, seed: SeededGenerator.seedOfProcess, tasks: 8, length: 40)
   }
 
   @Test(arguments: HistoryFault.concurrent) func everyFaultIsFound(_ fault: HistoryFault) async throws {
-    let failure = try await #require(throws: ConcurrencyTrialFailure.self) {
-      try await trial(of: fault).run(rounds: 500, seed: SeededGenerator.seedOfProcess)
+    let failure = try await #require(throws: TrialFailure.self) {
+      try await trial(of: fault).runConcurrently(rounds: 500, seed: SeededGenerator.seedOfProcess)
     }
     let violation = try #require(failure.violation)
     #expect(!violation.isLinearizable)
@@ -25,12 +25,12 @@ import Testing
   }
 
   @Test func errorsAreFailuresUnlessTheyAreExpected() async throws {
-    let trial = ConcurrencyTrial("failing") { _ in
+    let trial = HistoryTrial("failing") { _ in
       let store = MemoryStore<Int>().faulty()
       store.schedule(.error(.ioFailed), on: .apply)
       return store
     }
-    let failure = try await #require(throws: ConcurrencyTrialFailure.self) { try await trial.run(rounds: 1, seed: 1) }
+    let failure = try await #require(throws: TrialFailure.self) { try await trial.runConcurrently(rounds: 1, seed: 1) }
     #expect(failure.violation == nil)
     #expect(failure.message.contains("ioFailed"))
   }
@@ -49,16 +49,16 @@ import Testing
   }
 
   @Test func failedWritesHaveTheOutcomeOfTheirError() async throws {
-    let trial = ConcurrencyTrial("failing", mayFail: true) { _ in failingStore(seed: SeededGenerator.seedOfProcess) }
-    try await trial.run(rounds: 30, seed: SeededGenerator.seedOfProcess)
+    let trial = HistoryTrial("failing") { _ in failingStore(seed: SeededGenerator.seedOfProcess) }
+    try await trial.runConcurrently(rounds: 30, seed: SeededGenerator.seedOfProcess, mayFail: true)
   }
 
   @Test func aFalseOutcomeIsFound() async throws {
-    let trial = ConcurrencyTrial("lying", mayFail: true) { _ in
+    let trial = HistoryTrial("lying") { _ in
       FalseOutcomeStore(base: failingStore(seed: SeededGenerator.seedOfProcess))
     }
-    await #expect(throws: ConcurrencyTrialFailure.self) {
-      try await trial.run(rounds: 100, seed: SeededGenerator.seedOfProcess)
+    await #expect(throws: TrialFailure.self) {
+      try await trial.runConcurrently(rounds: 100, seed: SeededGenerator.seedOfProcess, mayFail: true)
     }
   }
 }

@@ -17,7 +17,7 @@ import Testing
   @Test(arguments: HistoryFault.sequential) func everyFaultIsFoundAndItsHistoryIsShort(
     _ fault: HistoryFault
   ) async throws {
-    let failure = try await #require(throws: HistoryTrialFailure.self) {
+    let failure = try await #require(throws: TrialFailure.self) {
       try await trial(of: fault).run(rounds: 100, seed: SeededGenerator.seedOfProcess)
     }
     #expect(failure.store == fault.rawValue && failure.seed == SeededGenerator.seedOfProcess)
@@ -26,17 +26,17 @@ import Testing
     for step in failure.history {
       #expect(failure.description.contains("\n  \(step),"))
     }
-    await #expect(throws: HistoryTrialFailure.self) { try await trial(of: fault).repeatTrial(failure.history) }
+    await #expect(throws: TrialFailure.self) { try await trial(of: fault).repeatTrial(failure.history) }
     try await trial(of: nil).repeatTrial(failure.history)
   }
 
   @Test func theShortestHistoryIsFound() async throws {
-    let failure = try await #require(throws: HistoryTrialFailure.self) {
+    let failure = try await #require(throws: TrialFailure.self) {
       try await trial(of: .keepsAbandonedUpdates).runEveryHistory(upToLength: 3)
     }
     #expect(failure.history == [.apply([.set("a", 1)]), .abandon(["a"])])
     #expect(failure.seed == nil)
-    let forgetting = try await #require(throws: HistoryTrialFailure.self) {
+    let forgetting = try await #require(throws: TrialFailure.self) {
       try await trial(of: .forgetsLastWrite).runEveryHistory(upToLength: 3)
     }
     #expect(forgetting.history == [.apply([.set("a", 1)]), .reopen])
@@ -46,7 +46,7 @@ import Testing
     let history: [HistoryStep] = [
       .apply([.set("a", 1), .set("b", 2)]), .entries(.all, limit: 1, .descending), .reopen,
     ]
-    let failure = try await #require(throws: HistoryTrialFailure.self) {
+    let failure = try await #require(throws: TrialFailure.self) {
       try await trial(of: .limitsDescendingScansFirst).repeatTrial(history)
     }
     #expect(
@@ -68,12 +68,12 @@ import Testing
       store.schedule(.error(.ioFailed), on: .count)
       return store
     }
-    let failure = try await #require(throws: HistoryTrialFailure.self) { try await trial.repeatTrial([.count(.all)]) }
+    let failure = try await #require(throws: TrialFailure.self) { try await trial.repeatTrial([.count(.all)]) }
     #expect(failure.message.hasPrefix("at step 0, .count(.all) threw StoreError ioFailed"))
     let unopenable = HistoryTrial("unopenable") { _ -> MemoryStore<Int> in
       throw StoreError(.notPermitted, during: .open, message: "no")
     }
-    await #expect(throws: HistoryTrialFailure.self) { try await unopenable.repeatTrial([]) }
+    await #expect(throws: TrialFailure.self) { try await unopenable.repeatTrial([]) }
   }
 
   @Test func aVolatileStoreIsNotReopened() async throws {

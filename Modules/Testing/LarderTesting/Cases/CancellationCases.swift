@@ -3,69 +3,49 @@ import Synchronization
 
 extension CaseList {
   mutating func addCancellationCases() {
+    begin(.cancellation, checking: .cancellation)
     add(
-      123, "", "a write in a cancelled task throws CancellationError and changes nothing", in: .cancellation,
-      checks: .cancellation
-    ) {
-      trial in
-      var store = try await trial.open(withKeys: ["a", "b"])
-      let before: [(StoreKey, SampleValue?)] = [("a", SampleValue(key: "a")), ("b", SampleValue(key: "b"))]
+      "123", "a write in a cancelled task throws CancellationError and changes nothing", keys: ["a", "b"]
+    ) { store, trial in
       for call in StoreCall<Store>.changing {
-        let open = store
-        try await expectCancellation(call.name) {
-          try await inCancelledTask { try await call.run(open) }
-        }
-        try await expect("the contents after \(call.name)", store, holds: before)
+        try await expectCancellation(of: call.name) { try await inCancelledTask { try await call.run(store) } }
+        try await expect(store, holds: Entries(keys: ["a", "b"]), "after \(call.name)")
       }
-      store = try await trial.settled(store)
-      try await expect("the contents, reopened if persistent", store, holds: before)
+      try await expect(trial.settled(store), holds: Entries(keys: ["a", "b"]), "reopened if persistent")
     }
-    add(236, "", "the body of an update does not run in a cancelled task", in: .cancellation, checks: .cancellation) {
-      trial in
-      let store = try await trial.open(withKeys: ["a"])
+    add("236", "the body of an update does not run in a cancelled task", keys: ["a"]) { store, _ in
       let runs = Tally()
-      try await expectCancellation("the update") {
+      try await expectCancellation(of: "the update") {
         try await inCancelledTask { try await store.update("a") { _ in runs.add() } }
       }
       try expect("the number of runs of the body", runs.count, equals: 0)
     }
-    add(237, "", "synchronizing and closing ignore cancellation", in: .cancellation, checks: .cancellation) { trial in
-      let store = try await trial.open(withKeys: ["a"])
+    add("237", "synchronizing and closing ignore cancellation", keys: ["a"]) { store, trial in
       try await inCancelledTask { try await store.synchronize() }
-      try await expect("the contents", store, holds: [("a", SampleValue(key: "a"))])
+      try await expect(store, holds: Entries(keys: ["a"]))
       try await inCancelledTask { try await store.close() }
       try await expect("an operation on the closed store", throws: .closed) { try await store.count() }
-      guard !trial.lacking.contains(.persistence) else { return }
-      try await expect("the contents after reopening", trial.open(), holds: [("a", SampleValue(key: "a"))])
+      try await trial.expectReopened(holds: Entries(keys: ["a"]))
     }
     add(
-      236, "a",
+      "236a",
       "an update whose task is cancelled while it runs takes effect, or throws CancellationError and changes nothing",
-      in: .cancellation,
-      checks: .cancellation
-    ) { trial in
-      let store = try await trial.open(withKeys: ["a"])
+      keys: ["a"]
+    ) { store, trial in
       let outcome = await Task {
         try await store.update("a") { slot in
           withUnsafeCurrentTask { $0?.cancel() }
-          slot = SampleValue("updated")
+          slot = "updated"
         }
       }.result
-      let expected: SampleValue
-      switch outcome {
-      case .success: expected = SampleValue("updated")
-      case .failure(let error):
+      var expected: Entries = ["a": "updated"]
+      if case .failure(let error) = outcome {
         try expect("whether the error is CancellationError", error is CancellationError, equals: true)
-        expected = SampleValue(key: "a")
+        expected = Entries(keys: ["a"])
       }
-      try await expect("the value", store.value(forKey: "a"), equals: expected)
-      try await expect("the value, reopened if persistent", trial.settled(store).value(forKey: "a"), equals: expected)
+      try await expect(store, keeps: expected, in: trial)
     }
-    add(
-      238, "", "a task that is cancelled while it writes never writes part of a batch", in: .cancellation,
-      checks: .cancellation
-    ) {
-      trial in
+    add("238", "a task that is cancelled while it writes never writes part of a batch") { trial in
       var store = try await trial.open()
       let open = store
       let hasWritten = Flag()

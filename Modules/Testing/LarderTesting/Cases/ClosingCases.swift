@@ -5,21 +5,15 @@ import Synchronization
 extension CaseList {
   /// Adds the cases about operations during closing, and about invalid calls after closing.
   mutating func addClosingCases() {
-    add(116, "a", "a closed store also refuses invalid calls", in: .lifecycle, checks: .lifecycle) { trial in
-      let store = try await trial.open(withKeys: ["a", "b"])
+    begin(.lifecycle, checking: .lifecycle)
+    add("116a", "a closed store also refuses invalid calls", keys: ["a", "b"]) { store, trial in
       try await store.close()
       for call in StoreCall<Store>.takingInvalidKeys + StoreCall<Store>.senseless {
-        try await expectRefusal("\(call.name) after closing", of: { try await call.run(store) })
+        try await expectRefusal(of: call, on: store, with: [.closed, .invalidKey, .invalidArgument])
       }
-      guard !trial.lacking.contains(.persistence) else { return }
-      try await expect(
-        "the contents after reopening", trial.open(),
-        holds: [("a", SampleValue(key: "a")), ("b", SampleValue(key: "b"))])
+      try await trial.expectReopened(holds: Entries(keys: ["a", "b"]))
     }
-    add(116, "b", "a cancelled task that uses a closed store gets the error closed", in: .lifecycle, checks: .lifecycle)
-    {
-      trial in
-      let store = try await trial.open(withKeys: ["a", "b"])
+    add("116b", "a cancelled task that uses a closed store gets the error closed", keys: ["a", "b"]) { store, _ in
       try await store.close()
       for call in StoreCall<Store>.changing {
         try await expect("\(call.name) after closing", throws: .closed) {
@@ -27,27 +21,22 @@ extension CaseList {
         }
       }
     }
-    add(117, "", "closing waits for a running update", in: .lifecycle, checks: .lifecycle) { trial in
-      let store = try await trial.open(withKeys: ["a"])
+    add("117", "closing waits for a running update", keys: ["a"]) { store, trial in
       let closing = Closing(of: store)
       try await store.update("a") { slot in
         closing.begin()
-        slot = SampleValue("updated")
+        slot = "updated"
       }
-      try expect("whether close returned while an update was running", closing.cameBackEarly, equals: false)
       try await closing.end()
       try await expect("an operation on the closed store", throws: .closed) { try await store.count() }
-      guard !trial.lacking.contains(.persistence) else { return }
-      try await expect("the contents after reopening", trial.open(), holds: [("a", SampleValue("updated"))])
+      try await trial.expectReopened(holds: ["a": "updated"])
     }
     add(
-      117, "a", "every call that runs while closing waits either completes or is refused", in: .lifecycle,
-      checks: .lifecycle
-    ) { trial in
-      let store = try await trial.open(withKeys: MeetingCall<Store>.keys)
+      "117a", "every call that runs while closing waits either completes or is refused", keys: MeetingCall<Store>.keys
+    ) { store, trial in
       let (closing, threads, begun) = (Closing(of: store), SeparateThreads(), DispatchGroup())
       let calls = MeetingCall<Store>.all
-      let tasks = Mutex<[Task<Bool, any Error>]>([])
+      let tasks = Mutex<[(MeetingCall<Store>, Task<Bool, any Error>)]>([])
       @Sendable func start(_ calls: [MeetingCall<Store>]) {
         for call in calls {
           begun.enter()
@@ -55,51 +44,45 @@ extension CaseList {
             begun.leave()
             return try await call.completes(on: store)
           }
-          tasks.withLock { $0.append(task) }
+          tasks.withLock { $0.append((call, task)) }
         }
       }
       try await store.update("updated") { slot in
         // Half of the calls begin before closing, and the other half while it waits.
-        start(calls.enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element))
+        start(stride(from: 0, to: calls.count, by: 2).map { calls[$0] })
         closing.begin()
-        start(calls.enumerated().filter { !$0.offset.isMultiple(of: 2) }.map(\.element))
+        start(stride(from: 1, to: calls.count, by: 2).map { calls[$0] })
         _ = begun.wait(timeout: .now() + .seconds(2))
-        slot = SampleValue("updated")
+        slot = "updated"
       }
-      try expect("whether close returned while an update was running", closing.cameBackEarly, equals: false)
       try await closing.end()
-      var completed: [Bool] = []
-      for task in tasks.withLock({ $0 }) { completed.append(try await task.value) }
-      for call in calls { try await expectRefusal("\(call.name) after closing", of: { try await call.run(store) }) }
-      guard !trial.lacking.contains(.persistence) else { return }
-      let inOrder = calls.enumerated().sorted {
-        ($0.offset % 2, $0.offset) < ($1.offset % 2, $1.offset)
-      }.map(\.element)
-      let reopened = try await trial.open()
-      for (call, isDone) in zip(inOrder, completed) {
-        guard let (key, value) = call.effect else { continue }
-        try await expect(
-          "the key of \(call.name), which \(isDone ? "completed" : "was refused")", reopened.value(forKey: key),
-          equals: isDone ? value : call.valueBefore)
+      var effects: [(MeetingCall<Store>, isDone: Bool)] = []
+      for (call, task) in tasks.withLock({ $0 }) { effects.append((call, try await task.value)) }
+      for call in calls {
+        try await expectRefusal(of: call.call, on: store, with: [.closed, .invalidKey, .invalidArgument])
       }
-      try await expect("the value from the update", reopened.value(forKey: "updated"), equals: SampleValue("updated"))
+      guard trial.isPersistent else { return }
+      let reopened = try await trial.open()
+      for (call, isDone) in effects {
+        guard let effect = call.effect else { continue }
+        try await expect(
+          "the key of \(call.call.name), which \(isDone ? "completed" : "was refused")",
+          reopened.value(forKey: effect.key), equals: isDone ? effect.after : effect.before)
+      }
+      try await expect("the value from the update", reopened.value(forKey: "updated"), equals: "updated")
     }
-    add(
-      117, "b", "closing waits for an operation that encodes or decodes a value", in: .lifecycle, checks: .lifecycle,
-      needs: .encoding
-    ) { trial in
+    add("117b", "closing waits for an operation that encodes or decodes a value", needs: .encoding) { trial in
       let keys: [StoreKey] = ["a", "b"]
       let pause = CodingPause()
-      let value: SampleValue? = pause.value
+      let value: SampleValue? = SampleValue(pause)
+      let other: SampleValue? = SampleValue(key: "b")
       let calls: [StoreCall<Store>] = [
         StoreCall("value", .value) { try await expect("the value", $0.value(forKey: "a"), equals: value) },
         StoreCall("values", .values) {
-          try await expect("the values", $0.values(forKeys: keys), equals: [value, SampleValue(key: "b")])
+          try await expect("the values", $0.values(forKeys: keys), equals: [value, other])
         },
         StoreCall("entries", .entries) {
-          try await expect(
-            "the entries", $0.entries(in: .all, limit: .max, order: .ascending).map(\.value),
-            equals: [value, SampleValue(key: "b")])
+          try await expect("the entries", $0.entries(in: .all, limit: 9).map(\.value), equals: [value, other])
         },
         StoreCall("apply", .apply) { try await $0.apply([.set("c", value), .set("d", nil)]) },
         StoreCall("update", .update) { try await $0.update(keys) { $0[1] = value } },
@@ -111,68 +94,40 @@ extension CaseList {
         pause.arm { closing.begin() }
         defer { pause.disarm() }
         let completes = try await Task(executorPreference: SeparateThreads()) {
-          try await isCompleted { try await call.run(store) }
+          try await MeetingCall(call: call).completes(on: store)
         }.value
         pause.disarm()
+        // A store that caches values may not encode or decode here. It must not do so during the next call either.
         guard closing.hasBegun else {
-          // A store that caches values may not encode or decode here. It must not do so during the next call either.
           try await store.close()
           continue
         }
-        try await closing.end()
-        try expect(
-          "whether close returned while \(call.name), which completed, was running",
-          closing.cameBackEarly && completes, equals: false)
+        try await closing.end(mayReturnEarly: !completes)
       }
     }
   }
 }
 
-/// Runs an operation that may be refused because the store is closing or closed.
-///
-/// - Returns: Whether the operation completed.
-private func isCompleted(_ operation: () async throws -> Void) async throws -> Bool {
-  do {
-    try await operation()
-    return true
-  } catch StoreError.Code.closed {
-    return false
-  }
-}
-
-/// Throws a ``Mismatch`` unless a closed store refuses an operation, with the code `closed` or that of an invalid
-/// argument.
-private func expectRefusal(
-  _ subject: String, of operation: () async throws -> Void, file: String = #fileID, line: Int = #line
+/// Throws a ``Mismatch`` unless a store refuses a call with one of several codes.
+private func expectRefusal<Store>(
+  of call: StoreCall<Store>, on store: Store, with codes: [StoreError.Code]
 ) async throws {
-  let got: String
-  do {
-    try await operation()
-    got = "no error"
-  } catch let error as StoreError where [.closed, .invalidKey, .invalidArgument].contains(error.code) {
-    return
-  } catch {
-    got = text(of: error)
-  }
-  throw Mismatch(
-    subject: subject, expected: "a StoreError with code closed, invalidKey or invalidArgument", got: got,
-    place: "\(file):\(line)")
+  try await expect(
+    "\(call.name) after closing", throws: "a StoreError with one of the codes \(codes)",
+    where: { error in (error as? StoreError).flatMap { codes.contains($0.code) ? $0 : nil } },
+    by: { try await call.run(store) })
 }
 
-/// A call that runs while a store is closing, and its effect unless it is refused.
+/// A call that runs while a store is closing.
 private struct MeetingCall<Store: DataStore>: Sendable where Store.Value == SampleValue? {
-  let name: String
-  /// The entry that the call writes, under a key that no other call uses; `nil` if the call only reads.
-  var effect: (key: StoreKey, value: SampleValue??)?
-  /// The value of that key before the call.
-  var valueBefore: SampleValue??
+  /// A call, which throws a ``Mismatch`` if its result is wrong.
+  let call: StoreCall<Store>
+  /// A key that no other call uses, and its values before and after the call; `nil` if the call only reads.
+  var effect: (key: StoreKey, before: SampleValue??, after: SampleValue??)?
   /// Whether the call must always be refused because of its arguments.
   var isSenseless = false
-  let run: @Sendable (Store) async throws -> Void
 
   /// The keys that the store must contain before the calls.
-  ///
-  /// No call writes to the first three keys.
   static var keys: [StoreKey] { ["read:1", "read:2", "read:3", "removed", "range:1", "updated"] }
 
   /// Runs the call.
@@ -181,71 +136,69 @@ private struct MeetingCall<Store: DataStore>: Sendable where Store.Value == Samp
   /// - Throws: A ``Mismatch`` if the result is wrong.
   func completes(on store: Store) async throws -> Bool {
     do {
-      try await run(store)
+      try await call.run(store)
     } catch StoreError.Code.closed {
       return false
     } catch let error as StoreError where isSenseless && [.invalidKey, .invalidArgument].contains(error.code) {
       return false
     }
-    try expect("whether the invalid call \(name) completes", isSenseless, equals: false)
+    try expect("whether the invalid call \(call.name) completes", isSenseless, equals: false)
     return true
   }
 
   /// Every operation of the contract.
-  static var all: [MeetingCall] { reading + writing + senseless }
+  static var all: [MeetingCall] {
+    let invalid = StoreCall<Store>.taking("").filter { ["value", "update"].contains($0.name) }
+    return reading.map { MeetingCall(call: $0) } + writing
+      + (invalid + StoreCall.senseless).map { MeetingCall(call: $0, isSenseless: true) }
+  }
 
-  private static var reading: [MeetingCall] {
+  private static var reading: [StoreCall<Store>] {
     let keys = Array(keys.prefix(3))
     let values = keys.map { SampleValue(key: $0) as SampleValue? }
     let range = KeyRange.prefix("read:")
     return [
-      MeetingCall(name: "value") { try await expect("value", $0.value(forKey: keys[0]), equals: values[0]) },
-      MeetingCall(name: "values") { try await expect("values", $0.values(forKeys: keys), equals: values) },
-      MeetingCall(name: "contains") { try await expect("contains", $0.contains(keys[1]), equals: true) },
-      MeetingCall(name: "entries") {
-        try await expect(
-          "entries", $0.entries(in: range, limit: .max, order: .ascending),
-          equals: zip(keys, values).map { StoreEntry(key: $0, value: $1) })
+      StoreCall("value", .value) { try await expect("value", $0.value(forKey: keys[0]), equals: values[0]) },
+      StoreCall("values", .values) { try await expect("values", $0.values(forKeys: keys), equals: values) },
+      StoreCall("contains", .keys) { try await expect("contains", $0.contains(keys[1]), equals: true) },
+      StoreCall("entries", .entries) {
+        try await expect("entries", $0.entries(in: range, limit: 9).map(\.value), equals: values)
       },
-      MeetingCall(name: "entries, limit 0") {
-        try await expect("entries", $0.entries(in: .all, limit: 0, order: .ascending), equals: [])
+      StoreCall("entries, limit 0", .entries) {
+        try await expect("entries", $0.entries(in: .all, limit: 0), equals: [])
       },
-      MeetingCall(name: "keys") {
+      StoreCall("keys", .keys) {
         try await expect("keys", $0.keys(in: range, limit: 2, order: .descending), equals: [keys[2], keys[1]])
       },
-      MeetingCall(name: "keys in an empty range") {
-        try await expect("keys", $0.keys(in: "b"..<"a", limit: .max, order: .ascending), equals: [])
+      StoreCall("keys in an empty range", .keys) {
+        try await expect("keys", $0.keys(in: "b"..<"a", limit: .max), equals: [])
       },
-      MeetingCall(name: "count") { try await expect("count", $0.count(in: range), equals: 3) },
-      MeetingCall(name: "page") {
+      StoreCall("count", .count) { try await expect("count", $0.count(in: range), equals: 3) },
+      StoreCall("page", .entries) {
         try await expect("page", $0.pages(of: range, size: 2).page().entries.map(\.key), equals: [keys[0], keys[1]])
       },
-      MeetingCall(name: "synchronize") { try await $0.synchronize() },
+      StoreCall("synchronize", .synchronize) { try await $0.synchronize() },
     ]
   }
 
   private static var writing: [MeetingCall] {
-    let value: SampleValue? = SampleValue("written")
+    let value: SampleValue? = "written"
+    func call(
+      _ name: String, _ operation: StoreOperation, _ key: StoreKey, after: SampleValue??,
+      _ run: @escaping @Sendable (Store) async throws -> Void
+    ) -> MeetingCall {
+      let before = keys.contains(key) ? SampleValue?.some(SampleValue(key: key)) : nil as SampleValue??
+      return MeetingCall(call: StoreCall(name, operation, run), effect: (key, before, after))
+    }
     return [
-      MeetingCall(name: "setValue", effect: ("set", value)) { try await $0.setValue(value, forKey: "set") },
-      MeetingCall(name: "apply", effect: ("applied", value)) {
+      call("setValue", .apply, "set", after: value) { try await $0.setValue(value, forKey: "set") },
+      call("apply", .apply, "applied", after: value) {
         try await $0.apply([.set("applied too", nil), .set("applied", value)])
       },
-      MeetingCall(name: "removeValue", effect: ("removed", nil), valueBefore: SampleValue(key: "removed")) {
-        try await $0.removeValue(forKey: "removed")
-      },
-      MeetingCall(name: "removeAll", effect: ("range:1", nil), valueBefore: SampleValue(key: "range:1")) {
-        try await $0.removeAll(in: .prefix("range:"))
-      },
-      MeetingCall(name: "update", effect: ("other", value)) { try await $0.update("other") { $0 = value } },
+      call("removeValue", .apply, "removed", after: nil) { try await $0.removeValue(forKey: "removed") },
+      call("removeAll", .apply, "range:1", after: nil) { try await $0.removeAll(in: .prefix("range:")) },
+      call("update", .update, "other", after: value) { try await $0.update("other") { $0 = value } },
     ]
-  }
-
-  private static var senseless: [MeetingCall] {
-    let invalid = StoreCall<Store>.taking("").filter { ["value", "update"].contains($0.name) }
-    return (invalid + StoreCall<Store>.senseless).map { call in
-      MeetingCall(name: call.name, isSenseless: true, run: call.run)
-    }
   }
 }
 
@@ -262,9 +215,6 @@ private final class Closing<Store: DataStore>: Sendable {
 
   /// Whether `close` was called.
   var hasBegun: Bool { isCalled.isRaised }
-
-  /// Whether `close` returned while the operation was still running.
-  var cameBackEarly: Bool { early.isRaised }
 
   /// Calls `close` and blocks the thread long enough for it to return too early.
   ///
@@ -286,8 +236,11 @@ private final class Closing<Store: DataStore>: Sendable {
 
   /// Waits until `close` has returned.
   ///
-  /// - Throws: Any error from `close`.
-  func end() async throws {
+  /// - Parameter mayReturnEarly: Whether `close` may return while the operation is running; defaults to `false`.
+  /// - Throws: A ``Mismatch`` if `close` returned too early, or any error from `close`.
+  func end(mayReturnEarly: Bool = false) async throws {
     try await task.withLock { $0 }?.value
+    try expect(
+      "whether close returned while an operation was running", early.isRaised && !mayReturnEarly, equals: false)
   }
 }

@@ -4,42 +4,37 @@ import LarderFiles
 
 extension CaseList {
   mutating func addDamageCases() {
-    addDamage(51, "a", "reading the damaged entry throws an error with its key") { store, _ in
-      let error = try await expect("the value of the damaged entry", throws: .corrupted, key: "damaged") {
-        try await store.value(forKey: "damaged")
-      }
+    begin(.damage, checking: .isolation)
+    addDamage("51a", "reading the damaged entry throws an error with its key") { store, _ in
+      let error = try await expectDamage(in: "the value") { try await store.value(forKey: "damaged") }
       try expect("whether the error has an underlying error", error.underlying != nil, equals: true)
     }
-    addDamage(51, "b", "reading several keys throws an error with the first damaged key") { store, _ in
+    addDamage("51b", "reading several keys throws an error with the first damaged key") { store, _ in
       try await store.setValue(.undecodable(), forKey: "a:damaged too")
-      try await expect("values with two damaged entries", throws: .corrupted, key: "damaged") {
+      try await expectDamage(in: "the values") {
         try await store.values(forKeys: ["a", "damaged", "z", "a:damaged too"])
       }
       try await expect(
         "the values of the other entries", store.values(forKeys: ["a", "z"]),
         equals: [SampleValue(key: "a"), SampleValue(key: "z")])
     }
-    addDamage(51, "c", "a scan over the damaged entry throws an error with its key") { store, _ in
+    addDamage("51c", "a scan over the damaged entry throws an error with its key") { store, _ in
       for order in ScanOrder.allCases {
-        try await expect("entries, \(order)", throws: .corrupted, key: "damaged") {
+        try await expectDamage(in: "entries, \(order)") {
           try await store.entries(in: .all, limit: .max, order: order)
         }
-        try await expect("sequence of entries, \(order)", throws: .corrupted, key: "damaged") {
+        try await expectDamage(in: "sequence of entries, \(order)") {
           for try await _ in store.entries(order: order) {}
         }
-        try await expect("a page, \(order)", throws: .corrupted, key: "damaged") {
-          try await store.pages(size: 5, order: order).page()
-        }
+        try await expectDamage(in: "a page, \(order)") { try await store.pages(size: 5, order: order).page() }
       }
     }
-    addDamage(
-      51, "d", "keys and counts are not affected by the damage", needs: .keysWithoutValues
-    ) { store, _ in
-      try await expect("the keys", store.keys(in: .all, limit: .max), equals: ["a", "damaged", "z"])
+    addDamage("51d", "keys and counts are not affected by the damage", needs: .keysWithoutValues) { store, trial in
+      try await expectAllKeys(of: store, in: trial)
       try await expect("whether it contains the damaged entry", store.contains("damaged"), equals: true)
       try await expect("the count", store.count(), equals: 3)
     }
-    addDamage(229, "", "every other entry stays readable and writable") { store, trial in
+    addDamage("229", "every other entry stays readable and writable") { store, trial in
       try await expect("the value before the damaged entry", store.value(forKey: "a"), equals: SampleValue(key: "a"))
       try await expect(
         "the entries before the damaged one", store.entries(in: ..<"damaged", limit: .max),
@@ -47,94 +42,91 @@ extension CaseList {
       try await expect(
         "the entries after the damaged one", store.entries(in: .all, limit: 1, order: .descending),
         equals: [StoreEntry(key: "z", value: .some(SampleValue(key: "z")))])
-      try await store.apply([.set("a", SampleValue("new")), .remove("z"), .set("b", nil)])
-      try await store.update("b") { $0 = SampleValue("b") }
+      try await store.apply([.set("a", "new"), .remove("z"), .set("b", nil)])
+      try await store.update("b") { $0 = "b" }
       let settled = try await trial.settled(store)
-      try await expect(
-        "the values", settled.values(forKeys: ["a", "b", "z"]), equals: [SampleValue("new"), SampleValue("b"), nil])
-      try await expect("the damaged entry", throws: .corrupted, key: "damaged") {
-        try await settled.value(forKey: "damaged")
-      }
+      try await expect("the values", settled.values(forKeys: ["a", "b", "z"]), equals: ["new", "b", nil])
+      try await expectDamage(in: "the value") { try await settled.value(forKey: "damaged") }
     }
-    addDamage(230, "", "the damaged entry is never deleted because of the damage") { store, trial in
+    addDamage("230", "the damaged entry is never deleted because of the damage") { store, trial in
       var store = store
       for _ in 0..<2 {
-        try await expect("the value of the damaged entry", throws: .corrupted, key: "damaged") {
-          try await store.value(forKey: "damaged")
-        }
-        try await expect("a scan of all entries", throws: .corrupted, key: "damaged") {
-          try await store.entries(in: .all, limit: .max)
-        }
-        if !trial.lacking.contains(.keysWithoutValues) {
-          try await expect("the keys", store.keys(in: .all, limit: .max), equals: ["a", "damaged", "z"])
-        }
+        try await expectDamage(in: "the value") { try await store.value(forKey: "damaged") }
+        try await expectDamage(in: "a scan of all entries") { try await store.entries(in: .all, limit: .max) }
+        try await expectAllKeys(of: store, in: trial)
         store = try await trial.settled(store)
       }
     }
-    addDamage(231, "", "an update of the damaged entry throws and changes nothing") { store, trial in
+    addDamage("231", "an update of the damaged entry throws and changes nothing") { store, trial in
       let runs = Tally()
-      try await expect("the update", throws: .corrupted, key: "damaged") {
+      try await expectDamage(in: "the update") {
         try await store.update(["a", "damaged"]) { slots in
           runs.add()
           slots = [nil, nil]
         }
       }
       try expect("the number of runs of the body", runs.count, equals: 0)
-      if !trial.lacking.contains(.keysWithoutValues) {
-        try await expect("the keys", store.keys(in: .all, limit: .max), equals: ["a", "damaged", "z"])
-      }
+      try await expectAllKeys(of: store, in: trial)
       try await expect("the other value", store.value(forKey: "a"), equals: SampleValue(key: "a"))
     }
-    addDamage(232, "a", "the damaged entry can be overwritten") { store, trial in
-      try await store.setValue(SampleValue("repaired"), forKey: "damaged")
+    addDamage("232a", "the damaged entry can be overwritten") { store, trial in
+      try await store.setValue("repaired", forKey: "damaged")
       try await expect(
-        "the value of the damaged entry", store.value(forKey: "damaged"), equals: SampleValue("repaired"))
-      let settled = try await trial.settled(store)
-      try await expect("the count of entries", settled.entries(in: .all, limit: .max).count, equals: 3)
+        store, keeps: Entries(keys: ["a", "z"]).merging(["damaged": "repaired"]) { $1 }, in: trial)
     }
-    addDamage(232, "b", "the damaged entry can be removed, by its key or with a range") { store, trial in
+    addDamage("232b", "the damaged entry can be removed, by its key or with a range") { store, trial in
       try await store.removeValue(forKey: "damaged")
-      try await expect("the value of the damaged entry", store.value(forKey: "damaged"), equals: nil)
+      try await expect(store, holds: Entries(keys: ["a", "z"]))
       try await store.setValue(.undecodable(), forKey: "damaged")
       try await store.removeAll(in: .prefix("d"))
-      let settled = try await trial.settled(store)
-      try await expect(
-        "the keys of the remaining entries", settled.entries(in: .all, limit: .max).map(\.key), equals: ["a", "z"])
+      try await expect(trial.settled(store), holds: Entries(keys: ["a", "z"]))
     }
   }
 
   /// Adds a case that begins with a store of three entries, of which the middle one cannot be decoded.
   private mutating func addDamage(
-    _ number: Int, _ variant: String, _ name: String, needs: StoreCapabilities = [],
+    _ id: String, _ name: String, needs: StoreCapabilities = [],
     _ body: @escaping @Sendable (Store, Trial<Store>) async throws -> Void
   ) {
-    add(number, variant, name, in: .damage, checks: .isolation, needs: needs.union(.encoding)) { trial in
-      let store = try await trial.open(withKeys: ["a", "z"])
+    add(id, name, keys: ["a", "z"], needs: needs.union(.encoding)) { store, trial in
       try await store.setValue(.undecodable(), forKey: "damaged")
       // A store may cache the value, but must decode it after it is reopened.
       try await body(trial.settled(store), trial)
     }
   }
-}
 
-extension CaseList {
   /// Adds the cases in which files of a store are altered while it is closed.
   mutating func addAlteredFileCases() {
+    begin(.damage, checking: .badInput)
     for (variant, alteration) in zip(["", "a", "b", "c"], FileAlteration.allCases) {
       add(
-        250, variant,
+        "250\(variant)",
         "a store with \(alteration) does not open as an empty store, and a refusal to open changes nothing",
-        in: .damage, checks: .badInput, needs: .persistence
-      ) { trial in
-        let store = try await trial.reopen(trial.open(withKeys: (0..<40).map { StoreKey(integer: $0) }))
-        try await expect("the count of entries before the file is altered", store.count(), equals: 40)
-        try await store.close()
+        keys: (0..<40).map { StoreKey(integer: $0) }, needs: .persistence
+      ) { store, trial in
+        let reopened = try await trial.reopen(store)
+        try await expect("the count of entries before the file is altered", reopened.count(), equals: 40)
+        try await reopened.close()
         for name in try trial.location.dataFileNames() {
           try await expectNotEmpty(trial, alteration, of: name)
         }
       }
     }
   }
+}
+
+/// Throws a ``Mismatch`` unless an operation throws an error with the key of the damaged entry.
+@discardableResult
+private func expectDamage<Result>(
+  in subject: String, _ operation: () async throws -> Result
+) async throws -> StoreError {
+  try await expect("\(subject) with the damaged entry", throws: .corrupted, key: "damaged", by: operation)
+}
+
+/// Throws a ``Mismatch`` unless a store lists all three keys, if it can do so without decoding values.
+private func expectAllKeys<Store>(of store: Store, in trial: Trial<Store>) async throws {
+  guard !trial.lacks(.keysWithoutValues) else { return }
+  try await expect("the keys", store.keys(in: .all, limit: .max), equals: ["a", "damaged", "z"])
 }
 
 /// Throws a ``Mismatch`` if a store opens as an empty store after one of its files was altered, or if a refusal to open

@@ -2,19 +2,16 @@ import Larder
 
 extension CaseList {
   mutating func addReopeningCases() {
+    begin(.reopening, checking: .durability)
     add(
-      115, "", "a reopened store accepts and refuses the same calls as a fresh one", in: .reopening,
-      checks: .lifecycle, needs: .persistence
+      "115", "a reopened store accepts and refuses the same calls as a fresh one", checks: .lifecycle,
+      needs: .persistence
     ) { trial in
-      var store = try await trial.open(withKeys: ["a", "b"])
+      var store = try await trial.open(with: Entries(keys: ["a", "b"]))
       for _ in 0..<2 {
         store = try await trial.reopen(store)
-        for call in StoreCall<Store>.takingInvalidKeys {
-          try await expect("\(call.name) after reopening", throws: .invalidKey) { try await call.run(store) }
-        }
-        for call in StoreCall<Store>.senseless {
-          try await expect("\(call.name) after reopening", throws: .invalidArgument) { try await call.run(store) }
-        }
+        try await expect(store, refuses: StoreCall.takingInvalidKeys, with: .invalidKey)
+        try await expect(store, refuses: StoreCall.senseless, with: .invalidArgument)
         let model = ScanModel(["a", "b"])
         for range: KeyRange in [.all, "b"..<"a", "b"..., ..<"b"] {
           for limit in [0, 1, .max] { try await expect(store, scans: range, limit: limit, like: model) }
@@ -23,178 +20,143 @@ extension CaseList {
       }
       for call in StoreCall<Store>.all { try await call.run(store) }
       try await store.close()
-      for call in StoreCall<Store>.all {
-        try await expect("\(call.name) after reopening and closing", throws: .closed) { try await call.run(store) }
-      }
+      try await expect(store, refuses: StoreCall.all, with: .closed)
     }
-    add(
-      118, "a", "all writes are kept when the store is closed and reopened", in: .reopening, checks: .durability,
-      needs: .persistence
-    ) {
-      trial in
-      var store = try await trial.open(withKeys: ["a", "b", "c", "d", "user:1", "user:2"])
-      try await store.setValue(SampleValue("new"), forKey: "a")
+    add("118a", "all writes are kept when the store is closed and reopened", needs: .persistence) { trial in
+      var store = try await trial.open(with: Entries(keys: ["a", "b", "c", "d", "user:1", "user:2"]))
+      try await store.setValue("new", forKey: "a")
       try await store.removeValue(forKey: "b")
       try await store.setValue(nil, forKey: "c")
-      try await store.update("d") { $0 = SampleValue("updated") }
+      try await store.update("d") { $0 = "updated" }
       try await store.removeAll(in: .prefix("user:"))
-      try await store.apply([.set("e", SampleValue("e")), .remove("e"), .set("f", SampleValue("f"))])
+      try await store.apply([.set("e", "e"), .remove("e"), .set("f", "f")])
       store = try await trial.reopen(store)
-      let entries: [(StoreKey, SampleValue?)] = [
-        ("a", SampleValue("new")), ("c", nil), ("d", SampleValue("updated")), ("f", SampleValue("f")),
-      ]
-      try await expect("the contents", store, holds: entries)
-      store = try await trial.reopen(store)
-      try await expect("the contents after reopening twice", store, holds: entries)
+      try await expect(store, keeps: ["a": "new", "c": nil, "d": "updated", "f": "f"], in: trial)
     }
-    add(118, "b", "writes succeed after each reopening", in: .reopening, checks: .durability, needs: .persistence) {
-      trial in
+    add("118b", "writes succeed after each reopening", needs: .persistence) { trial in
       var store = try await trial.open()
-      var model: [StoreKey: SampleValue?] = [:]
+      var model: Entries = [:]
       for round in 0..<6 {
-        let batch: ChangeBatch<SampleValue?> = [
-          .set(StoreKey("round:\(round)"), SampleValue(integer: Int64(round))),
-          .set("latest", SampleValue(integer: Int64(round))),
-          .remove(StoreKey("round:\(round - 3)")),
+        let number = SampleValue(integer: Int64(round))
+        let changes: [Change<SampleValue?>] = [
+          .set(StoreKey("round:\(round)"), number), .set("latest", number), .remove(StoreKey("round:\(round - 3)")),
         ]
-        try await store.apply(batch)
-        model[StoreKey("round:\(round)")] = SampleValue(integer: Int64(round))
-        model["latest"] = SampleValue(integer: Int64(round))
-        model[StoreKey("round:\(round - 3)")] = nil
+        try await store.apply(ChangeBatch(changes))
+        for change in changes { change.apply(to: &model) }
         if round.isMultiple(of: 2) { try await store.synchronize() }
         store = try await trial.reopen(store)
-        try await expect("the contents after round \(round)", store, holds: model.map { ($0.key, $0.value) })
+        try await expect(store, holds: model, "after round \(round)")
       }
     }
-    add(
-      118, "c", "a store that was closed empty is empty when it is reopened", in: .reopening, checks: .durability,
-      needs: .persistence
-    ) {
-      trial in
+    add("118c", "a store that was closed empty is empty when it is reopened", needs: .persistence) { trial in
       var store = try await trial.reopen(trial.open())
-      try await expect("the contents of a store without writes", store, holds: [])
+      try await expect(store, holds: [:], "of a store without writes")
       try await store.apply([.set("a", nil), .set("b", nil)])
       try await store.removeAll()
       store = try await trial.reopen(store)
-      try await expect("the contents after removing all entries", store, holds: [])
+      try await expect(store, holds: [:], "after removing all entries")
       try await store.setValue(nil, forKey: "c")
-      store = try await trial.reopen(store)
-      try await expect("the contents after writing again", store, holds: [("c", nil)])
+      try await expect(trial.reopen(store), holds: ["c": nil], "after writing again")
     }
-    add(
-      118, "d", "a thousand writes of various sizes are kept when the store is reopened", in: .reopening,
-      checks: .durability,
-      needs: .persistence
-    ) {
+    add("118d", "a thousand writes of various sizes are kept when the store is reopened", needs: .persistence) {
       trial in
       var generator = trial.makeGenerator()
-      var store = try await trial.open()
-      var model: [StoreKey: SampleValue?] = [:]
+      let store = try await trial.open()
+      var model: Entries = [:]
       for _ in 0..<40 {
-        var batch = ChangeBatch<SampleValue?>()
-        for _ in 0..<25 {
-          let key = StoreKey("k\(Int.random(in: 0..<300, using: &generator))")
-          let value = SampleValue(
-            String(repeating: "x", count: .random(in: 0..<200, using: &generator)), natural: generator.next())
-          batch.setValue(value, forKey: key)
-          model[key] = value
+        let changes = (0..<25).map { _ -> Change<SampleValue?> in
+          let text = String(repeating: "x", count: .random(in: 0..<200, using: &generator))
+          return .set(
+            StoreKey("k\(Int.random(in: 0..<300, using: &generator))"), SampleValue(text, natural: generator.next()))
         }
-        try await store.apply(batch)
+        try await store.apply(ChangeBatch(changes))
+        for change in changes { change.apply(to: &model) }
       }
-      store = try await trial.reopen(store)
-      try await expect("the contents", store, holds: model.map { ($0.key, $0.value) })
+      try await expect(trial.reopen(store), holds: model)
     }
     add(
-      118, "e", "a write that has returned is kept even if the store is not closed", in: .reopening,
-      checks: .durability,
+      "118e", "a write that has returned is kept even if the store is not closed",
       needs: [.persistence, .acknowledgedPersistence]
     ) { trial in
+      var model: Entries = [:]
       for round in 0..<3 {
         try await writeAndDrop(trial, round: round)
+        let written: Entries = [
+          "a:\(round)": SampleValue(integer: Int64(round)), "b:\(round)": nil, "u:\(round)": "u", "z:\(round)": nil,
+        ]
+        model.merge(written) { $1 }
       }
-      let store = try await openAgain { try await trial.open() }
-      try await expect(
-        "the contents", store,
-        holds: (0..<3).flatMap { round -> [(StoreKey, SampleValue?)] in
-          [
-            ("a:\(round)", SampleValue(integer: Int64(round))), ("b:\(round)", nil), ("u:\(round)", SampleValue("u")),
-            ("z:\(round)", nil),
-          ]
-        })
+      try await expect(openAgain { try await trial.open() }, holds: model)
     }
     add(
-      118, "f", "a write that has returned is in the files while the store is still open", in: .reopening,
-      checks: .durability, needs: [.persistence, .acknowledgedPersistence]
+      "118f", "a write that has returned is in the files while the store is still open",
+      needs: [.persistence, .acknowledgedPersistence]
     ) { trial in
       // A killed process leaves its files as they are at that moment. It does not close stores or run deinitializers.
       let store = try await trial.open()
-      try await store.setValue(SampleValue("set"), forKey: "a")
-      try await store.apply([.set("b", nil), .set("c", SampleValue("c")), .remove("c")])
-      try await store.update("d") { $0 = SampleValue("updated") }
-      if let copy = try await trial.openCopy() {
+      try await store.setValue("set", forKey: "a")
+      try await store.apply([.set("b", nil), .set("c", "c"), .remove("c")])
+      try await store.update("d") { $0 = "updated" }
+      if let copy = try trial.copyOfFiles() {
         try await expect(
-          "the contents of a copy of the files", copy,
-          holds: [("a", SampleValue("set")), ("b", nil), ("d", SampleValue("updated"))])
+          trial.open(at: copy), holds: ["a": "set", "b": nil, "d": "updated"], "of a copy of the files")
       }
       try await expect("the number of entries", store.count(), equals: 3)
     }
-    add(
-      126, "", "a second opening is refused or shares the data", in: .reopening, checks: .lifecycle,
-      needs: .persistence
-    ) {
-      trial in
-      let store = try await trial.open(withKeys: ["a"])
+    addSharingCases()
+  }
+
+  private mutating func addSharingCases() {
+    begin(.reopening, checking: .lifecycle)
+    let both: Entries = ["a": SampleValue(key: "a"), "b": nil]
+    add("126", "a second opening is refused or shares the data", needs: .persistence) { trial in
+      let store = try await trial.open(with: Entries(keys: ["a"]))
       switch store.information.sharing {
       case .exclusive:
         try await expect("opening the store a second time", throws: .locked) { try await trial.open() }
         try await store.setValue(nil, forKey: "b")
-        try await store.close()
-        try await expect(
-          "the contents after closing and reopening", trial.open(), holds: [("a", SampleValue(key: "a")), ("b", nil)])
+        try await expect(trial.reopen(store), holds: both, "after closing and reopening")
       case .betweenProcesses:
         // Other stores need not see an accepted write before it is written.
         let isAccepted = store.information.durability == .accepted
         if isAccepted { try await store.synchronize() }
         let second = try await trial.open()
-        try await expect("the contents of the second store", second, holds: [("a", SampleValue(key: "a"))])
+        try await expect(second, holds: Entries(keys: ["a"]), "of the second store")
         try await second.setValue(nil, forKey: "b")
         if isAccepted { try await second.synchronize() }
-        try await expect("the contents of the first store", store, holds: [("a", SampleValue(key: "a")), ("b", nil)])
+        try await expect(store, holds: both, "of the first store")
         try await store.close()
-        try await expect(
-          "the contents of the second store after the first was closed", second,
-          holds: [("a", SampleValue(key: "a")), ("b", nil)])
+        try await expect(second, holds: both, "of the second store after the first was closed")
       }
     }
     add(
-      126, "a",
+      "126a",
       "a closed store still refuses writes after another store has opened its data, and does not unlock that data",
-      in: .reopening, checks: .lifecycle, needs: .persistence
+      needs: .persistence
     ) { trial in
-      let old = try await trial.open(withKeys: ["a", "b"])
+      let old = try await trial.open(with: Entries(keys: ["a", "b"]))
       let new = try await trial.reopen(old)
-      for call in StoreCall<Store>.changing {
-        try await expect("\(call.name) on the closed store", throws: .closed) { try await call.run(old) }
-      }
+      try await expect(old, refuses: StoreCall.changing, with: .closed)
       try await old.close()
       if new.information.sharing == .exclusive {
         try await expect("opening a third store", throws: .locked) { try await trial.open() }
       }
-      try await expect("the contents", new, holds: [("a", SampleValue(key: "a")), ("b", SampleValue(key: "b"))])
+      try await expect(new, holds: Entries(keys: ["a", "b"]))
     }
     add(
-      126, "b", "a file of the store under another name is refused, or opens as separate data", in: .reopening,
-      checks: .lifecycle, needs: .persistence
+      "126b", "a file of the store under another name is refused, or opens as separate data", needs: .persistence
     ) { trial in
-      let store = try await trial.open(withKeys: ["a"])
+      let store = try await trial.open(with: Entries(keys: ["a"]))
       guard store.information.sharing == .exclusive else { return }
       // A store with durability `accepted` would continue to change its files during the check.
       if store.information.durability == .accepted { try await store.synchronize() }
       for kind in ConformanceLocation.LinkKind.allCases {
-        for other in try trial.locationsWithOneLink(kind) {
+        for name in try trial.location.topLevelNames() {
+          let other = try trial.anotherLocation()
+          try other.link(name, to: trial.location, kind)
           do {
             let second = try await trial.open(at: other)
-            try await expect("the contents under another name, by a \(kind)", second, holds: [])
+            try await expect(second, holds: [:], "under another name, by a \(kind)")
             try await second.close()
           } catch is StoreError {
             // A refusal is the best result.
@@ -204,8 +166,7 @@ extension CaseList {
         }
       }
       try await store.setValue(nil, forKey: "b")
-      try await expect(
-        "the contents, reopened if persistent", trial.settled(store), holds: [("a", SampleValue(key: "a")), ("b", nil)])
+      try await expect(trial.settled(store), holds: both, "reopened if persistent")
     }
   }
 }
@@ -215,7 +176,7 @@ private func writeAndDrop<Store>(_ trial: Trial<Store>, round: Int) async throws
   try await store.apply([
     .set("a:\(round)", SampleValue(integer: Int64(round))), .set("b:\(round)", nil), .set("x", nil), .remove("x"),
   ])
-  try await store.update("u:\(round)") { $0 = SampleValue("u") }
+  try await store.update("u:\(round)") { $0 = "u" }
   // An update may have to complete the writes before it. No later operation completes this write.
   try await store.setValue(nil, forKey: "z:\(round)")
 }

@@ -122,19 +122,19 @@ private struct ChildProcess: Sendable {
       try await wait(for: .isClosed)
       store = try await open(location)
     }
-    try await report(.holds(texts(in: store)))
+    try await report(contents(of: store))
     try await wait(for: .look)
     try await store.setValue(SampleValue("written"), forKey: "child")
     try await store.synchronize()
-    try await report(.holds(texts(in: store)))
+    try await report(contents(of: store))
     // This process ends with the store open. Its locks must then be free.
     try await wait(for: .end)
   }
 
-  private func texts<Store: DataStore>(in store: Store) async throws -> [String: String]
+  private func contents<Store: DataStore>(of store: Store) async throws -> ChildReport
   where Store.Value == SampleValue? {
     let entries = try await store.entries(in: .all, limit: .max)
-    return Dictionary(entries.map { ($0.key.description, $0.value?.text ?? "nil") }) { $1 }
+    return ChildReport(holding: Entries(entries.map { ($0.key, $0.value) }) { $1 })
   }
 
   /// Writes one batch after another and reports each, until this process is killed.

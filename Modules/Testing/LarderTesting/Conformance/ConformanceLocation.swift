@@ -74,7 +74,7 @@ public final class ConformanceLocation: Sendable {
   /// - Throws: Any error from the file system.
   func takeFiles(of other: ConformanceLocation) throws -> Int {
     var count = 0
-    for name in try FileManager.default.contentsOfDirectory(atPath: other.folder) {
+    for name in try other.topLevelNames() {
       do {
         try FileManager.default.copyItem(atPath: other.path(name), toPath: path(name))
         count += 1
@@ -112,7 +112,7 @@ public final class ConformanceLocation: Sendable {
   ///
   /// - Throws: Any error from the file system.
   func moveFiles(to other: ConformanceLocation) throws {
-    for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
+    for name in try topLevelNames() {
       try FileManager.default.moveItem(atPath: path(name), toPath: other.path(name))
     }
   }
@@ -122,6 +122,13 @@ public final class ConformanceLocation: Sendable {
   /// - Throws: Any error from the file system.
   func fileNames() throws -> [String] {
     try FileManager.default.subpathsOfDirectory(atPath: folder).sorted()
+  }
+
+  /// Returns the names of all files and folders in the folder.
+  ///
+  /// - Throws: Any error from the file system.
+  func topLevelNames() throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: folder)
   }
 
   /// Moves a file out of the folder.
@@ -147,18 +154,14 @@ public final class ConformanceLocation: Sendable {
     case symbolicLink, hardLink
   }
 
-  /// Creates a location for each file in the folder, which contains only a link to that file under the same name.
+  /// Creates a link to a file or folder of another location, under the same name.
   ///
   /// - Throws: Any error from the file system.
-  func locationsWithOneLink(_ kind: LinkKind) throws -> [ConformanceLocation] {
-    try FileManager.default.contentsOfDirectory(atPath: folder).map { name in
-      let other = try ConformanceLocation()
-      switch kind {
-      case .symbolicLink:
-        try FileManager.default.createSymbolicLink(atPath: other.path(name), withDestinationPath: path(name))
-      case .hardLink: try FileManager.default.linkItem(atPath: path(name), toPath: other.path(name))
-      }
-      return other
+  func link(_ name: String, to other: ConformanceLocation, _ kind: LinkKind) throws {
+    switch kind {
+    case .symbolicLink:
+      try FileManager.default.createSymbolicLink(atPath: path(name), withDestinationPath: other.path(name))
+    case .hardLink: try FileManager.default.linkItem(atPath: other.path(name), toPath: path(name))
     }
   }
 

@@ -33,15 +33,6 @@ public struct ConformanceSuite: Sendable {
   /// The name of the store.
   public let name: String
 
-  /// The capabilities that the store lacks, as passed to the initializer.
-  public let lacking: StoreCapabilities
-
-  /// The seed of the random numbers of the suite.
-  public let seed: UInt64
-
-  /// The number of random histories that each case about histories runs.
-  public let rounds: Int
-
   /// The cases to run, ordered by number.
   public let cases: [ConformanceCase]
 
@@ -76,18 +67,15 @@ public struct ConformanceSuite: Sendable {
     child: ConformanceChild.Start? = nil,
     open: @escaping @Sendable (ConformanceLocation) async throws -> Store
   ) where Store.Value == SampleValue? {
-    var list = CaseList(
-      suite: name, lacking: lacking, seed: seed, rounds: rounds,
-      maximumKeyLength: maximumKeyLength, timeLimit: timeLimit, child: child, open: open)
-    list.addAll()
+    let list = CaseList(
+      SuiteSettings(
+        name: name, lacking: lacking, seed: seed, rounds: rounds, maximumKeyLength: maximumKeyLength,
+        timeLimit: timeLimit, child: child, open: open))
     var missing = lacking
     if lacking.contains(.persistence) { missing.formUnion([.acknowledgedPersistence, .readOnlyAccess]) }
     if child == nil { missing.formUnion(.otherProcesses) }
-    let all = list.cases.sorted { ($0.number, $0.variant) < ($1.number, $1.variant) }
+    let all = list.cases.sorted { ($0.number, $0.id) < ($1.number, $1.id) }
     self.name = name
-    self.lacking = lacking
-    self.seed = seed
-    self.rounds = rounds
     cases = all.filter { $0.needs.isDisjoint(with: missing) }
     skipped = all.filter { !$0.needs.isDisjoint(with: missing) }
       .map { [missing] in SkippedCase(conformanceCase: $0, lacking: $0.needs.intersection(missing)) }
@@ -118,26 +106,20 @@ extension ConformanceSuite: CustomStringConvertible {
 }
 
 extension ConformanceSuite {
-  /// The name of the environment variable that sets ``roundsOfProcess``.
-  public static let roundsVariable = "LARDER_ROUNDS"
-
   /// The number of random histories that a case of this process runs, from the environment variable `LARDER_ROUNDS`.
   ///
   /// It defaults to 20. A negative number counts as zero.
   public static let roundsOfProcess: Int =
-    max(0, ProcessInfo.processInfo.environment[roundsVariable].flatMap { Int($0) } ?? 20)
+    max(0, ProcessInfo.processInfo.environment["LARDER_ROUNDS"].flatMap { Int($0) } ?? 20)
 
   /// The maximum duration of a case of this process: ten minutes, or proportionally more if ``roundsOfProcess`` is
   /// above 20.
   public static let timeLimitOfProcess: Duration = .seconds(600) * max(1, roundsOfProcess / 20)
-
-  /// The name of the environment variable that sets ``killsOfProcess``.
-  public static let killsVariable = "LARDER_KILL_ROUNDS"
 
   /// The number of processes that each case about killed processes kills, from the environment variable
   /// `LARDER_KILL_ROUNDS`.
   ///
   /// It is at least 1 and defaults to 2.
   public static let killsOfProcess: Int =
-    max(1, ProcessInfo.processInfo.environment[killsVariable].flatMap { Int($0) } ?? 2)
+    max(1, ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 2)
 }

@@ -28,7 +28,8 @@ public final class FaultyStore<Base: DataStore>: DataStore {
 
   private let clock: any Clock<Duration>
   private let plan: Mutex<FaultPlan>
-  private let gate = SuspensionGate()
+  /// The suspended operations with their kinds.
+  private let suspended = SuspendedTasks<StoreOperation>()
 
   /// Creates a store that adds faults to another store.
   ///
@@ -78,7 +79,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   ///
   /// - Parameter operation: The kind of operation; defaults to `nil`, which means any.
   public func suspendedCount(of operation: StoreOperation? = nil) -> Int {
-    gate.suspendedCount(of: operation)
+    suspended.tags.count { operation == nil || $0 == operation }
   }
 
   /// Waits until operations are suspended.
@@ -88,14 +89,14 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   ///   - operation: The kind of operation; defaults to `nil`, which means any.
   /// - Throws: `CancellationError` if the task is cancelled first.
   public func waitForSuspended(_ count: Int = 1, of operation: StoreOperation? = nil) async throws {
-    try await gate.waitForSuspended(count, of: operation)
+    try await suspended.wait { $0.count { operation == nil || $0 == operation } >= count }
   }
 
   /// Resumes all operations that are suspended now.
   ///
   /// - Parameter operation: The kind of operation; defaults to `nil`, which means any.
   public func resume(_ operation: StoreOperation? = nil) {
-    gate.resume(operation)
+    suspended.resume { operation == nil || $0 == operation }
   }
 
   // MARK: Operations
@@ -177,7 +178,7 @@ public final class FaultyStore<Base: DataStore>: DataStore {
       case .error(let code, moment, let outcome):
         throw error(code, moment, outcome, of: operation, key: key)
       case .suspension(moment):
-        try await waiting(moment, of: operation) { try await gate.suspend(operation) }
+        try await waiting(moment, of: operation) { try await suspended.suspend(operation) }
       case .delay(let duration, moment):
         try await waiting(moment, of: operation) { try await clock.sleep(for: duration) }
       case .yields(let limit):

@@ -1,4 +1,4 @@
-public import Larder
+package import Larder
 
 /// A history of concurrent operations on one store, which may or may not be linearizable.
 ///
@@ -9,26 +9,26 @@ public import Larder
 /// The search uses the algorithm of Wing and Gong with the memoization of Lowe ("Testing for linearizability", 2017),
 /// and never visits the same set of completed operations with the same state twice. Linearizability is local (Herlihy
 /// and Wing, 1990), so keys that no operation combines are checked separately, which keeps the search short.
-public struct ConcurrentHistory: Sendable, Equatable {
+package struct ConcurrentHistory: Sendable, Equatable {
   /// The initial entries of the store.
-  public let start: [StoreKey: Int]
+  package let start: [StoreKey: Int]
 
   /// The operations, in the order of their invocations.
-  public let operations: [ConcurrentOperation]
+  package let operations: [ConcurrentOperation]
 
   /// Creates a history.
   ///
   /// - Parameters:
   ///   - start: The initial entries of the store; defaults to none.
   ///   - operations: The operations, in any order.
-  public init(start: [StoreKey: Int] = [:], _ operations: [ConcurrentOperation]) {
+  package init(start: [StoreKey: Int] = [:], _ operations: [ConcurrentOperation]) {
     self.start = start
     self.operations = operations.sorted { $0.invocation < $1.invocation }
   }
 
   /// Whether the history is linearizable.
-  public var isLinearizable: Bool {
-    parts.allSatisfy { LinearizationSearch($0).succeeds() }
+  package var isLinearizable: Bool {
+    parts.allSatisfy { LinearizationSearch(history: $0).succeeds() }
   }
 
   /// The shortest prefix of the history of some keys that is not linearizable, or `nil` if the whole history is
@@ -36,14 +36,14 @@ public struct ConcurrentHistory: Sendable, Equatable {
   ///
   /// The prefix ends with the response that no order explains. Operations without a response by then have an unknown
   /// outcome.
-  public var violation: ConcurrentHistory? {
-    guard let part = parts.first(where: { !LinearizationSearch($0).succeeds() }) else { return nil }
+  package var violation: ConcurrentHistory? {
+    guard let part = parts.first(where: { !LinearizationSearch(history: $0).succeeds() }) else { return nil }
     // Every prefix of a linearizable history is linearizable, so a binary search finds the shortest one that is not.
     let times = part.operations.compactMap(\.response?.time).sorted()
     var (low, high) = (0, times.count - 1)
     while low < high {
       let middle = (low + high) / 2
-      if LinearizationSearch(part.beginning(upTo: times[middle])).succeeds() {
+      if LinearizationSearch(history: part.beginning(upTo: times[middle])).succeeds() {
         low = middle + 1
       } else {
         high = middle
@@ -92,44 +92,44 @@ public struct ConcurrentHistory: Sendable, Equatable {
 
 extension ConcurrentHistory: CustomStringConvertible {
   /// The initial entries, followed by a line for each operation.
-  public var description: String {
+  package var description: String {
     let entries = start.sorted { $0.key < $1.key }.map { StoreEntry(key: $0.key, value: $0.value) }
     return (["start: \(HistoryResult.entries(entries))"] + operations.map(\.description)).joined(separator: "\n")
   }
 }
 
 /// An operation of a ``ConcurrentHistory``, with its invocation and response.
-public struct ConcurrentOperation: Sendable, Equatable {
+package struct ConcurrentOperation: Sendable, Equatable {
   /// The response to an operation.
-  public struct Response: Sendable, Equatable {
+  package struct Response: Sendable, Equatable {
     /// The result of the operation.
-    public let result: HistoryResult
+    package let result: HistoryResult
 
     /// The number of events in the history before the response.
-    public let time: Int
+    package let time: Int
 
     /// Creates a response.
     ///
     /// - Parameters:
     ///   - result: The result of the operation.
     ///   - time: The number of events in the history before the response.
-    public init(_ result: HistoryResult, time: Int) {
+    package init(_ result: HistoryResult, time: Int) {
       self.result = result
       self.time = time
     }
   }
 
   /// The number of the task that ran the operation.
-  public let task: Int
+  package let task: Int
 
   /// The step of the operation.
-  public let step: HistoryStep
+  package let step: HistoryStep
 
   /// The number of events in the history before the invocation.
-  public let invocation: Int
+  package let invocation: Int
 
   /// The response; `nil` if the outcome is unknown, so that the operation may take effect at any later time, or never.
-  public let response: Response?
+  package let response: Response?
 
   /// Creates an operation.
   ///
@@ -139,7 +139,7 @@ public struct ConcurrentOperation: Sendable, Equatable {
   ///     not atomic, and are not allowed in such a history.
   ///   - invocation: The number of events in the history before the invocation.
   ///   - response: The response; `nil` if the outcome is unknown.
-  public init(task: Int, _ step: HistoryStep, invocation: Int, response: Response?) {
+  package init(task: Int, _ step: HistoryStep, invocation: Int, response: Response?) {
     self.task = task
     self.step = step
     self.invocation = invocation
@@ -149,7 +149,7 @@ public struct ConcurrentOperation: Sendable, Equatable {
 
 extension ConcurrentOperation: CustomStringConvertible {
   /// The operation in one line, such as `task 2, 4…7: .value("a") returned [missing]`.
-  public var description: String {
+  package var description: String {
     let end = response.map { "\($0.time)" } ?? "?"
     let result = response.map { "returned \($0.result)" } ?? "has an unknown outcome"
     return "task \(task), \(invocation)…\(end): \(step) \(result)"
@@ -158,100 +158,38 @@ extension ConcurrentOperation: CustomStringConvertible {
 
 /// A search for an order in which the operations of a ``ConcurrentHistory`` may have taken effect.
 private struct LinearizationSearch {
-  /// The invocation or the response of an operation.
-  private struct Event {
-    let operation: Int
-    let isResponse: Bool
-  }
-
   /// The completed operations and the resulting state, which determine all possible continuations.
   private struct Configuration: Hashable {
-    var done: [UInt64]
+    var done: [Bool]
     var state: [StoreKey: Int]
 
     /// Returns the configuration after another operation, or `nil` if the operation would have had a different result.
     func doing(_ index: Int, _ operation: ConcurrentOperation) -> Configuration? {
       if let response = operation.response, operation.step.result(in: state) != response.result { return nil }
       var after = self
-      after.done[index / 64] |= 1 << UInt64(index % 64)
+      after.done[index] = true
       after.state = operation.step.applied(to: state)
       return after
     }
   }
 
-  private let operations: [ConcurrentOperation]
-  private let start: [StoreKey: Int]
-
-  // The events that are not completed, in order, as a doubly linked list; place 0 is before the first event.
-  private var events: [Event] = [Event(operation: -1, isResponse: false)]
-  private var next: [Int] = []
-  private var previous: [Int] = []
-  private var responsePlaces: [Int?]
-
-  init(_ history: ConcurrentHistory) {
-    operations = history.operations
-    start = history.start
-    responsePlaces = operations.map { _ in nil }
-    let moments = operations.indices.flatMap { index in
-      [(time: operations[index].invocation, event: Event(operation: index, isResponse: false))]
-        + (operations[index].response.map { [(time: $0.time, event: Event(operation: index, isResponse: true))] } ?? [])
-    }
-    events += moments.sorted { $0.time < $1.time }.map(\.event)
-    for (place, event) in events.enumerated() where event.isResponse { responsePlaces[event.operation] = place }
-    next = Array(1...events.count)
-    previous = Array(-1..<events.count - 1)
-  }
+  let history: ConcurrentHistory
 
   /// Returns whether there is such an order.
-  consuming func succeeds() -> Bool {
-    var configuration = Configuration(done: Array(repeating: 0, count: operations.count / 64 + 1), state: start)
-    var seen: Set<Configuration> = [configuration]
-    var path: [(place: Int, before: Configuration)] = []
-    var waiting = operations.count { $0.response != nil }
-    var place = next[0]
-    // An operation without a response need not have happened, so the search ends when every response is explained.
-    while waiting > 0 {
-      let event = events[place]
-      if event.isResponse {
-        // The operation ended, but the order so far does not contain it, so the last choice was wrong.
-        guard let last = path.popLast() else { return false }
-        configuration = last.before
-        putBack(last.place)
-        if operations[events[last.place].operation].response != nil { waiting += 1 }
-        place = next[last.place]
-        continue
-      }
-      if let after = configuration.doing(event.operation, operations[event.operation]), seen.insert(after).inserted {
-        path.append((place, configuration))
-        configuration = after
-        takeOut(place)
-        if operations[event.operation].response != nil { waiting -= 1 }
-        place = next[0]
-      } else {
-        place = next[place]
+  func succeeds() -> Bool {
+    let operations = history.operations
+    var seen: Set<Configuration> = []
+    var path = [Configuration(done: operations.map { _ in false }, state: history.start)]
+    while let configuration = path.popLast() {
+      guard seen.insert(configuration).inserted else { continue }
+      let rest = operations.indices.filter { !configuration.done[$0] }
+      // An operation without a response need not have happened, so the search ends when every response is explained.
+      guard let end = rest.compactMap({ operations[$0].response?.time }).min() else { return true }
+      // The next operation must have begun before any of the others ended. The one that began first is tried first.
+      for index in rest.reversed() where operations[index].invocation < end {
+        if let after = configuration.doing(index, operations[index]) { path.append(after) }
       }
     }
-    return true
-  }
-
-  private mutating func takeOut(_ place: Int) {
-    unlink(place)
-    if let response = responsePlaces[events[place].operation] { unlink(response) }
-  }
-
-  /// Undoes the last ``takeOut(_:)`` that has not been undone.
-  private mutating func putBack(_ place: Int) {
-    if let response = responsePlaces[events[place].operation] { link(response) }
-    link(place)
-  }
-
-  private mutating func unlink(_ place: Int) {
-    next[previous[place]] = next[place]
-    if next[place] < events.count { previous[next[place]] = previous[place] }
-  }
-
-  private mutating func link(_ place: Int) {
-    next[previous[place]] = place
-    if next[place] < events.count { previous[next[place]] = place }
+    return false
   }
 }

@@ -57,7 +57,7 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
   ///   - seed: The seed of the histories and of the data that the disk keeps.
   ///   - length: The number of steps in a history; defaults to 8.
   /// - Returns: The number of power losses.
-  /// - Throws: ``DiskTrialFailure`` with a history as short as possible and all details to repeat it;
+  /// - Throws: ``TrialFailure`` with a history as short as possible and all details to repeat it;
   ///   `CancellationError` if the task is cancelled.
   @discardableResult
   public func losePower(cuts: Int, seed: UInt64, length: Int = 8) async throws -> Int {
@@ -73,7 +73,7 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
   ///     the bytes, or take effect before they fail.
   ///   - length: The number of steps in a history; defaults to 8.
   /// - Returns: The number of failed operations.
-  /// - Throws: ``DiskTrialFailure`` with a history as short as possible and all details to repeat it;
+  /// - Throws: ``TrialFailure`` with a history as short as possible and all details to repeat it;
   ///   `CancellationError` if the task is cancelled.
   @discardableResult
   public func fail(faults: Int, seed: UInt64, errorNumbers: [Int32], length: Int = 8) async throws -> Int {
@@ -102,9 +102,8 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
             history, seed: generator.next(), fault: (fault: fault(&generator), operation: operation))
           count += 1
         }
-      } catch let failure as DiskTrialFailure {
-        var shrinker = HistoryShrinker(history, attempts: 100)
-        throw try await shrinker.shrink(failure) { try await self.failure(of: $0, like: failure) }
+      } catch let failure as TrialFailure {
+        throw try await shrink(history, failure, attempts: 50) { try await self.failure(of: $0, like: failure) }
       }
     }
     return count
@@ -113,16 +112,17 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
   /// Runs a history with the fault of another failure, once for every operation, because a shorter history has fewer
   /// operations.
   private func failure(
-    of history: [HistoryStep], like other: DiskTrialFailure
-  ) async throws -> DiskTrialFailure? {
+    of history: [HistoryStep], like other: TrialFailure
+  ) async throws -> TrialFailure? {
+    guard let seed = other.seed else { return nil }
     do {
-      let operationCount = try await repeatTrial(history, seed: other.seed, fault: nil)
+      let operationCount = try await repeatTrial(history, seed: seed, fault: nil)
       guard let fault = other.fault?.fault else { return nil }
       for operation in 1...max(1, operationCount) {
-        _ = try await repeatTrial(history, seed: other.seed, fault: (fault: fault, operation: operation))
+        _ = try await repeatTrial(history, seed: seed, fault: (fault: fault, operation: operation))
       }
       return nil
-    } catch let failure as DiskTrialFailure {
+    } catch let failure as TrialFailure {
       return failure
     }
   }
@@ -134,7 +134,7 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
   ///   - seed: The seed of the data that the disk keeps.
   ///   - fault: The fault and the number of its operation, or `nil` for no fault.
   /// - Returns: The number of operations.
-  /// - Throws: ``DiskTrialFailure`` if the store breaks a promise; `CancellationError` if the task is cancelled.
+  /// - Throws: ``TrialFailure`` if the store breaks a promise; `CancellationError` if the task is cancelled.
   @discardableResult
   public func repeatTrial(
     _ history: [HistoryStep], seed: UInt64, fault: (fault: SimulatedFault, operation: Int)?
@@ -142,8 +142,8 @@ public struct DiskTrial<Store: DataStore>: Sendable where Store.Value == Int {
     try Task.checkCancellation()
     let disk = SimulatedFileSystem(seed: seed)
     if let fault { disk.schedule(fault.fault, atOperation: fault.operation) }
-    func failure(_ message: String) -> DiskTrialFailure {
-      DiskTrialFailure(store: name, history: history, seed: seed, fault: fault, message: message)
+    func failure(_ message: String) -> TrialFailure {
+      TrialFailure(store: name, message: message, history: history, seed: seed, fault: fault)
     }
 
     var expectation = Expectation()
@@ -225,54 +225,25 @@ extension DiskTrial {
   ///   - faults: The faults to try at each operation.
   ///   - seed: The seed of the data that the disk keeps. Another seed tries other outcomes of the same histories.
   /// - Returns: The number of faults that were tried.
-  /// - Throws: ``DiskTrialFailure`` for one of the shortest failing histories, with all details to repeat it;
+  /// - Throws: ``TrialFailure`` for one of the shortest failing histories, with all details to repeat it;
   ///   `CancellationError` if the task is cancelled.
   @discardableResult
   public func runEveryHistory(
     upToLength length: Int, share: Double = 1, faults: [SimulatedFault], seed: UInt64
   ) async throws -> Int {
     var generator = SeededGenerator(seed: seed)
-    var choice = SeededGenerator(seed: seed, purpose: "choosing histories")
     var count = 0
-    var histories: [[HistoryStep]] = [[]]
-    for currentLength in stride(from: 1, through: length, by: 1) {
-      histories = histories.flatMap { history in HistoryStep.fewWritingSteps.map { history + [$0] } }
-      for history in histories {
-        guard currentLength < length || Double.random(in: 0..<1, using: &choice) < share else { continue }
-        let operationCount = try await repeatTrial(history, seed: generator.next(), fault: nil)
-        for operation in 1...max(1, operationCount) {
-          for fault in faults {
-            _ = try await repeatTrial(history, seed: generator.next(), fault: (fault: fault, operation: operation))
-            count += 1
-          }
+    for history in HistoryStep.everyHistory(
+      of: HistoryStep.fewWritingSteps, upToLength: length, share: share, seed: seed)
+    {
+      let operationCount = try await repeatTrial(history, seed: generator.next(), fault: nil)
+      for operation in 1...max(1, operationCount) {
+        for fault in faults {
+          _ = try await repeatTrial(history, seed: generator.next(), fault: (fault: fault, operation: operation))
+          count += 1
         }
       }
     }
     return count
-  }
-}
-
-/// A broken promise that a ``DiskTrial`` has found, with all details to repeat it.
-public struct DiskTrialFailure: Error, CustomStringConvertible {
-  /// The name of the store.
-  public let store: String
-
-  /// The steps that lead to the failure, as few as were found.
-  public let history: [HistoryStep]
-
-  /// The seed of the data that the disk kept.
-  public let seed: UInt64
-
-  /// The fault and the number of its operation; `nil` if there was no fault.
-  public let fault: (fault: SimulatedFault, operation: Int)?
-
-  /// A description of the broken promise.
-  public let message: String
-
-  /// A readable description of the failure.
-  public var description: String {
-    let fault = fault.map { ", \($0.fault) at operation \($0.operation)" } ?? ""
-    let steps = history.map { "  \($0)," }.joined(separator: "\n")
-    return "\(store): \(message)\n(seed \(seed)\(fault), history:\n[\n\(steps)\n])"
   }
 }

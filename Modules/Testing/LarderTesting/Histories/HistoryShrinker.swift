@@ -1,81 +1,46 @@
 import Larder
 
-/// A shrinker that shortens a failing history by removing steps and parts of steps while the history still fails.
-struct HistoryShrinker {
-  /// The remaining number of histories to try.
-  private var attempts: Int
-  private var history: [HistoryStep]
-
-  /// Creates a shrinker.
-  ///
-  /// - Parameters:
-  ///   - history: A failing history.
-  ///   - attempts: The maximum number of other histories to try.
-  init(_ history: [HistoryStep], attempts: Int) {
-    self.history = history
-    self.attempts = attempts
+/// Shortens a failing history by removing steps and parts of steps while it still fails.
+///
+/// - Parameters:
+///   - history: A failing history.
+///   - failure: The failure of the history.
+///   - attempts: The maximum number of other histories to try.
+///   - run: A closure that runs a history and returns its failure, or `nil` if it succeeds.
+/// - Returns: The failure of the shortened history.
+/// - Throws: Any error from `run`.
+func shrink(
+  _ history: [HistoryStep], _ failure: TrialFailure, attempts: Int,
+  running run: ([HistoryStep]) async throws -> TrialFailure?
+) async throws -> TrialFailure {
+  var (history, failure, attempts) = (history, failure, attempts)
+  /// Replaces the history by the first simpler one that fails.
+  func simplify() async throws -> Bool {
+    for candidate in simplerHistories(than: history) where attempts > 0 {
+      attempts -= 1
+      guard let found = try await run(candidate) else { continue }
+      (history, failure) = (candidate, found)
+      return true
+    }
+    return false
   }
+  while try await simplify() {}
+  return failure
+}
 
-  /// Shortens the history.
-  ///
-  /// - Parameters:
-  ///   - failure: The failure of the history.
-  ///   - run: A closure that runs a history and returns its failure, or `nil` if it succeeds.
-  /// - Returns: The failure of the shortened history.
-  /// - Throws: Any error from `run`.
-  mutating func shrink<Failure>(
-    _ failure: Failure, running run: ([HistoryStep]) async throws -> Failure?
-  ) async throws -> Failure {
-    var failure = failure
-    var previous: [HistoryStep]
-    repeat {
-      previous = history
-      var length = max(1, history.count / 2)
-      while length > 0 {
-        try await leaveOut(length, &failure, running: run)
-        length /= 2
-      }
-      try await simplify(&failure, running: run)
-    } while history != previous && attempts > 0
-    return failure
-  }
-
-  private mutating func leaveOut<Failure>(
-    _ length: Int, _ failure: inout Failure, running run: ([HistoryStep]) async throws -> Failure?
-  ) async throws {
-    // Steps are removed from the end first, because steps after the failure never matter.
-    var start = history.count - length
-    while start >= 0 {
-      var candidate = history
-      candidate.removeSubrange(start..<min(start + length, candidate.count))
-      try await attempt(candidate, &failure, running: run)
-      start -= length
+/// Returns shorter histories, the shortest first, and then those in which one step is simpler.
+private func simplerHistories(than history: [HistoryStep]) -> [[HistoryStep]] {
+  // Steps are removed from the end first, because steps after the failure never matter.
+  let lengths = sequence(first: (history.count + 1) / 2) { $0 / 2 }.prefix { $0 > 0 }
+  let shorter = lengths.flatMap { length in
+    stride(from: history.count - length, through: 0, by: -length).map { start in
+      Array(history[..<start] + history[(start + length)...])
     }
   }
-
-  private mutating func simplify<Failure>(
-    _ failure: inout Failure, running run: ([HistoryStep]) async throws -> Failure?
-  ) async throws {
-    for index in history.indices {
-      for step in history[index].simplerSteps {
-        var candidate = history
-        candidate[index] = step
-        if try await attempt(candidate, &failure, running: run) { break }
-      }
-    }
+  let simpler = history.indices.flatMap { index in
+    history[index].simplerSteps.map { step in Array(history[..<index] + [step] + history[(index + 1)...]) }
   }
-
-  @discardableResult
-  private mutating func attempt<Failure>(
-    _ candidate: [HistoryStep], _ failure: inout Failure, running run: ([HistoryStep]) async throws -> Failure?
-  ) async throws -> Bool {
-    guard attempts > 0 else { return false }
-    attempts -= 1
-    guard let found = try await run(candidate) else { return false }
-    history = candidate
-    failure = found
-    return true
-  }
+  return shorter + simpler
 }
 
 extension HistoryStep {

@@ -26,6 +26,27 @@ extension HistoryStep {
     .apply([.set("a", 4), .remove("b"), .set("c", 5)]), .add(6, to: ["d"]), .synchronize,
   ]
 
+  /// Returns every history of a few steps, the shortest first.
+  ///
+  /// - Parameters:
+  ///   - steps: The possible steps.
+  ///   - length: The maximum number of steps.
+  ///   - share: The share of the longest histories to return, from 0 to 1.
+  ///   - seed: The seed that determines the selection.
+  static func everyHistory(
+    of steps: [HistoryStep], upToLength length: Int, share: Double, seed: UInt64
+  ) -> [[HistoryStep]] {
+    var generator = SeededGenerator(seed: seed, purpose: "choosing histories")
+    var longest: [[HistoryStep]] = [[]]
+    var all: [[HistoryStep]] = []
+    for currentLength in stride(from: 1, through: length, by: 1) {
+      longest = longest.flatMap { history in steps.map { history + [$0] } }
+      if currentLength == length { longest.removeAll { _ in .random(in: 0..<1, using: &generator) >= share } }
+      all += longest
+    }
+    return all
+  }
+
   /// Returns a random history of steps that change entries or affect durability.
   ///
   /// - Parameters:

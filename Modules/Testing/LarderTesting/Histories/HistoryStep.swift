@@ -40,13 +40,7 @@ extension HistoryStep {
     var state = state
     switch self {
     case .apply(let changes):
-      for change in changes {
-        switch change {
-        case .set(let key, let value): state[key] = value
-        case .remove(let key): state[key] = nil
-        case .removeAll(let range): state = state.filter { !range.contains($0.key) }
-        }
-      }
+      for change in changes { change.apply(to: &state) }
     case .add(let number, let keys):
       for key in keys { state[key] = HistoryStep.sum(state[key], number) }
     case .abandon, .value, .values, .contains, .entries, .keys, .count, .pages, .synchronize, .compact, .reopen, .die:
@@ -126,15 +120,16 @@ extension HistoryStep {
   /// - Parameter store: The store.
   /// - Returns: The result of the step.
   /// - Throws: Any error from the store.
-  func run<Store: DataStore>(on store: Store) async throws -> HistoryResult where Store.Value == Int {
+  func run<Store: DataStore>(on store: Store) async throws -> HistoryResult where Store.Value: HistoryValue {
     switch self {
     case .apply(let changes):
-      try await store.apply(ChangeBatch(changes))
+      try await store.apply(ChangeBatch(changes.map { $0.mapValue { _, integer in .standing(for: integer) } }))
       return .done
     case .add(let number, let keys):
       let sums = try await store.update(keys) { slots in
-        for slot in slots.indices { slots[slot] = HistoryStep.sum(slots[slot], number) }
-        return slots
+        let sums = try slots.map { HistoryStep.sum(try $0?.number(), number) }
+        slots = sums.map { $0.map { .standing(for: $0) } }
+        return sums
       }
       return .slots(sums)
     case .abandon(let keys):
@@ -146,18 +141,20 @@ extension HistoryStep {
       } catch is Abandonment {
         return .done
       }
-      throw Mismatch(subject: "\(self)", expected: "the error of the body", got: "no error", place: "")
-    case .value(let key): return .slots([try await store.value(forKey: key)])
-    case .values(let keys): return .slots(try await store.values(forKeys: keys))
+      throw Mismatch(subject: "\(self)", expected: "the error of the body", got: "no error")
+    case .value(let key): return .slots([try await store.value(forKey: key)?.number()])
+    case .values(let keys): return .slots(try await store.values(forKeys: keys).map { try $0?.number() })
     case .contains(let key): return .truth(try await store.contains(key))
     case .entries(let range, let limit, let order):
-      return .entries(try await store.entries(in: range, limit: limit, order: order))
+      return .entries(try integers(in: await store.entries(in: range, limit: limit, order: order)))
     case .keys(let range, let limit, let order):
       return .keys(try await store.keys(in: range, limit: limit, order: order))
     case .count(let range): return .count(try await store.count(in: range))
     case .pages(let range, let size, let order):
       var pages: [[StoreEntry<Int>]] = []
-      for try await page in store.pages(of: range, size: size, order: order) { pages.append(page.entries) }
+      for try await page in store.pages(of: range, size: size, order: order) {
+        pages.append(try integers(in: page.entries))
+      }
       return .pages(pages)
     case .synchronize:
       try await store.synchronize()
@@ -172,6 +169,10 @@ extension HistoryStep {
     case .reopen, .die:
       return .done
     }
+  }
+
+  private func integers(in entries: [StoreEntry<some HistoryValue>]) throws -> [StoreEntry<Int>] {
+    try entries.map { StoreEntry(key: $0.key, value: try $0.value.number()) }
   }
 
   /// Returns the result that the step must have.
@@ -226,7 +227,7 @@ extension HistoryStep {
 }
 
 /// The result of a ``HistoryStep``.
-public enum HistoryResult: Sendable, Equatable {
+package enum HistoryResult: Sendable, Equatable {
   /// The step succeeded and has no result.
   case done
   /// The values of keys, as read or after an addition.
@@ -245,7 +246,7 @@ public enum HistoryResult: Sendable, Equatable {
 
 extension HistoryResult: CustomStringConvertible {
   /// A readable description of the result.
-  public var description: String {
+  package var description: String {
     switch self {
     case .done: "done"
     case .slots(let slots): "[\(slots.map { $0.map(String.init) ?? "missing" }.joined(separator: ", "))]"
@@ -259,5 +260,36 @@ extension HistoryResult: CustomStringConvertible {
 
   private static func text(of entries: [StoreEntry<Int>]) -> String {
     "[\(entries.map { "\(shortened($0.key.description).unambiguous): \($0.value)" }.joined(separator: ", "))]"
+  }
+}
+
+/// A value of a store that stands for an integer of a history.
+protocol HistoryValue: Sendable {
+  static func standing(for integer: Int) -> Self
+
+  /// Returns the integer.
+  ///
+  /// - Throws: A ``Mismatch`` if the value does not stand for an integer.
+  func number() throws -> Int
+}
+
+extension Int: HistoryValue {
+  static func standing(for integer: Int) -> Int { integer }
+
+  func number() -> Int { self }
+}
+
+/// A stored nil stands for zero, so that histories cover it too.
+extension Optional: HistoryValue where Wrapped == SampleValue {
+  static func standing(for integer: Int) -> SampleValue? {
+    integer == 0 ? nil : SampleValue(integer: Int64(integer))
+  }
+
+  func number() throws -> Int {
+    let integer = Int(self?.integer ?? 0)
+    guard self == .standing(for: integer) else {
+      throw Mismatch(subject: "a value in a history", expected: "an integer", got: text(of: self))
+    }
+    return integer
   }
 }

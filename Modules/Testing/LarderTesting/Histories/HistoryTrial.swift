@@ -8,13 +8,15 @@ public import Larder
 /// }
 /// try await trial.run(rounds: 100, seed: SeededGenerator.seedOfProcess)
 /// try await trial.runEveryHistory(upToLength: 3)
+/// try await trial.runConcurrently(rounds: 100, seed: SeededGenerator.seedOfProcess)
 /// ```
 ///
 /// Every ``ConformanceSuite`` runs such trials too.
-public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int {
-  private let name: String
+public struct HistoryTrial<Store: DataStore>: Sendable {
+  let name: String
   private let lacking: StoreCapabilities
   private let open: @Sendable (ConformanceLocation) async throws -> Store
+  let perform: @Sendable (HistoryStep, Store) async throws -> HistoryResult
 
   /// Creates a trial for a kind of store.
   ///
@@ -26,10 +28,19 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
   public init(
     _ name: String, lacking: StoreCapabilities = [],
     open: @escaping @Sendable (ConformanceLocation) async throws -> Store
-  ) {
+  ) where Store.Value == Int {
+    self.init(name, lacking: lacking, openingAny: open)
+  }
+
+  /// Creates a trial for a kind of store whose values stand for integers.
+  init(
+    _ name: String, lacking: StoreCapabilities,
+    openingAny open: @escaping @Sendable (ConformanceLocation) async throws -> Store
+  ) where Store.Value: HistoryValue {
     self.name = name
     self.lacking = lacking
     self.open = open
+    perform = { step, store in try await step.run(on: store) }
   }
 
   /// Runs random histories.
@@ -38,41 +49,40 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
   ///   - rounds: The number of histories.
   ///   - seed: The seed of the histories.
   ///   - length: The number of steps in a history; defaults to 40.
-  /// - Throws: ``HistoryTrialFailure`` with a history as short as possible; `CancellationError` if the task is
-  ///   cancelled.
+  /// - Throws: ``TrialFailure`` with a history as short as possible; `CancellationError` if the task is cancelled.
   public func run(rounds: Int, seed: UInt64, length: Int = 40) async throws {
     var generator = SeededGenerator(seed: seed)
     for _ in 0..<max(0, rounds) {
       let history = HistoryStep.history(length: length, lacking: lacking, using: &generator)
       guard let failure = try await failure(of: history) else { continue }
-      var shrinker = HistoryShrinker(history, attempts: 1_000)
-      var shrunk = try await shrinker.shrink(failure) { try await self.failure(of: $0) }
-      shrunk.seed = seed
-      throw shrunk
+      var shortest = try await shrink(history, failure, attempts: 1_000) { try await self.failure(of: $0) }
+      shortest.seed = seed
+      throw shortest
     }
   }
 
   /// Runs every history of a few steps on two keys.
   ///
-  /// - Parameter length: The maximum number of steps. There are about ten kinds of steps, so there are about a thousand
-  ///   histories for a length of 3.
-  /// - Throws: ``HistoryTrialFailure`` for one of the shortest failing histories; `CancellationError` if the task is
+  /// - Parameters:
+  ///   - length: The maximum number of steps. There are about ten kinds of steps, so there are about a thousand
+  ///     histories for a length of 3.
+  ///   - share: The share of the longest histories to run, from 0 to 1; defaults to 1, which means all of them.
+  ///   - seed: The seed that determines the selection; defaults to the seed of the process.
+  /// - Throws: ``TrialFailure`` for one of the shortest failing histories; `CancellationError` if the task is
   ///   cancelled.
-  public func runEveryHistory(upToLength length: Int) async throws {
+  public func runEveryHistory(
+    upToLength length: Int, share: Double = 1, seed: UInt64 = SeededGenerator.seedOfProcess
+  ) async throws {
     let steps = HistoryStep.fewSteps.filter { $0.isPossible(lacking: lacking) }
-    var histories: [[HistoryStep]] = [[]]
-    for _ in 0..<max(0, length) {
-      histories = histories.flatMap { history in steps.map { history + [$0] } }
-      for history in histories {
-        if let failure = try await failure(of: history) { throw failure }
-      }
+    for history in HistoryStep.everyHistory(of: steps, upToLength: length, share: share, seed: seed) {
+      try await repeatTrial(history)
     }
   }
 
   /// Runs one history, then checks the contents of the store.
   ///
   /// - Parameter history: The steps.
-  /// - Throws: ``HistoryTrialFailure`` if the store breaks a promise; `CancellationError` if the task is cancelled.
+  /// - Throws: ``TrialFailure`` if the store breaks a promise; `CancellationError` if the task is cancelled.
   public func repeatTrial(_ history: [HistoryStep]) async throws {
     if let failure = try await failure(of: history) { throw failure }
   }
@@ -80,7 +90,7 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
   /// Runs a history at a fresh location.
   ///
   /// - Returns: The failure, or `nil` if the store keeps its promises.
-  private func failure(of history: [HistoryStep]) async throws -> HistoryTrialFailure? {
+  private func failure(of history: [HistoryStep]) async throws -> TrialFailure? {
     try Task.checkCancellation()
     let location = try ConformanceLocation()
     var run = Run(rest: history[...])
@@ -92,7 +102,7 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
     }
     try location.remove()
     try Task.checkCancellation()
-    return message.map { HistoryTrialFailure(store: name, history: history, message: $0) }
+    return message.map { TrialFailure(store: name, message: $0, history: history) }
   }
 
   /// Opens the store and runs steps up to the next reopening or the end.
@@ -104,18 +114,32 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
     let store = run.wasDropped ? try await openAgain { try await open(location) } : try await open(location)
     run.wasDropped = false
     while let step = run.rest.first {
-      let result = try await step.run(on: store)
-      try run.expect(result, of: step)
+      try run.expect(try await perform(step, store), of: step)
       run.advance(over: step)
       if step == .reopen { try await store.close() }
       if step == .die { run.wasDropped = true }
       if step == .reopen || step == .die { return false }
     }
     for step in [HistoryStep.entries(.all, limit: .max, .ascending), .values(HistoryStep.keys), .count(.all)] {
-      try run.expect(try await step.run(on: store), of: step)
+      try run.expect(try await perform(step, store), of: step)
     }
     try await store.close()
     return true
+  }
+
+  /// Opens a store at a fresh location, runs a closure, closes the store, and removes the location.
+  func withStore<Result>(_ body: (Store) async throws -> Result) async throws -> Result {
+    let location = try ConformanceLocation()
+    do {
+      let store = try await open(location)
+      let result = try await body(store)
+      try await store.close()
+      try location.remove()
+      return result
+    } catch {
+      try location.remove()
+      throw error
+    }
   }
 
   /// The remaining steps of a history, and the state of the model.
@@ -128,7 +152,7 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
     func expect(_ result: HistoryResult, of step: HistoryStep) throws {
       let expected = step.result(in: state)
       guard result != expected else { return }
-      throw Mismatch(subject: "\(step)", expected: "\(expected)", got: "\(result)", place: "")
+      throw Mismatch(subject: "\(step)", expected: "\(expected)", got: "\(result)")
     }
 
     mutating func advance(over step: HistoryStep) {
@@ -146,24 +170,38 @@ public struct HistoryTrial<Store: DataStore>: Sendable where Store.Value == Int 
   }
 }
 
-/// A broken promise that a ``HistoryTrial`` has found, with all details to repeat it.
-public struct HistoryTrialFailure: Error, CustomStringConvertible {
+/// A broken promise that a ``HistoryTrial`` or a ``DiskTrial`` has found, with all details to repeat it.
+public struct TrialFailure: Error {
   /// The name of the store.
-  public let store: String
-
-  /// The steps that lead to the failure, as few as were found.
-  public let history: [HistoryStep]
-
-  /// The seed of the history; `nil` if the history was not random.
-  public internal(set) var seed: UInt64?
+  package let store: String
 
   /// A description of the broken promise.
-  public let message: String
+  package let message: String
 
-  /// A readable description of the failure.
+  /// The steps that lead to the failure, as few as were found; empty if steps ran concurrently.
+  package var history: [HistoryStep] = []
+
+  /// The seed of a random history, or of the data that a simulated disk kept.
+  package var seed: UInt64?
+
+  /// The fault of a simulated disk and the number of its operation.
+  package var fault: (fault: SimulatedFault, operation: Int)?
+
+  /// The shortest concurrent history that no order explains.
+  package var violation: ConcurrentHistory?
+}
+
+extension TrialFailure: CustomStringConvertible {
+  /// A readable description of the failure, which contains the history as Swift source code.
   public var description: String {
-    let seed = seed.map { "seed \($0), " } ?? ""
-    let steps = history.map { "  \($0)," }.joined(separator: "\n")
-    return "\(store): \(message)\n(\(seed)history:\n[\n\(steps)\n])"
+    var details: [String] = []
+    if let seed { details.append("seed \(seed)") }
+    if let fault { details.append("\(fault.fault) at operation \(fault.operation)") }
+    if let violation {
+      details.append("history:\n\(violation)")
+    } else {
+      details.append("history:\n[\n\(history.map { "  \($0),\n" }.joined())]")
+    }
+    return "\(store): \(message)\n(\(details.joined(separator: ", ")))"
   }
 }

@@ -1,97 +1,98 @@
 import Dispatch
 import Foundation
 import Larder
-import Synchronization
 
 /// The cases of a suite; an extension in each file of cases adds its own.
 struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
-  typealias Opener = @Sendable (ConformanceLocation) async throws -> Store
-
-  let suite: String
-  let lacking: StoreCapabilities
-  let seed: UInt64
-  let rounds: Int
-  /// The length in bytes of the longest key that the store accepts.
-  let maximumKeyLength: Int
-  let timeLimit: Duration
-  let child: ConformanceChild.Start?
-  let open: Opener
+  let settings: SuiteSettings<Store>
   private(set) var cases: [ConformanceCase] = []
+  private var group = ConformanceGroup.points
+  private var promise = ConformancePromise.missing
 
-  init(
-    suite: String, lacking: StoreCapabilities, seed: UInt64, rounds: Int, maximumKeyLength: Int, timeLimit: Duration,
-    child: ConformanceChild.Start?, open: @escaping Opener
-  ) {
-    self.suite = suite
-    self.lacking = lacking
-    self.seed = seed
-    self.rounds = rounds
-    self.maximumKeyLength = maximumKeyLength
-    self.timeLimit = timeLimit
-    self.child = child
-    self.open = open
-  }
-
-  mutating func addAll() {
+  init(_ settings: SuiteSettings<Store>) {
+    self.settings = settings
     addPointCases()
     addKeyCases()
     addValueCases()
     addMultiGetCases()
     addBatchCases()
+    addClearCases()
     addUpdateCases()
     addScanCases()
     addPageCases()
-    addClearCases()
     addLifecycleCases()
+    addClosingCases()
     addReopeningCases()
     addDamageCases()
+    addAlteredFileCases()
     addErrorCases()
     addCancellationCases()
     addConcurrencyCases()
     addHistoryCases()
     addMaintenanceCases()
     addFileCases()
-    addSizeCases()
-    addAlteredFileCases()
     addProcessCases()
+  }
+
+  /// Begins a list of cases with a common topic, most of which check the same promise.
+  mutating func begin(_ group: ConformanceGroup, checking promise: ConformancePromise) {
+    self.group = group
+    self.promise = promise
   }
 
   /// Adds a case.
   ///
   /// - Parameters:
-  ///   - number: The number of the case.
-  ///   - variant: The letter that follows the number; defaults to an empty string.
+  ///   - id: The number of the case, and a letter if several cases have that number.
   ///   - name: The rule that must hold.
-  ///   - group: The topic of the case.
-  ///   - promise: The promise that the case checks.
+  ///   - promise: The promise that the case checks; defaults to the promise of the current list of cases.
   ///   - needs: The capabilities that the case requires of the store; defaults to none.
+  ///   - file: The file that failures name.
+  ///   - line: The line that failures name.
   ///   - body: A closure that throws a ``Mismatch`` if the promise is broken.
   mutating func add(
-    _ number: Int, _ variant: String = "", _ name: String, in group: ConformanceGroup,
-    checks promise: ConformancePromise, needs: StoreCapabilities = [],
-    _ body: @escaping @Sendable (Trial<Store>) async throws -> Void
+    _ id: String, _ name: String, checks promise: ConformancePromise? = nil, needs: StoreCapabilities = [],
+    file: String = #fileID, line: Int = #line, _ body: @escaping @Sendable (Trial<Store>) async throws -> Void
   ) {
-    let (suite, lacking, seed, open) = (suite, lacking, seed, open)
-    let (timeLimit, child) = (timeLimit, child)
+    let settings = settings
     cases.append(
-      ConformanceCase(number: number, variant: variant, name: name, group: group, promise: promise, needs: needs) {
-        conformanceCase in
+      ConformanceCase(
+        id: id, name: name, group: group, promise: promise ?? self.promise, needs: needs, place: "\(file):\(line)"
+      ) { conformanceCase in
         do {
-          try await TimeLimit(timeLimit, of: "case \(conformanceCase) of \(suite)").run {
-            let trial = try Trial(
-              location: ConformanceLocation(), lacking: lacking, seed: seed, purpose: conformanceCase.id, child: child,
-              opener: open)
-            try await trial.run(body)
+          try await TimeLimit(settings.timeLimit, of: "case \(conformanceCase) of \(settings.name)").run {
+            try await Trial(settings, purpose: id).run(body)
           }
         } catch let mismatch as Mismatch {
-          throw ConformanceFailure(mismatch, in: conformanceCase, of: suite, seed: seed)
+          throw ConformanceFailure(mismatch, in: conformanceCase, of: settings.name, seed: settings.seed)
         } catch {
           try Task.checkCancellation()
-          let mismatch = Mismatch(
-            subject: "running the case", expected: "no error", got: text(of: error), place: "")
-          throw ConformanceFailure(mismatch, in: conformanceCase, of: suite, seed: seed, underlying: error)
+          throw ConformanceFailure(
+            Mismatch(subject: "running the case", expected: "no error", got: text(of: error)),
+            in: conformanceCase, of: settings.name, seed: settings.seed)
         }
       })
+  }
+
+  /// Adds a case that begins with an open store.
+  ///
+  /// - Parameters:
+  ///   - id: The number of the case, and a letter if several cases have that number.
+  ///   - name: The rule that must hold.
+  ///   - keys: The keys in the store, whose values contain them.
+  ///   - promise: The promise that the case checks; defaults to the promise of the current list of cases.
+  ///   - needs: The capabilities that the case requires of the store; defaults to none.
+  ///   - file: The file that failures name.
+  ///   - line: The line that failures name.
+  ///   - body: A closure that throws a ``Mismatch`` if the promise is broken.
+  mutating func add(
+    _ id: String, _ name: String, keys: [StoreKey], checks promise: ConformancePromise? = nil,
+    needs: StoreCapabilities = [], file: String = #fileID, line: Int = #line,
+    _ body: @escaping @Sendable (Store, Trial<Store>) async throws -> Void
+  ) {
+    add(id, name, checks: promise, needs: needs, file: file, line: line) { trial in
+      try await body(trial.open(with: Entries(keys: keys)), trial)
+    }
   }
 }
 
@@ -114,21 +115,22 @@ private struct TimeLimit: Sendable {
   ///
   /// - Throws: Any error from the operation; a ``Mismatch`` if the time limit is reached first.
   func run(_ operation: @escaping @Sendable () async throws -> Void) async throws {
-    let race = Race()
+    // Only the first result is kept.
+    let (results, end) = AsyncStream.makeStream(of: Result<Void, any Error>.self, bufferingPolicy: .bufferingOldest(1))
     let task = Task {
       do {
         try await operation()
-        race.end(with: .success(()))
+        end.yield(.success(()))
       } catch {
-        race.end(with: .failure(error))
+        end.yield(.failure(error))
       }
     }
     let timer = DispatchSource.makeTimerSource(queue: TimeLimit.queue)
     timer.setEventHandler { [what, duration] in
       let mismatch = Mismatch(
         subject: "the duration of the case", expected: "an end within \(duration)",
-        got: "the case is still running or waiting", place: "")
-      guard race.end(with: .failure(mismatch)) else { return }
+        got: "the case is still running or waiting")
+      guard case .enqueued = end.yield(.failure(mismatch)) else { return }
       // Written immediately, because no test can report the failure if every thread of the cooperative pool is blocked.
       FileHandle.standardError.write(Data("LarderTesting: \(what) did not end within \(duration)\n".utf8))
       task.cancel()
@@ -136,48 +138,12 @@ private struct TimeLimit: Sendable {
     timer.schedule(deadline: .now() + duration / .seconds(1))
     timer.activate()
     defer { timer.cancel() }
+    // A separate task waits, because a cancelled task would not wait for the end of the operation.
+    let waiting = Task { await results.first { _ in true } }
     try await withTaskCancellationHandler {
-      await race.winner()
+      await waiting.value
     } onCancel: {
       task.cancel()
-    }.get()
-  }
-}
-
-/// A race between results, of which one waiter receives the first.
-private final class Race: Sendable {
-  private struct State {
-    var first: Result<Void, any Error>?
-    var waiter: CheckedContinuation<Void, Never>?
-  }
-
-  private let state = Mutex(State())
-
-  /// Ends the race if it has not ended.
-  ///
-  /// - Returns: Whether this result is the first.
-  @discardableResult
-  func end(with result: Result<Void, any Error>) -> Bool {
-    let (isFirst, waiter) = state.withLock { state in
-      guard state.first == nil else { return (false, nil as CheckedContinuation<Void, Never>?) }
-      state.first = result
-      return (true, state.waiter)
-    }
-    waiter?.resume()
-    return isFirst
-  }
-
-  /// Returns the first result when there is one.
-  func winner() async -> Result<Void, any Error> {
-    while true {
-      if let first = state.withLock({ $0.first }) { return first }
-      await withCheckedContinuation { continuation in
-        let isOver = state.withLock { state in
-          if state.first == nil { state.waiter = continuation }
-          return state.first != nil
-        }
-        if isOver { continuation.resume() }
-      }
-    }
+    }?.get()
   }
 }

@@ -15,13 +15,9 @@ struct ChildOrder: Codable, Sendable {
   /// The folder through which the two processes communicate.
   var exchange: String
   var work: Work
+}
 
-  init(folder: String, exchange: String, work: Work) {
-    self.folder = folder
-    self.exchange = exchange
-    self.work = work
-  }
-
+extension ChildOrder {
   /// Decodes an order from its text; returns `nil` if the text is not an order.
   init?(_ text: String) {
     do {
@@ -71,6 +67,10 @@ enum ChildReport: Codable, Sendable, Equatable {
   case synchronized(Int)
   /// An unexpected error occurred.
   case failed(String)
+
+  init(holding entries: Entries) {
+    self = .holds(Dictionary(uniqueKeysWithValues: entries.map { ($0.key.description, $0.value?.text ?? "nil") }))
+  }
 }
 
 /// A step of the first process that the second one waits for.
@@ -121,18 +121,12 @@ struct ChildBatch: Sendable {
   }
 
   /// Returns the entries of a store after a batch and all earlier batches.
-  static func entries(afterBatch number: Int, seed: UInt64) -> [(StoreKey, SampleValue?)] {
-    var values: [StoreKey: SampleValue?] = [:]
+  static func entries(afterBatch number: Int, seed: UInt64) -> Entries {
+    var entries: Entries = [:]
     for number in 1..<number + 1 {
-      for change in ChildBatch(number: number, seed: seed).changes {
-        switch change {
-        case .set(let key, let value): values[key] = .some(value)
-        case .remove(let key): values[key] = nil
-        case .removeAll(let range): values = values.filter { !range.contains($0.key) }
-        }
-      }
+      for change in ChildBatch(number: number, seed: seed).changes { change.apply(to: &entries) }
     }
-    return values.map { ($0.key, $0.value) }
+    return entries
   }
 }
 
@@ -187,7 +181,7 @@ final class StartedChild: Sendable {
       guard !isOver else {
         throw Mismatch(
           subject: "the reports of another process that opens the store", expected: "report \(number + 1)",
-          got: "an exit after \(number) reports", place: "\(#fileID):\(#line)")
+          got: "an exit after \(number) reports")
       }
       try await Task.sleep(for: .milliseconds(1))
     }

@@ -15,7 +15,7 @@ struct StoreCall<Store: DataStore>: Sendable where Store.Value == SampleValue? {
 
   /// Returns every call that takes a key, combined with the valid key "a" if the call takes several keys.
   static func taking(_ key: StoreKey) -> [StoreCall] {
-    let value: SampleValue? = SampleValue("new")
+    let value: SampleValue? = "new"
     return reading(key) + [
       StoreCall("setValue", .apply) { try await $0.setValue(value, forKey: key) },
       StoreCall("removeValue", .apply) { try await $0.removeValue(forKey: key) },
@@ -81,8 +81,15 @@ struct StoreCall<Store: DataStore>: Sendable where Store.Value == SampleValue? {
   }
 
   /// Calls with an empty or too long key, at every position that takes a key.
-  static var takingInvalidKeys: [StoreCall] {
-    taking("") + taking(StoreKey(bytes: Array(repeating: 0x61, count: StoreKey.maximumLength + 1)))
+  static var takingInvalidKeys: [StoreCall] { StoreKey.invalid.flatMap(taking) }
+
+  /// Every operation that stores a value.
+  static func storing(_ value: SampleValue?, forKey key: StoreKey) -> [StoreCall] {
+    [
+      StoreCall("setValue", .apply) { try await $0.setValue(value, forKey: key) },
+      StoreCall("apply", .apply) { try await $0.apply([.set("a", nil), .set(key, value)]) },
+      StoreCall("update", .update) { try await $0.update(key) { $0 = value } },
+    ]
   }
 
   /// Every operation that writes, including calls that change nothing.
@@ -95,7 +102,7 @@ struct StoreCall<Store: DataStore>: Sendable where Store.Value == SampleValue? {
 
   /// Every operation that changes a store with the keys "a" and "b".
   static var changing: [StoreCall] {
-    let value: SampleValue? = SampleValue("new")
+    let value: SampleValue? = "new"
     return [
       StoreCall("setValue", .apply) { try await $0.setValue(value, forKey: "a") },
       StoreCall("removeValue", .apply) { try await $0.removeValue(forKey: "a") },

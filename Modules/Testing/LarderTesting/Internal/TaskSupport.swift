@@ -52,6 +52,40 @@ final class SeparateThreads: TaskExecutor {
   }
 }
 
+/// Runs operations concurrently.
+///
+/// - Parameters:
+///   - count: The number of operations.
+///   - operation: A closure that runs the operation with an index.
+func concurrently(
+  _ count: Int, _ operation: @escaping @Sendable (_ index: Int) async throws -> Void
+) async throws {
+  try await withThrowingTaskGroup(of: Void.self) { group in
+    for index in 0..<count {
+      group.addTask { try await operation(index) }
+    }
+    try await group.waitForAll()
+  }
+}
+
+/// Runs an operation while three readers repeat another one, at least once each.
+func run(
+  _ operation: @escaping @Sendable () async throws -> Void,
+  besideReaders read: @escaping @Sendable (_ reader: Int) async throws -> Void
+) async throws {
+  let isDone = Flag()
+  try await concurrently(4) { index in
+    if index == 3 {
+      defer { isDone.raise() }
+      return try await operation()
+    }
+    repeat {
+      try await read(index)
+      await Task.yield()
+    } while !isDone.isRaised
+  }
+}
+
 /// Runs an operation in a task that is already cancelled.
 func inCancelledTask<Result: Sendable>(
   _ operation: @escaping @Sendable () async throws -> Result

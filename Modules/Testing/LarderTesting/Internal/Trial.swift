@@ -1,192 +1,113 @@
 import Larder
 import Synchronization
 
-/// A run of one case, with its location and the stores that it has opened.
-final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? {
-  private struct Opened: Sendable {
-    var stores: [Store] = []
-    var elsewhere: [ConformanceLocation] = []
-  }
-
-  let location: ConformanceLocation
+/// The store that a suite checks, and the settings of the suite.
+struct SuiteSettings<Store: DataStore>: Sendable where Store.Value == SampleValue? {
+  let name: String
   let lacking: StoreCapabilities
-  private let seed: UInt64
-  private let purpose: String
-  private let child: ConformanceChild.Start?
-  private let opener: CaseList<Store>.Opener
-  private let opened = Mutex(Opened())
+  let seed: UInt64
+  let rounds: Int
+  /// The length in bytes of the longest key that the store accepts.
+  let maximumKeyLength: Int
+  let timeLimit: Duration
+  let child: ConformanceChild.Start?
+  let open: @Sendable (ConformanceLocation) async throws -> Store
+}
 
-  init(
-    location: ConformanceLocation, lacking: StoreCapabilities, seed: UInt64, purpose: String,
-    child: ConformanceChild.Start?, opener: @escaping CaseList<Store>.Opener
-  ) {
+/// A run of one case, with its locations and the stores that it has opened.
+final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? {
+  /// The location of the case's store.
+  let location: ConformanceLocation
+  private let settings: SuiteSettings<Store>
+  private let purpose: String
+  private let stores = Mutex<[Store]>([])
+  private let locations: Mutex<[ConformanceLocation]>
+
+  init(_ settings: SuiteSettings<Store>, purpose: String) throws {
+    let location = try ConformanceLocation()
     self.location = location
-    self.lacking = lacking
-    self.seed = seed
+    self.settings = settings
     self.purpose = purpose
-    self.child = child
-    self.opener = opener
+    locations = Mutex([location])
   }
 
   /// Runs a case, closes its stores, and removes its locations.
   func run(_ body: (Trial) async throws -> Void) async throws {
-    let result: Result<Void, any Error>
-    do {
-      try await body(self)
-      result = .success(())
-    } catch {
-      result = .failure(error)
-    }
     // An error of the case takes precedence over an error of the cleanup.
-    let tidying: Result<Void, any Error>
-    do {
-      try await tidyUp()
-      tidying = .success(())
-    } catch {
-      tidying = .failure(error)
-    }
-    try result.get()
-    try tidying.get()
-  }
-
-  private func tidyUp() async throws {
-    let (stores, elsewhere) = opened.withLock { opened in
-      defer { opened = Opened() }
-      return (opened.stores, opened.elsewhere)
-    }
-    var firstError: (any Error)?
-    for store in stores {
+    var failure: (any Error)?
+    func attempt(_ step: () async throws -> Void) async {
       do {
-        try await store.close()
+        try await step()
       } catch {
-        firstError = firstError ?? error
+        failure = failure ?? error
       }
     }
-    for location in elsewhere + [location] {
-      try location.remove()
-    }
-    if let firstError { throw firstError }
+    await attempt { try await body(self) }
+    for store in stores.withLock({ $0 }) { await attempt { try await store.close() } }
+    stores.withLock { $0 = [] }
+    for location in locations.withLock({ $0 }) { await attempt { try location.remove() } }
+    if let failure { throw failure }
   }
 
-  /// Opens the store at the location, and closes it when the case ends.
-  func open() async throws -> Store {
-    let store = try await opener(location)
-    opened.withLock { $0.stores.append(store) }
+  func lacks(_ capability: StoreCapabilities) -> Bool { settings.lacking.contains(capability) }
+
+  /// Whether the store keeps its entries when it is closed.
+  var isPersistent: Bool { !lacks(.persistence) }
+
+  /// Opens a store, and closes it when the case ends.
+  ///
+  /// - Parameters:
+  ///   - location: The location; defaults to that of the case.
+  ///   - access: The access; defaults to ``StoreAccess/readWrite``.
+  func open(at location: ConformanceLocation? = nil, for access: StoreAccess = .readWrite) async throws -> Store {
+    let location = location ?? self.location
+    let store = try await location.opening(for: access) { try await settings.open(location) }
+    stores.withLock { $0.append(store) }
     return store
   }
 
-  /// Opens a store at another, fresh location, and adds an entry for each key.
+  /// Opens a store, as another process might.
   ///
-  /// Each value contains its key.
-  func openElsewhere(withKeys keys: [StoreKey] = []) async throws -> Store {
-    let elsewhere = try ConformanceLocation()
-    opened.withLock { $0.elsewhere.append(elsewhere) }
-    let store = try await opener(elsewhere)
-    opened.withLock { $0.stores.append(store) }
-    try await store.apply(ChangeBatch(keys.map { .set($0, SampleValue(key: $0)) }))
-    return store
-  }
-
-  /// Opens the store at the location for reading only, and closes it when the case ends.
-  func openForReading() async throws -> Store {
-    try await location.opening(for: .readOnly) { try await open() }
-  }
-
-  /// Creates a store at another location, closes it, and opens it for reading only.
-  ///
-  /// - Returns: The store, or `nil` if opening it for reading is refused.
-  func openElsewhereForReading() async throws -> Store? {
-    let elsewhere = try anotherLocation()
-    try await opener(elsewhere).close()
+  /// - Parameters:
+  ///   - location: The location.
+  ///   - access: The access; defaults to ``StoreAccess/readWrite``.
+  ///   - codes: The codes of errors that refuse the store; defaults to `nil`, which means any.
+  /// - Returns: The store, or `nil` if opening it is refused.
+  func openUnlessRefused(
+    at location: ConformanceLocation, for access: StoreAccess = .readWrite, with codes: [StoreError.Code]? = nil
+  ) async throws -> Store? {
     do {
-      let store = try await elsewhere.opening(for: .readOnly) { try await opener(elsewhere) }
-      opened.withLock { $0.stores.append(store) }
-      return store
-    } catch is StoreError {
+      return try await open(at: location, for: access)
+    } catch let error as StoreError where codes?.contains(error.code) != false {
       return nil
     }
   }
 
-  /// Creates a fresh location that is removed when the case ends.
-  func anotherLocation() throws -> ConformanceLocation {
-    let another = try ConformanceLocation()
-    opened.withLock { $0.elsewhere.append(another) }
-    return another
-  }
-
-  /// Starts another process that opens the store at the location.
+  /// Opens the store and adds entries in one batch, in an order that depends on the seed.
   ///
-  /// - Parameter work: The work of the process.
-  /// - Throws: Any error from the file system.
-  func startChild(_ work: ChildOrder.Work) throws -> StartedChild {
-    guard let child else {
-      throw Mismatch(
-        subject: "the child of the suite", expected: "a closure", got: "none", place: "\(#fileID):\(#line)")
-    }
-    let exchange = try anotherLocation()
-    let order = ChildOrder(folder: location.folder, exchange: exchange.folder, work: work)
-    return StartedChild(child, order: try order.text(), exchange: exchange)
-  }
-
-  /// Moves the files at the location to another one, as `mv` does, while a store may have them open.
-  ///
-  /// - Returns: The new location, or `nil` if there are no files.
-  func moveFilesAside() throws -> ConformanceLocation? {
-    guard try !location.fileNames().isEmpty else { return nil }
-    let aside = try anotherLocation()
-    try location.moveFiles(to: aside)
-    return aside
-  }
-
-  /// Opens a store over a copy of the files at the location, while the first store may still be open.
-  ///
-  /// - Parameter access: The access to open the copy with; defaults to ``StoreAccess/readWrite``.
-  /// - Returns: The store, or `nil` if there are no files.
-  func openCopy(for access: StoreAccess = .readWrite) async throws -> Store? {
-    let copy = try ConformanceLocation()
-    opened.withLock { $0.elsewhere.append(copy) }
-    guard try copy.takeFiles(of: location) > 0 else { return nil }
-    let store = try await copy.opening(for: access) { try await opener(copy) }
-    opened.withLock { $0.stores.append(store) }
-    return store
-  }
-
-  /// Creates a location for each file of the store, which contains only a link to that file under the same name.
-  func locationsWithOneLink(_ kind: ConformanceLocation.LinkKind) throws -> [ConformanceLocation] {
-    let locations = try location.locationsWithOneLink(kind)
-    opened.withLock { $0.elsewhere += locations }
-    return locations
-  }
-
-  /// Opens a store at another location, and closes it when the case ends.
-  func open(at location: ConformanceLocation) async throws -> Store {
-    let store = try await opener(location)
-    opened.withLock { $0.stores.append(store) }
-    return store
+  /// Depending on the seed and the case, a store with entries is then closed and reopened, so that cases check both
+  /// states.
+  func open(with entries: Entries) async throws -> Store {
+    let store = try await open()
+    guard !entries.isEmpty else { return store }
+    var generator = SeededGenerator(seed: settings.seed, purpose: "\(purpose), opening")
+    let ordered = entries.sorted { $0.key < $1.key }.shuffled(using: &generator)
+    try await store.apply(ChangeBatch(ordered.map { .set($0.key, $0.value) }))
+    return Bool.random(using: &generator) ? try await settled(store) : store
   }
 
   /// Opens the store at the location, after an earlier store may have been dropped without closing it.
   ///
   /// The caller gets the only reference to the store.
   func openUntracked() async throws -> Store {
-    try await openAgain { try await opener(location) }
+    try await openAgain { try await settings.open(location) }
   }
 
-  /// Opens the store and adds entries.
-  ///
-  /// Depending on the seed and the case, the store is then closed and reopened, so that cases check both states.
-  func open(with entries: [(StoreKey, SampleValue?)]) async throws -> Store {
-    let store = try await open()
-    try await store.apply(ChangeBatch(entries.map { .set($0, $1) }))
-    var generator = SeededGenerator(seed: seed, purpose: "\(purpose), reopening")
-    return Bool.random(using: &generator) ? try await settled(store) : store
-  }
-
-  /// Opens the store and adds an entry for each key.
-  ///
-  /// Each value contains its key.
-  func open(withKeys keys: [StoreKey]) async throws -> Store {
-    try await open(with: keys.map { ($0, SampleValue(key: $0)) })
+  /// Opens a store at another, fresh location, and adds an entry for each key.
+  func openElsewhere(withKeys keys: [StoreKey] = []) async throws -> Store {
+    let store = try await open(at: anotherLocation())
+    try await store.apply(ChangeBatch(keys.map { .set($0, SampleValue(key: $0)) }))
+    return store
   }
 
   /// Closes and reopens a store.
@@ -197,35 +118,59 @@ final class Trial<Store: DataStore>: Sendable where Store.Value == SampleValue? 
 
   /// Closes and reopens a store, or returns it unchanged if it lacks persistence.
   func settled(_ store: Store) async throws -> Store {
-    lacking.contains(.persistence) ? store : try await reopen(store)
+    isPersistent ? try await reopen(store) : store
+  }
+
+  /// Throws a ``Mismatch`` unless a store that was closed contains the given entries when it is reopened.
+  ///
+  /// A store that lacks persistence is not checked.
+  func expectReopened(holds entries: Entries) async throws {
+    if isPersistent { try await expect(open(), holds: entries, "after reopening") }
+  }
+
+  /// Creates a fresh location that is removed when the case ends.
+  func anotherLocation() throws -> ConformanceLocation {
+    let another = try ConformanceLocation()
+    locations.withLock { $0.append(another) }
+    return another
+  }
+
+  /// Copies the files at the location to another one, while a store may have them open.
+  ///
+  /// - Returns: The new location, or `nil` if there are no files.
+  func copyOfFiles() throws -> ConformanceLocation? {
+    let copy = try anotherLocation()
+    return try copy.takeFiles(of: location) > 0 ? copy : nil
+  }
+
+  /// Starts another process that opens the store at the location.
+  ///
+  /// - Parameter work: The work of the process.
+  /// - Throws: Any error from the file system.
+  func startChild(_ work: ChildOrder.Work) throws -> StartedChild {
+    guard let child = settings.child else {
+      throw Mismatch(subject: "the child of the suite", expected: "a closure", got: "none")
+    }
+    let exchange = try anotherLocation()
+    let order = ChildOrder(folder: location.folder, exchange: exchange.folder, work: work)
+    return StartedChild(child, order: try order.text(), exchange: exchange)
   }
 
   /// Creates a random number generator for this case.
   func makeGenerator() -> SeededGenerator {
-    SeededGenerator(seed: seed, purpose: purpose)
-  }
-}
-
-extension SampleValue {
-  /// Creates a value that contains a key, so that a value stored under the wrong key is noticed.
-  init(key: StoreKey) {
-    self.init("value of \(key)")
+    SeededGenerator(seed: settings.seed, purpose: purpose)
   }
 }
 
 /// Reopens a store that was dropped without closing it.
 ///
 /// A task or executor of the store can hold it slightly longer than the caller's last reference. While this makes
-/// opening fail with `locked`, opening is retried.
+/// opening fail with `locked`, opening is retried for up to 5 seconds.
 ///
-/// - Parameters:
-///   - patience: The maximum duration of the retries; defaults to 5 seconds.
-///   - open: A closure that opens the store.
+/// - Parameter open: A closure that opens the store.
 /// - Throws: Any error from `open`.
-func openAgain<Store>(
-  patience: Duration = .seconds(5), _ open: () async throws -> Store
-) async throws -> Store {
-  let end = ContinuousClock.now + patience
+func openAgain<Store>(_ open: () async throws -> Store) async throws -> Store {
+  let end = ContinuousClock.now + .seconds(5)
   while true {
     do {
       return try await open()

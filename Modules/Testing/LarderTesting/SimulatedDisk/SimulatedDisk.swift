@@ -369,10 +369,17 @@ struct SimulatedDisk {
   }
 
   mutating func truncate(_ file: Int, _ path: String, to size: Int) throws(FileError) {
-    let course = try begin(.truncate, path)
-    let node = try node(ofFile: file, .truncate, path)
-    nodes[node]?.change(.truncate(size: size))
-    try end(course, .truncate, path)
+    try change(file, path, by: .truncate) { $0?.change(.truncate(size: size)) }
+  }
+
+  /// Runs an operation that changes an open file.
+  private mutating func change(
+    _ file: Int, _ path: String, by operation: FileError.Operation, _ body: (inout SimulatedNode?) -> Void
+  ) throws(FileError) {
+    let course = try begin(operation, path)
+    let number = try node(ofFile: file, operation, path)
+    body(&nodes[number])
+    try end(course, operation, path)
   }
 
   mutating func synchronize(_ file: Int, _ path: String) throws(FileError) {
@@ -401,24 +408,15 @@ struct SimulatedDisk {
   }
 
   mutating func setPermissions(_ file: Int, _ path: String, _ permissions: UInt32) throws(FileError) {
-    let course = try begin(.setPermissions, path)
-    let node = try node(ofFile: file, .setPermissions, path)
-    nodes[node]?.permissions = permissions
-    try end(course, .setPermissions, path)
+    try change(file, path, by: .setPermissions) { $0?.permissions = permissions }
   }
 
   mutating func setOwner(_ file: Int, _ path: String, _ owner: FileAttributes.Owner) throws(FileError) {
-    let course = try begin(.setOwner, path)
-    let node = try node(ofFile: file, .setOwner, path)
-    nodes[node]?.owner = owner
-    try end(course, .setOwner, path)
+    try change(file, path, by: .setOwner) { $0?.owner = owner }
   }
 
   mutating func setModificationTime(_ file: Int, _ path: String, _ time: Int64) throws(FileError) {
-    let course = try begin(.setModificationTime, path)
-    let node = try node(ofFile: file, .setModificationTime, path)
-    nodes[node]?.modificationTime = time
-    try end(course, .setModificationTime, path)
+    try change(file, path, by: .setModificationTime) { $0?.modificationTime = time }
   }
 
   mutating func lock(_ file: Int, _ path: String, _ kind: FileLock.Kind) throws(FileError) -> Bool {
