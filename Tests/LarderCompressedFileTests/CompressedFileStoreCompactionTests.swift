@@ -191,9 +191,7 @@ import Testing
     let configuration = StoreFileConfiguration(
       name: "s.gz", path: "/s.gz", durability: .buffered, createsIfMissing: true, fileSystem: disk)
     let contents = SharedContent(CompressedFileContent())
-    return try CompressedFile.open(configuration, contents: contents, cacheSize: 0) { _ -> any Codec<JSONText> in
-      .jsonText
-    }.file
+    return try CompressedFile.open(configuration, contents: contents, cacheSize: 0, newCodecName: "json")
   }
 
   /// Appends to a file until a compaction is due, and returns the number of bytes that this took.
@@ -201,7 +199,8 @@ import Testing
     let start = file.layout.end
     var number = Int(start)
     while !file.isCompactionDue {
-      try file.append([.set(StoreKey("key \(number)"), Self.texts[number % 30].bytes[...])], during: .apply)
+      try file.append(
+        [.set(StoreKey("key \(number)"), Self.texts[number % 30].bytes[...])], format: .json, during: .apply)
       number += 1
     }
     return file.layout.end - start

@@ -71,31 +71,24 @@ package actor FileWriter<File: Sendable> {
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  private init(
-    _ file: File, executor: DispatchQueueExecutor, information: StoreInformation, reads: RunningOperations
-  ) {
-    self.file = file
-    self.executor = executor
-    self.information = information
-    self.reads = reads
-  }
-
   /// Opens the files of a store.
   ///
   /// - Parameters:
   ///   - label: The name of the thread, for debuggers.
-  ///   - information: The properties of the store.
+  ///   - configuration: The options for opening the files.
   ///   - content: The content that the store's readers see.
-  ///   - body: A closure that opens the files on the thread, and returns them with the codec of the values.
+  ///   - body: A closure that opens the files on the thread.
   /// - Throws: The error that `body` throws.
-  package static func open<Codec: Sendable>(
-    label: String, information: StoreInformation, content: SharedContent<some Sendable>,
-    _ body: @escaping @Sendable () throws -> (file: File, codec: Codec)
-  ) async throws -> (writer: FileWriter, codec: Codec) {
-    let executor = DispatchQueueExecutor(label: label)
-    let (file, codec) = try await executor.run(body)
-    let writer = FileWriter(file, executor: executor, information: information, reads: content.reads)
-    return (writer, codec)
+  package init(
+    label: String, _ configuration: StoreFileConfiguration, content: SharedContent<some Sendable>,
+    _ body: @escaping @Sendable () throws -> File
+  ) async throws {
+    executor = DispatchQueueExecutor(label: label)
+    information = StoreInformation(
+      name: configuration.name, durability: Durability(configuration.durability), sharing: .exclusive,
+      access: configuration.access)
+    reads = content.reads
+    file = try await executor.run(body)
   }
 
   /// Runs an operation that uses the files.

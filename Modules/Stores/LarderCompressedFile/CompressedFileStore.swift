@@ -38,7 +38,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   /// The name of the store, its durability and its other properties.
   public let information: StoreInformation
 
-  private let contents = SharedContent(CompressedFileContent())
+  private let contents: SharedContent<CompressedFileContent>
   let writer: FileWriter<CompressedFile>
   private let coder: JSONValueCoder<Value>
 
@@ -67,34 +67,21 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     path: String, codec: some Codec<Value>, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
     createsIfMissing: Bool = true, cacheSize: Int = defaultCacheSize, fileSystem: some FileSystem = POSIXFileSystem()
   ) async throws {
-    try await self.init(
-      path: path, durability: durability, access: access, createsIfMissing: createsIfMissing, cacheSize: cacheSize,
-      fileSystem: fileSystem
-    ) { _ in codec }
+    let configuration = StoreFileConfiguration(
+      path: path, durability: durability, access: access, createsIfMissing: createsIfMissing, fileSystem: fileSystem)
+    try self.init(
+      await UntypedCompressedFile(configuration, cacheSize: cacheSize, newCodecName: codec.name), codec: codec)
   }
 
-  /// Opens a store with a codec that is chosen by the codec name in the file.
-  init(
-    path: String, durability: FileDurability, access: StoreAccess, createsIfMissing: Bool,
-    cacheSize: Int = defaultCacheSize,
-    fileSystem: some FileSystem = POSIXFileSystem(),
-    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws {
-    let name = FilePaths.split(path).name
-    let information = StoreInformation(
-      name: name, durability: Durability(durability), sharing: .exclusive, access: access)
-    let configuration = StoreFileConfiguration(
-      name: name, path: path, durability: durability, access: access, createsIfMissing: createsIfMissing,
-      fileSystem: fileSystem)
-    let contents = contents
-    let (writer, codec) = try await FileWriter.open(
-      label: "Larder.CompressedFileStore", information: information, content: contents
-    ) {
-      try CompressedFile.open(configuration, contents: contents, cacheSize: cacheSize, choosing: codec)
-    }
-    self.writer = writer
-    coder = JSONValueCoder(codec: codec, store: name)
-    self.information = information
+  /// Creates a store from its open file.
+  ///
+  /// - Throws: `StoreError` with `versionMismatch` if it was written with another codec.
+  init(_ file: UntypedCompressedFile, codec: some Codec<Value>) throws {
+    writer = file.writer
+    contents = file.contents
+    information = writer.information
+    coder = JSONValueCoder(codec: codec, store: information.name)
+    try file.check(codec, store: information.name)
   }
 
   /// Opens a store of `Codable` values, with `JSONCodec`.
@@ -251,8 +238,8 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   /// More than 64 values, or more than 64 KiB of text, are encoded off the caller's actor.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
-    let texts = try await coder.texts(of: changes)
-    try await writer.apply(during: .apply) { try $0.append(texts, during: .apply) }
+    let (texts, format) = (try await coder.texts(of: changes), coder.format)
+    try await writer.apply(during: .apply) { try $0.append(texts, format: format, during: .apply) }
   }
 
   /// Reads, changes and writes back the values of some keys atomically; see `DataStore.update(_:_:)`.
@@ -270,7 +257,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
         try line.map { try coder.text(ofLine: $0, forKey: key, during: .update) }
       }
       let (changes, result) = try coder.update(keys, texts, checks: information, body)
-      try file.append(changes, during: .update)
+      try file.append(changes, format: coder.format, during: .update)
       return result
     }
   }
@@ -341,22 +328,45 @@ public struct CompressedFileStoreProvider: StoreProvider {
   /// A description of the stores, in one line.
   public var summary: String { "one compressed file at a path, which zcat reads" }
 
+  /// The default codec of new stores, `json`.
+  public var codecName: String { "json" }
+
   /// Opens the store at the path of a URL.
   ///
-  /// - Throws: `StoreError`: `invalidArgument` if the path is empty; the errors of opening a ``CompressedFileStore``;
-  ///   any error of `codec`.
-  public func open<Value: Sendable>(
-    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws -> AnyDataStore<Value> {
+  /// - Throws: `StoreError`: `invalidArgument` if the path is empty; the errors of opening a ``CompressedFileStore``.
+  public func open(
+    _ url: StoreURL, options: StoreOptions, newCodecName: String?
+  ) async throws -> some UntypedStore {
     guard !url.location.isEmpty else {
       throw StoreError(
         .invalidArgument, during: .open, store: url.description, message: "the path is missing; append it to the scheme"
       )
     }
-    return AnyDataStore(
-      try await CompressedFileStore(
+    return try await UntypedCompressedFile(
+      StoreFileConfiguration(
         path: url.location, durability: options.durability, access: options.access,
-        createsIfMissing: options.createsIfMissing, choosing: codec))
+        createsIfMissing: options.createsIfMissing, fileSystem: POSIXFileSystem()),
+      cacheSize: CompressedFileStore<Never>.defaultCacheSize, newCodecName: newCodecName ?? codecName)
+  }
+}
+
+/// An open compressed file whose type of values is not chosen yet.
+struct UntypedCompressedFile: UntypedStore {
+  let contents = SharedContent(CompressedFileContent())
+  let writer: FileWriter<CompressedFile>
+  let codecName: String
+
+  /// Opens the file; see ``CompressedFileStore``.
+  init(_ configuration: StoreFileConfiguration, cacheSize: Int, newCodecName: String) async throws {
+    let contents = contents
+    writer = try await FileWriter(label: "Larder.CompressedFileStore", configuration, content: contents) {
+      try CompressedFile.open(configuration, contents: contents, cacheSize: cacheSize, newCodecName: newCodecName)
+    }
+    codecName = await writer.file.codecName
+  }
+
+  func typed<Value: Sendable>(codec: some Codec<Value>) throws -> AnyDataStore<Value> {
+    AnyDataStore(try CompressedFileStore(self, codec: codec))
   }
 }
 

@@ -45,7 +45,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// The name and the durability of the store.
   public let information: StoreInformation
 
-  private let contents = SharedContent(JSONEntries())
+  private let contents: SharedContent<JSONEntries>
   private let writer: FileWriter<JSONFile>
   private let coder: JSONValueCoder<Value>
 
@@ -71,31 +71,27 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     createsIfMissing: Bool = true, fileSystem: some FileSystem = POSIXFileSystem()
   ) async throws {
     try await self.init(
-      path: path, durability: durability, access: access, createsIfMissing: createsIfMissing, fileSystem: fileSystem
-    ) { _ in codec }
+      StoreFileConfiguration(
+        path: path, durability: durability, access: access, createsIfMissing: createsIfMissing, fileSystem: fileSystem),
+      codec: codec)
   }
 
-  /// Opens a store with a codec chosen by the name of the codec that the store was written with.
-  init(
-    path: String, durability: FileDurability, access: StoreAccess, createsIfMissing: Bool, createsFolder: Bool = false,
-    sizeLimit: Int64 = JSONFile.maximumSize, fileSystem: some FileSystem = POSIXFileSystem(),
-    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
+  convenience init(
+    _ configuration: StoreFileConfiguration, sizeLimit: Int64 = JSONFile.maximumSize, codec: some Codec<Value>
   ) async throws {
-    let name = FilePaths.split(path).name
-    let information = StoreInformation(
-      name: name, durability: Durability(durability), sharing: .exclusive, access: access)
-    let configuration = StoreFileConfiguration(
-      name: name, path: path, durability: durability, access: access, createsIfMissing: createsIfMissing,
-      createsFolder: createsFolder, fileSystem: fileSystem)
-    let contents = contents
-    let (writer, codec) = try await FileWriter.open(
-      label: "Larder.JSONFileStore", information: information, content: contents
-    ) {
-      try JSONFile.open(configuration, contents: contents, sizeLimit: sizeLimit, choosing: codec)
-    }
-    self.writer = writer
-    coder = JSONValueCoder(codec: codec, store: name)
-    self.information = information
+    try self.init(
+      await UntypedJSONFile(configuration, sizeLimit: sizeLimit, newCodecName: codec.name), codec: codec)
+  }
+
+  /// Creates a store from its open files.
+  ///
+  /// - Throws: `StoreError` with `versionMismatch` if they were written with a different codec.
+  init(_ file: UntypedJSONFile, codec: some Codec<Value>) throws {
+    contents = file.contents
+    writer = file.writer
+    information = writer.information
+    try file.check(codec, store: information.name)
+    coder = JSONValueCoder(codec: codec, store: information.name)
   }
 
   /// Opens a store of `Codable` values, with `JSONCodec`.
@@ -135,9 +131,10 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
         message: "the store name must not be empty, begin with a dot, or contain a slash or a NUL")
     }
     try await self.init(
-      path: FilePaths.join(ApplicationDataFolder.current, "\(name).json"), durability: durability,
-      access: access, createsIfMissing: true, createsFolder: true
-    ) { _ in JSONCodec<Value>() }
+      StoreFileConfiguration(
+        path: FilePaths.join(ApplicationDataFolder.current, "\(name).json"), durability: durability, access: access,
+        createsIfMissing: true, createsFolder: true, fileSystem: POSIXFileSystem()),
+      codec: JSONCodec<Value>())
   }
 
   // MARK: Reading
@@ -345,21 +342,46 @@ public struct JSONFileStoreProvider: StoreProvider {
   /// A one-line description of the stores.
   public var summary: String { "one readable JSON document at a path" }
 
+  /// The default codec of new stores, `json`.
+  public var codecName: String { "json" }
+
   /// Opens the store whose document is at the path in a URL.
   ///
-  /// - Throws: `StoreError`: `invalidArgument` if the path is empty; the errors of opening a ``JSONFileStore``; the
-  ///   error that `codec` throws.
-  public func open<Value: Sendable>(
-    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws -> AnyDataStore<Value> {
+  /// - Throws: `StoreError`: `invalidArgument` if the path is empty; the errors of opening a ``JSONFileStore``.
+  public func open(
+    _ url: StoreURL, options: StoreOptions, newCodecName: String?
+  ) async throws -> some UntypedStore {
     guard !url.location.isEmpty else {
       throw StoreError(
         .invalidArgument, during: .open, store: url.description,
         message: "missing path: expected the path of a document, such as json:users.json")
     }
-    return AnyDataStore(
-      try await JSONFileStore(
+    return try await UntypedJSONFile(
+      StoreFileConfiguration(
         path: url.location, durability: options.durability, access: options.access,
-        createsIfMissing: options.createsIfMissing, choosing: codec))
+        createsIfMissing: options.createsIfMissing, fileSystem: POSIXFileSystem()),
+      newCodecName: newCodecName ?? codecName)
+  }
+}
+
+/// An open JSON file whose type of values is not chosen yet.
+struct UntypedJSONFile: UntypedStore {
+  let contents = SharedContent(JSONEntries())
+  let writer: FileWriter<JSONFile>
+  let codecName: String
+
+  /// Opens the files; see ``JSONFileStore``.
+  init(
+    _ configuration: StoreFileConfiguration, sizeLimit: Int64 = JSONFile.maximumSize, newCodecName: String
+  ) async throws {
+    let contents = contents
+    writer = try await FileWriter(label: "Larder.JSONFileStore", configuration, content: contents) {
+      try JSONFile.open(configuration, contents: contents, sizeLimit: sizeLimit, newCodecName: newCodecName)
+    }
+    codecName = await writer.file.codecName
+  }
+
+  func typed<Value: Sendable>(codec: some Codec<Value>) throws -> AnyDataStore<Value> {
+    AnyDataStore(try JSONFileStore(self, codec: codec))
   }
 }

@@ -12,24 +12,21 @@ extension CompressedFile {
   ///   - configuration: The configuration of the store.
   ///   - contents: The content of the file as readers see it.
   ///   - cacheSize: The maximum size of the block cache, in bytes.
-  ///   - codec: A closure that returns the codec for the name in the file, or for the default name in a new file.
-  /// - Throws: ``StoreError``; any error of `codec`.
-  static func open<Value>(
+  ///   - newCodecName: The name of the codec of a new file.
+  /// - Throws: ``StoreError``.
+  static func open(
     _ configuration: StoreFileConfiguration, contents: SharedContent<CompressedFileContent>, cacheSize: Int,
-    choosing codec: (_ name: String) throws -> any Codec<Value>
-  ) throws -> (file: CompressedFile, codec: any Codec<Value>) {
+    newCodecName: String
+  ) throws -> CompressedFile {
     try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
       var (path, lock, openedFiles) = try configuration.takeLock { path in
         try refuseForeignFile(at: path, configuration)
       }
       let inflaters = StreamPool { () throws(ZlibError) in try Inflater() }
       let fileSystem = configuration.fileSystem
-      var newCodec: (any Codec<Value>)?
       if try fileSystem.attributes(at: path) == nil {
-        let codec = try codec("json")
-        newCodec = codec
         // Not in place, because a crash would leave a damaged file.
-        try fileSystem.replaceFile(at: path) { try $0.write(newFile(codecName: codec.name)) }
+        try fileSystem.replaceFile(at: path) { try $0.write(newFile(codecName: newCodecName)) }
       }
       let isWritten = configuration.access == .readWrite
       let file = try fileSystem.open(path, isWritten ? .readWrite : .read)
@@ -38,15 +35,13 @@ extension CompressedFile {
       openedFiles.note(attributes.identity, at: path, as: .data)
       let found = try scan(
         file, of: path, size: attributes.size, configuration, inflaters, during: .open)
-      let chosen = try newCodec ?? codec(found.codecName)
-      try configuration.checkCodec(found.codecName, of: path, is: chosen.name)
       let opened = CompressedFile(
         configuration: configuration, contents: contents, inflaters: inflaters, cacheSize: cacheSize, path: path,
-        lock: lock, opened: openedFiles, codecFormat: chosen.format, codecName: found.codecName, file: file,
-        format: found.format, layout: found.layout, unnoted: UnnotedBlocks(found.unnoted, from: found.notesEnd),
+        lock: lock, opened: openedFiles, codecName: found.codecName, file: file, format: found.format,
+        layout: found.layout, unnoted: UnnotedBlocks(found.unnoted, from: found.notesEnd),
         isUncertain: !found.isClosed, sizeAtOpening: attributes.size)
       opened.show(found.index, of: file, in: found.format)
-      return (opened, chosen)
+      return opened
     }
   }
 

@@ -28,8 +28,6 @@ struct CompressedFile: Sendable {
   /// The files that must be at their paths whenever the store writes.
   var opened: OpenedFiles
 
-  /// The format of the codec's bytes.
-  let codecFormat: CodecFormat
   let codecName: String
 
   /// Composers of blocks: a fast one for batches, which are compressed again later, and a thorough one for the base.
@@ -103,9 +101,12 @@ struct CompressedFile: Sendable {
   ///
   /// - Parameters:
   ///   - changes: The batch, with the JSON text of each value.
+  ///   - codecFormat: The format of the codec.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``.
-  mutating func append(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
+  mutating func append(
+    _ changes: [Change<ArraySlice<UInt8>>], format codecFormat: CodecFormat, during operation: StoreOperation
+  ) throws {
     guard !changes.isEmpty else { return }
     let changes = changes.map { change -> Change<ArraySlice<UInt8>> in
       if case .removeAll(let range) = change { .removeAll(range.withShortBounds) } else { change }
