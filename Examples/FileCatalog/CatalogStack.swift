@@ -37,10 +37,14 @@ struct CatalogStack {
   ///
   /// The meters continue from one store to the next.
   func open(_ url: String) async throws -> Store {
-    // With the default codec of each kind of store, or the codec with which the store was created.
-    let stored = try await registry.open(StoreURL(url)) { name in
-      name.hasPrefix("cbor") ? .cbor(FileRecord.self).expiring() : .json(FileRecord.self).expiring()
-    }
+    let url = try StoreURL(url)
+    // With the usual codec of each kind of store.
+    let stored =
+      if url.scheme == "lmdb" {
+        try await registry.open(url, codec: .cbor(FileRecord.self).expiring())
+      } else {
+        try await registry.open(url, codec: .json(FileRecord.self).expiring())
+      }
     return stored.metered(by: arrived).batched().cached().expiring(.limited(Self.timeToLive)).metered(by: asked)
   }
 

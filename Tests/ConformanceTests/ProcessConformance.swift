@@ -32,12 +32,12 @@ import Testing
   private static func open(
     _ scheme: String, isSynced: Bool, at location: ConformanceLocation
   ) async throws -> AnyDataStore<SampleValue?> {
-    try await registry.open(
+    let untyped = try await registry.open(
       StoreURL(scheme: scheme, location: location.path("store")),
-      options: StoreOptions(durability: isSynced ? .synced : .buffered, access: location.access)
-    ) { name in
-      if name == "cbor" { .cbor() } else { .json() }
-    }
+      options: StoreOptions(durability: isSynced ? .synced : .buffered, access: location.access))
+    return
+      if untyped.codecName == "cbor"
+    { try await untyped.typed(codec: .cbor()) } else { try await untyped.typed(codec: .json()) }
   }
 
   @Test(arguments: suites.flatMap(\.cases).filter { $0.needs.contains(.otherProcesses) })

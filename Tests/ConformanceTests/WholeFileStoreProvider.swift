@@ -4,14 +4,25 @@ import LarderFiles
 struct WholeFileStoreProvider: StoreProvider {
   var scheme: String { "whole" }
   var summary: String { "one file, rewritten for each change" }
+  var codecName: String { "json" }
 
   // The durability in the options is ignored, because this store always synchronizes.
-  func open<Value: Sendable>(
-    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws -> AnyDataStore<Value> {
+  func open(_ url: StoreURL, options: StoreOptions, newCodecName: String?) throws -> UntypedWholeFile {
     guard try options.createsIfMissing || POSIXFileSystem().attributes(at: url.location) != nil else {
       throw StoreError(.notFound, during: .open, store: url.description, message: "there is no such file")
     }
-    return AnyDataStore(try await WholeFileStore(path: url.location, codec: codec("json"), access: options.access))
+    return UntypedWholeFile(path: url.location, access: options.access, codecName: newCodecName ?? codecName)
+  }
+}
+
+/// A file whose type of values is not chosen yet.
+struct UntypedWholeFile: UntypedStore {
+  let path: String
+  let access: StoreAccess
+  let codecName: String
+
+  // The file does not record the name of its codec, so any codec is accepted.
+  func typed<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
+    AnyDataStore(try await WholeFileStore(path: path, codec: codec, access: access))
   }
 }

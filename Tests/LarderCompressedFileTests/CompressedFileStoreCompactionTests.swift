@@ -190,7 +190,7 @@ import Testing
   private func file(on disk: SimulatedFileSystem) throws -> CompressedFile {
     let configuration = StoreFileConfiguration(
       name: "s.gz", path: "/s.gz", durability: .buffered, createsIfMissing: true, fileSystem: disk)
-    return try CompressedFile.open(configuration, cacheSize: 0) { _ -> any Codec<JSONText> in .jsonText }.file
+    return try CompressedFile.open(configuration, cacheSize: 0, newCodecName: "json")
   }
 
   /// Appends to a file until a compaction is due, and returns the number of bytes that this took.
@@ -198,7 +198,8 @@ import Testing
     let start = file.uncopied.end
     var number = Int(start)
     while !file.isCompactionDue {
-      try file.append([.set(StoreKey("key \(number)"), Self.texts[number % 30].bytes[...])], during: .apply)
+      try file.append(
+        [.set(StoreKey("key \(number)"), Self.texts[number % 30].bytes[...])], format: .json, during: .apply)
       number += 1
     }
     return file.uncopied.end - start

@@ -41,14 +41,13 @@ import Testing
     let path = folder.path("s.gz")
     let options = StoreOptions(access: .readOnly)
     await expectStoreError(.notFound) {
-      _ = try await CompressedFileStoreProvider().open(StoreURL("compressed:\(path)"), options: options) { _ in
-        JSONCodec<Int>()
-      }
+      try await CompressedFileStoreProvider().open(
+        StoreURL("compressed:\(path)"), options: options, newCodecName: nil)
     }
     try await CompressedFileStore<Int>(path: path).close()
-    let reader: AnyDataStore<Int> = try await CompressedFileStoreProvider().open(
-      StoreURL("compressed:\(path)"), options: options
-    ) { _ in JSONCodec<Int>() }
+    let reader = try await CompressedFileStoreProvider().open(
+      StoreURL("compressed:\(path)"), options: options, newCodecName: nil
+    ).typed(codec: .json(Int.self))
     #expect(reader.information.access == .readOnly)
     try await reader.close()
   }

@@ -15,9 +15,9 @@ import Testing
     _ durability: FileDurability = .synced, access: StoreAccess = .readWrite, sizeLimit: Int64 = JSONFile.maximumSize
   ) async throws -> JSONFileStore<String> {
     try await JSONFileStore(
-      path: "/s.json", durability: durability, access: access, createsIfMissing: true, sizeLimit: sizeLimit,
-      fileSystem: disk
-    ) { _ in JSONCodec<String>() }
+      StoreFileConfiguration(
+        path: "/s.json", durability: durability, access: access, createsIfMissing: true, fileSystem: disk),
+      sizeLimit: sizeLimit, codec: JSONCodec<String>())
   }
 
   private func detail(_ name: String, of store: JSONFileStore<String>) async throws -> Int64? {

@@ -1,7 +1,6 @@
 import Foundation
 import Larder
 import LarderJSON
-import Synchronization
 import TestSupport
 import Testing
 
@@ -182,29 +181,21 @@ import Testing
   @Test func theRegistryUsesTheCodecOfTheDocument() async throws {
     let registry = StoreRegistry(providers: [JSONFileStoreProvider()])
     let url = try StoreURL("json:\(folder)/chosen.json")
-    let names = Mutex<[String]>([])
-    func open() async throws -> AnyDataStore<[UInt8]> {
-      try await registry.open(url) { name in
-        names.withLock { $0.append(name) }
-        return .raw
-      }
-    }
     // The first opening creates the store.
-    for _ in 0..<2 {
-      let store = try await open()
+    for newCodecName in ["raw", nil, "json"] {
+      let untyped = try await registry.open(url, newCodecName: newCodecName)
+      #expect(untyped.codecName == "raw")
+      let store = try await untyped.typed(codec: .raw)
       try await store.setValue([1], forKey: "a")
       try await store.close()
     }
-    #expect(names.withLock { $0 } == ["json", "raw"])
-    // An unknown codec leaves the store unchanged and available to others.
-    await #expect(throws: CancellationError.self) {
-      let _: AnyDataStore<[UInt8]> = try await registry.open(url) { _ in throw CancellationError() }
-    }
+    // A store that gets no type, or is refused one, is unchanged and available to others.
+    _ = try await registry.open(url)
     do {
-      let _: AnyDataStore<Int> = try await registry.open(url) { _ in .json(Int.self) }
+      _ = try await registry.open(url).typed(codec: .json(Int.self))
       Issue.record("it was opened")
     } catch StoreError.Code.versionMismatch {}
-    let store = try await open()
+    let store = try await registry.open(url, codec: .raw)
     #expect(try await store["a"] == [1])
     try await store.close()
   }

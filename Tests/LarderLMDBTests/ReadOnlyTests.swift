@@ -99,9 +99,9 @@ import Testing
     let folder = try TemporaryFolder()
     try await makeStore(folder.path("environment"))
     let url = try StoreURL("lmdb:\(folder.path("environment"))")
-    let store = try await LMDBStoreProvider().open(url, options: StoreOptions(access: .readOnly)) { _ in
-      CBORCodec<Int>()
-    }
+    let options = StoreOptions(access: .readOnly)
+    let store = try await LMDBStoreProvider().open(url, options: options, newCodecName: nil).typed(
+      codec: .cbor(Int.self))
     #expect(store.information.access == .readOnly)
     try await store.close()
   }

@@ -22,6 +22,13 @@ import Testing
     #expect(Hexadecimal.bytes(of: Array(digits.utf8)) == nil)
   }
 
+  @Test func aKeyIsCreatedFromDigitsOfEitherCase() {
+    #expect(StoreKey(hexadecimal: "80c0FF")?.bytes == [0x80, 0xC0, 0xFF])
+    #expect(StoreKey(hexadecimal: "")?.isEmpty == true)
+    #expect(StoreKey(bytes: [0x80, 0xC0, 0xFF]).hexadecimal == "80c0ff")
+    for text in ["8", "8g", " 80", "80 ", "0x80", "٣٣", "８０"] { #expect(StoreKey(hexadecimal: text) == nil) }
+  }
+
   @Test func readsOnlyTheSlice() {
     #expect(Hexadecimal.bytes(of: Array("zz80c0zz".utf8)[2..<6]) == [0x80, 0xC0])
   }

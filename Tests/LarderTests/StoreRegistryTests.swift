@@ -7,14 +7,23 @@ import Testing
   private struct EchoProvider: StoreProvider {
     let scheme: String
     let summary: String
+    let codecName = "json"
 
-    func open<Value: Sendable>(
-      _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-    ) async throws -> AnyDataStore<Value> {
+    func open(_ url: StoreURL, options: StoreOptions, newCodecName: String?) async throws -> some UntypedStore {
       if url.location == "broken" { throw StoreError(.corrupted, during: .open, message: "broken") }
-      let codec = try codec("stored")
-      return AnyDataStore(
-        MemoryStore<Value>(name: "\(summary) \(url) \(codec.name) \(options.createsIfMissing) \(options.durability)"))
+      return UntypedEcho(
+        codecName: newCodecName ?? codecName,
+        name: "\(summary) \(url) \(options.createsIfMissing) \(options.durability)")
+    }
+  }
+
+  private struct UntypedEcho: UntypedStore {
+    let codecName: String
+    let name: String
+
+    func typed<Value: Sendable>(codec: some Codec<Value>) throws -> AnyDataStore<Value> {
+      try check(codec, store: name)
+      return AnyDataStore(MemoryStore<Value>(name: "\(name) \(codecName)"))
     }
   }
 
@@ -33,23 +42,22 @@ import Testing
   @Test func forwardsAllArguments() async throws {
     let registry = StoreRegistry(providers: [EchoProvider(scheme: "echo", summary: "first")])
     let store = try await registry.open("echo:a:b", codec: .raw)
-    #expect(store.information.name == "first echo:a:b raw true synced")
+    #expect(store.information.name == "first echo:a:b true synced raw")
     let options = StoreOptions(createsIfMissing: false, durability: .buffered)
     let other = try await registry.open(StoreURL(scheme: "echo", location: ""), codec: .jsonText, options: options)
-    #expect(other.information.name == "first echo: json false buffered")
+    #expect(other.information.name == "first echo: false buffered json")
     await expectStoreError(.corrupted) { try await registry.open("echo:broken", codec: .raw) }
   }
 
-  @Test func theCodecIsChosenByItsName() async throws {
-    let registry = StoreRegistry(providers: [EchoProvider(scheme: "echo", summary: "first")])
-    let store: AnyDataStore<[UInt8]> = try await registry.open(StoreURL("echo:a")) { name in
-      #expect(name == "stored")
-      return .raw
-    }
-    #expect(store.information.name == "first echo:a raw true synced")
-    await #expect(throws: CancellationError.self) {
-      let _: AnyDataStore<Int> = try await registry.open(StoreURL("echo:a")) { _ in throw CancellationError() }
-    }
+  @Test func theTypeIsChosenAfterOpening() async throws {
+    let registry = StoreRegistry(providers: [EchoProvider(scheme: "echo", summary: "first"), MemoryStoreProvider()])
+    let untyped = try await registry.open(StoreURL("echo:a"))
+    #expect(untyped.codecName == "json")
+    #expect(try await untyped.typed(codec: .jsonText).information.name == "first echo:a true synced json")
+    let error = await expectStoreError(.versionMismatch) { try await untyped.typed(codec: .raw) }
+    #expect(error?.message.contains("with the codec json, not with raw") == true)
+    #expect(try await registry.open(StoreURL("echo:a"), newCodecName: "raw").codecName == "raw")
+    #expect(try await registry.open(StoreURL("memory:"), newCodecName: "raw").codecName == "raw")
   }
 
   @Test func theLaterRegistrationCounts() async throws {

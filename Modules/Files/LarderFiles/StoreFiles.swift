@@ -141,7 +141,7 @@ package struct StoreFileConfiguration: StoreFiles, Sendable {
   /// Creates a configuration.
   ///
   /// - Parameters:
-  ///   - name: The name of the store in error messages.
+  ///   - name: The name of the store in error messages. Defaults to the last component of the path.
   ///   - path: The path of the file.
   ///   - durability: The durability of a write when it returns.
   ///   - access: Whether the store can be written. Defaults to ``StoreAccess/readWrite``.
@@ -149,10 +149,10 @@ package struct StoreFileConfiguration: StoreFiles, Sendable {
   ///   - createsFolder: Whether to create the folder of the file if it is missing. Defaults to `false`.
   ///   - fileSystem: The file system.
   package init(
-    name: String, path: String, durability: FileDurability, access: StoreAccess = .readWrite, createsIfMissing: Bool,
-    createsFolder: Bool = false, fileSystem: any FileSystem
+    name: String? = nil, path: String, durability: FileDurability, access: StoreAccess = .readWrite,
+    createsIfMissing: Bool, createsFolder: Bool = false, fileSystem: any FileSystem
   ) {
-    self.name = name
+    self.name = name ?? FilePaths.split(path).name
     self.path = path
     self.durability = durability
     self.access = access
@@ -201,16 +201,5 @@ package struct StoreFileConfiguration: StoreFiles, Sendable {
     if let lock { opened.note(try lock.identity(), at: lockPath, as: .lock) }
     if access == .readWrite { try fileSystem.removeStaleTemporaryFiles(of: path) }
     return (path, lock, opened)
-  }
-
-  // MARK: The codec
-
-  /// Throws an error if a file was written with another codec.
-  package func checkCodec(_ found: String, of path: String, is codecName: String) throws {
-    guard found == codecName else {
-      throw error(
-        .versionMismatch, during: .open,
-        "\(path) was written with the codec \(found), not with \(codecName); open it with the codec \(found)")
-    }
   }
 }

@@ -215,8 +215,21 @@ extension StoreKey: ExpressibleByStringInterpolation {
 extension StoreKey: CustomStringConvertible {
   /// The key as text for people, which is its text in quotes, or its bytes in hexadecimal if they are not UTF-8.
   public var description: String {
-    string.map { $0.debugDescription } ?? "0x" + Hexadecimal.text(of: bytes)
+    string.map { $0.debugDescription } ?? "0x" + hexadecimal
   }
+}
+
+extension StoreKey {
+  /// Creates a key from its bytes in hexadecimal, or returns `nil` if the text is not pairs of hexadecimal digits.
+  ///
+  /// - Parameter hexadecimal: Two digits for each byte, in upper or lower case.
+  public init?(hexadecimal: String) {
+    guard let bytes = Hexadecimal.bytes(of: hexadecimal.utf8) else { return nil }
+    self.init(bytes: bytes)
+  }
+
+  /// The bytes in hexadecimal, with two lower-case digits for each byte.
+  public var hexadecimal: String { Hexadecimal.text(of: bytes) }
 }
 
 extension StoreKey {

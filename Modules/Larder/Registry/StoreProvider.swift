@@ -2,27 +2,70 @@
 ///
 /// Each module with stores has a provider, which you pass to a ``StoreRegistry``.
 public protocol StoreProvider: Sendable {
+  /// The type of an open store whose type of values is not chosen yet.
+  associatedtype Untyped: UntypedStore
+
   /// The scheme of the URLs, in lower case, such as `json`.
   var scheme: String { get }
 
   /// A description of the stores for people, in one line.
   var summary: String { get }
 
-  /// Opens a store.
+  /// The name of the default codec of new stores, such as `json`.
+  var codecName: String { get }
+
+  /// Opens a store before the type of its values is chosen.
   ///
   /// - Parameters:
   ///   - url: The URL of the store, whose scheme is ``scheme``.
   ///   - options: The options for opening the store.
-  ///   - codec: A closure that returns the codec for the values. It receives the name of the codec that the store was
-  ///     written with. If the store is new or does not record a name, the closure receives the name of the default
-  ///     codec of this kind of store. The provider calls the closure once, or never if the store does not encode its
-  ///     values.
+  ///   - newCodecName: The name of the codec that a new store records, or `nil` for ``codecName``.
   /// - Throws: ``StoreError`` with `notFound` if the store does not exist and `options` do not allow it to be created;
-  ///   `versionMismatch` if the codec has a different name than the store's codec; other codes that opening a store of
-  ///   this kind throws. The error that `codec` throws.
-  func open<Value: Sendable>(
-    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws -> AnyDataStore<Value>
+  ///   other codes that opening a store of this kind throws.
+  func open(_ url: StoreURL, options: StoreOptions, newCodecName: String?) async throws -> Untyped
+}
+
+/// An open store whose type of values is not chosen yet.
+///
+/// ```swift
+/// let untyped = try await registry.open(StoreURL("json:users.json"))
+/// let users =
+///   if untyped.codecName == "cbor" {
+///     try await untyped.typed(codec: .cbor(User.self))
+///   } else {
+///     try await untyped.typed(codec: .json(User.self))
+///   }
+/// ```
+///
+/// If you choose no type, the store is closed when you release the last reference to it.
+public protocol UntypedStore: Sendable {
+  /// The name of the codec that the store was written with.
+  ///
+  /// For a store that records no codec, it is the name that a new store would record.
+  var codecName: String { get }
+
+  /// Returns the store as a store of values of one type.
+  ///
+  /// - Parameter codec: The codec of the values.
+  /// - Throws: ``StoreError`` with `versionMismatch` if the codec has a different name than the store's codec. The
+  ///   store is left unchanged.
+  func typed<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value>
+}
+
+extension UntypedStore {
+  /// Throws an error if a codec has a different name than the store's codec.
+  ///
+  /// - Parameters:
+  ///   - codec: The codec of the values.
+  ///   - store: The name of the store in the error.
+  /// - Throws: ``StoreError`` with `versionMismatch`.
+  package func check(_ codec: some Codec, store: String) throws {
+    guard codec.name != codecName else { return }
+    throw StoreError(
+      .versionMismatch, during: .open, store: store,
+      message: "the store was written with the codec \(codecName), not with \(codec.name); "
+        + "open it with the codec \(codecName)")
+  }
 }
 
 /// The options for opening a store by URL.

@@ -54,30 +54,23 @@ public struct StoreRegistry: Sendable {
   public func open<Value: Sendable>(
     _ url: StoreURL, codec: some Codec<Value>, options: StoreOptions = StoreOptions()
   ) async throws -> AnyDataStore<Value> {
-    try await open(url, options: options) { _ in codec }
+    try await open(url, options: options, newCodecName: codec.name).typed(codec: codec)
   }
 
-  /// Opens a store by its URL, with a codec that you choose by the name of the codec that the store was written with.
+  /// Opens a store by its URL before the type of its values is chosen.
   ///
-  /// ```swift
-  /// let store = try await registry.open(url) { name in
-  ///   name == "cbor" ? .cbor(User.self) : .json(User.self)
-  /// }
-  /// ```
+  /// You can then choose the type by the name of the codec that the store was written with; see ``UntypedStore``.
   ///
   /// - Parameters:
   ///   - url: The URL.
   ///   - options: The options for opening the store. By default, a missing store is created and writes are synced.
-  ///   - codec: A closure that returns the codec for a name. It receives the name of the codec that the store was
-  ///     written with. If the store is new or does not record a name, the closure receives the name of the default
-  ///     codec of this kind of store. It is not called for a store that does not encode its values.
-  /// - Throws: ``StoreError`` with `unsupported` if no provider has the scheme; `versionMismatch` if the codec has a
-  ///   different name than the store's codec; other codes that opening the store throws. The error that `codec` throws.
-  public func open<Value: Sendable>(
-    _ url: StoreURL, options: StoreOptions = StoreOptions(),
-    codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws -> AnyDataStore<Value> {
-    try await provider(for: url).open(url, options: options, codec: codec)
+  ///   - newCodecName: The name of the codec that a new store records. Defaults to the usual codec of the kind of store.
+  /// - Throws: ``StoreError`` with `unsupported` if no provider has the scheme; other codes that opening the store
+  ///   throws.
+  public func open(
+    _ url: StoreURL, options: StoreOptions = StoreOptions(), newCodecName: String? = nil
+  ) async throws -> any UntypedStore {
+    try await provider(for: url).open(url, options: options, newCodecName: newCodecName)
   }
 
   private func provider(for url: StoreURL) throws -> any StoreProvider {

@@ -154,17 +154,28 @@ public struct MemoryStoreProvider: StoreProvider {
   /// A description of the stores, in one line.
   public var summary: String { "in memory; initially empty, lost when the process ends" }
 
+  /// `json`, although the stores do not encode their values.
+  public var codecName: String { "json" }
+
   /// Returns a new, empty store, whose name is the location in the URL.
   ///
   /// - Throws: ``StoreError`` with `notFound` if `options` do not allow a store to be created.
-  public func open<Value: Sendable>(
-    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) throws -> AnyDataStore<Value> {
+  public func open(_ url: StoreURL, options: StoreOptions, newCodecName: String?) throws -> some UntypedStore {
     guard options.createsIfMissing else {
       throw StoreError(
         .notFound, during: .open, store: url.description,
         message: "a memory store does not outlive its process; set createsIfMissing to create a new one")
     }
-    return AnyDataStore(MemoryStore<Value>(name: url.location.isEmpty ? scheme : url.location))
+    return UntypedMemory(name: url.location.isEmpty ? scheme : url.location, codecName: newCodecName ?? codecName)
+  }
+}
+
+/// A memory store whose type of values is not chosen yet.
+private struct UntypedMemory: UntypedStore {
+  let name: String
+  let codecName: String
+
+  func typed<Value: Sendable>(codec: some Codec<Value>) -> AnyDataStore<Value> {
+    AnyDataStore(MemoryStore<Value>(name: name))
   }
 }

@@ -68,30 +68,20 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     path: String, codec: some Codec<Value>, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
     createsIfMissing: Bool = true, cacheSize: Int = defaultCacheSize, fileSystem: some FileSystem = POSIXFileSystem()
   ) async throws {
-    try await self.init(
-      path: path, durability: durability, access: access, createsIfMissing: createsIfMissing, cacheSize: cacheSize,
-      fileSystem: fileSystem
-    ) { _ in codec }
+    let configuration = StoreFileConfiguration(
+      path: path, durability: durability, access: access, createsIfMissing: createsIfMissing, fileSystem: fileSystem)
+    try self.init(
+      await CompressedFileWriter.open(configuration, cacheSize: cacheSize, newCodecName: codec.name), codec: codec)
   }
 
-  /// Opens a store with a codec that is chosen by the codec name in the file.
-  init(
-    path: String, durability: FileDurability, access: StoreAccess, createsIfMissing: Bool,
-    cacheSize: Int = defaultCacheSize,
-    fileSystem: some FileSystem = POSIXFileSystem(),
-    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws {
-    let name = FilePaths.split(path).name
-    let information = StoreInformation(
-      name: name, durability: Durability(durability), sharing: .exclusive, access: access)
-    let configuration = StoreFileConfiguration(
-      name: name, path: path, durability: durability, access: access, createsIfMissing: createsIfMissing,
-      fileSystem: fileSystem)
-    let (writer, codec) = try await CompressedFileWriter.open(
-      configuration, information: information, cacheSize: cacheSize, choosing: codec)
+  /// Creates a store from its open file.
+  ///
+  /// - Throws: `StoreError` with `versionMismatch` if it was written with another codec.
+  init(_ writer: CompressedFileWriter, codec: some Codec<Value>) throws {
+    information = writer.information
     self.writer = writer
-    coder = JSONValueCoder(codec: codec, store: name)
-    self.information = information
+    coder = JSONValueCoder(codec: codec, store: information.name)
+    try writer.check(codec, store: information.name)
   }
 
   /// Opens a store of `Codable` values, with `JSONCodec`.
@@ -243,7 +233,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   /// More than 64 values, or more than 64 KiB of text, are encoded off the caller's actor.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
-    try await writer.apply(await coder.texts(of: changes))
+    try await writer.apply(await coder.texts(of: changes), format: coder.format)
   }
 
   /// Reads, changes and writes back the values of some keys atomically; see `DataStore.update(_:_:)`.
@@ -255,7 +245,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   ) async throws -> Result {
     try information.check(updateOf: keys)
     let (coder, information) = (coder, information)
-    return try await writer.update(keys) { lines in
+    return try await writer.update(keys, format: coder.format) { lines in
       let texts = try zip(keys, lines).map { key, line in
         try line.map { try coder.text(ofLine: $0, forKey: key, during: .update) }
       }
@@ -327,22 +317,25 @@ public struct CompressedFileStoreProvider: StoreProvider {
   /// A description of the stores, in one line.
   public var summary: String { "one compressed file at a path, which zcat reads" }
 
+  /// The default codec of new stores, `json`.
+  public var codecName: String { "json" }
+
   /// Opens the store at the path of a URL.
   ///
-  /// - Throws: `StoreError`: `invalidArgument` if the path is empty; the errors of opening a ``CompressedFileStore``;
-  ///   any error of `codec`.
-  public func open<Value: Sendable>(
-    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws -> AnyDataStore<Value> {
+  /// - Throws: `StoreError`: `invalidArgument` if the path is empty; the errors of opening a ``CompressedFileStore``.
+  public func open(
+    _ url: StoreURL, options: StoreOptions, newCodecName: String?
+  ) async throws -> some UntypedStore {
     guard !url.location.isEmpty else {
       throw StoreError(
         .invalidArgument, during: .open, store: url.description, message: "the path is missing; append it to the scheme"
       )
     }
-    return AnyDataStore(
-      try await CompressedFileStore(
+    return try await CompressedFileWriter.open(
+      StoreFileConfiguration(
         path: url.location, durability: options.durability, access: options.access,
-        createsIfMissing: options.createsIfMissing, choosing: codec))
+        createsIfMissing: options.createsIfMissing, fileSystem: POSIXFileSystem()),
+      cacheSize: CompressedFileStore<Never>.defaultCacheSize, newCodecName: newCodecName ?? codecName)
   }
 }
 

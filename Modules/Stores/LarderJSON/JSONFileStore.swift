@@ -72,27 +72,26 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     createsIfMissing: Bool = true, fileSystem: some FileSystem = POSIXFileSystem()
   ) async throws {
     try await self.init(
-      path: path, durability: durability, access: access, createsIfMissing: createsIfMissing, fileSystem: fileSystem
-    ) { _ in codec }
+      StoreFileConfiguration(
+        path: path, durability: durability, access: access, createsIfMissing: createsIfMissing, fileSystem: fileSystem),
+      codec: codec)
   }
 
-  /// Opens a store with a codec chosen by the name of the codec that the store was written with.
-  init(
-    path: String, durability: FileDurability, access: StoreAccess, createsIfMissing: Bool, createsFolder: Bool = false,
-    sizeLimit: Int64 = JSONFile.maximumSize, fileSystem: some FileSystem = POSIXFileSystem(),
-    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
+  convenience init(
+    _ configuration: StoreFileConfiguration, sizeLimit: Int64 = JSONFile.maximumSize, codec: some Codec<Value>
   ) async throws {
-    let name = FilePaths.split(path).name
-    let information = StoreInformation(
-      name: name, durability: Durability(durability), sharing: .exclusive, access: access)
-    let configuration = StoreFileConfiguration(
-      name: name, path: path, durability: durability, access: access, createsIfMissing: createsIfMissing,
-      createsFolder: createsFolder, fileSystem: fileSystem)
-    let (writer, codec) = try await JSONFileWriter.open(
-      configuration, information: information, sizeLimit: sizeLimit, choosing: codec)
+    try self.init(
+      await JSONFileWriter.open(configuration, sizeLimit: sizeLimit, newCodecName: codec.name), codec: codec)
+  }
+
+  /// Creates a store from its open files.
+  ///
+  /// - Throws: `StoreError` with `versionMismatch` if they were written with a different codec.
+  init(_ writer: JSONFileWriter, codec: some Codec<Value>) throws {
+    information = writer.information
+    try writer.check(codec, store: information.name)
     self.writer = writer
-    coder = JSONValueCoder(codec: codec, store: name)
-    self.information = information
+    coder = JSONValueCoder(codec: codec, store: information.name)
   }
 
   /// Opens a store of `Codable` values, with `JSONCodec`.
@@ -132,9 +131,10 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
         message: "the store name must not be empty, begin with a dot, or contain a slash or a NUL")
     }
     try await self.init(
-      path: FilePaths.join(ApplicationDataFolder.current, "\(name).json"), durability: durability,
-      access: access, createsIfMissing: true, createsFolder: true
-    ) { _ in JSONCodec<Value>() }
+      StoreFileConfiguration(
+        path: FilePaths.join(ApplicationDataFolder.current, "\(name).json"), durability: durability, access: access,
+        createsIfMissing: true, createsFolder: true, fileSystem: POSIXFileSystem()),
+      codec: JSONCodec<Value>())
   }
 
   // MARK: Reading
@@ -329,21 +329,24 @@ public struct JSONFileStoreProvider: StoreProvider {
   /// A one-line description of the stores.
   public var summary: String { "one readable JSON document at a path" }
 
+  /// The default codec of new stores, `json`.
+  public var codecName: String { "json" }
+
   /// Opens the store whose document is at the path in a URL.
   ///
-  /// - Throws: `StoreError`: `invalidArgument` if the path is empty; the errors of opening a ``JSONFileStore``; the
-  ///   error that `codec` throws.
-  public func open<Value: Sendable>(
-    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws -> AnyDataStore<Value> {
+  /// - Throws: `StoreError`: `invalidArgument` if the path is empty; the errors of opening a ``JSONFileStore``.
+  public func open(
+    _ url: StoreURL, options: StoreOptions, newCodecName: String?
+  ) async throws -> some UntypedStore {
     guard !url.location.isEmpty else {
       throw StoreError(
         .invalidArgument, during: .open, store: url.description,
         message: "missing path: expected the path of a document, such as json:users.json")
     }
-    return AnyDataStore(
-      try await JSONFileStore(
+    return try await JSONFileWriter.open(
+      StoreFileConfiguration(
         path: url.location, durability: options.durability, access: options.access,
-        createsIfMissing: options.createsIfMissing, choosing: codec))
+        createsIfMissing: options.createsIfMissing, fileSystem: POSIXFileSystem()),
+      newCodecName: newCodecName ?? codecName)
   }
 }

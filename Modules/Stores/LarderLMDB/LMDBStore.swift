@@ -59,7 +59,10 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     in environment: LMDBEnvironment, name: String = LMDBStore.defaultName, codec: some Codec<Value>,
     createsIfMissing: Bool = true
   ) async throws {
-    try await self.init(in: environment, isOwned: false, name: name, createsIfMissing: createsIfMissing) { _ in codec }
+    try self.init(
+      await UntypedDatabase(
+        in: environment, isOwned: false, name: name, createsIfMissing: createsIfMissing, newCodecName: codec.name),
+      codec: codec)
   }
 
   /// Opens a store together with its environment.
@@ -78,46 +81,25 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     path: String, name: String = LMDBStore.defaultName, codec: some Codec<Value>, durability: FileDurability = .synced,
     access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws {
-    try await self.init(
-      path: path, name: name, durability: durability, access: access, createsIfMissing: createsIfMissing
-    ) { _ in codec }
-  }
-
-  /// Opens a store together with its environment, with a codec chosen by the name of the codec that the store was
-  /// written with.
-  convenience init(
-    path: String, name: String, durability: FileDurability, access: StoreAccess, createsIfMissing: Bool,
-    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws {
     let environment = try await LMDBEnvironment(
       path: path, durability: durability, access: access, createsIfMissing: createsIfMissing)
-    try await self.init(
-      in: environment, isOwned: true, name: name, createsIfMissing: createsIfMissing, choosing: codec)
+    try self.init(
+      await UntypedDatabase(
+        in: environment, isOwned: true, name: name, createsIfMissing: createsIfMissing, newCodecName: codec.name),
+      codec: codec)
   }
 
-  private init(
-    in environment: LMDBEnvironment, isOwned: Bool, name: String, createsIfMissing: Bool,
-    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws {
-    let fullName = name == LMDBStore.defaultName ? environment.name : "\(environment.name)#\(name)"
-    guard
-      (1...StoreKey.maximumLength).contains(name.utf8.count), !name.utf8.contains(0), name != StoreCatalog.name
-    else {
-      throw StoreError(
-        .invalidArgument, during: .open, store: fullName,
-        message: "a store name must have 1 to \(StoreKey.maximumLength) bytes without NUL, and must not be "
-          + "\(StoreCatalog.name), which is reserved")
-    }
-    let handle = EnvironmentHandle(
-      of: environment.handle.environment, dependingOn: environment.handle, name: fullName)
-    let (identifier, codec) = try await handle.environment.writer.openDatabase(
-      for: handle, named: name, createsIfMissing: createsIfMissing, choosing: codec)
-    self.handle = handle
+  /// Creates a store from its open database.
+  ///
+  /// - Throws: `StoreError` with `versionMismatch` if it was written with a different codec.
+  init(_ database: UntypedDatabase, codec: some Codec<Value>) throws {
+    handle = database.handle
+    try database.check(codec, store: handle.name)
+    coder = ValueCoder(codec: codec, store: handle.name, maximumSize: SharedEnvironment.maximumValueSize)
+    identifier = database.identifier
+    databaseName = StoreKey(database.name)
+    ownEnvironment = database.ownEnvironment
     information = handle.information
-    coder = ValueCoder(codec: codec, store: fullName, maximumSize: SharedEnvironment.maximumValueSize)
-    self.identifier = identifier
-    databaseName = StoreKey(name)
-    ownEnvironment = isOwned ? environment : nil
   }
 
   // MARK: Reading
@@ -333,6 +315,42 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       entries.append(StoreEntry(key: key, value: try coder.value(of: value, forKey: key, during: operation)))
     }
     return entries
+  }
+}
+
+/// An open named database whose type of values is not chosen yet.
+struct UntypedDatabase: UntypedStore {
+  let name: String
+  let codecName: String
+  let handle: EnvironmentHandle
+  let identifier: MDB_dbi
+
+  /// The environment, if it is closed together with the store.
+  let ownEnvironment: LMDBEnvironment?
+
+  /// Opens a named database; see ``LMDBStore``.
+  init(
+    in environment: LMDBEnvironment, isOwned: Bool, name: String, createsIfMissing: Bool, newCodecName: String
+  ) async throws {
+    let fullName = name == LMDBStore<Never>.defaultName ? environment.name : "\(environment.name)#\(name)"
+    guard
+      (1...StoreKey.maximumLength).contains(name.utf8.count), !name.utf8.contains(0), name != StoreCatalog.name
+    else {
+      throw StoreError(
+        .invalidArgument, during: .open, store: fullName,
+        message: "a store name must have 1 to \(StoreKey.maximumLength) bytes without NUL, and must not be "
+          + "\(StoreCatalog.name), which is reserved")
+    }
+    self.name = name
+    handle = EnvironmentHandle(
+      of: environment.handle.environment, dependingOn: environment.handle, name: fullName)
+    (identifier, codecName) = try await handle.environment.writer.openDatabase(
+      for: handle, named: name, createsIfMissing: createsIfMissing, newCodecName: newCodecName)
+    ownEnvironment = isOwned ? environment : nil
+  }
+
+  func typed<Value: Sendable>(codec: some Codec<Value>) throws -> AnyDataStore<Value> {
+    AnyDataStore(try LMDBStore(self, codec: codec))
   }
 }
 

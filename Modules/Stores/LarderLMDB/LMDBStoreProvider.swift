@@ -21,6 +21,9 @@ public struct LMDBStoreProvider: StoreProvider {
   /// A one-line description of the stores.
   public var summary: String { "a named database in an LMDB environment, PATH#NAME, by default the name \"default\"" }
 
+  /// The default codec of new stores, `cbor`.
+  public var codecName: String { "cbor" }
+
   /// Opens the store that a URL names: the path of the environment and, after the last `#`, the name of the store.
   ///
   /// If the path contains `#`, you must append the name, as in `lmdb:build#7#default`. A location that could be such a
@@ -29,15 +32,16 @@ public struct LMDBStoreProvider: StoreProvider {
   /// - Throws: `StoreError`: `invalidArgument` if the path or the name is empty, or if the last `#` could be part of
   ///   the path, because a file or folder exists at the whole location, or because the name contains a slash and either
   ///   there is no environment at the path or the part of the location before its last slash exists; the errors of
-  ///   opening an ``LMDBStore``; the error that `codec` throws.
-  public func open<Value: Sendable>(
-    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws -> AnyDataStore<Value> {
+  ///   opening an ``LMDBStore``.
+  public func open(
+    _ url: StoreURL, options: StoreOptions, newCodecName: String?
+  ) async throws -> some UntypedStore {
     let (path, name) = try LMDBStoreProvider.components(of: url)
-    return AnyDataStore(
-      try await LMDBStore(
-        path: path, name: name, durability: options.durability, access: options.access,
-        createsIfMissing: options.createsIfMissing, choosing: codec))
+    let environment = try await LMDBEnvironment(
+      path: path, durability: options.durability, access: options.access, createsIfMissing: options.createsIfMissing)
+    return try await UntypedDatabase(
+      in: environment, isOwned: true, name: name, createsIfMissing: options.createsIfMissing,
+      newCodecName: newCodecName ?? codecName)
   }
 
   /// Returns the path of the environment that a URL names, alone or with a store in it.

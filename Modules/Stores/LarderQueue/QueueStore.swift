@@ -101,11 +101,23 @@ public final class QueueStore<Element: Sendable>: DataStore {
     randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
     onDeath: (@Sendable (QueueDeath) -> Void)? = nil
   ) async throws {
-    try await self.init(
+    let queue = try await UntypedQueue(
       path: path, configuration: configuration, durability: durability, access: access, leases: leases,
       createsIfMissing: createsIfMissing, fileSystem: fileSystem, clock: clock, now: now, randomness: randomness,
-      onDeath: onDeath
-    ) { _ in codec }
+      onDeath: onDeath, newCodecName: codec.name)
+    try self.init(queue, codec: codec)
+  }
+
+  /// Creates a queue from its open files.
+  ///
+  /// - Throws: `StoreError` with `versionMismatch` if they were written with another codec.
+  init(_ queue: UntypedQueue, codec: some Codec<Element>) throws {
+    engine = queue.engine
+    information = engine.information
+    try queue.check(codec, store: information.name)
+    retrying = queue.retrying
+    recovery = queue.recovery
+    coder = QueueCoder(codec: codec, store: information.name)
   }
 
   /// Opens a queue of `Codable` items, encoded as CBOR.
@@ -129,40 +141,6 @@ public final class QueueStore<Element: Sendable>: DataStore {
     try await self.init(
       path: path, codec: .cbor(), configuration: configuration, durability: durability, access: access, leases: leases,
       createsIfMissing: createsIfMissing, onDeath: onDeath)
-  }
-
-  /// Opens a queue with a codec chosen by the name that the queue's files record.
-  init(
-    path: String, configuration: QueueConfiguration, durability: FileDurability, access: StoreAccess,
-    leases: LeasesOnOpening, createsIfMissing: Bool, fileSystem: some FileSystem = POSIXFileSystem(),
-    clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date.now },
-    randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
-    onDeath: (@Sendable (QueueDeath) -> Void)? = nil, newCodecName: String = "cbor",
-    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Element>
-  ) async throws {
-    let name = FilePaths.split(path).name
-    try configuration.check(store: name)
-    let folder = QueueFolder(
-      name: name, path: path, durability: durability, access: access,
-      createsIfMissing: createsIfMissing && access == .readWrite, segmentSize: Int64(configuration.segmentSize),
-      fileSystem: fileSystem)
-    let time = QueueTime(clock: clock) { now().microseconds }
-    let executor = DispatchQueueExecutor(label: "Larder.QueueStore.opening")
-    let (opened, openedCodec) = try await executor.run {
-      try QueueRecovery.open(
-        folder, rules: QueueRules(configuration), leases: leases, at: time.steady(), newCodecName: newCodecName,
-        choosing: codec)
-    }
-    let information = StoreInformation(
-      name: name, durability: Durability(durability), sharing: .exclusive, access: access,
-      maximumValueSize: QueueFrame.maximumBodyLength - 1024)
-    engine = QueueEngine(
-      opened, information: information, policy: configuration.capacity.policy, clock: clock, time: time,
-      onDeath: onDeath)
-    retrying = Retrying(policy: configuration.retryPolicy, clock: clock, generator: randomness)
-    coder = QueueCoder(codec: openedCodec, store: name)
-    recovery = opened.report
-    self.information = information
   }
 
   /// Runs a closure that ``close()`` waits for.

@@ -1,16 +1,27 @@
 public import Larder
+import LarderFiles
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
 
 /// A provider that opens ``QueueStore``s for `StoreRegistry`, from URLs like `queue:outbox`.
 public struct QueueStoreProvider: StoreProvider {
-  /// The name of the codec for new queues.
+  /// The name of the default codec of new queues.
   public let codecName: String
+
+  private let onDeath: (@Sendable (QueueDeath) -> Void)?
 
   /// Creates a provider.
   ///
-  /// - Parameter codecName: The name of the codec for new queues; defaults to `cbor`. An existing queue is opened with
-  ///   the codec that it was written with.
-  public init(codecName: String = "cbor") {
+  /// - Parameters:
+  ///   - codecName: The name of the default codec of new queues; defaults to `cbor`.
+  ///   - onDeath: A closure that each queue calls for each item that becomes a dead letter; defaults to `nil`.
+  public init(codecName: String = "cbor", onDeath: (@Sendable (QueueDeath) -> Void)? = nil) {
     self.codecName = codecName
+    self.onDeath = onDeath
   }
 
   /// The URL scheme, `queue`.
@@ -21,37 +32,71 @@ public struct QueueStoreProvider: StoreProvider {
 
   /// Opens the queue in the folder that the URL names, with a default ``QueueConfiguration``.
   ///
-  /// - Throws: `StoreError` with `invalidArgument` if the path is empty; any error of opening a ``QueueStore`` or of
-  ///   `codec`.
-  public func open<Value: Sendable>(
-    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws -> AnyDataStore<Value> {
-    AnyDataStore(try await openQueue(url, options: options, codec: codec))
-  }
-
-  /// Opens the queue in the folder that the URL names, as a ``QueueStore``.
-  ///
-  /// - Parameters:
-  ///   - url: The URL of the queue.
-  ///   - options: The options to open it with.
-  ///   - configuration: The rules of the queue; defaults to `QueueConfiguration()`.
-  ///   - leases: The treatment of running leases; defaults to ``LeasesOnOpening/kept``.
-  ///   - onDeath: A closure that the queue calls for each item that becomes a dead letter; defaults to `nil`.
-  ///   - codec: A closure that returns the codec for a name, which is that of the codec that the queue was written
-  ///     with, or ``codecName`` for a new queue.
-  /// - Throws: The same errors as ``open(_:options:codec:)``.
-  public func openQueue<Value: Sendable>(
-    _ url: StoreURL, options: StoreOptions, configuration: QueueConfiguration = QueueConfiguration(),
-    leases: LeasesOnOpening = .kept, onDeath: (@Sendable (QueueDeath) -> Void)? = nil,
-    codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws -> QueueStore<Value> {
+  /// - Throws: `StoreError` with `invalidArgument` if the path is empty; any error of opening a ``QueueStore``.
+  public func open(_ url: StoreURL, options: StoreOptions, newCodecName: String?) async throws -> UntypedQueue {
     guard !url.location.isEmpty else {
       throw StoreError(
         .invalidArgument, during: .open, store: url.description, message: "the path of the queue's folder is missing")
     }
-    return try await QueueStore(
-      path: url.location, configuration: configuration, durability: options.durability, access: options.access,
-      leases: leases, createsIfMissing: options.createsIfMissing, onDeath: onDeath, newCodecName: codecName,
-      choosing: codec)
+    return try await UntypedQueue(
+      path: url.location, configuration: QueueConfiguration(), durability: options.durability, access: options.access,
+      leases: .kept, createsIfMissing: options.createsIfMissing, onDeath: onDeath,
+      newCodecName: newCodecName ?? codecName)
+  }
+}
+
+/// An open queue whose type of items is not chosen yet, which ``QueueStoreProvider`` opens.
+public struct UntypedQueue: UntypedStore {
+  /// The name of the codec that the queue was written with.
+  public let codecName: String
+
+  /// Damage and torn records that opening the queue found in its files.
+  public let recovery: RecoveryReport
+
+  let engine: QueueEngine
+  let retrying: Retrying
+
+  /// Opens the files; see ``QueueStore``.
+  init(
+    path: String, configuration: QueueConfiguration, durability: FileDurability, access: StoreAccess,
+    leases: LeasesOnOpening, createsIfMissing: Bool, fileSystem: some FileSystem = POSIXFileSystem(),
+    clock: any Clock<Duration> = ContinuousClock(), now: @escaping @Sendable () -> Date = { Date.now },
+    randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator(),
+    onDeath: (@Sendable (QueueDeath) -> Void)? = nil, newCodecName: String
+  ) async throws {
+    let name = FilePaths.split(path).name
+    try configuration.check(store: name)
+    let folder = QueueFolder(
+      name: name, path: path, durability: durability, access: access,
+      createsIfMissing: createsIfMissing && access == .readWrite, segmentSize: Int64(configuration.segmentSize),
+      fileSystem: fileSystem)
+    let time = QueueTime(clock: clock) { now().microseconds }
+    let executor = DispatchQueueExecutor(label: "Larder.QueueStore.opening")
+    let opened = try await executor.run {
+      try QueueRecovery.open(
+        folder, rules: QueueRules(configuration), leases: leases, at: time.steady(), newCodecName: newCodecName)
+    }
+    let information = StoreInformation(
+      name: name, durability: Durability(durability), sharing: .exclusive, access: access,
+      maximumValueSize: QueueFrame.maximumBodyLength - 1024)
+    engine = QueueEngine(
+      opened, information: information, policy: configuration.capacity.policy, clock: clock, time: time,
+      onDeath: onDeath)
+    retrying = Retrying(policy: configuration.retryPolicy, clock: clock, generator: randomness)
+    codecName = opened.log.codecName
+    recovery = opened.report
+  }
+
+  /// Returns the queue as a queue of items of one type.
+  ///
+  /// - Parameter codec: The codec that encodes and decodes items.
+  /// - Throws: `StoreError` with `versionMismatch` if the codec has a different name than the queue's codec.
+  public func queue<Element: Sendable>(codec: some Codec<Element>) throws -> QueueStore<Element> {
+    try QueueStore(self, codec: codec)
+  }
+
+  /// Returns the queue as a store of values of one type; see ``queue(codec:)``.
+  public func typed<Value: Sendable>(codec: some Codec<Value>) throws -> AnyDataStore<Value> {
+    AnyDataStore(try queue(codec: codec))
   }
 }

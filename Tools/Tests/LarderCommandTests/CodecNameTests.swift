@@ -1,3 +1,4 @@
+import Foundation
 import Larder
 import LarderExpiry
 import Testing
@@ -14,22 +15,42 @@ import Testing
     #expect(CodecName("raw+deflate").base == "raw" && !CodecName("raw+deflate").isReadable)
   }
 
+  @Test(arguments: ["json+expiring", "cbor+expiring", "json+expiring+crc32c", "cbor+crc32c+expiring", "x+expiring"])
+  func namesOfExpiringValuesAreRecognized(text: String) throws {
+    let name = CodecName(text)
+    #expect(name.isExpiring && name.withDeadlines == name && "\(name)" == text)
+    #expect(ValueCodecs().expiringCodec(named: text)?.name == text)
+    let codec = ValueCodecs().codec(named: text)
+    #expect(codec.name == text)
+    // The codec ignores the deadline.
+    var bytes: [UInt8] = []
+    let value = name.isReadable ? try JSONText("[1]") : try JSONText("{\"$base64\":\"AQID\"}")
+    let expiring = try #require(ValueCodecs().expiringCodec(named: text))
+    try expiring.encode(Expiring(value, deadline: Deadline(.distantPast)), into: &bytes)
+    #expect(try bytes.withUnsafeBytes { try codec.decode($0.bytes) } == value)
+    bytes = []
+    try codec.encode(value, into: &bytes)
+    #expect(try bytes.withUnsafeBytes { try expiring.decode($0.bytes) } == Expiring(value))
+  }
+
+  @Test(arguments: ["json", "cbor", "json+crc32c", "raw", "expiring", "expiring+x"])
+  func otherNamesStandForPlainValues(text: String) {
+    let name = CodecName(text)
+    #expect(!name.isExpiring && "\(name.withDeadlines)" == "\(text)+expiring")
+    #expect(name.withDeadlines.withoutDeadlines == name)
+    #expect(ValueCodecs().expiringCodec(named: text) == nil)
+    #expect(ValueCodecs().codec(named: text).name == text)
+  }
+
   @Test func aSuffixCountsOnlyAtTheEnd() {
     #expect(CodecName("my+expiringly").base == "my+expiringly")
     #expect(CodecName("json+deflate:9").base == "json+deflate:9")
   }
 
-  /// All uses of a name parse it in the same way.
-  @Test func aStoreWithAnotherCodecOfASimilarNameIsRefused() throws {
-    let choice = CodecChoice(makesExpiring: false, codecName: "myly")
-    #expect(try choice.codec(named: "my+expiringly").name == "myly")
-    #expect(choice.refusedName == "my+expiringly")
-  }
-
   @Test func aSecondDeadlineMakesAnUnknownCodec() throws {
     let name = "json+expiring+expiring"
     #expect(CodecName(name).base == "json+expiring")
-    let codec = try #require(try ValueCodecs().expiringCodec(named: name))
+    let codec = try #require(ValueCodecs().expiringCodec(named: name))
     #expect(codec.name == name)
     // Its values are bytes, and so are raw values.
     let value = try RawValue.value(of: [0xFF], codecName: name)

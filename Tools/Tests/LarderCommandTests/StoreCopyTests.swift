@@ -22,7 +22,7 @@ import Testing
     try fill(source, 0..<100)
     var copy = StoreCopy(pageSize: pageSize)
     var visited: [Int] = []
-    try await copy.run(from: source, to: destination) { visited.append($0.visited) }
+    try await copy.run(from: source, to: destination, pageWasCopied: { visited.append($0.visited) }) { $0 }
     #expect(visited == stride(from: 0, to: 100, by: pageSize).map { min(100, $0 + pageSize) })
     #expect(copy.copied == 100)
     #expect(copy.equal == 0)
@@ -37,7 +37,7 @@ import Testing
     try fill(destination, [0, 1, 2, 5])
     try fill(destination, [3, 100], value: "other")
     var copy = StoreCopy(pageSize: 3)
-    try await copy.run(from: source, to: destination)
+    try await copy.run(from: source, to: destination) { $0 }
     #expect(copy.copied == 16)
     #expect(copy.equal == 4)
     // All entries of the first page were equal.
@@ -50,11 +50,11 @@ import Testing
     try fill(source, 0..<100)
     destination.notes.withLock { $0.mostBatches = 4 }
     var copy = StoreCopy(pageSize: 10)
-    await #expect(throws: StoreError.self) { try await copy.run(from: source, to: destination) }
+    await #expect(throws: StoreError.self) { try await copy.run(from: source, to: destination) { $0 } }
     #expect(copy.visited == 40)
     destination.notes.withLock { $0.mostBatches = .max }
     copy = StoreCopy(pageSize: 10)
-    try await copy.run(from: source, to: destination)
+    try await copy.run(from: source, to: destination) { $0 }
     #expect(copy.copied == 60)
     #expect(copy.equal == 40)
     #expect(try entries(destination) == entries(source))
@@ -65,7 +65,7 @@ import Testing
     try fill(destination, [1])
     var copy = StoreCopy(pageSize: 10)
     #expect(copy.summary(elapsed: .zero) == "copied 0 entries in 0.0 s, 0 were already equal")
-    try await copy.run(from: source, to: destination)
+    try await copy.run(from: source, to: destination) { $0 }
     #expect(copy.summary(elapsed: .milliseconds(1990)) == "copied 2 entries in 1.9 s, 1 was already equal")
   }
 }

@@ -58,8 +58,15 @@ import Testing
     #expect(summary.table.suffix(3) == ["bytes on disk  9", "z bytes        1", "a bytes        -2"])
   }
 
+  @Test(arguments: [(0, "no damage"), (1, "1 place is damaged"), (2, "2 places are damaged")])
+  func theSummaryOfAVerificationCountsItsFindings(count: Int, text: String) {
+    var report = VerificationReport(entryCount: 10)
+    report.findings = (0..<count).map { VerificationReport.Finding(key: nil, place: "\($0)", message: "damaged") }
+    #expect(VerifyCommand.summary(of: report) == "10 entries, \(text)")
+  }
+
   @Test func aStoreWithoutCompactionIsRefused() async throws {
-    let error = await #expect(throws: StoreError.self) { try await CompactCommand.compact(WatchedStore()) }
+    let error = await #expect(throws: StoreError.self) { try await AnyDataStore(WatchedStore()).compact() }
     #expect(error?.code == .unsupported)
     #expect(
       error.map { CommandFailure($0) }

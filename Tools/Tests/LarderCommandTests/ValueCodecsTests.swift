@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test func cborIsShownAsJSON() throws {
-    let codec = try ValueCodecs().codec(named: "cbor")
+    let codec = ValueCodecs().codec(named: "cbor")
     #expect(codec.name == "cbor")
     #expect(
       try roundTrip("{\"a\":[1,-2,null,true],\"b\":{\"$base64\":\"AQID\"}}", by: codec)
@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(arguments: ["json+crc32c", "cbor+crc32c", "json+crc32c+crc32c"]) func checksumsAreStored(name: String) throws {
-    let codec = try ValueCodecs().codec(named: name)
+    let codec = ValueCodecs().codec(named: name)
     #expect(codec.name == name)
     #expect(try roundTrip("{\"a\":[1,\"b\"]}", by: codec) == "{\"a\":[1,\"b\"]}")
     let bytes = Array("[1]".utf8)
@@ -78,12 +78,12 @@ import Testing
 
   @Test(arguments: ["json+deflate", "cbor+crc32c+deflate", "json+deflate+crc32c"])
   func compressedValuesAreShown(name: String) throws {
-    let codec = try ValueCodecs().codec(named: name)
+    let codec = ValueCodecs().codec(named: name)
     #expect(codec.name == name)
     let text = "[\(String(repeating: "\"again and again\",", count: 100))1]"
     #expect(try roundTrip(text, by: codec) == text)
-    #expect(try ValueCodecs().expiringCodec(named: "json+expiring+deflate")?.name == "json+expiring+deflate")
-    #expect(try ValueCodecs().expiringCodec(named: "json+deflate+expiring")?.name == "json+deflate+expiring")
+    #expect(ValueCodecs().expiringCodec(named: "json+expiring+deflate")?.name == "json+expiring+deflate")
+    #expect(ValueCodecs().expiringCodec(named: "json+deflate+expiring")?.name == "json+deflate+expiring")
   }
 
   @Test(arguments: ["lmdb", "json"]) func dictionariesBesideAStoreAreUsed(scheme: String) async throws {
@@ -127,7 +127,7 @@ import Testing
   }
 
   @Test(arguments: ["raw", "a codec of tomorrow"]) func otherBytesAreTaggedObjects(name: String) throws {
-    let codec = try ValueCodecs().codec(named: name)
+    let codec = ValueCodecs().codec(named: name)
     #expect(codec.name == name)
     #expect(try roundTrip("{\"$base64\":\"AQID\"}", by: codec) == "{\"$base64\":\"AQID\"}")
     #expect(throws: OpaqueTextCodec.NoBytes.self) { try roundTrip("[1]", by: codec) }
@@ -147,10 +147,7 @@ import Testing
     let copy = "lmdb:\(folder.file("copy"))"
     #expect(try await Tool.larder("copy", url, copy, "--codec", "cbor").status == 0)
     #expect(try await Tool.larder("get", copy, "k") == .done("{\"$base64\":\"BA==\"}\n"))
-    let reopened: AnyDataStore<[UInt8]> = try await Stores.registry.open(StoreURL(copy)) { name in
-      #expect(name == "cbor")
-      return .cbor([UInt8].self)
-    }
+    let reopened = try await Stores.registry.open(copy, codec: .cbor([UInt8].self))
     #expect(try await reopened["k"] == [4])
     try await reopened.close()
   }

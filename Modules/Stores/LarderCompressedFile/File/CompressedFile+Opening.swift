@@ -11,23 +11,19 @@ extension CompressedFile {
   /// - Parameters:
   ///   - configuration: The configuration of the store.
   ///   - cacheSize: The maximum size of the block cache, in bytes.
-  ///   - codec: A closure that returns the codec for the name in the file, or for the default name in a new file.
-  /// - Throws: ``StoreError``; any error of `codec`.
-  static func open<Value>(
-    _ configuration: StoreFileConfiguration, cacheSize: Int,
-    choosing codec: (_ name: String) throws -> any Codec<Value>
-  ) throws -> (file: CompressedFile, codec: any Codec<Value>) {
+  ///   - newCodecName: The name of the codec of a new file.
+  /// - Throws: ``StoreError``.
+  static func open(
+    _ configuration: StoreFileConfiguration, cacheSize: Int, newCodecName: String
+  ) throws -> CompressedFile {
     try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
       try refuseForeignFile(configuration)
       var (path, lock, openedFiles) = try configuration.takeLock()
       let contents = CompressedFileContents(store: configuration.name, cacheSize: cacheSize)
       let fileSystem = configuration.fileSystem
-      var newCodec: (any Codec<Value>)?
       if try fileSystem.attributes(at: path) == nil {
-        let codec = try codec("json")
-        newCodec = codec
         // Not in place, because a crash would leave a damaged file.
-        try fileSystem.replaceFile(at: path) { try $0.write(newFile(codecName: codec.name)) }
+        try fileSystem.replaceFile(at: path) { try $0.write(newFile(codecName: newCodecName)) }
       }
       let isWritten = configuration.access == .readWrite
       let file = try fileSystem.open(path, isWritten ? .readWrite : .read)
@@ -41,13 +37,10 @@ extension CompressedFile {
           .corrupted, during: .open,
           "\(path) is damaged at byte 0, so the codec of its values is unknown; it was left unchanged")
       }
-      let chosen = try newCodec ?? codec(codecName)
-      try configuration.checkCodec(codecName, of: path, is: chosen.name)
       contents.replace(found.index, of: file, in: found.format)
-      let opened = CompressedFile(
+      return CompressedFile(
         configuration: configuration, contents: contents, path: path, lock: lock, opened: openedFiles,
-        codec: (codecName, chosen.format), file: file, size: attributes.size, found: found)
-      return (opened, chosen)
+        codecName: codecName, file: file, size: attributes.size, found: found)
     }
   }
 
@@ -80,15 +73,14 @@ extension CompressedFile {
 
   private init(
     configuration: StoreFileConfiguration, contents: CompressedFileContents, path: String, lock: FileLock?,
-    opened: OpenedFiles, codec: (name: String, format: CodecFormat), file: any OpenFile, size: Int64, found: FoundFile
+    opened: OpenedFiles, codecName: String, file: any OpenFile, size: Int64, found: FoundFile
   ) {
     self.configuration = configuration
     self.contents = contents
     self.path = path
     self.lock = lock
     self.opened = opened
-    codecName = codec.name
-    codecFormat = codec.format
+    self.codecName = codecName
     self.file = file
     format = found.format
     layout = Layout(

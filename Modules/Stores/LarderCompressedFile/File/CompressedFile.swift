@@ -26,8 +26,6 @@ struct CompressedFile: Sendable {
   /// The files that must be at their paths whenever the store writes.
   var opened: OpenedFiles
 
-  /// The format of the codec's bytes.
-  let codecFormat: CodecFormat
   let codecName: String
 
   /// Composers of blocks: a fast one for batches, which are compressed again later, and a thorough one for the base.
@@ -103,13 +101,16 @@ struct CompressedFile: Sendable {
   ///
   /// - Parameters:
   ///   - changes: The batch, with the JSON text of each value.
+  ///   - format: The format of the codec.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``.
-  mutating func append(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
+  mutating func append(
+    _ changes: [Change<ArraySlice<UInt8>>], format: CodecFormat, during operation: StoreOperation
+  ) throws {
     let changes = changes.map { change -> Change<ArraySlice<UInt8>> in
       if case .removeAll(let range) = change { .removeAll(range.withShortBounds) } else { change }
     }
-    let lines = changes.map { StoreLine.bytes(of: $0, format: codecFormat) }
+    let lines = changes.map { StoreLine.bytes(of: $0, format: format) }
     for (change, line) in zip(changes, lines) where line.count > EntryLocation.maximumLength {
       throw StoreError(
         .valueTooLarge, during: operation, store: name, key: change.key,

@@ -9,8 +9,9 @@ import Synchronization
 actor CompressedFileWriter {
   private nonisolated let executor: DispatchQueueExecutor
   private nonisolated let compactionExecutor = DispatchQueueExecutor(label: "Larder.CompressedFileStore.compaction")
-  private nonisolated let information: StoreInformation
+  nonisolated let information: StoreInformation
   nonisolated let contents: CompressedFileContents
+  nonisolated let codecName: String
   private var file: CompressedFile
 
   /// The running compaction.
@@ -28,36 +29,40 @@ actor CompressedFileWriter {
     self.information = information
     self.file = file
     contents = file.contents
+    codecName = file.codecName
   }
 
   /// Opens the file.
   ///
-  /// - Throws: ``StoreError``; any error of `codec`.
-  static func open<Value: Sendable>(
-    _ configuration: StoreFileConfiguration, information: StoreInformation, cacheSize: Int,
-    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws -> (writer: CompressedFileWriter, codec: any Codec<Value>) {
+  /// - Throws: ``StoreError``.
+  static func open(
+    _ configuration: StoreFileConfiguration, cacheSize: Int, newCodecName: String
+  ) async throws -> CompressedFileWriter {
     let executor = DispatchQueueExecutor(label: "Larder.CompressedFileStore")
-    let (file, codec) = try await executor.run {
-      try CompressedFile.open(configuration, cacheSize: cacheSize, choosing: codec)
+    let file = try await executor.run {
+      try CompressedFile.open(configuration, cacheSize: cacheSize, newCodecName: newCodecName)
     }
-    return (CompressedFileWriter(executor: executor, information: information, file: file), codec)
+    let information = StoreInformation(
+      name: configuration.name, durability: Durability(configuration.durability), sharing: .exclusive,
+      access: configuration.access)
+    return CompressedFileWriter(executor: executor, information: information, file: file)
   }
 
   /// Writes a batch, then makes it visible to readers.
-  func apply(_ changes: [Change<ArraySlice<UInt8>>]) throws {
+  func apply(_ changes: [Change<ArraySlice<UInt8>>], format: CodecFormat) throws {
     try checkOpen(for: .apply)
     try Task.checkCancellation()
-    try write(changes, during: .apply)
+    try write(changes, format: format, during: .apply)
   }
 
   /// Reads lines, computes a batch, writes it, and makes it visible to readers, with no other write in between.
   ///
   /// - Parameters:
   ///   - keys: The keys to read.
+  ///   - format: The format of the codec.
   ///   - body: A closure that receives the line of each key, or `nil`, and returns the batch and the result.
   func update<Result: Sendable>(
-    _ keys: [StoreKey],
+    _ keys: [StoreKey], format: CodecFormat,
     _ body: @Sendable ([ArraySlice<UInt8>?]) throws -> (changes: [Change<ArraySlice<UInt8>>], result: Result)
   ) throws -> Result {
     try checkOpen(for: .update)
@@ -69,13 +74,15 @@ actor CompressedFileWriter {
       line
     }
     let (changes, result) = try body(lines)
-    try write(changes, during: .update)
+    try write(changes, format: format, during: .update)
     return result
   }
 
-  private func write(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
+  private func write(
+    _ changes: [Change<ArraySlice<UInt8>>], format: CodecFormat, during operation: StoreOperation
+  ) throws {
     guard !changes.isEmpty else { return }
-    try file.append(changes, during: operation)
+    try file.append(changes, format: format, during: operation)
     guard compaction == nil, file.isCompactionDue else { return }
     startCompaction()
   }
@@ -303,6 +310,12 @@ final class CompressedFileContents: Sendable {
       return old
     }
     blocks.keepOnly((old.source?.generation ?? 0) + 1)
+  }
+}
+
+extension CompressedFileWriter: UntypedStore {
+  nonisolated func typed<Value: Sendable>(codec: some Codec<Value>) throws -> AnyDataStore<Value> {
+    AnyDataStore(try CompressedFileStore(self, codec: codec))
   }
 }
 #endif

@@ -132,22 +132,20 @@ struct JSONFile: Sendable {
   /// - Parameters:
   ///   - configuration: The options for opening the files.
   ///   - sizeLimit: The maximum size in bytes of the document and of the journal.
-  ///   - codec: A closure that returns the codec for the name stated in the document, or for `json` if the document is
-  ///     new.
-  /// - Throws: ``StoreError``; the error that `codec` throws.
-  static func open<Value>(
-    _ configuration: StoreFileConfiguration, sizeLimit: Int64,
-    choosing codec: (_ name: String) throws -> any Codec<Value>
-  ) throws -> (file: JSONFile, codec: any Codec<Value>) {
+  ///   - newCodecName: The name of the codec of a new document.
+  /// - Throws: ``StoreError``.
+  static func open(
+    _ configuration: StoreFileConfiguration, sizeLimit: Int64, newCodecName: String
+  ) throws -> JSONFile {
     try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
       let (path, lock, opened) = try configuration.takeLock { path in
         try JSONFile(configuration, path: path, sizeLimit: sizeLimit).refuseForeignDocument()
       }
       var file = JSONFile(configuration, path: path, lock: lock, opened: opened, sizeLimit: sizeLimit)
       if file.isWritable { try configuration.fileSystem.removeStaleTemporaryFiles(of: file.journalPath) }
-      let codec = try file.readDocument(choosing: codec)
+      try file.readDocument(newCodecName: newCodecName)
       try file.replayJournal()
-      return (file, codec)
+      return file
     }
   }
 
@@ -173,9 +171,7 @@ struct JSONFile: Sendable {
   }
 
   /// Reads the document, or creates it if it is missing.
-  private mutating func readDocument<Value>(
-    choosing codec: (_ name: String) throws -> any Codec<Value>
-  ) throws -> any Codec<Value> {
+  private mutating func readDocument(newCodecName: String) throws {
     guard let attributes = try fileSystem.attributes(at: path) else {
       guard try fileSystem.attributes(at: journalPath) == nil else {
         throw configuration.error(
@@ -183,20 +179,17 @@ struct JSONFile: Sendable {
           "\(path) is missing, but its journal \(journalPath) holds changes to it; restore the document, or "
             + "remove the journal")
       }
-      let codec = try codec("json")
-      codecName = codec.name
+      codecName = newCodecName
       generation = 1
       // Written as a replacement, because a crash while writing in place would leave a damaged document.
       var replacement = try FileReplacement(of: path, like: nil, in: fileSystem)
       adopt(try writeDocument(to: &replacement, generation: generation, during: .open))
-      return codec
+      return
     }
     try configuration.checkKind(attributes, of: path, isWritten: isWritable)
     let file = try fileSystem.open(path, isWritable ? .readWrite : .read)
     let loaded = try load(file, during: .open)
-    let codec = try codec(loaded.document.codecName)
-    try configuration.checkCodec(loaded.document.codecName, of: path, is: codec.name)
-    codecName = codec.name
+    codecName = loaded.document.codecName
     generation = loaded.document.generation ?? 0
     adopt(
       Document(
@@ -205,7 +198,6 @@ struct JSONFile: Sendable {
     sharedTextSize = loaded.text.count
     damagedPlaces = loaded.damages.count
     contents.replace(JSONEntries(map: loaded.document.entries, holes: loaded.holes))
-    return codec
   }
 
   /// Records the document that is in place now.
@@ -232,7 +224,11 @@ struct JSONFile: Sendable {
       journalDamage = VerificationReport.Finding(key: nil, place: journalPath, message: message)
       return
     }
-    try configuration.checkCodec(content.head.codecName, of: journalPath, is: codecName)
+    guard content.head.codecName == codecName else {
+      throw configuration.error(
+        .versionMismatch, during: .open,
+        "\(journalPath) was written with the codec \(content.head.codecName), and \(path) with \(codecName)")
+    }
     guard try continuesDocument(content.head) else {
       isJournalLeft = true
       // The store that folded it did not remove it, perhaps because the rename of the document could not be made

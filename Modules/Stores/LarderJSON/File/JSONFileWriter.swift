@@ -4,8 +4,9 @@ import LarderFiles
 /// The writer of a `JSONFileStore`'s files. It runs one operation after another on its own thread.
 actor JSONFileWriter {
   private nonisolated let executor: DispatchQueueExecutor
-  private nonisolated let information: StoreInformation
+  nonisolated let information: StoreInformation
   nonisolated let contents: JSONFileContents
+  nonisolated let codecName: String
   private var file: JSONFile
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -15,20 +16,23 @@ actor JSONFileWriter {
     self.information = information
     self.file = file
     contents = file.contents
+    codecName = file.codecName
   }
 
   /// Opens the files.
   ///
-  /// - Throws: ``StoreError``; the error that `codec` throws.
-  static func open<Value: Sendable>(
-    _ configuration: StoreFileConfiguration, information: StoreInformation, sizeLimit: Int64,
-    choosing codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws -> (writer: JSONFileWriter, codec: any Codec<Value>) {
+  /// - Throws: ``StoreError``.
+  static func open(
+    _ configuration: StoreFileConfiguration, sizeLimit: Int64 = JSONFile.maximumSize, newCodecName: String
+  ) async throws -> JSONFileWriter {
     let executor = DispatchQueueExecutor(label: "Larder.JSONFileStore")
-    let (file, codec) = try await executor.run {
-      try JSONFile.open(configuration, sizeLimit: sizeLimit, choosing: codec)
+    let file = try await executor.run {
+      try JSONFile.open(configuration, sizeLimit: sizeLimit, newCodecName: newCodecName)
     }
-    return (JSONFileWriter(executor: executor, information: information, file: file), codec)
+    let information = StoreInformation(
+      name: configuration.name, durability: Durability(configuration.durability), sharing: .exclusive,
+      access: configuration.access)
+    return JSONFileWriter(executor: executor, information: information, file: file)
   }
 
   /// Writes a batch, then makes it visible to readers.
@@ -148,6 +152,12 @@ actor JSONFileWriter {
 
   private func checkOpen(for operation: StoreOperation) throws {
     guard !contents.isClosing else { throw information.closedError(for: operation) }
+  }
+}
+
+extension JSONFileWriter: UntypedStore {
+  nonisolated func typed<Value: Sendable>(codec: some Codec<Value>) throws -> AnyDataStore<Value> {
+    AnyDataStore(try JSONFileStore(self, codec: codec))
   }
 }
 

@@ -233,13 +233,11 @@ actor EnvironmentWriter {
 
   /// Opens the named database of a store, and retains it for the handle of the store.
   ///
-  /// - Parameter codec: A closure that returns the codec for the name in the store's record, or for `cbor` if there is
-  ///   no record.
-  /// - Throws: ``StoreError``; the error that `codec` throws.
-  func openDatabase<Value: Sendable>(
-    for handle: EnvironmentHandle, named name: String, createsIfMissing: Bool,
-    choosing codec: @Sendable (_ name: String) throws -> any Codec<Value>
-  ) throws -> (identifier: MDB_dbi, codec: any Codec<Value>) {
+  /// - Returns: The database, and the name of the codec in the store's record, or `newCodecName` if it has none.
+  /// - Throws: ``StoreError``.
+  func openDatabase(
+    for handle: EnvironmentHandle, named name: String, createsIfMissing: Bool, newCodecName: String
+  ) throws -> (identifier: MDB_dbi, codecName: String) {
     try handle.checkOpen(for: .open)
     let catalog = StoreCatalog(store: handle.name)
     let environment = handle.environment
@@ -252,20 +250,22 @@ actor EnvironmentWriter {
         throw StoreError(
           .notFound, during: .open, store: handle.name, message: "the environment has no store of this name")
       }
-      let codec = try codec(found?.record?.codec ?? "cbor")
-      if let record = found?.record { try catalog.check(record, codecName: codec.name) }
+      if let record = found?.record { try catalog.check(record) }
       try environment.withWriteLock { () throws in try environment.makeRoomForDatabase(named: StoreKey(name)) }
       // A named database created by another program has no record. A read-only environment does not get one.
-      let identifier =
-        if found?.record == nil && mayCreate {
-          try commit(for: handle, during: .open) { try catalog.create(name, codecName: codec.name, in: $0) }
-        } else {
-          try environment.withWriteLock { () throws in
-            try environment.readOnce { try catalog.identifier(of: name, in: $0) }
-          }
+      var codecName = found?.record?.codec ?? newCodecName
+      let identifier: MDB_dbi
+      if found?.record == nil && mayCreate {
+        (identifier, codecName) = try commit(for: handle, during: .open) {
+          try catalog.create(name, codecName: newCodecName, in: $0)
         }
+      } else {
+        identifier = try environment.withWriteLock { () throws in
+          try environment.readOnce { try catalog.identifier(of: name, in: $0) }
+        }
+      }
       handle.retainDatabase(named: StoreKey(name), identifier)
-      return (identifier, codec)
+      return (identifier, codecName)
     } catch let error as LMDBError {
       throw StoreError(error, during: .open, store: handle.name, message: "the named database cannot be opened")
     }

@@ -52,12 +52,15 @@ struct StoreCatalog {
 
   /// Creates the named database of a store and its record, if they are missing.
   ///
-  /// - Throws: ``StoreError``, with `versionMismatch` as `check(_:codecName:)`; `LMDBError`.
-  func create(_ name: String, codecName: String, in transaction: OpaquePointer) throws -> MDB_dbi {
+  /// - Returns: The database, and the name of the codec in its record.
+  /// - Throws: ``StoreError``, with `versionMismatch` as `check(_:)`; `LMDBError`.
+  func create(
+    _ name: String, codecName: String, in transaction: OpaquePointer
+  ) throws -> (identifier: MDB_dbi, codecName: String) {
     // Another process may have created it in the meantime.
     if let found = try find(name, in: transaction), let record = found.record {
-      try check(record, codecName: codecName)
-      return found.identifier
+      try check(record)
+      return (found.identifier, record.codec)
     }
     let record = try encode(Record(codec: codecName, format: StoreCatalog.format))
     var identifier: MDB_dbi = 0
@@ -69,23 +72,18 @@ struct StoreCatalog {
         try RawDatabase(transaction: transaction, identifier: catalog).setValue($0, forKey: key)
       }
     }
-    return identifier
+    return (identifier, codecName)
   }
 
-  /// Throws an error if a store was written with another codec or by a newer version.
+  /// Throws an error if a store was written by a newer version.
   ///
   /// - Throws: ``StoreError`` with `versionMismatch`.
-  func check(_ record: Record, codecName: String) throws {
+  func check(_ record: Record) throws {
     guard record.format <= StoreCatalog.format else {
       throw StoreError(
         .versionMismatch, during: .open, store: store,
         message: "the store has format version \(record.format); only versions up to \(StoreCatalog.format) are "
           + "supported")
-    }
-    guard record.codec == codecName else {
-      throw StoreError(
-        .versionMismatch, during: .open, store: store,
-        message: "the store was written with the codec \(record.codec), not with \(codecName)")
     }
   }
 

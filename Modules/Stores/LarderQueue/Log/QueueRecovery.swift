@@ -36,12 +36,10 @@ struct QueueRecovery {
   ///   - leases: The treatment of running leases.
   ///   - now: The time, in microseconds since 1970.
   ///   - newCodecName: The name of the codec for a new queue.
-  ///   - codec: A closure that returns the codec for the name that the files record, or for `newCodecName`.
-  /// - Throws: ``StoreError``; the error of `codec`.
-  static func open<Value>(
-    _ folder: QueueFolder, rules: QueueRules, leases: LeasesOnOpening, at now: Int64,
-    newCodecName: String, choosing codec: (_ name: String) throws -> any Codec<Value>
-  ) throws -> (opened: Opened, codec: any Codec<Value>) {
+  /// - Throws: ``StoreError``.
+  static func open(
+    _ folder: QueueFolder, rules: QueueRules, leases: LeasesOnOpening, at now: Int64, newCodecName: String
+  ) throws -> Opened {
     try folder.reportingFileErrors(during: .open, message: "the queue could not be opened") {
       var folder = folder
       folder.path = try preparedPath(folder)
@@ -53,30 +51,19 @@ struct QueueRecovery {
       var recovery = QueueRecovery(folder: folder, rules: rules)
       recovery.others.mark = names.compactMap(folder.end(ofName:)).max { ($0.number, $0.size) < ($1.number, $1.size) }
       guard let last = numbers.last else {
-        let codec = try codec(newCodecName)
-        var opened = try recovery.create(codecName: codec.name, lock: (lock, files))
+        var opened = try recovery.create(codecName: newCodecName, lock: (lock, files))
         opened.pending = opened.ledger.begin(at: now)
-        return (opened, codec)
+        return opened
       }
       let segment = try SegmentFile(
         last, in: folder, folder.access == .readWrite ? .readWrite : .read, during: .open)
-      let codec = try codec(segment.header.codecName)
-      guard codec.name == segment.header.codecName else {
-        throw folder.error(
-          .versionMismatch, during: .open,
-          """
-          \(folder.path) was written with the codec \(segment.header.codecName); \
-          open it with that codec, not with \(codec.name)
-          """
-        )
-      }
       var opened = try recovery.recover(upTo: segment, numbers: numbers, lock: (lock, files))
       opened.pending = opened.ledger.begin(at: now)
       if leases == .void {
         opened.ledger.voidLeases(into: &opened.pending)
         opened.ledger.commit()
       }
-      return (opened, codec)
+      return opened
     }
   }
 

@@ -26,11 +26,9 @@ struct KeyOptions: ParsableArguments {
   /// - Throws: `ValidationError` if keys are hexadecimal and the argument is not.
   func bound(_ text: String) throws -> StoreKey {
     guard areHexadecimal else { return StoreKey(text) }
-    guard let bytes = HexadecimalText.bytes(of: text) else {
-      throw ValidationError(
-        "invalid key '\(text)': with --key-hex, expected pairs of hexadecimal digits, such as 80c0")
-    }
-    return StoreKey(bytes: bytes)
+    if let key = StoreKey(hexadecimal: text) { return key }
+    throw ValidationError(
+      "invalid key '\(text)': with --key-hex, expected pairs of hexadecimal digits, such as 80c0")
   }
 }
 
@@ -57,30 +55,5 @@ struct RangeOptions: ParsableArguments {
     let lowerBound = try from.map { max(prefixed.lowerBound, try keys.bound($0)) } ?? prefixed.lowerBound
     let upperBounds = try [prefixed.upperBound, to.map { try keys.bound($0) }].compactMap(\.self)
     return KeyRange(from: lowerBound, upTo: upperBounds.min())
-  }
-}
-
-/// A conversion between bytes and pairs of hexadecimal digits.
-enum HexadecimalText {
-  /// Returns bytes as lower-case digits.
-  static func text(of bytes: [UInt8]) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-  }
-
-  /// Returns the bytes that digits of either case stand for, or `nil` if the text is not pairs of hexadecimal digits.
-  static func bytes(of text: String) -> [UInt8]? {
-    let digits = Array(text.utf8)
-    // `Character.hexDigitValue` would accept full-width digits, too.
-    let values = digits.compactMap { digit -> UInt8? in
-      switch digit {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
-      case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
-      default: nil
-      }
-    }
-    guard values.count == digits.count, values.count.isMultiple(of: 2) else { return nil }
-    return stride(from: 0, to: values.count, by: 2).map { values[$0] << 4 | values[$0 + 1] }
   }
 }

@@ -59,10 +59,10 @@ struct EntryParser {
       guard let text = try text.string() else { throw BadLine("its key is not a string") }
       key = StoreKey(text)
     case (nil, let digits?):
-      guard let bytes = try digits.string().flatMap(HexadecimalText.bytes) else {
+      guard let decoded = try digits.string().flatMap(StoreKey.init(hexadecimal:)) else {
         throw BadLine("its keyBytes is not a string of pairs of hexadecimal digits")
       }
-      key = StoreKey(bytes: bytes)
+      key = decoded
     case (nil, nil): throw BadLine("it has no key")
     case (_?, _?): throw BadLine("it has both key and keyBytes")
     }

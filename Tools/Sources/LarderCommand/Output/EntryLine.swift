@@ -68,7 +68,7 @@ enum EntryLine {
   /// Appends a bound of a range, in hexadecimal and under a name that ends with `Bytes` if it is not UTF-8.
   private static func append(_ bound: StoreKey?, as name: String, to bytes: inout [UInt8]) {
     guard let bound else { return bytes.append(contentsOf: "\"\(name)\":null".utf8) }
-    let (name, text) = bound.string.map { (name, $0) } ?? ("\(name)Bytes", HexadecimalText.text(of: bound.bytes))
+    let (name, text) = bound.string.map { (name, $0) } ?? ("\(name)Bytes", bound.hexadecimal)
     bytes.append(contentsOf: "\"\(name)\":".utf8)
     bytes.append(contentsOf: JSONText(string: text).bytes)
   }

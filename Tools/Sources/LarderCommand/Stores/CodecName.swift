@@ -5,7 +5,7 @@ import LarderExpiry
 /// A parsed name of a codec: the codec of the values, and the transforms around it.
 ///
 /// `cbor+expiring+deflate` is `cbor` with deadlines, compressed.
-struct CodecName: Equatable {
+struct CodecName: Equatable, CustomStringConvertible {
   /// A codec that wraps another one and adds a suffix to its name.
   enum Transform: CaseIterable {
     case checksum
@@ -46,11 +46,21 @@ struct CodecName: Equatable {
     self.transforms = transforms
   }
 
+  /// The name as text.
+  var description: String { base + transforms.map(\.suffix).joined() }
+
   /// Whether the values have deadlines.
   var isExpiring: Bool { transforms.contains(.expiry) }
 
   /// Whether the tool can show the values as JSON, and not only their bytes.
   var isReadable: Bool { ["json", "cbor"].contains(base) }
+
+  /// The name of the same codec with deadlines.
+  var withDeadlines: CodecName {
+    var name = self
+    if !isExpiring { name.transforms.append(.expiry) }
+    return name
+  }
 
   /// The name of the same codec without deadlines.
   var withoutDeadlines: CodecName {

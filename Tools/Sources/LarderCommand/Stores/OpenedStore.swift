@@ -1,46 +1,80 @@
 import Larder
+import LarderCompression
 import LarderExpiry
+import LarderMetrics
 
-/// An open store, as values that have not expired and as values with their deadlines.
+/// An open store of JSON values, which may expire.
 struct OpenedStore {
   /// The decorator through which entries expire.
   typealias Expiry = ExpiringStore<AnyDataStore<Expiring<JSONText>>, JSONText>
 
-  /// All entries with their deadlines, including expired ones.
-  let stored: AnyDataStore<Expiring<JSONText>>
-
-  /// The same store as one whose values expire; `nil` if they do not.
-  let expiry: Expiry?
-
   /// The entries that have not expired.
   let present: AnyDataStore<JSONText>
 
-  /// The name of the codec of the values; `nil` if the store keeps no bytes.
-  var codecName: String? { codec?.name }
+  /// The store as one whose values expire, or `nil` if they do not.
+  ///
+  /// Its base has all entries with their deadlines, including expired ones.
+  let expiry: Expiry?
 
-  private let codec: (any Codec<Expiring<JSONText>>)?
+  /// The name of the codec of the values.
+  var codecName: String { codec.name }
 
-  /// Creates the views of an open store.
+  private let codec: any Codec<JSONText>
+
+  /// Opens a store as what it is: with the codec that it was written with, and with deadlines if its values have them.
   ///
   /// - Parameters:
-  ///   - stored: The store.
-  ///   - codec: The codec of its values; `nil` if the store keeps no bytes.
-  ///   - isExpiring: Whether its values expire.
-  ///   - timeToLive: The time to live of the entries that are written.
+  ///   - target: The store. Its meter measures all later operations.
+  ///   - options: The options for opening the store.
+  ///   - timeToLive: The time to live of the entries that are written; defaults to `nil`. If it is given, a new store is
+  ///     created for values that expire, and an existing store of other values is refused.
+  ///   - codecName: The codec that the store must have or is created with; defaults to `nil`, for any codec.
+  /// - Throws: ``CommandFailure`` if the scheme is unknown, the values do not expire but must, or the store has another
+  ///   codec; the errors of opening the store.
   init(
-    _ stored: AnyDataStore<Expiring<JSONText>>, codec: (any Codec<Expiring<JSONText>>)?, isExpiring: Bool,
-    timeToLive: TimeToLive
-  ) {
-    self.stored = stored
-    self.codec = codec
-    if isExpiring {
-      let expiry = stored.expiring(timeToLive)
-      self.expiry = expiry
-      present = AnyDataStore(expiry)
+    _ target: StoreTarget, options: StoreOptions, timeToLive: TimeToLive? = nil, codecName: String? = nil
+  ) async throws {
+    let url = try StoreURL(target.url)
+    let provider = try Stores.provider(for: url)
+    let newName = CodecName(codecName ?? provider.codecName)
+    let untyped = try await provider.open(
+      url, options: options, newCodecName: "\(timeToLive == nil ? newName : newName.withDeadlines)")
+    let name = CodecName(untyped.codecName)
+    guard timeToLive == nil || name.isExpiring else {
+      throw CommandFailure.plainValues(
+        in: url.description, advice: "Give a new store, or omit --ttl; the store was left unchanged.")
+    }
+    guard codecName == nil || name.withoutDeadlines == newName.withoutDeadlines else {
+      throw CommandFailure(
+        .badData, "\(url) was written with the codec \(name), not with \(newName); it was left unchanged",
+        advice: "To convert the values, give --codec \(name).")
+    }
+    let codecs = try await Stores.codecs(for: name, of: url)
+    codec = codecs.codec(named: untyped.codecName)
+    if let codec = codecs.expiringCodec(named: untyped.codecName) {
+      let stored = OpenedStore.metered(try await untyped.typed(codec: codec), by: target.meter)
+      let expiry = stored.expiring(timeToLive ?? .unlimited)
+      (self.expiry, present) = (expiry, AnyDataStore(expiry))
     } else {
       expiry = nil
-      present = AnyDataStore(DeadlinelessStore(stored))
+      present = OpenedStore.metered(try await untyped.typed(codec: codec), by: target.meter)
     }
+  }
+
+  private static func metered<Value>(_ store: AnyDataStore<Value>, by meter: StoreMeter?) -> AnyDataStore<Value> {
+    meter.map { AnyDataStore(store.metered(by: $0)) } ?? store
+  }
+
+  /// Returns the number of entries in a range, including expired ones.
+  func storedCount(in range: KeyRange) async throws -> Int {
+    if let expiry { return try await expiry.base.count(in: range) }
+    return try await present.count(in: range)
+  }
+
+  /// Returns the value of a key without moving a sliding deadline.
+  func peekValue(forKey key: StoreKey) async throws -> JSONText? {
+    if let expiry { return try await expiry.peekValue(forKey: key) }
+    return try await present.value(forKey: key)
   }
 
   /// Checks whether the store can hold a value, before a whole batch fails because of it.
@@ -50,14 +84,14 @@ struct OpenedStore {
   func check(_ value: JSONText) throws(BadLine) {
     var bytes: [UInt8] = []
     do {
-      try codec?.encode(Expiring(value), into: &bytes)
+      try codec.encode(value, into: &bytes)
     } catch let error as JSONSyntaxError {
       // The column in the error is one of the value, not of the line.
       throw BadLine("its value cannot be stored: \(error.message)")
     } catch {
       throw BadLine("its value cannot be stored: \(error)")
     }
-    if let maximum = stored.information.maximumValueSize, bytes.count > maximum {
+    if let maximum = present.information.maximumValueSize, bytes.count > maximum {
       throw BadLine("its value has \(bytes.count) bytes; the maximum of this store is \(maximum)")
     }
   }
@@ -68,7 +102,7 @@ struct OpenedStore {
   func expiring() throws -> Expiry {
     if let expiry { return expiry }
     throw CommandFailure.plainValues(
-      in: stored.information.name, advice: "It has no deadlines to extend and nothing to purge.")
+      in: present.information.name, advice: "It has no deadlines to extend and nothing to purge.")
   }
 
   /// Extends the deadline of an entry, or leaves a later one as it is.
@@ -81,7 +115,7 @@ struct OpenedStore {
   func extendDeadline(of key: StoreKey, by timeToLive: Duration?) async throws {
     let expiry = try expiring()
     guard case .limited(let remaining) = try await expiry.remainingTime(forKey: key) else { return }
-    let window = try await stored.value(forKey: key)?.deadline?.window
+    let window = try await expiry.base.value(forKey: key)?.deadline?.window
     guard let duration = timeToLive ?? window else {
       throw CommandFailure(
         .usage, "the deadline of this entry does not slide, so --slide needs a time",
@@ -90,77 +124,5 @@ struct OpenedStore {
     // A deadline that slides still slides.
     let timeToLive: TimeToLive = window == nil ? .limited(duration) : .sliding(duration)
     if duration > remaining { try await expiry.touch(key, timeToLive: timeToLive) }
-  }
-}
-
-/// A view of a store whose values do not expire, without the deadlines that the tool opens every store with.
-///
-/// An `ExpiringStore` would show the same entries, but must decode values to find out which keys exist.
-struct DeadlinelessStore<Base: DataStore, Value: Sendable>: DataStore where Base.Value == Expiring<Value> {
-  let base: Base
-
-  init(_ base: Base) {
-    self.base = base
-  }
-
-  var information: StoreInformation { base.information }
-
-  func value(forKey key: StoreKey) async throws -> Value? {
-    try await base.value(forKey: key)?.value
-  }
-
-  func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
-    try await base.values(forKeys: keys).map { $0?.value }
-  }
-
-  func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
-    try await base.entries(in: range, limit: limit, order: order).map { StoreEntry(key: $0.key, value: $0.value.value) }
-  }
-
-  func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
-    try await base.keys(in: range, limit: limit, order: order)
-  }
-
-  func count(in range: KeyRange) async throws -> Int {
-    try await base.count(in: range)
-  }
-
-  func apply(_ changes: ChangeBatch<Value>) async throws {
-    try await base.apply(
-      ChangeBatch(
-        changes.changes.map { change in
-          switch change {
-          case .set(let key, let value): .set(key, Expiring(value))
-          case .remove(let key): .remove(key)
-          case .removeAll(let range): .removeAll(range)
-          }
-        }))
-  }
-
-  func update<Result: Sendable>(
-    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
-  ) async throws -> Result {
-    try await base.update(keys) { slots in
-      var values = slots.map { $0?.value }
-      defer { slots = values.map { $0.map { Expiring($0) } } }
-      return try body(&values)
-    }
-  }
-
-  func synchronize() async throws {
-    try await base.synchronize()
-  }
-
-  func close() async throws {
-    try await base.close()
-  }
-}
-
-extension DeadlinelessStore: MaintainableStore where Base: MaintainableStore {
-  func storeStatistics() async throws -> StoreStatistics { try await base.storeStatistics() }
-  func verify() async throws -> VerificationReport { try await base.verify() }
-  func compact() async throws { try await base.compact() }
-  func backup(to path: String, compacting: Bool) async throws {
-    try await base.backup(to: path, compacting: compacting)
   }
 }

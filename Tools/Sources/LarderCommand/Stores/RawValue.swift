@@ -12,8 +12,8 @@ enum RawValue {
   ///
   /// - Parameters:
   ///   - value: The value.
-  ///   - codecName: The codec of the store; `nil` if it keeps no bytes.
-  static func bytes(of value: JSONText, codecName: String?) throws -> [UInt8] {
+  ///   - codecName: The codec of the store.
+  static func bytes(of value: JSONText, codecName: String) throws -> [UInt8] {
     if let codec = opaqueCodec(codecName) {
       var bytes: [UInt8] = []
       try codec.encode(value, into: &bytes)
@@ -27,25 +27,25 @@ enum RawValue {
   ///
   /// - Parameters:
   ///   - bytes: The text or bytes.
-  ///   - codecName: The codec of the store; `nil` if it keeps no bytes.
+  ///   - codecName: The codec of the store.
   ///   - previous: The value to replace; defaults to `nil`. If it is a CBOR byte string, the new value is one with the
   ///     same tag.
   /// - Throws: ``CommandFailure`` if the codec holds only text, and the bytes are not UTF-8.
-  static func value(of bytes: [UInt8], codecName: String?, replacing previous: JSONText? = nil) throws -> JSONText {
+  static func value(of bytes: [UInt8], codecName: String, replacing previous: JSONText? = nil) throws -> JSONText {
     if let codec = opaqueCodec(codecName) { return try codec.decode(bytes.span.bytes) }
     let replaced = hasByteStrings(codecName) ? try previous.flatMap { try byteString(in: $0) } : nil
     if replaced == nil, let text = String(validating: bytes, as: UTF8.self) { return JSONText(string: text) }
     guard hasByteStrings(codecName) else {
       throw CommandFailure(
-        .badData, "the value is not UTF-8, but the codec of the store, \(codecName ?? "json"), holds only text")
+        .badData, "the value is not UTF-8, but the codec of the store, \(codecName), holds only text")
     }
     let mark = "{\"$base64\":\"\(Data(bytes).base64EncodedString())\"}"
     return try JSONText(replaced?.isTagged == true ? "{\"$tag\":\(byteArrayTag),\"$value\":\(mark)}" : mark)
   }
 
   /// Whether a codec has byte strings beside other values, as CBOR does.
-  static func hasByteStrings(_ codecName: String?) -> Bool {
-    codecName.map { CodecName($0).base == CBORTextCodec().name } ?? false
+  static func hasByteStrings(_ codecName: String) -> Bool {
+    CodecName(codecName).base == CBORTextCodec().name
   }
 
   /// Returns the bytes of a CBOR byte string, and whether it has the tag of an array of `UInt8`, or `nil` for any other
@@ -66,8 +66,7 @@ enum RawValue {
   }
 
   /// Returns the codec for the bytes of values that the tool cannot interpret, or `nil` if it can.
-  private static func opaqueCodec(_ codecName: String?) -> OpaqueTextCodec? {
-    guard let codecName, !CodecName(codecName).isReadable else { return nil }
-    return OpaqueTextCodec(name: codecName)
+  private static func opaqueCodec(_ codecName: String) -> OpaqueTextCodec? {
+    CodecName(codecName).isReadable ? nil : OpaqueTextCodec(name: codecName)
   }
 }

@@ -10,58 +10,26 @@ enum StoreSession {
   ///
   /// - Parameters:
   ///   - target: The store.
-  ///   - createsIfMissing: Whether a missing store is created.
+  ///   - createsIfMissing: Whether a missing store is created; defaults to `false`.
   ///   - access: Whether the store may write to its files; defaults to ``StoreAccess/readWrite``.
-  ///   - timeToLive: The time to live of the entries that are written; defaults to `nil`. See
-  ///     ``Stores/open(_:createsIfMissing:access:timeToLive:codecName:)``.
-  ///   - body: Receives the store without expired entries, and the output, which is flushed afterwards.
+  ///   - timeToLive: The time to live of the entries that are written; defaults to `nil`. See ``OpenedStore``.
+  ///   - codecName: The codec that the store must have or is created with; defaults to `nil`, for any codec.
+  ///   - body: Receives the store, and the output, which is flushed afterwards.
   /// - Returns: The result of `body`.
   /// - Throws: The first error of opening, `body`, flushing and closing. An output without a reader counts only if there is
   ///   no other error.
   static func run<Result>(
-    _ target: StoreTarget,
-    createsIfMissing: Bool,
-    access: StoreAccess = .readWrite,
-    timeToLive: TimeToLive? = nil,
-    _ body: (AnyDataStore<JSONText>, ByteOutput) async throws -> Result
-  ) async throws -> Result {
-    try await runOpened(
-      target, createsIfMissing: createsIfMissing, access: access, timeToLive: timeToLive
-    ) {
-      try await body($0.present, $1)
-    }
-  }
-
-  /// Opens a store, calls a closure with all its views, and closes the store, also after an error.
-  ///
-  /// - Parameters:
-  ///   - target: The store.
-  ///   - createsIfMissing: Whether a missing store is created.
-  ///   - access: Whether the store may write to its files; defaults to ``StoreAccess/readWrite``.
-  ///   - timeToLive: The time to live of the entries that are written; defaults to `nil`. See
-  ///     ``Stores/open(_:createsIfMissing:access:timeToLive:codecName:)``.
-  ///   - codecName: The codec that the store must have or is created with; defaults to `nil`, for any codec.
-  ///   - body: Receives the store and the output, which is flushed afterwards.
-  /// - Returns: The result of `body`.
-  /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:_:)``.
-  static func runOpened<Result>(
-    _ target: StoreTarget,
-    createsIfMissing: Bool,
-    access: StoreAccess = .readWrite,
-    timeToLive: TimeToLive? = nil,
-    codecName: String? = nil,
+    _ target: StoreTarget, createsIfMissing: Bool = false, access: StoreAccess = .readWrite,
+    timeToLive: TimeToLive? = nil, codecName: String? = nil,
     _ body: (OpenedStore, ByteOutput) async throws -> Result
   ) async throws -> Result {
-    defer {
-      // The report goes to standard error at the end, also after an error.
-      if let meter = target.meter { Diagnostics.writeLine("\(meter.report())") }
-    }
-    let opened = try await Stores.open(
-      target, createsIfMissing: createsIfMissing, access: access, timeToLive: timeToLive, codecName: codecName)
-    return try await use {
-      try await body(opened, $0)
+    let options = StoreOptions(createsIfMissing: createsIfMissing, access: access)
+    return try await use(target) {
+      try await OpenedStore(target, options: options, timeToLive: timeToLive, codecName: codecName)
+    } body: {
+      try await body($0, $1)
     } close: {
-      try await opened.present.close()
+      try await $0.present.close()
     }
   }
 
@@ -74,26 +42,20 @@ enum StoreSession {
   ///   - operation: The operation as which `body` is measured.
   ///   - body: Receives the queue.
   ///   - print: Receives the result of `body` and the output, which is flushed afterwards.
-  /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:_:)``.
+  /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
   static func runQueue<Result>(
-    _ queue: QueueArgument,
-    createsIfMissing: Bool = false,
-    access: StoreAccess = .readWrite,
-    operation: StoreOperation,
-    _ body: (QueueStore<Expiring<JSONText>>) async throws -> Result,
+    _ queue: QueueArgument, createsIfMissing: Bool = false, access: StoreAccess = .readWrite,
+    operation: StoreOperation, _ body: (QueueStore<JSONText>) async throws -> Result,
     print: (Result, ByteOutput) throws -> Void
   ) async throws {
     let target = queue.target
-    let meter = target.meter
-    defer {
-      if let meter { Diagnostics.writeLine("\(meter.report())") }
-    }
-    let opened = try await Stores.openQueue(
-      target, createsIfMissing: createsIfMissing, access: access)
-    try await use { output in
-      try print(try await Stores.measure(operation, by: meter) { try await body(opened) }, output)
-    } close: {
-      try await Stores.measure(.close, by: meter) { try await opened.close() }
+    let options = StoreOptions(createsIfMissing: createsIfMissing, access: access)
+    try await use(target) {
+      try await Stores.openQueue(target, options: options)
+    } body: { queue, output in
+      try print(try await measure(operation, by: target.meter) { try await body(queue) }, output)
+    } close: { queue in
+      try await measure(.close, by: target.meter) { try await queue.close() }
     }
   }
 
@@ -104,30 +66,37 @@ enum StoreSession {
   ///   - target: The environment, or a store in it.
   ///   - access: Whether the environment may write to its files.
   ///   - body: Receives the URLs in the order of the names, and the output, which is flushed afterwards.
-  /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:_:)``.
+  /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
   static func runEnvironment(
     _ target: StoreTarget, access: StoreAccess, _ body: ([String], ByteOutput) throws -> Void
   ) async throws {
-    defer {
-      if let meter = target.meter { Diagnostics.writeLine("\(meter.report())") }
-    }
-    let (environment, url) = try await Stores.openEnvironment(target, access: access)
-    try await use { output in
-      try body(try await environment.storeNames().map { "\(url)#\($0)" }, output)
+    try await use(target) {
+      try await Stores.openEnvironment(target, access: access)
+    } body: { opened, output in
+      try body(try await opened.environment.storeNames().map { "\(opened.url)#\($0)" }, output)
     } close: {
-      try await environment.close()
+      try await $0.environment.close()
     }
   }
 
-  /// Calls a closure, flushes its output, and closes a store, also after an error.
-  private static func use<Result>(
-    _ body: (ByteOutput) async throws -> Result, close: () async throws -> Void
+  /// Opens something, waiting while another program has it open, calls a closure, flushes its output, and closes what was
+  /// opened, also after an error.
+  private static func use<Opened, Result>(
+    _ target: StoreTarget, open: () async throws -> Opened,
+    body: (Opened, ByteOutput) async throws -> Result, close: (Opened) async throws -> Void
   ) async throws -> Result {
+    defer {
+      // The report goes to standard error at the end, also after an error.
+      if let meter = target.meter { Diagnostics.writeLine("\(meter.report())") }
+    }
+    let opened = try await measure(.open, by: target.meter) {
+      try await LockWait(upTo: target.timeout).run(open)
+    }
     let output = ByteOutput()
     var result: Result?
     var errors: [any Error] = []
     do {
-      result = try await body(output)
+      result = try await body(opened, output)
     } catch {
       errors.append(error)
     }
@@ -138,12 +107,20 @@ enum StoreSession {
       errors.append(error)
     }
     do {
-      try await close()
+      try await close(opened)
     } catch {
       errors.append(error)
     }
     if let error = errors.first(where: { ($0 as? BrokenOutput)?.isReaderGone != true }) ?? errors.first { throw error }
     guard let result else { throw ExitStatus.internalFailure }
     return result
+  }
+
+  /// Runs an operation, and measures it if there is a meter.
+  private static func measure<Result>(
+    _ operation: StoreOperation, by meter: StoreMeter?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    guard let meter else { return try await body() }
+    return try await meter.measure(operation.rawValue, body)
   }
 }

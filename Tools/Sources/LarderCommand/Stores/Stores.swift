@@ -2,10 +2,8 @@ import Foundation
 import Larder
 import LarderCompressedFile
 import LarderCompression
-import LarderExpiry
 import LarderJSON
 import LarderLMDB
-import LarderMetrics
 import LarderQueue
 
 /// The stores that the tool can open.
@@ -15,77 +13,32 @@ enum Stores {
     MemoryStoreProvider(), JSONFileStoreProvider(), CompressedFileStoreProvider(), LMDBStoreProvider(), queueProvider,
   ])
 
-  /// The provider of queues.
-  ///
-  /// The queues that the tool creates hold JSON, so that an item comes out unchanged, to the last digit.
-  private static let queueProvider = ReportingQueueProvider(QueueStoreProvider(codecName: JSONTextCodec().name))
+  private static let queueProvider = ReportingQueueProvider()
 
-  /// Opens a store with the codec that it was written with.
+  /// Returns the provider of a store.
   ///
-  /// - Parameters:
-  ///   - target: The store.
-  ///   - createsIfMissing: Whether a missing store is created.
-  ///   - access: Whether the store may write to its files.
-  ///   - timeToLive: The time to live of the entries that are written; defaults to `nil`. If it is given, a new store is
-  ///     created for values that expire, and an existing store of other values is refused.
-  ///   - codecName: The codec that the store must have or is created with; defaults to `nil`, for any codec.
-  /// - Throws: ``CommandFailure`` if the scheme is unknown, the values do not expire but must, or the store has another
-  ///   codec; the errors of opening the store.
-  static func open(
-    _ target: StoreTarget, createsIfMissing: Bool, access: StoreAccess, timeToLive: TimeToLive? = nil,
-    codecName: String? = nil
-  ) async throws -> OpenedStore {
-    let url = try StoreURL(target.url)
-    guard registry.providers.contains(where: { $0.scheme == url.scheme }) else {
-      let known = registry.providers.map { "\($0.scheme):" }.joined(separator: ", ")
-      throw CommandFailure(.usage, "unknown scheme \(url.scheme):", advice: "The schemes are \(known).")
-    }
-    let codecs = ValueCodecs(dictionaries: await dictionaries(besideStoreAt: url))
-    let choice = CodecChoice(from: codecs, makesExpiring: timeToLive != nil, codecName: codecName)
-    do {
-      let options = StoreOptions(createsIfMissing: createsIfMissing, access: access)
-      let stored = try await measuring(target.meter) {
-        try await LockWait(upTo: target.timeout).run {
-          try await registry.open(url, options: options, codec: choice.codec)
-        }
-      }
-      return OpenedStore(
-        stored, codec: choice.codec, isExpiring: choice.isExpiring, timeToLive: timeToLive ?? .unlimited)
-    } catch let error as StoreError
-      where error.code == .versionMismatch && timeToLive != nil && choice.values == .plain
-    {
-      throw CommandFailure.plainValues(
-        in: url.description, advice: "Give a new store, or omit --ttl; the store was left unchanged.")
-    } catch let error as StoreError
-      where [.versionMismatch, .unsupported].contains(error.code) && choice.refusedName != nil
-    {
-      throw CommandFailure(error, hint: "To convert the values, give --codec \(choice.refusedName ?? "").")
-    }
+  /// - Throws: ``CommandFailure`` if the scheme is unknown.
+  static func provider(for url: StoreURL) throws -> any StoreProvider {
+    if let provider = registry.providers.first(where: { $0.scheme == url.scheme }) { return provider }
+    let known = registry.providers.map { "\($0.scheme):" }.joined(separator: ", ")
+    throw CommandFailure(.usage, "unknown scheme \(url.scheme):", advice: "The schemes are \(known).")
   }
 
-  /// Opens a queue with the codec that it was written with.
+  /// Opens a queue as a queue of JSON values, whose deadlines are ignored.
   ///
   /// - Parameters:
-  ///   - target: The queue. Its meter measures the opening, including the wait.
-  ///   - createsIfMissing: Whether a missing queue is created.
-  ///   - access: Whether the queue may write to its files.
+  ///   - target: The queue.
+  ///   - options: The options for opening the queue.
   /// - Throws: ``CommandFailure`` if the URL is one of another kind of store; the errors of opening the queue.
-  static func openQueue(
-    _ target: StoreTarget, createsIfMissing: Bool, access: StoreAccess
-  ) async throws -> QueueStore<Expiring<JSONText>> {
+  static func openQueue(_ target: StoreTarget, options: StoreOptions) async throws -> QueueStore<JSONText> {
     let url = try StoreURL(target.url)
     guard url.scheme == queueProvider.scheme else {
       throw CommandFailure(
         .usage, "\(url) is not a queue", advice: "The scheme of queues is \(queueProvider.scheme):.")
     }
-    let choice = CodecChoice(
-      from: ValueCodecs(dictionaries: await dictionaries(besideStoreAt: url)), makesExpiring: false)
-    let options = StoreOptions(createsIfMissing: createsIfMissing, access: access)
-    return try await measure(.open, by: target.meter) {
-      try await LockWait(upTo: target.timeout).run {
-        try await queueProvider.openQueue(url, options: options, codec: choice.codec)
-      }
-    }
+    let untyped = try await queueProvider.open(url, options: options, newCodecName: nil)
+    let codecs = try await codecs(for: CodecName(untyped.codecName), of: url)
+    return try untyped.queue(codec: codecs.codec(named: untyped.codecName))
   }
 
   /// Opens an LMDB environment.
@@ -104,37 +57,20 @@ enum Stores {
         .usage, "\(url) is not an LMDB environment", advice: "Other kinds of store hold one store at each location.")
     }
     let path = try path(of: url)
-    let environment = try await measure(.open, by: target.meter) {
-      try await LockWait(upTo: target.timeout).run {
-        try await LMDBEnvironment(path: path, access: access, createsIfMissing: false)
-      }
-    }
+    let environment = try await LMDBEnvironment(path: path, access: access, createsIfMissing: false)
     return (environment, "\(url.scheme):\(path)")
   }
 
-  /// Runs an operation, and measures it if there is a meter.
-  static func measure<Result>(
-    _ operation: StoreOperation, by meter: StoreMeter?, _ body: () async throws -> Result
-  ) async throws -> Result {
-    guard let meter else { return try await body() }
-    return try await meter.measure(operation.rawValue, body)
-  }
-
-  /// Opens a store, and measures the opening and all later operations if there is a meter.
-  private static func measuring<Value>(
-    _ meter: StoreMeter?, _ open: () async throws -> AnyDataStore<Value>
-  ) async throws -> AnyDataStore<Value> {
-    guard let meter else { return try await open() }
-    return AnyDataStore(try await measure(.open, by: meter, open).metered(by: meter))
-  }
-
-  /// Reads the dictionaries beside a store, if there are any.
-  private static func dictionaries(besideStoreAt url: StoreURL) async -> Result<CompressionDictionaries, any Error> {
-    do {
-      return .success(try await .read(fromFile: CompressionDictionaries.path(besideStoreAt: try path(of: url))))
-    } catch {
-      return .failure(error)
-    }
+  /// Returns the codecs for the values of a store, with the dictionaries beside it if its values are compressed.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the store's codec.
+  ///   - url: The URL of the store.
+  /// - Throws: The errors of reading the dictionaries.
+  static func codecs(for name: CodecName, of url: StoreURL) async throws -> ValueCodecs {
+    guard name.transforms.contains(.compression) else { return ValueCodecs() }
+    let path = CompressionDictionaries.path(besideStoreAt: try path(of: url))
+    return ValueCodecs(dictionaries: try await .read(fromFile: path))
   }
 
   /// Returns the path of a store's file or folder.
@@ -168,32 +104,17 @@ enum Stores {
 /// A damaged queue serves its readable items. A program can ask the queue for the damage, but a user of the tool would
 /// take those items for all of them.
 struct ReportingQueueProvider: StoreProvider {
-  private let base: QueueStoreProvider
-
-  /// Creates a provider.
-  ///
-  /// - Parameter base: The provider that opens the queues.
-  init(_ base: QueueStoreProvider) {
-    self.base = base
-  }
+  // The queues that the tool creates hold JSON, so that an item comes out unchanged, to the last digit.
+  private let base = QueueStoreProvider(
+    codecName: JSONTextCodec().name, onDeath: { Diagnostics.writeLine("larder: \($0.key): \($0)") })
 
   var scheme: String { base.scheme }
   var summary: String { base.summary }
 
-  func open<Value: Sendable>(
-    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws -> AnyDataStore<Value> {
-    AnyDataStore(try await openQueue(url, options: options, codec: codec))
-  }
+  var codecName: String { base.codecName }
 
-  /// Opens a queue.
-  ///
-  /// - Throws: The errors of `QueueStoreProvider.openQueue`.
-  func openQueue<Value: Sendable>(
-    _ url: StoreURL, options: StoreOptions, codec: @escaping @Sendable (_ name: String) throws -> any Codec<Value>
-  ) async throws -> QueueStore<Value> {
-    let queue = try await base.openQueue(
-      url, options: options, onDeath: { Diagnostics.writeLine("larder: \($0.key): \($0)") }, codec: codec)
+  func open(_ url: StoreURL, options: StoreOptions, newCodecName: String?) async throws -> UntypedQueue {
+    let queue = try await base.open(url, options: options, newCodecName: newCodecName)
     if let damage = Self.text(of: queue.recovery) {
       Diagnostics.writeLine(
         "larder: \(url) is damaged: \(damage). All other items are available; run `larder verify` for details.")

@@ -6,41 +6,30 @@ import LarderExpiry
 
 /// The codecs with which the tool shows values as JSON.
 struct ValueCodecs {
-  /// The dictionaries beside the store, or the error of reading them, which is thrown only if values are compressed.
-  var dictionaries: Result<CompressionDictionaries, any Error> = .success(CompressionDictionaries())
+  /// The dictionaries of compressed values; defaults to none.
+  var dictionaries = CompressionDictionaries()
 
-  /// Returns the codec with a name.
+  /// Returns the codec with a name, without the deadlines of the values.
+  ///
+  /// If the name stands for values with deadlines, the codec ignores them.
   ///
   /// - Parameter name: The name that the store recorded.
   /// - Returns: The codec; for an unknown name, a codec that shows the bytes.
-  /// - Throws: The error of reading the dictionaries, if values are compressed.
-  func codec(named name: String) throws -> any Codec<JSONText> {
+  func codec(named name: String) -> any Codec<JSONText> {
+    if let expiring = expiringCodec(named: name) { return DeadlineIgnoringCodec(base: expiring) }
     let parts = CodecName(name)
-    // A codec with deadlines has another type of values, see `expiringCodec(named:)`.
-    guard !parts.isExpiring else { return OpaqueTextCodec(name: name) }
-    return try wrap(plainCodec(named: parts.base), in: parts.transforms)
+    return wrap(plainCodec(named: parts.base), in: parts.transforms)
   }
 
   /// Returns the codec with a name that stands for values with deadlines, such as `json+expiring`, or `nil` for any other
   /// name.
   ///
   /// - Parameter name: The name that the store recorded.
-  /// - Throws: The error of reading the dictionaries, if values are compressed.
-  func expiringCodec(named name: String) throws -> (any Codec<Expiring<JSONText>>)? {
+  func expiringCodec(named name: String) -> (any Codec<Expiring<JSONText>>)? {
     let parts = CodecName(name)
     guard let place = parts.transforms.firstIndex(of: .expiry) else { return nil }
-    let plain = try wrap(plainCodec(named: parts.base), in: parts.transforms[..<place])
-    return try wrap(Self.expiring(plain), in: parts.transforms[(place + 1)...])
-  }
-
-  /// Returns a codec that stores a deadline with each value.
-  static func expiring(_ base: some Codec<JSONText>) -> any Codec<Expiring<JSONText>> {
-    base.expiring()
-  }
-
-  /// Returns a codec of plain values as a codec of values without deadlines.
-  static func withoutDeadlines(_ base: some Codec<JSONText>) -> any Codec<Expiring<JSONText>> {
-    DeadlinelessCodec(base)
+    let plain = wrap(plainCodec(named: parts.base), in: parts.transforms[..<place])
+    return wrap(Self.expiring(plain), in: parts.transforms[(place + 1)...])
   }
 
   private func plainCodec(named name: String) -> any Codec<JSONText> {
@@ -52,19 +41,21 @@ struct ValueCodecs {
   }
 
   /// Wraps a codec in checksums and compression.
-  ///
-  /// - Throws: The error of reading the dictionaries, if values are compressed.
   private func wrap<Value>(
     _ base: any Codec<Value>, in transforms: some Sequence<CodecName.Transform>
-  ) throws -> any Codec<Value> {
-    try transforms.reduce(base) { codec, transform in
+  ) -> any Codec<Value> {
+    transforms.reduce(base) { codec, transform in
       switch transform {
       case .checksum: Self.checksummed(codec)
-      case .compression: Self.compressed(codec, with: try dictionaries.get())
-      // It changes the type of the values, so the callers apply it.
+      case .compression: Self.compressed(codec, with: dictionaries)
+      // It changes the type of the values, so the caller applies it.
       case .expiry: codec
       }
     }
+  }
+
+  private static func expiring(_ base: some Codec<JSONText>) -> any Codec<Expiring<JSONText>> {
+    base.expiring()
   }
 
   private static func checksummed<Value>(_ base: some Codec<Value>) -> any Codec<Value> {
@@ -129,31 +120,18 @@ struct OpaqueTextCodec: Codec {
   }
 }
 
-/// A codec that presents plain values as values without deadlines.
-///
-/// A store is opened for one type of values, and says only during the opening whether its values expire. That type
-/// therefore has room for a deadline in any case.
-struct DeadlinelessCodec<Base: Codec>: Codec {
-  /// The error of encoding a value that has a deadline.
-  struct DeadlineError: ValueFreeError, CustomStringConvertible {
-    var description: String { "the value has a deadline, but the store holds values that do not expire" }
-  }
-
-  let base: Base
-
-  init(_ base: Base) {
-    self.base = base
-  }
+/// A codec that ignores the deadlines of values, and writes values without one.
+struct DeadlineIgnoringCodec: Codec {
+  let base: any Codec<Expiring<JSONText>>
 
   var name: String { base.name }
   var format: CodecFormat { base.format }
 
-  func encode(_ expiring: Expiring<Base.Value>, into bytes: inout [UInt8], context: ValueContext) throws {
-    guard expiring.deadline == nil else { throw DeadlineError() }
-    try base.encode(expiring.value, into: &bytes, context: context)
+  func encode(_ value: JSONText, into bytes: inout [UInt8], context: ValueContext) throws {
+    try base.encode(Expiring(value), into: &bytes, context: context)
   }
 
-  func decode(_ bytes: RawSpan, context: ValueContext) throws -> Expiring<Base.Value> {
-    Expiring(try base.decode(bytes, context: context))
+  func decode(_ bytes: RawSpan, context: ValueContext) throws -> JSONText {
+    try base.decode(bytes, context: context).value
   }
 }

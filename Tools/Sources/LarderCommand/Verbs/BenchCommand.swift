@@ -38,7 +38,7 @@ struct BenchCommand: AsyncParsableCommand {
   func run() async throws {
     let plan = BenchPlan(entryCount: entries, valueSize: valueSize, readerCount: readers, writerCount: writers)
     try await StoreSession.run(store.target, createsIfMissing: true) { store, output in
-      let report = try await BenchRun(on: store, plan: plan).run()
+      let report = try await BenchRun(on: store.present, plan: plan).run()
       if printsJSON {
         try output.writeLine { report.appendJSON(to: &$0) }
       } else {

@@ -55,24 +55,19 @@ struct CopyCommand: AsyncParsableCommand {
     let start = ContinuousClock.now
     var copy = StoreCopy(pageSize: batchSize)
     // If the values of the source expire, the values of the destination must, too, to keep the deadlines.
-    try await StoreSession.runOpened(
-      opening.target(source), createsIfMissing: false, access: try sourceAccess()
-    ) { source, _ in
+    try await StoreSession.run(opening.target(source), access: try sourceAccess()) { source, _ in
       do {
         let timeToLive: TimeToLive? = source.expiry == nil ? nil : .unlimited
-        try await StoreSession.runOpened(
+        try await StoreSession.run(
           opening.target(destination), createsIfMissing: true, timeToLive: timeToLive,
           codecName: codec ?? source.codecName
         ) { destination, _ in
           // Only the bar needs the count, which can cost as much as reading.
           var display = ProgressDisplay(total: nil, since: start)
-          if display != nil { display = ProgressDisplay(total: try await source.stored.count(in: keys), since: start) }
+          if display != nil { display = ProgressDisplay(total: try await source.storedCount(in: keys), since: start) }
           defer { display?.clear() }
-          let now = Date.now
-          try await copy.run(in: keys, from: source.stored, to: destination.stored) {
+          try await copy.run(in: keys, from: source, to: destination) {
             display?.update(done: $0.visited, entries: $0.visited)
-          } where: {
-            source.expiry == nil || $0.deadline.map { now < $0.date } ?? true
           }
         }
       } catch let error as StoreError where error.code == .locked && error.operation == .open {
@@ -112,22 +107,51 @@ struct StoreCopy {
     self.pageSize = pageSize
   }
 
-  /// Copies the entries of a range.
+  /// Copies the entries of a range that have not expired, with their deadlines.
+  ///
+  /// - Parameters:
+  ///   - range: The keys to copy.
+  ///   - source: The store to copy from.
+  ///   - destination: The store to copy to, whose values must expire if those of the source do. Its other keys stay.
+  ///   - pageWasCopied: Called after each page.
+  /// - Throws: ``CommandFailure`` if only the values of the source expire; the errors of the stores. The pages before an
+  ///   error are copied.
+  mutating func run(
+    in range: KeyRange, from source: OpenedStore, to destination: OpenedStore, pageWasCopied: (StoreCopy) -> Void
+  ) async throws {
+    if let source = source.expiry {
+      let now = Date.now
+      try await run(
+        in: range, from: source.base, to: try destination.expiring().base, pageWasCopied: pageWasCopied
+      ) { value in
+        value.deadline.map { now < $0.date } ?? true ? value : nil
+      }
+    } else if let destination = destination.expiry {
+      try await run(in: range, from: source.present, to: destination.base, pageWasCopied: pageWasCopied) {
+        Expiring($0)
+      }
+    } else {
+      try await run(in: range, from: source.present, to: destination.present, pageWasCopied: pageWasCopied) { $0 }
+    }
+  }
+
+  /// Copies the entries of a range, a page at a time.
   ///
   /// - Parameters:
   ///   - range: The keys to copy; defaults to all keys.
   ///   - source: The store to copy from.
   ///   - destination: The store to copy to. Its other keys stay.
   ///   - pageWasCopied: Called after each page; does nothing by default.
-  ///   - isWanted: Returns whether to copy an entry with this value; defaults to all entries.
+  ///   - converted: Returns the value to write for a value of the source, or `nil` to omit the entry.
   /// - Throws: The errors of the stores. The pages before an error are copied.
-  mutating func run<Value: Equatable>(
-    in range: KeyRange = .all, from source: some DataStore<Value>, to destination: some DataStore<Value>,
-    pageWasCopied: (StoreCopy) -> Void = { _ in },
-    where isWanted: (Value) -> Bool = { _ in true }
+  mutating func run<Source, Value: Equatable>(
+    in range: KeyRange = .all, from source: some DataStore<Source>, to destination: some DataStore<Value>,
+    pageWasCopied: (StoreCopy) -> Void = { _ in }, converting converted: (Source) -> Value?
   ) async throws {
     for try await page in source.pages(of: range, size: pageSize) {
-      let entries = page.entries.filter { isWanted($0.value) }
+      let entries = page.entries.compactMap { entry in
+        converted(entry.value).map { StoreEntry(key: entry.key, value: $0) }
+      }
       let present = try await destination.values(forKeys: entries.map(\.key))
       var batch = ChangeBatch<Value>()
       for (entry, value) in zip(entries, present) where entry.value != value {

@@ -42,13 +42,14 @@ struct GetCommand: AsyncParsableCommand {
 
   func run() async throws {
     let keys = try names.map { try self.keys.key($0) }
-    let areAllFound = try await StoreSession.runOpened(
-      store.target, createsIfMissing: false, access: slide ? .readWrite : access.storeAccess
+    let areAllFound = try await StoreSession.run(
+      store.target, access: slide ? .readWrite : access.storeAccess
     ) { store, output in
       var areAllFound = true
       for key in keys {
         if slide { try await store.extendDeadline(of: key, by: ttl?.duration) }
-        guard let value = try await look(at: key, in: store) else {
+        // Looking at an entry is not using it, so it does not move a sliding deadline.
+        guard let value = try await store.peekValue(forKey: key) else {
           areAllFound = false
           continue
         }
@@ -63,11 +64,5 @@ struct GetCommand: AsyncParsableCommand {
       return areAllFound
     }
     if !areAllFound { throw ExitStatus.missing }
-  }
-
-  /// Reads a value without moving a sliding deadline, because looking at an entry is not using it.
-  private func look(at key: StoreKey, in store: OpenedStore) async throws -> JSONText? {
-    guard store.expiry != nil else { return try await store.present.value(forKey: key) }
-    return try await store.present.entries(in: .only(key), limit: 1).first?.value
   }
 }

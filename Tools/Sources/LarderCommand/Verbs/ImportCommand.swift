@@ -54,7 +54,7 @@ struct ImportCommand: AsyncParsableCommand {
       "Committed at least \(EntryCount.text(committed.withLock { $0 })); import again to continue."
     }
     defer { withExtendedLifetime(interruption) {} }
-    let entries = try await StoreSession.runOpened(
+    let entries = try await StoreSession.run(
       store.target, createsIfMissing: true, timeToLive: ttl.timeToLive
     ) { store, output in
       defer { progress.clear() }

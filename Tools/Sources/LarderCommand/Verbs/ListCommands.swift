@@ -29,19 +29,56 @@ struct ListCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    var walk = try StoreWalk(
-      try range.range(), order: reverse ? .descending : .ascending,
-      after: try after.map { try PageCursor($0) }, limit: limit)
-    try await StoreSession.run(
-      store.target, createsIfMissing: false, access: access.storeAccess
-    ) { store, output in
+    let cursor = try after.map { try PageCursor($0) }
+    guard cursor == nil || cursor?.order == order else {
+      throw ValidationError("the cursor is from a list in the other direction; add or remove --reverse")
+    }
+    let range = try range.range()
+    let next = try await StoreSession.run(store.target, access: access.storeAccess) { store, output in
       if printsKeysOnly {
-        try await walk.printKeys(of: store, to: output)
+        try await printKeys(of: store.present, in: range, after: cursor, to: output)
       } else {
-        try await walk.printEntries(of: store, to: output)
+        try await printEntries(of: store.present, in: range, after: cursor, to: output)
       }
     }
-    if let next = walk.next { Diagnostics.writeLine("next: \(next.text)") }
+    if let next { Diagnostics.writeLine("next: \(next.text)") }
+  }
+
+  private var order: ScanOrder { reverse ? .descending : .ascending }
+
+  /// Prints entries up to the limit.
+  ///
+  /// - Returns: The cursor to continue with, or `nil` if there are no more entries.
+  private func printEntries(
+    of store: some DataStore<JSONText>, in range: KeyRange, after cursor: PageCursor?, to output: ByteOutput
+  ) async throws -> PageCursor? {
+    var (cursor, remaining) = (cursor, limit ?? .max)
+    while remaining > 0 {
+      // No page is longer than the limit, so that no value is read in vain.
+      let pages = store.pages(of: range, size: min(remaining, 256), order: order).starting(after: cursor)
+      let page = try await pages.page()
+      for entry in page.entries {
+        try output.writeLine { EntryLine.append(key: entry.key, value: entry.value, to: &$0) }
+      }
+      remaining -= page.entries.count
+      cursor = page.next
+      if cursor == nil { return nil }
+    }
+    return cursor
+  }
+
+  /// Prints keys up to the limit; see ``printEntries(of:in:after:to:)``.
+  private func printKeys(
+    of store: some DataStore<JSONText>, in range: KeyRange, after cursor: PageCursor?, to output: ByteOutput
+  ) async throws -> PageCursor? {
+    var (last, remaining) = (cursor?.key, limit ?? .max)
+    let rest = last.map { reverse ? range.before($0) : range.after($0) } ?? range
+    for try await key in store.keys(in: rest, order: order) {
+      if remaining == 0 { return last.map { PageCursor(after: $0, order: order) } }
+      try output.writeLine { EntryLine.append(key: key, to: &$0) }
+      (last, remaining) = (key, remaining - 1)
+    }
+    return nil
   }
 }
 
@@ -64,11 +101,11 @@ struct ExportCommand: AsyncParsableCommand {
   @Flag(help: "Export from the highest key to the lowest.") var reverse = false
 
   func run() async throws {
-    var walk = try StoreWalk(try range.range(), order: reverse ? .descending : .ascending)
-    try await StoreSession.run(
-      store.target, createsIfMissing: false, access: access.storeAccess
-    ) { store, output in
-      try await walk.printEntries(of: store, to: output)
+    let range = try range.range()
+    try await StoreSession.run(store.target, access: access.storeAccess) { store, output in
+      for try await entry in store.present.entries(in: range, order: reverse ? .descending : .ascending) {
+        try output.writeLine { EntryLine.append(key: entry.key, value: entry.value, to: &$0) }
+      }
     }
   }
 }
@@ -89,10 +126,8 @@ struct CountCommand: AsyncParsableCommand {
 
   func run() async throws {
     let range = try range.range()
-    try await StoreSession.run(
-      store.target, createsIfMissing: false, access: access.storeAccess
-    ) { store, output in
-      try output.writeLine("\(try await store.count(in: range))")
+    try await StoreSession.run(store.target, access: access.storeAccess) { store, output in
+      try output.writeLine("\(try await store.present.count(in: range))")
     }
   }
 }

@@ -17,16 +17,9 @@ struct CompactCommand: AsyncParsableCommand {
   @OptionGroup var store: StoreArgument
 
   func run() async throws {
-    try await StoreSession.run(store.target, createsIfMissing: false) { store, _ in
-      try await CompactCommand.compact(store)
+    try await StoreSession.run(store.target) { store, _ in
+      try await store.present.compact()
     }
-  }
-
-  /// Compacts a store.
-  ///
-  /// - Throws: The store's errors; ``StoreError`` with `unsupported` if it has no compaction.
-  static func compact(_ store: some DataStore) async throws {
-    try await AnyDataStore(store).compact()
   }
 }
 
@@ -59,10 +52,8 @@ struct BackupCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    try await StoreSession.run(
-      store.target, createsIfMissing: false, access: access.storeAccess
-    ) { store, _ in
-      try await AnyDataStore(store).backup(to: path, compacting: isCompacting)
+    try await StoreSession.run(store.target, access: access.storeAccess) { store, _ in
+      try await store.present.backup(to: path, compacting: isCompacting)
     }
   }
 }
@@ -82,7 +73,7 @@ struct PurgeCommand: AsyncParsableCommand {
   @OptionGroup var store: StoreArgument
 
   func run() async throws {
-    let count = try await StoreSession.runOpened(store.target, createsIfMissing: false) { store, _ in
+    let count = try await StoreSession.run(store.target) { store, _ in
       try await store.expiring().purgeExpired()
     }
     Diagnostics.writeLine("purged \(EntryCount.text(count))")

@@ -18,8 +18,8 @@ struct RemoveCommand: AsyncParsableCommand {
 
   func run() async throws {
     let changes = ChangeBatch<JSONText>(try removed.map { .remove(try keys.key($0)) })
-    try await StoreSession.run(store.target, createsIfMissing: false) { store, _ in
-      try await store.apply(changes)
+    try await StoreSession.run(store.target) { store, _ in
+      try await store.present.apply(changes)
     }
   }
 }
@@ -48,14 +48,14 @@ struct ClearCommand: AsyncParsableCommand {
     let (range, target) = (try range.range(), store.target)
     var mostEntries = Int.max
     guard !isDryRun else {
-      return try await StoreSession.run(store.target, createsIfMissing: false, access: .readOnly) { store, output in
-        try output.writeLine("\(try await store.count(in: range))")
+      return try await StoreSession.run(target, access: .readOnly) { store, output in
+        try output.writeLine("\(try await store.present.count(in: range))")
       }
     }
     if !isConfirmed, Descriptor.standardInput.isTerminal {
       // The store is closed before the question, so that no other program waits for the answer.
-      mostEntries = try await StoreSession.run(target, createsIfMissing: false, access: .readOnly) { store, _ in
-        try await store.count(in: range)
+      mostEntries = try await StoreSession.run(target, access: .readOnly) { store, _ in
+        try await store.present.count(in: range)
       }
       Diagnostics.write("Remove \(EntryCount.text(mostEntries)) from \(store.url)? [y/N] ")
       let answer = readLine()
@@ -65,11 +65,11 @@ struct ClearCommand: AsyncParsableCommand {
         throw CommandFailure(.declined, "nothing was removed", advice: "Answer y, or give --yes.")
       }
     }
-    try await StoreSession.run(target, createsIfMissing: false) { [mostEntries] store, _ in
-      if mostEntries < .max, try await store.count(in: range) > mostEntries {
+    try await StoreSession.run(target) { [mostEntries] store, _ in
+      if mostEntries < .max, try await store.present.count(in: range) > mostEntries {
         throw CommandFailure(.tryAgain, "entries were added before you answered; nothing was removed")
       }
-      try await store.removeAll(in: range)
+      try await store.present.removeAll(in: range)
     }
   }
 }

@@ -29,20 +29,23 @@ struct SalvageCommand: AsyncParsableCommand {
         .usage, "\(source) cannot be salvaged into itself", advice: "Give a store that does not exist yet.")
     }
     var salvage = StoreSalvage()
-    try await StoreSession.runOpened(
-      opening.target(source), createsIfMissing: false, access: access.storeAccess
-    ) { source, output in
+    try await StoreSession.run(opening.target(source), access: access.storeAccess) { source, output in
       let timeToLive: TimeToLive? = source.expiry == nil ? nil : .unlimited
-      try await StoreSession.runOpened(
+      try await StoreSession.run(
         opening.target(target), createsIfMissing: true, timeToLive: timeToLive, codecName: source.codecName
       ) { target, _ in
-        guard try await target.stored.keys(in: .all, limit: 1, order: .ascending).isEmpty else {
+        guard try await target.storedCount(in: .all) == 0 else {
           throw CommandFailure(
             .usage, "\(self.target) already has entries",
             advice: "Give a store that does not exist yet, or remove its entries with larder clear.")
         }
-        try await salvage.run(from: source.stored, to: target.stored) { keys, error in
+        func report(_ keys: KeyRange, _ error: StoreError) throws {
           try output.writeLine { EntryLine.append(keys, message: error.fullMessage, to: &$0) }
+        }
+        if let source = source.expiry {
+          try await salvage.run(from: source.base, to: try target.expiring().base, report: report)
+        } else {
+          try await salvage.run(from: source.present, to: target.present, report: report)
         }
       }
     }

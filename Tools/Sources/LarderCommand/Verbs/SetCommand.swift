@@ -30,8 +30,7 @@ struct SetCommand: AsyncParsableCommand {
     let key = try keys.key(key)
     let json = isRaw ? nil : try value.json()
     let bytes = isRaw ? try value.bytes() : []
-    try await StoreSession.runOpened(store.target, createsIfMissing: true, timeToLive: ttl.timeToLive) {
-      store, _ in
+    try await StoreSession.run(store.target, createsIfMissing: true, timeToLive: ttl.timeToLive) { store, _ in
       let value = if let json { json } else { try await rawValue(of: bytes, forKey: key, in: store) }
       try await store.present.setValue(value, forKey: key)
     }
@@ -39,8 +38,7 @@ struct SetCommand: AsyncParsableCommand {
 
   /// Returns the value for `--raw`, which is a byte string if the current value is one.
   private func rawValue(of bytes: [UInt8], forKey key: StoreKey, in store: OpenedStore) async throws -> JSONText {
-    // Reads the stored value, so that a sliding deadline does not move.
-    let previous = RawValue.hasByteStrings(store.codecName) ? try await store.stored.value(forKey: key)?.value : nil
+    let previous = RawValue.hasByteStrings(store.codecName) ? try await store.peekValue(forKey: key) : nil
     return try RawValue.value(of: bytes, codecName: store.codecName, replacing: previous)
   }
 }

@@ -19,10 +19,8 @@ struct StatCommand: AsyncParsableCommand {
   @Flag(name: .customLong("json"), help: "Print one JSON object instead of the table.") var printsJSON = false
 
   func run() async throws {
-    try await StoreSession.run(
-      store.target, createsIfMissing: false, access: access.storeAccess
-    ) { store, output in
-      let summary = try await StoreSummary(of: store)
+    try await StoreSession.run(store.target, access: access.storeAccess) { store, output in
+      let summary = try await StoreSummary(of: store.present)
       if printsJSON {
         try output.writeLine { summary.appendJSON(to: &$0) }
       } else {

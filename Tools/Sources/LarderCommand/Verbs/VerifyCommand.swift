@@ -20,10 +20,8 @@ struct VerifyCommand: AsyncParsableCommand {
     var report = VerificationReport(entryCount: 0)
     var isOpened = true
     do {
-      try await StoreSession.run(
-        store.target, createsIfMissing: false, access: access.storeAccess
-      ) { store, output in
-        report = try await AnyDataStore(store).verify()
+      try await StoreSession.run(store.target, access: access.storeAccess) { store, output in
+        report = try await store.present.verify()
         try print(report.findings, to: output)
       }
     } catch let error as StoreError where error.code == .corrupted && error.operation == .open {

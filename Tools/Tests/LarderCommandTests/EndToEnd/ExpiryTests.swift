@@ -1,7 +1,6 @@
 import Foundation
 import Larder
 import LarderExpiry
-import Synchronization
 import Testing
 
 @testable import LarderCommand
@@ -22,7 +21,10 @@ import Testing
   }
 
   private func open(_ url: String) async throws -> AnyDataStore<Expiring<JSONText>> {
-    try await Stores.registry.open(StoreURL(url), codec: CodecChoice(makesExpiring: true).codec)
+    let kind = try #require(StoreKind(rawValue: StoreURL(url).scheme))
+    let untyped = try await Stores.registry.open(StoreURL(url), newCodecName: codecName(kind))
+    let codec = try #require(ValueCodecs().expiringCodec(named: untyped.codecName))
+    return try await untyped.typed(codec: codec)
   }
 
   /// Returns the deadlines of all stored entries, including expired ones.
@@ -52,13 +54,7 @@ import Testing
     let before = Date.now
     #expect(try await Tool.larder("set", url, "a", "[1]", "--ttl", "1h") == .done())
     #expect(try await Tool.larder("set", url, "b", "2") == .done())
-    let name = Mutex("")
-    let store = try await Stores.registry.open(StoreURL(url)) { found -> any Codec<Expiring<JSONText>> in
-      name.withLock { $0 = found }
-      return try CodecChoice(makesExpiring: false).codec(named: found)
-    }
-    try await store.close()
-    #expect(name.withLock { $0 } == codecName(kind))
+    #expect(try await Stores.registry.open(StoreURL(url)).codecName == codecName(kind))
     let deadlines = try await stored(url)
     let deadline = try #require(deadlines["a"] ?? nil)
     #expect(deadline.date >= before + 3599.999 && deadline.date <= Date.now + 3600)
@@ -208,23 +204,6 @@ import Testing
 
   @Test func aStoreInMemoryAcceptsTimeToLive() async throws {
     #expect(try await Tool.larder("set", "memory:", "a", "1", "--ttl", "1s") == .done())
-  }
-
-  @Test(arguments: ["json+expiring", "cbor+expiring", "json+expiring+crc32c", "cbor+crc32c+expiring", "x+expiring"])
-  func codecNamesOfExpiringValuesAreRecognized(name: String) throws {
-    let choice = CodecChoice(makesExpiring: false)
-    #expect(try choice.codec(named: name).name == name)
-    #expect(choice.values == .expiring)
-    #expect(choice.isExpiring)
-  }
-
-  @Test(arguments: ["json", "cbor", "json+crc32c", "raw", "expiring", "expiring+x"])
-  func otherCodecNamesStandForPlainValues(name: String) throws {
-    let choice = CodecChoice(makesExpiring: false)
-    #expect(try choice.codec(named: name).name == name)
-    #expect(choice.values == .plain)
-    #expect(!choice.isExpiring)
-    #expect(try CodecChoice(makesExpiring: true).codec(named: name).name == "\(name)+expiring")
   }
 
   @Test func damageIsFoundInValuesThatExpire() async throws {

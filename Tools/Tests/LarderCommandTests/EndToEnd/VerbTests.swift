@@ -207,6 +207,26 @@ import Testing
     #expect(try await Tool.larder("list", store, "--after", "nonsense").failed(64, "cursor"))
   }
 
+  @Test(arguments: [[], ["--keys"], ["--reverse"], ["--keys", "--reverse"]], [200, 256, 257, 600])
+  func aLongListIsCompleteAcrossItsCursors(options: [String], limit: Int) async throws {
+    let store = StoreKind.lmdb.url(in: folder)
+    let lines = (100..<700).map { "{\"key\":\"\($0)\",\"value\":\($0)}\n" }
+    #expect(try await Tool.larder("import", store, input: lines.joined()).status == 0)
+    let expected = try await ToolRun.run(Tool.path, ["list", store] + options)
+    #expect(expected.errors == "")
+    #expect(expected.output.split(separator: "\n").count == 600)
+    var output = ""
+    var cursor: [String] = []
+    // A list that ends exactly at the limit has no cursor.
+    for round in stride(from: 600, to: 0, by: -limit) {
+      let run = try await ToolRun.run(Tool.path, ["list", store, "--limit", "\(limit)"] + options + cursor)
+      output += run.output
+      #expect(run.errors.hasPrefix("next: ") == (round > limit))
+      cursor = ["--after", String(run.errors.dropFirst(6).dropLast())]
+    }
+    #expect(output == expected.output)
+  }
+
   // MARK: Several keys and bounds
 
   @Test(arguments: StoreKind.allCases) func severalKeysArePrintedAsEntries(kind: StoreKind) async throws {

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Foundation
 import Larder
-import LarderExpiry
 import LarderQueue
 
 /// `larder queue`.
@@ -66,21 +65,21 @@ enum QueueLine {
   }
 
   /// Appends the line of a delivery, without its end.
-  static func append(_ delivery: Delivery<Expiring<JSONText>>, to bytes: inout [UInt8]) {
+  static func append(_ delivery: Delivery<JSONText>, to bytes: inout [UInt8]) {
     EntryLine.append(
-      key: delivery.key, value: delivery.value.value,
+      key: delivery.key, value: delivery.value,
       [("attempt", "\(delivery.attempt)"), ("receipt", "\"\(delivery.receipt)\"")], to: &bytes)
   }
 
   /// Appends the line of a dead letter, without its end.
-  static func append(_ letter: DeadLetter<Expiring<JSONText>>, to bytes: inout [UInt8]) {
+  static func append(_ letter: DeadLetter<JSONText>, to bytes: inout [UInt8]) {
     var members: [(name: String, json: String)] = [
       ("attempts", "\(letter.attempts)"), ("reason", "\"\(letter.reason)\""),
       ("date", "\"\(letter.date.formatted(.iso8601))\""), ("sequence", "\(letter.sequence)"),
     ]
     switch letter.value {
     case .success(let value):
-      EntryLine.append(key: letter.key, value: value.value, members, to: &bytes)
+      EntryLine.append(key: letter.key, value: value, members, to: &bytes)
     case .failure(let error):
       members.insert(("value", "null"), at: 0)
       members.append(("message", "\(JSONText(string: error.fullMessage))"))

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Larder
-import LarderExpiry
 import LarderQueue
 
 /// `larder queue enqueue`.
@@ -29,7 +28,7 @@ struct QueueEnqueueCommand: AsyncParsableCommand {
     let id = try id.map { try keys.key($0) }
     let value = try value.json()
     try await StoreSession.runQueue(queue, createsIfMissing: true, operation: .enqueue) { queue in
-      try await queue.enqueue(Expiring(value), id: id, delay: delay.duration)
+      try await queue.enqueue(value, id: id, delay: delay.duration)
     } print: { item, output in
       try output.writeLine { QueueLine.append(item, to: &$0) }
     }

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Larder
-import LarderExpiry
 import LarderQueue
 
 /// `larder queue acknowledge`.
@@ -108,7 +107,7 @@ struct ReceiptsArgument: ParsableArguments {
   /// - Throws: The errors of opening and of `body`; ``CommandFailure`` if a receipt is stale.
   func use(
     with queue: QueueArgument, operation: StoreOperation,
-    _ body: (QueueStore<Expiring<JSONText>>, [DeliveryReceipt]) async throws -> [DeliveryReceipt]
+    _ body: (QueueStore<JSONText>, [DeliveryReceipt]) async throws -> [DeliveryReceipt]
   ) async throws {
     let receipts = try receipts()
     var staleCount = 0
