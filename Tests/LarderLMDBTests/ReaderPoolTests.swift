@@ -30,14 +30,14 @@ import Testing
     try LMDBError.check(mdb_env_open(pointer, folder.path, UInt32(MDB_NOTLS), 0o600))
     // Claims a large table, so that there are many shards.
     let readers = ReaderPool(environment: LMDBEnvironmentPointer(pointer: pointer), slotCount: 1022)
-    let reader = ReaderIdentity(handle: ObjectIdentifier(readers), root: ObjectIdentifier(readers))
+    let owner = ObjectIdentifier(readers)
     let arrived = Tally()
     let turn = Mutex(())
     try await Threads.run(8) { _ in
       arrived.add()
       // All closures start together, so that each has its own thread, but they read one after another.
       while arrived.count < 8 { sched_yield() }
-      try turn.withLock { _ in readers.end(try readers.begin(for: reader)) }
+      try turn.withLock { _ in readers.end(try readers.begin(ActiveRead(handle: owner, root: owner))) }
     }
     readers.close()
   }

@@ -53,13 +53,16 @@ extension LMDBError {
     case MDB_INVALID: .unrecognizedFormat
     case MDB_VERSION_MISMATCH: .versionMismatch
     case MDB_INCOMPATIBLE: .unsupported
-    default: StoreError.Code(errorNumber: code, during: operation)
+    default: systemError.code(during: operation)
     }
   }
 
+  /// The error of the operating system with the same code.
+  private var systemError: FileError { FileError(.open, path: "", errorNumber: code) }
+
   /// Whether the same call may succeed later, when resources have been freed.
   var isTransient: Bool {
-    storeErrorCode(during: .write) == .full || code == MDB_MAP_RESIZED || FileError.isTransient(code)
+    storeErrorCode(during: .write) == .full || code == MDB_MAP_RESIZED || systemError.isTransient
   }
 }
 

@@ -92,29 +92,8 @@ extension StoreError {
     outcome: Outcome = .nothingChanged
   ) {
     self.init(
-      Code(errorNumber: error.errorNumber, during: operation), during: operation, store: store, message: message,
-      underlying: error, isRetryable: FileError.isTransient(error.errorNumber), outcome: outcome)
-  }
-}
-
-extension StoreError.Code {
-  /// Creates the code of the store error for a failed system call.
-  ///
-  /// - Parameters:
-  ///   - errorNumber: A value of `errno`.
-  ///   - operation: The operation of the store.
-  package init(errorNumber: Int32, during operation: StoreOperation) {
-    self =
-      switch errorNumber {
-      case ENOSPC, EDQUOT, EFBIG: .full
-      case EACCES, EPERM, EROFS: .notPermitted
-      // While a store is being opened, these errors concern its path. Later, they mean that the files of an open store
-      // are damaged.
-      case ENOENT where operation == .open: .notFound
-      case EISDIR where operation == .open: .unrecognizedFormat
-      case ENOTDIR, ENAMETOOLONG, ELOOP, EINVAL: operation == .open ? .invalidArgument : .ioFailed
-      default: .ioFailed
-      }
+      error.code(during: operation), during: operation, store: store, message: message, underlying: error,
+      isRetryable: error.isTransient, outcome: outcome)
   }
 }
 
@@ -125,10 +104,22 @@ extension FileError {
   /// Whether there is nothing at the path.
   package var isMissing: Bool { errorNumber == ENOENT }
 
-  /// Returns whether the same system call may succeed later, when resources have been freed or without an interruption.
-  ///
-  /// - Parameter errorNumber: A value of `errno`.
-  package static func isTransient(_ errorNumber: Int32) -> Bool {
+  /// Returns the code of the store error that represents this error.
+  package func code(during operation: StoreOperation) -> StoreError.Code {
+    switch errorNumber {
+    case ENOSPC, EDQUOT, EFBIG: .full
+    case EACCES, EPERM, EROFS: .notPermitted
+    // While a store is being opened, these errors concern its path. Later, they mean that the files of an open store
+    // are damaged.
+    case ENOENT where operation == .open: .notFound
+    case EISDIR where operation == .open: .unrecognizedFormat
+    case ENOTDIR, ENAMETOOLONG, ELOOP, EINVAL: operation == .open ? .invalidArgument : .ioFailed
+    default: .ioFailed
+    }
+  }
+
+  /// Whether the same call may succeed later, when resources have been freed or without an interruption.
+  package var isTransient: Bool {
     [EINTR, EAGAIN, EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT].contains(errorNumber)
   }
 }

@@ -46,10 +46,6 @@ final class EnvironmentHandle: Sendable {
   /// The name of the owner in error messages.
   var name: String { information.name }
 
-  private var identity: ReaderIdentity {
-    ReaderIdentity(handle: ObjectIdentifier(self), root: ObjectIdentifier(root ?? self))
-  }
-
   var isClosed: Bool {
     closed.load(ordering: .acquiring) || root?.isClosed ?? false
   }
@@ -84,11 +80,11 @@ final class EnvironmentHandle: Sendable {
   }
 
   private func beginRead(for operation: StoreOperation, isBackup: Bool) throws -> ReaderPool.Reader {
+    let read = ActiveRead(
+      handle: ObjectIdentifier(self), root: ObjectIdentifier(root ?? self), isBackup: isBackup)
     let reader: ReaderPool.Reader
     do {
-      var identity = identity
-      identity.isBackup = isBackup
-      reader = try environment.beginRead(for: identity)
+      reader = try environment.begin(read)
     } catch {
       try checkOpen(for: operation)
       throw StoreError(error, during: operation, store: name, message: "the read transaction cannot begin")
@@ -115,10 +111,8 @@ final class EnvironmentHandle: Sendable {
   }
 
   private func finishClosing() {
-    let identity = identity
-    environment.readers.waitForReads {
-      root == nil ? $0.reader.root == identity.root : $0.reader.handle == identity.handle
-    }
+    let own = ObjectIdentifier(self)
+    environment.readers.waitForReads { $0.handle == own || $0.root == own }
     release()
   }
 

@@ -15,17 +15,11 @@ import Synchronization
 /// A read costs two uncontended locks in addition to LMDB's own work. A thread that needs reads to end waits on a
 /// single condition, which reads signal only if a thread is waiting.
 final class ReaderPool: Sendable {
-  /// An active read.
+  /// A read with its transaction.
   struct Reader {
     let transaction: ReadTransaction
     fileprivate let read: ActiveRead
     fileprivate let shard: Shard
-  }
-
-  /// The owner and the thread of an active read.
-  struct ActiveRead: Sendable, Hashable {
-    let reader: ReaderIdentity
-    let thread: ThreadIdentity
   }
 
   /// Whether reads can begin.
@@ -85,10 +79,9 @@ final class ReaderPool: Sendable {
 
   /// Begins a read of the latest snapshot.
   ///
-  /// - Parameter reader: The identity of the reader.
+  /// - Parameter read: The read, on the calling thread.
   /// - Throws: `LMDBError`, with `MDB_MAP_RESIZED` if another process has written beyond the memory map.
-  func begin(for reader: ReaderIdentity) throws(LMDBError) -> Reader {
-    let read = ActiveRead(reader: reader, thread: .current)
+  func begin(_ read: ActiveRead) throws(LMDBError) -> Reader {
     let shard = shards[read.thread.hash % shards.count]
     var idle: ReadTransaction?
     var isNested = false
@@ -182,7 +175,7 @@ final class ReaderPool: Sendable {
   /// - Throws: The error that `body` throws.
   func exclusively<Failure: Error>(_ body: () throws(Failure) -> Void) throws(Failure) {
     // Waits for backups before blocking other reads, because a backup may take long.
-    waitForReads { $0.reader.isBackup }
+    waitForReads { $0.isBackup }
     setGate(.replacing)
     waitForReads { _ in true }
     defer { setGate(.open) }
@@ -247,7 +240,7 @@ extension ReaderPool.Shard.State {
   ///   - idle: Receives a transaction for the read, if one is idle.
   /// - Returns: Whether the read was registered.
   fileprivate mutating func admit(
-    _ read: ReaderPool.ActiveRead, isNested: Bool, reusing idle: inout ReadTransaction?
+    _ read: ActiveRead, isNested: Bool, reusing idle: inout ReadTransaction?
   ) -> Bool {
     if !isNested { guard case .open = gate else { return false } }
     active.append(read)
@@ -261,7 +254,7 @@ extension ReaderPool.Shard.State {
   ///   - read: The read.
   ///   - transaction: The transaction of the read, already reset, or `nil` if there is none.
   /// - Returns: Whether a thread waits for reads to end.
-  fileprivate mutating func end(_ read: ReaderPool.ActiveRead, keeping transaction: ReadTransaction?) -> Bool {
+  fileprivate mutating func end(_ read: ActiveRead, keeping transaction: ReadTransaction?) -> Bool {
     if let transaction {
       if idle.count < ReaderPool.idleCapacity {
         idle.append(transaction)
@@ -275,16 +268,18 @@ extension ReaderPool.Shard.State {
   }
 }
 
-/// The identity of a reader: a store, and the object that opened the environment for it.
-struct ReaderIdentity: Hashable {
+/// An active read, by a store or by the object that opened the environment for it.
+struct ActiveRead: Sendable, Hashable {
   /// The handle that reads.
   let handle: ObjectIdentifier
   /// The root handle, which is the handle itself or the one that it depends on.
   let root: ObjectIdentifier
   /// Whether the read is a backup, which may take long and uses no named database.
   var isBackup = false
+  /// The thread on which the value was created.
+  let thread = ThreadIdentity.current
 
-  /// Whether the reader may use any store of the environment.
+  /// Whether the read may use any store of the environment.
   var usesAnyStore: Bool { handle == root && !isBackup }
 }
 

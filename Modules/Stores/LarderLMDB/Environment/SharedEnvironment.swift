@@ -70,7 +70,7 @@ final class SharedEnvironment: Sendable {
     do throws(LMDBError) {
       try readers.clearStaleSlots()
       // The first read takes a lock on the process id. Doing it here reports a failure when the environment is opened.
-      readers.end(try beginRead(for: ReaderIdentity(handle: ObjectIdentifier(self), root: ObjectIdentifier(self))))
+      readers.end(try begin(ActiveRead(handle: ObjectIdentifier(self), root: ObjectIdentifier(self))))
       // This slot is useless, because other threads will read.
       readers.abortIdleTransactions()
     } catch {
@@ -104,20 +104,19 @@ final class SharedEnvironment: Sendable {
   /// Begins a read of the latest snapshot.
   ///
   /// If another process has written beyond the memory map, the map is enlarged first.
-  func beginRead(for reader: ReaderIdentity) throws(LMDBError) -> ReaderPool.Reader {
+  func begin(_ read: ActiveRead) throws(LMDBError) -> ReaderPool.Reader {
     do {
-      return try readers.begin(for: reader)
+      return try readers.begin(read)
     } catch  where error.code == MDB_MAP_RESIZED {
       // The map cannot be replaced inside a read, because the replacement would wait for that read.
-      let thread = ThreadIdentity.current
-      guard !readers.isReading(where: { $0.thread == thread }) else { throw error }
+      guard !readers.isReading(where: { $0.thread == read.thread }) else { throw error }
     }
     try withWriteLock { () throws(LMDBError) in
       // The environment may have been closed in the meantime.
       try readers.checkGate()
       try adoptMapSize()
     }
-    return try readers.begin(for: reader)
+    return try readers.begin(read)
   }
 
   /// Runs a closure in a read transaction that is not pooled.
@@ -269,7 +268,7 @@ final class SharedEnvironment: Sendable {
   func makeRoomForDatabase(named name: StoreKey) throws(LMDBError) {
     // An identifier must not be reused while a transaction that began earlier may use it: it would read the entries of
     // another database.
-    if !readers.isReading(where: { $0.reader.usesAnyStore }) { closeUnusedDatabases() }
+    if !readers.isReading(where: { $0.usesAnyStore }) { closeUnusedDatabases() }
     if !hasRoomForDatabase(named: name) { readers.exclusively { closeUnusedDatabases() } }
     if !hasRoomForDatabase(named: name) { throw LMDBError(code: MDB_DBS_FULL) }
   }
