@@ -76,22 +76,20 @@ struct DecodingState: BitwiseCopyable {
   }
 
   /// Reads the next item.
-  static func decode<Value: Decodable>(_ type: Value.Type, with reader: inout CBORReader) throws -> Value {
+  ///
+  /// - Parameters:
+  ///   - type: The type of the value.
+  ///   - reader: The reader.
+  ///   - inOwnForm: Whether the value is read by its `Codable` conformance, even if the codec has another form for its
+  ///     type. Defaults to `false`.
+  static func decode<Value: Decodable>(
+    _ type: Value.Type, with reader: inout CBORReader, inOwnForm: Bool = false
+  ) throws -> Value {
     let state = take()
     defer { state.finish() }
     return try withUnsafeMutablePointer(to: &reader) { reader in
       state.reader = reader
-      return try state.decode(type)
-    }
-  }
-
-  /// Reads the next item by the `Codable` conformance of its type.
-  static func decodeOwnForm<Value: Decodable>(_ type: Value.Type, with reader: inout CBORReader) throws -> Value {
-    let state = take()
-    defer { state.finish() }
-    return try withUnsafeMutablePointer(to: &reader) { reader in
-      state.reader = reader
-      return try state.decodeByCodable(type)
+      return inOwnForm ? try state.decodeByCodable(type) : try state.decode(type)
     }
   }
 

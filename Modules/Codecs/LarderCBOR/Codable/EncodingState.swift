@@ -89,12 +89,18 @@ struct EncodingState: BitwiseCopyable {
   }
 
   /// Writes a value as one item.
-  static func encode(_ value: some Encodable, with writer: inout CBORWriter) throws {
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - writer: The writer.
+  ///   - inOwnForm: Whether the value is written by its `Codable` conformance, even if the codec has another form for its
+  ///     type. Defaults to `false`.
+  static func encode(_ value: some Encodable, with writer: inout CBORWriter, inOwnForm: Bool = false) throws {
     let state = take()
     defer { state.finish() }
     try withUnsafeMutablePointer(to: &writer) { writer in
       state.writer = writer
-      try state.encode(value)
+      if inOwnForm { try state.encodeByCodable(value) } else { try state.encode(value) }
     }
   }
 
@@ -139,16 +145,6 @@ struct EncodingState: BitwiseCopyable {
     } catch {
       writer.pointee.rewind(to: place)
       throw error
-    }
-  }
-
-  /// Writes a value as one item by its `Codable` conformance.
-  static func encodeOwnForm(_ value: some Encodable, with writer: inout CBORWriter) throws {
-    let state = take()
-    defer { state.finish() }
-    try withUnsafeMutablePointer(to: &writer) { writer in
-      state.writer = writer
-      try state.encodeByCodable(value)
     }
   }
 

@@ -137,7 +137,7 @@ extension Decimal: CBORConvertible {
       self = value
       return
     } else if reader.isNextAMap {
-      self = try DecodingState.decodeOwnForm(Decimal.self, with: &reader)
+      self = try DecodingState.decode(Decimal.self, with: &reader, inOwnForm: true)
       return
     } else {
       (exponent, digits) = (0, try reader.readDigits(Decimal.self))

@@ -281,15 +281,9 @@ public struct CBORReader: ~Copyable {
       try skip(depth: depth + 1)
     case .array, .map:
       guard depth < CBORWriter.maximumDepth else { throw tooDeep() }
-      if head.isIndefinite {
-        while try !readBreak() {
-          try skip(depth: depth + 1)
-          if head.major == .map { try skip(depth: depth + 1) }
-        }
-        return
-      }
       guard head.argument <= UInt64(remainingCount) else { throw truncated() }
-      for _ in 0..<Int(head.argument) {
+      var remaining = head.isIndefinite ? -1 : Int(head.argument)
+      while try hasElement(&remaining) {
         try skip(depth: depth + 1)
         if head.major == .map { try skip(depth: depth + 1) }
       }

@@ -76,7 +76,7 @@ extension CBORWriter {
   /// Returns the bytes that the `Codable` conformance of a value writes.
   fileprivate static func ownForm(of value: some Encodable) throws -> [UInt8] {
     var bytes: [UInt8] = []
-    try append(to: &bytes) { try EncodingState.encodeOwnForm(value, with: &$0) }
+    try append(to: &bytes) { try EncodingState.encode(value, with: &$0, inOwnForm: true) }
     return bytes
   }
 }
