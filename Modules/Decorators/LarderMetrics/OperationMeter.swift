@@ -7,8 +7,8 @@ internal import Synchronization
 /// Measures one kind of operation, for the report and for swift-metrics.
 ///
 /// A metrics backend shows every instrument that was created, even one without a measurement. Instruments are therefore
-/// created on first use. No code of a backend runs under a lock. If two tasks create the same
-/// instrument at the same time, one of the two is discarded.
+/// created on first use. No code of a backend runs under a lock. If two tasks create the same instrument at the same
+/// time, one of the two is discarded.
 @usableFromInline
 final class OperationMeter: Sendable {
   /// The outcome of an operation.
