@@ -13,7 +13,7 @@ import Glibc
 @usableFromInline
 package struct ElapsedTime: Sendable {
   /// Reads an injected clock; `nil` for a `ContinuousClock`.
-  private let reading: (@Sendable () -> Int64)?
+  @usableFromInline let reading: (@Sendable () -> Int64)?
 
   /// Creates the time by a clock.
   ///
@@ -28,9 +28,14 @@ package struct ElapsedTime: Sendable {
   }
 
   /// The time in nanoseconds, from an arbitrary start.
-  @usableFromInline
+  @inlinable
   package var nanoseconds: Int64 {
     if let reading { return reading() }
+    return ElapsedTime.systemNanoseconds()
+  }
+
+  @usableFromInline
+  static func systemNanoseconds() -> Int64 {
     var time = timespec()
     #if canImport(Darwin)
     clock_gettime(CLOCK_MONOTONIC_RAW, &time)

@@ -1,7 +1,7 @@
 /// A count-min sketch that estimates how often each key was used recently, with four 4-bit counters for each key.
 ///
-/// The four counters of a key lie in one block of 64 bytes, so that an estimate costs one or two misses of the
-/// processor's cache. When a full sample of uses has been counted, all counters are halved, so that the sketch forgets keys that
+/// The four counters of a key lie in one block of 64 bytes, so that an estimate costs one miss of the processor's
+/// cache. When a full sample of uses has been counted, all counters are halved, so that the sketch forgets keys that
 /// were popular once. The halving is spread over the following uses, so that none of them has to wait for all of it.
 struct FrequencySketch: ~Copyable {
   /// The maximum of a counter.
@@ -21,7 +21,7 @@ struct FrequencySketch: ~Copyable {
   private static var wordsPerStep: Int { 8 }
 
   // Eight words are a block, in which each of the four counters of a key has two words to choose from.
-  private var words: [UInt64]
+  private var words: AlignedWords
   private var sampleSize: Int
   private var useCount = 0
   // The number of words halved so far, or all words if no halving is in progress.
@@ -37,7 +37,7 @@ struct FrequencySketch: ~Copyable {
   init(capacity: Int) {
     var blockCount = max(1, (capacity * FrequencySketch.wordsPerEntry + 7) / 8)
     while blockCount > 256 { blockCount = (blockCount + 1) / 2 }
-    words = Array(repeating: 0, count: blockCount * 8)
+    words = AlignedWords(count: blockCount * 8)
     sampleSize = FrequencySketch.sampleSize(for: capacity)
     agedCount = words.count
   }
@@ -49,7 +49,7 @@ struct FrequencySketch: ~Copyable {
     while words.count < count * FrequencySketch.wordsPerEntry {
       while agedCount < words.count { age() }
       // The keys of a block are divided between two blocks, whose counters both begin with the counts of the old block.
-      var grown = [UInt64](repeating: 0, count: words.count * 2)
+      var grown = AlignedWords(count: words.count * 2)
       for index in 0..<words.count {
         let place = index / 8 * 16 + index % 8
         grown[place] = words[index]
@@ -134,5 +134,38 @@ struct FrequencySketch: ~Copyable {
     func word(ofRow row: Int) -> Int { firstWord + row * 2 + Int(choice(ofRow: row) & 1) }
 
     func shift(ofRow row: Int) -> UInt64 { ((choice(ofRow: row) >> 1) & 0xF) * 4 }
+  }
+}
+
+/// Words in memory that is aligned to the lines of the processor's cache, so that the 64 bytes of a block lie in one line.
+///
+/// With an array, whose elements are not aligned, an insertion into a `MemoryCache` takes 6 to 9 % longer.
+///
+/// The type is `Sendable` because it alone knows its memory, cannot be copied, and changes it in mutating methods only,
+/// which require exclusive access.
+// Not private: in release builds with `-enable-testing` the linker would not find it (Swift 6.3.1).
+struct AlignedWords: ~Copyable, @unchecked Sendable {
+  private let words: UnsafeMutableBufferPointer<UInt64>
+
+  init(count: Int) {
+    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: count * 8, alignment: 64)
+    words = memory.initializeMemory(as: UInt64.self, repeating: 0)
+  }
+
+  deinit {
+    words.deallocate()
+  }
+
+  var count: Int { words.count }
+
+  subscript(index: Int) -> UInt64 {
+    get {
+      precondition(words.indices.contains(index))
+      return words[index]
+    }
+    set {
+      precondition(words.indices.contains(index))
+      words[index] = newValue
+    }
   }
 }

@@ -8,8 +8,8 @@ import Synchronization
 /// A hit takes no lock except those of the ``MemoryCache``. An entry is cached only while its key is not busy. A write
 /// marks the key as busy, then removes the entry, and only then calls the base. While the key is busy, no entry is
 /// inserted, because an insertion and the check whether it is allowed are one step under the lock under which keys
-/// become busy. Therefore, no write is running in the base while an entry can be found, and the entry is
-/// what the base has.
+/// become busy. Therefore, no write is running in the base while an entry can be found, and the entry is what the base
+/// has.
 @usableFromInline
 final class EntryCache: Sendable {
   typealias Keys = BusyKeys<SharedLoad.Part>
