@@ -1,5 +1,4 @@
 import Larder
-import LarderCompression
 import LarderExpiry
 import LarderMetrics
 
