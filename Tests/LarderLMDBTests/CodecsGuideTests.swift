@@ -102,7 +102,7 @@ extension User: CBORConvertible {
     let codecs = try Guide("Modules/Larder/Larder.docc/Codecs.md")
     let cbor = try Guide("Modules/Codecs/LarderCBOR/LarderCBOR.docc/CBOR.md")
     #expect(codecs.pieces.count == 1)
-    #expect(cbor.pieces.count == 3)
+    #expect(cbor.pieces.count == 2)
     #expect(try codecs.paragraphsMissing() == [])
     #expect(try cbor.paragraphsMissing() == [])
   }
