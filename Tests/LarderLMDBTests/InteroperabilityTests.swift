@@ -208,6 +208,27 @@ import TestSupport
   }
 
   @Test(.enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"))
+  func theChosenCodecIsRecordedForAForeignDatabase() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("environment")
+    _ = try ForeignTool.lines(
+      ofPython: """
+        environment = lmdb.open(argv[1], max_dbs=8, map_size=1 << 24)
+        with environment.begin(write=True, db=environment.open_db(b"foreign")) as transaction:
+          transaction.put(b"key", bytes([7]))
+        """, path)
+    let registry = StoreRegistry(providers: [LMDBStoreProvider()])
+    let url = StoreURL(scheme: "lmdb", location: path + "#foreign")
+    let untyped = try await registry.open(url)
+    #expect(untyped.codecName == "cbor")
+    let store = try await untyped.typed(codec: .raw)
+    #expect(try await store.value(forKey: "key") == [7])
+    try await store.close()
+    #expect(try await registry.open(url).codecName == "raw")
+    await expectStoreError(.versionMismatch) { try await registry.open(url, codec: .json(Int.self)) }
+  }
+
+  @Test(.enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"))
   func foreignNamedDatabasesAreRefused() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")

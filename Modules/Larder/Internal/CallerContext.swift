@@ -23,15 +23,20 @@ package protocol CallerContext: Sendable {
 package enum CallerContexts {
   private static let sources = Mutex<[@Sendable () -> (any CallerContext)?]>([])
 
+  /// Whether there are sources, so that a program without tracing takes no lock.
+  private static let areRegistered = Atomic(false)
+
   /// Adds a way to capture a context.
   ///
   /// - Parameter source: A closure that returns the context of the current task, or `nil` if the task has none.
   package static func register(_ source: @escaping @Sendable () -> (any CallerContext)?) {
     sources.withLock { $0.append(source) }
+    areRegistered.store(true, ordering: .releasing)
   }
 
   /// The context of the current task, or `nil` if it has none.
   package static var current: (any CallerContext)? {
+    guard areRegistered.load(ordering: .acquiring) else { return nil }
     for source in sources.withLock({ $0 }) {
       if let context = source() { return context }
     }

@@ -22,7 +22,7 @@ public struct LMDBStoreProvider: StoreProvider {
   public var summary: String { "a named database in an LMDB environment, PATH#NAME, by default the name \"default\"" }
 
   /// The default codec of new stores, `cbor`.
-  public var codecName: String { "cbor" }
+  public var codecName: String { UntypedDatabase.defaultCodecName }
 
   /// Opens the store that a URL names: the path of the environment and, after the last `#`, the name of the store.
   ///
@@ -41,7 +41,7 @@ public struct LMDBStoreProvider: StoreProvider {
       path: path, durability: options.durability, access: options.access, createsIfMissing: options.createsIfMissing)
     return try await UntypedDatabase(
       in: environment, isOwned: true, name: name, createsIfMissing: options.createsIfMissing,
-      newCodecName: newCodecName ?? codecName)
+      newCodecName: newCodecName)
   }
 
   /// Returns the path of the environment that a URL names, alone or with a store in it.

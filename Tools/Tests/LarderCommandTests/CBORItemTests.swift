@@ -132,7 +132,7 @@ import Testing
     let other = JSONText(string: "[1]")
     for changed in [
       json.description.replacing("{1: 2}", with: "{1: 3}"), #"{"$diagnostic":\#(other),"$base64":"gQI="}"#,
-      #"{"$diagnostic":\#(other),"$base64":"gQ=="}"#,
+      #"{"$diagnostic":\#(other),"$base64":"gQ=="}"#, #"{"$diagnostic":"","$base64":"AQI="}"#,
     ] {
       #expect(throws: JSONToCBOR.ConversionError.self) { try CBORItem(JSONText(changed)) }
     }

@@ -54,6 +54,8 @@ struct DataFileHeader: Equatable {
         if numbers.contains(where: { [$0, $0.byteSwapped].contains(DataFileHeader.magic) }) {
           throw error(.unsupported, "the data file was written by a 32-bit build of LMDB")
         }
+        // A power failure can leave the beginning of a first page, which begins with the page number 0.
+        if metaPage.count < 20, metaPage.prefix(8).allSatisfy({ $0 == 0 }) { throw truncated }
         throw error(.unrecognizedFormat, "the file is not an LMDB data file: its magic number is missing")
       }
       guard let version: UInt32 = bytes.integer(at: 20) else { throw truncated }

@@ -113,7 +113,8 @@ struct EncodedChanges: Sendable {
 
   private init(_ parts: [Part]) {
     bytes = parts.first?.bytes ?? []
-    bytes.reserveCapacity(parts.reduce(0) { $0 + $1.bytes.count })
+    // Not for one part, whose bytes it would copy.
+    if parts.count > 1 { bytes.reserveCapacity(parts.reduce(0) { $0 + $1.bytes.count }) }
     var items: [Item] = []
     for (number, part) in parts.enumerated() {
       let start = number == 0 ? 0 : bytes.count

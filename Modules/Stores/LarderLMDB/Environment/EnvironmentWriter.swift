@@ -233,11 +233,14 @@ actor EnvironmentWriter {
 
   /// Opens the named database of a store, and retains it for the handle of the store.
   ///
-  /// - Returns: The database, and the name of the codec in the store's record, or `newCodecName` if it has none.
+  /// A named database created by another program has no record. It gets one if `newCodecName` is not `nil`, except in a
+  /// read-only environment.
+  ///
+  /// - Returns: The database, and the name of the codec in the store's record, or `nil` if it has none.
   /// - Throws: ``StoreError``.
   func openDatabase(
-    for handle: EnvironmentHandle, named name: String, createsIfMissing: Bool, newCodecName: String
-  ) throws -> (identifier: MDB_dbi, codecName: String) {
+    for handle: EnvironmentHandle, named name: String, createsIfMissing: Bool, newCodecName: String?
+  ) throws -> (identifier: MDB_dbi, codecName: String?) {
     try handle.checkOpen(for: .open)
     let catalog = StoreCatalog(store: handle.name)
     let environment = handle.environment
@@ -252,12 +255,11 @@ actor EnvironmentWriter {
       }
       if let record = found?.record { try catalog.check(record) }
       try environment.withWriteLock { () throws in try environment.makeRoomForDatabase(named: StoreKey(name)) }
-      // A named database created by another program has no record. A read-only environment does not get one.
-      var codecName = found?.record?.codec ?? newCodecName
+      var codecName = found?.record?.codec
       let identifier: MDB_dbi
-      if found?.record == nil && mayCreate {
+      if codecName == nil, mayCreate, found == nil || newCodecName != nil {
         (identifier, codecName) = try commit(for: handle, during: .open) {
-          try catalog.create(name, codecName: newCodecName, in: $0)
+          try catalog.create(name, codecName: newCodecName ?? UntypedDatabase.defaultCodecName, in: $0)
         }
       } else {
         identifier = try environment.withWriteLock { () throws in

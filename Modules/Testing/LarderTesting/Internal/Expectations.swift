@@ -163,7 +163,8 @@ extension Change {
     switch self {
     case .set(let key, let value): entries[key] = .some(value)
     case .remove(let key): entries[key] = nil
-    case .removeAll(let range): entries = entries.filter { !range.contains($0.key) }
+    case .removeAll(let range):
+      for key in ScanModel(Array(entries.keys)).keys(in: range) { entries[key] = nil }
     }
   }
 }

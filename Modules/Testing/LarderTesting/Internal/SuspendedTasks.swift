@@ -20,8 +20,14 @@ final class SuspendedTasks<Tag: Sendable>: Sendable {
     var cancelledEarly: Set<UInt64> = []
 
     mutating func takeAll(where isTaken: (Waiter) -> Bool) -> [Waiter] {
-      defer { waiters.removeAll(where: isTaken) }
-      return waiters.filter(isTaken)
+      // The closure is called once for each waiter, because it may return `true` later, when a clock has advanced.
+      var taken: [Waiter] = []
+      waiters.removeAll { waiter in
+        guard isTaken(waiter) else { return false }
+        taken.append(waiter)
+        return true
+      }
+      return taken
     }
   }
 
@@ -65,7 +71,8 @@ final class SuspendedTasks<Tag: Sendable>: Sendable {
           guard state.cancelledEarly.remove(id) == nil else { return nil }
           state.waiters.append(Waiter(id: id, tag: tag, isOver: isOver, continuation: continuation))
           let tags = state.waiters.compactMap(\.tag)
-          return state.takeAll { $0.isOver(tags) }
+          // Other suspended tasks are resumed by `resume(where:)`, in its order.
+          return state.takeAll { ($0.tag == nil || $0.id == id) && $0.isOver(tags) }
         }
         guard let over else { return continuation.resume(throwing: CancellationError()) }
         for waiter in over { waiter.continuation.resume() }

@@ -109,8 +109,7 @@ enum JSONToCBOR {
     do {
       notation = try CBORItem(content).notation()
     } catch is DecodingError {
-      // The bytes are not an item, and so have no notation.
-      notation = ""
+      throw ConversionError(description: "the bytes beside the diagnostic notation are not one CBOR item")
     }
     // If you edit one of the two, you must edit the other, so that no value is misread.
     guard notation == text else {

@@ -34,8 +34,9 @@ struct ListCommand: AsyncParsableCommand {
       throw ValidationError("the cursor is from a list in the other direction; add or remove --reverse")
     }
     let range = try range.range()
-    let next = try await StoreSession.run(store.target, access: access.storeAccess) { store, output in
-      if printsKeysOnly {
+    let next: PageCursor? = try await StoreSession.run(store.target, access: access.storeAccess) { store, output in
+      if limit == 0 { return nil }
+      return if printsKeysOnly {
         try await printKeys(of: store.present, in: range, after: cursor, to: output)
       } else {
         try await printEntries(of: store.present, in: range, after: cursor, to: output)
