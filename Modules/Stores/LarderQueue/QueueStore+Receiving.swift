@@ -74,15 +74,15 @@ extension QueueStore {
   /// Reads and decodes leased items.
   ///
   /// - Throws: ``StoreError`` if no item can be read, for a reason that concerns none of them. The items are released.
+  @concurrent
   private func read(_ leased: [LeasedItem]) async throws -> [Result<Delivery<Element>, FailedDelivery>] {
-    let (coder, decodingRecord) = (coder, decodingRecord)
     do {
       return try await engine.payloads(
         .receive, of: leased, \.item,
         finding: { core in
           leased.map { LeasedItem(item: core.ledger.items[$0.item.sequence] ?? $0.item, receipt: $0.receipt) }
         }
-      ) { one, payload in
+      ).map { one, payload in
         let reading = coder.reading(of: one, payload)
         if case .success = reading { decodingRecord.noteSuccess() }
         return reading
