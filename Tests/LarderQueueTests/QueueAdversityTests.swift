@@ -316,13 +316,14 @@ import Glibc
   }
 
   /// Bad items at the head of the queue do not keep a new program from the good items after them.
-  @Test(arguments: [1, 2, 10]) func badItemsAtTheHead(_ batch: Int) async throws {
+  @Test(arguments: [1, 2, 10], [RetryPolicy(), .immediate])
+  func badItemsAtTheHead(_ batch: Int, retryPolicy: RetryPolicy) async throws {
     let bench = QueueBench()
     let raw = try await QueueStore<[UInt8]>(
       path: "/queue", codec: RenamedCodec(), fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date })
     try await raw.enqueue([0xFF, 0xFF, 0xFF, 1, 2].map { QueueInput([$0]) })
     try await raw.close()
-    let queue = try await bench.open()
+    let queue = try await bench.open(QueueConfiguration(retryPolicy: retryPolicy))
     var values: [Int] = []
     for _ in 0..<9 {
       do { values += try await queue.receive(max: batch, lease: .seconds(60)).map(\.value) } catch StoreError.Code

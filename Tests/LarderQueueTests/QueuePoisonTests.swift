@@ -69,7 +69,7 @@ import Testing
       await expectStoreError(.corrupted) { try await queue.receive(max: 100, lease: .seconds(30)) }
       // The failed items are delayed, so that those after them come next.
       #expect(try await queue.counts() == QueueCounts(waiting: 97, delayed: 103))
-      bench.clock.advance(by: .seconds(5))
+      bench.clock.advance(by: .seconds(30))
       #expect(try await queue.counts() == QueueCounts(waiting: 200))
       // A waiting consumer gets two errors. Then it ends, too.
       var deliveries = queue.deliveries(lease: .seconds(30)).makeAsyncIterator()
@@ -78,7 +78,7 @@ import Testing
         expectStoreError(.corrupted) { try result?.get() }
       }
       await expectStoreError(.corrupted) { _ = try await deliveries.next() }
-      bench.clock.advance(by: .seconds(5))
+      bench.clock.advance(by: .seconds(30))
       #expect(try await queue.counts() == QueueCounts(waiting: 200))
       try await queue.close()
     }
@@ -135,30 +135,70 @@ import Testing
     }
   }
 
+  private static func openLocked(_ bench: QueueBench, hasKey: Bool = false) async throws -> QueueStore<[UInt8]> {
+    try await QueueStore(
+      path: "/queue", codec: LockedCodec(hasKey: hasKey),
+      configuration: QueueConfiguration(maximumDeliveries: 2, retryPolicy: .immediate),
+      fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date })
+  }
+
   @Test func aProgramThatLacksAKeyMakesNoDeadLetters() async throws {
     let bench = QueueBench()
-    func open(hasKey: Bool) async throws -> QueueStore<[UInt8]> {
-      try await QueueStore(
-        path: "/queue", codec: LockedCodec(hasKey: hasKey), configuration: QueueConfiguration(maximumDeliveries: 2),
-        fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date })
-    }
-    var queue = try await open(hasKey: false)
+    var queue = try await QueuePoisonTests.openLocked(bench)
     try await queue.enqueue([[1], [0xFF], [2]].map { QueueInput($0) })
     // Even after it has decoded an item.
-    #expect(try await queue.receive(max: 3, lease: .seconds(900)).map(\.value) == [[1], [2]])
+    let deliveries = try await queue.receive(max: 3, lease: .seconds(900))
+    #expect(deliveries.map(\.value) == [[1], [2]])
+    #expect(try await queue.acknowledge(deliveries.map(\.receipt)).isEmpty)
     for _ in 0..<5 {
-      bench.clock.advance(by: .seconds(60))
+      bench.clock.advance(by: .seconds(900))
       await expectStoreError(.undecodable) { try await queue.receive(lease: .seconds(900)) }
-      bench.clock.advance(by: .seconds(60))
+      bench.clock.advance(by: .seconds(900))
       await expectStoreError(.undecodable) { try await queue.withNext(lease: .seconds(900)) { _ in } }
     }
-    #expect(try await queue.counts() == QueueCounts(delayed: 1, leased: 2))
+    #expect(try await queue.counts() == QueueCounts(delayed: 1))
     try await queue.close()
-    bench.clock.advance(by: .seconds(60))
-    queue = try await open(hasKey: true)
+    bench.clock.advance(by: .seconds(900))
+    queue = try await QueuePoisonTests.openLocked(bench, hasKey: true)
     let delivery = try #require(try await queue.receive(lease: .seconds(900)).first)
     #expect(delivery.value == [0xFF] && delivery.attempt == 1)
     try await queue.close()
+  }
+
+  @Test(arguments: ["receive", "withNext", "deliveries"])
+  func anItemThatNeedsAKeyBlocksNoOther(_ method: String) async throws {
+    let queue = try await QueuePoisonTests.openLocked(QueueBench())
+    try await queue.enqueue([[0xFF], [1], [2]].map { QueueInput($0) })
+    var deliveries = queue.deliveries(lease: .seconds(9)).makeAsyncIterator()
+    for number: UInt8 in 1...2 {
+      let value =
+        switch method {
+        case "receive": try await queue.receive(lease: .seconds(9)).first?.value
+        case "withNext": try await queue.withNext(lease: .seconds(9)) { $0.value }
+        default: try await deliveries.next()?.get().value
+        }
+      #expect(value == [number])
+    }
+    #expect(try await queue.counts().delayed == 1)
+  }
+
+  @Test func aQueueOfItemsThatNeedAKeyIsNotDrained() async throws {
+    let bench = QueueBench()
+    var queue = try await QueuePoisonTests.openLocked(bench)
+    try await queue.enqueue((0..<10).map { _ in QueueInput([0xFF]) })
+    for _ in 0..<5 {
+      await expectStoreError(.undecodable) { try await queue.receive(lease: .seconds(9)) }
+      #expect(try await queue.counts() == QueueCounts(waiting: 7, delayed: 3))
+      await expectStoreError(.undecodable) { try await queue.withNext(lease: .seconds(9)) { _ in } }
+      #expect(try await queue.counts() == QueueCounts(waiting: 4, delayed: 6))
+      await expectStoreError(.undecodable) { try await queue.receive(max: 9, lease: .seconds(9)) }
+      #expect(try await queue.receive(lease: .seconds(9)).isEmpty)
+      bench.clock.advance(by: .seconds(9))
+      #expect(try await queue.counts() == QueueCounts(waiting: 10))
+    }
+    try await queue.close()
+    queue = try await QueuePoisonTests.openLocked(bench, hasKey: true)
+    #expect(try await queue.receive(max: 99, lease: .seconds(9)).map(\.attempt) == [Int](repeating: 1, count: 10))
   }
 
   @Test func theRetryPolicy() {

@@ -181,6 +181,42 @@ import Testing
     #expect(statistics.details.first { $0.name == "dropped" }?.value == 0)
   }
 
+  /// A codec of small numbers that waits for a gate when it decodes 0.
+  private struct GatedCodec: Codec {
+    struct GateStayedClosed: Error {}
+
+    let gate = DispatchSemaphore(value: 0)
+    let beginning: AsyncStream<Void>.Continuation
+    var name: String { "gated" }
+    var format: CodecFormat { .binary }
+
+    func encode(_ value: Int, into bytes: inout [UInt8], context: ValueContext) {
+      bytes.append(UInt8(value))
+    }
+
+    func decode(_ bytes: RawSpan, context: ValueContext) throws -> Int {
+      let value = Int(bytes.unsafeLoad(as: UInt8.self))
+      if value == 0 {
+        beginning.finish()
+        guard gate.wait(timeout: .now() + 10) == .success else { throw GateStayedClosed() }
+      }
+      return value
+    }
+  }
+
+  @Test func slowDecodingBlocksNoConsumer() async throws {
+    let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+    let codec = GatedCodec(beginning: beginning)
+    let queue = try await QueueBench().open(codec: codec)
+    try await queue.enqueue(1)
+    try await queue.enqueue(0, id: "slow")
+    let reading = Task { try await queue.value(forKey: "slow") }
+    for await _ in begun {}
+    #expect(try await queue.receive(lease: .seconds(5)).map(\.value) == [1])
+    codec.gate.signal()
+    #expect(try await reading.value == 0)
+  }
+
   @Test func aCancelledConsumerTakesNothing() async throws {
     let queue = try await QueueBench().open(durability: .buffered)
     let cancelled = (0..<3).map { _ in

@@ -27,11 +27,10 @@ extension QueueStore {
   @concurrent
   public func deadLetters(limit: Int = .max, after sequence: UInt64 = 0) async throws -> [DeadLetter<Element>] {
     try information.check(limit: limit, for: .deadLetters)
-    let coder = coder
     return try await running(.deadLetters) {
       try await engine.payloads(
         .deadLetters, \.item, finding: { $0.ledger.deadLetters(limit, after: sequence) }
-      ) { state, payload in
+      ).map { state, payload in
         let item = state.item
         return DeadLetter(
           key: item.key, sequence: item.sequence, attempts: Int(item.attempts),

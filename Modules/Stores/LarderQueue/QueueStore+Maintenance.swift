@@ -96,6 +96,7 @@ extension QueueStore: MaintainableStore {
   }
 
   /// Reads and checks all stored data; see `MaintainableStore/verify()`.
+  @concurrent
   public func verify() async throws -> VerificationReport {
     try await running(.verify) {
       var report = VerificationReport(entryCount: 0)
@@ -104,17 +105,18 @@ extension QueueStore: MaintainableStore {
         let part = range
         let items = try await engine.payloads(
           .verify, { $0 }, finding: { $0.ledger.items(in: part, limit: 256, order: .ascending) }
-        ) { [coder] item, payload in (item, coder.result(of: payload, forKey: item.key, during: .verify)) }
+        )
         guard let last = items.last else { break }
         report.entryCount += items.count
-        for (item, value) in items {
+        for (item, payload) in items {
+          let value = coder.result(of: payload, forKey: item.key, during: .verify)
           guard case .failure(let error) = value else { continue }
           report.findings.append(
             VerificationReport.Finding(
               key: item.key, place: "\(engine.folder.segmentPath(item.place.segment)), byte \(item.place.offset)",
               message: error.code == .ioFailed ? "the value cannot be read" : "the value cannot be decoded"))
         }
-        range = range.after(last.0.key)
+        range = range.after(last.found.key)
       }
       report.findings += try await damagedDeadLetters()
       let damage = try await withSnapshot(
@@ -139,8 +141,7 @@ extension QueueStore: MaintainableStore {
     while true {
       let start = sequence
       let letters = try await engine.payloads(
-        .verify, \.item, finding: { $0.ledger.deadLetters(256, after: start) }
-      ) { ($0, $1) }
+        .verify, \.item, finding: { $0.ledger.deadLetters(256, after: start) })
       guard let last = letters.last else { return findings }
       for (letter, payload) in letters {
         if case .success(.some) = payload { continue }
@@ -150,7 +151,7 @@ extension QueueStore: MaintainableStore {
             key: key, place: "\(engine.folder.segmentPath(place.segment)), byte \(place.offset)",
             message: "the dead letter is damaged, or cannot be read"))
       }
-      sequence = last.0.item.sequence
+      sequence = last.found.item.sequence
     }
   }
 

@@ -13,9 +13,10 @@ extension QueueStore {
   /// decoded is released with the delay of ``QueueConfiguration/retryPolicy`` and becomes a dead letter after its last
   /// delivery. An item that may have crashed the process before is returned alone, even if other items wait.
   ///
-  /// A program that lacks something to decode an item, such as a compression dictionary or a key, makes no dead letters:
-  /// if no other item can be returned, the item is released as if it had not been delivered, and the error is thrown.
-  /// The same holds if no item has been decoded since the queue was opened, since the items may have another type.
+  /// A program that lacks something to decode an item, such as a compression dictionary or a key, makes no dead
+  /// letters: the item is released as if it had not been delivered, and waits for the length of the lease. The error is
+  /// thrown if no other item is due, or if three such items come first. The same holds if no item has been decoded since
+  /// the queue was opened, since the items may have another type.
   ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1; defaults to 1.
@@ -59,9 +60,9 @@ extension QueueStore {
           case .failure(let failure): failures.append(failure)
           }
         }
-        let undecodableCount = failures.count { $0.reason == .undecodable }
-        if !decodingRecord.hasDecoded, undecodableCount >= DecodingRecord.failureLimit { break }
-        if failures.contains(where: { $0.reason == .refused }) { break }
+        let hasDecoded = decodingRecord.hasDecoded
+        let refusedCount = failures.count { $0.reason == .refused || $0.reason == .undecodable && !hasDecoded }
+        if refusedCount >= DecodingRecord.failureLimit { break }
         // After a failure, fewer items than wanted are no reason to stop.
         if leased.count < wanted, failures.isEmpty { break }
       }
@@ -74,15 +75,15 @@ extension QueueStore {
   /// Reads and decodes leased items.
   ///
   /// - Throws: ``StoreError`` if no item can be read, for a reason that concerns none of them. The items are released.
+  @concurrent
   private func read(_ leased: [LeasedItem]) async throws -> [Result<Delivery<Element>, FailedDelivery>] {
-    let (coder, decodingRecord) = (coder, decodingRecord)
     do {
       return try await engine.payloads(
         .receive, of: leased, \.item,
         finding: { core in
           leased.map { LeasedItem(item: core.ledger.items[$0.item.sequence] ?? $0.item, receipt: $0.receipt) }
         }
-      ) { one, payload in
+      ).map { one, payload in
         let reading = coder.reading(of: one, payload)
         if case .success = reading { decodingRecord.noteSuccess() }
         return reading
@@ -107,7 +108,8 @@ extension QueueStore {
     }
     try await change(.receive) { core in
       for failure in failures {
-        let delay = failure.reason == .unreadable ? lease : retrying.delay(afterAttempt: failure.receipt.attempt)
+        // An item that is not at fault waits even if the retry policy has no delay, or it would block other items.
+        let delay = failure.reason == .undecodable ? retrying.delay(afterAttempt: failure.receipt.attempt) : lease
         _ = core.staleReceipts(of: [failure.receipt]) { receipt, core throws(QueueRefusal) in
           try core.ledger.reject(receipt, failure.reason, delay: delay, into: &core.frames)
         }
@@ -123,20 +125,28 @@ extension QueueStore {
   func next(lease: Duration) async throws -> Result<Delivery<Element>, StoreError> {
     let length = try microseconds(ofLease: lease, for: .receive)
     return try await running(.receive) {
+      var refusals: [StoreError] = []
       while true {
-        let leased = try await engine.perform(.receive, .writes) { core in
-          let (items, hasMore) = try core.lease(1, length: length)
-          if items.isEmpty, !hasMore { throw QueueRefusal.noItems }
-          return items
+        // After a refused item, other items are tried, but not waited for.
+        let mayWait = refusals.isEmpty
+        let (leased, hasMore) = try await engine.perform(.receive, .writes) { core in
+          let part = try core.lease(1, length: length)
+          if part.items.isEmpty, !part.hasMore, mayWait { throw QueueRefusal.noItems }
+          return part
         }
-        guard let reading = try await read(leased).first else { continue }
+        guard let reading = try await read(leased).first else {
+          if !hasMore, let first = refusals.first { throw first }
+          continue
+        }
         switch reading {
         case .success(let delivery): return .success(delivery)
         case .failure(let failure):
-          let mustStop = failure.reason == .refused || failure.reason == .undecodable && decodingRecord.noteFailure()
+          let mustStop = failure.reason == .undecodable && decodingRecord.noteFailure()
           try await withdraw([failure], lease: length)
           if mustStop { throw failure.error }
-          return .failure(failure.error)
+          guard failure.reason == .refused else { return .failure(failure.error) }
+          refusals.append(failure.error)
+          if refusals.count >= DecodingRecord.failureLimit { throw failure.error }
         }
       }
     }
@@ -227,8 +237,9 @@ extension QueueStore {
   /// ```
   ///
   /// An item that cannot be decoded is an element too, with its error. It is delivered again with the delay of
-  /// ``QueueConfiguration/retryPolicy``, up to its last delivery. If no item is due, the iterator waits without
-  /// polling. Several consumers share the items. The sequence ends when the queue is closed.
+  /// ``QueueConfiguration/retryPolicy``, up to its last delivery. An item that the program lacks something to decode is
+  /// no element; see ``receive(max:lease:)``. If no item is due, the iterator waits without polling. Several consumers
+  /// share the items. The sequence ends when the queue is closed.
   ///
   /// - Parameter lease: The duration of each lease, which must be greater than zero.
   public func deliveries(lease: Duration) -> Deliveries<Element> {
@@ -272,8 +283,9 @@ public struct Deliveries<Item: Sendable>: AsyncSequence, Sendable {
     /// - Returns: The item, or an error if it cannot be read or decoded; `nil` after the queue is closed.
     /// - Throws: `StoreError` with `invalidArgument` if the lease is not greater than zero; `corrupted` or
     ///   `undecodable` if three items could not be decoded and none has been decoded since the queue was opened; the code
-    ///   of the codec's error if the program lacks something to decode the item; `full` or `ioFailed` if the lease could
-    ///   not be written. The next call tries again. `CancellationError` if the task is cancelled while it waits.
+    ///   of the codec's error if the program lacks something to decode an item, and no other is due or three such
+    ///   items come first; `full` or `ioFailed` if the lease could not be written. The next call tries again.
+    ///   `CancellationError` if the task is cancelled while it waits.
     public mutating func next() async throws -> Element? {
       guard !isOver else { return nil }
       do {

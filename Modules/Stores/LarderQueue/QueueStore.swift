@@ -213,11 +213,11 @@ public final class QueueStore<Element: Sendable>: DataStore {
   func read(
     _ operation: StoreOperation, _ items: @escaping @Sendable (inout QueueLedger) -> [QueueItem]
   ) async throws -> [StoreEntry<Element>] {
-    let coder = coder
-    return try await running(operation) {
-      try await engine.payloads(operation, { $0 }, finding: { items(&$0.ledger) }) { item, payload in
-        coder.result(of: payload, forKey: item.key, during: operation).map { StoreEntry(key: item.key, value: $0) }
-      }.map { try $0.get() }
+    try await running(operation) {
+      try await engine.payloads(operation, { $0 }, finding: { items(&$0.ledger) }).map { item, payload in
+        let value = try coder.result(of: payload, forKey: item.key, during: operation).get()
+        return StoreEntry(key: item.key, value: value)
+      }
     }
   }
 

@@ -92,7 +92,9 @@ final class QueueEngine: Sendable {
     return result
   }
 
-  /// Finds items, and reads and transforms their payloads off the cooperative pool.
+  /// Finds items, and reads their payloads off the cooperative pool.
+  ///
+  /// Callers decode the payloads themselves, because reading takes turns and a slow codec would hold up all others.
   ///
   /// A segment is removed when its items are gone or were moved. They are then found again.
   ///
@@ -101,15 +103,12 @@ final class QueueEngine: Sendable {
   ///   - found: The items, if they were already found; defaults to `nil`.
   ///   - item: A closure that returns the item of a result of `find`.
   ///   - find: A closure that finds the items.
-  ///   - body: A closure that receives an item with its payload, `nil` if it is damaged, or with the error of reading
-  ///     it.
-  /// - Returns: The results of `body`.
+  /// - Returns: The results of `find`, each with its payload, `nil` if it is damaged, or with the error of reading it.
   /// - Throws: ``StoreError`` if reading fails for a reason that concerns no single item.
-  func payloads<Found: Sendable, Value: Sendable>(
+  func payloads<Found: Sendable>(
     _ operation: StoreOperation, of found: [Found]? = nil, _ item: @Sendable (Found) -> QueueItem,
-    finding find: @escaping @Sendable (inout QueueCore) -> [Found],
-    _ body: @escaping @Sendable (Found, Result<ArraySlice<UInt8>?, StoreError>) -> Value
-  ) async throws -> [Value] {
+    finding find: @escaping @Sendable (inout QueueCore) -> [Found]
+  ) async throws -> [(found: Found, payload: Result<ArraySlice<UInt8>?, StoreError>)] {
     let (files, folder) = (files, folder)
     var known = found
     for attempt in 0... {
@@ -117,12 +116,12 @@ final class QueueEngine: Sendable {
       guard !found.isEmpty else { break }
       let items = found.map(item)
       do throws(FileError) {
-        return try await reader.run { () throws(FileError) in
-          // If a segment is still missing after several attempts, another program has removed it.
-          let payloads = try files.readEach(items.map(\.place), evenIfLost: attempt == 4)
-          return zip(found, zip(items, payloads)).map { found, read in
-            body(found, read.1.mapError { folder.unreadableError(of: read.0.key, during: operation, $0) })
-          }
+        // If a segment is still missing after several attempts, another program has removed it.
+        let payloads = try await reader.run { () throws(FileError) in
+          try files.readEach(items.map(\.place), evenIfLost: attempt == 4)
+        }
+        return zip(found, zip(items, payloads)).map { found, read in
+          (found, read.1.mapError { folder.unreadableError(of: read.0.key, during: operation, $0) })
         }
       } catch {
         guard folder.hasLost(error) else {
