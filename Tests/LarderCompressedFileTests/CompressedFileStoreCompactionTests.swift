@@ -184,6 +184,23 @@ import Testing
     #expect(try disk.contentsOfDirectory(at: "/").sorted() == ["s.gz", "s.gz.lock"])
   }
 
+  /// The stores of one open file are a failed one, one that is released and one that compacts.
+  @Test func anotherStoreOfTheFileDoesNotStopItsCompaction() async throws {
+    let configuration = StoreFileConfiguration(
+      name: "s.gz", path: "/s.gz", durability: .synced, createsIfMissing: true,
+      fileSystem: SimulatedFileSystem(seed: 1))
+    let file = try await UntypedCompressedFile(configuration, cacheSize: 0, newCodecName: "json")
+    #expect { _ = try file.typed(codec: .raw) } throws: { ($0 as? StoreError)?.code == .versionMismatch }
+    var other: Store? = try Store(file, codec: .jsonText)
+    try await fill(#require(other))
+    let store = try Store(file, codec: .jsonText)
+    other = nil
+    try await store.compact()
+    let details = try await store.storeStatistics().details
+    #expect(details.first { $0.name == "uncompactedBytes" }?.value == 0)
+    try await store.close()
+  }
+
   // MARK: Scheduling
 
   /// Opens the file alone, without the store's compaction.
@@ -212,7 +229,7 @@ import Testing
     for _ in 0..<4 {
       var compaction = try #require(try file.beginCompaction())
       #expect(!file.isCompactionDue, "a compaction is running")
-      try compaction.writeBase(during: .compact, unless: { false })
+      try compaction.writeBase(during: .compact)
       try file.finishCompaction(&compaction)
       let size = file.layout.end
       let appended = try appendUntilCompactionIsDue(to: &file)
@@ -230,6 +247,12 @@ import Testing
       size += try appendUntilCompactionIsDue(to: &file)
     }
     #expect(4 << 20..<4 << 20 + 40_000 ~= size, "\(size)")
+    file.layout.changeSize += 1 << 40
+    #expect(file.isCompactionDue)
+    file.postponeCompaction()
+    #expect(!file.isCompactionDue)
+    file.layout.changeSize += 1 << 40
+    #expect(file.isCompactionDue)
   }
 }
 #endif

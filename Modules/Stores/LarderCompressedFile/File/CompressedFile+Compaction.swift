@@ -47,11 +47,10 @@ extension FileWriter<CompressedFile> {
 
   private func runCompaction() async throws {
     guard var running = try file.beginCompaction() else { return }
-    let contents = file.contents
     var copiedEnd = file.layout.end
     defer { file.uncopied = nil }
     do {
-      running = try await inBackground(running) { try $0.writeBase(during: .compact) { contents.look(\.isAbandoned) } }
+      running = try await inBackground(running) { try $0.writeBase(during: .compact) }
       for _ in 0..<CompressedFile.maximumRounds {
         guard file.layout.end - copiedEnd > CompressedFile.smallRest, let (changes, lines) = file.takeUncopied() else {
           break
