@@ -238,6 +238,22 @@ import Testing
     #expect(file.layout.end > 6 << 20)
   }
 
+  @Test func anUpdateWithoutChangesStartsNoCompaction() async throws {
+    let disk = SimulatedFileSystem(seed: 1)
+    var file = try file(on: disk)
+    _ = try appendUntilCompactionIsDue(to: &file)
+    try file.close()
+    let store = try await open("/s.gz", in: disk)
+    let before = disk.content(at: "/s.gz")
+    try await store.update("none") { #expect($0 == nil) }
+    #expect(await store.writer.file.isCompactionDue)
+    #expect(await store.writer.file.compaction == nil)
+    #expect(disk.content(at: "/s.gz") == before)
+    try await store.setValue(JSONText("1"), forKey: "a")
+    #expect(await store.writer.file.compaction != nil)
+    try await store.close()
+  }
+
   @Test func aFailedCompactionIsDueAgainAfterTwiceAsManyBytes() throws {
     var file = try file(on: SimulatedFileSystem(seed: 1))
     var size = try appendUntilCompactionIsDue(to: &file)
@@ -251,7 +267,7 @@ import Testing
     #expect(file.isCompactionDue)
     file.postponeCompaction()
     #expect(!file.isCompactionDue)
-    file.layout.changeSize += 1 << 40
+    file.layout.changeSize += 2 << 40
     #expect(file.isCompactionDue)
   }
 }

@@ -4,12 +4,13 @@ import LarderFiles
 
 /// Compaction in the background. The base of the new file is written on another thread, while this one continues.
 extension FileWriter<CompressedFile> {
-  /// Writes a batch, and starts a compaction if one is due.
+  /// Writes a batch, and starts a compaction if the batch makes one due.
   func apply<Result: Sendable>(
     during operation: StoreOperation, _ body: @Sendable (inout CompressedFile) throws -> Result
   ) throws -> Result {
+    let lastBatch = file.layout.lastBatch
     let result = try write(operation, body)
-    if file.compaction == nil, file.isCompactionDue { startCompaction() }
+    if file.layout.lastBatch > lastBatch, file.compaction == nil, file.isCompactionDue { startCompaction() }
     return result
   }
 
