@@ -184,6 +184,23 @@ import Testing
     #expect(try disk.contentsOfDirectory(at: "/").sorted() == ["s.gz", "s.gz.lock"])
   }
 
+  /// The stores of one open file are a failed one, one that is released and one that compacts.
+  @Test func anotherStoreOfTheFileDoesNotStopItsCompaction() async throws {
+    let configuration = StoreFileConfiguration(
+      name: "s.gz", path: "/s.gz", durability: .synced, createsIfMissing: true,
+      fileSystem: SimulatedFileSystem(seed: 1))
+    let file = try await UntypedCompressedFile(configuration, cacheSize: 0, newCodecName: "json")
+    #expect { _ = try file.typed(codec: .raw) } throws: { ($0 as? StoreError)?.code == .versionMismatch }
+    var other: Store? = try Store(file, codec: .jsonText)
+    try await fill(#require(other))
+    let store = try Store(file, codec: .jsonText)
+    other = nil
+    try await store.compact()
+    let details = try await store.storeStatistics().details
+    #expect(details.first { $0.name == "uncompactedBytes" }?.value == 0)
+    try await store.close()
+  }
+
   // MARK: Scheduling
 
   /// Opens the file alone, without the store's compaction.
@@ -212,13 +229,29 @@ import Testing
     for _ in 0..<4 {
       var compaction = try #require(try file.beginCompaction())
       #expect(!file.isCompactionDue, "a compaction is running")
-      try compaction.writeBase(during: .compact, unless: { false })
+      try compaction.writeBase(during: .compact)
       try file.finishCompaction(&compaction)
       let size = file.layout.end
       let appended = try appendUntilCompactionIsDue(to: &file)
       #expect(max(1 << 20, size) - 500..<max(1 << 20, size) + 6_000 ~= appended, "\(size), \(appended)")
     }
     #expect(file.layout.end > 6 << 20)
+  }
+
+  @Test func anUpdateWithoutChangesStartsNoCompaction() async throws {
+    let disk = SimulatedFileSystem(seed: 1)
+    var file = try file(on: disk)
+    _ = try appendUntilCompactionIsDue(to: &file)
+    try file.close()
+    let store = try await open("/s.gz", in: disk)
+    let before = disk.content(at: "/s.gz")
+    try await store.update("none") { #expect($0 == nil) }
+    #expect(await store.writer.file.isCompactionDue)
+    #expect(await store.writer.file.compaction == nil)
+    #expect(disk.content(at: "/s.gz") == before)
+    try await store.setValue(JSONText("1"), forKey: "a")
+    #expect(await store.writer.file.compaction != nil)
+    try await store.close()
   }
 
   @Test func aFailedCompactionIsDueAgainAfterTwiceAsManyBytes() throws {
@@ -230,6 +263,12 @@ import Testing
       size += try appendUntilCompactionIsDue(to: &file)
     }
     #expect(4 << 20..<4 << 20 + 40_000 ~= size, "\(size)")
+    file.layout.changeSize += 1 << 40
+    #expect(file.isCompactionDue)
+    file.postponeCompaction()
+    #expect(!file.isCompactionDue)
+    file.layout.changeSize += 2 << 40
+    #expect(file.isCompactionDue)
   }
 }
 #endif

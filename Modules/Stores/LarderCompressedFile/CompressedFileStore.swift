@@ -41,6 +41,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   private let contents: SharedContent<CompressedFileContent>
   let writer: FileWriter<CompressedFile>
   private let coder: JSONValueCoder<Value>
+  private let owner: FileOwner
 
   /// The default limit of the block cache, in bytes: 8 MiB.
   public static var defaultCacheSize: Int { 8 << 20 }
@@ -81,6 +82,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     contents = file.contents
     information = writer.information
     coder = JSONValueCoder(codec: codec, store: information.name)
+    owner = file.owner
     try file.check(codec, store: information.name)
   }
 
@@ -97,10 +99,6 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   ) async throws where Value: Codable {
     try await self.init(
       path: path, codec: JSONCodec<Value>(), durability: durability, access: access, createsIfMissing: createsIfMissing)
-  }
-
-  deinit {
-    contents.change { $0.isAbandoned = true }
   }
 
   // MARK: Reading
@@ -355,12 +353,15 @@ struct UntypedCompressedFile: UntypedStore {
   let contents = SharedContent(CompressedFileContent())
   let writer: FileWriter<CompressedFile>
   let codecName: String
+  let owner = FileOwner()
 
   /// Opens the file; see ``CompressedFileStore``.
   init(_ configuration: StoreFileConfiguration, cacheSize: Int, newCodecName: String) async throws {
     let contents = contents
+    let isAbandoned = { @Sendable [weak owner] in owner == nil }
     writer = try await FileWriter(label: "Larder.CompressedFileStore", configuration, content: contents) {
-      try CompressedFile.open(configuration, contents: contents, cacheSize: cacheSize, newCodecName: newCodecName)
+      try CompressedFile.open(
+        configuration, contents: contents, cacheSize: cacheSize, newCodecName: newCodecName, isAbandoned: isAbandoned)
     }
     codecName = await writer.file.codecName
   }
@@ -369,6 +370,9 @@ struct UntypedCompressedFile: UntypedStore {
     AnyDataStore(try CompressedFileStore(self, codec: codec))
   }
 }
+
+/// An object that exists while a store uses a file. When it is deallocated, a running compaction is useless and stops.
+final class FileOwner: Sendable {}
 
 /// An error that reports a block of a compressed file whose bytes are not those that were written.
 ///

@@ -153,11 +153,6 @@ struct BlockCache {
     return slot.block
   }
 
-  /// Removes all blocks.
-  mutating func removeAll() {
-    self = BlockCache(capacity: capacity)
-  }
-
   private static func cost(of block: Block) -> Int { block.text.count + overhead }
 }
 #endif

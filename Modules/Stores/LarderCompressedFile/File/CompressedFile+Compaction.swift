@@ -4,12 +4,13 @@ import LarderFiles
 
 /// Compaction in the background. The base of the new file is written on another thread, while this one continues.
 extension FileWriter<CompressedFile> {
-  /// Writes a batch, and starts a compaction if one is due.
+  /// Writes a batch, and starts a compaction if the batch makes one due.
   func apply<Result: Sendable>(
     during operation: StoreOperation, _ body: @Sendable (inout CompressedFile) throws -> Result
   ) throws -> Result {
+    let lastBatch = file.layout.lastBatch
     let result = try write(operation, body)
-    if file.compaction == nil, file.isCompactionDue { startCompaction() }
+    if file.layout.lastBatch > lastBatch, file.compaction == nil, file.isCompactionDue { startCompaction() }
     return result
   }
 
@@ -47,11 +48,10 @@ extension FileWriter<CompressedFile> {
 
   private func runCompaction() async throws {
     guard var running = try file.beginCompaction() else { return }
-    let contents = file.contents
     var copiedEnd = file.layout.end
     defer { file.uncopied = nil }
     do {
-      running = try await inBackground(running) { try $0.writeBase(during: .compact) { contents.look(\.isAbandoned) } }
+      running = try await inBackground(running) { try $0.writeBase(during: .compact) }
       for _ in 0..<CompressedFile.maximumRounds {
         guard file.layout.end - copiedEnd > CompressedFile.smallRest, let (changes, lines) = file.takeUncopied() else {
           break

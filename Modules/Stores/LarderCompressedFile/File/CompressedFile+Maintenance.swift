@@ -56,7 +56,7 @@ extension CompressedFile {
       var copy = FileCompaction(of: self, index, lines, to: replacement)
       do {
         if isCompacted {
-          try copy.writeBase(during: .backup, unless: { false })
+          try copy.writeBase(during: .backup)
           try end(&copy.replacement, as: copy.made)
         } else {
           try copyBytes(to: &copy.replacement.writer)

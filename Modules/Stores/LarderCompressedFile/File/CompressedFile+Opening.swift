@@ -13,10 +13,11 @@ extension CompressedFile {
   ///   - contents: The content of the file as readers see it.
   ///   - cacheSize: The maximum size of the block cache, in bytes.
   ///   - newCodecName: The name of the codec of a new file.
+  ///   - isAbandoned: A closure that returns whether no store uses the file any more. Defaults to never.
   /// - Throws: ``StoreError``.
   static func open(
     _ configuration: StoreFileConfiguration, contents: SharedContent<CompressedFileContent>, cacheSize: Int,
-    newCodecName: String
+    newCodecName: String, isAbandoned: @escaping @Sendable () -> Bool = { false }
   ) throws -> CompressedFile {
     try configuration.reportingFileErrors(during: .open, message: "the store could not be opened") {
       var (path, lock, openedFiles) = try configuration.takeLock { path in
@@ -36,8 +37,9 @@ extension CompressedFile {
       let found = try scan(
         file, of: path, size: attributes.size, configuration, inflaters, during: .open)
       let opened = CompressedFile(
-        configuration: configuration, contents: contents, inflaters: inflaters, cacheSize: cacheSize, path: path,
-        lock: lock, opened: openedFiles, codecName: found.codecName, file: file, format: found.format,
+        configuration: configuration, contents: contents, inflaters: inflaters, cacheSize: cacheSize,
+        isAbandoned: isAbandoned, path: path, lock: lock, opened: openedFiles, codecName: found.codecName, file: file,
+        format: found.format,
         layout: found.layout, unnoted: UnnotedBlocks(found.unnoted, from: found.notesEnd),
         isUncertain: !found.isClosed, sizeAtOpening: attributes.size)
       opened.show(found.index, of: file, in: found.format)

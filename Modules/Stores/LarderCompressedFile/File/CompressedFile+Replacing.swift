@@ -19,8 +19,8 @@ extension CompressedFile {
   /// Whether enough has been appended or become obsolete for a compaction.
   var isCompactionDue: Bool {
     guard uncopied == nil, !mustBeReplaced else { return false }
-    return uncompactedSize >= compactionDelay * max(1 << 20, layout.baseEnd)
-      || deadSize >= max(contents.look(\.index.liveTextSize), compactionDelay * CompressedFile.leastDeadSize)
+    return uncompactedSize >= max(1 << 20, layout.baseEnd, retryUncompactedSize)
+      || deadSize >= max(CompressedFile.leastDeadSize, contents.look(\.index.liveTextSize), retryDeadSize)
   }
 
   /// Whether a compaction is cheap enough to run before the file is closed.
@@ -32,13 +32,10 @@ extension CompressedFile {
 
   private var uncompactedSize: Int64 { layout.end - layout.baseEnd }
 
-  /// Postpones compaction after a failure, until about twice as much has been appended or become obsolete.
+  /// Postpones compaction after a failure, until twice as much has been appended or become obsolete.
   mutating func postponeCompaction() {
-    // Bounded, so that the thresholds do not overflow.
-    while compactionDelay < 1 << 12 {
-      compactionDelay *= 2
-      if !isCompactionDue { return }
-    }
+    retryUncompactedSize = max(retryUncompactedSize, 2 * uncompactedSize)
+    retryDeadSize = max(retryDeadSize, 2 * deadSize)
   }
 
   // MARK: Compaction
@@ -87,7 +84,7 @@ extension CompressedFile {
     if let (changes, lines) = takeUncopied() { try compaction.copy(changes, by: lines, during: .compact) }
     try putInPlace(&compaction.replacement, as: compaction.made, during: .compact)
     uncopied = nil
-    compactionDelay = 1
+    (retryUncompactedSize, retryDeadSize) = (0, 0)
   }
 
   /// Checks that a new file would not make a loss permanent.
@@ -128,7 +125,7 @@ extension CompressedFile {
     var compaction = try compaction(of: index, lines)
     do {
       if format == .version1 {
-        try compaction.writeBase(during: operation, unless: { false })
+        try compaction.writeBase(during: operation)
         try putInPlace(&compaction.replacement, as: compaction.made, during: operation)
         return
       }

@@ -22,6 +22,9 @@ struct CompressedFile: Sendable {
   let inflaters: StreamPool<Inflater>
   let cacheSize: Int
 
+  /// Returns whether no store uses the file any more, so that compaction is useless.
+  let isAbandoned: @Sendable () -> Bool
+
   let path: String
   let lock: FileLock?
 
@@ -53,8 +56,10 @@ struct CompressedFile: Sendable {
   /// The size of the file when it was opened, including bytes after its sound blocks.
   let sizeAtOpening: Int64
 
-  /// The factor by which failed compactions have raised the thresholds of the next one.
-  var compactionDelay: Int64 = 1
+  /// The sizes, in bytes, that the appended and the obsolete lines must reach after a failed compaction before the next
+  /// one, or 0 if none has failed.
+  var retryUncompactedSize: Int64 = 0
+  var retryDeadSize: Int64 = 0
 
   /// The changes since a running compaction has copied the file, or `nil` if none is running.
   var uncopied: [Change<EntryLocation>]?
@@ -84,9 +89,7 @@ struct CompressedFile: Sendable {
   /// Shows an index and its file to readers.
   func show(_ index: CompressedFileIndex, of file: any OpenFile, in format: FileFormat) {
     let blocks = BlockReader(file, format, inflaters: inflaters, cacheSize: cacheSize)
-    let isAbandoned = contents.look(\.isAbandoned)
-    contents.replace(
-      CompressedFileContent(index: index, lines: LineReader(blocks: blocks, store: name), isAbandoned: isAbandoned))
+    contents.replace(CompressedFileContent(index: index, lines: LineReader(blocks: blocks, store: name)))
   }
 
   /// Returns the lines of the keys of an update.

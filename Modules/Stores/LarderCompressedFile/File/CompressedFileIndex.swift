@@ -6,8 +6,6 @@ struct CompressedFileContent: Sendable {
   var index = CompressedFileIndex()
   /// The reader of the file that the index describes, or `nil` before it is read and after it is closed.
   var lines: LineReader?
-  /// Whether the store has been deallocated, so that background work is useless.
-  var isAbandoned = false
 }
 
 /// The keys of a compressed file and the locations of their lines, including what was lost to damage.

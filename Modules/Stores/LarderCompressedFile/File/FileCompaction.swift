@@ -23,6 +23,7 @@ struct FileCompaction: Sendable {
   private let configuration: StoreFileConfiguration
   private let baseComposer: BlockComposer
   private let batchComposer: BlockComposer
+  private let isAbandoned: @Sendable () -> Bool
 
   /// Creates a compaction.
   ///
@@ -37,6 +38,7 @@ struct FileCompaction: Sendable {
     self.lines = lines
     baseComposer = file.baseComposer
     batchComposer = file.batchComposer
+    isAbandoned = file.isAbandoned
     self.replacement = replacement
     let layout = file.layout
     head = FileHead(codecName: file.codecName, batch: layout.lastBatch, hasBase: index.entries.count > 0)
@@ -53,17 +55,15 @@ struct FileCompaction: Sendable {
 
   /// Writes the header and the base.
   ///
-  /// - Parameters:
-  ///   - operation: The operation, for errors.
-  ///   - isAbandoned: A closure that returns whether to stop.
-  /// - Throws: ``StoreError``; ``FileError``; `CancellationError` if it was stopped.
-  mutating func writeBase(during operation: StoreOperation, unless isAbandoned: () -> Bool) throws {
+  /// - Parameter operation: The operation, for errors.
+  /// - Throws: ``StoreError``; ``FileError``; `CancellationError` if no store uses the file any more.
+  mutating func writeBase(during operation: StoreOperation) throws {
     try replacement.writer.write(head.block + head.block(of: .open))
     if head.hasBase {
       var sequence = BlockSequence(
         BlockStart(part: .base, batch: head.batch), at: head.end, of: head, after: UnnotedBlocks(from: 0),
         by: baseComposer, isCompressed: true)
-      try writeEntries(to: &sequence, during: operation, unless: isAbandoned)
+      try writeEntries(to: &sequence, during: operation)
       try configuration.reportingZlibErrors(during: operation) { try sequence.finish() }
       try flush(&sequence)
       take(sequence)
@@ -74,7 +74,7 @@ struct FileCompaction: Sendable {
   }
 
   private mutating func writeEntries(
-    to sequence: inout BlockSequence, during operation: StoreOperation, unless isAbandoned: () -> Bool
+    to sequence: inout BlockSequence, during operation: StoreOperation
   ) throws {
     var slice: [(key: StoreKey, location: EntryLocation)] = []
     var size = 0
@@ -88,18 +88,17 @@ struct FileCompaction: Sendable {
         slice.append((entry.key, entry.value))
         size += Int(entry.value.length)
         guard size >= FileCompaction.sliceSize else { continue }
-        try write(slice, to: &sequence, during: operation, unless: isAbandoned)
+        try write(slice, to: &sequence, during: operation)
         slice.removeAll(keepingCapacity: true)
         size = 0
       }
     }
-    try write(slice, to: &sequence, during: operation, unless: isAbandoned)
+    try write(slice, to: &sequence, during: operation)
   }
 
   private mutating func write(
     _ slice: [(key: StoreKey, location: EntryLocation)], to sequence: inout BlockSequence,
-    during operation: StoreOperation,
-    unless isAbandoned: () -> Bool
+    during operation: StoreOperation
   ) throws {
     let findings = slice.map { (key: $0.key, finding: CompressedFileIndex.Finding.found($0.location)) }
     var count = 0

@@ -101,12 +101,12 @@ extension OpenFile {
   /// - Throws: ``FileError``.
   func readText(size: Int64, isDamaged: Bool = false) throws(FileError) -> [UInt8] {
     var text: [UInt8] = []
-    text.reserveCapacity(Int(size))
     var emptyPieceCount = 0
     while text.count < size, emptyPieceCount < 16 {
       let start = Int64(text.count)
       let end = min(start + 1 << 20, size)
       let piece = isDamaged ? try readable(from: start, upTo: end).bytes : try readAll(from: start, upTo: end)
+      if text.isEmpty, !piece.contains(0) { text.reserveCapacity(Int(size)) }
       text += piece
       if piece.isEmpty || !isDamaged && piece.contains(0) { break }
       emptyPieceCount = piece.contains { $0 != 0 } ? 0 : emptyPieceCount + 1

@@ -221,6 +221,7 @@ extension JSONFile {
       adopt(document)
       unsettledReplacement = nil
       mustFold = false
+      releaseOpenedText()
     } catch let error as FileError where error.leavesReplacementInDoubt {
       // Either document may be in place, and the journal continues only one of them.
       mustFold = true
@@ -228,6 +229,15 @@ extension JSONFile {
       opened.forget(path)
       throw error
     }
+  }
+
+  /// Copies the values out of the text that was read on opening, if most of it is obsolete.
+  ///
+  /// A slice keeps all of the text in memory.
+  private mutating func releaseOpenedText() {
+    guard openedTextSize > max(1 << 20, 2 * documentBound) else { return }
+    contents.replace(JSONEntries(map: contents.snapshot.map.mapValues { Array($0)[...] }))
+    openedTextSize = 0
   }
 
   /// Throws an error if the document at the path is not the one that was last read or written.

@@ -103,6 +103,9 @@ struct JSONFile: Sendable {
   /// An upper bound for the size of the document if it was folded now.
   var documentBound: Int64 = 0
 
+  /// The size in bytes of the text that was read on opening, while values are slices of it.
+  var openedTextSize = 0
+
   /// The size of the journal at which a write folds it.
   var foldSize = FoldThreshold.write
 
@@ -189,6 +192,7 @@ struct JSONFile: Sendable {
     let loaded = try load(file, during: .open)
     codecName = loaded.document.codecName
     generation = loaded.document.generation ?? 0
+    openedTextSize = loaded.text.count
     adopt(
       Document(
         file: file, attributes: loaded.attributes, generation: loaded.document.generation, stamp: loaded.document.stamp,
@@ -237,6 +241,7 @@ struct JSONFile: Sendable {
     journal = .found(FoundJournal(file: file, lines: text[content.headSize..<content.size]))
     opened.note(try file.attributes().identity, at: journalPath, as: .data)
     documentBound += Int64(content.size)
+    openedTextSize += text.count
     show(Array(content.batches.joined()))
   }
 
