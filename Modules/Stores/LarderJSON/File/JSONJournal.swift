@@ -135,7 +135,7 @@ enum JSONJournalLine {
     case mark(durable: Int64)
   }
 
-  private static let mark = Array("{\"crc32c\":\"".utf8)
+  private static let prefix = Array("{\"crc32c\":\"".utf8)
   private static let digitCount = 8
 
   // MARK: Writing
@@ -160,7 +160,7 @@ enum JSONJournalLine {
       rest.append(UInt8(ascii: "]"))
     }
     rest.append(UInt8(ascii: "}"))
-    return mark + digits(of: rest) + "\",".utf8 + rest + [UInt8(ascii: "\n")]
+    return prefix + digits(of: rest) + "\",".utf8 + rest + [UInt8(ascii: "\n")]
   }
 
   private static func append(_ change: Change<ArraySlice<UInt8>>, to bytes: inout [UInt8]) {
@@ -194,10 +194,10 @@ enum JSONJournalLine {
   ///   - number: The number of the line, for errors.
   /// - Throws: ``JSONJournal/Problem`` if the checksum is right, but this version does not write such content.
   static func content(of line: ArraySlice<UInt8>, number lineNumber: Int) throws -> Content? {
-    let rest = line.dropFirst(mark.count + digitCount + 2)
+    let rest = line.dropFirst(prefix.count + digitCount + 2)
     guard
-      line.starts(with: mark), line.dropFirst(mark.count).starts(with: digits(of: rest)),
-      line.dropFirst(mark.count + digitCount).starts(with: "\",".utf8)
+      line.starts(with: prefix), line.dropFirst(prefix.count).starts(with: digits(of: rest)),
+      line.dropFirst(prefix.count + digitCount).starts(with: "\",".utf8)
     else { return nil }
     do {
       var scanner = JSONScanner(line)
@@ -251,7 +251,7 @@ enum JSONJournalLine {
   /// If its line end was damaged, a line includes the next one.
   static func lineSwallowed(by line: ArraySlice<UInt8>, number: Int) -> Content? {
     let starts = line.indices.dropFirst().reversed().lazy.filter {
-      line[$0] == mark[0] && line[$0...].starts(with: mark)
+      line[$0] == prefix[0] && line[$0...].starts(with: prefix)
     }
     // A value may contain the beginning of a line thousands of times. A mark, which follows the last durable batch,
     // contains none.
