@@ -50,8 +50,8 @@ import Testing
       change(&copy)
       return refusal(of: copy.bytes)
     }
-    #expect(refusal(of: []) == .unrecognizedFormat)
-    #expect(refusal(of: [0, 0, 0]) == .unrecognizedFormat)
+    #expect(refusal(of: []) == .corrupted)
+    #expect(refusal(of: [0, 0, 0]) == .corrupted)
     #expect(refusal(of: Array("a text".utf8)) == .unrecognizedFormat)
     #expect(refusal(of: Array(repeating: 0x20, count: 9000)) == .unrecognizedFormat)
     #expect(refusal(of: Array(repeating: 0, count: 9000)) == .unrecognizedFormat)

@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import Larder
 import LarderTesting
 import TestSupport
@@ -198,9 +199,17 @@ import Testing
       let value = Int(bytes.unsafeLoad(as: UInt8.self))
       if value == 0 {
         beginning.finish()
-        guard gate.wait(timeout: .now() + 10) == .success else { throw GateStayedClosed() }
+        guard gate.wait(timeout: .now() + 300) == .success else { throw GateStayedClosed() }
       }
       return value
+    }
+  }
+
+  /// An executor that runs each job on a thread of its own, so that a job that blocks takes no thread of other tests.
+  private final class OwnThreads: TaskExecutor {
+    func enqueue(_ job: consuming ExecutorJob) {
+      let job = UnownedJob(job)
+      Thread.detachNewThread { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
   }
 
@@ -210,7 +219,7 @@ import Testing
     let queue = try await QueueBench().open(codec: codec)
     try await queue.enqueue(1)
     try await queue.enqueue(0, id: "slow")
-    let reading = Task { try await queue.value(forKey: "slow") }
+    let reading = Task(executorPreference: OwnThreads()) { try await queue.value(forKey: "slow") }
     for await _ in begun {}
     #expect(try await queue.receive(lease: .seconds(5)).map(\.value) == [1])
     codec.gate.signal()
