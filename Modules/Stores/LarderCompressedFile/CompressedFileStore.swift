@@ -371,7 +371,9 @@ struct UntypedCompressedFile: UntypedStore {
   }
 }
 
-/// An object that exists while a store uses a file. When it is deallocated, a running compaction is useless and stops.
+/// An object that exists while a store uses a file.
+///
+/// When it is deallocated, a running compaction is useless and stops.
 final class FileOwner: Sendable {}
 
 /// An error that reports a block of a compressed file whose bytes are not those that were written.

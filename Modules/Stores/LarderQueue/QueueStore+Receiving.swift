@@ -16,7 +16,8 @@ extension QueueStore {
   /// A program that lacks something to decode an item, such as a compression dictionary or a key, makes no dead
   /// letters: the item is released as if it had not been delivered, and waits for the length of the lease. The error is
   /// thrown if no other item is due, or if three such items come first. The same holds if no item has been decoded since
-  /// the queue was opened, since the items may have another type.
+  /// the queue was opened, since the items may have another type; they wait for the delay of the retry policy, at least
+  /// one second.
   ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1; defaults to 1.
@@ -102,20 +103,25 @@ extension QueueStore {
     guard !failures.isEmpty else { return [] }
     let (retrying, hasDecoded) = (retrying, decodingRecord.hasDecoded)
     let failures = failures.map { failure in
-      var failure = failure
-      if failure.reason == .undecodable, !hasDecoded { failure.reason = .refused }
-      return failure
+      var (failure, delay) = (failure, lease)
+      if failure.reason == .undecodable {
+        delay = retrying.delay(afterAttempt: failure.receipt.attempt)
+        if !hasDecoded {
+          failure.reason = .refused
+          // Even if the retry policy has no delay, or the item would block other items.
+          delay = max(delay, min(lease, 1_000_000))
+        }
+      }
+      return (failure, delay)
     }
     try await change(.receive) { core in
-      for failure in failures {
-        // An item that is not at fault waits even if the retry policy has no delay, or it would block other items.
-        let delay = failure.reason == .undecodable ? retrying.delay(afterAttempt: failure.receipt.attempt) : lease
+      for (failure, delay) in failures {
         _ = core.staleReceipts(of: [failure.receipt]) { receipt, core throws(QueueRefusal) in
           try core.ledger.reject(receipt, failure.reason, delay: delay, into: &core.frames)
         }
       }
     }
-    return failures.filter { $0.reason == .refused || $0.reason == .unreadable }
+    return failures.map(\.0).filter { $0.reason == .refused || $0.reason == .unreadable }
   }
 
   /// Waits for an item and leases it.
