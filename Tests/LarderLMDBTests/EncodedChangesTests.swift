@@ -29,7 +29,7 @@ import Testing
     guard case .items(let items) = steps[0] else { return }
     #expect(items.map(\.key) == ["a", "b"])
     #expect(items[0].value == nil)
-    #expect(items[1].value?.count == 3)
+    #expect(items[1].value?.range.count == 3)
   }
 
   @Test func changesInOrderStayUnchanged() throws {
@@ -45,7 +45,8 @@ import Testing
     // Few distinct bytes, so that many keys share eight bytes, differ in trailing zeros only, or are equal.
     let items = (0..<2000).map { number in
       let bytes = (0..<Int.random(in: 1...11, using: &random)).map { _ in UInt8.random(in: 0...1, using: &random) }
-      return EncodedChanges.Item(key: StoreKey(bytes: bytes), value: number..<number)
+      return EncodedChanges.Item(
+        key: StoreKey(bytes: bytes), value: EncodedChanges.Location(part: 0, range: number..<number))
     }
     let last = Dictionary(items.map { ($0.key, $0.value) }) { $1 }
     let sorted = EncodedChanges.sorted(items)
@@ -81,7 +82,7 @@ import Testing
         guard case .items(let items) = step else { return [nil] }
         return items.map { item in
           var bytes: [UInt8] = item.key.bytes + [item.value == nil ? 0 : 1]
-          if let value = item.value { bytes += changes.bytes[value] }
+          if let value = item.value { bytes += changes.bytes[value.part][value.range] }
           return bytes
         }
       }

@@ -11,8 +11,14 @@ struct EncodedChanges: Sendable {
   /// A change to one key.
   struct Item: Sendable {
     let key: StoreKey
-    /// The location of the encoded value in ``EncodedChanges/bytes``, or `nil` for a removal.
-    let value: Range<Int>?
+    /// The location of the encoded value, or `nil` for a removal.
+    let value: Location?
+  }
+
+  /// The location of an encoded value: a part of ``EncodedChanges/bytes``, and a range in it.
+  struct Location: Sendable, Equatable {
+    let part: Int
+    let range: Range<Int>
   }
 
   /// A group of changes that is written together.
@@ -30,8 +36,8 @@ struct EncodedChanges: Sendable {
 
   private(set) var steps: [Step] = []
 
-  /// The encoded values.
-  private(set) var bytes: [UInt8]
+  /// The encoded values, one part for each thread that encoded them.
+  private(set) var bytes: [[UInt8]]
 
   /// The minimum number of changes that justifies a task.
   private static let minimumCountPerTask = 4096
@@ -112,18 +118,14 @@ struct EncodedChanges: Sendable {
   }
 
   private init(_ parts: [Part]) {
-    bytes = parts.first?.bytes ?? []
-    // Not for one part, whose bytes it would copy.
-    if parts.count > 1 { bytes.reserveCapacity(parts.reduce(0) { $0 + $1.bytes.count }) }
+    bytes = parts.map(\.bytes)
     var items: [Item] = []
     for (number, part) in parts.enumerated() {
-      let start = number == 0 ? 0 : bytes.count
-      if number > 0 { bytes += part.bytes }
       items.reserveCapacity(items.count + part.changes.count)
       for change in part.changes {
         switch change {
         case .set(let key, let value):
-          items.append(Item(key: key, value: start + value.lowerBound..<start + value.upperBound))
+          items.append(Item(key: key, value: Location(part: number, range: value)))
         case .remove(let key):
           items.append(Item(key: key, value: nil))
         case .removeAll(let range):
@@ -162,13 +164,13 @@ struct EncodedChanges: Sendable {
   ///
   /// Returns `false` for batches that remove ranges, which are not compared.
   func changesNothing(in database: RawDatabase) throws -> Bool {
-    try bytes.withUnsafeBytes { bytes in
-      try steps.allSatisfy { step in
-        guard case .items(let items) = step else { return false }
-        return try items.allSatisfy { item in
-          let stored = try database.value(forKey: item.key)
-          guard let value = item.value else { return stored == nil }
-          return stored?.hasSameBytes(as: UnsafeRawBufferPointer(rebasing: bytes[value])) ?? false
+    try steps.allSatisfy { step in
+      guard case .items(let items) = step else { return false }
+      return try items.allSatisfy { item in
+        let stored = try database.value(forKey: item.key)
+        guard let value = item.value else { return stored == nil }
+        return bytes[value.part].withUnsafeBytes {
+          stored?.hasSameBytes(as: UnsafeRawBufferPointer(rebasing: $0[value.range])) ?? false
         }
       }
     }
@@ -191,11 +193,11 @@ struct EncodedChanges: Sendable {
     let isLast = try items[0].key.withUnsafeBytes { first in
       try cursor.move(MDB_LAST).map { $0.key.precedes(first) } ?? true
     }
-    try bytes.withUnsafeBytes { bytes in
-      for item in items {
-        try item.key.withUnsafeBytes { key in
-          guard let value = item.value else { return try cursor.removeValue(forKey: key) }
-          try cursor.setValue(UnsafeRawBufferPointer(rebasing: bytes[value]), forKey: key, isLast: isLast)
+    for item in items {
+      try item.key.withUnsafeBytes { key in
+        guard let value = item.value else { return try cursor.removeValue(forKey: key) }
+        try bytes[value.part].withUnsafeBytes {
+          try cursor.setValue(UnsafeRawBufferPointer(rebasing: $0[value.range]), forKey: key, isLast: isLast)
         }
       }
     }
