@@ -161,6 +161,18 @@ package struct StoreFileConfiguration: StoreFiles, Sendable {
     self.fileSystem = fileSystem
   }
 
+  /// Creates a configuration for the file at the path in a URL, in the real file system.
+  ///
+  /// - Parameters:
+  ///   - url: The URL of the store.
+  ///   - options: The options for opening the store.
+  /// - Throws: ``StoreError`` with `invalidArgument` if the path is empty.
+  package init(_ url: StoreURL, _ options: StoreOptions) throws {
+    self.init(
+      path: try url.path, durability: options.durability, access: options.access,
+      createsIfMissing: options.createsIfMissing, fileSystem: POSIXFileSystem())
+  }
+
   // MARK: The lock
 
   /// Finds the file, acquires its lock, and removes temporary files that a crashed process left beside it.
@@ -201,5 +213,21 @@ package struct StoreFileConfiguration: StoreFiles, Sendable {
     if let lock { opened.note(try lock.identity(), at: lockPath, as: .lock) }
     if access == .readWrite { try fileSystem.removeStaleTemporaryFiles(of: path) }
     return (path, lock, opened)
+  }
+}
+
+extension StoreURL {
+  /// The location of a store whose location is a path.
+  ///
+  /// - Throws: ``StoreError`` with `invalidArgument` if the path is empty.
+  package var path: String {
+    get throws {
+      guard !location.isEmpty else {
+        throw StoreError(
+          .invalidArgument, during: .open, store: description,
+          message: "missing path: expected a path after the scheme, such as \(scheme):data")
+      }
+      return location
+    }
   }
 }

@@ -335,16 +335,9 @@ public struct CompressedFileStoreProvider: StoreProvider {
   public func open(
     _ url: StoreURL, options: StoreOptions, newCodecName: String?
   ) async throws -> some UntypedStore {
-    guard !url.location.isEmpty else {
-      throw StoreError(
-        .invalidArgument, during: .open, store: url.description, message: "the path is missing; append it to the scheme"
-      )
-    }
-    return try await UntypedCompressedFile(
-      StoreFileConfiguration(
-        path: url.location, durability: options.durability, access: options.access,
-        createsIfMissing: options.createsIfMissing, fileSystem: POSIXFileSystem()),
-      cacheSize: CompressedFileStore<Never>.defaultCacheSize, newCodecName: newCodecName ?? codecName)
+    try await UntypedCompressedFile(
+      StoreFileConfiguration(url, options), cacheSize: CompressedFileStore<Never>.defaultCacheSize,
+      newCodecName: newCodecName ?? codecName)
   }
 }
 

@@ -351,16 +351,7 @@ public struct JSONFileStoreProvider: StoreProvider {
   public func open(
     _ url: StoreURL, options: StoreOptions, newCodecName: String?
   ) async throws -> some UntypedStore {
-    guard !url.location.isEmpty else {
-      throw StoreError(
-        .invalidArgument, during: .open, store: url.description,
-        message: "missing path: expected the path of a document, such as json:users.json")
-    }
-    return try await UntypedJSONFile(
-      StoreFileConfiguration(
-        path: url.location, durability: options.durability, access: options.access,
-        createsIfMissing: options.createsIfMissing, fileSystem: POSIXFileSystem()),
-      newCodecName: newCodecName ?? codecName)
+    try await UntypedJSONFile(StoreFileConfiguration(url, options), newCodecName: newCodecName ?? codecName)
   }
 }
 

@@ -34,12 +34,8 @@ public struct QueueStoreProvider: StoreProvider {
   ///
   /// - Throws: `StoreError` with `invalidArgument` if the path is empty; any error of opening a ``QueueStore``.
   public func open(_ url: StoreURL, options: StoreOptions, newCodecName: String?) async throws -> UntypedQueue {
-    guard !url.location.isEmpty else {
-      throw StoreError(
-        .invalidArgument, during: .open, store: url.description, message: "the path of the queue's folder is missing")
-    }
-    return try await UntypedQueue(
-      path: url.location, configuration: QueueConfiguration(), durability: options.durability, access: options.access,
+    try await UntypedQueue(
+      path: url.path, configuration: QueueConfiguration(), durability: options.durability, access: options.access,
       leases: .kept, createsIfMissing: options.createsIfMissing, onDeath: onDeath,
       newCodecName: newCodecName ?? codecName)
   }

@@ -6,25 +6,9 @@ import Testing
 
 @testable import LarderBatching
 
-@Suite(.timeLimit(.minutes(60))) struct WriteBehindFailureTests {
-  private let clock = ManualClock()
-  private let picky = PickyStore<Int>()
-  private let base: FaultyStore<PickyStore<Int>>
-
-  init() {
-    base = picky.faulty()
-  }
-
-  private func store(
-    bounds: BatchBounds<Int> = BatchBounds(), retries: RetryPolicy = RetryPolicy(attempts: 0)
-  ) -> WriteBehindStore<FaultyStore<PickyStore<Int>>> {
-    base.writeBehind(bounds: bounds, maximumAge: .seconds(1), retries: retries, clock: clock)
-  }
-
-  private func contents() throws -> [StoreKey: Int] {
-    let entries = try picky.entries(in: .all, limit: .max, order: .ascending)
-    return Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value) })
-  }
+@Suite(.timeLimit(.minutes(60))) struct WriteBehindFailureTests: WriteBehindSuite {
+  let clock = ManualClock()
+  let base = PickyStore<Int>().faulty()
 
   @Test func retryableErrorsAreRetried() async throws {
     let store = store(retries: RetryPolicy(attempts: 3, firstDelay: .milliseconds(10), maximumDelay: .milliseconds(15)))

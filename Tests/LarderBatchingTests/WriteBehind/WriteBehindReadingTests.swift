@@ -5,23 +5,9 @@ import Testing
 
 @testable import LarderBatching
 
-@Suite(.timeLimit(.minutes(60))) struct WriteBehindReadingTests {
-  private let clock = ManualClock()
-  private let picky = PickyStore<Int>()
-  private let base: FaultyStore<PickyStore<Int>>
-
-  init() {
-    base = picky.faulty()
-  }
-
-  private func store() -> WriteBehindStore<FaultyStore<PickyStore<Int>>> {
-    base.writeBehind(maximumAge: .seconds(1), retries: RetryPolicy(attempts: 0), clock: clock)
-  }
-
-  private func contents() throws -> [StoreKey: Int] {
-    let entries = try picky.entries(in: .all, limit: .max, order: .ascending)
-    return Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value) })
-  }
+@Suite(.timeLimit(.minutes(60))) struct WriteBehindReadingTests: WriteBehindSuite {
+  let clock = ManualClock()
+  let base = PickyStore<Int>().faulty()
 
   @Test func everyOperationSeesAcceptedWrites() async throws {
     try picky.apply([.set("a", 0), .set("b", 0), .set("c", 0), .set("f", 0)])

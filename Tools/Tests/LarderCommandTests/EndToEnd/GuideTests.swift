@@ -34,6 +34,11 @@ import Testing
     }
   }
 
+  @Test func theVersionIsTheOneInTheReadmeAndTheChangeLog() throws {
+    #expect(try page("README.md").contains("from: \"\(LarderCommand.version)\""))
+    #expect(try page("CHANGELOG.md").contains("\n## \(LarderCommand.version) ("))
+  }
+
   @Test func theWorkerOfTheGuideProcessesAQueue() async throws {
     guard try await Tool.shell("command -v jq").status == 0 else {
       print("the worker of the guide is not run, because jq is missing")
