@@ -25,6 +25,7 @@ let package = Package(
     .library(name: "LarderExpiry", targets: ["LarderExpiry"]),
     .library(name: "LarderBatching", targets: ["LarderBatching"]),
     .library(name: "LarderMetrics", targets: ["LarderMetrics"]),
+    .library(name: "LarderObservation", targets: ["LarderObservation"]),
     .library(name: "LarderQueue", targets: ["LarderQueue"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
@@ -72,6 +73,7 @@ let package = Package(
     .target(name: "LarderCache", dependencies: ["Larder"], path: "Modules/Decorators/LarderCache"),
     .target(name: "LarderExpiry", dependencies: ["Larder"], path: "Modules/Decorators/LarderExpiry"),
     .target(name: "LarderBatching", dependencies: ["Larder"], path: "Modules/Decorators/LarderBatching"),
+    .target(name: "LarderObservation", dependencies: ["Larder"], path: "Modules/Decorators/LarderObservation"),
     .target(
       name: "LarderMetrics",
       dependencies: [
@@ -118,6 +120,11 @@ let package = Package(
       dependencies: ["LarderExpiry", "LarderCache", "LarderJSON", "LarderTesting", "TestSupport"]),
     .testTarget(name: "LarderBatchingTests", dependencies: ["LarderBatching", "LarderTesting", "TestSupport"]),
     .testTarget(
+      name: "LarderObservationTests",
+      dependencies: [
+        "LarderObservation", "LarderCache", "LarderExpiry", "LarderBatching", "LarderTesting", "TestSupport",
+      ]),
+    .testTarget(
       name: "LarderQueueTests",
       dependencies: [
         "LarderQueue", "LarderCBOR", "LarderFiles", "LarderTesting", "TestSupport", "ThreadSanitizerMutex",
@@ -137,7 +144,7 @@ let package = Package(
       dependencies: [
         "LarderTesting", "LarderBatching", "LarderCache", "LarderCBOR", "LarderCompressedFile", "LarderCompression",
         "LarderExpiry",
-        "LarderFiles", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderQueue", "TestSupport",
+        "LarderFiles", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderObservation", "LarderQueue", "TestSupport",
       ]),
   ],
   swiftLanguageModes: [.v6]

@@ -169,7 +169,7 @@ import Testing
     let damaged = [StoreKey(integer: 0), StoreKey(integer: 999), StoreKey(integer: 1000), StoreKey(integer: 2499)]
     let identifier = store.identifier
     let handle = environment.handle
-    try await handle.environment.writer.write(for: handle, during: .write) { transaction in
+    try await handle.environment.writer.write(for: handle, during: .write) { transaction, _ in
       for key in damaged {
         try key.withUnsafeBytes { key in
           try [0xFF, 0x00].withUnsafeBytes {
@@ -204,7 +204,7 @@ import Testing
       ("no record", StoreError.Code.corrupted), (#"{"codec":"json","format":2}"#, .versionMismatch),
     ] {
       let handle = environment.handle
-      try await handle.environment.writer.write(for: handle, during: .write) { transaction in
+      try await handle.environment.writer.write(for: handle, during: .write) { transaction, _ in
         var identifier: MDB_dbi = 0
         try LMDBError.check(mdb_dbi_open(transaction, StoreCatalog.name, 0, &identifier))
         try StoreKey("default").withUnsafeBytes { key in

@@ -288,7 +288,7 @@ import Testing
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     // The record appears between the lookup and the transaction that would create it.
     let handle = environment.handle
-    let codecName = try await handle.environment.writer.write(for: handle, during: .open) { transaction in
+    let codecName = try await handle.environment.writer.write(for: handle, during: .open) { transaction, _ in
       try StoreCatalog(store: "store").create("default", codecName: "raw", in: transaction).codecName
     }
     #expect(codecName == "json")

@@ -269,4 +269,5 @@ extension BatchingStore: StoreDecorator {
 extension BatchingStore: ExpirableStore where Base: ExpirableStore {}
 extension BatchingStore: InvalidatableStore where Base: InvalidatableStore {}
 extension BatchingStore: FlushableStore where Base: FlushableStore {}
+extension BatchingStore: ObservableStore where Base: ObservableStore {}
 extension BatchingStore: MaintainableStore where Base: MaintainableStore {}

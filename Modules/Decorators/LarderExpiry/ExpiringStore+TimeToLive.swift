@@ -151,4 +151,19 @@ extension ExpiringStore: ExpirableStore {
     guard let deadline = entry.deadline(with: renewal) else { return .unlimited }
     return deadline.isPast(at: now) ? nil : .limited(.microseconds(now.microseconds(until: deadline.time)))
   }
+
+  /// Returns the time until the first of some entries expires, without moving a deadline; see `ExpirableStore`.
+  public func timeUntilExpiry(ofAny keys: [StoreKey]) async throws -> Duration? {
+    let now = now()
+    let pending = pendingRenewals(of: keys)
+    let found = try await reporting(.remainingTime) { try await base.values(forKeys: keys) }
+    var earliest: Duration?
+    for (index, entry) in found.enumerated() {
+      guard let entry else { return .zero }
+      guard let deadline = entry.deadline(with: pending.isEmpty ? nil : pending[index]) else { continue }
+      let remaining = Duration.microseconds(max(0, now.microseconds(until: deadline.time)))
+      earliest = min(earliest ?? remaining, remaining)
+    }
+    return earliest
+  }
 }

@@ -295,6 +295,7 @@ extension ExpiringStore: StoreDecorator {
 
 extension ExpiringStore: InvalidatableStore where Base: InvalidatableStore {}
 extension ExpiringStore: FlushableStore where Base: FlushableStore {}
+extension ExpiringStore: ObservableStore where Base: ObservableStore {}
 
 extension DataStore {
   /// Returns a decorator of this store whose entries expire; see ``ExpiringStore``.

@@ -202,6 +202,15 @@ extension MeteredStore: InvalidatableStore where Base: InvalidatableStore {
 }
 
 extension MeteredStore: FlushableStore where Base: FlushableStore {}
+
+extension MeteredStore: ObservableStore where Base: ObservableStore {
+  /// Returns a closure that returns this store as long as something else holds the base.
+  public func weakReference() -> @Sendable () -> Self? {
+    let (base, meter, size) = (base.weakReference(), meter, size)
+    return { base().map { MeteredStore($0, meter: meter, size: size) } }
+  }
+}
+
 extension MeteredStore: MaintainableStore where Base: MaintainableStore {}
 
 extension DataStore {

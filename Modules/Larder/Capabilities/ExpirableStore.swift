@@ -44,6 +44,13 @@ public protocol ExpirableStore<Value>: DataStore {
   /// - Throws: ``StoreError``, as ``DataStore/value(forKey:)``.
   func remainingTime(forKey key: StoreKey) async throws -> TimeToLive?
 
+  /// Returns the time until the first of some entries expires, without moving a sliding deadline.
+  ///
+  /// - Parameter keys: The keys of the entries.
+  /// - Returns: The time, or zero if one of the keys is missing or has expired, or `nil` if none of the entries expires.
+  /// - Throws: ``StoreError``, as ``DataStore/values(forKeys:)``.
+  func timeUntilExpiry(ofAny keys: [StoreKey]) async throws -> Duration?
+
   /// Removes expired entries, which frees their space.
   ///
   /// An entry that was written again in the meantime is never removed.

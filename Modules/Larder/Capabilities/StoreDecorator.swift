@@ -67,6 +67,11 @@ extension StoreDecorator where Base: ExpirableStore {
     try await forward(.remainingTime, of: key) { try await base.remainingTime(forKey: key) }
   }
 
+  /// Returns the time until the first of some entries expires; see ``ExpirableStore/timeUntilExpiry(ofAny:)``.
+  public func timeUntilExpiry(ofAny keys: [StoreKey]) async throws -> Duration? {
+    try await forward(.remainingTime, of: nil) { try await base.timeUntilExpiry(ofAny: keys) }
+  }
+
   /// Removes expired entries from the base; see ``ExpirableStore/purgeExpired(limit:)``.
   @discardableResult
   public func purgeExpired(limit: Int) async throws -> Int {

@@ -52,6 +52,8 @@ public struct StoreOperation: RawRepresentable, Sendable, Hashable {
   public static let invalidateAll = StoreOperation(rawValue: "invalidateAll")
   /// ``FlushableStore/flush()``.
   public static let flush = StoreOperation(rawValue: "flush")
+  /// ``ObservableStore/observe(_:_:)``.
+  public static let observe = StoreOperation(rawValue: "observe")
   /// ``StoreKey/components()``.
   public static let decodeKey = StoreOperation(rawValue: "decodeKey")
   /// Reading a page; see ``DataStore/pages(of:size:order:)``.

@@ -77,6 +77,23 @@ public struct KeyRange: Sendable, Hashable {
   public func before(_ key: StoreKey) -> KeyRange {
     KeyRange(from: lowerBound, upTo: upperBound.map { min($0, key) } ?? key)
   }
+
+  /// Returns whether a key can belong to both this range and another one.
+  ///
+  /// - Parameter other: The other range.
+  public func overlaps(_ other: KeyRange) -> Bool {
+    let lowerBound = max(lowerBound, other.lowerBound)
+    let isBelowOwnEnd = upperBound.map { lowerBound < $0 } ?? true
+    let isBelowOtherEnd = other.upperBound.map { lowerBound < $0 } ?? true
+    return isBelowOwnEnd && isBelowOtherEnd
+  }
+
+  /// Returns the smallest range that contains this range and another one.
+  package func covering(_ other: KeyRange) -> KeyRange {
+    var end: StoreKey?
+    if let upperBound, let otherBound = other.upperBound { end = max(upperBound, otherBound) }
+    return KeyRange(from: min(lowerBound, other.lowerBound), upTo: end)
+  }
 }
 
 extension StoreKey {

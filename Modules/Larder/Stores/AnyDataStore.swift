@@ -24,6 +24,9 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
   /// The store inside as a ``FlushableStore``, or `nil` if it is none.
   public let flushing: (any FlushableStore<Value>)?
 
+  /// The store inside as an ``ObservableStore``, or `nil` if it is none.
+  public let observation: (any ObservableStore<Value>)?
+
   /// Wraps a store, hiding its type and keeping its capabilities.
   ///
   /// - Parameter base: The store.
@@ -37,6 +40,7 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
     expiry = base as? any ExpirableStore<Value>
     invalidation = base as? any InvalidatableStore<Value>
     flushing = base as? any FlushableStore<Value>
+    observation = base as? any ObservableStore<Value>
   }
 
   /// The name, the limits and the durability of the store inside.

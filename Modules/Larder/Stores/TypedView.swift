@@ -29,7 +29,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   public let information: StoreInformation
 
   /// The running reads, including those that still decode values after the base has returned.
-  private let reads = RunningOperations()
+  private let reads: RunningOperations
 
   /// Creates a view of a store.
   ///
@@ -47,6 +47,19 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
     }
     self.information = information
     coder = ValueCoder(codec: codec, store: information.name)
+    reads = RunningOperations()
+  }
+
+  /// Creates the same view of the same base, for ``weakReference()``.
+  private init(
+    _ base: Base, _ prefix: StoreKey, _ information: StoreInformation, _ coder: ValueCoder<Value>,
+    _ reads: RunningOperations
+  ) {
+    self.base = base
+    self.prefix = prefix
+    self.information = information
+    self.coder = coder
+    self.reads = reads
   }
 
   // MARK: Reading
@@ -180,7 +193,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   }
 
   private func viewKey(_ key: StoreKey) -> StoreKey {
-    prefix.isEmpty ? key : StoreKey(bytes: key.bytes.dropFirst(prefix.count))
+    KeyTranslation(prefix: prefix).viewKey(key)
   }
 
   /// Runs a read, including the decoding of its values, so that closing waits for it.
@@ -219,18 +232,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
 
   private func translated(_ underlying: any Error) -> any Error {
     guard !prefix.isEmpty, let damage = underlying as? any UnreadableKeysError else { return underlying }
-    return ViewUnreadableKeysError(keys: viewRange(damage.keys), damage: damage)
-  }
-
-  /// Returns the part of a range of the base that belongs to the view, without the prefix.
-  private func viewRange(_ range: KeyRange) -> KeyRange {
-    let all = KeyRange.prefix(prefix)
-    let isBehind = all.upperBound.map { range.lowerBound >= $0 } ?? false
-    let isBefore = range.upperBound.map { $0 <= prefix } ?? false
-    guard !isBehind, !isBefore else { return KeyRange(from: "", upTo: "") }
-    return KeyRange(
-      from: range.lowerBound.hasPrefix(prefix) ? viewKey(range.lowerBound) : "",
-      upTo: range.upperBound.flatMap { $0.hasPrefix(prefix) ? viewKey($0) : nil })
+    return ViewUnreadableKeysError(keys: KeyTranslation(prefix: prefix).viewRange(damage.keys), damage: damage)
   }
 
   // MARK: Values
@@ -243,6 +245,38 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
 
   func decode(_ bytes: [UInt8], forKey key: StoreKey, during operation: StoreOperation) throws -> Value {
     try bytes.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: operation) }
+  }
+}
+
+/// The translation of keys of the base of a view into keys of the view, which are without the prefix.
+private struct KeyTranslation: Sendable {
+  let prefix: StoreKey
+
+  /// Returns the key of an entry of the view.
+  func viewKey(_ key: StoreKey) -> StoreKey {
+    prefix.isEmpty ? key : StoreKey(bytes: key.bytes.dropFirst(prefix.count))
+  }
+
+  /// Returns the part of a range of the base that belongs to the view.
+  func viewRange(_ range: KeyRange) -> KeyRange {
+    let all = KeyRange.prefix(prefix)
+    let isBehind = all.upperBound.map { range.lowerBound >= $0 } ?? false
+    let isBefore = range.upperBound.map { $0 <= prefix } ?? false
+    guard !isBehind, !isBefore else { return KeyRange(from: "", upTo: "") }
+    return KeyRange(
+      from: range.lowerBound.hasPrefix(prefix) ? viewKey(range.lowerBound) : "",
+      upTo: range.upperBound.flatMap { $0.hasPrefix(prefix) ? viewKey($0) : nil })
+  }
+
+  /// Returns a change of the base as one of the view, or `nil` if it does not concern the view.
+  func change(_ change: StoreChange) -> StoreChange? {
+    switch change {
+    case .key(let key):
+      return key.hasPrefix(prefix) && key.count > prefix.count ? .key(viewKey(key)) : nil
+    case .range(let range):
+      let range = viewRange(range)
+      return range.isEmpty ? nil : .range(range)
+    }
   }
 }
 
@@ -298,6 +332,12 @@ extension TypedView: ExpirableStore where Base: ExpirableStore {
     let storedKey = try storedKey(key, for: .remainingTime)
     return try await translatingErrors { try await base.remainingTime(forKey: storedKey) }
   }
+
+  /// Returns the time until the first of some entries expires; see ``ExpirableStore/timeUntilExpiry(ofAny:)``.
+  public func timeUntilExpiry(ofAny keys: [StoreKey]) async throws -> Duration? {
+    try information.check(keys, for: .remainingTime)
+    return try await translatingErrors { try await base.timeUntilExpiry(ofAny: keys.map(storedKey)) }
+  }
 }
 
 extension TypedView: InvalidatableStore where Base: InvalidatableStore {
@@ -310,6 +350,28 @@ extension TypedView: InvalidatableStore where Base: InvalidatableStore {
   /// Removes all entries from the cache, including those of other views; see ``InvalidatableStore/invalidateAll()``.
   public func invalidateAll() throws {
     try translatingErrors { try base.invalidateAll() }
+  }
+}
+
+/// A view reports the changes of its own entries, with the keys of the view.
+extension TypedView: ObservableStore where Base: ObservableStore {
+  /// Observes a range of the view; see ``ObservableStore/observe(_:_:)``.
+  public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
+    let view = KeyTranslation(prefix: prefix)
+    return base.observe(storedRange(range)) { event in
+      switch event {
+      case .changed(let changes):
+        let translated = changes.compactMap(view.change)
+        if !translated.isEmpty { observer(.changed(translated)) }
+      case .closed: observer(.closed)
+      }
+    }
+  }
+
+  /// Returns a closure that returns this view as long as something else holds the base.
+  public func weakReference() -> @Sendable () -> Self? {
+    let (base, prefix, information, coder, reads) = (base.weakReference(), prefix, information, coder, reads)
+    return { base().map { TypedView($0, prefix, information, coder, reads) } }
   }
 }
 

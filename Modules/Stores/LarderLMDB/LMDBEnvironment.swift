@@ -110,8 +110,8 @@ public final class LMDBEnvironment: Sendable {
     _ body: @escaping @Sendable (inout LMDBTransaction) throws -> Result
   ) async throws -> Result {
     let handle = handle
-    return try await handle.environment.writer.write(for: handle, during: .write) { pointer in
-      var transaction = LMDBTransaction(pointer: pointer, handle: handle)
+    return try await handle.environment.writer.write(for: handle, during: .write) { pointer, changes in
+      var transaction = LMDBTransaction(pointer: pointer, handle: handle, recording: changes)
       let result: Result
       do {
         result = try BodyError.wrapping { try body(&transaction) }
@@ -122,6 +122,7 @@ public final class LMDBEnvironment: Sendable {
       }
       // A failed change fails the whole transaction, even if the body caught the error.
       if let failure = transaction.failure { throw failure }
+      changes = transaction.changes
       return result
     }
   }

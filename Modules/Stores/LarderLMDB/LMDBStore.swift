@@ -192,8 +192,9 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       } else {
         try await BulkWork.run(atMost: changes.count) { [self] in try self.encoded(changes, &$0) }
       }
-    try await handle.environment.writer.write(for: handle, during: .apply) { transaction in
+    try await handle.environment.writer.write(for: handle, during: .apply) { [identifier] transaction, record in
       try encoded.write(to: changeableDatabase(in: transaction, during: .apply))
+      record.append(changes, in: identifier)
     }
   }
 
@@ -207,7 +208,8 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   ) async throws -> Result {
     try information.check(updateOf: keys)
     let (coder, information) = (coder, information)
-    return try await handle.environment.writer.write(for: handle, during: .update) { transaction in
+    return try await handle.environment.writer.write(for: handle, during: .update) {
+      [identifier] transaction, changes in
       let database = try changeableDatabase(in: transaction, during: .update)
       var slots = try keys.map { key in
         try database.value(forKey: key).map { try coder.value(of: $0, forKey: key, during: .update) }
@@ -224,6 +226,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       }
       // LMDB commits a transaction without changes without writing anything.
       if try !encoded.changesNothing(in: database) { try encoded.write(to: database) }
+      changes.append(keys, in: identifier)
       return result
     }
   }
@@ -371,6 +374,15 @@ struct UntypedDatabase: UntypedStore {
   func typed<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
     let database = try await record?(codec.name) ?? self
     return AnyDataStore(try LMDBStore(database, codec: codec))
+  }
+}
+
+/// Every commit of this process is reported, also transactions of the environment and writes through other objects. A
+/// commit of another process is reported as a change of all keys, within about 50 milliseconds.
+extension LMDBStore: ObservableStore {
+  /// Observes a range; see `ObservableStore`.
+  public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
+    handle.observe(range, of: identifier, observer)
   }
 }
 

@@ -21,11 +21,18 @@ public struct LMDBTransaction: ~Copyable {
   /// LMDB then applies none of the changes, even if the closure caught the error.
   private(set) var failure: LMDBError?
 
+  /// The changes so far, for observers.
+  private(set) var changes: CommitRecord
+
   /// The named databases that were checked to be writable.
   private var changed: [MDB_dbi] = []
 
-  init(pointer: OpaquePointer, handle: EnvironmentHandle) {
+  init(
+    pointer: OpaquePointer, handle: EnvironmentHandle,
+    recording changes: CommitRecord = CommitRecord(isRecording: false)
+  ) {
     self.pointer = pointer
+    self.changes = changes
     self.handle = handle
   }
 
@@ -200,6 +207,7 @@ extension LMDBTransaction {
         try bytes.withUnsafeBytes { try database.setValue($0, forKey: key) }
       }
     }
+    changes.append(.key(key), in: store.identifier)
   }
 
   /// Removes a key and its value.
@@ -217,6 +225,7 @@ extension LMDBTransaction {
     try change(store) { database in
       try key.withUnsafeBytes { try database.removeValue(forKey: $0) }
     }
+    changes.append(.key(key), in: store.identifier)
   }
 
   /// Removes all entries in a range.
@@ -229,6 +238,7 @@ extension LMDBTransaction {
   public mutating func removeAll<Value>(in range: KeyRange = .all, of store: LMDBStore<Value>) throws {
     try check(store, for: .write)
     try change(store) { try $0.removeAll(in: range) }
+    changes.append(.range(range), in: store.identifier)
   }
 
   /// Applies several changes to a store, in sequence.
@@ -236,17 +246,18 @@ extension LMDBTransaction {
   /// Unsorted changes are sorted first, because LMDB writes sorted keys fastest.
   ///
   /// - Parameters:
-  ///   - changes: The changes.
+  ///   - batch: The changes.
   ///   - store: A store of this environment.
   /// - Throws: The same errors as ``setValue(_:forKey:in:)``.
-  public mutating func apply<Value>(_ changes: ChangeBatch<Value>, to store: LMDBStore<Value>) throws {
+  public mutating func apply<Value>(_ batch: ChangeBatch<Value>, to store: LMDBStore<Value>) throws {
     try check(store, for: .write)
-    let encoded = try EncodedChanges(changes) { key in
+    let encoded = try EncodedChanges(batch) { key in
       try store.check(key, for: .apply)
     } encode: { value, key, bytes in
       try store.coder.append(value, forKey: key, to: &bytes, during: .write)
     }
     try change(store) { try encoded.write(to: $0) }
+    changes.append(batch, in: store.identifier)
   }
 }
 #endif

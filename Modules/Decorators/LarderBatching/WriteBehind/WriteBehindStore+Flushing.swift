@@ -13,7 +13,9 @@ extension WriteBehindStore {
         let failures = await write(batches)
         for failure in failures { onFailure(failure) }
         let now = self.now
-        carryOut(queue.withLock { $0.finishFlush(failures: failures, at: now) })
+        let consequences = queue.withLock { $0.finishFlush(failures: failures, at: now) }
+        for failure in failures { discards.report(failure.changes) }
+        carryOut(consequences)
       }
     }
   }

@@ -52,6 +52,9 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   let pause: FlushPause
   let queue: Mutex<Queue>
 
+  /// The observers of discarded changes, after which reads show the entries of the base again.
+  let discards = StoreObservers()
+
   private let bounds: BatchBounds<Value>
   private let elapsed: ElapsedTime
 
@@ -310,6 +313,23 @@ extension WriteBehindStore: StoreDecorator {
 }
 
 extension WriteBehindStore: ExpirableStore where Base: ExpirableStore {}
+
+extension WriteBehindStore: ObservableStore where Base: ObservableStore {
+  /// Observes the commits of the base, and the changes that are discarded; see `ObservableStore`.
+  ///
+  /// An accepted change is reported when it reaches the base.
+  public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
+    let discarded = discards.add(range) { event in
+      // The base reports its end itself.
+      if case .changed = event { observer(event) }
+    }
+    let committed = base.observe(range, observer)
+    return StoreObservation {
+      discarded.cancel()
+      committed.cancel()
+    }
+  }
+}
 
 /// Pending writes are not cached entries, and stay.
 extension WriteBehindStore: InvalidatableStore where Base: InvalidatableStore {}

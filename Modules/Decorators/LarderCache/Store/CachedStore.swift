@@ -197,9 +197,19 @@ extension CachedStore: ExpirableStore where Base: ExpirableStore {
     if time == nil { cache.invalidate(key) }
     return time
   }
+
+  /// Returns the time until the first of some entries of the base expires; see `ExpirableStore`.
+  ///
+  /// If one of the keys is missing, their cached entries are removed.
+  public func timeUntilExpiry(ofAny keys: [StoreKey]) async throws -> Duration? {
+    let time = try await base.timeUntilExpiry(ofAny: keys)
+    if time == .zero { for key in keys { cache.invalidate(key) } }
+    return time
+  }
 }
 
 extension CachedStore: FlushableStore where Base: FlushableStore {}
+extension CachedStore: ObservableStore where Base: ObservableStore {}
 extension CachedStore: MaintainableStore where Base: MaintainableStore {}
 
 extension CachedStore {
@@ -322,14 +332,5 @@ struct WrittenKeys {
     } else {
       ranges.append(range)
     }
-  }
-}
-
-extension KeyRange {
-  /// Returns the smallest range that contains this range and another one.
-  fileprivate func covering(_ other: KeyRange) -> KeyRange {
-    var end: StoreKey?
-    if let upperBound, let otherBound = other.upperBound { end = max(upperBound, otherBound) }
-    return KeyRange(from: min(lowerBound, other.lowerBound), upTo: end)
   }
 }

@@ -13,6 +13,9 @@ final class EnvironmentHandle: Sendable {
   /// The information of the owner, which is a store or the environment itself.
   let information: StoreInformation
 
+  /// The observers of the owner, if it is a store.
+  private let observers = StoreObservers()
+
   private let root: EnvironmentHandle?
   private let closed = Atomic<Bool>(false)
   private let state = Mutex((isReleased: false, database: nil as StoreKey?))
@@ -95,6 +98,19 @@ final class EnvironmentHandle: Sendable {
     throw information.closedError(for: operation)
   }
 
+  /// Observes the named database of the owner.
+  func observe(
+    _ range: KeyRange, of identifier: MDB_dbi, _ observer: @escaping @Sendable (StoreEvent) -> Void
+  ) -> StoreObservation {
+    let observation = observers.add(range, observer)
+    // If no read can begin, all entries are reported as changed once more than necessary.
+    let latest = (try? read(for: .observe) { mdb_txn_id($0) }) ?? 0
+    let mustLook = environment.observers.add(
+      ObjectIdentifier(self), root: ObjectIdentifier(root ?? self), identifier, observers, since: latest)
+    if mustLook { EnvironmentObservers.lookForCommits(of: environment) }
+    return observation
+  }
+
   /// Marks the handle as closed, so that later operations throw.
   func markClosed() {
     closed.store(true, ordering: .sequentiallyConsistent)
@@ -125,6 +141,8 @@ final class EnvironmentHandle: Sendable {
       return state
     }
     guard !wasReleased else { return }
+    environment.observers.remove(ObjectIdentifier(self))
+    observers.close()
     if let database { environment.releaseDatabase(named: database) }
     if root == nil { EnvironmentTable.release(environment.opened.identity) }
   }

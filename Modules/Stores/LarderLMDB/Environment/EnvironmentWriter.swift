@@ -30,42 +30,50 @@ actor EnvironmentWriter {
 
   /// Runs a closure in a write transaction and commits it.
   ///
-  /// - Parameter body: The closure. It runs again if the memory map has to be enlarged.
+  /// - Parameter body: The closure, which also records its changes. It runs again if the memory map has to be enlarged.
   /// - Throws: The error that `body` throws, with nothing changed; ``StoreError``; `CancellationError`, with nothing
   ///   changed, if the task is cancelled before `body` begins.
   func write<Result: Sendable>(
     for handle: EnvironmentHandle, during operation: StoreOperation,
-    _ body: @Sendable (_ transaction: OpaquePointer) throws -> Result
+    _ body: @Sendable (_ transaction: OpaquePointer, _ changes: inout CommitRecord) throws -> Result
   ) throws -> Result {
     try handle.checkOpen(for: operation)
     try handle.information.checkWritable(for: operation)
     try Task.checkCancellation()
     var hasBegun = false
-    return try commit(for: handle, during: operation) { transaction in
+    return try commit(for: handle, during: operation) { transaction, changes in
       // The task may have been cancelled while another process held the write lock.
       if !hasBegun { try Task.checkCancellation() }
       hasBegun = true
-      return try body(transaction)
+      return try body(transaction, &changes)
     }
   }
 
   /// Runs a closure in a write transaction and commits it, even if the task is cancelled.
   private func commit<Result: Sendable>(
     for handle: EnvironmentHandle, during operation: StoreOperation,
-    _ body: (_ transaction: OpaquePointer) throws -> Result
+    _ body: (_ transaction: OpaquePointer, _ changes: inout CommitRecord) throws -> Result
   ) throws -> Result {
     let environment = handle.environment
     try checkHealth(of: handle, for: operation)
+    var changes = CommitRecord(isRecording: environment.observers.areObserving)
     do {
       try clearStaleSlotsIfDue(in: environment)
-      let (result, identifier) = try environment.withWriteLock { () throws in
+      let (result, identifier, latest) = try environment.withWriteLock { () throws in
         while true {
-          if let committed = try attempt(for: handle, during: operation, body) { return committed }
+          if let (result, identifier) = try attempt(for: handle, during: operation, &changes, body) {
+            return (result, identifier, environment.lastTransaction)
+          }
+          changes.removeAll()
           try environment.enlargeMap()
         }
       }
-      try confirm(identifier, for: handle, during: operation)
+      environment.observers.report(changes, transaction: latest >= identifier ? identifier : nil)
+      try confirm(identifier, latest: latest, for: handle, during: operation)
       return result
+    } catch let error as StoreError where error.outcome == .unknown {
+      environment.observers.report(changes, transaction: nil)
+      throw error
     } catch let error as BodyError {
       throw error.error
     } catch let error as LMDBError {
@@ -80,8 +88,8 @@ actor EnvironmentWriter {
   /// - Returns: The result of `body` and the number of the transaction, which LMDB reuses if nothing was changed. `nil`
   ///   if the memory map is too small, with nothing changed.
   private func attempt<Result: Sendable>(
-    for handle: EnvironmentHandle, during operation: StoreOperation,
-    _ body: (_ transaction: OpaquePointer) throws -> Result
+    for handle: EnvironmentHandle, during operation: StoreOperation, _ changes: inout CommitRecord,
+    _ body: (_ transaction: OpaquePointer, _ changes: inout CommitRecord) throws -> Result
   ) throws -> (result: Result, identifier: Int)? {
     let transaction = try handle.environment.begin(0)
     let identifier = mdb_txn_id(transaction)
@@ -89,7 +97,7 @@ actor EnvironmentWriter {
     do {
       // Before the body, because a large transaction writes pages before it is committed.
       try checkFiles(of: handle, for: operation)
-      result = try body(transaction)
+      result = try body(transaction, &changes)
       try checkFiles(of: handle, for: operation)
     } catch {
       mdb_txn_abort(transaction)
@@ -128,9 +136,11 @@ actor EnvironmentWriter {
   ///
   /// LMDB does not write an unchanged transaction, and the state that it saw may be the commit of a process that opened
   /// the environment with `buffered`.
-  private func confirm(_ identifier: Int, for handle: EnvironmentHandle, during operation: StoreOperation) throws {
+  private func confirm(
+    _ identifier: Int, latest: Int, for handle: EnvironmentHandle, during operation: StoreOperation
+  ) throws {
     guard handle.environment.durability == .synced else { return }
-    if handle.environment.lastTransaction >= identifier {
+    if latest >= identifier {
       durableTransaction = identifier
     } else if durableTransaction < identifier - 1 {
       try makeDurable(handle, during: operation)
@@ -143,8 +153,8 @@ actor EnvironmentWriter {
     guard handle.environment.access == .readWrite else { return }
     try checkHealth(of: handle, for: .synchronize)
     // The commits of a synced environment are durable. An earlier buffered session may have left others.
-    let isDurable =
-      handle.environment.durability == .synced && handle.environment.lastTransaction <= durableTransaction
+    let latest = handle.environment.withWriteLock { handle.environment.lastTransaction }
+    let isDurable = handle.environment.durability == .synced && latest <= durableTransaction
     if isDurable {
       try checkFiles(of: handle, for: .synchronize)
     } else {
@@ -156,7 +166,7 @@ actor EnvironmentWriter {
     try checkHealth(of: handle, for: operation)
     try checkFiles(of: handle, for: operation)
     do {
-      let latest = handle.environment.lastTransaction
+      let latest = handle.environment.withWriteLock { handle.environment.lastTransaction }
       try LMDBError.check(mdb_env_sync(handle.environment.pointer, 1))
       durableTransaction = latest
     } catch {
@@ -229,6 +239,23 @@ actor EnvironmentWriter {
     }
   }
 
+  /// Reports commits of other processes to the observers.
+  ///
+  /// It runs here, so that a commit of this process is not mistaken for another's.
+  ///
+  /// - Returns: Whether the environment is open and observed.
+  func reportOtherCommits(in environment: SharedEnvironment) -> Bool {
+    let latest = environment.withWriteLock { () -> Int? in
+      do {
+        try environment.readers.checkGate()
+      } catch {
+        return nil
+      }
+      return environment.lastTransaction
+    }
+    return latest.map { environment.observers.reportOthers(upTo: $0) } ?? false
+  }
+
   // MARK: Stores
 
   /// Opens the named database of a store, and retains it for the handle of the store.
@@ -258,8 +285,8 @@ actor EnvironmentWriter {
       var codecName = found?.record?.codec
       let identifier: MDB_dbi
       if codecName == nil, mayCreate, found == nil || newCodecName != nil {
-        (identifier, codecName) = try commit(for: handle, during: .open) {
-          try catalog.create(name, codecName: newCodecName ?? UntypedDatabase.defaultCodecName, in: $0)
+        (identifier, codecName) = try commit(for: handle, during: .open) { transaction, _ in
+          try catalog.create(name, codecName: newCodecName ?? UntypedDatabase.defaultCodecName, in: transaction)
         }
       } else {
         identifier = try environment.withWriteLock { () throws in

@@ -35,6 +35,7 @@ final class SharedEnvironment: Sendable {
   let access: StoreAccess
   let readers: ReaderPool
   let writer = EnvironmentWriter()
+  let observers = EnvironmentObservers()
 
   /// The files that must be at their paths whenever something is written.
   let openedFiles: OpenedFiles
@@ -153,10 +154,17 @@ final class SharedEnvironment: Sendable {
   }
 
   /// The number of the latest transaction of any process.
+  ///
+  /// The write lock must be held, because the number is in the memory map.
   var lastTransaction: Int {
     var information = MDB_envinfo()
     mdb_env_info(pointer, &information)
     return information.me_last_txnid
+  }
+
+  /// Reports commits of other processes; see ``EnvironmentWriter/reportOtherCommits(in:)``.
+  func reportOtherCommits() async -> Bool {
+    await writer.reportOtherCommits(in: self)
   }
 
   /// Begins a transaction that is not pooled.

@@ -233,6 +233,7 @@ extension FaultyStore: ExpirableStore where Base: ExpirableStore {}
 /// Invalidation is synchronous, so faults do not apply to it.
 extension FaultyStore: InvalidatableStore where Base: InvalidatableStore {}
 extension FaultyStore: FlushableStore where Base: FlushableStore {}
+extension FaultyStore: ObservableStore where Base: ObservableStore {}
 extension FaultyStore: MaintainableStore where Base: MaintainableStore {}
 
 extension DataStore {

@@ -1,0 +1,189 @@
+public import Larder
+
+/// A decorator that reports the writes of a store with one owner to observers.
+///
+/// ```swift
+/// let notes = try await JSONFileStore<Note>(path: "notes.json").observable()
+///
+/// for try await newest in notes.entries(observing: .all, limit: 20, order: .descending) {
+///   show(newest)                                          // now, and after each change
+/// }
+/// ```
+///
+/// **It sees only the writes that are made through it.** Put it above every layer that writes by itself or hides
+/// writes, such as a cache, a write-behind store or an expiring store, and write only through it. A store that several
+/// processes can share, such as `LMDBStore`, reports its changes itself. Over such a store, the decorator passes these
+/// reports on.
+///
+/// A write is passed to the base first, and reported when the base returns. A write with an error whose outcome is
+/// unknown is also reported. Writes that run at the same time may be reported in either order. Without an observer, a
+/// write costs one uncontended lock more.
+public final class ObservingStore<Base: DataStore>: DataStore {
+  /// The type of the values in the base.
+  public typealias Value = Base.Value
+
+  /// The store that is observed.
+  public let base: Base
+
+  private let observers = StoreObservers()
+
+  /// The base, if it reports its changes itself.
+  private let observation: (any ObservableStore<Base.Value>)?
+
+  /// Creates a store that reports the writes to another one.
+  ///
+  /// - Parameter base: The store to observe.
+  public init(_ base: Base) {
+    self.base = base
+    observation = AnyDataStore(base).observation
+  }
+
+  /// The information of the base.
+  public var information: StoreInformation { base.information }
+
+  // MARK: Reading
+
+  /// Returns the value of a key from the base; see `DataStore`.
+  public func value(forKey key: StoreKey) async throws -> Value? {
+    try await base.value(forKey: key)
+  }
+
+  /// Returns the values of several keys from the base; see `DataStore`.
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
+    try await base.values(forKeys: keys)
+  }
+
+  /// Returns the first entries of a range from the base; see `DataStore`.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
+    try await base.entries(in: range, limit: limit, order: order)
+  }
+
+  /// Returns the first keys of a range from the base; see `DataStore`.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try await base.keys(in: range, limit: limit, order: order)
+  }
+
+  /// Returns the number of entries in a range of the base; see `DataStore`.
+  public func count(in range: KeyRange) async throws -> Int {
+    try await base.count(in: range)
+  }
+
+  // MARK: Writing
+
+  /// Applies several changes to the base atomically, and reports them; see `DataStore`.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try await reporting {
+      $0.report(changes)
+    } write: {
+      try await base.apply(changes)
+    }
+  }
+
+  /// Reads and writes several values of the base as one atomic step, and reports their keys; see `DataStore`.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    do {
+      return try await reporting {
+        $0.report(keys)
+      } write: {
+        try await base.update(keys) { slots in try BodyError.wrapping { try body(&slots) } }
+      }
+    } catch let bodyError as BodyError {
+      throw bodyError.error
+    }
+  }
+
+  /// Performs a write, and reports it unless it is known to have changed nothing.
+  private func reporting<Result>(
+    _ report: (StoreObservers) -> Void, write: () async throws -> Result
+  ) async throws -> Result {
+    let result: Result
+    do {
+      result = try await write()
+    } catch {
+      if mayHaveChangedSomething(error) { report(observers) }
+      throw error
+    }
+    report(observers)
+    return result
+  }
+
+  private func mayHaveChangedSomething(_ error: any Error) -> Bool {
+    switch error {
+    case let error as StoreError: error.outcome == .unknown
+    case is CancellationError, is BodyError: false
+    default: true
+    }
+  }
+
+  /// Ensures that every earlier write survives a power failure; see `DataStore`.
+  public func synchronize() async throws {
+    try await base.synchronize()
+  }
+
+  /// Closes the base, and ends all observations; see `DataStore`.
+  public func close() async throws {
+    defer { observers.close() }
+    try await base.close()
+  }
+}
+
+extension ObservingStore: ObservableStore {
+  /// Observes a range, of the base if it is observable itself; see `ObservableStore`.
+  public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
+    observation?.observe(range, observer) ?? observers.add(range, observer)
+  }
+}
+
+extension ObservingStore: StoreDecorator {
+  /// Performs an operation of a capability on the base, and reports the entries that it may have changed.
+  public func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    switch operation {
+    // A touch may change the moment at which an observed value expires.
+    case .apply, .touch, .purgeExpired:
+      let change = key.map(StoreChange.key) ?? .range(.all)
+      return try await reporting {
+        $0.report([change])
+      } write: {
+        try await body()
+      }
+    default:
+      return try await body()
+    }
+  }
+}
+
+extension ObservingStore: ExpirableStore where Base: ExpirableStore {}
+extension ObservingStore: FlushableStore where Base: FlushableStore {}
+extension ObservingStore: MaintainableStore where Base: MaintainableStore {}
+
+/// An invalidation is reported as a change, because the next read may find what another writer wrote to the base.
+extension ObservingStore: InvalidatableStore where Base: InvalidatableStore {
+  /// Removes the cached entry of a key from the base; see `InvalidatableStore`.
+  public func invalidate(_ key: StoreKey) throws {
+    try base.invalidate(key)
+    observers.report([key])
+  }
+
+  /// Removes all cached entries from the base; see `InvalidatableStore`.
+  public func invalidateAll() throws {
+    try base.invalidateAll()
+    observers.report([.range(.all)])
+  }
+}
+
+extension ObservingStore: CustomStringConvertible {
+  /// The description of the base, in brackets.
+  public var description: String { "ObservingStore[\(base)]" }
+}
+
+extension DataStore {
+  /// Returns a decorator that reports the writes that are made through it; see ``ObservingStore``.
+  public func observable() -> ObservingStore<Self> {
+    ObservingStore(self)
+  }
+}

@@ -1,0 +1,101 @@
+/// A store that reports what is written to it.
+///
+/// ```swift
+/// for await change in notes.changes(in: .prefix("inbox/")) { … }              // what was written
+/// for try await note in notes.values(forKey: "inbox/7") { … }                 // the value, now and after each change
+/// for try await newest in notes.entries(observing: .all, limit: 20, order: .descending) { … }
+/// ```
+///
+/// Decorators forward this capability, so you can use it on any stack above an observable layer. If the type of a store
+/// is known only at run time, use ``AnyDataStore/observation``. A store with one owner becomes observable with the
+/// decorator of the module `LarderObservation`.
+///
+/// ## Promises
+///
+/// - A change is reported after it is committed, never before. A reader that reads after the report finds the change.
+/// - A write that returns has reported every key and range that it wrote, also those whose value stayed equal. A write
+///   whose outcome is unknown is reported too.
+/// - Changes are reported in the order of their commits. Those of writes that run at the same time may come in either
+///   order if a decorator reports them.
+/// - A report may name more than was written, such as a range instead of many keys. It never names less.
+public protocol ObservableStore<Value>: DataStore {
+  /// Calls a closure after every commit that changes a range, until the observation or the store ends.
+  ///
+  /// This is the basis of ``changes(in:)``, ``values(forKey:)-(StoreKey)`` and ``entries(observing:limit:order:)``,
+  /// which most programs use.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys to observe.
+  ///   - observer: A closure that receives the changes in the range. It is called on the thread of the writer, so it
+  ///     must return quickly and must not call the store. If the store is closed, or was closed before, it receives
+  ///     ``StoreEvent/closed`` once, and nothing afterwards.
+  /// - Returns: The observation. It ends when you cancel it or release it.
+  func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation
+
+  /// Returns a closure that returns this store as long as something else holds it.
+  ///
+  /// The sequences of an observable store use it, so that an observer does not keep a store open. A class has a default
+  /// implementation. A decorator that is a structure wraps the closure of its base.
+  func weakReference() -> @Sendable () -> Self?
+}
+
+extension ObservableStore where Self: AnyObject {
+  /// Returns a closure that holds this store weakly.
+  public func weakReference() -> @Sendable () -> Self? {
+    { [weak self] in self }
+  }
+}
+
+extension StoreDecorator where Base: ObservableStore {
+  /// Observes the base; see ``ObservableStore/observe(_:_:)``.
+  public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
+    base.observe(range, observer)
+  }
+}
+
+/// A change of a store: what a write set or removed.
+public enum StoreChange: Sendable, Hashable {
+  /// The entry of a key was set or removed, or may have been.
+  case key(StoreKey)
+
+  /// Any entries of a range may have been set or removed.
+  case range(KeyRange)
+
+  /// The range of the keys that may have changed.
+  public var range: KeyRange {
+    switch self {
+    case .key(let key): .only(key)
+    case .range(let range): range
+    }
+  }
+}
+
+/// An event that a store reports to its observers.
+public enum StoreEvent: Sendable, Hashable {
+  /// A commit changed the observed range. The changes are never empty.
+  case changed([StoreChange])
+
+  /// The store was closed or released. No further event follows.
+  case closed
+}
+
+/// An observation of a store, which ends when it is cancelled or released; see ``ObservableStore/observe(_:_:)``.
+public final class StoreObservation: Sendable {
+  private let end: @Sendable () -> Void
+
+  /// Creates an observation.
+  ///
+  /// - Parameter end: A closure that ends the observation. It may be called more than once.
+  public init(end: @escaping @Sendable () -> Void) {
+    self.end = end
+  }
+
+  deinit {
+    end()
+  }
+
+  /// Ends the observation. A call of the observer that is running may still finish.
+  public func cancel() {
+    end()
+  }
+}

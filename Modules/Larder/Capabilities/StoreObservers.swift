@@ -1,0 +1,166 @@
+import Synchronization
+
+/// The observers of a store, for authors of an ``ObservableStore``.
+///
+/// A store owns one list, passes ``ObservableStore/observe(_:_:)`` on to ``add(_:_:)``, and reports each commit after it
+/// took effect and before the write returns:
+///
+/// ```swift
+/// func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
+///   observers.add(range, observer)
+/// }
+/// ```
+///
+/// Without an observer, a report takes one uncontended lock. When the list is released, its observers learn that the
+/// store is closed.
+public final class StoreObservers: Sendable {
+  private struct Observer: Sendable {
+    let number: UInt64
+    let range: KeyRange
+    let receive: @Sendable (StoreEvent) -> Void
+  }
+
+  private struct State {
+    var observers: [Observer] = []
+    var lastNumber: UInt64 = 0
+    var isClosed = false
+  }
+
+  // A lock, and not an atomic count: a writer that finds no observer has released the lock before the observer takes it,
+  // so that the first read of the observer sees what was committed.
+  private let state = Mutex(State())
+
+  /// Creates an empty list.
+  public init() {}
+
+  deinit {
+    close()
+  }
+
+  /// Whether nobody observes the store.
+  public var isEmpty: Bool { state.withLock { $0.observers.isEmpty } }
+
+  /// Adds an observer, or reports to it that the store is closed.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys to observe.
+  ///   - observer: A closure that receives the events.
+  /// - Returns: The observation. It does not hold the list.
+  public func add(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
+    let number = state.withLock { state -> UInt64? in
+      guard !state.isClosed else { return nil }
+      state.lastNumber += 1
+      state.observers.append(Observer(number: state.lastNumber, range: range, receive: observer))
+      return state.lastNumber
+    }
+    guard let number else {
+      observer(.closed)
+      return StoreObservation {}
+    }
+    return StoreObservation { [weak self] in self?.remove(number) }
+  }
+
+  private func remove(_ number: UInt64) {
+    let removed = state.withLock { state in
+      state.observers.firstIndex { $0.number == number }.map { state.observers.remove(at: $0) }
+    }
+    // Released outside the lock.
+    withExtendedLifetime(removed) {}
+  }
+
+  /// Reports that a batch was committed, or may have been.
+  ///
+  /// - Parameter batch: The batch.
+  public func report(_ batch: ChangeBatch<some Any>) {
+    guard !isEmpty else { return }
+    var changes = BoundedChanges()
+    changes.append(batch)
+    report(changes)
+  }
+
+  /// Reports that the entries of some keys were written, or may have been.
+  ///
+  /// - Parameter keys: The keys.
+  public func report(_ keys: [StoreKey]) {
+    guard !isEmpty else { return }
+    report(keys.map(StoreChange.key))
+  }
+
+  /// Reports changes that were committed, or may have been.
+  ///
+  /// More than 256 changes become one of the range that covers them.
+  ///
+  /// - Parameter changes: The changes.
+  public func report(_ changes: [StoreChange]) {
+    guard !isEmpty else { return }
+    var bounded = BoundedChanges()
+    for change in changes { bounded.append(change) }
+    report(bounded)
+  }
+
+  /// Reports changes that were committed, or may have been.
+  package func report(_ changes: BoundedChanges) {
+    for observer in state.withLock({ $0.observers }) {
+      let concerned = changes.changes.filter { $0.concerns(observer.range) }
+      if !concerned.isEmpty { observer.receive(.changed(concerned)) }
+    }
+  }
+
+  /// Reports to all observers, and to later ones, that the store is closed.
+  public func close() {
+    let observers = state.withLock { state in
+      state.isClosed = true
+      defer { state.observers = [] }
+      return state.observers
+    }
+    for observer in observers { observer.receive(.closed) }
+  }
+}
+
+/// The changes of a commit, of which there are at most a few hundred. More of them become the range that covers all.
+package struct BoundedChanges: Sendable {
+  /// The maximum number of changes.
+  static let maximumCount = 256
+
+  /// The changes, in order.
+  package private(set) var changes: [StoreChange] = []
+
+  /// Creates an empty list.
+  package init() {}
+
+  /// Appends a change.
+  package mutating func append(_ change: StoreChange) {
+    if case .range(let whole)? = changes.first, isCovering {
+      changes = [.range(whole.covering(change.range))]
+    } else if changes.count < BoundedChanges.maximumCount {
+      changes.append(change)
+    } else {
+      isCovering = true
+      changes = [.range(changes.reduce(change.range) { $0.covering($1.range) })]
+    }
+  }
+
+  /// Appends the changes of a batch.
+  package mutating func append(_ batch: ChangeBatch<some Any>) {
+    // A loop, because a closure over changes of an unknown type would copy their values.
+    for change in batch.changes {
+      switch change {
+      case .set(let key, _), .remove(let key): append(.key(key))
+      case .removeAll(let range): append(.range(range))
+      }
+    }
+  }
+
+  /// Whether the only change covers more changes than fit.
+  private var isCovering = false
+}
+
+extension StoreChange {
+  /// Returns whether the change may concern a key in a range.
+  fileprivate func concerns(_ observed: KeyRange) -> Bool {
+    switch self {
+    case .key(let key): observed.contains(key)
+    case .range(let range): range.overlaps(observed)
+    }
+  }
+}

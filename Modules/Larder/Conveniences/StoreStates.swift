@@ -1,0 +1,253 @@
+extension ObservableStore {
+  /// Returns the value of a key as it is now, and then each newer one.
+  ///
+  /// ```swift
+  /// for try await settings in store.values(forKey: "settings") {
+  ///   apply(settings ?? .standard)
+  /// }
+  /// ```
+  ///
+  /// The first element is the current value, or `nil` if the key is missing. If values change faster than you read
+  /// them, you miss some of them, but never the last one. You never get a value that is older than one that you got
+  /// before. A value that expires becomes `nil` at its deadline. Reading does not extend a sliding deadline.
+  ///
+  /// The sequence ends when the task is cancelled or the store is closed. It does not keep the store open.
+  ///
+  /// If the value cannot be read, the sequence throws the error once. The iterator survives it: a further call of
+  /// `next()` waits until the value can be read, and tries at least once a second.
+  ///
+  /// - Parameters:
+  ///   - key: The key to observe.
+  ///   - clock: The clock that measures the time until an entry expires or a failed read is repeated. Defaults to a
+  ///     `ContinuousClock`.
+  public func values(forKey key: StoreKey, clock: any Clock<Duration> = ContinuousClock()) -> StoreStates<Value?> {
+    states(forKey: key, clock) { _, _ in false }
+  }
+
+  /// Returns the first entries of a range as they are now, and then each newer state of them.
+  ///
+  /// ```swift
+  /// for try await newest in notes.entries(observing: .all, limit: 20, order: .descending) {
+  ///   show(newest)
+  /// }
+  /// ```
+  ///
+  /// Each element is one consistent snapshot. States are skipped, repeated after errors and ended as those of
+  /// ``values(forKey:clock:)``.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys to observe.
+  ///   - limit: The maximum number of entries in a state. Defaults to all.
+  ///   - order: The order of the entries. Defaults to ascending keys.
+  ///   - clock: The clock that measures the time until an entry expires or a failed read is repeated. Defaults to a
+  ///     `ContinuousClock`.
+  public func entries(
+    observing range: KeyRange, limit: Int = .max, order: ScanOrder = .ascending,
+    clock: any Clock<Duration> = ContinuousClock()
+  ) -> StoreStates<[StoreEntry<Value>]> {
+    states(ofEntriesIn: range, limit, order, clock) { _, _ in false }
+  }
+
+  private func states(
+    forKey key: StoreKey, _ clock: any Clock<Duration>, areEqual: @escaping @Sendable (Value?, Value?) -> Bool
+  ) -> StoreStates<Value?> {
+    states(of: .only(key), clock, areEqual: areEqual) { store in
+      let erased = AnyDataStore(store)
+      guard let expiry = erased.expiry else { return (try await store.value(forKey: key), nil) }
+      let value = try await expiry.peekValue(forKey: key)
+      return (value, value == nil ? nil : try await expiry.timeUntilExpiry(ofAny: [key]))
+    }
+  }
+
+  private func states(
+    ofEntriesIn range: KeyRange, _ limit: Int, _ order: ScanOrder, _ clock: any Clock<Duration>,
+    areEqual: @escaping @Sendable ([StoreEntry<Value>], [StoreEntry<Value>]) -> Bool
+  ) -> StoreStates<[StoreEntry<Value>]> {
+    states(of: range, clock, areEqual: areEqual) { store in
+      let entries = try await store.entries(in: range, limit: limit, order: order)
+      guard !entries.isEmpty, let expiry = AnyDataStore(store).expiry else { return (entries, nil) }
+      return (entries, try await expiry.timeUntilExpiry(ofAny: entries.map(\.key)))
+    }
+  }
+
+  private func states<State: Sendable>(
+    of range: KeyRange, _ clock: any Clock<Duration>, areEqual: @escaping @Sendable (State, State) -> Bool,
+    read: @escaping @Sendable (Self) async throws -> (State, Duration?)
+  ) -> StoreStates<State> {
+    let store = weakReference()
+    return StoreStates(
+      clock: clock, areEqual: areEqual, observe: { observer in store()?.observe(range, observer) },
+      read: {
+        guard let store = store() else { return nil }
+        let (state, timeToLive) = try await read(store)
+        return StoreStates.Reading(state: state, timeToLive: timeToLive)
+      })
+  }
+}
+
+extension ObservableStore where Value: Equatable {
+  /// Returns the value of a key as it is now, and then each newer one that differs from the one before.
+  ///
+  /// - Parameters:
+  ///   - key: The key to observe.
+  ///   - clock: The clock that measures the time until an entry expires or a failed read is repeated. Defaults to a
+  ///     `ContinuousClock`.
+  public func values(forKey key: StoreKey, clock: any Clock<Duration> = ContinuousClock()) -> StoreStates<Value?> {
+    states(forKey: key, clock) { $0 == $1 }
+  }
+
+  /// Returns the first entries of a range as they are now, and then each newer state that differs from the one before.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys to observe.
+  ///   - limit: The maximum number of entries in a state. Defaults to all.
+  ///   - order: The order of the entries. Defaults to ascending keys.
+  ///   - clock: The clock that measures the time until an entry expires or a failed read is repeated. Defaults to a
+  ///     `ContinuousClock`.
+  public func entries(
+    observing range: KeyRange, limit: Int = .max, order: ScanOrder = .ascending,
+    clock: any Clock<Duration> = ContinuousClock()
+  ) -> StoreStates<[StoreEntry<Value>]> {
+    states(ofEntriesIn: range, limit, order, clock) { $0 == $1 }
+  }
+}
+
+/// The states of a value or of a range of an observable store: the current one, and then each newer one.
+///
+/// See ``ObservableStore/values(forKey:clock:)`` and ``ObservableStore/entries(observing:limit:order:clock:)``. The
+/// observation begins with the first call of `next()` of an iterator. Each iterator observes for itself.
+public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
+  /// The type of the states.
+  public typealias Element = State
+
+  /// The type of the errors.
+  public typealias Failure = any Error
+
+  /// A state that was read.
+  struct Reading: Sendable {
+    let state: State
+    /// The time until a part of the state expires, or `nil` if no part does.
+    let timeToLive: Duration?
+  }
+
+  let clock: any Clock<Duration>
+  let areEqual: @Sendable (State, State) -> Bool
+
+  /// Observes the store, or returns `nil` if it was released.
+  let observe: @Sendable (@escaping @Sendable (StoreEvent) -> Void) -> StoreObservation?
+
+  /// Reads the current state, or returns `nil` if the store was released.
+  let read: @Sendable () async throws -> Reading?
+
+  /// Returns an iterator that observes the store.
+  public func makeAsyncIterator() -> Iterator {
+    Iterator(states: self)
+  }
+
+  /// An iterator over the states.
+  public struct Iterator: AsyncIteratorProtocol {
+    /// A running observation.
+    private struct Running {
+      let observation: StoreObservation
+      let signal: AsyncStream<Void>.Continuation
+      var signals: AsyncStream<Void>.Iterator
+    }
+
+    /// The time after which a failed read is repeated, because its cause may be gone without any change of the store.
+    private static var retryInterval: Duration { .seconds(1) }
+
+    /// The longest time without a look at a state that expires. The clock of the deadline may be set forward.
+    private static var longestWait: Duration { .seconds(60) }
+
+    private let states: StoreStates
+    private var running: Running?
+    private var latest: State?
+    private var hasEnded = false
+
+    /// The code of the error that was thrown since the last state.
+    private var reported: StoreError.Code?
+
+    /// The time until the state must be read again without any change of the store, or `nil` for never.
+    private var wait: Duration?
+
+    fileprivate init(states: StoreStates) {
+      self.states = states
+    }
+
+    /// Returns the next state, or `nil` after the task was cancelled or the store closed.
+    ///
+    /// - Throws: The error of the read, once.
+    public mutating func next() async throws -> State? {
+      try await next(isolation: #isolation)
+    }
+
+    /// Returns the next state, or `nil` after the task was cancelled or the store closed.
+    ///
+    /// - Parameter actor: The actor of the caller.
+    /// - Throws: The error of the read, once.
+    public mutating func next(isolation actor: isolated (any Actor)?) async throws(any Error) -> State? {
+      do {
+        while !hasEnded, !Task.isCancelled {
+          guard try await waitForChange(actor) else { break }
+          guard let reading = try await read() else { continue }
+          if let latest, states.areEqual(latest, reading.state) { continue }
+          latest = reading.state
+          return reading.state
+        }
+      } catch {
+        if !Task.isCancelled, !hasEnded { throw error }
+      }
+      hasEnded = true
+      running = nil
+      return nil
+    }
+
+    /// Begins the observation, or waits until the state may have changed.
+    ///
+    /// - Returns: Whether the store is still open.
+    private mutating func waitForChange(_ actor: isolated (any Actor)?) async throws -> Bool {
+      guard var running else {
+        let (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let observation = states.observe { event in
+          if case .closed = event { signal.finish() } else { signal.yield() }
+        }
+        guard let observation else { return false }
+        running = Running(observation: observation, signal: signal, signals: signals.makeAsyncIterator())
+        // The state is read after the observation began, so no change is missed between them.
+        return true
+      }
+      let timer = wait.map { wait in
+        Task { [clock = states.clock, signal = running.signal] in
+          try await clock.sleep(for: wait)
+          signal.yield()
+        }
+      }
+      defer { timer?.cancel() }
+      let isOpen = await running.signals.next(isolation: actor) != nil
+      self.running = running
+      return isOpen
+    }
+
+    /// Reads the state.
+    ///
+    /// - Returns: The state, or `nil` if the store was released or the read failed as before.
+    /// - Throws: The error of the read, if it is the first one with its code since the last state.
+    private mutating func read() async throws -> Reading? {
+      do {
+        guard let reading = try await states.read() else {
+          hasEnded = true
+          return nil
+        }
+        reported = nil
+        wait = reading.timeToLive.map { Swift.min($0, Iterator.longestWait) }
+        return reading
+      } catch let error as StoreError {
+        wait = Iterator.retryInterval
+        if error.code == .closed { hasEnded = true }
+        guard reported != error.code else { return nil }
+        reported = error.code
+        throw error
+      }
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import Larder
+import LarderExpiry
+import LarderTesting
+import Synchronization
+import Testing
+
+@testable import LarderObservation
+
+@Suite(.timeLimit(.minutes(5))) struct ObservingStoreTests {
+  private let store = MemoryStore<Int>().observable()
+
+  @Test func changesAreReportedInOrderAfterTheCommit() async throws {
+    var changes = store.changes().makeAsyncIterator()
+    try await store.setValue(1, forKey: "a")
+    try await store.apply([.set("b", 2), .remove("c"), .removeAll("d"..<"e")])
+    try await store.update(["a", "x"]) { $0[0] = 2 }
+    let expected: [StoreChange] = [
+      .key("a"), .key("b"), .key("c"), .range("d"..<"e"), .key("a"), .key("x"),
+    ]
+    for change in expected { #expect(await changes.next() == change) }
+  }
+
+  @Test func aSlowReaderGetsOneChangeOfTheRange() async throws {
+    var changes = store.changes(in: .prefix("k")).makeAsyncIterator()
+    for number in 0..<10_000 { try await store.setValue(number, forKey: StoreKey("k\(number)")) }
+    #expect(await changes.next() == .range(.prefix("k")))
+    try await store.setValue(0, forKey: "k0")
+    #expect(await changes.next() == .key("k0"))
+  }
+
+  @Test func statesBeginWithTheCurrentOneAndEndWithTheLast() async throws {
+    try await store.setValue(1, forKey: "a")
+    var values = store.values(forKey: "a").makeAsyncIterator()
+    #expect(try await values.next() == .some(1))
+    for number in 2...100 { try await store.setValue(number, forKey: "a") }
+    #expect(try await values.next() == .some(100))
+    try await store.removeValue(forKey: "a")
+    #expect(try await values.next() == .some(nil))
+    try await store.close()
+    #expect(try await values.next() == nil)
+  }
+
+  @Test func anObserverDoesNotKeepTheStoreOpen() async throws {
+    var store: ObservingStore<MemoryStore<Int>>? = MemoryStore<Int>().observable()
+    weak let released = store
+    var values = try #require(store).values(forKey: "a").makeAsyncIterator()
+    var changes = try #require(store).changes().makeAsyncIterator()
+    #expect(try await values.next() == .some(nil))
+    store = nil
+    #expect(released == nil)
+    #expect(try await values.next() == nil)
+    #expect(await changes.next() == nil)
+  }
+}
