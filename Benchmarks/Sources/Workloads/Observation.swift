@@ -1,0 +1,78 @@
+import ForwardingStore
+import Larder
+import LarderLMDB
+import LarderObservation
+
+/// Writes to a store that somebody observes, or could observe.
+public enum Observation {
+  private static let putCount = 10_000
+
+  static let comparisons = [
+    Comparison(
+      puts("put into a MemoryStore through .observable(), without an observer") { $0.observable() },
+      beside: [
+        Comparison.Yardstick(
+          puts("put into a MemoryStore through a forwarding decorator") { ForwardingStore($0) }, limit: 1.1)
+      ]),
+    Comparison(
+      environmentPuts(observerCount: 10),
+      // Four fifths of the rate.
+      beside: [Comparison.Yardstick(environmentPuts(observerCount: 0), limit: 1.25)]),
+  ]
+
+  private static func puts(
+    _ name: String, _ decorate: @escaping @Sendable (MemoryStore<Int>) -> some DataStore<Int>
+  ) -> Workload {
+    Workload(name, operationCount: putCount) { _ in
+      let store = decorate(try InMemory.filledStore(count: 1000))
+      let keys = SampleRecords.shuffledNumbers(1000).map(SampleRecords.key)
+      return {
+        for index in 0..<putCount { try await store.setValue(index, forKey: keys[index % 1000]) }
+      }
+    }
+  }
+
+  private static func environmentPuts(observerCount: Int) -> Workload {
+    let observers = observerCount == 0 ? "without an observer" : "with \(observerCount) observers of the key"
+    return Workload("put into a buffered LMDBStore, \(observers)", operationCount: putCount) { folder in
+      let store = try await LMDBStore<Int>(path: folder.newPath(), durability: .buffered)
+      for _ in 0..<observerCount {
+        // The observers end with the store.
+        Task { for try await value in store.values(forKey: "k") { consume(value) } }
+      }
+      return {
+        for number in 0..<putCount { try await store.setValue(number, forKey: "k") }
+      }
+    }
+  }
+
+  /// Returns the median time from the start of a put to the moment at which an awake observer has the value, in seconds.
+  public static func medianSecondsUntilObserved(in folder: ScratchFolder) async throws -> Double {
+    let store = try await LMDBStore<Int>(path: folder.newPath(), durability: .buffered)
+    var values = store.values(forKey: "k").makeAsyncIterator()
+    _ = try await values.next()
+    var times: [Double] = []
+    for number in 0..<2000 {
+      let start = ContinuousClock.now
+      async let put: Void = store.setValue(number, forKey: "k")
+      while let value = try await values.next(), value != number {}
+      times.append((ContinuousClock.now - start) / .seconds(1))
+      try await put
+    }
+    try await store.close()
+    return times.sorted()[times.count / 2]
+  }
+
+  /// Returns the median time of a put without an observer, in seconds.
+  public static func medianSecondsOfPut(in folder: ScratchFolder) async throws -> Double {
+    let store = try await LMDBStore<Int>(path: folder.newPath(), durability: .buffered)
+    var times: [Double] = []
+    for number in 0..<2000 {
+      let start = ContinuousClock.now
+      try await store.setValue(number, forKey: "k")
+      times.append((ContinuousClock.now - start) / .seconds(1))
+    }
+    try await store.close()
+    return times.sorted()[times.count / 2]
+  }
+}
