@@ -38,16 +38,19 @@ struct EncodedChanges: Sendable {
 
   private(set) var steps: [Step] = []
 
-  /// The encoded values, one part for each thread that encoded them.
+  /// The encoded values, one array for each part of the batch.
   private(set) var bytes: [[UInt8]]
 
-  /// The minimum number of changes that justifies a task.
-  private static let minimumCountPerTask = 4096
+  /// The number of changes that a task encodes.
+  ///
+  /// It is small, so that threads that are interrupted leave more tasks to the others, and so that little is copied
+  /// when the array of encoded values grows.
+  private static let countPerTask = 4096
 
-  /// The maximum number of encoding threads.
+  /// The number of processors.
   ///
   /// Cached because on Linux the lookup reads files.
-  private static let threadCount = ProcessInfo.processInfo.activeProcessorCount
+  private static let processorCount = ProcessInfo.processInfo.activeProcessorCount
 
   /// Encodes a batch.
   ///
@@ -66,7 +69,7 @@ struct EncodedChanges: Sendable {
 
   /// Returns whether a batch is large enough to be encoded on several threads.
   static func areWorthThreads(_ count: Int) -> Bool {
-    threadCount > 1 && count >= 2 * minimumCountPerTask
+    processorCount > 1 && count >= 2 * countPerTask
   }
 
   /// Encodes a large batch on several threads, because encoding takes longer than writing.
@@ -80,7 +83,7 @@ struct EncodedChanges: Sendable {
     concurrently changes: ChangeBatch<Value>, check: @escaping @Sendable (_ key: StoreKey) throws -> Void,
     encode: @escaping @Sendable (_ value: Value, _ key: StoreKey, _ bytes: inout [UInt8]) throws -> Void
   ) async throws {
-    let count = max(1, min(EncodedChanges.threadCount, changes.count / EncodedChanges.minimumCountPerTask))
+    let count = max(1, changes.count / EncodedChanges.countPerTask)
     let parts = await withTaskGroup(of: (Int, Result<Part, any Error>).self) { group in
       for number in 0..<count {
         let slice = changes.changes[changes.count * number / count..<changes.count * (number + 1) / count]
@@ -122,6 +125,7 @@ struct EncodedChanges: Sendable {
   private init(_ parts: [Part]) {
     bytes = parts.map(\.bytes)
     var items: [Item] = []
+    items.reserveCapacity(parts.reduce(0) { $0 + $1.items.count })
     for part in parts {
       var start = 0
       for removal in part.removals {
