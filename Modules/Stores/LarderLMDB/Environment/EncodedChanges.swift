@@ -28,24 +28,29 @@ struct EncodedChanges: Sendable {
     case removeAll(KeyRange)
   }
 
-  /// A part of a batch, with the location of each value in its own bytes.
+  /// A part of a batch, in the order of the batch.
   private struct Part: Sendable {
-    var changes: [Change<Range<Int>>] = []
+    var items: [Item] = []
+    /// The removed ranges, each with the number of items before it.
+    var removals: [(itemCount: Int, range: KeyRange)] = []
     var bytes: [UInt8] = []
   }
 
   private(set) var steps: [Step] = []
 
-  /// The encoded values, one part for each thread that encoded them.
+  /// The encoded values, one array for each part of the batch.
   private(set) var bytes: [[UInt8]]
 
-  /// The minimum number of changes that justifies a task.
-  private static let minimumCountPerTask = 4096
+  /// The number of changes that a task encodes.
+  ///
+  /// It is small, so that threads that are interrupted leave more tasks to the others, and so that little is copied
+  /// when the array of encoded values grows.
+  private static let countPerTask = 4096
 
-  /// The maximum number of encoding threads.
+  /// The number of processors.
   ///
   /// Cached because on Linux the lookup reads files.
-  private static let threadCount = ProcessInfo.processInfo.activeProcessorCount
+  private static let processorCount = ProcessInfo.processInfo.activeProcessorCount
 
   /// Encodes a batch.
   ///
@@ -59,12 +64,12 @@ struct EncodedChanges: Sendable {
     _ changes: ChangeBatch<Value>, check: (_ key: StoreKey) throws -> Void,
     encode: (_ value: Value, _ key: StoreKey, _ bytes: inout [UInt8]) throws -> Void
   ) throws {
-    self.init([try EncodedChanges.part(changes.changes[...], check: check, encode: encode)])
+    self.init([try EncodedChanges.part(0, of: changes.changes[...], check: check, encode: encode)])
   }
 
   /// Returns whether a batch is large enough to be encoded on several threads.
   static func areWorthThreads(_ count: Int) -> Bool {
-    threadCount > 1 && count >= 2 * minimumCountPerTask
+    processorCount > 1 && count >= 2 * countPerTask
   }
 
   /// Encodes a large batch on several threads, because encoding takes longer than writing.
@@ -78,12 +83,12 @@ struct EncodedChanges: Sendable {
     concurrently changes: ChangeBatch<Value>, check: @escaping @Sendable (_ key: StoreKey) throws -> Void,
     encode: @escaping @Sendable (_ value: Value, _ key: StoreKey, _ bytes: inout [UInt8]) throws -> Void
   ) async throws {
-    let count = max(1, min(EncodedChanges.threadCount, changes.count / EncodedChanges.minimumCountPerTask))
+    let count = max(1, changes.count / EncodedChanges.countPerTask)
     let parts = await withTaskGroup(of: (Int, Result<Part, any Error>).self) { group in
       for number in 0..<count {
         let slice = changes.changes[changes.count * number / count..<changes.count * (number + 1) / count]
         group.addTask {
-          (number, Result { try EncodedChanges.part(slice, check: check, encode: encode) })
+          (number, Result { try EncodedChanges.part(number, of: slice, check: check, encode: encode) })
         }
       }
       return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
@@ -92,11 +97,11 @@ struct EncodedChanges: Sendable {
   }
 
   private static func part<Value>(
-    _ changes: ArraySlice<Change<Value>>, check: (_ key: StoreKey) throws -> Void,
+    _ number: Int, of changes: ArraySlice<Change<Value>>, check: (_ key: StoreKey) throws -> Void,
     encode: (_ value: Value, _ key: StoreKey, _ bytes: inout [UInt8]) throws -> Void
   ) throws -> Part {
     var part = Part()
-    part.changes.reserveCapacity(changes.count)
+    part.items.reserveCapacity(changes.count)
     // Through a pointer, so that changes are not copied and values are not retained.
     try changes.withUnsafeBufferPointer { changes in
       for index in changes.indices {
@@ -105,12 +110,12 @@ struct EncodedChanges: Sendable {
           try check(key)
           let start = part.bytes.count
           try encode(value, key, &part.bytes)
-          part.changes.append(.set(key, start..<part.bytes.count))
+          part.items.append(Item(key: key, value: Location(part: number, range: start..<part.bytes.count)))
         case .remove(let key):
           try check(key)
-          part.changes.append(.remove(key))
+          part.items.append(Item(key: key, value: nil))
         case .removeAll(let range):
-          part.changes.append(.removeAll(range))
+          part.removals.append((part.items.count, range))
         }
       }
     }
@@ -120,19 +125,16 @@ struct EncodedChanges: Sendable {
   private init(_ parts: [Part]) {
     bytes = parts.map(\.bytes)
     var items: [Item] = []
-    for (number, part) in parts.enumerated() {
-      items.reserveCapacity(items.count + part.changes.count)
-      for change in part.changes {
-        switch change {
-        case .set(let key, let value):
-          items.append(Item(key: key, value: Location(part: number, range: value)))
-        case .remove(let key):
-          items.append(Item(key: key, value: nil))
-        case .removeAll(let range):
-          finish(&items)
-          steps.append(.removeAll(range))
-        }
+    items.reserveCapacity(parts.reduce(0) { $0 + $1.items.count })
+    for part in parts {
+      var start = 0
+      for removal in part.removals {
+        items += part.items[start..<removal.itemCount]
+        finish(&items)
+        steps.append(.removeAll(removal.range))
+        start = removal.itemCount
       }
+      items += part.items[start...]
     }
     finish(&items)
   }
@@ -147,7 +149,7 @@ struct EncodedChanges: Sendable {
   ///
   /// If several items have the same key, only the last is kept.
   static func sorted(_ items: [Item]) -> [Item] {
-    let isAscending = zip(items, items.dropFirst()).allSatisfy { $0.key < $1.key }
+    let isAscending = items.indices.dropFirst().allSatisfy { items[$0 - 1].key < items[$0].key }
     if isAscending { return items }
     // Indices, because items are large. Items with the same key stay in their order.
     let indices = items.indices.sorted { (items[$0].key, $0) < (items[$1].key, $1) }
