@@ -72,7 +72,7 @@ struct ValueCodecs {
 /// A codec that stores JSON as CBOR.
 struct CBORTextCodec: Codec {
   var name: String { "cbor" }
-  var format: CodecFormat { .binary }
+  var format: CodecFormat { .cbor }
 
   func encode(_ value: JSONText, into bytes: inout [UInt8], context: ValueContext) throws {
     bytes += try CBORItem(value).bytes
