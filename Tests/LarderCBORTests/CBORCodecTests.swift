@@ -409,7 +409,7 @@ import Testing
     func name<Value>(of codec: some Codec<Value>, _ type: Value.Type) -> String { codec.name }
     #expect(name(of: .cbor(), Int.self) == "cbor")
     #expect(name(of: .cbor(), User.self) == "cbor")
-    #expect(CBORCodec<Int>().format == .binary)
+    #expect(CBORCodec<Int>().format == .cbor)
   }
 
   @Test func manyTasksEncodeConcurrently() async throws {

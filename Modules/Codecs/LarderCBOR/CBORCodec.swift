@@ -35,8 +35,8 @@ public struct CBORCodec<Value: Sendable>: Codec {
   /// `cbor`.
   public var name: String { "cbor" }
 
-  /// `CodecFormat.binary`.
-  public var format: CodecFormat { .binary }
+  /// `CodecFormat.cbor`.
+  public var format: CodecFormat { .cbor }
 
   /// Appends the encoded value.
   ///

@@ -70,6 +70,9 @@ public struct CompressedCodec<Base: Codec>: Codec {
   /// `CodecFormat.binary`.
   public var format: CodecFormat { .binary }
 
+  /// The names that the base codec adopts, followed by ``nameSuffix``.
+  public var adoptedNames: [String] { base.adoptedNames.map { $0 + CompressedCodec.nameSuffix } }
+
   /// Appends the bytes of a value, compressed if that makes them fewer.
   ///
   /// - Throws: Any error of the base codec; ``ZlibError`` if there is not enough memory.

@@ -110,8 +110,11 @@ public struct ExpiringCodec<Base: Codec>: Codec {
   /// The suffix of the names of these formats, `+expiring`.
   public static var nameSuffix: String { "+expiring" }
 
-  /// The format of the base.
-  public var format: CodecFormat { base.format }
+  /// `CodecFormat.json` if that is the format of the base, and otherwise `CodecFormat.binary`.
+  public var format: CodecFormat { base.format == .json ? .json : .binary }
+
+  /// The names that the base adopts, with ``nameSuffix`` appended.
+  public var adoptedNames: [String] { base.adoptedNames.map { $0 + ExpiringCodec.nameSuffix } }
 
   /// Appends the deadline and the bytes of the value.
   ///
@@ -128,7 +131,7 @@ public struct ExpiringCodec<Base: Codec>: Codec {
       bytes.append(contentsOf: "\"value\":".utf8)
       try base.encode(expiring.value, into: &bytes, context: context)
       bytes.append(UInt8(ascii: "}"))
-    case .binary:
+    case .cbor, .binary:
       switch (deadline, deadline?.windowMicroseconds) {
       case (nil, _): bytes.append(Mark.noDeadline)
       case (let deadline?, nil):
@@ -149,7 +152,7 @@ public struct ExpiringCodec<Base: Codec>: Codec {
   public func decode(_ bytes: RawSpan, context: ValueContext) throws -> Expiring<Base.Value> {
     switch format {
     case .json: try decode(json: bytes, context)
-    case .binary: try decode(binary: bytes, context)
+    case .cbor, .binary: try decode(binary: bytes, context)
     }
   }
 

@@ -29,11 +29,16 @@ public struct ChecksummedCodec<Base: Codec>: Codec {
   /// - Parameter base: The codec that encodes the values.
   public init(_ base: Base) {
     self.base = base
-    name = "\(base.name)+crc32c"
+    name = base.name + Self.nameSuffix
   }
 
   /// ``CodecFormat/binary``.
   public var format: CodecFormat { .binary }
+
+  /// The names that the base adopts, followed by `+crc32c`.
+  public var adoptedNames: [String] { base.adoptedNames.map { $0 + Self.nameSuffix } }
+
+  private static var nameSuffix: String { "+crc32c" }
 
   /// Appends the bytes of a value and their checksum.
   ///

@@ -12,6 +12,13 @@ public protocol Codec<Value>: Sendable {
   /// The kind of the encoded bytes.
   var format: CodecFormat { get }
 
+  /// The names of other formats that this codec reads too, so that it can take over a store that recorded one of them.
+  ///
+  /// Such a store can be opened with this codec. The store records the ``name`` of this codec with the first write, and
+  /// then refuses the codecs that wrote it before. A codec that wraps another one appends its suffix to each of the
+  /// names of that one. Defaults to none.
+  var adoptedNames: [String] { get }
+
   /// Appends the encoded bytes of a value.
   ///
   /// - Parameters:
@@ -53,6 +60,9 @@ public struct ValueContext: Sendable {
 }
 
 extension Codec {
+  /// No other names.
+  public var adoptedNames: [String] { [] }
+
   /// Appends the encoded bytes of a value that belongs to no entry; see ``encode(_:into:context:)``.
   ///
   /// - Parameters:
@@ -78,10 +88,12 @@ public protocol StoreErrorConvertible: Error {
   var storeErrorCode: StoreError.Code { get }
 }
 
-/// The kind of the bytes that a codec writes, for stores that show them as text.
+/// The kind of the bytes that a codec writes, for stores and codecs that put something around them.
 public enum CodecFormat: Sendable, Hashable {
   /// One JSON value as text in UTF-8 (RFC 8259).
   case json
+  /// One CBOR data item (RFC 8949).
+  case cbor
   /// Arbitrary bytes.
   case binary
 }

@@ -98,7 +98,7 @@ package struct JSONValueCoder<Value: Sendable>: Sendable {
   ) throws -> Value {
     switch format {
     case .json: return try text.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: operation) }
-    case .binary:
+    case .cbor, .binary:
       let data: Data
       do {
         var scanner = JSONScanner(text)

@@ -47,20 +47,20 @@ public protocol UntypedStore: Sendable {
   /// Returns the store as a store of values of one type.
   ///
   /// - Parameter codec: The codec of the values.
-  /// - Throws: ``StoreError`` with `versionMismatch` if the codec has a different name than the store's codec. The
-  ///   store is left unchanged.
+  /// - Throws: ``StoreError`` with `versionMismatch` if the codec has a different name than the store's codec, and
+  ///   does not adopt that name; see ``Codec/adoptedNames``. The store is left unchanged.
   func typed<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value>
 }
 
 extension UntypedStore {
-  /// Throws an error if a codec has a different name than the store's codec.
+  /// Throws an error if a codec has a different name than the store's codec and does not adopt it.
   ///
   /// - Parameters:
   ///   - codec: The codec of the values.
   ///   - store: The name of the store in the error.
   /// - Throws: ``StoreError`` with `versionMismatch`.
   package func check(_ codec: some Codec, store: String) throws {
-    guard codec.name != codecName else { return }
+    guard codec.name != codecName, !codec.adoptedNames.contains(codecName) else { return }
     throw StoreError(
       .versionMismatch, during: .open, store: store,
       message: "the store was written with the codec \(codecName), not with \(codec.name); "

@@ -41,6 +41,9 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   private let contents: SharedContent<CompressedFileContent>
   let writer: FileWriter<CompressedFile>
   private let coder: JSONValueCoder<Value>
+
+  /// The name of the codec, which a write records if the file has one that the codec adopts.
+  private let codecName: String
   private let owner: FileOwner
 
   /// The default limit of the block cache, in bytes: 8 MiB.
@@ -82,6 +85,7 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     contents = file.contents
     information = writer.information
     coder = JSONValueCoder(codec: codec, store: information.name)
+    codecName = codec.name
     owner = file.owner
     try file.check(codec, store: information.name)
   }
@@ -236,8 +240,8 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   /// More than 64 values, or more than 64 KiB of text, are encoded off the caller's actor.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
-    let (texts, format) = (try await coder.texts(of: changes), coder.format)
-    try await writer.apply(during: .apply) { try $0.append(texts, format: format, during: .apply) }
+    let (texts, codec) = (try await coder.texts(of: changes), (codecName, coder.format))
+    try await writer.apply(during: .apply) { try $0.append(texts, codec: codec, during: .apply) }
   }
 
   /// Reads, changes and writes back the values of some keys atomically; see `DataStore.update(_:_:)`.
@@ -248,14 +252,14 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
     try information.check(updateOf: keys)
-    let (coder, information) = (coder, information)
+    let (coder, codecName, information) = (coder, codecName, information)
     return try await writer.apply(during: .update) { file in
       let lines = try file.lines(forKeys: keys)
       let texts = try zip(keys, lines).map { key, line in
         try line.map { try coder.text(ofLine: $0, forKey: key, during: .update) }
       }
       let (changes, result) = try coder.update(keys, texts, checks: information, body)
-      try file.append(changes, format: coder.format, during: .update)
+      try file.append(changes, codec: (codecName, coder.format), during: .update)
       return result
     }
   }

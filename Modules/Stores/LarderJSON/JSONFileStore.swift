@@ -49,6 +49,9 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   private let writer: FileWriter<JSONFile>
   private let coder: JSONValueCoder<Value>
 
+  /// The name of the codec, which a write records if the document has one that the codec adopts.
+  private let codecName: String
+
   /// Opens a store.
   ///
   /// - Parameters:
@@ -92,6 +95,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     information = writer.information
     try file.check(codec, store: information.name)
     coder = JSONValueCoder(codec: codec, store: information.name)
+    codecName = codec.name
   }
 
   /// Opens a store of `Codable` values, with `JSONCodec`.
@@ -252,7 +256,8 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
     let texts = try await coder.texts(of: changes)
-    try await writer.write(.apply) { try $0.write(texts, during: .apply) }
+    let codecName = codecName
+    try await writer.write(.apply) { try $0.write(texts, codecName: codecName, during: .apply) }
   }
 
   /// Reads, changes and writes back the values of several keys atomically; see `DataStore.update(_:_:)`.
@@ -263,11 +268,11 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
     try information.check(updateOf: keys)
-    let (coder, contents, information) = (coder, contents, information)
+    let (coder, codecName, contents, information) = (coder, codecName, contents, information)
     return try await writer.write(.update) { file in
       let texts = contents.look { entries in keys.map { entries.map[$0] } }
       let (changes, result) = try coder.update(keys, texts, checks: information, body)
-      try file.write(changes, during: .update)
+      try file.write(changes, codecName: codecName, during: .update)
       return result
     }
   }

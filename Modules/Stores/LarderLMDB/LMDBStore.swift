@@ -41,6 +41,12 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   /// The name of the named database.
   private let databaseName: StoreKey
 
+  /// The name of the codec, if the first write must record it in place of one that the codec adopts.
+  private let codecNameToRecord: String?
+
+  /// The names that the codec adopts.
+  private let adoptedNames: [String]
+
   /// The environment, if the store opened it itself and therefore closes it.
   private let ownEnvironment: LMDBEnvironment?
 
@@ -99,6 +105,8 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     coder = ValueCoder(codec: codec, store: handle.name, maximumSize: SharedEnvironment.maximumValueSize)
     identifier = database.identifier
     databaseName = StoreKey(database.name)
+    adoptedNames = codec.adoptedNames
+    codecNameToRecord = codec.name == database.codecName ? nil : codec.name
     ownEnvironment = database.ownEnvironment
   }
 
@@ -194,6 +202,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       }
     try await handle.environment.writer.write(for: handle, during: .apply) { [identifier] transaction, record in
       try encoded.write(to: changeableDatabase(in: transaction, during: .apply))
+      try recordCodecName(in: transaction)
       record.append(changes, in: identifier)
     }
   }
@@ -225,7 +234,10 @@ public final class LMDBStore<Value: Sendable>: DataStore {
         try coder.append(value, forKey: key, to: &bytes, during: .update)
       }
       // LMDB commits a transaction without changes without writing anything.
-      if try !encoded.changesNothing(in: database) { try encoded.write(to: database) }
+      if try !encoded.changesNothing(in: database) {
+        try encoded.write(to: database)
+        try recordCodecName(in: transaction)
+      }
       changes.append(keys, in: identifier)
       return result
     }
@@ -293,6 +305,16 @@ public final class LMDBStore<Value: Sendable>: DataStore {
         message: "another program has removed the named database of the store; close the store and open it again")
     }
     return database(in: transaction)
+  }
+
+  /// Records the name of the codec in a transaction that writes, if the store had another one when it was opened.
+  ///
+  /// - Throws: ``StoreError`` with `versionMismatch` if another program has recorded a third one since; `LMDBError`.
+  func recordCodecName(in transaction: OpaquePointer) throws {
+    guard let codecNameToRecord else { return }
+    // Not remembered, because the transaction may be aborted.
+    try StoreCatalog(store: information.name)
+      .setCodecName(codecNameToRecord, ofStore: databaseName, adopting: adoptedNames, in: transaction)
   }
 
   @inline(__always)

@@ -65,6 +65,7 @@ public struct LMDBTransaction: ~Copyable {
       if let failure { throw failure }
       if !changed.contains(store.identifier) {
         _ = try store.changeableDatabase(in: pointer, during: .write)
+        try store.recordCodecName(in: pointer)
         changed.append(store.identifier)
       }
       try body(store.database(in: pointer))

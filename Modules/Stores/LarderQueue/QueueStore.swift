@@ -115,6 +115,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
     engine = queue.engine
     information = engine.information
     try queue.check(codec, store: information.name)
+    if codec.name != queue.codecName { engine.recordWithNextWrite(codecName: codec.name) }
     retrying = queue.retrying
     recovery = queue.recovery
     coder = QueueCoder(codec: codec, store: information.name)

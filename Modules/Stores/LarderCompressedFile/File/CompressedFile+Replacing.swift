@@ -77,11 +77,14 @@ extension CompressedFile {
 
   /// Copies the remaining changes, and replaces the old file with the new one.
   ///
+  /// If the file was rewritten since the compaction began, the compaction is discarded.
+  ///
   /// - Throws: ``StoreError``; ``FileError``. The store then continues with the old file, unless it is unknown which
   ///   file is in place.
   mutating func finishCompaction(_ compaction: inout FileCompaction) throws {
+    guard let (changes, lines) = takeUncopied() else { return compaction.replacement.abandon() }
     try checkFiles(during: .compact)
-    if let (changes, lines) = takeUncopied() { try compaction.copy(changes, by: lines, during: .compact) }
+    try compaction.copy(changes, by: lines, during: .compact)
     try putInPlace(&compaction.replacement, as: compaction.made, during: .compact)
     uncopied = nil
     (retryUncompactedSize, retryDeadSize) = (0, 0)
@@ -121,14 +124,9 @@ extension CompressedFile {
   /// - Throws: ``FileError``; ``StoreError``. The store then continues with the old file.
   mutating func replace(during operation: StoreOperation) throws {
     guard let (index, lines) = snapshot else { return }
-    if format == .version1 { try checkSound(index, during: operation) }
+    if format == .version1 { return try rewrite(index, lines, during: operation) }
     var compaction = try compaction(of: index, lines)
     do {
-      if format == .version1 {
-        try compaction.writeBase(during: operation)
-        try putInPlace(&compaction.replacement, as: compaction.made, during: operation)
-        return
-      }
       try checkAppended(lines, during: operation)
       try copyBytes(to: &compaction.replacement.writer)
     } catch {
@@ -139,6 +137,45 @@ extension CompressedFile {
     copy.layout.durableBatch = layout.lastBatch
     copy.layout.appendStart = layout.end
     try putInPlace(&compaction.replacement, as: copy, during: operation)
+  }
+
+  /// Replaces the file with a compacted one.
+  private mutating func rewrite(
+    _ index: CompressedFileIndex, _ lines: LineReader, during operation: StoreOperation
+  ) throws {
+    try checkSound(index, during: operation)
+    var compaction = try compaction(of: index, lines)
+    do {
+      try compaction.writeBase(during: operation)
+      try putInPlace(&compaction.replacement, as: compaction.made, during: operation)
+    } catch {
+      compaction.replacement.abandon()
+      throw error
+    }
+  }
+
+  /// Rewrites the file with the name of another codec, which must read the present values.
+  ///
+  /// - Throws: ``StoreError``. The file then keeps the old name, unless the new file is in place.
+  mutating func record(_ newName: String, during operation: StoreOperation) throws {
+    try checkFiles(during: operation)
+    guard let (index, lines) = snapshot else { return }
+    let oldName = codecName
+    codecName = newName
+    defer {
+      if case .version2(let head, _) = format, head.codecName == newName {
+        // A running compaction is superseded: it would put back the old name.
+        uncopied = nil
+      } else {
+        codecName = oldName
+      }
+    }
+    try configuration.reportingFileErrors(during: operation, message: "\(path) could not be rewritten") {
+      try configuration.reportingZlibErrors(during: operation) {
+        if format != .version1 { try checkAppended(lines, during: operation) }
+        try rewrite(index, lines, during: operation)
+      }
+    }
   }
 
   /// Checks that the system still shows the appended blocks, which may not be the case after a failure.

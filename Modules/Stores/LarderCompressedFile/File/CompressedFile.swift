@@ -31,7 +31,8 @@ struct CompressedFile: Sendable {
   /// The files that must be at their paths whenever the store writes.
   var opened: OpenedFiles
 
-  let codecName: String
+  /// The name of the codec of the values.
+  var codecName: String
 
   /// Composers of blocks: a fast one for batches, which are compressed again later, and a thorough one for the base.
   let batchComposer = BlockComposer(level: 1)
@@ -104,17 +105,17 @@ struct CompressedFile: Sendable {
   ///
   /// - Parameters:
   ///   - changes: The batch, with the JSON text of each value.
-  ///   - codecFormat: The format of the codec.
+  ///   - codec: The name and the format of the codec of its values.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``.
   mutating func append(
-    _ changes: [Change<ArraySlice<UInt8>>], format codecFormat: CodecFormat, during operation: StoreOperation
+    _ changes: [Change<ArraySlice<UInt8>>], codec: (name: String, format: CodecFormat), during operation: StoreOperation
   ) throws {
     guard !changes.isEmpty else { return }
     let changes = changes.map { change -> Change<ArraySlice<UInt8>> in
       if case .removeAll(let range) = change { .removeAll(range.withShortBounds) } else { change }
     }
-    let lines = changes.map { StoreLine.bytes(of: $0, format: codecFormat) }
+    let lines = changes.map { StoreLine.bytes(of: $0, format: codec.format) }
     for (change, line) in zip(changes, lines) where line.count > EntryLocation.maximumLength {
       throw StoreError(
         .valueTooLarge, during: operation, store: name, key: change.key,
@@ -127,6 +128,7 @@ struct CompressedFile: Sendable {
       )
     }
     let size = lines.reduce(0) { $0 + $1.count }
+    if codec.name != codecName { try record(codec.name, during: operation) }
     // The offset of the blocks is known only after the file has been prepared.
     var log = try usableLog(during: operation)
     guard case .version2(let head, _) = format else {

@@ -6,12 +6,36 @@ extension JSONFile {
 
   /// Writes a batch with the configured durability, and shows it to readers.
   ///
+  /// - Parameters:
+  ///   - changes: The batch.
+  ///   - codecName: The name of the codec of its values.
+  ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``.
-  mutating func write(_ changes: [Change<ArraySlice<UInt8>>], during operation: StoreOperation) throws {
+  mutating func write(
+    _ changes: [Change<ArraySlice<UInt8>>], codecName: String, during operation: StoreOperation
+  ) throws {
     guard !changes.isEmpty else { return }
+    if codecName != self.codecName { try record(codecName, during: operation) }
     try append(changes, during: operation)
     show(changes)
     foldIfDue()
+  }
+
+  /// Writes the document anew with the name of another codec, which must read the present values.
+  ///
+  /// Each file states the codec of its values, so the document must have the new name before the journal does.
+  ///
+  /// - Throws: ``StoreError``. The document then keeps the old name, unless it is unknown which document is in place.
+  private mutating func record(_ newName: String, during operation: StoreOperation) throws {
+    let (oldName, hadToFold) = (codecName, mustFold)
+    codecName = newName
+    mustFold = true
+    do {
+      try fold(during: operation)
+    } catch {
+      if mustFold, unsettledReplacement == nil { (codecName, mustFold) = (oldName, hadToFold) }
+      throw error
+    }
   }
 
   /// Shows a batch to readers.

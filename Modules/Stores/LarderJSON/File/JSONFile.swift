@@ -21,7 +21,7 @@ struct JSONFile: Sendable {
   let configuration: StoreFileConfiguration
 
   /// The name of the codec of the values, once the document has been read.
-  private(set) var codecName = ""
+  var codecName = ""
 
   var name: String { configuration.name }
   var fileSystem: any FileSystem { configuration.fileSystem }
@@ -225,17 +225,18 @@ struct JSONFile: Sendable {
       journalDamage = VerificationReport.Finding(key: nil, place: journalPath, message: message)
       return
     }
-    guard content.head.codecName == codecName else {
-      throw configuration.error(
-        .versionMismatch, during: .open,
-        "\(journalPath) was written with the codec \(content.head.codecName), and \(path) with \(codecName)")
-    }
     guard try continuesDocument(content.head) else {
       isJournalLeft = true
       // The store that folded it did not remove it, perhaps because the rename of the document could not be made
       // durable.
       isFoldUncertain = true
       return
+    }
+    // A journal that is already folded may have the codec that the document had before.
+    guard content.head.codecName == codecName else {
+      throw configuration.error(
+        .versionMismatch, during: .open,
+        "\(journalPath) was written with the codec \(content.head.codecName), and \(path) with \(codecName)")
     }
     generation = content.head.generation
     journal = .found(FoundJournal(file: file, lines: text[content.headSize..<content.size]))

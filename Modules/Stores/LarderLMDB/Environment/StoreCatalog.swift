@@ -75,6 +75,33 @@ struct StoreCatalog {
     return (identifier, codecName)
   }
 
+  /// Changes the name of the codec in the record of a store.
+  ///
+  /// - Parameters:
+  ///   - codecName: The new name.
+  ///   - name: The name of the store.
+  ///   - adopted: The names in place of which the new one may be recorded.
+  ///   - transaction: A transaction that writes.
+  /// - Throws: ``StoreError`` with `versionMismatch` if the record has any other name; `LMDBError`.
+  func setCodecName(
+    _ codecName: String, ofStore name: StoreKey, adopting adopted: [String], in transaction: OpaquePointer
+  ) throws {
+    guard let identifier = try open(StoreCatalog.name, in: transaction) else { throw changedRecord }
+    let catalog = RawDatabase(transaction: transaction, identifier: identifier)
+    guard var record = try catalog.value(forKey: name).map({ try decode($0) }) else { throw changedRecord }
+    guard record.codec != codecName else { return }
+    guard adopted.contains(record.codec) else { throw changedRecord }
+    record.codec = codecName
+    let bytes = try encode(record)
+    try name.withUnsafeBytes { key in try bytes.withUnsafeBytes { try catalog.setValue($0, forKey: key) } }
+  }
+
+  private var changedRecord: StoreError {
+    StoreError(
+      .versionMismatch, during: .apply, store: store,
+      message: "another program has changed the codec of the store; close the store and open it again")
+  }
+
   /// Throws an error if a store was written by a newer version.
   ///
   /// - Throws: ``StoreError`` with `versionMismatch`.

@@ -70,6 +70,7 @@ extension QueueEngine {
   ///
   /// - Returns: The error if frames cannot be appended.
   private func prepare(_ core: inout QueueCore, for calls: [QueueCall]) -> (any Error)? {
+    if calls.contains(where: { $0.weight == .writes || $0.weight == .blocks }) { passCodecName(to: &core) }
     guard !core.isClosed, !core.isReady, folder.access == .readWrite,
       calls.contains(where: { $0.weight != .looks })
     else { return nil }

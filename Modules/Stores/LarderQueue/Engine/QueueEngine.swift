@@ -31,6 +31,9 @@ final class QueueEngine: Sendable {
 
   let state: Mutex<State>
   private let files: SegmentFiles
+
+  /// The name of a codec that adopts that of the queue, which the first write records.
+  private let adoptingName = Mutex<String?>(nil)
   let running = RunningOperations()
 
   init(
@@ -45,6 +48,18 @@ final class QueueEngine: Sendable {
     files = opened.log.files
     timer = DeadlineTimer(clock: clock)
     state = Mutex(State(core: QueueCore(opened)))
+  }
+
+  // MARK: The codec
+
+  /// Records the name of a codec with the next write.
+  func recordWithNextWrite(codecName: String) {
+    adoptingName.withLock { $0 = codecName }
+  }
+
+  /// Passes the name of an adopting codec to the log, before calls that write.
+  func passCodecName(to core: inout QueueCore) {
+    if let name = adoptingName.withLock(\.self) { core.log.codecName = name }
   }
 
   // MARK: Calls
@@ -157,6 +172,7 @@ final class QueueEngine: Sendable {
 
   private func serveHere(_ call: QueueCall, _ taken: inout QueueCore?) {
     guard var core = taken.take() else { return }
+    if call.weight != .looks { passCodecName(to: &core) }
     // Checked here, after the core was taken: checking it under the lock would copy it.
     guard call.weight == .looks || core.isReady else {
       taken = consume core

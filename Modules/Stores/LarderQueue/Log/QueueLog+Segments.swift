@@ -34,7 +34,7 @@ extension QueueLog {
       next = try draft(after: list.sorted { $0.number < $1.number }, copying: unsafe, ledger)
       try write(next, mayUseReserve: mayUseReserve)
     } catch let error as FileError
-      where error.isOutOfRoom && log == nil && !mayHaveNext && isOfPresentVersion && !found.isDamaged
+      where error.isOutOfRoom && log == nil && !mayHaveNext && isOfPresentVersion && hasPresentCodec && !found.isDamaged
     {
       // There is no room to copy the frames of an earlier owner, but rewriting them in place needs none.
       try rewriteInPlace(end..<max(end, acknowledgedSize))

@@ -12,7 +12,11 @@ struct QueueLog: Sendable {
   /// The files that must be at their paths whenever the queue writes.
   var opened: OpenedFiles
   let identity: UInt64
-  let codecName: String
+
+  /// The name of the codec of new items.
+  ///
+  /// If the current segment states another one, the next write begins a new segment.
+  var codecName: String
 
   var segment: SegmentFile
   /// The append log of the current segment; `nil` until the first write since the queue was opened.
@@ -160,9 +164,13 @@ struct QueueLog: Sendable {
   /// Whether the current segment is the newest one and takes frames of the current version.
   var isOfPresentVersion: Bool { segment.header.version == SegmentHeader.version && (mark?.number ?? 0) <= number }
 
-  /// Whether nothing can be appended to the current segment, because nothing was written since the queue was opened, or
-  /// because a failure left it or the next segment, which records its end, in an unknown state.
-  var isSealed: Bool { log.map { $0.failure != nil } ?? true || mayHaveNext }
+  /// Whether nothing can be appended to the current segment, because nothing was written since the queue was opened,
+  /// because a failure left it or the next segment, which records its end, in an unknown state, or because it states
+  /// another codec.
+  var isSealed: Bool { log.map { $0.failure != nil } ?? true || mayHaveNext || !hasPresentCodec }
+
+  /// Whether the current segment states the codec of new items.
+  var hasPresentCodec: Bool { segment.header.codecName == codecName }
 
   // MARK: Writing
 

@@ -1,0 +1,89 @@
+/// A conversion of stored values of older versions to a newer type, for ``VersionedCodec``.
+///
+/// A migration decodes the values of one version as the type that they had then, and converts them. To convert them
+/// step by step, append the next migration with ``then(from:_:_:)``. Each step takes the type that the step before it
+/// returns, which the compiler checks:
+///
+/// ```swift
+/// let migration = Migration(from: 1, .json(UserV1.self)) { UserV2(name: $0.name, email: nil) }
+///   .then(from: 2, .json()) { User($0) }
+/// ```
+///
+/// `migration` reads the values of versions 1 and 2 as `User`. When version 4 comes, add another step and leave the
+/// others as they are.
+public struct Migration<Value: Sendable>: Sendable {
+  /// A function that reads the values of one version.
+  struct Reader: Sendable {
+    let version: Int
+    let codecName: String
+    let read: @Sendable (RawSpan, ValueContext) throws -> Value
+  }
+
+  let readers: [Reader]
+
+  private init(readers: [Reader]) {
+    self.readers = readers
+  }
+
+  /// Creates a migration of the values of one version.
+  ///
+  /// - Parameters:
+  ///   - version: The version of the values; 0 for values that were written without a version.
+  ///   - codec: The codec with which they were written. It must have the name of the codec that ``VersionedCodec`` wraps.
+  ///   - migrate: A closure that converts a value. It must return the same value each time, because a value is
+  ///     converted at each reading until it is written again.
+  public init<Old: Sendable>(
+    from version: Int, _ codec: some Codec<Old>, _ migrate: @escaping @Sendable (Old) throws -> Value
+  ) {
+    let reader = Reader(version: version, codecName: codec.name) { bytes, context in
+      let old = try codec.decode(bytes, context: context)
+      return try MigrationError.wrapping(version) { try migrate(old) }
+    }
+    self.init(readers: [reader])
+  }
+
+  /// Returns this migration with another step, which also reads the values of one more version.
+  ///
+  /// - Parameters:
+  ///   - version: The version of the values that this migration returns.
+  ///   - codec: The codec with which values of that version were written.
+  ///   - migrate: A closure that converts such a value.
+  public func then<New: Sendable>(
+    from version: Int, _ codec: some Codec<Value>, _ migrate: @escaping @Sendable (Value) throws -> New
+  ) -> Migration<New> {
+    let earlier = readers.map { reader in
+      Migration<New>.Reader(version: reader.version, codecName: reader.codecName) { bytes, context in
+        let old = try reader.read(bytes, context)
+        return try MigrationError.wrapping(version) { try migrate(old) }
+      }
+    }
+    return Migration<New>(readers: earlier + Migration<New>(from: version, codec, migrate).readers)
+  }
+}
+
+/// An error that reports that the closure of a ``Migration`` has thrown.
+///
+/// A store reports it as ``StoreError/Code/undecodable``, because the stored bytes are sound.
+public struct MigrationError: StoreErrorConvertible {
+  /// The version from which the value could not be converted.
+  public let version: Int
+
+  /// The error that the closure threw.
+  public let underlying: any Error
+
+  /// ``StoreError/Code/undecodable``.
+  public var storeErrorCode: StoreError.Code { .undecodable }
+
+  fileprivate static func wrapping<Result>(_ version: Int, _ body: () throws -> Result) throws -> Result {
+    do {
+      return try body()
+    } catch {
+      throw MigrationError(version: version, underlying: error)
+    }
+  }
+}
+
+extension MigrationError: CustomStringConvertible {
+  /// The version and the underlying error, as text for people.
+  public var description: String { "the migration from version \(version) failed: \(underlying)" }
+}

@@ -1,0 +1,137 @@
+/// A codec that stores a version with each value, and reads the values of older versions with migrations.
+///
+/// ```swift
+/// let codec = try JSONCodec<User>().versioned(2, Migration(from: 1, .json(UserV1.self)) { User($0) })
+/// ```
+///
+/// A value of an older version is decoded as its own type and converted when it is read. The next write of the value
+/// stores it in the new version. ``DataStore/migrateAll(in:batchSize:progress:)`` does so for all values.
+///
+/// Reading a value of a newer version throws ``StoreError/Code/versionMismatch``. The value stays as it is, and other
+/// values are readable.
+///
+/// ``VersionFrame`` describes the stored bytes. The name of the codec is that of its base, followed by `+versioned`.
+///
+/// ## Stores without versions
+///
+/// If the base writes JSON or CBOR, a value without a version is of version 0. With a migration from version 0, the
+/// codec can open a store of the base codec, as ``adoptedNames`` says. The store is unchanged until the first write,
+/// which records the name of this codec. From then on, the store refuses programs with the base codec. A program that
+/// has the store open at that time is not refused until it opens the store again.
+///
+/// Before you adopt a JSON store, make sure that none of its values is an object of exactly the members `$version` and
+/// `$value`, because it has the form of a value with a version. ``JSONCodec`` writes such members in the other order
+/// by default. Then reading throws ``StoreError/Code/undecodable``, so that the value is not mistaken.
+///
+/// ## Other codecs around it
+///
+/// Call ``Codec/versioned(_:_:)-(Int,Migration<Self.Value>...)`` first, before expiry, compression and encryption:
+/// `.versioned(…).expiring().compressed()`. Then the migrations need no knowledge of them, and
+/// `json+versioned+expiring` adopts `json+expiring`.
+public struct VersionedCodec<Base: Codec>: Codec {
+  /// The codec of the values of the newest version.
+  public let base: Base
+
+  /// The version of the values that this codec writes.
+  public let version: Int
+
+  /// The name of the format, which is the name of the base followed by ``nameSuffix``.
+  public let name: String
+
+  /// The name of the base and the names that it adopts, if a migration reads values without a version.
+  public let adoptedNames: [String]
+
+  private let readers: [Int: @Sendable (RawSpan, ValueContext) throws -> Base.Value]
+
+  /// The suffix of the names of these formats, `+versioned`.
+  public static var nameSuffix: String { "+versioned" }
+
+  /// Creates a codec.
+  ///
+  /// - Parameters:
+  ///   - base: The codec of the values of the newest version.
+  ///   - version: The newest version, from 1. Increment it whenever the type of the values changes.
+  ///   - migrations: The migrations from older versions. They must cover every version from the oldest one that the
+  ///     program can meet. Defaults to none.
+  /// - Throws: ``StoreError`` with `invalidArgument` if the version is less than 1; if a version between the oldest
+  ///   migration and `version` has no migration, or two; if a migration is from `version` or a newer one; if the codec
+  ///   of a migration has another name than the base; or if a migration is from version 0 and the base writes neither
+  ///   JSON nor CBOR, because a value without a version is not recognizable then.
+  public init(_ base: Base, version: Int, migrations: [Migration<Base.Value>] = []) throws {
+    let readers = migrations.flatMap(\.readers).sorted { $0.version < $1.version }
+    if let problem = VersionedCodec.problem(of: readers, version: version, base: base) {
+      throw StoreError(.invalidArgument, during: .open, message: problem)
+    }
+    self.base = base
+    self.version = version
+    self.readers = Dictionary(uniqueKeysWithValues: readers.map { ($0.version, $0.read) })
+    name = base.name + VersionedCodec.nameSuffix
+    adoptedNames = readers.first?.version == 0 ? [base.name] + base.adoptedNames : []
+  }
+
+  private static func problem(of readers: [Migration<Base.Value>.Reader], version: Int, base: Base) -> String? {
+    guard version >= 1 else { return "the version must be at least 1, not \(version)" }
+    if let other = readers.first(where: { $0.codecName != base.name }) {
+      return "the migration from version \(other.version) reads the codec \(other.codecName), but the values have the "
+        + "codec \(base.name)"
+    }
+    guard let oldest = readers.first?.version else { return nil }
+    guard oldest >= 0 else { return "a migration must be from version 0 or newer, not \(oldest)" }
+    if oldest == 0, base.format == .binary {
+      return "the migration from version 0 is not possible, because values of the codec \(base.name) without a "
+        + "version cannot be recognized"
+    }
+    for (expected, reader) in zip(oldest..., readers) where reader.version != expected {
+      return reader.version < expected
+        ? "there are two migrations from version \(reader.version)"
+        : "the migration from version \(expected) is missing"
+    }
+    let next = oldest + readers.count
+    guard next != version else { return nil }
+    return next < version
+      ? "the migration from version \(next) is missing"
+      : "the newest version is \(version), so there must be no migration from version \(next - 1)"
+  }
+
+  /// The format of the base.
+  public var format: CodecFormat { base.format }
+
+  /// Appends the version and the bytes of a value.
+  ///
+  /// - Throws: The error that the base throws.
+  public func encode(_ value: Base.Value, into bytes: inout [UInt8], context: ValueContext) throws {
+    try VersionFrame.append(version: version, format: format, to: &bytes) { bytes in
+      try base.encode(value, into: &bytes, context: context)
+    }
+  }
+
+  /// Returns a value, after converting one of an older version.
+  ///
+  /// - Throws: ``ValueVersionError`` if the version is newer, has no migration, or is damaged; ``MigrationError``;
+  ///   ``JSONSyntaxError``; the error that the base or the codec of a migration throws.
+  public func decode(_ bytes: RawSpan, context: ValueContext) throws -> Base.Value {
+    let frame = try VersionFrame(of: bytes, format: format)
+    let value = bytes.extracting(frame.value)
+    if frame.version == version { return try base.decode(value, context: context) }
+    if let read = readers[frame.version] { return try read(value, context) }
+    let isNewer = frame.version > version
+    throw ValueVersionError(
+      isNewer ? .versionMismatch : .undecodable,
+      isNewer
+        ? "the value has version \(frame.version), but this program reads only versions up to \(version)"
+        : "the value has version \(frame.version), but this program has no migration from it",
+      version: frame.version)
+  }
+}
+
+extension Codec {
+  /// Returns this codec with a version in each value; see ``VersionedCodec``.
+  ///
+  /// - Parameters:
+  ///   - version: The newest version, from 1.
+  ///   - migrations: The migrations from older versions. Each covers one version, or several steps.
+  /// - Throws: ``StoreError`` with `invalidArgument`; see ``VersionedCodec/init(_:version:migrations:)``.
+  public func versioned(_ version: Int, _ migrations: Migration<Value>...) throws -> VersionedCodec<Self> {
+    try VersionedCodec(self, version: version, migrations: migrations)
+  }
+}
