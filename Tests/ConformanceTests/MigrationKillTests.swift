@@ -26,7 +26,7 @@ import Testing
   }
 
   private static let rounds =
-    ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 3
+    ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 2
 
   private static let registry = StoreRegistry(providers: [
     JSONFileStoreProvider(), LMDBStoreProvider(), CompressedFileStoreProvider(), QueueStoreProvider(),
