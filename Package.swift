@@ -24,6 +24,7 @@ let package = Package(
     .library(name: "LarderCache", targets: ["LarderCache"]),
     .library(name: "LarderExpiry", targets: ["LarderExpiry"]),
     .library(name: "LarderBatching", targets: ["LarderBatching"]),
+    .library(name: "LarderIndexes", targets: ["LarderIndexes"]),
     .library(name: "LarderMetrics", targets: ["LarderMetrics"]),
     .library(name: "LarderQueue", targets: ["LarderQueue"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
@@ -72,6 +73,7 @@ let package = Package(
     .target(name: "LarderCache", dependencies: ["Larder"], path: "Modules/Decorators/LarderCache"),
     .target(name: "LarderExpiry", dependencies: ["Larder"], path: "Modules/Decorators/LarderExpiry"),
     .target(name: "LarderBatching", dependencies: ["Larder"], path: "Modules/Decorators/LarderBatching"),
+    .target(name: "LarderIndexes", dependencies: ["Larder"], path: "Modules/Decorators/LarderIndexes"),
     .target(
       name: "LarderMetrics",
       dependencies: [
@@ -118,6 +120,9 @@ let package = Package(
       dependencies: ["LarderExpiry", "LarderCache", "LarderJSON", "LarderTesting", "TestSupport"]),
     .testTarget(name: "LarderBatchingTests", dependencies: ["LarderBatching", "LarderTesting", "TestSupport"]),
     .testTarget(
+      name: "LarderIndexesTests",
+      dependencies: ["LarderIndexes", "LarderCBOR", "LarderLMDB", "LarderTesting", "TestSupport"]),
+    .testTarget(
       name: "LarderQueueTests",
       dependencies: [
         "LarderQueue", "LarderCBOR", "LarderFiles", "LarderTesting", "TestSupport", "ThreadSanitizerMutex",
@@ -137,7 +142,7 @@ let package = Package(
       dependencies: [
         "LarderTesting", "LarderBatching", "LarderCache", "LarderCBOR", "LarderCompressedFile", "LarderCompression",
         "LarderExpiry",
-        "LarderFiles", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderQueue", "TestSupport",
+        "LarderFiles", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderQueue", "TestSupport",
       ]),
   ],
   swiftLanguageModes: [.v6]
