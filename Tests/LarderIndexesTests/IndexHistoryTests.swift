@@ -70,7 +70,7 @@ import Testing
       (.yields(upTo: 3), nil, 1), (.error(.ioFailed), .update, 0.05), (.error(.ioFailed, .after), .update, 0.05),
       (.error(.full), .values, 0.02),
     ]
-    for round in 0..<ConformanceSuite.roundsOfProcess * 2 {
+    for round in 0..<ConformanceSuite.roundsOfProcess {
       let memory = MemoryStore<[UInt8]>()
       let base = memory.faulty()
       let programs = [try await openNotes(base), try await openNotes(base)]
@@ -104,7 +104,7 @@ import Testing
       return try await TwoPrograms(MemoryStore<[UInt8]>().faulty(plan: plan))
     }
     try await trial.runConcurrently(
-      rounds: ConformanceSuite.roundsOfProcess * 10, seed: SeededGenerator.seedOfProcess, tasks: 4)
+      rounds: ConformanceSuite.roundsOfProcess * 5, seed: SeededGenerator.seedOfProcess, tasks: 4)
   }
 }
 

@@ -62,7 +62,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
   ///   - base: The store of bytes.
   ///   - indexes: The definitions of the indexes, whose names must be distinct.
   ///   - codec: The codec of the values.
-  ///   - valuePrefix: The prefix of the keys of the values in the base. Values that a ``TypedView`` with this prefix and
+  ///   - valuePrefix: The prefix of the keys of the values in the base. Values that a `TypedView` with this prefix and
   ///     codec has written belong to the store. Defaults to `v/`.
   ///   - indexPrefix: The prefix of the keys of the indexes in the base. Defaults to `i/`. Neither prefix may begin with
   ///     the other one.
