@@ -24,6 +24,7 @@ let package = Package(
     .library(name: "LarderCache", targets: ["LarderCache"]),
     .library(name: "LarderExpiry", targets: ["LarderExpiry"]),
     .library(name: "LarderBatching", targets: ["LarderBatching"]),
+    .library(name: "LarderIndexes", targets: ["LarderIndexes"]),
     .library(name: "LarderMetrics", targets: ["LarderMetrics"]),
     .library(name: "LarderObservation", targets: ["LarderObservation"]),
     .library(name: "LarderQueue", targets: ["LarderQueue"]),
@@ -74,6 +75,7 @@ let package = Package(
     .target(name: "LarderExpiry", dependencies: ["Larder"], path: "Modules/Decorators/LarderExpiry"),
     .target(name: "LarderBatching", dependencies: ["Larder"], path: "Modules/Decorators/LarderBatching"),
     .target(name: "LarderObservation", dependencies: ["Larder"], path: "Modules/Decorators/LarderObservation"),
+    .target(name: "LarderIndexes", dependencies: ["Larder"], path: "Modules/Decorators/LarderIndexes"),
     .target(
       name: "LarderMetrics",
       dependencies: [
@@ -120,6 +122,9 @@ let package = Package(
       dependencies: ["LarderExpiry", "LarderCache", "LarderJSON", "LarderTesting", "TestSupport"]),
     .testTarget(name: "LarderBatchingTests", dependencies: ["LarderBatching", "LarderTesting", "TestSupport"]),
     .testTarget(
+      name: "LarderIndexesTests",
+      dependencies: ["LarderIndexes", "LarderCBOR", "LarderLMDB", "LarderTesting", "TestSupport"]),
+    .testTarget(
       name: "LarderObservationTests",
       dependencies: [
         "LarderObservation", "LarderCache", "LarderExpiry", "LarderBatching", "LarderTesting", "TestSupport",
@@ -144,7 +149,8 @@ let package = Package(
       dependencies: [
         "LarderTesting", "LarderBatching", "LarderCache", "LarderCBOR", "LarderCompressedFile", "LarderCompression",
         "LarderExpiry",
-        "LarderFiles", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderObservation", "LarderQueue", "TestSupport",
+        "LarderFiles", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderObservation", "LarderQueue",
+        "TestSupport",
       ]),
   ],
   swiftLanguageModes: [.v6]

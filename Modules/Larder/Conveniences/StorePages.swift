@@ -119,6 +119,11 @@ public struct StorePage<Value: Sendable>: Sendable {
 
   /// The cursor of the next page, or `nil` if this was the last page when it was read.
   public let next: PageCursor?
+
+  package init(entries: [StoreEntry<Value>], next: PageCursor?) {
+    self.entries = entries
+    self.next = next
+  }
 }
 
 extension StorePage: Equatable where Value: Equatable {}

@@ -1,0 +1,144 @@
+import Larder
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+/// The record of the indexes of a store.
+///
+/// Every write compares the record with the one that it has read, as part of its commit. A program that defines other
+/// indexes can therefore not write without them.
+struct IndexCatalog: Codable, Equatable, Sendable {
+  /// An index.
+  struct Index: Codable, Equatable, Sendable {
+    /// The number with which the keys of the index entries begin.
+    ///
+    /// A number is never used again.
+    var id: Int
+    var name: String
+    var version: Int
+    var isUnique: Bool
+    /// Whether every value is indexed.
+    var isComplete: Bool
+
+    func isDefined<Value>(by definition: StoreIndex<Value>) -> Bool {
+      name == definition.name && version == definition.version && isUnique == definition.isUnique
+    }
+  }
+
+  /// The version of the format.
+  static let currentFormat = 1
+
+  var format = IndexCatalog.currentFormat
+  var nextID = 1
+  var indexes: [Index] = []
+
+  /// The numbers of the indexes that are no longer used, but of which there may still be entries.
+  var dropped: [Int] = []
+
+  /// Replaces the indexes by those of a list of definitions.
+  ///
+  /// - Parameters:
+  ///   - definitions: The definitions.
+  ///   - areComplete: Whether new indexes are complete, because there are no values.
+  mutating func define<Value>(_ definitions: [StoreIndex<Value>], areComplete: Bool) {
+    let known = indexes
+    indexes = definitions.map { definition in
+      if let index = known.first(where: { $0.isDefined(by: definition) }) { return index }
+      defer { nextID += 1 }
+      return Index(
+        id: nextID, name: definition.name, version: definition.version, isUnique: definition.isUnique,
+        isComplete: areComplete)
+    }
+    dropped += known.map(\.id).filter { id in !indexes.contains { $0.id == id } }
+  }
+
+  /// Drops all entries of all indexes, so that they have to be rebuilt.
+  mutating func restart() {
+    dropped += indexes.map(\.id)
+    for number in indexes.indices {
+      indexes[number].id = nextID
+      indexes[number].isComplete = false
+      nextID += 1
+    }
+  }
+
+  // MARK: Bytes
+
+  private struct Format: Codable {
+    var format: Int
+  }
+
+  /// Reads a catalog.
+  ///
+  /// - Parameters:
+  ///   - bytes: The record, or `nil` if there is none.
+  ///   - store: The name of the store in errors.
+  ///   - operation: The operation in errors.
+  /// - Throws: `StoreError` with `corrupted`; `versionMismatch` if a newer version wrote the record.
+  init(_ bytes: [UInt8]?, store: String, for operation: StoreOperation) throws {
+    self.init()
+    guard let bytes else { return }
+    do {
+      let format = try JSONDecoder().decode(Format.self, from: Data(bytes)).format
+      guard format == IndexCatalog.currentFormat else {
+        throw StoreError(
+          .versionMismatch, during: operation, store: store,
+          message: "the catalog of indexes has format \(format); this version supports \(IndexCatalog.currentFormat)")
+      }
+      self = try JSONDecoder().decode(IndexCatalog.self, from: Data(bytes))
+    } catch let error as DecodingError {
+      throw StoreError(
+        .corrupted, during: operation, store: store, message: "the catalog of indexes cannot be read",
+        underlying: error)
+    }
+  }
+
+  private init() {}
+
+  /// Returns the record.
+  ///
+  /// - Throws: `StoreError` with `encodingFailed`.
+  func bytes(store: String, for operation: StoreOperation) throws -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .sortedKeys
+    do {
+      return Array(try encoder.encode(self))
+    } catch {
+      throw StoreError(
+        .encodingFailed, during: operation, store: store, message: "the catalog of indexes cannot be encoded",
+        underlying: error)
+    }
+  }
+}
+
+/// An index as it is defined by this program and recorded in the catalog.
+struct ActiveIndex<Value: Sendable>: Sendable {
+  let definition: StoreIndex<Value>
+  let id: Int
+  let isComplete: Bool
+}
+
+/// The catalog as this program last read it, with the bytes of the record.
+struct KnownCatalog<Value: Sendable>: Sendable {
+  let bytes: [UInt8]?
+  let catalog: IndexCatalog
+
+  /// The indexes that this program defines and the catalog contains, in the order of their definitions.
+  let active: [ActiveIndex<Value>]
+
+  init(bytes: [UInt8]?, catalog: IndexCatalog, definitions: [StoreIndex<Value>]) {
+    self.bytes = bytes
+    self.catalog = catalog
+    active = definitions.compactMap { definition in
+      catalog.indexes.first { $0.isDefined(by: definition) }.map {
+        ActiveIndex(definition: definition, id: $0.id, isComplete: $0.isComplete)
+      }
+    }
+  }
+
+  /// Whether the catalog contains exactly the indexes that this program defines.
+  var isCurrent: Bool { active.count == catalog.indexes.count }
+}

@@ -1,0 +1,194 @@
+public import Larder
+
+extension IndexedStore {
+  /// The number of values or index entries that a step of a rebuild or of a verification reads.
+  static var sliceSize: Int { 128 }
+
+  /// The names of the indexes that ``rebuildIndexes(fromScratch:)`` has yet to complete.
+  ///
+  /// - Returns: The names, in the order of the definitions.
+  /// - Throws: `StoreError` with `closed`; `ioFailed`; `corrupted`.
+  public func incompleteIndexes() async throws -> [String] {
+    try await running(.rebuildIndexes) {
+      let known = try await reloadCatalog(for: .rebuildIndexes)
+      return indexes.map(\.name).filter { name in !known.active.contains { $0.isComplete && $0.definition.name == name }
+      }
+    }
+  }
+
+  /// Completes all new and changed indexes, and removes what is left of former ones.
+  ///
+  /// ```swift
+  /// let notes = try await bytes.indexed(by: [byTag], codec: .json(Note.self))
+  /// try await notes.rebuildIndexes()
+  /// ```
+  ///
+  /// The method is a no-op if there is nothing to do, so you can call it whenever you open the store. It works in small
+  /// steps, each of them a commit. All entries can be read and written in the meantime, and queries of an index work as
+  /// soon as the index is complete. If the process ends or the method throws, the next call continues after the last step.
+  /// Several processes may rebuild at the same time.
+  ///
+  /// - Parameter fromScratch: Whether to drop the entries of all indexes first, for example because
+  ///   ``verifyIndexes()`` has found differences. Queries throw `indexIncomplete` until the indexes are complete again, even
+  ///   if the process ends before. Defaults to `false`.
+  /// - Returns: The number of entries that were indexed, and a finding for each entry whose value could not be decoded. Such
+  ///   an entry is in no index until it is written again.
+  /// - Throws: `StoreError` with `notUnique` or `valueTooLarge` and the key of an entry that cannot be indexed, in which case
+  ///   the index stays incomplete; `versionMismatch` if another program has defined other indexes; the errors of the base.
+  ///   `CancellationError` between two steps.
+  @discardableResult
+  public func rebuildIndexes(fromScratch: Bool = false) async throws -> VerificationReport {
+    try await running(.rebuildIndexes) {
+      try information.checkWritable(for: .rebuildIndexes)
+      try checkDefinitions(of: try await reloadCatalog(for: .rebuildIndexes), for: .rebuildIndexes)
+      if fromScratch { try await changeCatalog(for: .rebuildIndexes) { catalog, _ in catalog.restart() } }
+      try await removeDroppedIndexes()
+      var report = VerificationReport(entryCount: 0)
+      while try await indexNextValues(&report) { try Task.checkCancellation() }
+      return report
+    }
+  }
+
+  /// Removes the entries of indexes that are no longer used.
+  func removeDroppedIndexes() async throws {
+    for id in known.catalog.dropped {
+      // No writer adds an entry, because each of them compares the catalog when it commits.
+      while true {
+        try Task.checkCancellation()
+        let keys = try await callingBase(.rebuildIndexes) {
+          try await base.keys(in: layout.entryRange(id), limit: 1000, order: .ascending)
+        }
+        let changes = (keys + [layout.progressKey(id)]).map { Change<[UInt8]>.remove($0) }
+        try await callingBase(.rebuildIndexes) { try await base.apply(ChangeBatch(changes)) }
+        if keys.count < 1000 { break }
+      }
+      try await changeCatalog(for: .rebuildIndexes) { catalog, _ in catalog.dropped.removeAll { $0 == id } }
+    }
+  }
+
+  // MARK: Steps
+
+  /// Adds the next values to the incomplete indexes, and records the progress, in one commit.
+  ///
+  /// - Returns: Whether an index may still be incomplete.
+  private func indexNextValues(_ report: inout VerificationReport) async throws -> Bool {
+    let known = try await reloadCatalog(for: .rebuildIndexes)
+    try checkDefinitions(of: known, for: .rebuildIndexes)
+    let incomplete = known.active.filter { !$0.isComplete }
+    guard !incomplete.isEmpty else { return false }
+    let progressKeys = incomplete.map { layout.progressKey($0.id) }
+    let progress = try await callingBase(.rebuildIndexes) { try await base.values(forKeys: progressKeys) }
+    // The progress of an index is the key of the last indexed value.
+    let starts = progress.map { record in record.map { layout.values.after(StoreKey(bytes: $0)) } ?? layout.values }
+    let range = starts.min { $0.lowerBound < $1.lowerBound } ?? layout.values
+    let entries = try await callingBase(.rebuildIndexes) {
+      try await base.entries(in: range, limit: Self.sliceSize, order: .ascending)
+    }
+    let slice = try await indexed(entries, by: incomplete)
+    var step = RebuildStep(
+      catalogKey: layout.catalogKey, catalog: known.bytes, progressKeys: progressKeys, progress: progress,
+      values: entries, entries: slice.entries)
+    if entries.count < Self.sliceSize {
+      var catalog = known.catalog
+      for number in catalog.indexes.indices { catalog.indexes[number].isComplete = true }
+      step.newCatalog = try catalog.bytes(store: information.name, for: .rebuildIndexes)
+    }
+    do {
+      try await gate.withAccess(.shared) { try await callingBase(.rebuildIndexes) { try await step.commit(to: base) } }
+      report.entryCount += entries.count
+      report.findings += slice.findings
+    } catch WriteRefusal.isStale {
+      // Another program has rebuilt the same part, or defined other indexes.
+      await Task.yield()
+    } catch WriteRefusal.isNotUnique(let key, let entryKey) {
+      let name = slice.entries.first { $0.entryKey == entryKey }?.name ?? ""
+      throw StoreError(
+        .notUnique, during: .rebuildIndexes, store: information.name, key: key,
+        message: "another entry has the same key in the unique index '\(name)'; change one of them")
+    }
+    return true
+  }
+
+  /// Returns the index entries of values.
+  private func indexed(
+    _ values: [StoreEntry<[UInt8]>], by indexes: [ActiveIndex<Value>]
+  ) async throws -> (entries: [RebuildStep.Entry], findings: [VerificationReport.Finding]) {
+    try await BulkWork.run(atMost: values.count) { [self] allowance in
+      var entries: [RebuildStep.Entry] = []
+      var findings: [VerificationReport.Finding] = []
+      for number in values.indices {
+        let (key, bytes) = (layout.key(ofValue: values[number].key), values[number].value)
+        try allowance.take(bytes.count)
+        let value: Value
+        do {
+          value = try decode(bytes, forKey: key, during: .rebuildIndexes)
+        } catch let error as StoreError {
+          findings.append(VerificationReport.Finding(key: key, place: information.name, message: error.message))
+          continue
+        }
+        let entryKeys = entryKeys(key, value, indexes)
+        try check(entryKeys, of: key, during: .rebuildIndexes)
+        entries += entryKeys.map { entryKey, index in
+          RebuildStep.Entry(
+            value: number, key: key, entryKey: entryKey, name: index.definition.name,
+            isUnique: index.definition.isUnique)
+        }
+      }
+      return (entries, findings)
+    }
+  }
+}
+
+/// A step of a rebuild: the index entries of some values, to be added in one commit.
+private struct RebuildStep: Sendable {
+  /// An index entry.
+  struct Entry: Sendable {
+    /// The number of the value in the step.
+    let value: Int
+    let key: StoreKey
+    let entryKey: StoreKey
+    let name: String
+    let isUnique: Bool
+  }
+
+  let catalogKey: StoreKey
+  let catalog: [UInt8]?
+  let progressKeys: [StoreKey]
+  let progress: [[UInt8]?]
+  let values: [StoreEntry<[UInt8]>]
+  let entries: [Entry]
+
+  /// The catalog afterwards, if this is the last step.
+  var newCatalog: [UInt8]?
+
+  /// Adds the entries of the values that have not changed since they were read.
+  ///
+  /// The writer of a value that has changed has added the new entries itself.
+  ///
+  /// - Throws: ``WriteRefusal``.
+  func commit(to base: some DataStore<[UInt8]>) async throws {
+    // Two values can have the same unique index key, but the keys of an update must be distinct.
+    let entryKeys = Array(Set(entries.map(\.entryKey)))
+    let slotNumbers = Dictionary(uniqueKeysWithValues: zip(entryKeys, 0...))
+    let keys = [catalogKey] + progressKeys + values.map(\.key) + entryKeys
+    try await base.update(keys) { slots in
+      let valueStart = 1 + progressKeys.count
+      let entryStart = valueStart + values.count
+      guard slots[0] == catalog, slots[1..<valueStart].elementsEqual(progress) else { throw WriteRefusal.isStale }
+      for entry in entries where slots[valueStart + entry.value] == values[entry.value].value {
+        guard let number = slotNumbers[entry.entryKey] else { continue }
+        let owner = slots[entryStart + number]
+        if entry.isUnique, let owner, owner != entry.key.bytes {
+          throw WriteRefusal.isNotUnique(key: entry.key, entryKey: entry.entryKey)
+        }
+        slots[entryStart + number] = entry.isUnique ? entry.key.bytes : []
+      }
+      if let newCatalog {
+        slots[0] = newCatalog
+        for number in progressKeys.indices { slots[1 + number] = nil }
+      } else if let last = values.last?.key {
+        for number in progressKeys.indices { slots[1 + number] = last.bytes }
+      }
+    }
+  }
+}

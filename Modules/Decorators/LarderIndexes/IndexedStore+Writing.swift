@@ -1,0 +1,369 @@
+public import Larder
+
+extension IndexedStore {
+  /// A change of one entry, with the index keys before and after it.
+  struct EntryChange: Sendable {
+    let key: StoreKey
+    let old: [UInt8]?
+    var new: [UInt8]?
+    /// The keys of the index entries of the old value, with their indexes.
+    var oldEntries: [StoreKey: ActiveIndex<Value>] = [:]
+    /// The keys of the index entries of the new value, with their indexes.
+    var newEntries: [StoreKey: ActiveIndex<Value>] = [:]
+  }
+
+  /// A change of one index entry.
+  struct IndexChange: Sendable {
+    let entryKey: StoreKey
+    let isUnique: Bool
+    /// The entries of the batch that no longer have the index key.
+    var formerKeys: Set<StoreKey> = []
+    /// The entry that has the index key from now on, if any.
+    var key: StoreKey?
+
+    /// The content of the index entry from now on.
+    ///
+    /// - Throws: ``WriteRefusal`` if the index key belongs to an entry outside the batch.
+    func content(replacing old: [UInt8]?) throws -> [UInt8]? {
+      guard isUnique else { return key.map { _ in [] } }
+      let owner = old.map { StoreKey(bytes: $0) }
+      let isFree = owner.map { $0 == key || formerKeys.contains($0) } ?? true
+      if let key {
+        guard isFree else { throw WriteRefusal.isNotUnique(key: key, entryKey: entryKey) }
+        return key.bytes
+      }
+      // While the index is incomplete, the index key may belong to another entry.
+      return isFree ? nil : old
+    }
+  }
+
+  /// An encoded value, with the value itself.
+  private struct Encoded: Sendable {
+    let bytes: [UInt8]
+    let value: Value
+  }
+
+  /// Applies several changes and those of the indexes, all or none of them; see `DataStore`.
+  ///
+  /// The keys of unique indexes are checked after the whole batch, so that two entries can exchange theirs.
+  ///
+  /// - Throws: The errors of `apply(_:)`; `notUnique`; `valueTooLarge` if an index key does not fit into a key of the base;
+  ///   `versionMismatch` if another program has defined other indexes; `conflict`, with nothing changed, if other
+  ///   programs kept changing the same entries.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try information.check(changes)
+    try await running(.apply) {
+      let encoded = try await BulkWork.run(atMost: changes.count) { [self] allowance in
+        try changes.changes.map { change in
+          try change.mapValue { key, value in
+            Encoded(
+              bytes: try allowance.encode { try encode(value, forKey: key, during: .apply) }, value: value)
+          }
+        }
+      }
+      guard let last = encoded.last, !last.removesEverything else { return try await removeEverything(encoded.isEmpty) }
+      let removesRange = encoded.contains { $0.key == nil }
+      try await commit(.apply, removesRange ? .exclusive : .shared) { known in
+        let (insertions, keys) = try await keysToChange(by: encoded)
+        let old = try await callingBase(.apply) { try await base.values(forKeys: keys.map(layout.valueKey)) }
+        let new = ChangeBatch(encoded).result(forKeys: keys)
+        let changes = try await entryChanges(
+          keys, old, new: new.map { $0?.bytes }, values: new.map { $0?.value }, known, .apply)
+        return (Plan(changes, insertions: insertions), ())
+      }
+    }
+  }
+
+  /// Removes all entries in one batch, unless there is nothing to do.
+  private func removeEverything(_ isNothing: Bool) async throws {
+    let ranges = isNothing ? [] : [layout.values, layout.indexEntries]
+    try await callingBase(.apply) { try await base.apply(ChangeBatch(ranges.map { .removeAll($0) })) }
+  }
+
+  /// Returns the keys that a batch sets or removes, those in its ranges included.
+  ///
+  /// - Returns: The number of insertions before the ranges were read, or `nil` if the batch removes no range; the keys.
+  private func keysToChange(
+    by changes: [Change<Encoded>]
+  ) async throws -> (insertions: Insertions?, keys: [StoreKey]) {
+    var keys = Set(changes.compactMap(\.key))
+    var insertions: Insertions?
+    for case .removeAll(let range) in changes {
+      try await callingBase(.apply) {
+        if insertions == nil { insertions = Insertions(record: try await base.value(forKey: layout.insertionsKey)) }
+        let found = try await base.keys(in: layout.valueRange(range), limit: .max, order: .ascending)
+        keys.formUnion(found.map(layout.key(ofValue:)))
+      }
+    }
+    return (insertions, keys.sorted())
+  }
+
+  /// Reads, changes and writes back several values and their index entries as one step; see `DataStore`.
+  ///
+  /// - Throws: The errors of ``apply(_:)``, and those of `body` unchanged.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try information.check(updateOf: keys)
+    return try await running(.update) {
+      try await commit(.update, .shared) { known in
+        let old = try await callingBase(.update) { try await base.values(forKeys: keys.map(layout.valueKey)) }
+        var slots = try await BulkWork.run(atMost: keys.count) { [self] allowance in
+          try zip(keys, old).map { key, bytes -> Value? in
+            guard let bytes else { return nil }
+            try allowance.take(bytes.count)
+            return try decode(bytes, forKey: key, during: .update)
+          }
+        }
+        try Task.checkCancellation()
+        let result = try body(&slots)
+        try information.check(slotCount: slots.count, forUpdateOf: keys)
+        let values = slots
+        let new = try await BulkWork.run(atMost: keys.count) { [self] allowance in
+          try zip(keys, values).map { key, value -> [UInt8]? in
+            guard let value else { return nil }
+            return try allowance.encode { try encode(value, forKey: key, during: .update) }
+          }
+        }
+        return (Plan(try await entryChanges(keys, old, new: new, values: values, known, .update)), result)
+      }
+    }
+  }
+
+  // MARK: Planning
+
+  /// Determines the index entries of changed entries.
+  private func entryChanges(
+    _ keys: [StoreKey], _ old: [[UInt8]?], new: [[UInt8]?], values: [Value?], _ known: KnownCatalog<Value>,
+    _ operation: StoreOperation
+  ) async throws -> [EntryChange] {
+    guard !known.active.isEmpty else {
+      return keys.indices.map { EntryChange(key: keys[$0], old: old[$0], new: new[$0]) }
+    }
+    // An undecodable value is replaced or removed like any other, but its index entries have to be searched for.
+    let (changes, undecodable) = try await BulkWork.run(atMost: keys.count) { [self] allowance in
+      var undecodable: [Int] = []
+      let changes = try keys.indices.map { number in
+        var change = EntryChange(key: keys[number], old: old[number], new: new[number])
+        try allowance.take((change.old?.count ?? 0) + (change.new?.count ?? 0))
+        if let bytes = change.old {
+          do {
+            let value = try decode(bytes, forKey: change.key, during: operation)
+            // A value from before the index existed may have an index key that does not fit.
+            change.oldEntries = entryKeys(change.key, value, known.active).filter { fits($0.key) }
+          } catch is StoreError {
+            undecodable.append(number)
+          }
+        }
+        if let value = values[number] {
+          change.newEntries = entryKeys(change.key, value, known.active)
+          try check(change.newEntries, of: change.key, during: operation)
+        }
+        return change
+      }
+      return (changes, undecodable)
+    }
+    guard !undecodable.isEmpty else { return changes }
+    var complete = changes
+    let found = try await indexEntries(of: Set(undecodable.map { keys[$0] }), known, operation)
+    for number in undecodable { complete[number].oldEntries = found[keys[number]] ?? [:] }
+    return complete
+  }
+
+  /// Returns the keys of the index entries of a value, with their indexes.
+  func entryKeys(_ key: StoreKey, _ value: Value, _ indexes: [ActiveIndex<Value>]) -> [StoreKey: ActiveIndex<Value>] {
+    var entries: [StoreKey: ActiveIndex<Value>] = [:]
+    for index in indexes {
+      for components in index.definition.keys(key, value) {
+        entries[layout.entryKey(index.id, components, index.definition.isUnique ? nil : key)] = index
+      }
+    }
+    return entries
+  }
+
+  /// Whether the base accepts the key of an index entry.
+  func fits(_ entryKey: StoreKey) -> Bool { entryKey.count <= base.information.maximumKeyLength }
+
+  /// Throws `valueTooLarge` if the key of an index entry is too long.
+  func check(
+    _ entries: [StoreKey: ActiveIndex<Value>], of key: StoreKey, during operation: StoreOperation
+  ) throws {
+    for (entryKey, index) in entries where !fits(entryKey) {
+      throw StoreError(
+        .valueTooLarge, during: operation, store: information.name, key: key,
+        message: "an entry of the index '\(index.definition.name)' needs a key of \(entryKey.count) bytes; at most "
+          + "\(base.information.maximumKeyLength) are allowed, so index a shorter part of the value")
+    }
+  }
+
+  /// Searches all indexes for the entries of some keys.
+  private func indexEntries(
+    of keys: Set<StoreKey>, _ known: KnownCatalog<Value>, _ operation: StoreOperation
+  ) async throws -> [StoreKey: [StoreKey: ActiveIndex<Value>]] {
+    var found: [StoreKey: [StoreKey: ActiveIndex<Value>]] = [:]
+    for index in known.active {
+      for try await entry in indexEntries(of: index, operation) {
+        let key = try owner(of: entry, in: index, during: operation)
+        if keys.contains(key) { found[key, default: [:]][entry.key] = index }
+      }
+    }
+    return found
+  }
+
+  // MARK: Committing
+
+  /// The number of insertions of new keys, which a batch that removes a range compares.
+  struct Insertions: Sendable {
+    let record: [UInt8]?
+
+    /// The record after another insertion.
+    static func next(_ record: [UInt8]?) -> [UInt8] {
+      let number = (record ?? []).prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+      return withUnsafeBytes(of: (number &+ 1).bigEndian) { Array($0) }
+    }
+  }
+
+  /// The changes of a commit.
+  struct Plan: Sendable {
+    let changes: [EntryChange]
+    /// The number of insertions that must not have changed, if it matters.
+    var insertions: Insertions?
+
+    init(_ changes: [EntryChange], insertions: Insertions? = nil) {
+      self.changes = changes
+      self.insertions = insertions
+    }
+  }
+
+  /// Plans and commits changes, again if something changes between planning and committing.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation, for errors.
+  ///   - access: Whether other writers of this object may run at the same time in the first attempt.
+  ///   - plan: A closure that reads what it needs and plans the changes.
+  private func commit<Result: Sendable>(
+    _ operation: StoreOperation, _ access: WriteGate.Access,
+    _ plan: (KnownCatalog<Value>) async throws -> (Plan, Result)
+  ) async throws -> Result {
+    var (access, known) = (access, known)
+    for _ in 0..<Self.maximumAttempts {
+      do {
+        return try await gate.withAccess(access) {
+          try checkDefinitions(of: known, for: operation)
+          let (plan, result) = try await plan(known)
+          try await commit(plan, known, operation)
+          return result
+        }
+      } catch WriteRefusal.isStale {
+        // The other writers of this object wait from now on, so that only other programs can interfere again.
+        access = .exclusive
+        known = try await reloadCatalog(for: operation)
+      }
+    }
+    throw contention(operation)
+  }
+
+  /// Writes the changes of entries and indexes in one step of the base.
+  ///
+  /// - Throws: ``WriteRefusal/isStale`` if something that was read has changed; `StoreError`.
+  private func commit(_ plan: Plan, _ known: KnownCatalog<Value>, _ operation: StoreOperation) async throws {
+    let changes = plan.changes
+    let indexChanges = try indexChanges(of: changes, operation)
+    let inserts = changes.contains { $0.old == nil && $0.new != nil }
+    let insertions = plan.insertions
+    let usesInsertions = inserts || insertions != nil
+    let keys =
+      [layout.catalogKey] + (usesInsertions ? [layout.insertionsKey] : [])
+      + changes.map { layout.valueKey($0.key) } + indexChanges.map(\.entryKey)
+    do {
+      try await callingBase(operation) {
+        try await base.update(keys) { slots in
+          guard slots[0] == known.bytes else { throw WriteRefusal.isStale }
+          if let insertions, slots[1] != insertions.record { throw WriteRefusal.isStale }
+          if inserts { slots[1] = Insertions.next(slots[1]) }
+          let start = usesInsertions ? 2 : 1
+          for (number, change) in changes.enumerated() {
+            guard slots[start + number] == change.old else { throw WriteRefusal.isStale }
+            slots[start + number] = change.new
+          }
+          for (number, change) in indexChanges.enumerated() {
+            let slot = start + changes.count + number
+            slots[slot] = try change.content(replacing: slots[slot])
+          }
+        }
+      }
+    } catch WriteRefusal.isNotUnique(let key, let entryKey) {
+      throw notUnique(key, changes.first { $0.key == key }?.newEntries[entryKey], operation)
+    }
+  }
+
+  /// Returns the changes of index entries that belong to changes of entries.
+  ///
+  /// - Throws: `StoreError` with `notUnique` if two of the entries have the same key of a unique index.
+  private func indexChanges(of changes: [EntryChange], _ operation: StoreOperation) throws -> [IndexChange] {
+    var result: [StoreKey: IndexChange] = [:]
+    for change in changes {
+      for (entryKey, index) in change.oldEntries where change.newEntries[entryKey] == nil {
+        result[entryKey, default: IndexChange(entryKey: entryKey, isUnique: index.definition.isUnique)]
+          .formerKeys.insert(change.key)
+      }
+    }
+    for change in changes {
+      for (entryKey, index) in change.newEntries {
+        // An incomplete index may lack the entry of the old value.
+        if index.isComplete, change.oldEntries[entryKey] != nil { continue }
+        let indexChange = result[
+          entryKey, default: IndexChange(entryKey: entryKey, isUnique: index.definition.isUnique)]
+        guard indexChange.key == nil else { throw notUnique(change.key, index, operation) }
+        result[entryKey, default: indexChange].key = change.key
+      }
+    }
+    return Array(result.values)
+  }
+
+  /// The error of an index key that belongs to another entry already.
+  private func notUnique(
+    _ key: StoreKey, _ index: ActiveIndex<Value>?, _ operation: StoreOperation
+  ) -> StoreError {
+    StoreError(
+      .notUnique, during: operation, store: information.name, key: key,
+      message: "another entry already has the same key in the unique index '\(index?.definition.name ?? "")'")
+  }
+
+  // MARK: Values
+
+  func encode(_ value: Value, forKey key: StoreKey, during operation: StoreOperation) throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    try coder.append(value, forKey: key, to: &bytes, during: operation)
+    return bytes
+  }
+
+  func decode(_ bytes: [UInt8], forKey key: StoreKey, during operation: StoreOperation) throws -> Value {
+    try bytes.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: operation) }
+  }
+}
+
+extension Change {
+  /// Whether the change removes every entry.
+  fileprivate var removesEverything: Bool {
+    guard case .removeAll(let range) = self else { return false }
+    return range.lowerBound.isEmpty && range.upperBound == nil
+  }
+}
+
+extension ChangeBatch {
+  /// Returns the values of some keys after the batch, for keys that the batch sets or removes.
+  fileprivate func result(forKeys keys: [StoreKey]) -> [Value?] {
+    var last: [StoreKey: Value] = [:]
+    for change in changes {
+      switch change {
+      case .set(let key, let value): last[key] = value
+      case .remove(let key): last[key] = nil
+      case .removeAll(let range):
+        for key in last.keys where range.contains(key) { last[key] = nil }
+      }
+    }
+    return keys.map { last[$0] }
+  }
+}

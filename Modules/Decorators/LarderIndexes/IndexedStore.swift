@@ -1,0 +1,292 @@
+public import Larder
+import Synchronization
+
+/// A decorator that finds entries by properties of their values, over a store of bytes that keeps values and indexes.
+///
+/// ```swift
+/// let byTag = StoreIndex<Note>("tag") { _, note in note.tags.map { [$0, note.created] } }
+/// let notes = try await bytes.indexed(by: [byTag], codec: .json(Note.self))
+/// try await notes.rebuildIndexes()
+/// try await notes.setValue(note, forKey: "7")
+/// let newest = try await notes.entries(
+///   where: byTag, in: .prefix(components: "swift"), limit: 20, order: .descending)
+/// ```
+///
+/// A value and its index entries are written in one commit of the base. They never disagree, whatever fails, and in
+/// whatever process. For readers by key, the store is one of values like any other.
+///
+/// ## Writes
+///
+/// A write reads the old values, determines the index entries to add and to remove, and commits everything on condition
+/// that nothing it has read has changed. Otherwise it starts again. The body of an update therefore runs outside the
+/// commit, on the caller's actor, and runs again if another program changes its keys at the same time.
+///
+/// Removing a range loads all values of the range into memory. Removing everything does not.
+///
+/// ## New and changed indexes
+///
+/// A store remembers the names and versions of its indexes. An index that is new, or has another version than before, is
+/// maintained by all writes from then on, but queries throw `indexIncomplete` until ``rebuildIndexes(fromScratch:)`` has
+/// indexed the older entries. In an empty store, indexes are complete immediately.
+///
+/// Every program that opens the store for writing must define the same indexes. The one that opens it last decides: the
+/// writes of programs with other definitions then throw `versionMismatch`.
+public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore where Base.Value == [UInt8] {
+  /// The store of bytes that keeps values and indexes.
+  public let base: Base
+
+  /// The definitions of the indexes.
+  public let indexes: [StoreIndex<Value>]
+
+  /// The values, without the indexes.
+  let values: TypedView<Base, Value>
+
+  let coder: ValueCoder<Value>
+  let layout: IndexLayout
+
+  /// The running operations, for which closing waits.
+  let running = RunningOperations()
+
+  /// The lock of the writers of this object.
+  let gate = WriteGate()
+
+  /// The catalog as it was last read.
+  let knownCatalog: Mutex<KnownCatalog<Value>>
+
+  /// How often an operation starts again because another program has changed what it read.
+  static var maximumAttempts: Int { 100 }
+
+  /// Opens an indexed store, and records its indexes in the base unless the base is read-only.
+  ///
+  /// - Parameters:
+  ///   - base: The store of bytes.
+  ///   - indexes: The definitions of the indexes, whose names must be distinct.
+  ///   - codec: The codec of the values.
+  ///   - valuePrefix: The prefix of the keys of the values in the base. Values that a `TypedView` with this prefix and
+  ///     codec has written belong to the store. Defaults to `v/`.
+  ///   - indexPrefix: The prefix of the keys of the indexes in the base. Defaults to `i/`. Neither prefix may begin with
+  ///     the other one.
+  /// - Throws: `StoreError` with `invalidArgument` if the names or prefixes are not as described; `versionMismatch` if a
+  ///   newer version wrote the indexes; `corrupted`; the errors of the base.
+  public init(
+    _ base: Base, by indexes: [StoreIndex<Value>], codec: some Codec<Value>, valuePrefix: StoreKey = "v/",
+    indexPrefix: StoreKey = "i/"
+  ) async throws {
+    self.base = base
+    self.indexes = indexes
+    values = TypedView(base, prefix: valuePrefix, codec: codec)
+    coder = ValueCoder(codec: codec, store: base.information.name)
+    layout = IndexLayout(valuePrefix: valuePrefix, indexPrefix: indexPrefix)
+    let catalog = try IndexCatalog(nil, store: base.information.name, for: .open)
+    knownCatalog = Mutex(KnownCatalog(bytes: nil, catalog: catalog, definitions: indexes))
+    try checkArguments()
+    if base.information.access == .readWrite {
+      try await changeCatalog(for: .open) { catalog, isEmpty in
+        catalog.define(indexes, areComplete: isEmpty)
+      }
+    } else {
+      try await reloadCatalog(for: .open)
+    }
+  }
+
+  private func checkArguments() throws {
+    let (values, index) = (layout.valuePrefix, layout.indexPrefix)
+    guard !values.hasPrefix(index), !index.hasPrefix(values) else {
+      throw StoreError(
+        .invalidArgument, during: .open, store: information.name,
+        message: "the prefixes of values and indexes must not begin with each other")
+    }
+    guard Set(indexes.map(\.name)).count == indexes.count else {
+      throw StoreError(
+        .invalidArgument, during: .open, store: information.name, message: "the names of indexes must be distinct")
+    }
+  }
+
+  /// The information of the base, with the maximum length of a key.
+  public var information: StoreInformation { values.information }
+
+  // MARK: Reading
+
+  /// Returns the value of a key; see `DataStore`.
+  public func value(forKey key: StoreKey) async throws -> Value? {
+    try await values.value(forKey: key)
+  }
+
+  /// Returns the values of several keys in one snapshot; see `DataStore`.
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
+    try await values.values(forKeys: keys)
+  }
+
+  /// Returns the first entries of a range of keys in one snapshot; see `DataStore`.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
+    try await values.entries(in: range, limit: limit, order: order)
+  }
+
+  /// Returns the first keys of a range in one snapshot; see `DataStore`.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try await values.keys(in: range, limit: limit, order: order)
+  }
+
+  /// Returns the number of entries in a range of keys; see `DataStore`.
+  public func count(in range: KeyRange) async throws -> Int {
+    try await values.count(in: range)
+  }
+
+  // MARK: Lifecycle
+
+  /// Ensures that every earlier write is durable; see `DataStore`.
+  public func synchronize() async throws {
+    try await values.synchronize()
+  }
+
+  /// Waits for running operations and closes the base; see `DataStore`.
+  public func close() async throws {
+    await running.close()
+    try await values.close()
+  }
+
+  /// Runs an operation that calls the base several times, for which closing waits.
+  ///
+  /// Errors of the base then name the operation, and keys without the prefix.
+  func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
+    guard running.begin() else { throw information.closedError(for: operation) }
+    defer { running.end() }
+    return try await body()
+  }
+
+  /// Calls the base, and translates its errors.
+  func callingBase<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
+    do {
+      return try await body()
+    } catch let error as StoreError {
+      throw StoreError(
+        error.code, during: operation, store: information.name,
+        key: error.key.flatMap { $0.hasPrefix(layout.valuePrefix) ? layout.key(ofValue: $0) : nil },
+        message: error.message, underlying: error.underlying, isRetryable: error.isRetryable, outcome: error.outcome)
+    }
+  }
+
+  // MARK: The catalog
+
+  /// Reads the catalog.
+  @discardableResult
+  func reloadCatalog(for operation: StoreOperation) async throws -> KnownCatalog<Value> {
+    let bytes = try await callingBase(operation) { try await base.value(forKey: layout.catalogKey) }
+    return try remember(bytes, for: operation)
+  }
+
+  private func remember(_ bytes: [UInt8]?, for operation: StoreOperation) throws -> KnownCatalog<Value> {
+    let catalog = try IndexCatalog(bytes, store: information.name, for: operation)
+    let known = KnownCatalog(bytes: bytes, catalog: catalog, definitions: indexes)
+    knownCatalog.withLock { $0 = known }
+    return known
+  }
+
+  /// Returns the catalog as it was last read.
+  var known: KnownCatalog<Value> { knownCatalog.withLock { $0 } }
+
+  /// Throws `versionMismatch` if another program has defined other indexes.
+  func checkDefinitions(of known: KnownCatalog<Value>, for operation: StoreOperation) throws {
+    guard !known.isCurrent || known.active.count != indexes.count else { return }
+    throw StoreError(
+      .versionMismatch, during: operation, store: information.name,
+      message: "another program has opened the store with other indexes; all programs that write must define the same")
+  }
+
+  /// Changes the catalog in one step.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation, for errors.
+  ///   - change: A closure that changes the catalog. It receives whether there are no values, and runs again if another
+  ///     writer interferes.
+  func changeCatalog(
+    for operation: StoreOperation, _ change: (inout IndexCatalog, _ isEmpty: Bool) -> Void
+  ) async throws {
+    for _ in 0..<Self.maximumAttempts {
+      try Task.checkCancellation()
+      let (catalogKey, insertionsKey) = (layout.catalogKey, layout.insertionsKey)
+      let stored = try await callingBase(operation) { try await base.values(forKeys: [catalogKey, insertionsKey]) }
+      var catalog = try remember(stored[0], for: operation).catalog
+      let old = catalog
+      let isEmpty = try await callingBase(operation) {
+        try await base.keys(in: layout.values, limit: 1, order: .ascending).isEmpty
+      }
+      change(&catalog, isEmpty)
+      guard catalog != old else { return }
+      let bytes = try catalog.bytes(store: information.name, for: operation)
+      do {
+        try await callingBase(operation) {
+          try await base.update([catalogKey, insertionsKey]) { slots in
+            guard slots == stored else { throw WriteRefusal.isStale }
+            slots[0] = bytes
+          }
+        }
+        _ = try remember(bytes, for: operation)
+        return
+      } catch WriteRefusal.isStale {
+        await Task.yield()
+      }
+    }
+    throw contention(operation)
+  }
+
+  /// The error of an operation that could not be committed because other programs kept changing what it read.
+  func contention(_ operation: StoreOperation) -> StoreError {
+    StoreError(
+      .conflict, during: operation, store: information.name,
+      message: "other programs kept changing the entries of this write; try again", isRetryable: true)
+  }
+}
+
+/// The reason for which a commit was given up in the base, with nothing changed.
+enum WriteRefusal: Error {
+  /// Something has changed since it was read.
+  case isStale
+  /// An index key of an entry belongs to another entry already.
+  case isNotUnique(key: StoreKey, entryKey: StoreKey)
+}
+
+extension IndexedStore: CustomStringConvertible {
+  /// The description of the base, in brackets.
+  public var description: String { "IndexedStore[\(base)]" }
+}
+
+extension IndexedStore: StoreDecorator {
+  /// Performs an operation of a capability on the base, and translates the keys in its errors.
+  public func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    try await callingBase(operation, body)
+  }
+}
+
+extension IndexedStore: FlushableStore where Base: FlushableStore {}
+
+extension IndexedStore: InvalidatableStore where Base: InvalidatableStore {
+  /// Removes the cached value of a key from the base; see `InvalidatableStore`.
+  public func invalidate(_ key: StoreKey) throws {
+    try values.invalidate(key)
+  }
+
+  /// Removes all cached values and index entries from the base; see `InvalidatableStore`.
+  public func invalidateAll() throws {
+    try values.invalidateAll()
+  }
+}
+
+extension DataStore where Value == [UInt8] {
+  /// Opens an indexed store of values of one type in this store of bytes; see ``IndexedStore``.
+  ///
+  /// - Parameters:
+  ///   - indexes: The definitions of the indexes, whose names must be distinct.
+  ///   - codec: The codec of the values.
+  ///   - valuePrefix: The prefix of the keys of the values in this store. Defaults to `v/`.
+  ///   - indexPrefix: The prefix of the keys of the indexes in this store. Defaults to `i/`.
+  /// - Throws: The errors of ``IndexedStore/init(_:by:codec:valuePrefix:indexPrefix:)``.
+  public func indexed<Indexed: Sendable>(
+    by indexes: [StoreIndex<Indexed>], codec: some Codec<Indexed>, valuePrefix: StoreKey = "v/",
+    indexPrefix: StoreKey = "i/"
+  ) async throws -> IndexedStore<Self, Indexed> {
+    try await IndexedStore(self, by: indexes, codec: codec, valuePrefix: valuePrefix, indexPrefix: indexPrefix)
+  }
+}

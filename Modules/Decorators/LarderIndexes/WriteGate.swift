@@ -1,0 +1,88 @@
+import Synchronization
+
+/// A lock that many writers share, or that one holds alone, in the order in which they arrive.
+final class WriteGate: Sendable {
+  enum Access: Sendable {
+    case shared, exclusive
+  }
+
+  private struct Waiter: Sendable {
+    let number: Int
+    let access: Access
+    let continuation: CheckedContinuation<Bool, Never>
+  }
+
+  private struct State: Sendable {
+    /// The number of writers that share the lock, or -1 if one holds it alone.
+    var holders = 0
+    var waiters: [Waiter] = []
+    var nextNumber = 0
+
+    mutating func take(_ access: Access) -> Bool {
+      switch access {
+      case .shared where holders >= 0: holders += 1
+      case .exclusive where holders == 0: holders = -1
+      default: return false
+      }
+      return true
+    }
+
+    /// Removes the waiters that now hold the lock.
+    mutating func takeNext() -> [Waiter] {
+      let waiting = waiters.firstIndex { !take($0.access) } ?? waiters.count
+      defer { waiters.removeSubrange(..<waiting) }
+      return Array(waiters[..<waiting])
+    }
+  }
+
+  private let state = Mutex(State())
+
+  /// Waits for the lock.
+  ///
+  /// - Throws: `CancellationError` if the task is cancelled before it has the lock.
+  func enter(_ access: Access) async throws {
+    let number = state.withLock { state in
+      defer { state.nextNumber += 1 }
+      return state.nextNumber
+    }
+    let hasEntered = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let hasEntered: Bool? = state.withLock { state in
+          if Task.isCancelled { return false }
+          if state.waiters.isEmpty, state.take(access) { return true }
+          state.waiters.append(Waiter(number: number, access: access, continuation: continuation))
+          return nil
+        }
+        if let hasEntered { continuation.resume(returning: hasEntered) }
+      }
+    } onCancel: {
+      let (left, next) = state.withLock { state -> (Waiter?, [Waiter]) in
+        guard let index = state.waiters.firstIndex(where: { $0.number == number }) else { return (nil, []) }
+        let waiter = state.waiters.remove(at: index)
+        // Those behind it may be able to share the lock.
+        return (waiter, state.takeNext())
+      }
+      left?.continuation.resume(returning: false)
+      for waiter in next { waiter.continuation.resume(returning: true) }
+    }
+    if !hasEntered { throw CancellationError() }
+  }
+
+  /// Returns the lock.
+  func leave() {
+    let next = state.withLock { state in
+      state.holders = max(0, state.holders - 1)
+      return state.takeNext()
+    }
+    for waiter in next { waiter.continuation.resume(returning: true) }
+  }
+
+  /// Runs a closure with the lock.
+  ///
+  /// - Throws: `CancellationError` if the task is cancelled before it has the lock; the error of `body`.
+  func withAccess<Result>(_ access: Access, _ body: () async throws -> Result) async throws -> Result {
+    try await enter(access)
+    defer { leave() }
+    return try await body()
+  }
+}

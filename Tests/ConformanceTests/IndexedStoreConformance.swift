@@ -1,0 +1,81 @@
+import Larder
+import LarderCBOR
+import LarderIndexes
+import LarderLMDB
+import LarderTesting
+import TestSupport
+import Testing
+
+/// An indexed store is a store of values like any other, also when its indexes are large, unique or incomplete.
+@Suite(.limitedParallelism) struct IndexedStoreConformance {
+  /// Indexes of which one is unique, with several index keys for some values.
+  ///
+  /// Long keys leave no room for index entries.
+  static var indexes: [StoreIndex<SampleValue?>] {
+    [
+      StoreIndex("text") { key, value in
+        guard key.count <= 200, let value else { return [] }
+        return value.text.prefix(20).split(separator: " ").map { [$0, key.count] }
+      },
+      StoreIndex("integer") { key, value in key.count <= 200 ? [[value?.integer]] : [] },
+      StoreIndex("key", isUnique: true) { key, _ in key.count <= 200 ? [[key.bytes]] : [] },
+    ]
+  }
+
+  static let memory = ConformanceSuite(
+    named: "IndexedStore over MemoryStore", lacking: .persistence, maximumKeyLength: 511 - 2
+  ) { _ in
+    try await MemoryStore<[UInt8]>().indexed(by: indexes, codec: .json(SampleValue?.self))
+  }
+
+  static let plain = ConformanceSuite(
+    named: "IndexedStore without indexes", lacking: .persistence, maximumKeyLength: 511 - 2
+  ) { _ in
+    AnyDataStore(try await MemoryStore<[UInt8]>().indexed(by: [], codec: .cbor(SampleValue?.self)))
+  }
+
+  static let shuffled = ConformanceSuite(
+    named: "IndexedStore over FaultyStore", lacking: .persistence, maximumKeyLength: 511 - 2
+  ) { _ in
+    var plan = FaultPlan()
+    plan.schedule(.yields(upTo: 3), probability: 1)
+    return try await MemoryStore<[UInt8]>().faulty(plan: plan)
+      .indexed(by: indexes, codec: .json(SampleValue?.self))
+  }
+
+  static let lmdb = ConformanceSuite(
+    named: "IndexedStore over LMDBStore", maximumKeyLength: 511 - 6, child: { await start($0) },
+    open: { try await open(at: $0) })
+
+  private static func open(at location: ConformanceLocation) async throws -> IndexedStore<
+    LMDBStore<[UInt8]>, SampleValue?
+  > {
+    try await LMDBStore(
+      path: location.path("environment"), codec: .raw, durability: .buffered, access: location.access
+    ).indexed(by: indexes, codec: .cbor(), valuePrefix: "note/v", indexPrefix: "note/i")
+  }
+
+  private static func start(_ order: String) async {
+    await #expect(processExitsWith: .failure) { [order] in
+      await ConformanceChild.run(order) { try await IndexedStoreConformance.open(at: $0) }
+    }
+  }
+
+  @Test(arguments: memory.cases) func conformsInMemory(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: plain.casesOfCombinations) func conformsWithoutIndexes(
+    _ conformanceCase: ConformanceCase
+  ) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: shuffled.cases) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: lmdb.cases) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+}

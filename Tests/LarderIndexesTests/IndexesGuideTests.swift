@@ -1,0 +1,145 @@
+import Foundation
+import Larder
+import LarderCBOR
+import LarderIndexes
+import LarderLMDB
+import LarderTesting
+import TestSupport
+import Testing
+
+/// The Swift code of the guide `Modules/Decorators/LarderIndexes/LarderIndexes.docc/UsingIndexes.md`.
+///
+/// It must appear in the guide unchanged, and it must work.
+@Suite struct IndexesGuideTests {
+  private struct Note: Codable, Equatable {
+    var title: String
+    var slug: String
+    var tags: [String]
+    var created: Date
+  }
+
+  private let start = Date(timeIntervalSince1970: 1_767_225_600)
+  private let end = Date(timeIntervalSince1970: 1_769_904_000)
+
+  @Test func notesByTag() async throws {
+    let location = try ConformanceLocation()
+    let folder = location.folder
+
+    let byTag = StoreIndex<Note>("tag") { _, note in note.tags.map { [$0, note.created] } }
+    let bySlug = StoreIndex<Note>("slug", isUnique: true) { _, note in [[note.slug]] }
+
+    let bytes = try await LMDBStore(path: folder + "/notes", codec: .raw)
+    let notes = try await bytes.indexed(by: [byTag, bySlug], codec: .cbor(Note.self))
+    try await notes.rebuildIndexes()
+
+    for number in 0..<30 {
+      let slug = number == 0 ? "hello" : "note-\(number)"
+      let created = start.addingTimeInterval(Double(number) * 86_400 * 2)
+      try await notes.setValue(
+        Note(title: slug.capitalized, slug: slug, tags: ["swift"], created: created), forKey: StoreKey("\(number)"))
+    }
+
+    let page = try await notes.page(where: byTag, in: .prefix(components: "swift"), order: .descending)
+    for entry in page.entries { print(entry.key, entry.value.title) }
+    if let next = page.next {
+      let second = try await notes.page(
+        where: byTag, in: .prefix(components: "swift"), order: .descending, after: next)
+      print(second.entries.count)
+      #expect(second.entries.map(\.key) == (0..<10).reversed().map { StoreKey("\($0)") })
+    }
+
+    let january = StoreKey(components: "swift", start)..<StoreKey(components: "swift", end)
+    let notesOfJanuary = try await notes.entries(where: byTag, in: january, limit: 100)
+    let count = try await notes.count(where: byTag, in: .prefix(components: "swift"))
+    let note = try await notes.entries(where: bySlug, in: .prefix(components: "hello"), limit: 1).first?.value
+    #expect(page.entries.first?.key == "29" && page.entries.count == 20)
+    #expect(notesOfJanuary.count == 16)
+    #expect(count == 30)
+    #expect(note?.title == "Hello")
+
+    let byTagAndTitle = StoreIndex<Note>("tag", version: 2) { _, note in note.tags.map { [$0, note.title] } }
+    let changed = try await bytes.indexed(by: [byTagAndTitle, bySlug], codec: .cbor(Note.self))
+    #expect(try await changed.incompleteIndexes() == ["tag"])
+    #expect(try await changed.rebuildIndexes().entryCount == 30)
+    #expect(try await changed.entries(where: byTagAndTitle, limit: 1).first?.key == "0")
+    try await bytes.close()
+    try location.remove()
+  }
+
+  @Test func verificationAndRepair() async throws {
+    let byTag = StoreIndex<Note>("tag") { _, note in note.tags.map { [$0, note.created] } }
+    let bytes = MemoryStore<[UInt8]>()
+    let notes = try await bytes.indexed(by: [byTag], codec: .json(Note.self))
+    try await notes.setValue(Note(title: "a", slug: "a", tags: ["x"], created: start), forKey: "1")
+    try bytes.apply([.remove("v/1")])
+
+    let report = try await notes.verifyIndexes()
+    for finding in report.findings { print(finding.place, finding.message) }
+    if !report.findings.isEmpty { try await notes.rebuildIndexes(fromScratch: true) }
+
+    #expect(report.findings.count == 1)
+    #expect(try await notes.verifyIndexes().findings.isEmpty)
+    #expect(try bytes.keys(in: .all, limit: 9, order: .ascending) == ["i/catalog", "i/insertions"])
+
+    let plain = bytes.typed(Note.self, prefix: "note/", codec: .json())
+    try await plain.setValue(Note(title: "a", slug: "a", tags: ["x"], created: start), forKey: "1")
+    let adopted = try await bytes.indexed(
+      by: [byTag], codec: .json(Note.self), valuePrefix: "note/", indexPrefix: "note-index/")
+    try await adopted.rebuildIndexes()
+    #expect(try await adopted.count(where: byTag) == 1)
+    #expect(try await notes.verifyIndexes().findings.isEmpty)
+  }
+
+  @Test func theSampleMovesANote() async throws {
+    let location = try ConformanceLocation()
+    let library = try await NoteLibrary(path: location.path("notes"))
+    for number in 0..<30 {
+      let note = NoteLibrary.Note(
+        text: "\(number)", tags: number.isMultiple(of: 3) ? ["swift", "ios"] : ["swift"],
+        created: start.addingTimeInterval(Double(number)))
+      try await library.add(note, id: "\(number)", to: "inbox")
+    }
+    let first = try await library.newest(tagged: "swift")
+    #expect(first.entries.first?.key == "inbox/29" && first.entries.count == 20)
+    #expect(try await library.move("7", from: "inbox", to: "archive"))
+    #expect(try await !library.move("7", from: "inbox", to: "archive"))
+    let second = try await library.newest(tagged: "swift", after: first.next)
+    #expect(second.entries.count == 10 && second.next == nil)
+    #expect(second.entries.filter { $0.key == "archive/7" }.map(\.value.text) == ["7"])
+    #expect(try await library.notes(in: "archive").map(\.text) == ["7"])
+    #expect(try await library.notes(in: "inbox").count == 29)
+    #expect(try await library.newest(tagged: "ios").entries.count == 10)
+    try await library.close()
+    try location.remove()
+  }
+
+  @Test func theGuideShowsThisCode() throws {
+    let guide = try Guide("Modules/Decorators/LarderIndexes/LarderIndexes.docc/UsingIndexes.md")
+    #expect(guide.pieces.count == 7)
+    #expect(try guide.piecesMissing() == [])
+  }
+
+  /// The records of the article about the format.
+  @Test func theFormatIsAsDescribed() async throws {
+    let bytes = MemoryStore<[UInt8]>()
+    let old = StoreIndex<String>("tag") { _, text in [[text]] }
+    let byTag = StoreIndex<String>("tag", version: 2) { _, text in [[text, text.count]] }
+    let texts = try await bytes.indexed(by: [old], codec: .json(String.self))
+    try await texts.setValue("b", forKey: "k")
+    let changed = try await bytes.indexed(by: [byTag], codec: .json(String.self))
+    try await changed.setValue("a", forKey: "k")
+    // The old entry is still there, and the new index is incomplete.
+    let key = StoreKey(bytes: Array("i/".utf8) + StoreKey(components: 2, "a", 1, KeyComponent.bytes([0x6B])).bytes)
+    #expect(try bytes.count(in: .prefix("i/")) == 4)
+    #expect(try bytes.value(forKey: key) == [])
+    #expect(try bytes.value(forKey: "v/k") == Array(#""a""#.utf8))
+    #expect(try bytes.value(forKey: "i/insertions") == [0, 0, 0, 0, 0, 0, 0, 1])
+    let page = try String(
+      contentsOf: URL(filePath: #filePath).deletingLastPathComponent()
+        .appending(path: "../../Modules/Decorators/LarderIndexes/LarderIndexes.docc/IndexFormat.md"), encoding: .utf8)
+    let catalog = try bytes.value(forKey: "i/catalog").map { String(decoding: $0, as: UTF8.self) }
+    #expect(page.contains(try #require(catalog).replacing(#""isComplete":false"#, with: #""isComplete":true"#)))
+    try await changed.rebuildIndexes()
+    #expect(try bytes.count(in: .prefix("i/")) == 3)
+  }
+}
