@@ -101,6 +101,23 @@ import Testing
     #expect(disk.operationCount == operations + 3)
   }
 
+  /// Otherwise the space of the removed segment would not be freed.
+  @Test func theFileOfASegmentThatIsRemovedWhileItIsOpenedDoesNotStayOpen() throws {
+    let disk = SimulatedFileSystem(seed: 1)
+    let fileSystem = StubbornFileSystem(disk, refusing: [])
+    let folder = QueueFolder(
+      name: "queue", path: "/", durability: .synced, access: .readWrite, createsIfMissing: true, segmentSize: 4096,
+      fileSystem: fileSystem)
+    let files = SegmentFiles(folder: folder)
+    try disk.place([0, 0, 0, 0], at: folder.segmentPath(1))
+    let place = QueuePlace(segment: 1, offset: 0, length: 0)
+    fileSystem.beforeReading = { _ in files.remove(1) }
+    #expect(try files.read([place]) == [[]])
+    fileSystem.beforeReading = { _ in }
+    try disk.removeFile(at: folder.segmentPath(1))
+    #expect(throws: FileError.self) { try files.read([place]) }
+  }
+
   /// After a failed synchronization, data that is not durable is rewritten and otherwise unchanged.
   @Test func rewrittenDataIsUnchanged() async throws {
     let bench = QueueBench()

@@ -75,6 +75,7 @@ final class StubbornFileSystem: FileSystem {
   private let pathPart: String
   private let refuses = Mutex(true)
   private let creating = Mutex<@Sendable (String) -> Void> { _ in }
+  private let reading = Mutex<@Sendable (String) -> Void> { _ in }
   private let bad = Mutex<[String: Range<Int64>]>([:])
 
   init(
@@ -95,6 +96,14 @@ final class StubbornFileSystem: FileSystem {
     set { creating.withLock { $0 = newValue } }
   }
 
+  /// Called with the path of each file before it is opened for reading only.
+  ///
+  /// It may wait.
+  var beforeReading: @Sendable (_ path: String) -> Void {
+    get { reading.withLock { $0 } }
+    set { reading.withLock { $0 = newValue } }
+  }
+
   /// The unreadable bytes, keyed by the paths of their files.
   var badBytes: [String: Range<Int64>] {
     get { bad.withLock { $0 } }
@@ -112,6 +121,7 @@ final class StubbornFileSystem: FileSystem {
   }
 
   func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenFile {
+    if mode == .read { beforeReading(path) }
     if mode == .createNew {
       beforeCreating(path)
       try check(.write, path)

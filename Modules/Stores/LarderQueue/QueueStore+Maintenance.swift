@@ -67,32 +67,31 @@ extension QueueStore: MaintainableStore {
   /// - Parameters:
   ///   - operation: The operation, for errors.
   ///   - message: The message of an error that the file system causes.
-  ///   - note: A closure that records the result before any of the files can be removed.
+  ///   - note: A closure that records the result before any of the files can be removed. It may run several times.
   ///   - body: A closure that works with the snapshot.
   private func withSnapshot<Result: Sendable>(
     _ operation: StoreOperation, message: String,
     noting note: @escaping @Sendable (inout QueueCore, Result) -> Void = { _, _ in },
     _ body: @escaping @Sendable (LogSnapshot) throws -> Result
   ) async throws -> Result {
-    // Alone, so that the call does not run again if changes of other calls cannot be written.
-    let snapshot = try await engine.perform(operation, .alone) { core in
-      core.log.pinCount += 1
-      return LogSnapshot(
-        folder: core.log.folder, segments: core.log.sizes, notes: core.log.notes,
-        attributes: core.log.segment.attributes)
-    }
-    let executor = DispatchQueueExecutor(label: "Larder.QueueStore.maintenance")
-    let result: Swift.Result<Result, any Error> = await executor.run {
-      Swift.Result {
-        try snapshot.folder.reportingFileErrors(during: operation, message: message) { try body(snapshot) }
-      }
-    }
-    try await engine.perform(operation, .alone) { core in
-      if case .success(let value) = result { note(&core, value) }
-      core.log.pinCount -= 1
-      core.log.removeLeftovers()
-    }
-    return try result.get()
+    try await engine.keepingSegments(
+      operation,
+      finding: { core in
+        LogSnapshot(
+          folder: core.log.folder, segments: core.log.sizes, notes: core.log.notes,
+          attributes: core.log.segment.attributes)
+      },
+      { snapshot in
+        let executor = DispatchQueueExecutor(label: "Larder.QueueStore.maintenance")
+        let result: Swift.Result<Result, any Error> = await executor.run {
+          Swift.Result {
+            try snapshot.folder.reportingFileErrors(during: operation, message: message) { try body(snapshot) }
+          }
+        }
+        let value = try result.get()
+        try await engine.perform(operation, .looks) { note(&$0, value) }
+        return value
+      })
   }
 
   /// Reads and checks all stored data; see `MaintainableStore/verify()`.

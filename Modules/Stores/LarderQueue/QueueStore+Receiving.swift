@@ -82,7 +82,10 @@ extension QueueStore {
       return try await engine.payloads(
         .receive, of: leased, \.item,
         finding: { core in
-          leased.map { LeasedItem(item: core.ledger.items[$0.item.sequence] ?? $0.item, receipt: $0.receipt) }
+          // Items that were replaced or removed in the meantime are not delivered.
+          leased.compactMap { leased in
+            (try? core.ledger.leasedItem(of: leased.receipt)).map { LeasedItem(item: $0, receipt: leased.receipt) }
+          }
         }
       ).map { one, payload in
         let reading = coder.reading(of: one, payload)

@@ -111,7 +111,8 @@ final class QueueEngine: Sendable {
   ///
   /// Callers decode the payloads themselves, because reading takes turns and a slow codec would hold up all others.
   ///
-  /// A segment is removed when its items are gone or were moved. They are then found again.
+  /// A segment is removed when its items are gone or were moved. They are then found again, and no segment is removed
+  /// until they are read.
   ///
   /// - Parameters:
   ///   - operation: The operation, for errors.
@@ -123,30 +124,72 @@ final class QueueEngine: Sendable {
   func payloads<Found: Sendable>(
     _ operation: StoreOperation, of found: [Found]? = nil, _ item: @Sendable (Found) -> QueueItem,
     finding find: @escaping @Sendable (inout QueueCore) -> [Found]
-  ) async throws -> [(found: Found, payload: Result<ArraySlice<UInt8>?, StoreError>)] {
-    let (files, folder) = (files, folder)
-    var known = found
-    for attempt in 0... {
-      let found = if let known { known } else { try await perform(operation, .looks) { find(&$0) } }
-      guard !found.isEmpty else { break }
-      let items = found.map(item)
-      do throws(FileError) {
-        // If a segment is still missing after several attempts, another program has removed it.
-        let payloads = try await reader.run { () throws(FileError) in
-          try files.readEach(items.map(\.place), evenIfLost: attempt == 4)
-        }
-        return zip(found, zip(items, payloads)).map { found, read in
-          (found, read.1.mapError { folder.unreadableError(of: read.0.key, during: operation, $0) })
-        }
-      } catch {
-        guard folder.hasLost(error) else {
-          throw StoreError(
-            error, during: operation, store: folder.name, message: "the files of the queue could not be read")
-        }
-        known = nil
-      }
+  ) async throws -> [(found: Found, payload: Payload)] {
+    let first = if let found { found } else { try await perform(operation, .looks) { find(&$0) } }
+    if let payloads = try await readPayloads(operation, of: first.map(item)) { return Array(zip(first, payloads)) }
+    return try await keepingSegments(operation, finding: find) { found in
+      let payloads = try await readPayloads(operation, of: found.map(item), evenIfLost: true)
+      return Array(zip(found, payloads ?? []))
     }
-    return []
+  }
+
+  /// The payload of an item, `nil` if it is damaged, or the error of reading it.
+  typealias Payload = Result<ArraySlice<UInt8>?, StoreError>
+
+  /// Reads the payloads of items off the cooperative pool.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation, for errors.
+  ///   - items: The items.
+  ///   - evenIfLost: Whether a missing segment is an error of its items, because another program has removed it;
+  ///     defaults to `false`.
+  /// - Returns: The payloads; `nil` if a segment is missing and `evenIfLost` is `false`.
+  private func readPayloads(
+    _ operation: StoreOperation, of items: [QueueItem], evenIfLost: Bool = false
+  ) async throws(StoreError) -> [Payload]? {
+    guard !items.isEmpty else { return [] }
+    let (files, folder) = (files, folder)
+    do throws(FileError) {
+      let payloads = try await reader.run { () throws(FileError) in
+        try files.readEach(items.map(\.place), evenIfLost: evenIfLost)
+      }
+      return zip(items, payloads).map { item, payload in
+        payload.mapError { folder.unreadableError(of: item.key, during: operation, $0) }
+      }
+    } catch {
+      if folder.hasLost(error) { return nil }
+      throw StoreError(
+        error, during: operation, store: folder.name, message: "the files of the queue could not be read")
+    }
+  }
+
+  /// Runs a closure on the queue's state, and another one with its result, and removes no segment in between.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation, for errors.
+  ///   - find: A closure that only reads the state.
+  ///   - body: A closure that reads files of the queue.
+  /// - Returns: The result of `body`.
+  /// - Throws: ``StoreError``; the error of `body`.
+  func keepingSegments<Found: Sendable, Output>(
+    _ operation: StoreOperation, finding find: @escaping @Sendable (inout QueueCore) -> Found,
+    _ body: (Found) async throws -> Output
+  ) async throws -> Output {
+    // Closures on the state may run several times. With a number, that makes no difference.
+    let pin = UInt64.random(in: .min ... .max)
+    let found = try await perform(operation, .looks) { core in
+      core.log.pins.insert(pin)
+      return find(&core)
+    }
+    let result: Result<Output, any Error>
+    do {
+      result = .success(try await body(found))
+    } catch {
+      result = .failure(error)
+    }
+    // The segments that are unneeded by now are removed as part of this call.
+    _ = try await perform(operation, .looks) { $0.log.pins.remove(pin) }
+    return try result.get()
   }
 
   // MARK: Serving

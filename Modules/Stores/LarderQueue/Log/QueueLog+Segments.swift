@@ -225,16 +225,16 @@ extension QueueLog {
   private static let removalLimit: Int64 = 32 << 20
 
   /// Whether ``removeLeftovers()`` can remove a segment.
-  var hasRemovableLeftovers: Bool { pinCount == 0 && !leftovers.isEmpty && !hasFailedToRemove }
+  var hasRemovableLeftovers: Bool { pins.isEmpty && !leftovers.isEmpty && !hasFailedToRemove }
 
   /// Removes unneeded segments that are not being read, in steps short enough for waiting calls.
   mutating func removeLeftovers() {
-    guard pinCount == 0 else { return }
+    guard pins.isEmpty else { return }
     var removed: Int64 = 0
     for (number, size) in leftovers.sorted(by: { $0.key < $1.key }) where removed < QueueLog.removalLimit {
-      files.remove(number)
       do {
         let isGone = try removeFile(ofSegment: number, isDamaged: damagedPlaces[number] != nil)
+        files.remove(number)
         leftovers[number] = nil
         guard isGone else { continue }
         reserve.gain(size)

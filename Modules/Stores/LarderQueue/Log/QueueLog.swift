@@ -39,8 +39,8 @@ struct QueueLog: Sendable {
   var leftovers: [UInt32: Int64] = [:]
   /// Whether removing an unneeded segment has failed since the current segment was begun.
   var hasFailedToRemove = false
-  /// The number of readers that need all segments.
-  var pinCount = 0
+  /// The readers that need all segments, by their random numbers.
+  var pins: Set<UInt64> = []
   /// The damaged ranges of the segments.
   ///
   /// They are copied to separate files before a segment is removed.

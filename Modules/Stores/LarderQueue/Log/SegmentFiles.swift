@@ -20,6 +20,8 @@ final class SegmentFiles: Sendable {
   private struct Open {
     var files: [UInt32: (file: any OpenFile, lastUse: UInt64)] = [:]
     var useCount: UInt64 = 0
+    /// The number of times that files were removed.
+    var removalCount: UInt64 = 0
 
     mutating func use(_ segment: UInt32) -> (any OpenFile)? {
       useCount += 1
@@ -51,11 +53,14 @@ final class SegmentFiles: Sendable {
     withExtendedLifetime(displaced) {}
   }
 
-  /// Removes the file of a segment.
+  /// Removes the file of a segment that no longer exists.
   ///
   /// A running read keeps it open until the read ends.
   func remove(_ segment: UInt32) {
-    let displaced = open.withLock { $0.files.removeValue(forKey: segment) }
+    let displaced = open.withLock { open in
+      open.removalCount += 1
+      return open.files.removeValue(forKey: segment)
+    }
     withExtendedLifetime(displaced) {}
   }
 
@@ -63,15 +68,21 @@ final class SegmentFiles: Sendable {
   func removeAll() {
     let displaced = open.withLock { open in
       defer { open.files = [:] }
+      open.removalCount += 1
       return open.files
     }
     withExtendedLifetime(displaced) {}
   }
 
   private func file(ofSegment segment: UInt32) throws(FileError) -> any OpenFile {
-    if let file = open.withLock({ $0.use(segment) }) { return file }
+    let (known, removalCount) = open.withLock { ($0.use(segment), $0.removalCount) }
+    if let known { return known }
     let file = try folder.fileSystem.open(folder.segmentPath(segment), .read)
-    insert(file, forSegment: segment)
+    // If the segment was removed in the meantime, keeping its file open would keep its space from being freed.
+    let displaced = open.withLock { open in
+      open.removalCount == removalCount ? open.insert(file, forSegment: segment) : nil
+    }
+    withExtendedLifetime(displaced) {}
     return file
   }
 
