@@ -193,8 +193,8 @@ public final class LMDBStore<Value: Sendable>: DataStore {
         try await BulkWork.run(atMost: changes.count) { [self] in try self.encoded(changes, &$0) }
       }
     try await handle.environment.writer.write(for: handle, during: .apply) { [identifier] transaction, record in
-      try encoded.write(to: changeableDatabase(in: transaction, during: .apply))
-      record.append(changes, in: identifier)
+      let hasWritten = try encoded.write(to: changeableDatabase(in: transaction, during: .apply))
+      record.append(changes, in: identifier, hasWritten: hasWritten)
     }
   }
 
@@ -225,8 +225,8 @@ public final class LMDBStore<Value: Sendable>: DataStore {
         try coder.append(value, forKey: key, to: &bytes, during: .update)
       }
       // LMDB commits a transaction without changes without writing anything.
-      if try !encoded.changesNothing(in: database) { try encoded.write(to: database) }
-      changes.append(keys, in: identifier)
+      let hasWritten = try !encoded.changesNothing(in: database) && encoded.write(to: database)
+      changes.append(keys, in: identifier, hasWritten: hasWritten)
       return result
     }
   }
