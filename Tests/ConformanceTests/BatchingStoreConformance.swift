@@ -2,6 +2,7 @@ import Larder
 import LarderBatching
 import LarderJSON
 import LarderLMDB
+import LarderObservation
 import LarderTesting
 import TestSupport
 import Testing
@@ -10,11 +11,12 @@ import Testing
   static let memory = ConformanceSuite(
     named: "BatchingStore over MemoryStore", lacking: MemoryStoreConformance.lacking
   ) { _ in
-    MemoryStore<SampleValue?>().batched()
+    MemoryStore<SampleValue?>().observable().batched()
   }
 
   static let json = ConformanceSuite(named: "BatchingStore over JSONFileStore") { location in
     try await JSONFileStore<SampleValue?>(path: location.path("store.json"), access: location.access).batched()
+      .observable()
   }
 
   static let lmdb = ConformanceSuite(named: "BatchingStore over LMDBStore, behind AnyDataStore") { location in
@@ -27,7 +29,7 @@ import Testing
   ) { _ in
     var plan = FaultPlan()
     plan.schedule(.yields(upTo: 3), probability: 1)
-    return MemoryStore<SampleValue?>().faulty(plan: plan).batched(bounds: BatchBounds(changes: 3))
+    return MemoryStore<SampleValue?>().faulty(plan: plan).observable().batched(bounds: BatchBounds(changes: 3))
   }
 
   @Test(arguments: memory.cases) func conformsOverMemory(_ conformanceCase: ConformanceCase) async throws {

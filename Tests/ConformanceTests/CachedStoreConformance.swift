@@ -2,6 +2,7 @@ import Larder
 import LarderCache
 import LarderJSON
 import LarderLMDB
+import LarderObservation
 import LarderTesting
 import TestSupport
 import Testing
@@ -20,23 +21,23 @@ import Testing
   }
 
   static let memory = ConformanceSuite(named: "CachedStore of MemoryStore", lacking: lacking) { _ in
-    MemoryStore<SampleValue?>().cached()
+    MemoryStore<SampleValue?>().observable().cached()
   }
 
   static let single = ConformanceSuite(named: "CachedStore of one copy", lacking: lacking) { _ in
-    AnyDataStore(MemoryStore<SampleValue?>().cached(Options(entryLimit: 1)))
+    AnyDataStore(MemoryStore<SampleValue?>().cached(Options(entryLimit: 1)).observable())
   }
 
   static let shuffled = ConformanceSuite(named: "CachedStore of FaultyStore, eager", lacking: lacking) { _ in
     var plan = FaultPlan()
     plan.schedule(.yields(upTo: 3), probability: 1)
-    return MemoryStore<SampleValue?>().faulty(plan: plan).cached(eager)
+    return MemoryStore<SampleValue?>().faulty(plan: plan).observable().cached(eager)
   }
 
   static let json = ConformanceSuite(named: "CachedStore of JSONFileStore") { location in
     try await JSONFileStore<SampleValue?>(
       path: location.path("store.json"), durability: .buffered, access: location.access
-    ).cached()
+    ).cached().observable()
   }
 
   static let lmdb = ConformanceSuite(named: "CachedStore of LMDBStore") { location in
@@ -45,7 +46,9 @@ import Testing
     ).cached()
   }
 
-  static let stacked = ConformanceSuite(named: "a stack of caches of LMDBStore") { location in
+  static let stacked = ConformanceSuite(
+    named: "a stack of caches of LMDBStore", lacking: .observation
+  ) { location in
     let bytes = try await LMDBStore(
       path: location.path("environment"), codec: .raw, durability: .buffered, access: location.access)
     return AnyDataStore(

@@ -2,6 +2,7 @@ import Larder
 import LarderCompression
 import LarderJSON
 import LarderLMDB
+import LarderObservation
 import LarderTesting
 import Testing
 
@@ -20,7 +21,8 @@ import Testing
   static let memory = ConformanceSuite(
     named: "TypedView with compression", lacking: .persistence, maximumKeyLength: 511 - 2
   ) { _ in
-    MemoryStore<[UInt8]>().typed(SampleValue?.self, prefix: "m/", codec: try compressed(.json(SampleValue?.self)))
+    MemoryStore<[UInt8]>().observable().typed(
+      SampleValue?.self, prefix: "m/", codec: try compressed(.json(SampleValue?.self)))
   }
 
   static let lmdb = ConformanceSuite(named: "LMDBStore with compression") { location in
@@ -29,7 +31,7 @@ import Testing
       durability: .buffered, access: location.access)
   }
 
-  static let json = ConformanceSuite(named: "JSONFileStore with compression") { location in
+  static let json = ConformanceSuite(named: "JSONFileStore with compression", lacking: .observation) { location in
     try await JSONFileStore<SampleValue?>(
       path: location.path("store.json"), codec: try compressed(.json(SampleValue?.self)), durability: .buffered,
       access: location.access)

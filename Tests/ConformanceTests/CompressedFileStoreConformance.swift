@@ -1,21 +1,26 @@
 #if Compression
 import Larder
 import LarderCompressedFile
+import LarderObservation
 import LarderTesting
 import Testing
 
 @Suite struct CompressedFileStoreConformance {
   static let synced = ConformanceSuite(named: "CompressedFileStore, synced") { location in
-    try await CompressedFileStore<SampleValue?>(path: location.path("store.gz"), access: location.access)
+    try await CompressedFileStore<SampleValue?>(path: location.path("store.gz"), access: location.access).observable()
   }
 
-  static let erased = ConformanceSuite(named: "AnyDataStore over CompressedFileStore, without a cache") { location in
+  static let erased = ConformanceSuite(
+    named: "AnyDataStore over CompressedFileStore, without a cache", lacking: .observation
+  ) { location in
     AnyDataStore(
       try await CompressedFileStore<SampleValue?>(
         path: location.path("store.gz"), codec: .json(), durability: .buffered, access: location.access, cacheSize: 0))
   }
 
-  static let simulated = ConformanceSuite(named: "CompressedFileStore on a simulated disk") { location in
+  static let simulated = ConformanceSuite(
+    named: "CompressedFileStore on a simulated disk", lacking: .observation
+  ) { location in
     let disk = location.object { SimulatedFileSystem(seed: SeededGenerator.seedOfProcess) }
     return try await CompressedFileStore<SampleValue?>(
       path: "/store.gz", codec: .json(), access: location.access, fileSystem: disk)

@@ -4,6 +4,7 @@ import LarderCBOR
 import LarderExpiry
 import LarderJSON
 import LarderLMDB
+import LarderObservation
 import LarderTesting
 import Synchronization
 import TestSupport
@@ -13,7 +14,7 @@ import Testing
   private static let inMemory: StoreCapabilities = [.persistence, .encoding]
 
   static let memory = ConformanceSuite(named: "ExpiringStore over MemoryStore", lacking: inMemory) { _ in
-    MemoryStore<Expiring<SampleValue?>>().expiring()
+    MemoryStore<Expiring<SampleValue?>>().observable().expiring()
   }
 
   /// The clock jitters by half of the window, so that every other read moves the deadline.
@@ -25,7 +26,7 @@ import Testing
           isLater.toggle()
           return isLater ? 1050 : 1000
         })
-    }
+    }.observable()
   }
 
   /// A store that also holds expired entries, which no case may notice.
@@ -38,13 +39,14 @@ import Testing
     let past = Deadline(.distantPast)
     let keys = (0..<300).map { StoreKey(bytes: [0, UInt8($0 % 256), UInt8($0 / 256)]) } + ["a", "b", "c", "k", "m"]
     try memory.apply(ChangeBatch(keys.map { .set($0, Expiring(SampleValue("expired"), deadline: past)) }))
-    return memory.expiring(.limited(.seconds(86_400)))
+    return memory.expiring(.limited(.seconds(86_400))).observable()
   }
 
   static let shuffled = ConformanceSuite(named: "ExpiringStore over FaultyStore", lacking: inMemory) { _ in
     var plan = FaultPlan()
     plan.schedule(.yields(upTo: 3), probability: 1)
-    return AnyDataStore(MemoryStore<Expiring<SampleValue?>>().faulty(plan: plan).expiring(.limited(.seconds(86_400))))
+    return AnyDataStore(
+      MemoryStore<Expiring<SampleValue?>>().faulty(plan: plan).observable().expiring(.limited(.seconds(86_400))))
   }
 
   static let lmdb = ConformanceSuite(named: "ExpiringStore over LMDBStore", lacking: .keysWithoutValues) { location in
@@ -59,14 +61,14 @@ import Testing
     try await JSONFileStore(
       path: location.path("store.json"), codec: .json(SampleValue?.self).expiring(), durability: .buffered,
       access: location.access
-    ).expiring(.sliding(.seconds(86_400)))
+    ).expiring(.sliding(.seconds(86_400))).observable()
   }
 
   static let view = ConformanceSuite(
     named: "ExpiringStore over a TypedView with checksums", lacking: [.persistence, .keysWithoutValues],
     maximumKeyLength: 511 - 2
   ) { _ in
-    MemoryStore<[UInt8]>()
+    MemoryStore<[UInt8]>().observable()
       .typed(Expiring<SampleValue?>.self, prefix: "m/", codec: .json(SampleValue?.self).expiring().checksummed())
       .expiring()
   }

@@ -1,30 +1,35 @@
 import Larder
 import LarderJSON
+import LarderObservation
 import LarderTesting
 import TestSupport
 import Testing
 
 @Suite(.limitedParallelism) struct JSONFileStoreConformance {
   static let synced = ConformanceSuite(named: "JSONFileStore, synced") { location in
-    try await JSONFileStore<SampleValue?>(path: location.path("store.json"), access: location.access)
+    try await JSONFileStore<SampleValue?>(path: location.path("store.json"), access: location.access).observable()
   }
 
-  static let buffered = ConformanceSuite(named: "JSONFileStore, buffered") { location in
+  static let buffered = ConformanceSuite(named: "JSONFileStore, buffered", lacking: .observation) { location in
     try await JSONFileStore<SampleValue?>(
       path: location.path("store.json"), durability: .buffered, access: location.access)
   }
 
-  static let erased = ConformanceSuite(named: "AnyDataStore over JSONFileStore, synced") { location in
+  static let erased = ConformanceSuite(named: "AnyDataStore over JSONFileStore, synced", lacking: .observation) {
+    location in
     AnyDataStore(try await JSONFileStore<SampleValue?>(path: location.path("store.json"), access: location.access))
   }
 
-  static let erasedBuffered = ConformanceSuite(named: "AnyDataStore over JSONFileStore, buffered") { location in
+  static let erasedBuffered = ConformanceSuite(
+    named: "AnyDataStore over JSONFileStore, buffered", lacking: .observation
+  ) { location in
     AnyDataStore(
       try await JSONFileStore<SampleValue?>(
         path: location.path("store.json"), durability: .buffered, access: location.access))
   }
 
-  static let simulated = ConformanceSuite(named: "JSONFileStore on a simulated disk") { location in
+  static let simulated = ConformanceSuite(named: "JSONFileStore on a simulated disk", lacking: .observation) {
+    location in
     let disk = location.object { SimulatedFileSystem(seed: SeededGenerator.seedOfProcess) }
     return try await JSONFileStore<SampleValue?>(
       path: "/store.json", codec: .json(), access: location.access, fileSystem: disk)

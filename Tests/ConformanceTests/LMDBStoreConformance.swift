@@ -85,3 +85,13 @@ private struct EnvironmentOwner<Value: Sendable>: ForwardingDecorator {
 }
 
 extension EnvironmentOwner: MaintainableStore {}
+
+extension EnvironmentOwner: ObservableStore {
+  func weakReference() -> @Sendable () -> Self? {
+    let base = base.weakReference()
+    return { [weak environment] in
+      guard let base = base(), let environment else { return nil }
+      return EnvironmentOwner(base: base, environment: environment)
+    }
+  }
+}

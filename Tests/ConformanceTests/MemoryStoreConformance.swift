@@ -1,4 +1,5 @@
 import Larder
+import LarderObservation
 import LarderTesting
 import Testing
 import TestSupport
@@ -6,26 +7,28 @@ import TestSupport
 @Suite(.limitedParallelism) struct MemoryStoreConformance {
   static let lacking: StoreCapabilities = [.persistence, .encoding]
 
-  static let bare = ConformanceSuite(named: "MemoryStore", lacking: lacking) { _ in
+  static let bare = ConformanceSuite(named: "MemoryStore", lacking: lacking.union(.observation)) { _ in
     MemoryStore<SampleValue?>()
   }
 
   static let erased = ConformanceSuite(named: "AnyDataStore over MemoryStore", lacking: lacking) { _ in
-    AnyDataStore(MemoryStore<SampleValue?>())
+    AnyDataStore(MemoryStore<SampleValue?>().observable())
   }
 
   static let forwarded = ConformanceSuite(named: "ForwardingStore over MemoryStore", lacking: lacking) { _ in
-    ForwardingStore(base: MemoryStore<SampleValue?>())
+    ForwardingStore(base: MemoryStore<SampleValue?>().observable())
   }
 
-  static let stacked = ConformanceSuite(named: "a stack over MemoryStore", lacking: lacking) { _ in
+  static let stacked = ConformanceSuite(
+    named: "a stack over MemoryStore", lacking: lacking.union(.observation)
+  ) { _ in
     AnyDataStore(ForwardingStore(base: AnyDataStore(ForwardingStore(base: MemoryStore<SampleValue?>()))))
   }
 
   static let shuffled = ConformanceSuite(named: "FaultyStore over MemoryStore", lacking: lacking) { _ in
     var plan = FaultPlan()
     plan.schedule(.yields(upTo: 3), probability: 1)
-    return MemoryStore<SampleValue?>().faulty(plan: plan)
+    return MemoryStore<SampleValue?>().observable().faulty(plan: plan)
   }
 
   @Test(arguments: bare.cases) func conformsBare(_ conformanceCase: ConformanceCase) async throws {
@@ -57,3 +60,10 @@ struct ForwardingStore<Base: DataStore>: ForwardingDecorator {
 }
 
 extension ForwardingStore: MaintainableStore where Base: MaintainableStore {}
+
+extension ForwardingStore: ObservableStore where Base: ObservableStore {
+  func weakReference() -> @Sendable () -> Self? {
+    let base = base.weakReference()
+    return { base().map { ForwardingStore(base: $0) } }
+  }
+}

@@ -1,5 +1,6 @@
 import Larder
 import LarderMetrics
+import LarderObservation
 import LarderTesting
 import TestSupport
 import Testing
@@ -7,7 +8,7 @@ import Testing
 @Suite(.limitedParallelism) struct MeteredStoreConformance {
   static let memory = ConformanceSuite(named: "MeteredStore of MemoryStore", lacking: MemoryStoreConformance.lacking) {
     _ in
-    MemoryStore<SampleValue?>().metered(size: { _ in 1 }, logger: nil)
+    MemoryStore<SampleValue?>().observable().metered(size: { _ in 1 }, logger: nil)
   }
 
   @Test(arguments: memory.cases) func conforms(_ conformanceCase: ConformanceCase) async throws {

@@ -1,4 +1,5 @@
 import Larder
+import LarderObservation
 import LarderQueue
 import LarderTesting
 import TestSupport
@@ -6,17 +7,20 @@ import Testing
 
 @Suite(.limitedParallelism) struct QueueStoreConformance {
   static let synced = ConformanceSuite(named: "QueueStore, synced", rounds: 5) { location in
-    try await QueueStore<SampleValue?>(path: location.path("queue"), access: location.access)
+    try await QueueStore<SampleValue?>(path: location.path("queue"), access: location.access).observable()
   }
 
-  static let buffered = ConformanceSuite(named: "QueueStore, buffered, behind AnyDataStore", rounds: 5) { location in
+  static let buffered = ConformanceSuite(
+    named: "QueueStore, buffered, behind AnyDataStore", lacking: .observation, rounds: 5
+  ) { location in
     AnyDataStore(
       try await QueueStore<SampleValue?>(
         path: location.path("queue"), codec: .json(), durability: .buffered, access: location.access))
   }
 
   /// The segments are so small that the queue constantly creates and removes them.
-  static let simulated = ConformanceSuite(named: "QueueStore on a simulated disk", rounds: 5) { location in
+  static let simulated = ConformanceSuite(named: "QueueStore on a simulated disk", lacking: .observation, rounds: 5) {
+    location in
     let disk = location.object { SimulatedFileSystem(seed: SeededGenerator.seedOfProcess) }
     return try await QueueStore<SampleValue?>(
       path: "/queue", codec: .json(), configuration: QueueConfiguration(segmentSize: 4096), access: location.access,

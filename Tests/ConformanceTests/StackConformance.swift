@@ -7,6 +7,7 @@ import LarderExpiry
 import LarderJSON
 import LarderLMDB
 import LarderMetrics
+import LarderObservation
 import LarderQueue
 import LarderTesting
 import Synchronization
@@ -22,20 +23,22 @@ import Testing
   /// The layers' own suites run more.
   private static let rounds = ConformanceSuite.roundsOfProcess / 5
 
-  /// A stack of all layers, from the outside in: metrics, expiry, cache, batching, metrics, and the store.
+  /// A stack of all layers, from the outside in: metrics, observation, expiry, cache, batching, metrics, and the store.
   private static func stack<Base: DataStore, Kept: Sendable>(
     _ base: Base
-  ) -> some DataStore<Kept> & ExpirableStore & InvalidatableStore where Base.Value == Expiring<Kept> {
-    base.metered(as: "backend", logger: nil).batched().cached().expiring(Self.timeToLive).metered(
+  ) -> some DataStore<Kept> & ExpirableStore & InvalidatableStore & ObservableStore where Base.Value == Expiring<Kept> {
+    base.metered(as: "backend", logger: nil).batched().cached().expiring(Self.timeToLive).observable().metered(
       as: "store", logger: nil)
   }
 
   /// The same stack with write-behind, outside of the cache, in place of batching.
+  ///
+  /// The observation is below it.
   private static func laterStack<Base: DataStore, Kept: Sendable>(
     _ base: Base
-  ) -> some DataStore<Kept> & ExpirableStore & InvalidatableStore & FlushableStore
+  ) -> some DataStore<Kept> & ExpirableStore & InvalidatableStore & FlushableStore & ObservableStore
   where Base.Value == Expiring<Kept> {
-    base.metered(as: "backend", logger: nil).cached().writeBehind(maximumAge: .microseconds(200))
+    base.observable().metered(as: "backend", logger: nil).cached().writeBehind(maximumAge: .microseconds(200))
       .expiring(Self.timeToLive).metered(as: "store", logger: nil)
   }
 

@@ -2,6 +2,7 @@ import Larder
 import LarderCBOR
 import LarderJSON
 import LarderLMDB
+import LarderObservation
 import LarderTesting
 import TestSupport
 import Testing
@@ -20,12 +21,12 @@ import Testing
   }
 
   static let json = ConformanceSuite(named: "TypedView of JSONFileStore", maximumKeyLength: 511 - 3) { location in
-    try await JSONFileStore(path: location.path("bytes.json"), codec: .raw, access: location.access)
+    try await JSONFileStore(path: location.path("bytes.json"), codec: .raw, access: location.access).observable()
       .typed(SampleValue?.self, prefix: StoreKey(bytes: [0xFF, 0xFF, 0xFF]), codec: .json())
   }
 
   static let whole = ConformanceSuite(named: "TypedView of all of a MemoryStore", lacking: .persistence) { _ in
-    MemoryStore<[UInt8]>().typed(SampleValue?.self, codec: .json())
+    MemoryStore<[UInt8]>().observable().typed(SampleValue?.self, codec: .json())
   }
 
   @Test func viewsOfAStoreAreSeparate() async throws {

@@ -9,7 +9,8 @@ import Testing
 /// It keeps every promise and must appear in the guide unchanged.
 @Suite(.limitedParallelism) struct WholeFileStoreTests {
   // The type is stated, because the compiler does not infer it from functions next to a test.
-  static let suite: ConformanceSuite = ConformanceSuite(named: "WholeFileStore", child: child, open: open)
+  static let suite: ConformanceSuite = ConformanceSuite(
+    named: "WholeFileStore", lacking: .observation, child: child, open: open)
 
   @Sendable static func open(_ location: ConformanceLocation) async throws -> WholeFileStore<SampleValue?> {
     try await WholeFileStore(path: location.path("store.json"), codec: .json(), access: location.access)

@@ -2,6 +2,7 @@ import Larder
 import LarderBatching
 import LarderJSON
 import LarderLMDB
+import LarderObservation
 import LarderTesting
 import TestSupport
 import Testing
@@ -12,12 +13,12 @@ import Testing
   static let memory = ConformanceSuite(
     named: "WriteBehindStore over MemoryStore", lacking: MemoryStoreConformance.lacking
   ) { _ in
-    MemoryStore<SampleValue?>().writeBehind(maximumAge: .milliseconds(1))
+    MemoryStore<SampleValue?>().observable().writeBehind(maximumAge: .milliseconds(1))
   }
 
   static let json = ConformanceSuite(named: "WriteBehindStore over JSONFileStore", lacking: lacking) { location in
-    try await JSONFileStore<SampleValue?>(path: location.path("store.json"), access: location.access).writeBehind(
-      maximumAge: .milliseconds(2))
+    try await JSONFileStore<SampleValue?>(path: location.path("store.json"), access: location.access).observable()
+      .writeBehind(maximumAge: .milliseconds(2))
   }
 
   static let lmdb = ConformanceSuite(
@@ -33,14 +34,14 @@ import Testing
   ) { _ in
     var plan = FaultPlan()
     plan.schedule(.yields(upTo: 3), probability: 1)
-    return MemoryStore<SampleValue?>().faulty(plan: plan).writeBehind(
+    return MemoryStore<SampleValue?>().faulty(plan: plan).observable().writeBehind(
       bounds: BatchBounds(changes: 4), maximumAge: .microseconds(50))
   }
 
   static let stacked = ConformanceSuite(
     named: "WriteBehindStore over BatchingStore", lacking: MemoryStoreConformance.lacking
   ) { _ in
-    MemoryStore<SampleValue?>().batched().writeBehind(maximumAge: .microseconds(200))
+    MemoryStore<SampleValue?>().observable().batched().writeBehind(maximumAge: .microseconds(200))
   }
 
   @Test(arguments: memory.cases) func conformsOverMemory(_ conformanceCase: ConformanceCase) async throws {

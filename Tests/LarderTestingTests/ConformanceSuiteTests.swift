@@ -25,14 +25,14 @@ import Testing
 
   @Test func skippedCasesAreListedWithTheirReason() {
     let all = suite(lacking: [])
-    let some = suite(lacking: [.persistence, .encoding])
+    let some = suite(lacking: [.persistence, .encoding, .observation])
     #expect(all.skipped.isEmpty)
     #expect(some.cases.count + some.skipped.count == all.cases.count)
     #expect(some.skipped.allSatisfy { !$0.lacking.isEmpty && !$0.reason.isEmpty })
     #expect(some.skipped.contains { $0.conformanceCase.id == "118a" && $0.reason == "keeps no data after closing" })
     #expect(
       some.skipped.contains { $0.conformanceCase.id == "50" && $0.description.contains("does not encode values") })
-    #expect(Set(some.skipped.map(\.conformanceCase.group)).isSuperset(of: [.reopening, .damage]))
+    #expect(Set(some.skipped.map(\.conformanceCase.group)).isSuperset(of: [.reopening, .damage, .observation]))
   }
 
   @Test func randomHistoriesCompactTheStore() async throws {
@@ -55,10 +55,13 @@ import Testing
     #expect(try #require(suite.skipped.first).reason.contains("the suite has no child"))
   }
 
-  @Test(arguments: [.persistence, .acknowledgedPersistence, .encoding, .readOnlyAccess] as [StoreCapabilities])
+  @Test(
+    arguments: [.persistence, .acknowledgedPersistence, .encoding, .readOnlyAccess, .observation] as [StoreCapabilities]
+  )
   func aStoreStatedToLackAPromiseThatItKeepsFails(_ lacking: StoreCapabilities) async throws {
     let suite = ConformanceSuite(named: "records", lacking: lacking) { location in
-      try RecordStore<SampleValue?>(disk: location.object { RecordDisk() }, access: location.access)
+      let records = try RecordStore<SampleValue?>(disk: location.object { RecordDisk() }, access: location.access)
+      return MutantStore(records, fault: nil)
     }
     await #expect(throws: ConformanceFailure.self) { try await run("201", of: suite) }
   }
@@ -66,7 +69,10 @@ import Testing
   @Test func aStoreWithAnUnstatedLackFails() async throws {
     await #expect(throws: ConformanceFailure.self) { try await run("201", of: suite(lacking: .encoding)) }
     await #expect(throws: ConformanceFailure.self) { try await run("50", of: suite(lacking: .persistence)) }
-    try await run("201", of: suite(lacking: [.persistence, .encoding]))
+    await #expect(throws: ConformanceFailure.self) {
+      try await run("201", of: suite(lacking: [.persistence, .encoding]))
+    }
+    try await run("201", of: suite(lacking: [.persistence, .encoding, .observation]))
   }
 
   private func run(_ id: String, of suite: ConformanceSuite) async throws {
@@ -97,7 +103,7 @@ import Testing
 
   @Test func locationsAreRemoved() async throws {
     let folders = Mutex<[String]>([])
-    let suite = ConformanceSuite(named: "memory", lacking: [.persistence, .encoding]) { location in
+    let suite = ConformanceSuite(named: "memory", lacking: [.persistence, .encoding, .observation]) { location in
       folders.withLock { $0.append(location.folder) }
       try Data("x".utf8).write(to: URL(filePath: location.path("file")))
       return MemoryStore<SampleValue?>()

@@ -83,6 +83,9 @@ enum Fault: String, CaseIterable, Sendable {
   case losesAnEntryAbove4MiB
   case cutsScansAt10000
   case cutsMultiGetAt999
+  case reportsBeforeTheCommit
+  case reportsNoRangeRemovals
+  case reportsNoUpdates
 
   /// The identity of a case that must find the fault.
   var detector: String {
@@ -166,6 +169,9 @@ enum Fault: String, CaseIterable, Sendable {
     case .writesWhenReadOnly: "245"
     case .losesAnEntryAbove4MiB: "247"
     case .cutsScansAt10000, .cutsMultiGetAt999: "249"
+    case .reportsBeforeTheCommit: "261"
+    case .reportsNoRangeRemovals: "260"
+    case .reportsNoUpdates: "262"
     }
   }
 }

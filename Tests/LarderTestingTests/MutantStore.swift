@@ -23,6 +23,7 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
   private let fault: Fault?
   private let isReopened: Bool
   private let state = Mutex(State())
+  private let observers = StoreObservers()
 
   init(_ base: Base, fault: Fault?, isReopened: Bool = false) {
     self.base = base
@@ -132,6 +133,17 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
   }
 
   func apply(_ changes: ChangeBatch<Value>) async throws {
+    let reported = changes.changes.compactMap { change -> StoreChange? in
+      switch change {
+      case .set(let key, _): .key(key)
+      case .remove(let key): .key(key)
+      case .removeAll(let range): fault == .reportsNoRangeRemovals ? nil : .range(range)
+      }
+    }
+    try await reporting(reported) { try await write(changes) }
+  }
+
+  private func write(_ changes: ChangeBatch<Value>) async throws {
     if fault == .checksCancellationBeforeClosed { try Task.checkCancellation() }
     if fault == .losesWritesWhileClosing, state.withLock({ $0.isClosed }) { return }
     let invalid = changes.changes.lazy.compactMap(\.key).first { !self.isValid($0) }
@@ -208,6 +220,13 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
   }
 
   func update<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    let reported = fault == .reportsNoUpdates ? [] : keys.map(StoreChange.key)
+    return try await reporting(reported) { try await write(keys, body) }
+  }
+
+  private func write<Result: Sendable>(
     _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
     try await guarding(keys.first { !isValid($0) } ?? "a", lenient: nil) { () async throws -> Result? in
@@ -292,7 +311,15 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
     try await guarding("a", lenient: ()) { try await base.synchronize() }
   }
 
+  /// Performs a write, and reports it even if it fails.
+  private func reporting<Result>(_ changes: [StoreChange], _ write: () async throws -> Result) async throws -> Result {
+    if fault == .reportsBeforeTheCommit { observers.report(changes) }
+    defer { if fault != .reportsBeforeTheCommit { observers.report(changes) } }
+    return try await write()
+  }
+
   func close() async throws {
+    defer { observers.close() }
     let wasClosed = state.withLock { state in
       defer { state.isClosed = true }
       return state.isClosed
@@ -434,6 +461,12 @@ extension Array {
     var results: [Result] = []
     for element in self { results.append(try await body(element)) }
     return results
+  }
+}
+
+extension MutantStore: ObservableStore {
+  func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
+    observers.add(range, observer)
   }
 }
 

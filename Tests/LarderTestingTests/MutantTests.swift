@@ -48,7 +48,7 @@ import Testing
     for fault in Fault.allCases where found.isEmpty {
       for conformanceCase in MutantTests.suite(of: fault).cases where conformanceCase.group == group {
         do {
-          try await conformanceCase.run()
+          if found.isEmpty { try await conformanceCase.run() }
         } catch is ConformanceFailure {
           found.append(fault)
         }

@@ -150,7 +150,7 @@ private final class Following: Sendable {
           guard let state = try await iterator.next() else { return }
           receive(.success(state))
         } catch {
-          // The iterator survives the error, and goes on when the state can be read.
+          // The iterator survives the error, and returns the next state that can be read.
           receive(.failure(error))
         }
       }

@@ -11,9 +11,12 @@ public import Larder
 /// ```
 ///
 /// **It sees only the writes that are made through it.** Put it above every layer that writes by itself or hides
-/// writes, such as a cache, a write-behind store or an expiring store, and write only through it. A store that several
-/// processes can share, such as `LMDBStore`, reports its changes itself. Over such a store, the decorator passes these
-/// reports on.
+/// writes, such as a cache or an expiring store, and write only through it. The exception is a write-behind store, which
+/// may discard a write that it has accepted. Put the decorator below it: the write-behind store passes the reports on,
+/// and also reports what it discards.
+///
+/// A store that several processes can share, such as `LMDBStore`, reports its changes itself. Over such a store, the
+/// decorator passes these reports on.
 ///
 /// A write is passed to the base first, and reported when the base returns. A write with an error whose outcome is
 /// unknown is also reported. Writes that run at the same time may be reported in either order. Without an observer, a

@@ -94,7 +94,9 @@ public final class StoreObservation: Sendable {
     end()
   }
 
-  /// Ends the observation. A call of the observer that is running may still finish.
+  /// Ends the observation.
+  ///
+  /// A report that is being delivered at the same time may still reach the observer.
   public func cancel() {
     end()
   }

@@ -24,6 +24,17 @@ public final class StoreObservers: Sendable {
     var observers: [Observer] = []
     var lastNumber: UInt64 = 0
     var isClosed = false
+    /// The number of running reports.
+    var reportCount = 0
+    /// The observers that learn of the end when the last running report has ended.
+    var ending: [Observer] = []
+
+    /// Returns the observers that learn of the end now.
+    mutating func takeEnding() -> [Observer] {
+      guard reportCount == 0 else { return [] }
+      defer { ending = [] }
+      return ending
+    }
   }
 
   // A lock, and not an atomic count: a writer that finds no observer has released the lock before the observer takes it,
@@ -37,7 +48,7 @@ public final class StoreObservers: Sendable {
     close()
   }
 
-  /// Whether nobody observes the store.
+  /// Whether the store has no observer.
   public var isEmpty: Bool { state.withLock { $0.observers.isEmpty } }
 
   /// Adds an observer, or reports to it that the store is closed.
@@ -62,7 +73,10 @@ public final class StoreObservers: Sendable {
 
   private func remove(_ number: UInt64) {
     let removed = state.withLock { state in
-      state.observers.firstIndex { $0.number == number }.map { state.observers.remove(at: $0) }
+      let removed = (state.observers + state.ending).filter { $0.number == number }
+      state.observers.removeAll { $0.number == number }
+      state.ending.removeAll { $0.number == number }
+      return removed
     }
     // Released outside the lock.
     withExtendedLifetime(removed) {}
@@ -100,24 +114,38 @@ public final class StoreObservers: Sendable {
 
   /// Reports changes that were committed, or may have been.
   package func report(_ changes: BoundedChanges) {
-    for observer in state.withLock({ $0.observers }) {
-      let concerned = changes.changes.filter { $0.concerns(observer.range) }
+    let observers = state.withLock { state in
+      state.reportCount += 1
+      return state.observers
+    }
+    for observer in observers {
+      let concerned = changes.changes.compactMap { $0.part(in: observer.range) }
       if !concerned.isEmpty { observer.receive(.changed(concerned)) }
     }
+    let ended = state.withLock { state in
+      state.reportCount -= 1
+      return state.takeEnding()
+    }
+    for observer in ended { observer.receive(.closed) }
   }
 
   /// Reports to all observers, and to later ones, that the store is closed.
+  ///
+  /// If a report is running on another thread, that thread also delivers the end, so that no change follows it.
   public func close() {
-    let observers = state.withLock { state in
+    let ended = state.withLock { state in
       state.isClosed = true
-      defer { state.observers = [] }
-      return state.observers
+      state.ending += state.observers
+      state.observers = []
+      return state.takeEnding()
     }
-    for observer in observers { observer.receive(.closed) }
+    for observer in ended { observer.receive(.closed) }
   }
 }
 
-/// The changes of a commit, of which there are at most a few hundred. More of them become the range that covers all.
+/// The changes of a commit, of which there are at most a few hundred.
+///
+/// More of them become the range that covers all.
 package struct BoundedChanges: Sendable {
   /// The maximum number of changes.
   static let maximumCount = 256
@@ -156,11 +184,11 @@ package struct BoundedChanges: Sendable {
 }
 
 extension StoreChange {
-  /// Returns whether the change may concern a key in a range.
-  fileprivate func concerns(_ observed: KeyRange) -> Bool {
+  /// Returns the part of the change that concerns a range, or `nil` if there is none.
+  fileprivate func part(in observed: KeyRange) -> StoreChange? {
     switch self {
-    case .key(let key): observed.contains(key)
-    case .range(let range): range.overlaps(observed)
+    case .key(let key): observed.contains(key) ? self : nil
+    case .range(let range): range.overlaps(observed) ? .range(range.intersection(observed)) : nil
     }
   }
 }

@@ -18,7 +18,8 @@ extension ObservableStore {
   /// moment at which an entry expires is none.
   ///
   /// The sequence ends when the task is cancelled or the store is closed. It does not keep the store open. Several
-  /// readers of one sequence share its changes, so create a sequence for each reader.
+  /// readers of one sequence share its changes, so create a sequence for each reader. The cancellation of one of them
+  /// does not end the others.
   ///
   /// - Parameter range: The range of keys to observe. Defaults to all keys.
   public func changes(in range: KeyRange = .all) -> StoreChanges {
@@ -35,34 +36,27 @@ public struct StoreChanges: AsyncSequence, Sendable {
   public typealias Failure = Never
 
   private let pending: PendingChanges
-  private let signals: AsyncStream<Void>
   private let observation: StoreObservation
 
   init(of range: KeyRange, observing observe: (@escaping @Sendable (StoreEvent) -> Void) -> StoreObservation) {
     let pending = PendingChanges(of: range)
-    // One signal is enough: a reader takes all changes before it waits for the next one.
-    let (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     self.pending = pending
-    self.signals = signals
     observation = observe { event in
       switch event {
-      case .changed(let changes):
-        pending.append(changes)
-        signal.yield()
-      case .closed: signal.finish()
+      case .changed(let changes): pending.append(changes)
+      case .closed: pending.close()
       }
     }
   }
 
   /// Returns an iterator over the changes that no other iterator has taken.
   public func makeAsyncIterator() -> Iterator {
-    Iterator(changes: self, signals: signals.makeAsyncIterator())
+    Iterator(changes: self)
   }
 
   /// An iterator over the changes of a range.
   public struct Iterator: AsyncIteratorProtocol {
     fileprivate let changes: StoreChanges
-    fileprivate var signals: AsyncStream<Void>.Iterator
 
     /// Returns the next change, or `nil` after the task was cancelled or the store closed.
     public mutating func next() async -> StoreChange? {
@@ -73,24 +67,57 @@ public struct StoreChanges: AsyncSequence, Sendable {
     ///
     /// - Parameter actor: The actor of the caller.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> StoreChange? {
-      while true {
-        if Task.isCancelled { return nil }
-        if let change = changes.pending.takeFirst() { return change }
-        // The changes before the end are still there when the signals end.
-        guard await signals.next(isolation: actor) != nil else { return changes.pending.takeFirst() }
-      }
+      await changes.pending.next()
     }
   }
 }
 
-/// The changes that the reader of a sequence has not taken yet.
+/// The changes that the readers of a sequence have not taken yet, and the readers that wait for one.
 private final class PendingChanges: Sendable {
+  private struct Waiter: Sendable {
+    let number: UInt64
+    let continuation: CheckedContinuation<Void, Never>
+  }
+
   private struct State {
     /// The changes, of which the first ``takenCount`` were taken.
     var changes: [StoreChange] = []
     var takenCount = 0
     /// Whether the changes are a single one of the whole range, which also covers all later ones.
     var isWholeRange = false
+    var isClosed = false
+    var waiters: [Waiter] = []
+    var lastNumber: UInt64 = 0
+
+    var isEmpty: Bool { takenCount == changes.count }
+
+    mutating func append(_ new: [StoreChange], of range: KeyRange) {
+      guard !isWholeRange else { return }
+      if changes.count - takenCount + new.count > BoundedChanges.maximumCount {
+        (changes, takenCount, isWholeRange) = ([.range(range)], 0, true)
+        return
+      }
+      // A reader that never catches up never takes the last one.
+      if takenCount > BoundedChanges.maximumCount {
+        changes.removeFirst(takenCount)
+        takenCount = 0
+      }
+      changes += new
+    }
+
+    mutating func takeFirst() -> StoreChange? {
+      guard !isEmpty else { return nil }
+      let change = changes[takenCount]
+      takenCount += 1
+      if isEmpty { (changes, takenCount, isWholeRange) = ([], 0, false) }
+      return change
+    }
+
+    /// Returns the waiters, which look for a change themselves.
+    mutating func takeWaiters() -> [Waiter] {
+      defer { waiters = [] }
+      return waiters
+    }
   }
 
   private let range: KeyRange
@@ -101,26 +128,53 @@ private final class PendingChanges: Sendable {
   }
 
   func append(_ changes: [StoreChange]) {
-    let replaced = state.withLock { state -> [StoreChange] in
-      guard !state.isWholeRange else { return [] }
-      if state.changes.count - state.takenCount + changes.count <= BoundedChanges.maximumCount {
-        state.changes += changes
-        return []
-      }
-      let replaced = state.changes
-      state = State(changes: [.range(range)], isWholeRange: true)
-      return replaced
+    let waiters = state.withLock { state in
+      state.append(changes, of: range)
+      return state.takeWaiters()
     }
-    withExtendedLifetime(replaced) {}
+    for waiter in waiters { waiter.continuation.resume() }
   }
 
-  func takeFirst() -> StoreChange? {
-    state.withLock { state in
-      guard state.takenCount < state.changes.count else { return nil }
-      let change = state.changes[state.takenCount]
-      state.takenCount += 1
-      if state.takenCount == state.changes.count { state = State() }
-      return change
+  func close() {
+    let waiters = state.withLock { state in
+      state.isClosed = true
+      return state.takeWaiters()
+    }
+    for waiter in waiters { waiter.continuation.resume() }
+  }
+
+  /// Returns the next change, or `nil` after the task was cancelled or the store closed.
+  func next() async -> StoreChange? {
+    while !Task.isCancelled {
+      let (change, isClosed) = state.withLock { ($0.takeFirst(), $0.isClosed) }
+      // The changes before the end are still returned after it.
+      if change != nil || isClosed { return change }
+      await waitForChange()
+    }
+    return nil
+  }
+
+  /// Waits until there may be a change, the store is closed, or the task is cancelled.
+  private func waitForChange() async {
+    let number = state.withLock { state in
+      state.lastNumber += 1
+      return state.lastNumber
+    }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let isWaiting = state.withLock { state in
+          // The task is checked under the lock: a cancellation after this check finds the waiter.
+          guard state.isEmpty, !state.isClosed, !Task.isCancelled else { return false }
+          state.waiters.append(Waiter(number: number, continuation: continuation))
+          return true
+        }
+        if !isWaiting { continuation.resume() }
+      }
+    } onCancel: {
+      let waiter = state.withLock { state in
+        state.waiters.firstIndex { $0.number == number }.map { state.waiters.remove(at: $0) }
+      }
+      waiter?.continuation.resume()
     }
   }
 }

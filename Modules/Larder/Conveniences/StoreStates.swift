@@ -14,7 +14,8 @@ extension ObservableStore {
   /// The sequence ends when the task is cancelled or the store is closed. It does not keep the store open.
   ///
   /// If the value cannot be read, the sequence throws the error once. The iterator survives it: a further call of
-  /// `next()` waits until the value can be read, and tries at least once a second.
+  /// `next()` waits until the value can be read, and tries at least once a second. It then returns the value even if it
+  /// is equal to the one before the error.
   ///
   /// - Parameters:
   ///   - key: The key to observe.
@@ -130,6 +131,9 @@ public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
     let timeToLive: Duration?
   }
 
+  /// Waits until a moment.
+  typealias Wait = @Sendable () async throws -> Void
+
   let clock: any Clock<Duration>
   let areEqual: @Sendable (State, State) -> Bool
 
@@ -156,7 +160,9 @@ public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
     /// The time after which a failed read is repeated, because its cause may be gone without any change of the store.
     private static var retryInterval: Duration { .seconds(1) }
 
-    /// The longest time without a look at a state that expires. The clock of the deadline may be set forward.
+    /// The longest time without a look at a state that expires.
+    ///
+    /// The clock of the deadline may be set forward.
     private static var longestWait: Duration { .seconds(60) }
 
     private let states: StoreStates
@@ -164,11 +170,11 @@ public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
     private var latest: State?
     private var hasEnded = false
 
-    /// The code of the error that was thrown since the last state.
-    private var reported: StoreError.Code?
+    /// The code of the error that was thrown since the last state, or no code if it was no `StoreError`.
+    private var reported: StoreError.Code??
 
-    /// The time until the state must be read again without any change of the store, or `nil` for never.
-    private var wait: Duration?
+    /// Waits until the state must be read again without any change of the store, or `nil` for never.
+    private var wait: StoreStates.Wait?
 
     fileprivate init(states: StoreStates) {
       self.states = states
@@ -217,8 +223,8 @@ public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
         return true
       }
       let timer = wait.map { wait in
-        Task { [clock = states.clock, signal = running.signal] in
-          try await clock.sleep(for: wait)
+        Task { [signal = running.signal] in
+          try await wait()
           signal.yield()
         }
       }
@@ -231,23 +237,33 @@ public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
     /// Reads the state.
     ///
     /// - Returns: The state, or `nil` if the store was released or the read failed as before.
-    /// - Throws: The error of the read, if it is the first one with its code since the last state.
+    /// - Throws: The error of the read, unless the one before had the same code.
     private mutating func read() async throws -> Reading? {
+      // The time to live is measured during the read, so this deadline may be early, but never late.
+      let waiting = waiting(by: states.clock)
       do {
         guard let reading = try await states.read() else {
           hasEnded = true
           return nil
         }
         reported = nil
-        wait = reading.timeToLive.map { Swift.min($0, Iterator.longestWait) }
+        wait = reading.timeToLive.map { waiting(Swift.min($0, Iterator.longestWait)) }
         return reading
-      } catch let error as StoreError {
-        wait = Iterator.retryInterval
-        if error.code == .closed { hasEnded = true }
-        guard reported != error.code else { return nil }
-        reported = error.code
+      } catch {
+        let code = (error as? StoreError)?.code
+        if code == .closed { hasEnded = true }
+        wait = self.waiting(by: states.clock)(Iterator.retryInterval)
+        guard reported != .some(code) else { return nil }
+        reported = .some(code)
+        latest = nil
         throw error
       }
+    }
+
+    /// Returns a closure that returns another one, which waits until some time after now.
+    private func waiting<Time: Clock<Duration>>(by clock: Time) -> (Duration) -> StoreStates.Wait {
+      let now = clock.now
+      return { duration in { try await clock.sleep(until: now.advanced(by: duration), tolerance: nil) } }
     }
   }
 }

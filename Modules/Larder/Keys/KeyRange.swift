@@ -82,10 +82,16 @@ public struct KeyRange: Sendable, Hashable {
   ///
   /// - Parameter other: The other range.
   public func overlaps(_ other: KeyRange) -> Bool {
-    let lowerBound = max(lowerBound, other.lowerBound)
-    let isBelowOwnEnd = upperBound.map { lowerBound < $0 } ?? true
-    let isBelowOtherEnd = other.upperBound.map { lowerBound < $0 } ?? true
-    return isBelowOwnEnd && isBelowOtherEnd
+    !intersection(other).isEmpty
+  }
+
+  /// Returns the range of the keys that belong to both this range and another one.
+  package func intersection(_ other: KeyRange) -> KeyRange {
+    let end =
+      if let upperBound, let otherBound = other.upperBound { min(upperBound, otherBound) } else {
+        upperBound ?? other.upperBound
+      }
+    return KeyRange(from: max(lowerBound, other.lowerBound), upTo: end)
   }
 
   /// Returns the smallest range that contains this range and another one.

@@ -201,9 +201,9 @@ public final class LMDBStore<Value: Sendable>: DataStore {
         try await BulkWork.run(atMost: changes.count) { [self] in try self.encoded(changes, &$0) }
       }
     try await handle.environment.writer.write(for: handle, during: .apply) { [identifier] transaction, record in
-      try encoded.write(to: changeableDatabase(in: transaction, during: .apply))
+      let hasWritten = try encoded.write(to: changeableDatabase(in: transaction, during: .apply))
       try recordCodecName(in: transaction)
-      record.append(changes, in: identifier)
+      record.append(changes, in: identifier, hasWritten: hasWritten)
     }
   }
 
@@ -234,11 +234,9 @@ public final class LMDBStore<Value: Sendable>: DataStore {
         try coder.append(value, forKey: key, to: &bytes, during: .update)
       }
       // LMDB commits a transaction without changes without writing anything.
-      if try !encoded.changesNothing(in: database) {
-        try encoded.write(to: database)
-        try recordCodecName(in: transaction)
-      }
-      changes.append(keys, in: identifier)
+      let hasWritten = try !encoded.changesNothing(in: database) && encoded.write(to: database)
+      if hasWritten { try recordCodecName(in: transaction) }
+      changes.append(keys, in: identifier, hasWritten: hasWritten)
       return result
     }
   }

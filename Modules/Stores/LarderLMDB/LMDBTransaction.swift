@@ -59,7 +59,9 @@ public struct LMDBTransaction: ~Copyable {
   }
 
   /// Runs a closure that writes, records an LMDB error, and converts it to a store error.
-  mutating func change<Value>(_ store: LMDBStore<Value>, _ body: (RawDatabase) throws -> Void) throws {
+  mutating func change<Value, Result>(
+    _ store: LMDBStore<Value>, _ body: (RawDatabase) throws -> Result
+  ) throws -> Result {
     do {
       // LMDB itself would only report that the transaction has failed.
       if let failure { throw failure }
@@ -68,7 +70,7 @@ public struct LMDBTransaction: ~Copyable {
         try store.recordCodecName(in: pointer)
         changed.append(store.identifier)
       }
-      try body(store.database(in: pointer))
+      return try body(store.database(in: pointer))
     } catch let error as LMDBError {
       failure = error
       throw StoreError(error, during: .write, store: store.information.name, message: "the transaction failed")
@@ -208,7 +210,7 @@ extension LMDBTransaction {
         try bytes.withUnsafeBytes { try database.setValue($0, forKey: key) }
       }
     }
-    changes.append(.key(key), in: store.identifier)
+    changes.append(.key(key), in: store.identifier, hasWritten: true)
   }
 
   /// Removes a key and its value.
@@ -223,10 +225,10 @@ extension LMDBTransaction {
   public mutating func removeValue<Value>(forKey key: StoreKey, in store: LMDBStore<Value>) throws {
     try check(store, for: .write)
     try store.check(key, for: .write)
-    try change(store) { database in
+    let hasWritten = try change(store) { database in
       try key.withUnsafeBytes { try database.removeValue(forKey: $0) }
     }
-    changes.append(.key(key), in: store.identifier)
+    changes.append(.key(key), in: store.identifier, hasWritten: hasWritten)
   }
 
   /// Removes all entries in a range.
@@ -238,8 +240,8 @@ extension LMDBTransaction {
   ///   `ioFailed`.
   public mutating func removeAll<Value>(in range: KeyRange = .all, of store: LMDBStore<Value>) throws {
     try check(store, for: .write)
-    try change(store) { try $0.removeAll(in: range) }
-    changes.append(.range(range), in: store.identifier)
+    let hasWritten = try change(store) { try $0.removeAll(in: range) }
+    changes.append(.range(range), in: store.identifier, hasWritten: hasWritten)
   }
 
   /// Applies several changes to a store, in sequence.
@@ -257,8 +259,8 @@ extension LMDBTransaction {
     } encode: { value, key, bytes in
       try store.coder.append(value, forKey: key, to: &bytes, during: .write)
     }
-    try change(store) { try encoded.write(to: $0) }
-    changes.append(batch, in: store.identifier)
+    let hasWritten = try change(store) { try encoded.write(to: $0) }
+    changes.append(batch, in: store.identifier, hasWritten: hasWritten)
   }
 }
 #endif

@@ -312,7 +312,15 @@ extension WriteBehindStore: StoreDecorator {
   }
 }
 
-extension WriteBehindStore: ExpirableStore where Base: ExpirableStore {}
+extension WriteBehindStore: ExpirableStore where Base: ExpirableStore {
+  /// Returns the time until the first of some entries expires, after all pending changes to them; see `ExpirableStore`.
+  public func timeUntilExpiry(ofAny keys: [StoreKey]) async throws -> Duration? {
+    // The base may not have an entry yet whose insertion is pending.
+    let isPending = try withOpenQueue(for: .remainingTime) { queue in keys.contains { queue[$0] != nil } }
+    if isPending { try await waitForFlush(during: .remainingTime) }
+    return try await base.timeUntilExpiry(ofAny: keys)
+  }
+}
 
 extension WriteBehindStore: ObservableStore where Base: ObservableStore {
   /// Observes the commits of the base, and the changes that are discarded; see `ObservableStore`.

@@ -179,16 +179,23 @@ struct EncodedChanges: Sendable {
   }
 
   /// Writes the changes to a database.
-  func write(to database: RawDatabase) throws {
+  ///
+  /// - Returns: Whether anything was set or removed.
+  func write(to database: RawDatabase) throws -> Bool {
+    var hasWritten = false
     for step in steps {
-      switch step {
-      case .removeAll(let range): try database.removeAll(in: range)
-      case .items(let items): try write(items, to: database)
-      }
+      let hasChanged =
+        switch step {
+        case .removeAll(let range): try database.removeAll(in: range)
+        case .items(let items): try write(items, to: database)
+        }
+      if hasChanged { hasWritten = true }
     }
+    return hasWritten
   }
 
-  private func write(_ items: [Item], to database: RawDatabase) throws {
+  private func write(_ items: [Item], to database: RawDatabase) throws -> Bool {
+    var hasWritten = false
     let cursor = try RawCursor(database)
     defer { cursor.close() }
     // The keys ascend: if the first key comes after all existing keys, so do the others.
@@ -196,13 +203,16 @@ struct EncodedChanges: Sendable {
       try cursor.move(MDB_LAST).map { $0.key.precedes(first) } ?? true
     }
     for item in items {
-      try item.key.withUnsafeBytes { key in
+      let hasChanged = try item.key.withUnsafeBytes { key in
         guard let value = item.value else { return try cursor.removeValue(forKey: key) }
         try bytes[value.part].withUnsafeBytes {
           try cursor.setValue(UnsafeRawBufferPointer(rebasing: $0[value.range]), forKey: key, isLast: isLast)
         }
+        return true
       }
+      if hasChanged { hasWritten = true }
     }
+    return hasWritten
   }
 }
 #endif

@@ -108,7 +108,14 @@ final class EnvironmentHandle: Sendable {
     let mustLook = environment.observers.add(
       ObjectIdentifier(self), root: ObjectIdentifier(root ?? self), identifier, observers, since: latest)
     if mustLook { EnvironmentObservers.lookForCommits(of: environment) }
+    // The environment may have been closed before the list was recorded there.
+    if isClosed { endObservations() }
     return observation
+  }
+
+  private func endObservations() {
+    environment.observers.remove(ObjectIdentifier(self))
+    observers.close()
   }
 
   /// Marks the handle as closed, so that later operations throw.
@@ -141,8 +148,7 @@ final class EnvironmentHandle: Sendable {
       return state
     }
     guard !wasReleased else { return }
-    environment.observers.remove(ObjectIdentifier(self))
-    observers.close()
+    endObservations()
     if let database { environment.releaseDatabase(named: database) }
     if root == nil { EnvironmentTable.release(environment.opened.identity) }
   }

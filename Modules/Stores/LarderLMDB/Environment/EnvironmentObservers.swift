@@ -22,7 +22,7 @@ final class EnvironmentObservers: Sendable {
 
   private struct State {
     var stores: [ObservedStore] = []
-    /// The latest transaction whose changes were reported, or `nil` if nobody looks for those of other processes.
+    /// The latest transaction whose changes were reported, or `nil` if no task looks for those of other processes.
     var lastReported: Int?
   }
 
@@ -121,30 +121,44 @@ final class EnvironmentObservers: Sendable {
 
 /// The changes of a write transaction, for the observers of its stores.
 struct CommitRecord: Sendable {
-  /// Whether the changes are recorded, which costs time. If not, any entry may have changed.
+  /// Whether the changes are recorded, which costs time.
+  ///
+  /// If not, any entry may have changed.
   let isRecording: Bool
 
   /// The changes of each database.
   private(set) var changes: [MDB_dbi: BoundedChanges] = [:]
 
+  /// Whether anything was set or removed.
+  ///
+  /// LMDB gives the number of a transaction that writes nothing to the next one, which may be one of another process.
+  private(set) var hasWritten = false
+
   /// Records a change.
-  mutating func append(_ change: StoreChange, in database: MDB_dbi) {
+  ///
+  /// - Parameters:
+  ///   - change: The change.
+  ///   - database: The database.
+  ///   - hasWritten: Whether anything was set or removed.
+  mutating func append(_ change: StoreChange, in database: MDB_dbi, hasWritten: Bool) {
+    if hasWritten { self.hasWritten = true }
     if isRecording { changes[database, default: BoundedChanges()].append(change) }
   }
 
   /// Records the changes of a batch.
-  mutating func append(_ batch: ChangeBatch<some Any>, in database: MDB_dbi) {
+  mutating func append(_ batch: ChangeBatch<some Any>, in database: MDB_dbi, hasWritten: Bool) {
+    if hasWritten { self.hasWritten = true }
     if isRecording { changes[database, default: BoundedChanges()].append(batch) }
   }
 
   /// Records that the entries of some keys were written.
-  mutating func append(_ keys: [StoreKey], in database: MDB_dbi) {
-    for key in keys { append(.key(key), in: database) }
+  mutating func append(_ keys: [StoreKey], in database: MDB_dbi, hasWritten: Bool) {
+    for key in keys { append(.key(key), in: database, hasWritten: hasWritten) }
   }
 
   /// Forgets the changes of an attempt that is repeated.
   mutating func removeAll() {
-    changes = [:]
+    self = CommitRecord(isRecording: isRecording)
   }
 }
 #endif

@@ -59,17 +59,15 @@ actor EnvironmentWriter {
     var changes = CommitRecord(isRecording: environment.observers.areObserving)
     do {
       try clearStaleSlotsIfDue(in: environment)
-      let (result, identifier, latest) = try environment.withWriteLock { () throws in
+      let (result, identifier) = try environment.withWriteLock { () throws in
         while true {
-          if let (result, identifier) = try attempt(for: handle, during: operation, &changes, body) {
-            return (result, identifier, environment.lastTransaction)
-          }
+          if let committed = try attempt(for: handle, during: operation, &changes, body) { return committed }
           changes.removeAll()
           try environment.enlargeMap()
         }
       }
-      environment.observers.report(changes, transaction: latest >= identifier ? identifier : nil)
-      try confirm(identifier, latest: latest, for: handle, during: operation)
+      environment.observers.report(changes, transaction: changes.hasWritten ? identifier : nil)
+      try confirm(identifier, hasWritten: changes.hasWritten, for: handle, during: operation)
       return result
     } catch let error as StoreError where error.outcome == .unknown {
       environment.observers.report(changes, transaction: nil)
@@ -137,10 +135,10 @@ actor EnvironmentWriter {
   /// LMDB does not write an unchanged transaction, and the state that it saw may be the commit of a process that opened
   /// the environment with `buffered`.
   private func confirm(
-    _ identifier: Int, latest: Int, for handle: EnvironmentHandle, during operation: StoreOperation
+    _ identifier: Int, hasWritten: Bool, for handle: EnvironmentHandle, during operation: StoreOperation
   ) throws {
     guard handle.environment.durability == .synced else { return }
-    if latest >= identifier {
+    if hasWritten {
       durableTransaction = identifier
     } else if durableTransaction < identifier - 1 {
       try makeDurable(handle, during: operation)

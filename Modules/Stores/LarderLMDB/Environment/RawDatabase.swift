@@ -66,21 +66,32 @@ struct RawDatabase {
 
   /// Removes a key and its value.
   ///
-  /// If the key is missing, this is a no-op.
-  func removeValue(forKey key: UnsafeRawBufferPointer) throws(LMDBError) {
+  /// - Returns: Whether there was a value.
+  func removeValue(forKey key: UnsafeRawBufferPointer) throws(LMDBError) -> Bool {
     var name = MDB_val(key)
     let code = mdb_del(transaction, identifier, &name, nil)
-    if code != MDB_NOTFOUND { try LMDBError.check(code) }
+    if code == MDB_NOTFOUND { return false }
+    try LMDBError.check(code)
+    return true
   }
 
   /// Removes all entries in a range.
-  func removeAll(in range: KeyRange) throws {
+  ///
+  /// - Returns: Whether there were any.
+  func removeAll(in range: KeyRange) throws -> Bool {
     if range.lowerBound.isEmpty && range.upperBound == nil {
+      // LMDB would write an empty database again.
+      guard try statistics().ms_entries > 0 else { return false }
       try LMDBError.check(mdb_drop(transaction, identifier, 0))
-      return
+      return true
     }
+    var hasRemoved = false
     var scan = try scan(range)
-    while try scan.next() != nil { try scan.removeCurrent() }
+    while try scan.next() != nil {
+      try scan.removeCurrent()
+      hasRemoved = true
+    }
+    return hasRemoved
   }
 
   // MARK: Keys
@@ -186,9 +197,11 @@ struct RawCursor {
 
   /// Removes a key and its value.
   ///
-  /// If the key is missing, this is a no-op.
-  func removeValue(forKey key: UnsafeRawBufferPointer) throws(LMDBError) {
-    if try move(MDB_SET, to: MDB_val(key)) != nil { try removeCurrent() }
+  /// - Returns: Whether there was a value.
+  func removeValue(forKey key: UnsafeRawBufferPointer) throws(LMDBError) -> Bool {
+    guard try move(MDB_SET, to: MDB_val(key)) != nil else { return false }
+    try removeCurrent()
+    return true
   }
 
   /// Removes the current entry.

@@ -27,7 +27,7 @@ extension CaseList {
 }
 
 /// Throws a ``Mismatch`` with the full description of a failure if there is one.
-private func expectNoFailure(in body: () async throws -> Void) async throws {
+func expectNoFailure(in body: () async throws -> Void) async throws {
   do {
     try await body()
   } catch let failure as TrialFailure {

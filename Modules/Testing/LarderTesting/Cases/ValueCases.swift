@@ -45,6 +45,9 @@ extension CaseList {
           "a value that cannot be encoded, in a store that lacks encoding, as the suite states",
           store.value(forKey: "k"), equals: .unencodable())
       }
+      try expect(
+        "whether the suite states that the store lacks observation", trial.lacks(.observation),
+        equals: AnyDataStore(store).observation == nil)
       try await expect("whether it contains the key that was set", store.contains("k"), equals: true)
     }
   }

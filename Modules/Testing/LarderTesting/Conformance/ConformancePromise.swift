@@ -13,5 +13,7 @@ package enum ConformancePromise: String, Sendable, Hashable, CaseIterable {
   case cancellation =
     "Cancellation before a write starts changes nothing. Closing and synchronizing ignore cancellation."
   case errors = "An error states the operation, the store, and whether anything changed. Its description shows no key."
+  case observation =
+    "Every commit is reported after it took effect. The last state that an observer sees is that of the store."
   case badInput = "Bad input is refused with a clear error, and nothing is lost."
 }

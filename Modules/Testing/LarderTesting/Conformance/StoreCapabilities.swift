@@ -50,10 +50,15 @@ public struct StoreCapabilities: OptionSet, Sendable, Hashable {
   /// as iOS.
   public static let otherProcesses = StoreCapabilities(rawValue: 1 << 6)
 
+  /// The store can be observed.
+  ///
+  /// A store that is not an `ObservableStore` lacks this capability.
+  public static let observation = StoreCapabilities(rawValue: 1 << 7)
+
   /// All capabilities.
   public static let all: StoreCapabilities = [
     .persistence, .acknowledgedPersistence, .encoding, .immediateRefusal, .keysWithoutValues, .readOnlyAccess,
-    .otherProcesses,
+    .otherProcesses, .observation,
   ]
 
   /// Readable explanations of lacking each capability.
@@ -65,5 +70,6 @@ public struct StoreCapabilities: OptionSet, Sendable, Hashable {
     (.keysWithoutValues, "must decode values to list keys"),
     (.readOnlyAccess, "cannot be opened for reading only"),
     (.otherProcesses, "cannot be opened in another process because the suite has no child"),
+    (.observation, "cannot be observed"),
   ]
 }

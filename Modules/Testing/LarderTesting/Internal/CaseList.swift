@@ -29,6 +29,7 @@ struct CaseList<Store: DataStore> where Store.Value == SampleValue? {
     addCancellationCases()
     addConcurrencyCases()
     addHistoryCases()
+    addObservationCases()
     addMaintenanceCases()
     addFileCases()
     addProcessCases()
