@@ -262,6 +262,14 @@ extension IndexedStore: StoreDecorator {
 
 extension IndexedStore: FlushableStore where Base: FlushableStore {}
 
+/// The store reports the changes of its values. Those of index entries concern nobody else.
+extension IndexedStore: ObservableStore where Base: ObservableStore {
+  /// Observes a range of keys; see `ObservableStore`.
+  public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
+    values.observe(range, observer)
+  }
+}
+
 extension IndexedStore: InvalidatableStore where Base: InvalidatableStore {
   /// Removes the cached value of a key from the base; see `InvalidatableStore`.
   public func invalidate(_ key: StoreKey) throws {
