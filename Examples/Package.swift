@@ -66,6 +66,24 @@ let package = Package(
         .product(name: "FlyingSocks", package: "FlyingFox"),
       ],
       path: "EventUploader"),
+    .executableTarget(
+      name: "Notes",
+      dependencies: [
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderIndexes", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "Notes"),
+    .testTarget(
+      name: "NotesTests",
+      dependencies: [
+        "Notes",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderIndexes", package: "Larder"),
+        .product(name: "LarderObservation", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
+      ]),
     .testTarget(
       name: "FileCatalogTests",
       dependencies: [
