@@ -3,6 +3,12 @@ import Larder
 import TestSupport
 import Testing
 
+/// A page that is stored under its URL.
+private struct Page {
+  var url: String
+  var body: String
+}
+
 /// The Swift code of the guide `Modules/Larder/Larder.docc/Keys.md`.
 ///
 /// It must appear in the guide unchanged, and it must work.
@@ -24,6 +30,32 @@ import Testing
     #expect(Array(keys[0].bytes) == Array("user:1".utf8))
     #expect(keys[2...4].map(\.count) == [8, 16, 2])
     #expect(StoreKey(integer: -1) < keys[2])
+  }
+
+  @Test func urls() async throws {
+    let pages = MemoryStore<Page>()
+
+    func body(of url: String) async throws -> String? {
+      guard let page = try await pages[StoreKey(shortening: url)], page.url == url else { return nil }
+      return page.body
+    }
+
+    func save(_ body: String, of url: String) async throws {
+      try await pages.setValue(Page(url: url, body: body), forKey: StoreKey(shortening: url))
+    }
+
+    let long = "https://example.com/" + String(repeating: "a", count: 1000)
+    for url in ["https://example.com/", long, long + "a"] {
+      try await save("body of \(url.count)", of: url)
+    }
+    #expect(try await body(of: long) == "body of 1020")
+    #expect(try await body(of: long + "a") == "body of 1021")
+    #expect(try await body(of: long + "b") == nil)
+    #expect(try pages.count(in: .prefix("https://example.com/")) == 3)
+
+    // As if the hashes of two texts were the same.
+    try await pages.setValue(Page(url: long, body: "other"), forKey: StoreKey(shortening: long + "b"))
+    #expect(try await body(of: long + "b") == nil)
   }
 
   @Test func componentsOfAKey() throws {
@@ -65,7 +97,7 @@ import Testing
 
   @Test func theGuideShowsThisCode() throws {
     let guide = try Guide("Modules/Larder/Larder.docc/Keys.md")
-    #expect(guide.pieces.count == 4)
+    #expect(guide.pieces.count == 5)
     #expect(try guide.piecesMissing() == [])
   }
 }
