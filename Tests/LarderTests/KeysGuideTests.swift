@@ -9,6 +9,10 @@ private struct Page {
   var body: String
 }
 
+private struct Note: Codable {
+  var text: String
+}
+
 /// The Swift code of the guide `Modules/Larder/Larder.docc/Keys.md`.
 ///
 /// It must appear in the guide unchanged, and it must work.
@@ -85,6 +89,26 @@ private struct Page {
         == [Array(0...7), [5], [1, 2], [1, 2, 3], [1, 2, 3, 4, 5], [0, 1, 2, 6, 7], [6]])
   }
 
+  @Test func severalTypesInOneStore() async throws {
+    let bytes = MemoryStore<[UInt8]>()
+    let inbox = bytes.typed(Note.self, prefix: "inbox/", codec: .json())
+    let archive = bytes.typed(Note.self, prefix: "archive/", codec: .json())
+    let counts = bytes.typed(Int.self, prefix: "count/", codec: .json())
+
+    var batch = ViewBatch<MemoryStore<[UInt8]>>()
+    batch.setValue(Note(text: "Buy milk"), forKey: "7", in: inbox)
+    batch.setValue(0, forKey: "archived", in: counts)
+    try await bytes.apply(batch)
+
+    try await bytes.update(inbox.key("7"), archive.key("7"), counts.key("archived")) { note, archived, count in
+      archived = note
+      note = nil
+      count = (count ?? 0) + 1
+    }
+    #expect(try bytes.keys(in: .all, limit: .max, order: .ascending) == ["archive/7", "count/archived"])
+    #expect(try await counts.value(forKey: "archived") == 1)
+  }
+
   @Test func aWalk() async throws {
     let store = MemoryStore<Int>()
     try store.apply([.set("2025-12-31", 1), .set("2026-01-01", 2), .set("2026-01-31", 3), .set("2026-02-01", 4)])
@@ -97,7 +121,7 @@ private struct Page {
 
   @Test func theGuideShowsThisCode() throws {
     let guide = try Guide("Modules/Larder/Larder.docc/Keys.md")
-    #expect(guide.pieces.count == 5)
+    #expect(guide.pieces.count == 6)
     #expect(try guide.piecesMissing() == [])
   }
 }
