@@ -3,6 +3,16 @@ import Larder
 import TestSupport
 import Testing
 
+/// A page that is stored under its URL.
+private struct Page {
+  var url: String
+  var body: String
+}
+
+private struct Note: Codable {
+  var text: String
+}
+
 /// The Swift code of the guide `Modules/Larder/Larder.docc/Keys.md`.
 ///
 /// It must appear in the guide unchanged, and it must work.
@@ -24,6 +34,32 @@ import Testing
     #expect(Array(keys[0].bytes) == Array("user:1".utf8))
     #expect(keys[2...4].map(\.count) == [8, 16, 2])
     #expect(StoreKey(integer: -1) < keys[2])
+  }
+
+  @Test func urls() async throws {
+    let pages = MemoryStore<Page>()
+
+    func body(of url: String) async throws -> String? {
+      guard let page = try await pages[StoreKey(shortening: url)], page.url == url else { return nil }
+      return page.body
+    }
+
+    func save(_ body: String, of url: String) async throws {
+      try await pages.setValue(Page(url: url, body: body), forKey: StoreKey(shortening: url))
+    }
+
+    let long = "https://example.com/" + String(repeating: "a", count: 1000)
+    for url in ["https://example.com/", long, long + "a"] {
+      try await save("body of \(url.count)", of: url)
+    }
+    #expect(try await body(of: long) == "body of 1020")
+    #expect(try await body(of: long + "a") == "body of 1021")
+    #expect(try await body(of: long + "b") == nil)
+    #expect(try pages.count(in: .prefix("https://example.com/")) == 3)
+
+    // As if the hashes of two texts were the same.
+    try await pages.setValue(Page(url: long, body: "other"), forKey: StoreKey(shortening: long + "b"))
+    #expect(try await body(of: long + "b") == nil)
   }
 
   @Test func componentsOfAKey() throws {
@@ -53,6 +89,26 @@ import Testing
         == [Array(0...7), [5], [1, 2], [1, 2, 3], [1, 2, 3, 4, 5], [0, 1, 2, 6, 7], [6]])
   }
 
+  @Test func severalTypesInOneStore() async throws {
+    let bytes = MemoryStore<[UInt8]>()
+    let inbox = bytes.typed(Note.self, prefix: "inbox/", codec: .json())
+    let archive = bytes.typed(Note.self, prefix: "archive/", codec: .json())
+    let counts = bytes.typed(Int.self, prefix: "count/", codec: .json())
+
+    var batch = ViewBatch<MemoryStore<[UInt8]>>()
+    batch.setValue(Note(text: "Buy milk"), forKey: "7", in: inbox)
+    batch.setValue(0, forKey: "archived", in: counts)
+    try await bytes.apply(batch)
+
+    try await bytes.update(inbox.key("7"), archive.key("7"), counts.key("archived")) { note, archived, count in
+      archived = note
+      note = nil
+      count = (count ?? 0) + 1
+    }
+    #expect(try bytes.keys(in: .all, limit: .max, order: .ascending) == ["archive/7", "count/archived"])
+    #expect(try await counts.value(forKey: "archived") == 1)
+  }
+
   @Test func aWalk() async throws {
     let store = MemoryStore<Int>()
     try store.apply([.set("2025-12-31", 1), .set("2026-01-01", 2), .set("2026-01-31", 3), .set("2026-02-01", 4)])
@@ -65,7 +121,7 @@ import Testing
 
   @Test func theGuideShowsThisCode() throws {
     let guide = try Guide("Modules/Larder/Larder.docc/Keys.md")
-    #expect(guide.pieces.count == 4)
+    #expect(guide.pieces.count == 6)
     #expect(try guide.piecesMissing() == [])
   }
 }

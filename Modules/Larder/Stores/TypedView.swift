@@ -10,7 +10,8 @@
 ///
 /// A view contains the entries whose keys begin with its prefix and are longer than it. The keys of the view are
 /// without the prefix, and `removeAll()` removes only the entries of the view. No prefix may begin with another one. A
-/// store of bytes does not record which codec wrote a value, so your program must use the right one.
+/// store of bytes does not record which codec wrote a value, so your program must use the right one. Several views of a
+/// store can change together: see ``ViewBatch`` and ``ViewKey``.
 ///
 /// A view keeps no entries itself. Beside the work of the codec, an operation costs one copy of the bytes of each
 /// value. Closing a view closes its base, and with it all other views of the base.
@@ -22,6 +23,9 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   public let prefix: StoreKey
 
   private let coder: ValueCoder<Value>
+
+  /// The name of the codec.
+  let codecName: String
 
   /// The name, the limits and the durability of the base.
   ///
@@ -47,18 +51,20 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
     }
     self.information = information
     coder = ValueCoder(codec: codec, store: information.name)
+    codecName = codec.name
     reads = RunningOperations()
   }
 
   /// Creates the same view of the same base, for ``weakReference()``.
   private init(
-    _ base: Base, _ prefix: StoreKey, _ information: StoreInformation, _ coder: ValueCoder<Value>,
+    _ base: Base, _ prefix: StoreKey, _ information: StoreInformation, _ coder: ValueCoder<Value>, _ codecName: String,
     _ reads: RunningOperations
   ) {
     self.base = base
     self.prefix = prefix
     self.information = information
     self.coder = coder
+    self.codecName = codecName
     self.reads = reads
   }
 
@@ -120,15 +126,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
     let batch = try await BulkWork.run(atMost: changes.count) { [self] allowance in
-      ChangeBatch(
-        try changes.changes.map { change -> Change<[UInt8]> in
-          switch change {
-          case .set(let key, let value):
-            .set(storedKey(key), try allowance.encode { try encode(value, forKey: key, during: .apply) })
-          case .remove(let key): .remove(storedKey(key))
-          case .removeAll(let range): .removeAll(storedRange(range))
-          }
-        })
+      ChangeBatch(try changes.changes.map { try storedChange($0, &allowance) })
     }
     try await translatingErrors { try await base.apply(batch) }
   }
@@ -192,6 +190,16 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
       from: storedKey(lowerBound), upTo: range.upperBound.map(storedKey) ?? KeyRange.prefix(prefix).upperBound)
   }
 
+  /// Returns a change of the view, whose key was checked before, as a change of the base.
+  func storedChange(_ change: Change<Value>, _ allowance: inout BulkWork.Allowance) throws -> Change<[UInt8]> {
+    switch change {
+    case .set(let key, let value):
+      .set(storedKey(key), try allowance.encode { try encode(value, forKey: key, during: .apply) })
+    case .remove(let key): .remove(storedKey(key))
+    case .removeAll(let range): .removeAll(storedRange(range))
+    }
+  }
+
   private func viewKey(_ key: StoreKey) -> StoreKey {
     KeyTranslation(prefix: prefix).viewKey(key)
   }
@@ -223,7 +231,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
     }
   }
 
-  private func translated(_ error: StoreError) -> StoreError {
+  func translated(_ error: StoreError) -> StoreError {
     let key = error.key.map { $0.hasPrefix(prefix) ? viewKey($0) : $0 }
     return StoreError(
       error.code, during: error.operation, store: information.name, key: key, message: error.message,
@@ -370,8 +378,9 @@ extension TypedView: ObservableStore where Base: ObservableStore {
 
   /// Returns a closure that returns this view as long as something else holds the base.
   public func weakReference() -> @Sendable () -> Self? {
-    let (base, prefix, information, coder, reads) = (base.weakReference(), prefix, information, coder, reads)
-    return { base().map { TypedView($0, prefix, information, coder, reads) } }
+    let (base, prefix, information) = (base.weakReference(), prefix, information)
+    let (coder, codecName, reads) = (coder, codecName, reads)
+    return { base().map { TypedView($0, prefix, information, coder, codecName, reads) } }
   }
 }
 

@@ -122,6 +122,14 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
     }
   }
 
+  /// Returns the value of a key; see `DataStore.value(forKey:)`.
+  ///
+  /// - Parameter key: The text of the key.
+  @_disfavoredOverload
+  public func value(forKey key: String) throws -> Value? {
+    try value(forKey: StoreKey(key))
+  }
+
   /// Returns the values of several keys, read from one snapshot.
   ///
   /// More than 64 values, values in several blocks, and more than 64 KiB of text are read and decoded off the caller's

@@ -160,6 +160,14 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
     }
   }
 
+  /// Returns the value of a key; see `DataStore.value(forKey:)`.
+  ///
+  /// - Parameter key: The text of the key.
+  @_disfavoredOverload
+  public func value(forKey key: String) throws -> Value? {
+    try value(forKey: StoreKey(key))
+  }
+
   /// Returns the values of several keys from one consistent snapshot.
   ///
   /// More than 64 values, or more than 64 KiB of text, are decoded off the caller's actor.

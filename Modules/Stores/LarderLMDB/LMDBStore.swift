@@ -124,6 +124,14 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     return try handle.read(for: .value) { try value(forKey: key, in: $0, during: .value) }
   }
 
+  /// Returns the value of a key; see `DataStore.value(forKey:)`.
+  ///
+  /// - Parameter key: The text of the key.
+  @_disfavoredOverload
+  public func value(forKey key: String) throws -> Value? {
+    try value(forKey: StoreKey(key))
+  }
+
   /// Returns the values of several keys from one consistent snapshot.
   ///
   /// More than 64 values, or more than 64 KiB, are decoded off the caller's actor.

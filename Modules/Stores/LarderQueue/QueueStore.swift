@@ -163,6 +163,14 @@ public final class QueueStore<Element: Sendable>: DataStore {
     return try await read(.value) { ledger in ledger.item(forKey: key).map { [$0] } ?? [] }.first?.value
   }
 
+  /// Returns the value of a key; see `DataStore.value(forKey:)`.
+  ///
+  /// - Parameter key: The text of the key.
+  @_disfavoredOverload
+  public func value(forKey key: String) async throws -> Element? {
+    try await value(forKey: StoreKey(key))
+  }
+
   /// Returns the items of several keys from one snapshot.
   ///
   /// - Throws: `StoreError` with `invalidKey`; `corrupted` or `undecodable` if an item cannot be decoded; `closed`;

@@ -1,0 +1,146 @@
+// Overloads for keys in variables of the type `String`. A literal is a `StoreKey`, because the overloads are disfavored.
+//
+// There is none of `value(forKey:)` for every store. It would be asynchronous, and in an asynchronous function the
+// compiler prefers such an overload to the synchronous method of a store, even if it is disfavored. A read with a
+// literal would then need `await`.
+
+/// Convenience methods that take the text of a key.
+extension DataStore {
+  /// The value of a key, or `nil` if the key is missing; see ``value(forKey:)``.
+  ///
+  /// ```swift
+  /// let id = "user:1"
+  /// let user = try await store[id]
+  /// ```
+  @_disfavoredOverload
+  public subscript(key: String) -> Value? {
+    get async throws {
+      try await value(forKey: StoreKey(key))
+    }
+  }
+
+  /// Unavailable for stores of unknown type; read `store[key]`, or pass `StoreKey(key)`.
+  @available(*, unavailable, message: "read store[key], or use value(forKey: StoreKey(key))")
+  public func value(forKey key: String) async throws -> Value? {
+    try await value(forKey: StoreKey(key))
+  }
+
+  /// Stores a value under a key, replacing any other.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The text of the key.
+  /// - Throws: As ``apply(_:)``.
+  @_disfavoredOverload @inlinable
+  public func setValue(_ value: Value, forKey key: String) async throws {
+    try await setValue(value, forKey: StoreKey(key))
+  }
+
+  /// Removes a key, if it exists.
+  ///
+  /// - Parameter key: The text of the key, which may be missing.
+  /// - Throws: As ``apply(_:)``.
+  @_disfavoredOverload @inlinable
+  public func removeValue(forKey key: String) async throws {
+    try await removeValue(forKey: StoreKey(key))
+  }
+
+  /// Returns whether a key exists, without decoding its value.
+  ///
+  /// - Parameter key: The text of the key.
+  /// - Throws: ``StoreError`` with `invalidKey`; `closed`; `ioFailed`.
+  @_disfavoredOverload
+  public func contains(_ key: String) async throws -> Bool {
+    try await contains(StoreKey(key))
+  }
+
+  /// Reads the value of a key, passes it to a closure that can change it, and writes it back, as one step.
+  ///
+  /// - Parameters:
+  ///   - key: The text of the key.
+  ///   - body: A closure that receives the value, or `nil` if the key is missing. It leaves the new value in its
+  ///     argument, or `nil` to remove the key. It must not call the store.
+  /// - Returns: The result of `body`.
+  /// - Throws: As ``update(_:_:)`` of several keys.
+  @_disfavoredOverload @discardableResult
+  public func update<Result: Sendable>(
+    _ key: String,
+    _ body: @escaping @Sendable (inout Value?) throws -> Result
+  ) async throws -> Result {
+    try await update(StoreKey(key), body)
+  }
+}
+
+extension StoreDecorator {
+  /// Returns the value of a key; see ``DataStore/value(forKey:)``.
+  ///
+  /// - Parameter key: The text of the key.
+  @_disfavoredOverload
+  public func value(forKey key: String) async throws -> Value? {
+    try await value(forKey: StoreKey(key))
+  }
+}
+
+extension AnyDataStore {
+  /// Returns the value of a key; see ``DataStore/value(forKey:)``.
+  ///
+  /// - Parameter key: The text of the key.
+  @_disfavoredOverload
+  public func value(forKey key: String) async throws -> Value? {
+    try await value(forKey: StoreKey(key))
+  }
+}
+
+extension MemoryStore {
+  /// Returns the value of a key; see ``DataStore/value(forKey:)``.
+  ///
+  /// - Parameter key: The text of the key.
+  @_disfavoredOverload
+  public func value(forKey key: String) throws -> Value? {
+    try value(forKey: StoreKey(key))
+  }
+}
+
+extension ExpirableStore {
+  /// Stores a value under a key, replacing any other, and sets its time to live.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The text of the key.
+  ///   - timeToLive: The time to live of the entry, or `nil` for the default of the store.
+  /// - Throws: As the requirement with a ``StoreKey``.
+  @_disfavoredOverload
+  public func setValue(_ value: Value, forKey key: String, timeToLive: TimeToLive?) async throws {
+    try await setValue(value, forKey: StoreKey(key), timeToLive: timeToLive)
+  }
+}
+
+extension ChangeBatch {
+  /// Appends a change that stores a value under a key, replacing any other.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The text of the key.
+  @_disfavoredOverload
+  public mutating func setValue(_ value: Value, forKey key: String) {
+    setValue(value, forKey: StoreKey(key))
+  }
+
+  /// Appends a change that removes a key.
+  ///
+  /// - Parameter key: The text of the key, which may be missing.
+  @_disfavoredOverload
+  public mutating func removeValue(forKey key: String) {
+    removeValue(forKey: StoreKey(key))
+  }
+}
+
+extension KeyRange {
+  /// Returns the range of keys that begin with a prefix.
+  ///
+  /// - Parameter prefix: The text of the prefix. An empty prefix gives ``all``.
+  @_disfavoredOverload
+  public static func prefix(_ prefix: String) -> KeyRange {
+    .prefix(StoreKey(prefix))
+  }
+}
