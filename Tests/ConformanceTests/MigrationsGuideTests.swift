@@ -1,0 +1,118 @@
+import Larder
+import LarderCBOR
+import LarderJSON
+import LarderLMDB
+import LarderTesting
+import TestSupport
+import Testing
+
+/// The Swift code of the guide `Modules/Larder/Larder.docc/Migrations.md`.
+///
+/// It must appear in the guide unchanged, and it must work.
+@Suite struct MigrationsGuideTests {
+  @Test func fromOneVersionToTheNext() async throws {
+    let location = try ConformanceLocation()
+    let folder = location.folder
+    do {
+      struct User: Codable, Sendable {
+        var name: String
+      }
+      let users = try await LMDBStore(path: folder + "/users", codec: CBORCodec<User>().versioned(1))
+      try await users.apply([.set("1", User(name: "Ada")), .set("2", User(name: "Ada")), .set("3", User(name: "Ada"))])
+      try await users.close()
+    }
+
+    struct UserV1: Codable, Sendable {
+      var name: String
+    }
+    struct User: Codable, Sendable {
+      var name: String
+      var email: String?
+    }
+
+    let codec = try CBORCodec<User>().versioned(
+      2, Migration(from: 1, .cbor(UserV1.self)) { User(name: $0.name, email: nil) })
+    let users = try await LMDBStore(path: folder + "/users", codec: codec)
+
+    #expect(try users.value(forKey: "2")?.name == "Ada")
+    try await users.update("2") { $0?.email = "ada@example.org" }
+    #expect(try users.value(forKey: "2")?.email == "ada@example.org")
+
+    let outcome = try await users.migrateAll(batchSize: 100) { progress in
+      print(progress.examinedCount, "entries")
+    }
+    for failure in outcome.failures { print(failure) }
+
+    #expect(outcome.examinedCount == 3 && outcome.failureCount == 0)
+    try await users.close()
+    // All values have version 2, so no migration is needed.
+    let again = try await LMDBStore(path: folder + "/users", codec: CBORCodec<User>().versioned(2))
+    #expect(try again.value(forKey: "1")?.name == "Ada")
+    #expect(try again.value(forKey: "2")?.email == "ada@example.org")
+    try await again.close()
+    try location.remove()
+  }
+
+  @Test func severalSteps() throws {
+    struct UserV1: Codable, Sendable {
+      var name: String
+    }
+    struct UserV2: Codable, Sendable {
+      var name: String
+      var email: String?
+    }
+    struct Account: Codable, Sendable {
+      var name: String
+      var addresses: [String]
+    }
+
+    let steps = Migration(from: 1, .cbor(UserV1.self)) { UserV2(name: $0.name, email: nil) }
+      .then(from: 2, .cbor()) { Account(name: $0.name, addresses: $0.email.map { [$0] } ?? []) }
+    let codec = try CBORCodec<Account>().versioned(3, steps)
+
+    for (bytes, count) in [
+      (try bytes(of: UserV1(name: "Ada"), by: CBORCodec<UserV1>().versioned(1)), 0),
+      (try bytes(of: UserV2(name: "Ada", email: "a"), by: CBORCodec<UserV2>().versioned(2)), 1),
+      (try bytes(of: Account(name: "Ada", addresses: ["a", "b"]), by: codec), 2),
+    ] {
+      #expect(try codec.decode(bytes.span.bytes).addresses.count == count)
+    }
+  }
+
+  private func bytes<Value>(of value: Value, by codec: some Codec<Value>) throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    try codec.encode(value, into: &bytes)
+    return bytes
+  }
+
+  @Test func aStoreWithoutVersions() async throws {
+    struct UserV1: Codable, Sendable {
+      var name: String
+    }
+    struct User: Codable, Sendable {
+      var name: String
+      var email: String?
+    }
+    let location = try ConformanceLocation()
+    let folder = location.folder
+    let old = try await JSONFileStore<UserV1>(path: folder + "/users.json")
+    try await old.setValue(UserV1(name: "Ada"), forKey: "1")
+    try await old.close()
+
+    let codec = try JSONCodec<User>().versioned(
+      1, Migration(from: 0, .json(UserV1.self)) { User(name: $0.name, email: nil) })
+    let users = try await JSONFileStore(path: folder + "/users.json", codec: codec)
+
+    #expect(try users.value(forKey: "1")?.name == "Ada")
+    try await users.close()
+    try location.remove()
+  }
+
+  @Test func theGuideShowsThisCode() throws {
+    let guide = try Guide("Modules/Larder/Larder.docc/Migrations.md")
+    #expect(guide.pieces.count == 4)
+    #expect(try guide.paragraphsMissing() == [])
+    // The first one is the whole of a migration.
+    #expect(guide.pieces[0].split(separator: "\n").count <= 15)
+  }
+}

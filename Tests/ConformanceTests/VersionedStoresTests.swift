@@ -1,0 +1,352 @@
+import Foundation
+import Larder
+import LarderCBOR
+import LarderCache
+import LarderCompressedFile
+import LarderCompression
+import LarderExpiry
+import LarderFiles
+import LarderJSON
+import LarderLMDB
+import LarderQueue
+import LarderTesting
+import TestSupport
+import Testing
+
+/// Stores of values without versions, which a program with versions takes over.
+@Suite(.limitedParallelism) struct VersionedStoresTests {
+  struct Old: Codable, Sendable {
+    var name: String
+  }
+
+  struct New: Codable, Sendable, Equatable {
+    var name: String
+    var visits: Int
+
+    init(name: String, visits: Int = 0) {
+      self.name = name
+      self.visits = visits
+    }
+  }
+
+  /// A kind of store whose files can be on a simulated disk.
+  enum Kind: String, CaseIterable {
+    case json, compressed, queue
+
+    func open<Value: Sendable>(
+      _ codec: some Codec<Value>, on disk: SimulatedFileSystem, access: StoreAccess = .readWrite
+    ) async throws -> AnyDataStore<Value> {
+      switch self {
+      case .json:
+        AnyDataStore(try await JSONFileStore(path: "/s", codec: codec, access: access, fileSystem: disk))
+      case .compressed:
+        AnyDataStore(try await CompressedFileStore(path: "/s", codec: codec, access: access, fileSystem: disk))
+      case .queue: AnyDataStore(try await QueueStore(path: "/s", codec: codec, access: access, fileSystem: disk))
+      }
+    }
+  }
+
+  private static func versioned() throws -> VersionedCodec<JSONCodec<New>> {
+    try JSONCodec<New>().versioned(1, Migration(from: 0, .json(Old.self)) { New(name: $0.name) })
+  }
+
+  private static func versionedCBOR(_ version: Int = 1) throws -> VersionedCodec<CBORCodec<New>> {
+    let first = Migration(from: 0, .cbor(Old.self)) { New(name: $0.name) }
+    return try CBORCodec<New>().versioned(
+      version, version == 1 ? first : first.then(from: 1, .cbor()) { New(name: $0.name, visits: $0.visits) })
+  }
+
+  private static let keys = (0..<20).map { StoreKey("key\($0 + 10)") }
+
+  private static func fill(_ store: some DataStore<Old>) async throws {
+    try await store.apply(ChangeBatch(keys.map { .set($0, Old(name: $0.description)) }))
+  }
+
+  /// Opens a store with a codec, checks all values, and closes it.
+  private func checkAll(_ store: some DataStore<New>, except key: StoreKey? = nil) async throws {
+    #expect(try await store.count(in: .all) == Self.keys.count)
+    for found in Self.keys where found != key {
+      #expect(try await store.value(forKey: found) == New(name: found.description))
+    }
+  }
+
+  // MARK: Adoption
+
+  @Test(arguments: Kind.allCases) func aStoreIsTakenOverByTheFirstWrite(kind: Kind) async throws {
+    let disk = SimulatedFileSystem(seed: 1)
+    let old = try await kind.open(.json(Old.self), on: disk)
+    try await Self.fill(old)
+    try await old.close()
+
+    for access in [StoreAccess.readOnly, .readWrite] {
+      let reader = try await kind.open(Self.versioned(), on: disk, access: access)
+      try await checkAll(reader)
+      // An update that changes nothing is not a write. In a queue, it is.
+      if kind != .queue, access == .readWrite { try await reader.update("key99") { _ in } }
+      try await reader.close()
+    }
+    try await kind.open(.json(Old.self), on: disk).close()
+
+    let key = Self.keys[3]
+    let writer = try await kind.open(Self.versioned(), on: disk)
+    try await writer.update(key) { $0?.visits = 7 }
+    // Also if the program dies now.
+    disk.killProcess()
+    await expectStoreError(.versionMismatch) { try await kind.open(.json(Old.self), on: disk) }
+    let again = try await kind.open(Self.versioned(), on: disk)
+    try await checkAll(again, except: key)
+    #expect(try await again.value(forKey: key) == New(name: key.description, visits: 7))
+    try await again.close()
+    let error = await expectStoreError(.versionMismatch) { try await kind.open(.json(Old.self), on: disk) }
+    #expect(error?.message.contains("json+versioned") == true)
+  }
+
+  @Test(arguments: Kind.allCases) func aStoreWithoutMigrationFromVersionZeroIsNotTakenOver(kind: Kind) async throws {
+    let disk = SimulatedFileSystem(seed: 1)
+    let old = try await kind.open(.json(Old.self), on: disk)
+    try await Self.fill(old)
+    try await old.close()
+    await expectStoreError(.versionMismatch) { try await kind.open(JSONCodec<New>().versioned(1), on: disk) }
+    await expectStoreError(.versionMismatch) { try await kind.open(Self.versionedCBOR(), on: disk) }
+    try await kind.open(.json(Old.self), on: disk).close()
+  }
+
+  /// After any interruption of the first write, the store is readable.
+  ///
+  /// A program without versions never meets a value with one.
+  @Test(arguments: Kind.allCases, [SimulatedFault.powerLoss, .error(EIO), .errorAfterwards(EIO), .error(ENOSPC)])
+  func anInterruptedFirstWriteLeavesAConsistentStore(kind: Kind, fault: SimulatedFault) async throws {
+    let seed = SeededGenerator.seedOfProcess
+    let key = Self.keys[3]
+    var operation = 0
+    var wasReached = true
+    while wasReached {
+      operation += 1
+      let disk = SimulatedFileSystem(seed: seed &+ UInt64(operation))
+      let context: Comment = "seed \(seed), \(kind), \(fault) at \(operation)"
+      let old = try await kind.open(.json(Old.self), on: disk)
+      try await Self.fill(old)
+      if operation.isMultiple(of: 2) { try await old.close() } else { disk.killProcess() }
+
+      let writer = try await kind.open(Self.versioned(), on: disk)
+      let first = disk.operationCount
+      disk.schedule(fault, atOperation: first + operation)
+      var isAcknowledged = false
+      do {
+        try await writer.setValue(New(name: "x", visits: 7), forKey: key)
+        isAcknowledged = true
+        try await writer.close()
+      } catch {
+        // The fault decides how the write ends.
+      }
+      wasReached = disk.operationCount >= first + operation
+      disk.restart()
+      disk.killProcess()
+
+      let store = try await kind.open(Self.versioned(), on: disk, access: .readOnly)
+      try await checkAll(store, except: key)
+      let value = try await store.value(forKey: key)
+      #expect(value == New(name: "x", visits: 7) || !isAcknowledged && value == New(name: key.description), context)
+      try await store.close()
+      do {
+        let old = try await kind.open(.json(Old.self), on: disk, access: .readOnly)
+        #expect(!isAcknowledged, context)
+        #expect(try await old.value(forKey: key)?.name == key.description, context)
+      } catch let error as StoreError {
+        #expect(error.code == .versionMismatch, context)
+      }
+    }
+    #expect(operation > 4)
+  }
+
+  @Test func aCompactionThatRunsDuringTheFirstWriteKeepsTheNewName() async throws {
+    let folder = try TemporaryFolder()
+    let old = try await CompressedFileStore<Old>(path: folder.path("s"), codec: .json(), durability: .buffered)
+    for round in 0..<3 {
+      try await old.apply(ChangeBatch((0..<20_000).map { .set(StoreKey(integer: $0), Old(name: "\(round) \($0)")) }))
+    }
+    try await old.close()
+    let store = try await CompressedFileStore<New>(
+      path: folder.path("s"), codec: Self.versioned(), durability: .buffered)
+    async let compaction: Void = store.compact()
+    for number in 0..<200 {
+      try await store.setValue(New(name: "new", visits: number), forKey: StoreKey(integer: number))
+    }
+    try await compaction
+    #expect(try await store.verify().findings.isEmpty)
+    try await store.close()
+    await expectStoreError(.versionMismatch) {
+      try await CompressedFileStore<Old>(path: folder.path("s"), codec: .json())
+    }
+    let again = try await CompressedFileStore<New>(path: folder.path("s"), codec: Self.versioned())
+    #expect(try again.count(in: .all) == 20_000)
+    for number in 0..<200 { #expect(try again.value(forKey: StoreKey(integer: number))?.visits == number) }
+    #expect(try again.value(forKey: StoreKey(integer: 200))?.name == "2 200")
+    try await again.close()
+  }
+
+  @Test func anLMDBStoreIsTakenOverByTheFirstTransactionThatCommits() async throws {
+    let folder = try TemporaryFolder()
+    let environment = try await LMDBEnvironment(path: folder.path("e"), durability: .buffered)
+    let old = try await LMDBStore<Old>(in: environment, codec: .cbor())
+    try await Self.fill(old)
+    try await old.close()
+    func isOpenToOldPrograms() async throws -> Bool {
+      do {
+        try await LMDBStore<Old>(in: environment, codec: .cbor()).close()
+        return true
+      } catch StoreError.Code.versionMismatch {
+        return false
+      }
+    }
+    let store = try await LMDBStore<New>(in: environment, codec: Self.versionedCBOR())
+    try await checkAll(store)
+    try await store.update("missing") { _ in }
+    await #expect(throws: CancellationError.self) {
+      try await environment.write { transaction in
+        try transaction.setValue(New(name: "x"), forKey: "x", in: store)
+        throw CancellationError()
+      }
+    }
+    #expect(try await isOpenToOldPrograms())
+    try await environment.write { try $0.setValue(New(name: "x", visits: 1), forKey: "x", in: store) }
+    #expect(try await !isOpenToOldPrograms())
+    // A value of version 0 that stays the same is written again, because its bytes differ.
+    try await store.update(Self.keys) { _ in }
+    try await store.removeValue(forKey: "x")
+    try await checkAll(store)
+    let bytes = try environment.read { transaction in
+      try transaction.withBytes(forKey: Self.keys[0], in: store) { $0?.withUnsafeBytes { Array($0.prefix(7)) } }
+    }
+    #expect(bytes == [0xDA, 0x4C, 0x61, 0x72, 0x56, 0x82, 1])
+    try await store.close()
+    let newer = try await LMDBStore<New>(in: environment, codec: Self.versionedCBOR(2))
+    try await checkAll(newer)
+    #expect(try await newer.migrateAll().failureCount == 0)
+    let older = try await LMDBStore<New>(in: environment, codec: Self.versionedCBOR())
+    expectStoreError(.versionMismatch) { try older.value(forKey: Self.keys[0]) }
+    try await older.setValue(New(name: "y"), forKey: "y")
+    #expect(try older.value(forKey: "y") == New(name: "y"))
+    try await environment.close()
+  }
+
+  @Test func batchesAlsoRecordTheNewName() async throws {
+    let folder = try TemporaryFolder()
+    let old = try await LMDBStore<Old>(path: folder.path("e"), codec: .cbor(), durability: .buffered)
+    try await Self.fill(old)
+    try await old.close()
+    let store = try await LMDBStore<New>(path: folder.path("e"), codec: Self.versionedCBOR(), durability: .buffered)
+    try await store.apply([.remove(Self.keys[0])])
+    try await store.close()
+    await expectStoreError(.versionMismatch) { try await LMDBStore<Old>(path: folder.path("e"), codec: .cbor()) }
+  }
+
+  // MARK: Other codecs around it
+
+  @Test func theWholeStackOfCodecsIsTakenOver() async throws {
+    let folder = try TemporaryFolder()
+    let base: [UInt8] = try await {
+      let old = try await LMDBStore(
+        path: folder.path("e"), codec: .cbor(Old.self).expiring().compressed(threshold: 1).checksummed(),
+        durability: .buffered)
+      try await old.apply(
+        ChangeBatch(Self.keys.map { .set($0, Expiring(Old(name: $0.description), deadline: Deadline(.distantFuture))) })
+      )
+      try await old.close()
+      return []
+    }()
+    #expect(base.isEmpty)
+    let codec = try Self.versionedCBOR().expiring().compressed(threshold: 1).checksummed()
+    #expect(codec.name == "cbor+versioned+expiring+deflate+crc32c")
+    #expect(codec.adoptedNames == ["cbor+expiring+deflate+crc32c"])
+    let stored = try await LMDBStore(path: folder.path("e"), codec: codec, durability: .buffered)
+    let store = stored.expiring(.limited(.seconds(60)))
+    try await checkAll(store)
+    // An update through the expiring store would reset the deadlines.
+    await expectStoreError(.unsupported) { try await store.migrateAll() }
+    await expectStoreError(.unsupported) { try await AnyDataStore(store.cached()).migrateAll() }
+    try await store.base.migrateAll()
+    try await checkAll(store)
+    #expect(try stored.value(forKey: Self.keys[0])?.deadline == Deadline(.distantFuture))
+    try await store.close()
+    await expectStoreError(.versionMismatch) {
+      try await LMDBStore(
+        path: folder.path("e"), codec: .cbor(Old.self).expiring().compressed(threshold: 1).checksummed())
+    }
+  }
+
+  // MARK: CBOR
+
+  private func bytes<Value>(of value: Value, by codec: some Codec<Value>) throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    try codec.encode(value, into: &bytes)
+    return bytes
+  }
+
+  private func value<Value>(of bytes: [UInt8], by codec: some Codec<Value>) throws -> Value {
+    try codec.decode(bytes.span.bytes)
+  }
+
+  @Test func theBytesInCBOR() throws {
+    let plain = try bytes(of: Old(name: "Ada"), by: .cbor())
+    #expect(try value(of: plain, by: Self.versionedCBOR()) == New(name: "Ada"))
+    let versioned = try bytes(of: New(name: "Ada", visits: 1), by: Self.versionedCBOR())
+    #expect(
+      versioned == [0xDA, 0x4C, 0x61, 0x72, 0x56, 0x82, 0x01]
+        + (try bytes(of: New(name: "Ada", visits: 1), by: .cbor())))
+    // All of it is one item, which any program can read.
+    struct Frame: Decodable, Sendable, Encodable {
+      var version: Int
+      var value: New
+      init(from decoder: any Decoder) throws {
+        var container = try decoder.unkeyedContainer()
+        version = try container.decode(Int.self)
+        value = try container.decode(New.self)
+        #expect(container.isAtEnd)
+      }
+      func encode(to encoder: any Encoder) throws {}
+    }
+    let frame = try value(of: versioned, by: .cbor(Frame.self))
+    #expect(frame.version == 1 && frame.value == New(name: "Ada", visits: 1))
+    // Damage to the version.
+    for damaged in [Array(versioned.prefix(5)), Array(versioned.prefix(6)), versioned.prefix(5) + [0x83, 1, 1]] {
+      let error = #expect(throws: ValueVersionError.self) { try value(of: damaged, by: Self.versionedCBOR()) }
+      #expect(error?.storeErrorCode == .corrupted)
+    }
+    #expect(throws: ValueVersionError.self) {
+      try value(of: versioned.prefix(6) + [0x00, 0xA0], by: Self.versionedCBOR())
+    }
+  }
+
+  private static let python = ProcessInfo.processInfo.environment["LARDER_CBOR2_PYTHON"] ?? ""
+
+  @Test(.enabled(if: !python.isEmpty, "LARDER_CBOR2_PYTHON names no Python with cbor2; see Scripts/set-up-cbor2"))
+  func cbor2ReadsTheVersionAndTheValue() throws {
+    let versioned = try bytes(of: New(name: "Ada", visits: 1), by: Self.versionedCBOR())
+    let script = """
+      import cbor2
+      found = cbor2.loads(bytes(\(versioned)))
+      print(found.tag, found.value)
+      """
+    let run = try CommandRun([Self.python, "-c", script])
+    #expect(run.status == 0)
+    #expect(run.output == "1281454678 [1, {'name': 'Ada', 'visits': 1}]\n")
+  }
+
+  @Test func aChangedTypeIsReportedWithItsPlace() async throws {
+    struct Changed: Codable, Sendable {
+      var name: String
+      var visits: [String]
+    }
+    let bytes = MemoryStore<[UInt8]>()
+    try await bytes.typed(New.self, codec: Self.versionedCBOR()).setValue(New(name: "Ada", visits: 7), forKey: "k")
+    let store = bytes.typed(Changed.self, codec: try CBORCodec<Changed>().versioned(1))
+    let error = await expectStoreError(.undecodable) { try await store.value(forKey: "k") }
+    #expect(error?.detailedDescription.contains("visits") == true)
+    guard case DecodingError.typeMismatch(_, let context)? = error?.underlying else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(context.codingPath.map(\.stringValue) == ["visits"])
+  }
+}
