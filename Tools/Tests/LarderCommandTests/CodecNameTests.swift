@@ -47,6 +47,20 @@ import Testing
     #expect(CodecName("json+deflate:9").base == "json+deflate:9")
   }
 
+  @Test func versionsAreInterpretedBesideTheValue() {
+    let name = CodecName("cbor+versioned+expiring+deflate")
+    #expect(name.base == "cbor" && name.isVersioned && name.isReadable && name.isExpiring)
+    #expect("\(name.withoutDeadlines)" == "cbor+versioned+deflate")
+    for (text, base) in [
+      ("raw+versioned", "raw+versioned"), ("mine+versioned+crc32c", "mine+versioned"),
+      ("json+expiring+versioned", "json+expiring+versioned"), ("json+versioned+versioned", "json+versioned+versioned"),
+    ] {
+      let name = CodecName(text)
+      #expect(name.base == base && !name.isVersioned && !name.isReadable && "\(name)" == text)
+      #expect(ValueCodecs().codec(named: text).name == text)
+    }
+  }
+
   @Test func aSecondDeadlineMakesAnUnknownCodec() throws {
     let name = "json+expiring+expiring"
     #expect(CodecName(name).base == "json+expiring")

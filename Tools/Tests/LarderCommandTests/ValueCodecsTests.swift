@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import LarderCBOR
 import LarderCompression
+import LarderExpiry
 import Testing
 
 @testable import LarderCommand
@@ -54,6 +55,59 @@ import Testing
     #expect(try roundTrip("{\"a\":[1,\"b\"]}", by: codec) == "{\"a\":[1,\"b\"]}")
     let bytes = Array("[1]".utf8)
     #expect(throws: ChecksumError.self) { try bytes.withUnsafeBytes { try codec.decode($0.bytes) } }
+  }
+
+  @Test(arguments: ["json", "cbor"]) func versionsAreShownAndStored(base: String) throws {
+    let name = "\(base)+versioned"
+    let codec = ValueCodecs().codec(named: name)
+    #expect(codec.name == name)
+    for text in [#"{"$version":3,"$value":{"a":[1]}}"#, #"{"a":[1]}"#, "7"] {
+      #expect(try roundTrip(text, by: codec) == text)
+    }
+    var bytes: [UInt8] = []
+    try codec.encode(JSONText(#"{"$version":3,"$value":[1]}"#), into: &bytes)
+    #expect(
+      bytes
+        == (base == "cbor"
+          ? [0xDA, 0x4C, 0x61, 0x72, 0x56, 0x82, 3, 0x81, 1] : Array(#"{"$version":3,"$value":[1]}"#.utf8)))
+  }
+
+  /// A value as a program stores it.
+  private struct Note: Codable, Sendable {
+    var text: String
+  }
+
+  @Test(arguments: ["lmdb", "json", "compressed"], [false, true])
+  func statCountsTheValuesOfEachVersion(scheme: String, isExpiring: Bool) async throws {
+    let folder = try TemporaryFolder()
+    let url = "\(scheme):\(folder.file("store"))"
+    func write(_ numbers: Range<Int>, by codec: some Codec<Note>) async throws {
+      func key(_ number: Int) -> StoreKey { StoreKey("\(1000 + number)") }
+      if isExpiring {
+        let store = try await Stores.registry.open(url, codec: codec.expiring())
+        try await store.apply(ChangeBatch(numbers.map { .set(key($0), Expiring(Note(text: "x"))) }))
+        try await store.close()
+      } else {
+        let store = try await Stores.registry.open(url, codec: codec)
+        try await store.apply(ChangeBatch(numbers.map { .set(key($0), Note(text: "x")) }))
+        try await store.close()
+      }
+    }
+    let migration = Migration(from: 0, .cbor(Note.self)) { $0 }
+    try await write(0..<700, by: .cbor(Note.self))
+    try await write(0..<300, by: CBORCodec<Note>().versioned(1, migration))
+    try await write(0..<10, by: CBORCodec<Note>().versioned(2))
+    #expect(try await Tool.larder("get", url, "1000") == .done("{\"$version\":2,\"$value\":{\"text\":\"x\"}}\n"))
+    #expect(try await Tool.larder("get", url, "1699") == .done("{\"text\":\"x\"}\n"))
+    let json = try await Tool.larder("stat", url, "--json").output
+    #expect(json.hasSuffix(#","versions":{"0":400,"1":290,"2":10},"unreadableCount":0}"# + "\n"))
+    let table = try await Tool.larder("stat", url).output.split(separator: "\n")
+    let rows = table.suffix(3).map { $0.split(separator: " ", omittingEmptySubsequences: true).joined(separator: " ") }
+    #expect(rows == ["version 0 400", "version 1 290", "version 2 10"])
+    // A copy keeps the versions.
+    let copy = "lmdb:\(folder.file("copy"))"
+    #expect(try await Tool.larder("copy", url, copy).status == 0)
+    #expect(try await Tool.larder("stat", copy, "--json").output.contains(#""versions":{"0":400,"1":290,"2":10}"#))
   }
 
   @Test func damageUnderAChecksumIsFound() async throws {

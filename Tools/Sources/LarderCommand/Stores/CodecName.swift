@@ -11,6 +11,7 @@ struct CodecName: Equatable, CustomStringConvertible {
     case checksum
     case compression
     case expiry
+    case versions
 
     /// The suffix.
     var suffix: String {
@@ -18,6 +19,7 @@ struct CodecName: Equatable, CustomStringConvertible {
       case .checksum: "+crc32c"
       case .compression: CompressedCodec<JSONTextCodec>.nameSuffix
       case .expiry: ExpiringCodec<JSONTextCodec>.nameSuffix
+      case .versions: VersionedCodec<JSONTextCodec>.nameSuffix
       }
     }
   }
@@ -25,12 +27,16 @@ struct CodecName: Equatable, CustomStringConvertible {
   /// The codec of the values, such as `json`.
   let base: String
 
+  /// The names of the codecs whose values the tool can show as JSON.
+  private static let readable = ["json", "cbor"]
+
   /// The transforms, from the innermost to the outermost.
   private(set) var transforms: [Transform]
 
   /// Parses a name.
   ///
   /// Values have at most one deadline, so a second `+expiring` is part of the base, which makes that an unknown codec.
+  /// So is `+versioned` after anything but a readable codec, because the place of the version depends on the codec.
   ///
   /// - Parameter name: The name that the store recorded.
   init(_ name: String) {
@@ -41,6 +47,10 @@ struct CodecName: Equatable, CustomStringConvertible {
     {
       transforms.insert(transform, at: 0)
       rest = rest.dropLast(transform.suffix.count)
+    }
+    if let place = transforms.lastIndex(of: .versions), place > 0 || !CodecName.readable.contains(String(rest)) {
+      rest = name.dropLast(transforms[(place + 1)...].map(\.suffix.count).reduce(0, +))
+      transforms.removeFirst(place + 1)
     }
     base = String(rest)
     self.transforms = transforms
@@ -53,7 +63,10 @@ struct CodecName: Equatable, CustomStringConvertible {
   var isExpiring: Bool { transforms.contains(.expiry) }
 
   /// Whether the tool can show the values as JSON, and not only their bytes.
-  var isReadable: Bool { ["json", "cbor"].contains(base) }
+  var isReadable: Bool { CodecName.readable.contains(base) }
+
+  /// Whether each value has a version.
+  var isVersioned: Bool { transforms.contains(.versions) }
 
   /// The name of the same codec with deadlines.
   var withDeadlines: CodecName {

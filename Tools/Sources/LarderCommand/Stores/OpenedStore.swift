@@ -70,6 +70,17 @@ struct OpenedStore {
     return try await present.count(in: range)
   }
 
+  /// Returns the number of values of each version, without moving sliding deadlines.
+  ///
+  /// - Returns: The versions with their numbers, including expired entries, and the number of values whose version
+  ///   cannot be read. `nil` if the values have no versions.
+  /// - Throws: The store's errors.
+  func versionCounts() async throws -> VersionCounts? {
+    guard CodecName(codecName).isVersioned else { return nil }
+    guard let expiry else { return try await VersionCounts(of: present) { $0 } }
+    return try await VersionCounts(of: expiry.base) { $0.value }
+  }
+
   /// Returns the value of a key without moving a sliding deadline.
   func peekValue(forKey key: StoreKey) async throws -> JSONText? {
     if let expiry { return try await expiry.peekValue(forKey: key) }

@@ -18,7 +18,7 @@ struct ValueCodecs {
   func codec(named name: String) -> any Codec<JSONText> {
     if let expiring = expiringCodec(named: name) { return DeadlineIgnoringCodec(base: expiring) }
     let parts = CodecName(name)
-    return wrap(plainCodec(named: parts.base), in: parts.transforms)
+    return wrap(plainCodec(parts), in: parts.transforms)
   }
 
   /// Returns the codec with a name that stands for values with deadlines, such as `json+expiring`, or `nil` for any other
@@ -28,16 +28,18 @@ struct ValueCodecs {
   func expiringCodec(named name: String) -> (any Codec<Expiring<JSONText>>)? {
     let parts = CodecName(name)
     guard let place = parts.transforms.firstIndex(of: .expiry) else { return nil }
-    let plain = wrap(plainCodec(named: parts.base), in: parts.transforms[..<place])
+    let plain = wrap(plainCodec(parts), in: parts.transforms[..<place])
     return wrap(Self.expiring(plain), in: parts.transforms[(place + 1)...])
   }
 
-  private func plainCodec(named name: String) -> any Codec<JSONText> {
-    switch name {
-    case "json": JSONTextCodec()
-    case "cbor": CBORTextCodec()
-    default: OpaqueTextCodec(name: name)
-    }
+  private func plainCodec(_ name: CodecName) -> any Codec<JSONText> {
+    let codec: any Codec<JSONText> =
+      switch name.base {
+      case "json": JSONTextCodec()
+      case "cbor": CBORTextCodec()
+      default: OpaqueTextCodec(name: name.base)
+      }
+    return name.isVersioned ? VersionedTextCodec(base: codec) : codec
   }
 
   /// Wraps a codec in checksums and compression.
@@ -50,6 +52,8 @@ struct ValueCodecs {
       case .compression: Self.compressed(codec, with: dictionaries)
       // It changes the type of the values, so the caller applies it.
       case .expiry: codec
+      // It is the innermost one, and already applied.
+      case .versions: codec
       }
     }
   }
@@ -80,6 +84,33 @@ struct CBORTextCodec: Codec {
 
   func decode(_ bytes: RawSpan, context: ValueContext) throws -> JSONText {
     try CBORCodec<CBORItem>().decode(bytes).json()
+  }
+}
+
+/// A codec that shows values with their versions, as in `{"$version":3,"$value":{"name":"Ada"}}`.
+///
+/// A value of version 0 is shown as it is.
+struct VersionedTextCodec: Codec {
+  let base: any Codec<JSONText>
+
+  var name: String { base.name + VersionedCodec<JSONTextCodec>.nameSuffix }
+  var format: CodecFormat { base.format }
+
+  func encode(_ value: JSONText, into bytes: inout [UInt8], context: ValueContext) throws {
+    let frame = try VersionFrame(of: value.bytes.span.bytes, format: .json)
+    guard frame.version > 0 else { return try base.encode(value, into: &bytes, context: context) }
+    try VersionFrame.append(version: frame.version, format: format, to: &bytes) { bytes in
+      try base.encode(JSONText(value.bytes[frame.value]), into: &bytes, context: context)
+    }
+  }
+
+  func decode(_ bytes: RawSpan, context: ValueContext) throws -> JSONText {
+    let frame = try VersionFrame(of: bytes, format: format)
+    let value = try base.decode(bytes.extracting(frame.value), context: context)
+    guard frame.version > 0 else { return value }
+    var text: [UInt8] = []
+    VersionFrame.append(version: frame.version, format: .json, to: &text) { $0 += value.bytes }
+    return try JSONText(text)
   }
 }
 

@@ -8,7 +8,8 @@ struct StatCommand: AsyncParsableCommand {
     abstract: "Print the properties and the size of a store.",
     discussion: """
       Prints a table, or with --json one object with name, durability, sharing, entryCount, bytesOnDisk (null if the store \
-      is not on disk) and details, which are figures that depend on the kind of store.
+      is not on disk) and details, which are figures that depend on the kind of store. If the values have versions, the \
+      number of values of each version follows, as versions.
 
         larder stat json:users.json
         larder stat json:users.json --json
@@ -20,7 +21,8 @@ struct StatCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await StoreSession.run(store.target, access: access.storeAccess) { store, output in
-      let summary = try await StoreSummary(of: store.present)
+      var summary = try await StoreSummary(of: store.present)
+      summary.versions = try await store.versionCounts()
       if printsJSON {
         try output.writeLine { summary.appendJSON(to: &$0) }
       } else {
@@ -37,6 +39,9 @@ struct StoreSummary {
 
   /// The size of the store and further figures.
   let statistics: StoreStatistics
+
+  /// The number of values of each version, or `nil` if the values have no versions.
+  var versions: VersionCounts?
 
   /// Creates a summary.
   ///
@@ -60,7 +65,7 @@ struct StoreSummary {
   /// Appends one JSON object with the names of `StoreInformation` and `StoreStatistics`.
   func appendJSON(to bytes: inout [UInt8]) {
     let details = statistics.details.map { "\(JSONText(string: $0.name)):\($0.value)" }
-    let members = [
+    var members = [
       "\"name\":\(JSONText(string: information.name))",
       "\"durability\":\"\(information.durability)\"",
       "\"sharing\":\"\(information.sharing)\"",
@@ -68,6 +73,11 @@ struct StoreSummary {
       "\"bytesOnDisk\":\(statistics.bytesOnDisk.map { "\($0)" } ?? "null")",
       "\"details\":{\(details.joined(separator: ","))}",
     ]
+    if let versions {
+      let counts = versions.sorted.map { "\"\($0.version)\":\($0.count)" }
+      members.append("\"versions\":{\(counts.joined(separator: ","))}")
+      members.append("\"unreadableCount\":\(versions.unreadableCount)")
+    }
     bytes.append(contentsOf: "{\(members.joined(separator: ","))}".utf8)
   }
 
@@ -81,6 +91,10 @@ struct StoreSummary {
     ]
     if let bytes = statistics.bytesOnDisk { rows.append(("bytes on disk", "\(bytes)")) }
     rows += statistics.details.map { (StoreSummary.words(of: $0.name), "\($0.value)") }
+    if let versions {
+      rows += versions.sorted.map { ("version \($0.version)", "\($0.count)") }
+      if versions.unreadableCount > 0 { rows.append(("unreadable", "\(versions.unreadableCount)")) }
+    }
     let width = rows.map(\.0.count).max() ?? 0
     return rows.map { $0.0 + String(repeating: " ", count: width - $0.0.count + 2) + $0.1 }
   }
