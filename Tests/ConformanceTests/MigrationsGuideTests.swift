@@ -18,7 +18,7 @@ import Testing
         var name: String
       }
       let users = try await LMDBStore(path: folder + "/users", codec: CBORCodec<User>().versioned(1))
-      try await users.apply(["1", "2", "3"].map { .set($0, User(name: "Ada")) })
+      try await users.apply([.set("1", User(name: "Ada")), .set("2", User(name: "Ada")), .set("3", User(name: "Ada"))])
       try await users.close()
     }
 

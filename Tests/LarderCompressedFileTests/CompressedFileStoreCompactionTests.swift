@@ -217,7 +217,7 @@ import Testing
     var number = Int(start)
     while !file.isCompactionDue {
       try file.append(
-        [.set(StoreKey("key \(number)"), Self.texts[number % 30].bytes[...])], format: .json, during: .apply)
+        [.set(StoreKey("key \(number)"), Self.texts[number % 30].bytes[...])], codec: ("json", .json), during: .apply)
       number += 1
     }
     return file.layout.end - start
