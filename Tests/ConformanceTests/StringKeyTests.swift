@@ -78,6 +78,11 @@ import Testing
     #expect(try memory.value(forKey: "user:\(1)") == 7)
     #expect(try memory.value(forKey: id) == 7)
 
+    let part = id.prefix(5)
+    #expect(try memory.value(forKey: part) == nil)
+    // A closure for either a synchronous or an asynchronous function is synchronous.
+    expectStoreError(.invalidKey) { try memory.value(forKey: "") }
+
     let json = try await JSONFileStore<Int>(path: folder.path("store.json"))
     try await json.setValue(7, forKey: id)
     #expect(try json.value(forKey: "user:1") == 7)

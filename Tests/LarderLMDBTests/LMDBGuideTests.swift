@@ -52,6 +52,11 @@ import Testing
     let environment = try await LMDBEnvironment(path: folder + "/shop")
     let customers = try await LMDBStore<Customer>(in: environment, name: "customers")
     let orders = try await LMDBStore<Order>(in: environment, name: "orders")
+    let returns = try await LMDBStore<Order>(in: environment, name: "returns", contents: "orders")
+    #expect(try returns.count(in: .all) == 0)
+    await expectStoreError(.versionMismatch) {
+      try await LMDBStore<Order>(in: environment, name: "returns", contents: "customers")
+    }
     try await customers.setValue(Customer(name: "Ada", orderCount: 1), forKey: "7")
     try await orders.apply([
       .set("6/1", Order(item: "x")), .set("7/1", Order(item: "chair")), .set("8", Order(item: "")),

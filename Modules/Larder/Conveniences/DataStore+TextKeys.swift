@@ -1,4 +1,5 @@
-// Overloads for keys in variables of the type `String`. A literal is a `StoreKey`, because the overloads are disfavored.
+// Overloads for keys in variables of the type `String` or `Substring`. A literal is a `StoreKey`, because the overloads are
+// disfavored. They are generic because the compiler otherwise finds closures with a synchronous read asynchronous.
 //
 // There is none of `value(forKey:)` for every store. It would be asynchronous, and in an asynchronous function the
 // compiler prefers such an overload to the synchronous method of a store, even if it is disfavored. A read with a
@@ -13,9 +14,9 @@ extension DataStore {
   /// let user = try await store[id]
   /// ```
   @_disfavoredOverload
-  public subscript(key: String) -> Value? {
+  public subscript(key: some StringProtocol) -> Value? {
     get async throws {
-      try await value(forKey: StoreKey(key))
+      try await value(forKey: StoreKey(String(key)))
     }
   }
 
@@ -32,8 +33,8 @@ extension DataStore {
   ///   - key: The text of the key.
   /// - Throws: As ``apply(_:)``.
   @_disfavoredOverload @inlinable
-  public func setValue(_ value: Value, forKey key: String) async throws {
-    try await setValue(value, forKey: StoreKey(key))
+  public func setValue(_ value: Value, forKey key: some StringProtocol) async throws {
+    try await setValue(value, forKey: StoreKey(String(key)))
   }
 
   /// Removes a key, if it exists.
@@ -41,8 +42,8 @@ extension DataStore {
   /// - Parameter key: The text of the key, which may be missing.
   /// - Throws: As ``apply(_:)``.
   @_disfavoredOverload @inlinable
-  public func removeValue(forKey key: String) async throws {
-    try await removeValue(forKey: StoreKey(key))
+  public func removeValue(forKey key: some StringProtocol) async throws {
+    try await removeValue(forKey: StoreKey(String(key)))
   }
 
   /// Returns whether a key exists, without decoding its value.
@@ -50,8 +51,8 @@ extension DataStore {
   /// - Parameter key: The text of the key.
   /// - Throws: ``StoreError`` with `invalidKey`; `closed`; `ioFailed`.
   @_disfavoredOverload
-  public func contains(_ key: String) async throws -> Bool {
-    try await contains(StoreKey(key))
+  public func contains(_ key: some StringProtocol) async throws -> Bool {
+    try await contains(StoreKey(String(key)))
   }
 
   /// Reads the value of a key, passes it to a closure that can change it, and writes it back, as one step.
@@ -64,10 +65,10 @@ extension DataStore {
   /// - Throws: As ``update(_:_:)`` of several keys.
   @_disfavoredOverload @discardableResult
   public func update<Result: Sendable>(
-    _ key: String,
+    _ key: some StringProtocol,
     _ body: @escaping @Sendable (inout Value?) throws -> Result
   ) async throws -> Result {
-    try await update(StoreKey(key), body)
+    try await update(StoreKey(String(key)), body)
   }
 }
 
@@ -76,8 +77,8 @@ extension StoreDecorator {
   ///
   /// - Parameter key: The text of the key.
   @_disfavoredOverload
-  public func value(forKey key: String) async throws -> Value? {
-    try await value(forKey: StoreKey(key))
+  public func value(forKey key: some StringProtocol) async throws -> Value? {
+    try await value(forKey: StoreKey(String(key)))
   }
 }
 
@@ -86,8 +87,8 @@ extension AnyDataStore {
   ///
   /// - Parameter key: The text of the key.
   @_disfavoredOverload
-  public func value(forKey key: String) async throws -> Value? {
-    try await value(forKey: StoreKey(key))
+  public func value(forKey key: some StringProtocol) async throws -> Value? {
+    try await value(forKey: StoreKey(String(key)))
   }
 }
 
@@ -96,8 +97,8 @@ extension MemoryStore {
   ///
   /// - Parameter key: The text of the key.
   @_disfavoredOverload
-  public func value(forKey key: String) throws -> Value? {
-    try value(forKey: StoreKey(key))
+  public func value(forKey key: some StringProtocol) throws -> Value? {
+    try value(forKey: StoreKey(String(key)))
   }
 }
 
@@ -110,8 +111,8 @@ extension ExpirableStore {
   ///   - timeToLive: The time to live of the entry, or `nil` for the default of the store.
   /// - Throws: As the requirement with a ``StoreKey``.
   @_disfavoredOverload
-  public func setValue(_ value: Value, forKey key: String, timeToLive: TimeToLive?) async throws {
-    try await setValue(value, forKey: StoreKey(key), timeToLive: timeToLive)
+  public func setValue(_ value: Value, forKey key: some StringProtocol, timeToLive: TimeToLive?) async throws {
+    try await setValue(value, forKey: StoreKey(String(key)), timeToLive: timeToLive)
   }
 }
 
@@ -122,16 +123,16 @@ extension ChangeBatch {
   ///   - value: The value.
   ///   - key: The text of the key.
   @_disfavoredOverload
-  public mutating func setValue(_ value: Value, forKey key: String) {
-    setValue(value, forKey: StoreKey(key))
+  public mutating func setValue(_ value: Value, forKey key: some StringProtocol) {
+    setValue(value, forKey: StoreKey(String(key)))
   }
 
   /// Appends a change that removes a key.
   ///
   /// - Parameter key: The text of the key, which may be missing.
   @_disfavoredOverload
-  public mutating func removeValue(forKey key: String) {
-    removeValue(forKey: StoreKey(key))
+  public mutating func removeValue(forKey key: some StringProtocol) {
+    removeValue(forKey: StoreKey(String(key)))
   }
 }
 
@@ -140,7 +141,7 @@ extension KeyRange {
   ///
   /// - Parameter prefix: The text of the prefix. An empty prefix gives ``all``.
   @_disfavoredOverload
-  public static func prefix(_ prefix: String) -> KeyRange {
-    .prefix(StoreKey(prefix))
+  public static func prefix(_ prefix: some StringProtocol) -> KeyRange {
+    .prefix(StoreKey(String(prefix)))
   }
 }

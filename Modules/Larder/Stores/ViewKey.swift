@@ -29,8 +29,8 @@ extension TypedView {
   ///
   /// - Parameter key: The text of the key in the view.
   @_disfavoredOverload
-  public func key(_ key: String) -> ViewKey<Base, Value> {
-    self.key(StoreKey(key))
+  public func key(_ key: some StringProtocol) -> ViewKey<Base, Value> {
+    self.key(StoreKey(String(key)))
   }
 }
 

@@ -164,8 +164,8 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   ///
   /// - Parameter key: The text of the key.
   @_disfavoredOverload
-  public func value(forKey key: String) throws -> Value? {
-    try value(forKey: StoreKey(key))
+  public func value(forKey key: some StringProtocol) throws -> Value? {
+    try value(forKey: StoreKey(String(key)))
   }
 
   /// Returns the values of several keys from one consistent snapshot.

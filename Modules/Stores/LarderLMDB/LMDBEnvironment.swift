@@ -17,7 +17,7 @@ import LarderFiles
 /// ```
 ///
 /// If you need a single store, you don't have to create an environment: see
-/// ``LMDBStore/init(path:name:codec:durability:access:createsIfMissing:)``.
+/// ``LMDBStore/init(path:name:codec:contents:durability:access:createsIfMissing:)``.
 ///
 /// ## Files
 ///

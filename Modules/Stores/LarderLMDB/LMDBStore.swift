@@ -22,6 +22,10 @@ import LarderFiles
 /// codec. The name of the codec is recorded in a separate named database, `larder`. A store cannot be opened with a
 /// different codec.
 ///
+/// Stores of different types need different names. Within a process, a store cannot be open with two types at the same
+/// time, except that `JSONText` and `[UInt8]` may be beside any other type. To detect a wrong name in every process, label
+/// the stores with `contents`, such as `"notes"` and `"folders"`. Type names are not recorded, so you may rename types.
+///
 /// Several stores can share an ``LMDBEnvironment``, which offers transactions across stores and access to bytes without
 /// copying.
 public final class LMDBStore<Value: Sendable>: DataStore {
@@ -57,18 +61,23 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   ///   - name: The name of the store: 1 to 511 bytes of UTF-8 without NUL. Defaults to `default`. The name `larder` is
   ///     reserved.
   ///   - codec: The codec that encodes and decodes values.
+  ///   - contents: A label for the kind of the values, such as `"notes"`, of 1 to 511 bytes. Defaults to `nil`, which
+  ///     opens a store with any label. The first label with which a writable store is opened is recorded beside the
+  ///     codec, and other labels are refused from then on.
   ///   - createsIfMissing: Whether to create the store if it is missing. Defaults to `true`.
-  /// - Throws: `StoreError`: `invalidArgument` if the name is invalid; `notFound`; `versionMismatch` if the store was
-  ///   written by a newer version or with a different codec; `unsupported` if the named database is of a kind that
+  /// - Throws: `StoreError`: `invalidArgument` if the name or label is invalid, or if this process has the store open with
+  ///   another type; `notFound`; `versionMismatch` if the store was written by a newer version, with a different codec or
+  ///   with a different label; `unsupported` if the named database is of a kind that
   ///   stores do not use; `closed`; `full`; `ioFailed`.
   public convenience init(
     in environment: LMDBEnvironment, name: String = LMDBStore.defaultName, codec: some Codec<Value>,
-    createsIfMissing: Bool = true
+    contents: String? = nil, createsIfMissing: Bool = true
   ) async throws {
     try self.init(
       await UntypedDatabase(
         in: environment, isOwned: false, name: name, createsIfMissing: createsIfMissing, newCodecName: codec.name),
       codec: codec)
+    if let contents { try await handle.environment.writer.label(handle, named: name, contents: contents) }
   }
 
   /// Opens a store together with its environment.
@@ -78,14 +87,16 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   ///     ``LMDBEnvironment/init(path:durability:access:createsIfMissing:)``.
   ///   - name: The name of the store. Defaults to `default`.
   ///   - codec: The codec that encodes and decodes values.
+  ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, which opens a store with any
+  ///     label.
   ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
   ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`. With any other access,
   ///     nothing is created.
   ///   - createsIfMissing: Whether to create the environment or store if it is missing. Defaults to `true`.
   /// - Throws: The errors of opening the environment and of opening a store in it.
   public convenience init(
-    path: String, name: String = LMDBStore.defaultName, codec: some Codec<Value>, durability: FileDurability = .synced,
-    access: StoreAccess = .readWrite, createsIfMissing: Bool = true
+    path: String, name: String = LMDBStore.defaultName, codec: some Codec<Value>, contents: String? = nil,
+    durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws {
     let environment = try await LMDBEnvironment(
       path: path, durability: durability, access: access, createsIfMissing: createsIfMissing)
@@ -93,14 +104,17 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       await UntypedDatabase(
         in: environment, isOwned: true, name: name, createsIfMissing: createsIfMissing, newCodecName: codec.name),
       codec: codec)
+    if let contents { try await handle.environment.writer.label(handle, named: name, contents: contents) }
   }
 
   /// Creates a store from its open database.
   ///
-  /// - Throws: `StoreError` with `versionMismatch` if it was written with a different codec.
+  /// - Throws: `StoreError` with `versionMismatch` if it was written with a different codec, and `invalidArgument` if
+  ///   this process has it open with another type.
   init(_ database: UntypedDatabase, codec: some Codec<Value>) throws {
     handle = database.handle
     try database.check(codec, store: handle.name)
+    try handle.claimDatabase(for: Value.self)
     information = handle.information
     coder = ValueCoder(codec: codec, store: handle.name, maximumSize: SharedEnvironment.maximumValueSize)
     identifier = database.identifier
@@ -128,8 +142,8 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   ///
   /// - Parameter key: The text of the key.
   @_disfavoredOverload
-  public func value(forKey key: String) throws -> Value? {
-    try value(forKey: StoreKey(key))
+  public func value(forKey key: some StringProtocol) throws -> Value? {
+    try value(forKey: StoreKey(String(key)))
   }
 
   /// Returns the values of several keys from one consistent snapshot.
@@ -425,12 +439,16 @@ extension LMDBStore where Value: Codable {
   /// - Parameters:
   ///   - environment: The environment that holds the store.
   ///   - name: The name of the store. Defaults to `default`.
+  ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, which opens a store with any
+  ///     label.
   ///   - createsIfMissing: Whether to create the store if it is missing. Defaults to `true`.
-  /// - Throws: The same errors as ``init(in:name:codec:createsIfMissing:)``.
+  /// - Throws: The same errors as ``init(in:name:codec:contents:createsIfMissing:)``.
   public convenience init(
-    in environment: LMDBEnvironment, name: String = LMDBStore.defaultName, createsIfMissing: Bool = true
+    in environment: LMDBEnvironment, name: String = LMDBStore.defaultName, contents: String? = nil,
+    createsIfMissing: Bool = true
   ) async throws {
-    try await self.init(in: environment, name: name, codec: CBORCodec(), createsIfMissing: createsIfMissing)
+    try await self.init(
+      in: environment, name: name, codec: CBORCodec(), contents: contents, createsIfMissing: createsIfMissing)
   }
 
   /// Opens a store of `Codable` values together with its environment, with `CBORCodec`.
@@ -438,16 +456,18 @@ extension LMDBStore where Value: Codable {
   /// - Parameters:
   ///   - path: The path of the environment, a folder or a data file.
   ///   - name: The name of the store. Defaults to `default`.
+  ///   - contents: A label for the kind of the values, such as `"notes"`. Defaults to `nil`, which opens a store with any
+  ///     label.
   ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
   ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
   ///   - createsIfMissing: Whether to create the environment or store if it is missing. Defaults to `true`.
-  /// - Throws: The same errors as ``init(path:name:codec:durability:access:createsIfMissing:)``.
+  /// - Throws: The same errors as ``init(path:name:codec:contents:durability:access:createsIfMissing:)``.
   public convenience init(
-    path: String, name: String = LMDBStore.defaultName, durability: FileDurability = .synced,
+    path: String, name: String = LMDBStore.defaultName, contents: String? = nil, durability: FileDurability = .synced,
     access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws {
     try await self.init(
-      path: path, name: name, codec: CBORCodec(), durability: durability, access: access,
+      path: path, name: name, codec: CBORCodec(), contents: contents, durability: durability, access: access,
       createsIfMissing: createsIfMissing)
   }
 }

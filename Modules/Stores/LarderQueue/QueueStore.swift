@@ -167,8 +167,8 @@ public final class QueueStore<Element: Sendable>: DataStore {
   ///
   /// - Parameter key: The text of the key.
   @_disfavoredOverload
-  public func value(forKey key: String) async throws -> Element? {
-    try await value(forKey: StoreKey(key))
+  public func value(forKey key: some StringProtocol) async throws -> Element? {
+    try await value(forKey: StoreKey(String(key)))
   }
 
   /// Returns the items of several keys from one snapshot.

@@ -18,7 +18,7 @@ final class EnvironmentHandle: Sendable {
 
   private let root: EnvironmentHandle?
   private let closed = Atomic<Bool>(false)
-  private let state = Mutex((isReleased: false, database: nil as StoreKey?))
+  private let state = Mutex((isReleased: false, database: nil as StoreKey?, isClaimed: false))
 
   /// Creates a handle.
   ///
@@ -62,6 +62,21 @@ final class EnvironmentHandle: Sendable {
   func retainDatabase(named name: StoreKey, _ identifier: MDB_dbi) {
     environment.retainDatabase(named: name, identifier)
     state.withLock { $0.database = name }
+  }
+
+  /// Notes the type of the values of the owner, a store that has retained its named database.
+  ///
+  /// - Throws: ``StoreError`` with `invalidArgument` if this process has the database open with another type.
+  func claimDatabase(for type: Any.Type) throws {
+    guard let database = state.withLock({ $0.database }), !SharedEnvironment.isUntyped(type) else { return }
+    if let other = environment.claimDatabase(named: database, for: type) {
+      throw StoreError(
+        .invalidArgument, during: .open, store: name,
+        message:
+          "this process has the store open as LMDBStore<\(other)>, so it cannot be LMDBStore<\(type)>; give each "
+          + "type a name of its own, such as LMDBStore<\(type)>(in: environment, name: \"…\")")
+    }
+    state.withLock { $0.isClaimed = true }
   }
 
   /// Runs a closure in a read transaction.
@@ -143,13 +158,13 @@ final class EnvironmentHandle: Sendable {
   ///
   /// Releasing the last root handle closes the environment.
   private func release() {
-    let (wasReleased, database) = state.withLock { state in
+    let (wasReleased, database, isClaimed) = state.withLock { state in
       defer { state.isReleased = true }
       return state
     }
     guard !wasReleased else { return }
     endObservations()
-    if let database { environment.releaseDatabase(named: database) }
+    if let database { environment.releaseDatabase(named: database, isClaimed: isClaimed) }
     if root == nil { EnvironmentTable.release(environment.opened.identity) }
   }
 }

@@ -298,6 +298,25 @@ actor EnvironmentWriter {
     }
   }
 
+  /// Compares a label with the one in a store's record, and records it there if there is none and the store may write.
+  ///
+  /// - Throws: ``StoreError``, with `invalidArgument` if the label is invalid and `versionMismatch` if it is another one.
+  func label(_ handle: EnvironmentHandle, named name: String, contents: String) throws {
+    try handle.checkOpen(for: .open)
+    let catalog = StoreCatalog(store: handle.name)
+    let environment = handle.environment
+    do {
+      let found = try environment.withWriteLock { () throws in
+        try environment.readOnce(keepingHandles: false) { try catalog.find(name, in: $0) }
+      }
+      let isRecorded = try catalog.check(contents, against: found?.record)
+      guard !isRecorded, found?.record != nil, environment.access == .readWrite else { return }
+      try commit(for: handle, during: .open) { try catalog.record(contents, of: name, in: $0) }
+    } catch let error as LMDBError {
+      throw StoreError(error, during: .open, store: handle.name, message: "the label of the store cannot be recorded")
+    }
+  }
+
   /// Returns the names of the named databases in ascending order, without Larder's own.
   func storeNames(for handle: EnvironmentHandle) throws -> [String] {
     try handle.checkOpen(for: .storeNames)

@@ -303,9 +303,35 @@ final class SharedEnvironment: Sendable {
     databases.withLock { $0[name, default: OpenedDatabase(identifier: identifier, storeCount: 0)].storeCount += 1 }
   }
 
+  /// Notes that a store has a named database open with values of a type.
+  ///
+  /// - Returns: Another type with which a store has it open; nothing is noted then. Otherwise `nil`.
+  func claimDatabase(named name: StoreKey, for type: Any.Type) -> Any.Type? {
+    databases.withLock { databases in
+      if let other = databases[name]?.type, other != type { return other }
+      databases[name]?.type = type
+      databases[name]?.claimCount += 1
+      return nil
+    }
+  }
+
+  /// Returns whether a type stands for values of any type in encoded form, so that it may be beside any other type.
+  static func isUntyped(_ type: Any.Type) -> Bool {
+    type == JSONText.self || type == [UInt8].self
+  }
+
   /// Decrements the number of stores that have a named database open.
-  func releaseDatabase(named name: StoreKey) {
-    databases.withLock { $0[name]?.storeCount -= 1 }
+  ///
+  /// - Parameters:
+  ///   - name: The name.
+  ///   - isClaimed: Whether the store has claimed the database for a type.
+  func releaseDatabase(named name: StoreKey, isClaimed: Bool) {
+    databases.withLock { databases in
+      databases[name]?.storeCount -= 1
+      guard isClaimed, let claimCount = databases[name]?.claimCount else { return }
+      databases[name]?.claimCount = claimCount - 1
+      if claimCount == 1 { databases[name]?.type = nil }
+    }
   }
 }
 
@@ -313,6 +339,10 @@ final class SharedEnvironment: Sendable {
 private struct OpenedDatabase {
   let identifier: MDB_dbi
   var storeCount: Int
+
+  /// The type of the values, if stores of one type have claimed the database.
+  var type: Any.Type?
+  var claimCount = 0
 }
 
 /// The library's pointer to an environment.

@@ -10,12 +10,16 @@ import Foundation
 
 /// Larder's own records of the stores of an environment, in the named database `larder`.
 ///
-/// The key is the name of a store, and the value is a record in JSON, such as `{"codec":"json","format":1}`.
+/// The key is the name of a store, and the value is a record in JSON, such as `{"codec":"json","format":1}` or
+/// `{"codec":"json","format":1,"contents":"notes"}`. Versions that do not know a field ignore and keep it.
 struct StoreCatalog {
   /// The record of a store.
   struct Record: Codable, Equatable {
     var codec: String
     var format: Int
+
+    /// The label of the kind of the values, or `nil` if none was ever given.
+    var contents: String?
   }
 
   /// The named database that holds the records.
@@ -111,6 +115,46 @@ struct StoreCatalog {
         .versionMismatch, during: .open, store: store,
         message: "the store has format version \(record.format); only versions up to \(StoreCatalog.format) are "
           + "supported")
+    }
+  }
+
+  /// Compares a label with that of a record.
+  ///
+  /// - Returns: Whether the record has the label. If not, it has none.
+  /// - Throws: ``StoreError`` with `invalidArgument` if the label is invalid, and `versionMismatch` if the record has
+  ///   another one.
+  func check(_ contents: String, against record: Record?) throws -> Bool {
+    guard (1...StoreKey.maximumLength).contains(contents.utf8.count) else {
+      throw StoreError(
+        .invalidArgument, during: .open, store: store,
+        message: "the label of a store's contents must have 1 to \(StoreKey.maximumLength) bytes")
+    }
+    guard let recorded = record?.contents else { return false }
+    // Compared byte by byte, as everything in the files.
+    guard recorded.utf8.elementsEqual(contents.utf8) else {
+      throw StoreError(
+        .versionMismatch, during: .open, store: store,
+        message:
+          "the store contains \"\(recorded)\", not \"\(contents)\"; open it as \"\(recorded)\", or choose another "
+          + "store name for \"\(contents)\"")
+    }
+    return true
+  }
+
+  /// Adds a label to the record of a store, unless another process did so in the meantime.
+  ///
+  /// - Throws: ``StoreError`` as `check(_:against:)`; `LMDBError`.
+  func record(_ contents: String, of name: String, in transaction: OpaquePointer) throws {
+    guard let catalog = try open(StoreCatalog.name, in: transaction) else { return }
+    let records = RawDatabase(transaction: transaction, identifier: catalog)
+    guard let bytes = try records.value(forKey: StoreKey(name)), let end = bytes.lastIndex(of: UInt8(ascii: "}")),
+      try !check(contents, against: decode(bytes))
+    else { return }
+    // Inserted into the text, so that fields of newer versions stay.
+    let label = try JSONEncoder().encode(contents)
+    let text = Array(bytes[..<end]) + Array(",\"contents\":".utf8) + label + Array(bytes[end...])
+    try StoreKey(name).withUnsafeBytes { key in
+      try text.withUnsafeBytes { try records.setValue($0, forKey: key) }
     }
   }
 
