@@ -116,7 +116,11 @@ let package = Package(
     .testTarget(
       name: "LarderCBORTests", dependencies: ["LarderCBOR", "LarderTesting", "TestSupport"], exclude: ["Fixtures"]),
     .testTarget(
-      name: "LarderCacheTests", dependencies: ["LarderCache", "LarderTesting", "TestSupport", "ThreadSanitizerMutex"]),
+      name: "LarderCacheTests",
+      dependencies: [
+        "LarderCache", "LarderBatching", "LarderLMDB", "LarderObservation", "LarderTesting", "TestSupport",
+        "ThreadSanitizerMutex",
+      ]),
     .testTarget(
       name: "LarderExpiryTests",
       dependencies: ["LarderExpiry", "LarderCache", "LarderJSON", "LarderTesting", "TestSupport"]),

@@ -1,5 +1,6 @@
 import Larder
 import LarderCache
+import LarderObservation
 import LarderTesting
 import Testing
 
@@ -23,7 +24,9 @@ import Testing
     ),
   ]
 
-  private func run(_ index: Int, mayFail: Bool) async throws {
+  private func run(
+    _ index: Int, over base: @escaping @Sendable () -> some DataStore<Int> = { MemoryStore<Int>() }, mayFail: Bool
+  ) async throws {
     let (name, options) = Self.variants[index]
     let trial = HistoryTrial(name) { _ in
       var plan = FaultPlan()
@@ -32,7 +35,7 @@ import Testing
         plan.schedule(.error(.ioFailed), on: operation, probability: 0.1)
         plan.schedule(.error(.timedOut, .after), on: operation, probability: 0.1)
       }
-      return MemoryStore<Int>().faulty(plan: plan).cached(options)
+      return base().faulty(plan: plan).cached(options)
     }
     try await trial.runConcurrently(
       rounds: ConformanceSuite.roundsOfProcess, seed: SeededGenerator.seedOfProcess, mayFail: mayFail)
@@ -40,6 +43,11 @@ import Testing
 
   @Test(arguments: variants.indices) func everyHistoryIsLinearizable(_ variant: Int) async throws {
     try await run(variant, mayFail: false)
+  }
+
+  /// The reports of the cache's own writes.
+  @Test(arguments: variants.indices) func everyHistoryIsLinearizableOverAnObservableBase(_ variant: Int) async throws {
+    try await run(variant, over: { MemoryStore<Int>().observable() }, mayFail: variant == 2)
   }
 
   @Test(arguments: variants.indices) func everyHistoryIsLinearizableIfTheBaseFails(_ variant: Int) async throws {

@@ -87,6 +87,11 @@ extension ProbedStore: ExpirableStore {
     return times.withLock { $0[key] }
   }
 
+  func timeUntilExpiry(ofAny keys: [StoreKey]) async throws -> Duration? {
+    asked.withLock { $0.append(.remainingTime) }
+    return try keys.allSatisfy { try base.value(forKey: $0) != nil } ? nil : .zero
+  }
+
   /// Removes the entries that have a time to live.
   func purgeExpired(limit: Int) async throws -> Int {
     asked.withLock { $0.append(.purgeExpired) }

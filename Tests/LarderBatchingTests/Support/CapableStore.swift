@@ -56,6 +56,10 @@ extension CapableStore: ExpirableStore {
     note("remainingTime \(key.string ?? "")")
     return try base.value(forKey: key).map { .limited(.seconds($0)) }
   }
+  func timeUntilExpiry(ofAny keys: [StoreKey]) throws -> Duration? {
+    note("timeUntilExpiry \(keys.count)")
+    return try keys.allSatisfy { try base.value(forKey: $0) != nil } ? nil : .zero
+  }
   func purgeExpired(limit: Int) -> Int {
     note("purgeExpired \(limit)")
     return 3

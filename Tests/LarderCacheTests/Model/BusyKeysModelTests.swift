@@ -17,7 +17,7 @@ import Testing
   ///
   /// The schedule decides on their order.
   private static func groups(
-    of count: Int, from all: [ModelledOperation] = ModelledOperation.allCases
+    of count: Int, from all: [ModelledOperation] = ModelledOperation.unreported
   ) -> [[ModelledOperation]] {
     (0..<count).reduce([[]]) { groups, _ in
       groups.flatMap { group in
@@ -29,12 +29,14 @@ import Testing
 
   /// Runs every schedule of some groups, once with an empty cache and once with one that holds both keys.
   private func check<Rule: CachingRule>(
-    _ groups: [[ModelledOperation]], _ rule: Rule, _ shortcuts: Set<ModelledCache<Rule>.Shortcut> = []
+    _ groups: [[ModelledOperation]], isReported: Bool = false, _ rule: Rule,
+    _ shortcuts: Set<ModelledCache<Rule>.Shortcut> = []
   ) throws {
     for operations in groups {
       for isWarm in [false, true] {
         var check = ModelCheck<Rule>()
-        try check.run(ModelledCache(operations, isWarm: isWarm, rule: rule, shortcuts: shortcuts))
+        try check.run(
+          ModelledCache(operations, isWarm: isWarm, isReported: isReported, rule: rule, shortcuts: shortcuts))
       }
     }
   }
@@ -53,12 +55,52 @@ import Testing
   /// Two reloads, a reader after one of them, and the operations that need reloads.
   private static let reloads: [[ModelledOperation]] = [[.read, .reload, .reload, .writePast]]
 
+  // MARK: A base that reports its changes
+
+  /// Groups of two, and those of three in which the reports of two writers meet a third caller.
+  private static let reported =
+    groups(of: 2, from: ModelledOperation.reported) + [
+      [.read, .write, .writeBeside], [.read, .update, .writeBeside], [.readBoth, .write, .writeBothBeside],
+      [.read, .write, .removeRangeBeside], [.read, .read, .writeBeside], [.write, .write, .writeBeside],
+      [.read, .writeJoined, .writeBeside], [.read, .writeBeside, .writeBeside], [.read, .removeRange, .writeBeside],
+      [.read, .reload, .writeBeside], [.write, .evict, .writeBeside], [.write, .invalidate, .writeBeside],
+    ]
+
+  /// No operation through the cache gets an older value than that of a reported write that has ended, and all those that
+  /// do not begin between a commit and its report are linearizable.
+  @Test func everyScheduleBesideReportedWritesIsLinearizable() throws {
+    if let count = Self.callerCount {
+      for count in 1...max(1, count) {
+        try check(Self.groups(of: count, from: ModelledOperation.reported), isReported: true, BusyKeys<Int>())
+      }
+    } else {
+      try check(Self.reported, isReported: true, BusyKeys<Int>())
+    }
+  }
+
+  @Test(arguments: VariantRule.Guard.ofReports) func everyGuardOfReportsIsNeeded(_ condition: VariantRule.Guard) {
+    var rule = VariantRule()
+    rule.omitted = [condition]
+    #expect(throws: ModelCheck<VariantRule>.Violation.self) { try check(Self.reported, isReported: true, rule) }
+  }
+
+  @Test(arguments: ModelledCache<BusyKeys<Int>>.Shortcut.allCases.filter(\.isOfReports))
+  func everyStepOfAReportIsNeeded(_ shortcut: ModelledCache<BusyKeys<Int>>.Shortcut) {
+    #expect(throws: ModelCheck<BusyKeys<Int>>.Violation.self) {
+      try check(Self.reported, isReported: true, BusyKeys<Int>(), [shortcut])
+    }
+  }
+
+  // MARK: The guards
+
   @Test func theVariantOfTheRuleIsLinearizableToo() throws {
     let kinds: [ModelledOperation] = [.read, .readBoth, .reload, .write, .replaceRange, .writeElsewhere, .writePast]
     try check(Self.groups(of: 2, from: kinds) + Self.reloads, VariantRule())
+    let reported: [ModelledOperation] = [.read, .readBoth, .reload, .write, .replaceRange, .writeBeside, .writeJoined]
+    try check(Self.groups(of: 2, from: reported) + [[.read, .write, .writeBeside]], isReported: true, VariantRule())
   }
 
-  @Test(arguments: VariantRule.Guard.allCases) func everyGuardIsNeeded(_ condition: VariantRule.Guard) {
+  @Test(arguments: VariantRule.Guard.ofCallers) func everyGuardIsNeeded(_ condition: VariantRule.Guard) {
     var rule = VariantRule()
     rule.omitted = [condition]
     // Joining a load from before a write takes two readers and a writer.
@@ -77,7 +119,7 @@ import Testing
     #expect(throws: ModelCheck<VariantRule>.Violation.self) { try check(Self.groups(of: 2), rule) }
   }
 
-  @Test(arguments: ModelledCache<BusyKeys<Int>>.Shortcut.allCases)
+  @Test(arguments: ModelledCache<BusyKeys<Int>>.Shortcut.allCases.filter { !$0.isOfReports })
   func everyStepIsNeeded(_ shortcut: ModelledCache<BusyKeys<Int>>.Shortcut) {
     #expect(throws: ModelCheck<BusyKeys<Int>>.Violation.self) {
       let groups = Self.groups(of: 1) + Self.groups(of: 2) + [[.read, .readBoth, .writeBoth]] + Self.reloads
@@ -150,6 +192,13 @@ struct VariantRule: CachingRule {
     case rangesAreWrites
     /// An invalidation ends fills and loads.
     case invalidationEndsFills
+    /// A report of a key without a running write ends its fills and loads.
+    case reportsEndFills
+    /// A writer's value is cached only if one report at most named the key.
+    case writersAreReportedOnce
+
+    static let ofReports: [Guard] = [.reportsEndFills, .writersAreReportedOnce]
+    static let ofCallers = allCases.filter { !ofReports.contains($0) }
   }
 
   var omitted: Set<Guard> = []
@@ -161,6 +210,7 @@ struct VariantRule: CachingRule {
   }
 
   private var epochs: [StoreKey: UInt64] = [:]
+  private var reports: [StoreKey: Int] = [:]
   private var loads: [Load] = []
   private var keyWrites: [Keys.KeyWrite] = []
   private var rangeWrites: [Keys.RangeWrite] = []
@@ -173,7 +223,7 @@ struct VariantRule: CachingRule {
 
   private func holds(_ condition: Guard) -> Bool { !omitted.contains(condition) }
 
-  private func isBusy(_ key: StoreKey) -> Bool {
+  func isBusy(_ key: StoreKey) -> Bool {
     keyWrites.contains { $0.key == key } || rangeWrites.contains { $0.range.contains(key) }
   }
 
@@ -221,6 +271,7 @@ struct VariantRule: CachingRule {
       !keyWrites.contains { $0.key == key }
       && !rangeWrites.contains { $0.range.contains(key) && !own.contains($0) }
     next(for: key)
+    reports[key] = 0
     let write = Keys.KeyWrite(key: key, epoch: lastEpoch, wasAlone: wasAlone)
     keyWrites.append(write)
     return write
@@ -240,6 +291,7 @@ struct VariantRule: CachingRule {
     keyWrites.removeAll { $0 == write }
     return (!holds(.writersAreAlone) || write.wasAlone)
       && (!holds(.writersEndWithWrites) || write.epoch == epochs[write.key, default: 0])
+      && (!holds(.writersAreReportedOnce) || reports[write.key, default: 0] <= 1)
   }
 
   mutating func end(_ write: Keys.RangeWrite) {
@@ -248,6 +300,18 @@ struct VariantRule: CachingRule {
 
   mutating func invalidate(_ key: StoreKey) {
     if holds(.invalidationEndsFills) { next(for: key) }
+  }
+
+  mutating func invalidate(in range: KeyRange) {
+    for key in ModelledCache<VariantRule>.keys where range.contains(key) { invalidate(key) }
+  }
+
+  mutating func report(_ key: StoreKey) {
+    if keyWrites.contains(where: { $0.key == key }) {
+      reports[key, default: 0] = min(2, reports[key, default: 0] + 1)
+    } else if holds(.reportsEndFills) {
+      next(for: key)
+    }
   }
 
   private mutating func next(for key: StoreKey) {

@@ -25,6 +25,20 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     case reloadsLeaveCopies
     /// Reads and writes that start before a reload ends may leave entries.
     case reloadsLeaveFills
+    /// A report of the base does not remove the entry.
+    case reportsLeaveCopies
+    /// A report of the base does not remove the entry if the key is busy.
+    case reportsLeaveCopiesOfBusyKeys
+    /// A key that is named twice in one report counts once.
+    case reportsCountOnce
+
+    /// Whether the part exists only over a base that reports its changes.
+    var isOfReports: Bool {
+      switch self {
+      case .reportsLeaveCopies, .reportsLeaveCopiesOfBusyKeys, .reportsCountOnce: true
+      default: false
+      }
+    }
   }
 
   struct Copy: Hashable {
@@ -43,13 +57,14 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     case beginPart(Int), readParts, endPart(Int), waitForPart(Int), lookAgain(Int), readAll
     case beginWrite(Int), removeCopy(Int), writeBase, endWrite(Int)
     case writeElsewhere, beginForgetting, forget, evict
+    case writeBeside, report(Int), forgetReported(Int)
     case done
   }
 
   struct Caller: Hashable {
     var next: Step
     var hasBegun = false
-    /// Whether any result is allowed, because a caller wrote past the cache during the operation.
+    /// Whether the order of the results does not matter, because a caller wrote past the cache during the operation.
     var isExcused = false
     var found: [Copy?] = [nil, nil]
     var values: [UInt8] = [0, 0]
@@ -61,13 +76,17 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     var joined: [Int?] = [nil, nil]
     /// The caller's own loads, which others may join.
     var led: [Int?] = [nil, nil]
-    /// The number of writes of `a` in the base at the time of the last reload before this caller.
-    var seen = 0
+    /// The place in the history of the oldest value that this caller may read.
+    var oldest = 0
+    /// The place in the history of the value that this caller wrote.
+    var place = 0
     var keyWrites: [Rule.Keys.KeyWrite?] = [nil, nil]
     var rangeWrites: [Rule.Keys.RangeWrite?] = [nil, nil]
   }
 
   let operations: [ModelledOperation]
+  /// Whether the base reports its changes.
+  let isReported: Bool
   let shortcuts: Set<Shortcut>
   var base: [UInt8] = [1, 1]
   var copies: [Copy?] = [nil, nil]
@@ -75,19 +94,24 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
   var loads: [Load] = []
   private var lastStamp = 0
   var callers: [Caller]
-  /// The values of `a` in the base, if reloads are to be checked against them.
+  /// The values of `a` in the base, if the age of results is to be checked.
   private var history: [UInt8] = [1]
-  private var seenByReloads = 0
+  /// The place in the history of the oldest value that a caller may read from now on.
+  private var oldest = 0
   private var hasServedOlder = false
   private(set) var orders: ModelledOrders
 
   /// - Parameters:
   ///   - operations: The operation of each caller.
   ///   - isWarm: Whether the cache holds both keys initially.
+  ///   - isReported: Whether the base reports its changes.
   ///   - rule: The initial state of the shards.
   ///   - shortcuts: The parts that the callers leave out.
-  init(_ operations: [ModelledOperation], isWarm: Bool, rule: Rule, shortcuts: Set<Shortcut> = []) {
+  init(
+    _ operations: [ModelledOperation], isWarm: Bool, isReported: Bool, rule: Rule, shortcuts: Set<Shortcut> = []
+  ) {
     self.operations = operations
+    self.isReported = isReported
     self.shortcuts = shortcuts
     shards = [rule, rule]
     orders = ModelledOrders([1, 1])
@@ -102,6 +126,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     case .invalidate: .beginForgetting
     case .writeElsewhere, .writeElsewhereAndReload, .writePast: .writeElsewhere
     case .evict: .evict
+    case .writeBeside, .writeBothBeside, .removeRangeBeside: .writeBeside
     default: shortcuts.contains(.removesCopiesEarly) ? .removeCopy(0) : .beginWrite(0)
     }
   }
@@ -122,7 +147,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
 
   /// A description of a fault after the last step, when no caller can continue, or `nil` if there is none.
   var fault: String? {
-    if hasServedOlder { return "a reader got an older value than a reload before it" }
+    if hasServedOlder { return "a reader got an older value than a reload, or a reported write, before it" }
     if orders.isEmpty { return "no order explains the results" }
     if let index = callers.firstIndex(where: { $0.next != .done }) { return "caller \(index) waits forever" }
     for (key, copy) in copies.enumerated() where copy.map({ $0.value != base[key] }) ?? false {
@@ -139,10 +164,8 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
   mutating func go(_ index: Int) {
     if !callers[index].hasBegun {
       callers[index].hasBegun = true
-      callers[index].isExcused = zip(operations, callers).contains {
-        $0.isPastTheCache && ($1.next != .done || $0 == .writePast)
-      }
-      callers[index].seen = seenByReloads
+      callers[index].isExcused = zip(operations, callers).contains { mayDisorder(index, $0, $1) }
+      callers[index].oldest = oldest
       if isRecorded(index) { orders.begin(index) }
     }
     let step = callers[index].next
@@ -151,8 +174,18 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     case .beginPart, .readParts, .endPart, .waitForPart, .lookAgain, .readAll: readBoth(index, step)
     case .beginWrite, .removeCopy, .writeBase, .endWrite: write(index, step)
     case .writeElsewhere, .beginForgetting, .forget, .evict: forget(index, step)
+    case .writeBeside, .report, .forgetReported: report(index, step)
     case .done: break
     }
+  }
+
+  /// Returns whether a write past the cache may put the results of a reader that begins into no order.
+  ///
+  /// Between a commit and its report, readers may get the old value from the cache, and the new one from the base.
+  private func mayDisorder(_ reader: Int, _ operation: ModelledOperation, _ caller: Caller) -> Bool {
+    if operation.isPastTheCache { return caller.next != .done || operation == .writePast }
+    // A read of both keys may take one of them from the cache and then the other from the base.
+    return operation.isBeside && caller.next != .done && (caller.hasBegun || operations[reader] == .readBoth)
   }
 
   private func isRecorded(_ index: Int) -> Bool {
@@ -163,10 +196,13 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     }
   }
 
-  private var checksReloads: Bool { operations.contains { $0 == .reload || $0 == .writeElsewhereAndReload } }
+  private var checksAges: Bool {
+    isReported || operations.contains { $0 == .reload || $0 == .writeElsewhereAndReload }
+  }
 
-  private mutating func setBase(_ values: [UInt8]) {
-    if checksReloads && values[0] != base[0] { history.append(values[0]) }
+  mutating func setBase(_ values: [UInt8], _ index: Int) {
+    if checksAges && values[0] != base[0] { history.append(values[0]) }
+    callers[index].place = history.count - 1
     base = values
   }
 
@@ -174,18 +210,19 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
     operations[index] == .reload || operations[index] == .writeElsewhereAndReload
   }
 
-  /// Compares the value of `a` that a caller has read with the values that reloads have returned.
+  /// Compares the value of `a` that a caller has read with the values that reloads have returned, and with the reported
+  /// writes that had ended when the caller began.
   private mutating func checkAge(of value: UInt8, _ index: Int) {
-    guard checksReloads, let place = history.lastIndex(of: value) else { return }
-    if place < callers[index].seen { hasServedOlder = true }
-    if isReload(index) { seenByReloads = max(seenByReloads, place) }
+    guard checksAges, let place = history.lastIndex(of: value) else { return }
+    if place < callers[index].oldest { hasServedOlder = true }
+    if isReload(index) { oldest = max(oldest, place) }
   }
 
   mutating func finish(_ index: Int, _ a: UInt8 = 0, _ b: UInt8 = 0) {
     callers[index].next = .done
     switch operations[index] {
     case .read, .readInVain, .reload, .readBoth, .writeElsewhereAndReload: checkAge(of: a, index)
-    default: break
+    default: if isReported { oldest = max(oldest, callers[index].place) }
     }
     guard isRecorded(index), operations[index] != .writeUnknowingly else { return }
     let hasResult = operations[index] != .writeElsewhereAndReload
@@ -303,9 +340,9 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
       callers[index].hasFailed = operations[index] == .writeInVain || operations[index] == .writeUnknowingly
       if operations[index] != .writeInVain {
         let after = operations[index].values(a: base[0], b: base[1], writing: UInt8(2 + index))
-        setBase([after.0, after.1])
+        setBase([after.0, after.1], index)
       }
-      callers[index].next = .endWrite(0)
+      callers[index].next = mentions(by: index).isEmpty ? .endWrite(0) : .report(0)
     case .endWrite(let key):
       endWrite(index, key)
       if key == 0 && touchesBoth(index) {
@@ -334,7 +371,9 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
   }
 
   private mutating func endWrite(_ index: Int, _ key: Int) {
-    let value = operations[index].values(a: 0, b: 0, writing: UInt8(2 + index))
+    // A writer does not know of a write that shares its commit.
+    let operation = operations[index] == .writeJoined ? .write : operations[index]
+    let value = operation.values(a: 0, b: 0, writing: UInt8(2 + index))
     let isKept = !callers[index].hasFailed || shortcuts.contains(.keepsFailedValues)
     if let write = callers[index].keyWrites[key], shards[key].end(write), isKept {
       insert(key == 0 ? value.0 : value.1, key)
@@ -347,7 +386,7 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
   private mutating func forget(_ index: Int, _ step: Step) {
     switch step {
     case .writeElsewhere:
-      setBase([UInt8(2 + index), base[1]])
+      setBase([UInt8(2 + index), base[1]], index)
       switch operations[index] {
       case .writeElsewhere: callers[index].next = .beginForgetting
       case .writePast: finish(index)
@@ -363,13 +402,6 @@ struct ModelledCache<Rule: CachingRule>: Hashable {
   }
 }
 
-extension ModelledOperation {
-  /// Whether the operation writes past the cache.
-  var isPastTheCache: Bool {
-    self == .writeElsewhere || self == .writeElsewhereAndReload || self == .writePast
-  }
-}
-
 /// The decisions of a ``ModelledCache`` about the keys of a shard: `BusyKeys`, or a variant that lacks one of its
 /// guards.
 protocol CachingRule: Hashable {
@@ -377,6 +409,7 @@ protocol CachingRule: Hashable {
 
   init()
   var isIdle: Bool { get }
+  func isBusy(_ key: StoreKey) -> Bool
   mutating func beginReading(_ key: StoreKey, makeLoad: () -> Int) -> Keys.Reading
   mutating func beginReloading(_ key: StoreKey, makeLoad: () -> Int) -> Keys.Reading
   mutating func beginRefreshing(_ key: StoreKey, makeLoad: () -> Int) -> (fill: Keys.Fill, load: Int)?
@@ -386,6 +419,8 @@ protocol CachingRule: Hashable {
   mutating func end(_ write: Keys.KeyWrite) -> Bool
   mutating func end(_ write: Keys.RangeWrite)
   mutating func invalidate(_ key: StoreKey)
+  mutating func invalidate(in range: KeyRange)
+  mutating func report(_ key: StoreKey)
 }
 
 extension BusyKeys: CachingRule where Load == Int {}

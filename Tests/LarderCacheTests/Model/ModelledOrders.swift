@@ -101,11 +101,12 @@ extension ModelledOperation {
   /// Returns the values of the keys after the operation, given their values before.
   func values(a: UInt8, b: UInt8, writing value: UInt8) -> (UInt8, UInt8) {
     switch self {
-    case .write, .writeUnknowingly, .writeElsewhere, .writeElsewhereAndReload, .writePast, .update:
+    case .write, .writeUnknowingly, .writeElsewhere, .writeElsewhereAndReload, .writePast, .writeBeside, .update:
       (value, b)
     case .remove: (0, b)
-    case .writeBoth: (value, value)
-    case .removeRange: (0, 0)
+    case .writeJoined: (ModelledOperation.joinedValue(value), b)
+    case .writeBoth, .writeBothBeside: (value, value)
+    case .removeRange, .removeRangeBeside: (0, 0)
     case .replaceRange: (value, 0)
     default: (a, b)
     }
@@ -153,4 +154,31 @@ enum ModelledOperation: Hashable, CaseIterable {
   case writePast
   /// Evicts the entry of `a`.
   case evict
+  /// Writes `a` past the cache, which the base reports.
+  case writeBeside
+  /// Writes both keys past the cache in one commit, which the base reports.
+  case writeBothBeside
+  /// Removes both keys as a range past the cache, which the base reports.
+  case removeRangeBeside
+  /// Writes `a` in one commit with a write of `a` past the cache, which takes effect after it.
+  case writeJoined
+
+  /// The operations over a base that does not report its changes.
+  static let unreported = allCases.filter { !$0.isBeside && $0 != .writeJoined }
+
+  /// The operations over a base that reports its changes.
+  static let reported = allCases.filter { !$0.isPastTheCache }
+
+  /// Whether the operation writes past the cache without a report.
+  var isPastTheCache: Bool {
+    self == .writeElsewhere || self == .writeElsewhereAndReload || self == .writePast
+  }
+
+  /// Whether the operation writes past the cache, which the base reports.
+  var isBeside: Bool {
+    self == .writeBeside || self == .writeBothBeside || self == .removeRangeBeside
+  }
+
+  /// The value of the write that shares a commit with this one.
+  static func joinedValue(_ value: UInt8) -> UInt8 { value + 8 }
 }

@@ -14,7 +14,7 @@ extension WriteBehindStore {
         for failure in failures { onFailure(failure) }
         let now = self.now
         let consequences = queue.withLock { $0.finishFlush(failures: failures, at: now) }
-        for failure in failures { discards.report(failure.changes) }
+        for failure in failures { observers.report(failure.changes) }
         carryOut(consequences)
       }
     }

@@ -52,8 +52,9 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
   let pause: FlushPause
   let queue: Mutex<Queue>
 
-  /// The observers of discarded changes, after which reads show the entries of the base again.
-  let discards = StoreObservers()
+  /// The observers of accepted changes, which reads show from then on, and of discarded ones, after which reads show the
+  /// entries of the base again.
+  let observers = StoreObservers()
 
   private let bounds: BatchBounds<Value>
   private let elapsed: ElapsedTime
@@ -143,6 +144,7 @@ public final class WriteBehindStore<Base: DataStore>: DataStore {
       return try await inTurn(during: .apply) { try await base.apply(changes) }
     }
     try await wait(for: .write(batch), during: .apply)
+    observers.report(changes)
   }
 
   /// Reads and writes several values as one atomic step in the base, after all earlier writes; see
@@ -323,17 +325,18 @@ extension WriteBehindStore: ExpirableStore where Base: ExpirableStore {
 }
 
 extension WriteBehindStore: ObservableStore where Base: ObservableStore {
-  /// Observes the commits of the base, and the changes that are discarded; see `ObservableStore`.
+  /// Observes the changes that are accepted, the commits of the base, and the changes that are discarded; see
+  /// `ObservableStore`.
   ///
-  /// An accepted change is reported when it reaches the base.
+  /// An accepted change is therefore reported again when it reaches the base.
   public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
-    let discarded = discards.add(range) { event in
+    let pending = observers.add(range) { event in
       // The base reports its end itself.
       if case .changed = event { observer(event) }
     }
     let committed = base.observe(range, observer)
     return StoreObservation {
-      discarded.cancel()
+      pending.cancel()
       committed.cancel()
     }
   }

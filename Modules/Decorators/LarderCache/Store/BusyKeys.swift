@@ -9,6 +9,8 @@ import Larder
 ///   is busy. It has no cached value and no shared load, and reads go to the base.
 /// - A fill is cached only if the key was never busy from before its read of the base until its insertion.
 /// - A written value is cached only if no other write touched the key from the start of the write until the insertion.
+/// - If the base reports its changes, a report is a write beside the cache, except for the first one that names a key
+///   during a write of that key. It is the write's own, or the write's own follows before the write returns.
 /// - A reader joins only a load that began after the last write ended.
 /// - When a reload ends, every fill, load and write of the key that has begun is void, because it may be older. The
 ///   result of the reload is cached by the rule for fills, or else the cached value is removed.
@@ -65,6 +67,8 @@ struct BusyKeys<Load> {
     var epoch: UInt64
     /// The load that a reader may join, which belongs to the current epoch.
     var load: Load?
+    /// Whether the base has reported the key since the last write of it began.
+    var isReported = false
   }
 
   private var states: [StoreKey: State] = [:]
@@ -158,6 +162,7 @@ struct BusyKeys<Load> {
     state.writes += 1
     state.epoch = lastEpoch
     state.load = nil
+    state.isReported = false
     states[key] = state
     return KeyWrite(key: key, epoch: lastEpoch, wasAlone: wasAlone)
   }
@@ -166,11 +171,7 @@ struct BusyKeys<Load> {
   ///
   /// - Parameter range: The range.
   mutating func beginWrite(in range: KeyRange) -> RangeWrite {
-    lastEpoch += 1
-    for key in states.keys where range.contains(key) {
-      states[key]?.epoch = lastEpoch
-      states[key]?.load = nil
-    }
+    invalidate(in: range)
     let write = RangeWrite(range: range, epoch: lastEpoch)
     rangeWrites.append(write)
     return write
@@ -206,12 +207,28 @@ struct BusyKeys<Load> {
     states[key]?.load = nil
   }
 
-  /// Voids every running read and write for the cache, and ends the joining of these reads.
-  mutating func invalidateAll() {
+  /// Voids every running read and write in a range for the cache, and ends the joining of these reads.
+  ///
+  /// - Parameter range: The range.
+  mutating func invalidate(in range: KeyRange) {
     lastEpoch += 1
-    for key in states.keys {
+    for key in states.keys where range.contains(key) {
       states[key]?.epoch = lastEpoch
       states[key]?.load = nil
+    }
+  }
+
+  /// Voids every running read and write of a key that the base has reported, unless the report may be a write's own.
+  ///
+  /// Call it once each time that the base names the key, because one report may tell of several writes. A report that
+  /// names a range may tell of any number, so it calls for ``invalidate(in:)``.
+  ///
+  /// - Parameter key: The key.
+  mutating func report(_ key: StoreKey) {
+    if let state = states[key], state.writes > 0, !state.isReported {
+      states[key]?.isReported = true
+    } else {
+      invalidate(key)
     }
   }
 

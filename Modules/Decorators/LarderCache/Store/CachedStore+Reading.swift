@@ -324,6 +324,6 @@ public enum LoadPolicy: Sendable, Hashable, CaseIterable {
   /// Loads the value from the base, whether or not it is cached, and caches it.
   ///
   /// The value was read after the call began, and no later reader gets an older one. Use it to see changes that were
-  /// made without the cache.
+  /// made without the cache to a base that is not observable.
   case reload
 }

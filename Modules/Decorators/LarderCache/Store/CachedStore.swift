@@ -13,9 +13,15 @@ import Synchronization
 /// its guarantees. Every read that begins after a write sees its changes. The promises of `DataStore` hold under any
 /// concurrency, so a cached store behaves as its base for everyone who uses the store through this object.
 ///
-/// **The cache sees only writes made through it.** If another process or another object writes to the base, a cached
+/// **Writes beside the cache.** If the base is an `ObservableStore`, such as `LMDBStore` or any store with
+/// `.observable()`, the cache observes it. A write that is made without the cache, such as a transaction, removes the
+/// cached entries of its keys before it returns, so no later read is stale. While the write is still running, some
+/// readers may get the old value from the cache after others got the new one. `LMDBStore` looks for commits of other
+/// processes every 50 milliseconds, and such a commit empties the cache.
+///
+/// **Over any other base, the cache sees only writes made through it.** If another object writes to the base, a cached
 /// entry may be stale until its time to live is over (``CachedStoreOptions/timeToLive``) or until you call
-/// ``invalidate(_:)``. For the same reason, a store whose entries expire belongs above a cache, not below it.
+/// ``invalidate(_:)``. An expiry is not a write, so a store whose entries expire belongs above a cache, not below it.
 ///
 /// Values are kept as they are, without encoding. An instance of a class is shared by all readers.
 ///
@@ -41,7 +47,12 @@ public final class CachedStore<Base: DataStore>: DataStore {
   /// The information of the base, read once, by which every operation checks its arguments.
   let ownInformation: StoreInformation
 
+  /// The observation of the base, which ends with this store, or `nil` if the base does not report its changes.
+  private let observation: StoreObservation?
+
   /// Creates a store that caches entries of another one.
+  ///
+  /// If the base is an `ObservableStore`, it is observed until this store is released or the base is closed.
   ///
   /// - Parameters:
   ///   - base: The store to decorate.
@@ -54,7 +65,10 @@ public final class CachedStore<Base: DataStore>: DataStore {
     self.base = base
     self.options = options
     ownInformation = base.information
-    cache = EntryCache(options, clock: clock)
+    let cache = EntryCache(options, clock: clock)
+    self.cache = cache
+    // Now and not on first use, because the caches below must hear of a change first.
+    observation = AnyDataStore(base).observation?.observe(.all) { cache.receive($0) }
   }
 
   /// The information of the base.
@@ -102,7 +116,7 @@ public final class CachedStore<Base: DataStore>: DataStore {
   public func close() async throws {
     cache.beginClosing()
     await operations.close()
-    cache.invalidateAll()
+    cache.invalidate(in: .all)
     try await base.close()
   }
 
@@ -156,7 +170,7 @@ extension CachedStore: InvalidatableStore {
   /// - Throws: `StoreError` with `closed`.
   public func invalidateAll() throws {
     try checkOpen(for: .invalidateAll)
-    cache.invalidateAll()
+    cache.invalidate(in: .all)
   }
 }
 

@@ -38,8 +38,8 @@ public struct CachedStoreOptions<Value: Sendable>: Sendable {
   ///
   /// Defaults to ``CacheTimeToLive/unlimited``.
   ///
-  /// It is meant for bases that others change directly. Changes made through the cache are visible immediately in any
-  /// case.
+  /// It is meant for bases that others change directly and that are not observable. Changes made through the cache are
+  /// visible immediately in any case.
   public var timeToLive: CacheTimeToLive = .unlimited
 
   /// The age after which reading a cached entry reloads it in the background.

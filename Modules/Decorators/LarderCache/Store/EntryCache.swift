@@ -9,7 +9,7 @@ import Synchronization
 /// marks the key as busy, then removes the entry, and only then calls the base. While the key is busy, no entry is
 /// inserted, because an insertion and the check whether it is allowed are one step under the lock under which keys
 /// become busy. Therefore, no write is running in the base while an entry can be found, and the entry is what the base
-/// has.
+/// has, except for a write beside the cache that the base has not reported yet.
 @usableFromInline
 final class EntryCache: Sendable {
   typealias Keys = BusyKeys<SharedLoad.Part>
@@ -290,10 +290,30 @@ final class EntryCache: Sendable {
     entries.removeValue(forKey: key)
   }
 
-  /// Removes all entries, and prevents running reads and writes from caching any.
-  func invalidateAll() {
-    state.withLock { $0.busy.invalidateAll() }
-    entries.removeAll()
+  /// Removes the entries in a range, and prevents running reads and writes from caching any.
+  func invalidate(in range: KeyRange) {
+    state.withLock { $0.busy.invalidate(in: range) }
+    entries.removeAll { range.contains($0) }
+  }
+
+  /// Removes the entries that the base has reported, and prevents running reads, and writes of others, from caching
+  /// any.
+  func receive(_ event: StoreEvent) {
+    switch event {
+    case .changed(let changes):
+      for change in changes {
+        switch change {
+        case .key(let key):
+          state.withLock { $0.busy.report(key) }
+          // Also if the key is busy. Its writer may not have removed the entry yet.
+          entries.removeValue(forKey: key)
+        case .range(let range): invalidate(in: range)
+        }
+      }
+    case .closed:
+      // The base reports nothing any more, and refuses every read.
+      invalidate(in: .all)
+    }
   }
 }
 
