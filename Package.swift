@@ -131,7 +131,8 @@ let package = Package(
     .testTarget(
       name: "LarderObservationTests",
       dependencies: [
-        "LarderObservation", "LarderCache", "LarderExpiry", "LarderBatching", "LarderTesting", "TestSupport",
+        "LarderObservation", "LarderCache", "LarderExpiry", "LarderBatching", "LarderJSON", "LarderTesting",
+        "TestSupport",
       ]),
     .testTarget(
       name: "LarderQueueTests",

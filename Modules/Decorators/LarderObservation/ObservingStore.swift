@@ -10,10 +10,9 @@ public import Larder
 /// }
 /// ```
 ///
-/// **It sees only the writes that are made through it.** Put it above every layer that writes by itself or hides
-/// writes, such as a cache or an expiring store, and write only through it. The exception is a write-behind store, which
-/// may discard a write that it has accepted. Put the decorator below it: the write-behind store passes the reports on,
-/// and also reports what it discards.
+/// **It sees only the writes that are made through it.** Put it directly around the store, below all other decorators, and
+/// write only through the stack. Then it sees the writes of every layer, such as purges of expired entries, and the layers
+/// above pass its reports on.
 ///
 /// A store that several processes can share, such as `LMDBStore`, reports its changes itself. Over such a store, the
 /// decorator passes these reports on.

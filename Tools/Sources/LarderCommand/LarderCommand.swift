@@ -33,7 +33,7 @@ struct LarderCommand: AsyncParsableCommand {
     version: version,
     subcommands: [
       GetCommand.self, SetCommand.self, RemoveCommand.self, ClearCommand.self, ListCommand.self, CountCommand.self,
-      StoresCommand.self,
+      WatchCommand.self, StoresCommand.self,
       ImportCommand.self, ExportCommand.self, CopyCommand.self, StatCommand.self, VerifyCommand.self,
       SalvageCommand.self, CompactCommand.self, BackupCommand.self, PurgeCommand.self, BenchCommand.self,
       QueueCommand.self,

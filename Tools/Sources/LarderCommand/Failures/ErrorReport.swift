@@ -18,6 +18,8 @@ struct ErrorReport: Equatable {
     switch error {
     case let status as ExitStatus:
       self.init(status: status.rawValue, line: nil)
+    case let code as ExitCode:
+      self.init(status: code.rawValue, line: nil)
     case let failure as CommandFailure:
       self.init(failure)
     case let error as StoreError:

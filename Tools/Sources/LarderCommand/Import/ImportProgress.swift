@@ -1,5 +1,3 @@
-import Dispatch
-
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Glibc)
@@ -62,36 +60,18 @@ struct ImportProgress {
 /// Reports the progress of a verb when the user interrupts it with Ctrl-C.
 ///
 /// The tool then exits immediately, which harms no store.
-final class Interruption {
-  /// The exit code that shells show for a process that SIGINT ended.
-  private static let status: Int32 = 128 + SIGINT
+struct Interruption {
+  private let handler: SignalHandler
 
-  /// The source of the signal; `nil` if the process was started with the signal ignored.
-  private let source: (any DispatchSourceSignal)?
-
-  /// Handles the signal for the lifetime of this object.
+  /// Handles the signal for the lifetime of this value.
   ///
   /// - Parameter report: Returns the sentence to print.
   init(_ report: @escaping @Sendable () -> String) {
-    let previous = signal(SIGINT, SIG_IGN)
-    guard unsafeBitCast(previous, to: Int.self) != unsafeBitCast(SIG_IGN, to: Int.self) else {
-      source = nil
-      return
-    }
-    let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
-    source.setEventHandler {
+    handler = SignalHandler([SIGINT]) { number in
       // Overwrites the progress bar, if there is one.
       if Descriptor.standardError.isTerminal { Diagnostics.write("\r\u{1B}[K") }
       Diagnostics.writeLine("larder: interrupted. \(report())")
-      _exit(Interruption.status)
+      _exit(SignalHandler.exitCode(of: number))
     }
-    source.activate()
-    self.source = source
-  }
-
-  deinit {
-    guard let source else { return }
-    source.cancel()
-    signal(SIGINT, SIG_DFL)
   }
 }

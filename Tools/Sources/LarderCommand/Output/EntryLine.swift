@@ -1,6 +1,6 @@
 import Larder
 
-/// The lines of JSON that the tool prints for entries and for damage.
+/// The lines of JSON that the tool prints for entries, changes and damage.
 enum EntryLine {
   /// Appends the line of an entry, without its end.
   ///
@@ -56,13 +56,45 @@ enum EntryLine {
     if range == .only(range.lowerBound) {
       appendMember(of: range.lowerBound, to: &bytes)
     } else {
-      append(range.lowerBound.isEmpty ? nil : range.lowerBound, as: "from", to: &bytes)
-      bytes.append(UInt8(ascii: ","))
-      append(range.upperBound, as: "upTo", to: &bytes)
+      appendBounds(of: range, to: &bytes)
     }
     bytes.append(contentsOf: ",\"message\":".utf8)
     bytes.append(contentsOf: JSONText(string: message).bytes)
     bytes.append(UInt8(ascii: "}"))
+  }
+
+  /// Appends the line of a change, without its end.
+  ///
+  /// - Parameters:
+  ///   - change: The change.
+  ///   - bytes: The destination of the line.
+  static func append(_ change: ObservedChange, to bytes: inout [UInt8]) {
+    func append(_ key: StoreKey, _ name: String, _ member: String? = nil, _ json: [UInt8] = []) {
+      bytes.append(UInt8(ascii: "{"))
+      appendMember(of: key, to: &bytes)
+      bytes.append(contentsOf: ",\"change\":\"\(name)\"".utf8)
+      if let member {
+        bytes.append(contentsOf: ",\"\(member)\":".utf8)
+        bytes.append(contentsOf: json)
+      }
+      bytes.append(UInt8(ascii: "}"))
+    }
+    switch change {
+    case .set(let key, let value): append(key, "set", "value", value.bytes)
+    case .setUnreadable(let key, let message): append(key, "set", "message", JSONText(string: message).bytes)
+    case .removed(let key): append(key, "removed")
+    case .range(let range):
+      bytes.append(UInt8(ascii: "{"))
+      appendBounds(of: range, to: &bytes)
+      bytes.append(contentsOf: ",\"change\":\"range changed\"}".utf8)
+    }
+  }
+
+  /// Appends the bounds of a range, of which a missing one is `null`.
+  private static func appendBounds(of range: KeyRange, to bytes: inout [UInt8]) {
+    append(range.lowerBound.isEmpty ? nil : range.lowerBound, as: "from", to: &bytes)
+    bytes.append(UInt8(ascii: ","))
+    append(range.upperBound, as: "upTo", to: &bytes)
   }
 
   /// Appends a bound of a range, in hexadecimal and under a name that ends with `Bytes` if it is not UTF-8.

@@ -33,6 +33,26 @@ enum StoreSession {
     }
   }
 
+  /// Opens a store of encoded values for reading, calls a closure, and closes the store, also after an error.
+  ///
+  /// - Parameters:
+  ///   - target: The store.
+  ///   - access: Whether the store may write to its files.
+  ///   - body: Receives the store, and the output, which is flushed afterwards.
+  /// - Returns: The result of `body`.
+  /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
+  static func runEncoded<Result>(
+    _ target: StoreTarget, access: StoreAccess, _ body: (EncodedStore, ByteOutput) async throws -> Result
+  ) async throws -> Result {
+    try await use(target) {
+      try await EncodedStore(target, access: access)
+    } body: {
+      try await body($0, $1)
+    } close: {
+      try await $0.store.close()
+    }
+  }
+
   /// Opens a queue, calls a closure, and closes the queue, also after an error.
   ///
   /// - Parameters:

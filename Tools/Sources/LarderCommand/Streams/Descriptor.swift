@@ -99,6 +99,17 @@ struct Descriptor: Equatable {
     }
   }
 
+  /// Waits until the reader of a pipe or a socket has closed its end; forever if the descriptor is of another kind.
+  ///
+  /// - Throws: ``SystemError``.
+  func waitUntilReaderIsGone() throws(SystemError) {
+    // Errors and the end of the connection are reported although no event is asked for.
+    var request = pollfd(fd: number, events: 0, revents: 0)
+    while poll(&request, 1, -1) < 0 {
+      guard errno == EINTR else { throw .last }
+    }
+  }
+
   /// Whether the descriptor is a terminal.
   var isTerminal: Bool { isatty(number) == 1 }
 

@@ -480,7 +480,7 @@ import Testing
       let help = try await Tool.larder(verb, "--help")
       #expect(help.status == 0)
       let inner = LarderCommand.verbs(of: verb)
-      let scheme = verb == "stores" ? "lmdb" : "json"
+      let scheme = ["stores", "watch"].contains(verb) ? "lmdb" : "json"
       if inner.isEmpty { #expect(help.output.contains("  larder \(verb) \(scheme):")) }
       for name in inner {
         let help = try await Tool.larder(verb, name, "--help")

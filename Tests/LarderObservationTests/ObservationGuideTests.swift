@@ -1,0 +1,179 @@
+import Larder
+import LarderExpiry
+import LarderJSON
+import LarderObservation
+import Observation
+import Synchronization
+import TestSupport
+import Testing
+
+/// The Swift code of the guide `Modules/Decorators/LarderObservation/LarderObservation.docc/ObservingStores.md`.
+///
+/// It must appear in the guide unchanged, and it must work.
+@Suite(.timeLimit(.minutes(5))) struct ObservationGuideTests {
+  struct Note: Codable, Equatable {
+    var title: String
+  }
+
+  struct Session: Codable, Equatable {
+    var user: String
+  }
+
+  /// The titles of all notes, as far as they are indexed.
+  actor Titles {
+    private var titles: [StoreKey: String] = [:]
+    private var expected: ([StoreKey: String], CheckedContinuation<Void, Never>)?
+
+    func replace(_ range: KeyRange, with notes: [StoreEntry<Note>]) {
+      titles = titles.filter { !range.contains($0.key) }
+      for note in notes { titles[note.key] = note.value.title }
+      if let (expected, continuation) = expected, titles == expected {
+        self.expected = nil
+        continuation.resume()
+      }
+    }
+
+    /// Waits until these are the titles.
+    func wait(for expected: [StoreKey: String]) async {
+      if titles == expected { return }
+      await withCheckedContinuation { self.expected = (expected, $0) }
+    }
+  }
+
+  /// A screen whose contents can be awaited.
+  final class Screen: Sendable {
+    let shown: AsyncStream<[String]>
+    private let continuation: AsyncStream<[String]>.Continuation
+
+    init() {
+      (shown, continuation) = AsyncStream.makeStream()
+    }
+
+    func show(_ titles: [String]) async { continuation.yield(titles) }
+
+    /// Waits until these titles are shown.
+    func wait(for expected: [String]) async -> Bool {
+      for await titles in shown where titles == expected { return true }
+      return false
+    }
+  }
+
+  private let scratch: TemporaryFolder
+  private var folder: String { scratch.path }
+
+  init() throws {
+    scratch = try TemporaryFolder()
+  }
+
+  @Test func changesAndStates() async throws {
+    let (titles, screen) = (Titles(), Screen())
+    let notes = try await JSONFileStore<Note>(path: folder + "/notes.json").observable()
+    let changes = notes.changes()
+    let indexing = Task {
+      for await change in changes {
+        let current = try await notes.entries(in: change.range, limit: .max, order: .ascending)
+        await titles.replace(change.range, with: current)
+      }
+    }
+    try await notes.setValue(Note(title: "Buy milk"), forKey: "inbox/7")
+
+    await titles.wait(for: ["inbox/7": "Buy milk"])
+    try await notes.apply([.removeAll(.prefix("inbox/")), .set("inbox/8", Note(title: "Sell milk"))])
+    await titles.wait(for: ["inbox/8": "Sell milk"])
+
+    let showing = Task {
+      for try await newest in notes.entries(observing: .prefix("inbox/"), limit: 20, order: .descending) {
+        await screen.show(newest.map(\.value.title))
+      }
+    }
+    #expect(await screen.wait(for: ["Sell milk"]))
+    try await notes.setValue(Note(title: "Call Ada"), forKey: "inbox/9")
+    #expect(await screen.wait(for: ["Call Ada", "Sell milk"]))
+
+    try await notes.close()
+    try await indexing.value
+    try await showing.value
+  }
+
+  @Test func anIteratorThatSurvivesErrors() async throws {
+    let screen = Screen()
+    let notes = MemoryStore<Note>().observable()
+    let following = Task {
+      var values = notes.values(forKey: "pinned").makeAsyncIterator()
+      while true {
+        do {
+          guard let note = try await values.next() else { break }
+          await screen.show([note?.title ?? "nothing is pinned"])
+        } catch {
+          print("the note cannot be read:", error)
+        }
+      }
+    }
+    #expect(await screen.wait(for: ["nothing is pinned"]))
+    try await notes.setValue(Note(title: "Buy milk"), forKey: "pinned")
+    #expect(await screen.wait(for: ["Buy milk"]))
+    try await notes.close()
+    await following.value
+  }
+
+  @Test func entriesThatExpire() async throws {
+    let sessions = try await JSONFileStore(path: folder + "/sessions.json", codec: .json(Session.self).expiring())
+      .expiring(.sliding(.seconds(1800)))
+      .observable()
+    let session = sessions.values(forKey: "7f3a")
+
+    var states = session.makeAsyncIterator()
+    #expect(try await states.next() == .some(nil))
+    try await sessions.setValue(Session(user: "Ada"), forKey: "7f3a", timeToLive: .limited(.milliseconds(100)))
+    // The value is present, or has expired already on a slow machine. It is absent at the end without any write.
+    var state = try #require(try await states.next())
+    while state != nil { state = try #require(try await states.next()) }
+    try await sessions.close()
+  }
+
+  @Test @MainActor func aUserInterface() async throws {
+    let notes = MemoryStore<Note>().observable()
+    let newest = ObservedEntries(notes, in: .prefix("inbox/"), limit: 20, order: .descending)
+    try await notes.setValue(Note(title: "Buy milk"), forKey: "inbox/7")
+    while newest.entries.map(\.value.title) != ["Buy milk"] {
+      await withCheckedContinuation { continuation in
+        withObservationTracking {
+          _ = newest.entries
+        } onChange: {
+          continuation.resume()
+        }
+      }
+      await Task.yield()
+    }
+    #expect(newest.isLoaded && newest.error == nil)
+    try await notes.close()
+  }
+
+  @Test func anObserver() async throws {
+    let notes = MemoryStore<Note>().observable()
+    let unread = Atomic(false)
+    let observation = notes.observe(.prefix("inbox/")) { event in
+      if case .changed = event { unread.store(true, ordering: .relaxed) }
+    }
+
+    try await notes.setValue(Note(title: "Buy milk"), forKey: "done/7")
+    let isOther = unread.exchange(false, ordering: .relaxed)
+    // The observer was called when the write returns.
+    try await notes.setValue(Note(title: "Buy milk"), forKey: "inbox/7")
+    let isOwn = unread.exchange(false, ordering: .relaxed)
+    observation.cancel()
+    try await notes.setValue(Note(title: "Buy milk"), forKey: "inbox/8")
+    let isLater = unread.exchange(false, ordering: .relaxed)
+    #expect(!isOther && isOwn && !isLater)
+    try await notes.close()
+  }
+
+  @Test func theGuideShowsThisCode() throws {
+    let guide = try Guide("Modules/Decorators/LarderObservation/LarderObservation.docc/ObservingStores.md")
+    #expect(guide.pieces.count == 7)
+    #expect(try guide.piecesMissing() == [])
+    // The first example stays small.
+    let example = try #require(guide.pieces.first { $0.contains("changes()") })
+    #expect(example.split(separator: "\n").count <= 15)
+  }
+}

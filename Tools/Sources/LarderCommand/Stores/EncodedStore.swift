@@ -1,0 +1,59 @@
+import Larder
+import LarderExpiry
+import LarderMetrics
+
+/// An open store of encoded values, which can be compared, and read even if some of them cannot be decoded.
+struct EncodedStore {
+  /// A codec for the bytes of values, which claims the name of another codec.
+  private struct BytesCodec: Codec {
+    let name: String
+    var format: CodecFormat { .binary }
+
+    func encode(_ value: [UInt8], into bytes: inout [UInt8], context: ValueContext) {
+      bytes += value
+    }
+
+    func decode(_ bytes: RawSpan, context: ValueContext) -> [UInt8] {
+      bytes.withUnsafeBytes { Array($0) }
+    }
+  }
+
+  /// The encoded values, including expired ones.
+  let store: AnyDataStore<[UInt8]>
+
+  /// The store as one that reports its changes, or `nil` if it does not.
+  let observation: (any ObservableStore<[UInt8]>)?
+
+  private let decodeValue: @Sendable ([UInt8], ValueContext) throws -> Expiring<JSONText>
+
+  /// Opens an existing store.
+  ///
+  /// - Parameters:
+  ///   - target: The store. Its meter measures all later operations.
+  ///   - access: Whether the store may write to its files.
+  /// - Throws: ``CommandFailure`` if the scheme is unknown; the errors of opening the store.
+  init(_ target: StoreTarget, access: StoreAccess) async throws {
+    let url = try StoreURL(target.url)
+    let untyped = try await Stores.provider(for: url).open(
+      url, options: StoreOptions(createsIfMissing: false, access: access), newCodecName: nil)
+    let name = untyped.codecName
+    let codecs = try await Stores.codecs(for: CodecName(name), of: url)
+    if let codec = codecs.expiringCodec(named: name) {
+      decodeValue = { try codec.decode($0.span.bytes, context: $1) }
+    } else {
+      let codec = codecs.codec(named: name)
+      decodeValue = { Expiring(try codec.decode($0.span.bytes, context: $1)) }
+    }
+    let opened = try await untyped.typed(codec: BytesCodec(name: name))
+    observation = opened.observation
+    store = target.meter.map { AnyDataStore(opened.metered(by: $0)) } ?? opened
+  }
+
+  /// Returns the value of an entry, with its deadline.
+  ///
+  /// - Parameter entry: The entry.
+  /// - Throws: The errors of the codec.
+  func value(of entry: StoreEntry<[UInt8]>) throws -> Expiring<JSONText> {
+    try decodeValue(entry.value, ValueContext(key: entry.key))
+  }
+}
