@@ -97,6 +97,25 @@ import Testing
     #expect(entries.first?.value.title == "new title")
   }
 
+  /// A removed range is empty, also if another program adds an entry to it between the reading and the commit.
+  @Test func anEntryThatIsAddedToARemovedRangeIsRemoved() async throws {
+    let base = MemoryStore<[UInt8]>().faulty()
+    let notes = try await openNotes(base)
+    try await notes.apply([.set("a", Note(title: "a", tags: ["x"])), .set("z", Note(title: "z", tags: ["x"]))])
+    base.schedule(.suspension(), on: .update)
+    let removal = Task { try await notes.removeAll(in: "a"..<"c") }
+    try await base.waitForSuspended(of: .update)
+    let other = try await openNotes(base.base)
+    try await other.setValue(Note(title: "b", tags: ["x"]), forKey: "b")
+    #expect(try await other.keys(in: .all, limit: 9) == ["a", "b", "z"])
+    base.resume()
+    try await removal.value
+    // Otherwise no order of the two writes would explain that the other program saw both entries.
+    #expect(try await notes.keys(in: .all, limit: 9) == ["z"])
+    #expect(try await notes.keys(tagged: "x") == ["z"])
+    try await notes.expectConsistent()
+  }
+
   @Test func aTitleBelongsToOneNote() async throws {
     let notes = try await openNotes(MemoryStore<[UInt8]>())
     try await notes.apply([
