@@ -118,8 +118,8 @@ import Testing
 
   @Test func entriesThatExpire() async throws {
     let sessions = try await JSONFileStore(path: folder + "/sessions.json", codec: .json(Session.self).expiring())
-      .expiring(.sliding(.seconds(1800)))
       .observable()
+      .expiring(.sliding(.seconds(1800)))
     let session = sessions.values(forKey: "7f3a")
 
     var states = session.makeAsyncIterator()

@@ -3,7 +3,7 @@ import Larder
 import LarderLMDB
 import LarderObservation
 
-/// Writes to a store that somebody observes, or could observe.
+/// Writes to an observable store, with and without observers.
 public enum Observation {
   private static let putCount = 10_000
 
