@@ -23,7 +23,9 @@ import Synchronization
   /// Whether a value was read, so that a missing value means a missing key.
   public private(set) var isLoaded = false
 
-  /// The error of the latest read, or `nil` if it succeeded. The last value stays.
+  /// The error of the latest read, or `nil` if it succeeded.
+  ///
+  /// The last value stays.
   public private(set) var error: (any Error)?
 
   @ObservationIgnored private let following = Following()
@@ -84,7 +86,9 @@ import Synchronization
   /// Whether the entries were read, so that no entries mean an empty range.
   public private(set) var isLoaded = false
 
-  /// The error of the latest read, or `nil` if it succeeded. The last entries stay.
+  /// The error of the latest read, or `nil` if it succeeded.
+  ///
+  /// The last entries stay.
   public private(set) var error: (any Error)?
 
   @ObservationIgnored private let following = Following()
