@@ -89,7 +89,7 @@ extension EnvironmentOwner: MaintainableStore {}
 extension EnvironmentOwner: ObservableStore {
   func weakReference() -> @Sendable () -> Self? {
     let base = base.weakReference()
-    return { [weak environment] in
+    return { [weak environment = environment] in
       guard let base = base(), let environment else { return nil }
       return EnvironmentOwner(base: base, environment: environment)
     }

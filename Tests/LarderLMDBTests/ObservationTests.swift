@@ -1,0 +1,311 @@
+import Dispatch
+import Foundation
+import Larder
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import LarderLMDB
+
+/// Observers of stores in one or several processes.
+@Suite(.timeLimit(.minutes(10))) struct ObservationTests {
+  private let folder: TemporaryFolder
+  private let events = Events()
+
+  init() throws {
+    folder = try TemporaryFolder()
+  }
+
+  private static func open(
+    _ folder: String, initialMapSize: Int = 1 << 24, access: StoreAccess = .readWrite
+  ) async throws -> LMDBEnvironment {
+    try await LMDBEnvironment(
+      path: "\(folder)/environment", durability: .buffered, access: access, initialMapSize: initialMapSize)
+  }
+
+  private func openStore() async throws -> (LMDBEnvironment, LMDBStore<[UInt8]>) {
+    let environment = try await Self.open(folder.path)
+    return (environment, try await LMDBStore(in: environment, codec: .raw))
+  }
+
+  /// Looks for commits of other processes without waiting for the next poll.
+  private func look(in environment: LMDBEnvironment) async {
+    _ = await environment.handle.environment.reportOtherCommits()
+  }
+
+  // MARK: One process
+
+  @Test func aTransactionIsReportedToTheObserversOfEachStore() async throws {
+    let (environment, store) = try await openStore()
+    let other = try await LMDBStore<[UInt8]>(in: environment, name: "other", codec: .raw)
+    // Another object for the same store, opened under the same path.
+    let (sameEnvironment, same) = try await openStore()
+    let otherEvents = Events()
+    let observations = (events.observe(same, ..<"x"), otherEvents.observe(other))
+    try await environment.write { transaction in
+      try transaction.setValue([1], forKey: "b", in: store)
+      try transaction.setValue([1], forKey: "x", in: store)
+      try transaction.removeValue(forKey: "a", in: store)
+      try transaction.removeAll(in: "c"..<"d", of: store)
+      try transaction.apply([.set("o", [1]), .remove("p")], to: other)
+    }
+    #expect(events.take() == [.changed([.key("b"), .key("a"), .range("c"..<"d")])])
+    #expect(otherEvents.take() == [.changed([.key("o"), .key("p")])])
+    await #expect(throws: CancellationError.self) {
+      try await environment.write { transaction in
+        try transaction.setValue([2], forKey: "b", in: store)
+        throw CancellationError()
+      }
+    }
+    try await environment.write { _ in }
+    #expect(events.take() == [] && otherEvents.take() == [])
+    try await environment.close()
+    #expect(events.take() == [] && otherEvents.take() == [.closed])
+    // The other object is still open.
+    try await same.setValue([3], forKey: "b")
+    #expect(events.take() == [.changed([.key("b")])])
+    try await sameEnvironment.close()
+    #expect(events.take() == [.closed])
+    withExtendedLifetime(observations) {}
+  }
+
+  @Test func noCommitOfThisProcessIsTakenForOneOfAnother() async throws {
+    let (environment, store) = try await openStore()
+    let observation = events.observe(store)
+    let writes: [(String, [StoreChange], @Sendable () async throws -> Void)] = [
+      ("set", [.key("a")], { try await store.setValue([1], forKey: "a") }),
+      ("equal set", [.key("a")], { try await store.setValue([1], forKey: "a") }),
+      ("equal update", [.key("a")], { try await store.update("a") { _ in } }),
+      ("update", [.key("a")], { try await store.update("a") { $0 = [2] } }),
+      ("missing removal", [.key("b")], { try await store.removeValue(forKey: "b") }),
+      ("removal", [.key("a")], { try await store.removeValue(forKey: "a") }),
+      ("empty removal", [.range(.all)], { try await store.removeAll() }),
+      (
+        "sets", [.key("a"), .key("b"), .key("c")],
+        { try await store.apply(ChangeBatch(["a", "b", "c"].map { .set($0, []) })) }
+      ),
+      ("range", [.range("b"..<"c")], { try await store.removeAll(in: "b"..<"c") }),
+      ("empty range", [.range("b"..<"c")], { try await store.removeAll(in: "b"..<"c") }),
+      ("transaction", [.key("a")], { try await environment.write { try $0.removeValue(forKey: "a", in: store) } }),
+      (
+        "transaction of a range", [.range("a"..<"z")],
+        {
+          try await environment.write { try $0.removeAll(in: "a"..<"z", of: store) }
+        }
+      ),
+      (
+        "transaction of a set", [.key("a")],
+        { try await environment.write { try $0.setValue([], forKey: "a", in: store) } }
+      ),
+      ("all", [.range(.all)], { try await store.removeAll() }),
+    ]
+    for (name, changes, write) in writes {
+      try await write()
+      await look(in: environment)
+      #expect(events.take() == [.changed(changes)], "\(name)")
+    }
+    observation.cancel()
+    try await store.setValue([1], forKey: "a")
+    #expect(events.take() == [])
+    try await environment.close()
+  }
+
+  /// LMDB gives the number of a transaction without changes to the next one, which another process may commit before
+  /// this process looks.
+  @Test func theNumberOfATransactionWithoutChangesIsNotTakenForReported() {
+    let (observers, list) = (EnvironmentObservers(), StoreObservers())
+    let handle = ObjectIdentifier(list)
+    let observation = list.add(.all) { events.add($0) }
+    #expect(observers.add(handle, root: handle, 2, list, since: 5))
+    #expect(!observers.add(handle, root: handle, 2, list, since: 9))
+    var record = CommitRecord(isRecording: true)
+    record.append(["a"], in: 2, hasWritten: false)
+    #expect(!record.hasWritten)
+    observers.report(record, transaction: nil)
+    #expect(events.take() == [.changed([.key("a")])])
+    #expect(observers.reportOthers(upTo: 6))
+    #expect(events.take() == [.changed([.range(.all)])])
+    record.append(["b"], in: 2, hasWritten: true)
+    #expect(record.hasWritten)
+    observers.report(record, transaction: 7)
+    #expect(events.take() == [.changed([.key("a"), .key("b")])])
+    #expect(observers.reportOthers(upTo: 7))
+    #expect(events.take() == [])
+    // Transaction 8 is one of another process.
+    observers.report(record, transaction: 9)
+    _ = events.take()
+    #expect(observers.reportOthers(upTo: 9))
+    #expect(events.take() == [.changed([.range(.all)])])
+    // The search ends without an observer, and begins again with the next one.
+    observation.cancel()
+    #expect(!observers.reportOthers(upTo: 10))
+    let second = list.add(.all) { events.add($0) }
+    #expect(observers.add(handle, root: handle, 2, list, since: 12))
+    #expect(observers.reportOthers(upTo: 12))
+    #expect(events.take() == [])
+    observers.remove(handle)
+    #expect(events.take() == [.closed])
+    withExtendedLifetime(second) {}
+  }
+
+  @Test func anObservationThatBeginsDuringALongTransactionMissesNothing() async throws {
+    let (environment, store) = try await openStore()
+    let (begun, observed) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    async let written: Void = environment.write { transaction in
+      try transaction.setValue([1], forKey: "a", in: store)
+      begun.signal()
+      observed.wait()
+      try transaction.setValue([1], forKey: "b", in: store)
+    }
+    await withCheckedContinuation { continuation in
+      DispatchQueue(label: "ObservationTests").async {
+        begun.wait()
+        continuation.resume()
+      }
+    }
+    let observation = events.observe(store, ..<"b")
+    var values = store.values(forKey: "a").makeAsyncIterator()
+    #expect(try await values.next() == .some(nil))
+    #expect(events.take() == [])
+    observed.signal()
+    try await written
+    // The changes before the beginning of the observation were not recorded.
+    #expect(events.take() == [.changed([.range(..<"b")])])
+    #expect(try await values.next() == .some([1]))
+    await look(in: environment)
+    #expect(events.take() == [])
+    withExtendedLifetime(observation) {}
+    try await environment.close()
+    #expect(try await values.next() == nil)
+  }
+
+  @Test func anObservationOfAClosedStoreEnds() async throws {
+    let (environment, store) = try await openStore()
+    let second = try await LMDBStore<[UInt8]>(in: environment, name: "second", codec: .raw)
+    try await second.close()
+    let observations = (events.observe(second), events.observe(store))
+    #expect(events.take() == [.closed])
+    // A store without an observer is closed together with its environment too.
+    let third = try await LMDBStore<[UInt8]>(in: environment, name: "third", codec: .raw)
+    try await environment.close()
+    #expect(events.take() == [.closed])
+    let late = (events.observe(store), events.observe(third))
+    #expect(events.take() == [.closed, .closed])
+    var changes = third.changes().makeAsyncIterator()
+    #expect(await changes.next() == nil)
+    var values = third.values(forKey: "a").makeAsyncIterator()
+    #expect(try await values.next() == nil)
+    withExtendedLifetime((observations, late)) {}
+  }
+
+  @Test func observersKeepNeitherAStoreNorItsEnvironmentOpen() async throws {
+    func changes() async throws -> (StoreChanges, StoreStates<[UInt8]?>.Iterator) {
+      let store = try await LMDBStore<[UInt8]>(path: folder.path("environment"), codec: .raw, durability: .buffered)
+      var values = store.values(forKey: "a").makeAsyncIterator()
+      #expect(try await values.next() == .some(nil))
+      return (store.changes(), values)
+    }
+    var observers = try await changes()
+    #expect(try await observers.1.next() == nil)
+    for await change in observers.0 { Issue.record("\(change)") }
+    // An open environment could not be opened with another access.
+    try await Self.open(folder.path, access: .readOnly).close()
+  }
+
+  /// Observers come and go during writes, so that the search for other commits ends and begins again.
+  @Test func observersComeAndGoWhileTheStoreIsWritten() async throws {
+    let (environment, store) = try await openStore()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for task in 0..<3 {
+        group.addTask {
+          for number in 1...60 {
+            let isReported = Flag()
+            let observation = store.observe(.only("\(task)")) { _ in isReported.set() }
+            try await store.setValue([UInt8(number)], forKey: "\(task)")
+            #expect(isReported.isSet, "write \(number) of task \(task) was missed")
+            var values = store.values(forKey: "\(task)").makeAsyncIterator()
+            #expect(try await values.next() == .some([UInt8(number)]))
+            observation.cancel()
+            if number.isMultiple(of: 20) { await look(in: environment) }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    try await environment.close()
+  }
+
+  // MARK: Several processes
+
+  @Test(arguments: [StoreAccess.readWrite, .readOnly])
+  func aCommitOfAnotherProcessIsSeen(_ access: StoreAccess) async throws {
+    let (first, _) = try await openStore()
+    try await first.close()
+    let environment = try await Self.open(folder.path, access: access)
+    let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
+    for number: UInt8 in 1...2 {
+      // The second round begins without an observer, so that the search begins again.
+      let changes = store.changes(in: .prefix("a"))
+      var values = store.values(forKey: "a").makeAsyncIterator()
+      #expect(try await values.next() == .some(number == 1 ? nil : [1]))
+      // Nothing of this process takes the number of the commit below.
+      if access == .readWrite { try await store.update("a") { _ in } }
+      await #expect(processExitsWith: .success) { [path = folder.path as String, number = number as UInt8] in
+        let environment = try await ObservationTests.open(path)
+        let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
+        try await store.setValue([number], forKey: "a")
+        try await environment.close()
+      }
+      #expect(try await values.next() == .some([number]))
+      // The change is not among those of this process.
+      for await change in changes where change == .range(.prefix("a")) { break }
+    }
+    try await environment.close()
+  }
+
+  @Test func observersFollowAMapThatAnotherProcessEnlarges() async throws {
+    let environment = try await Self.open(folder.path, initialMapSize: 1 << 18)
+    let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
+    let isDone = Flag()
+    var entries = store.entries(observing: .all, limit: 1, order: .descending).makeAsyncIterator()
+    #expect(try await entries.next() == [])
+    async let read: Void = Threads.run(2) { _ in
+      while !isDone.isSet { _ = try store.count(in: ..<"3") }
+    }
+    await #expect(processExitsWith: .success) { [path = folder.path as String] in
+      let environment = try await ObservationTests.open(path, initialMapSize: 1 << 18)
+      let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
+      for number in 0..<30 {
+        try await store.setValue([UInt8](repeating: 9, count: 200_000), forKey: StoreKey("\(100 + number)"))
+      }
+      try await store.setValue([1], forKey: "z")
+      try await environment.close()
+    }
+    while let state = try await entries.next(), state.first?.key != "z" {}
+    isDone.set()
+    try await read
+    #expect(try store.count(in: .all) == 31)
+    try await environment.close()
+  }
+}
+
+/// The events that an observer has received.
+private final class Events: Sendable {
+  private let events = Mutex<[StoreEvent]>([])
+
+  func add(_ event: StoreEvent) {
+    events.withLock { $0.append(event) }
+  }
+
+  func observe(_ store: some ObservableStore, _ range: KeyRange = .all) -> StoreObservation {
+    store.observe(range) { self.add($0) }
+  }
+
+  /// Returns the events since the last call.
+  func take() -> [StoreEvent] {
+    events.withLock { events in
+      defer { events = [] }
+      return events
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import Larder
+import LarderTesting
+import Observation
+import TestSupport
+import Testing
+
+@testable import LarderObservation
+
+/// The objects for user interfaces.
+@MainActor @Suite(.timeLimit(.minutes(5))) struct ObservedValueTests {
+  private let clock = ManualClock()
+  private let base = MemoryStore<Int>().faulty()
+  private let store: ObservingStore<FaultyStore<MemoryStore<Int>>>
+
+  init() {
+    store = base.observable()
+  }
+
+  /// Waits until a condition on observed properties is met.
+  private func wait(until isMet: @escaping @MainActor () -> Bool) async {
+    while !isMet() {
+      await withCheckedContinuation { continuation in
+        withObservationTracking {
+          _ = isMet()
+        } onChange: {
+          continuation.resume()
+        }
+      }
+    }
+  }
+
+  @Test func aValueIsFollowed() async throws {
+    let observed = ObservedValue(store, key: "a")
+    #expect(observed.value == nil && !observed.isLoaded)
+    await wait { observed.isLoaded }
+    #expect(observed.value == nil)
+    for number in 1...3 {
+      try await store.setValue(number, forKey: "a")
+      await wait { observed.value == number }
+    }
+    try await store.removeAll()
+    await wait { observed.value == nil }
+    #expect(observed.isLoaded && observed.error == nil)
+  }
+
+  @Test func entriesAreFollowed() async throws {
+    let observed = ObservedEntries(store, in: .prefix("a"), limit: 2, order: .descending)
+    await wait { observed.isLoaded }
+    #expect(observed.entries == [])
+    try await store.apply([.set("a1", 1), .set("a2", 2), .set("a3", 3), .set("b", 4)])
+    await wait { observed.entries.map(\.key) == ["a3", "a2"] }
+    try await store.removeValue(forKey: "a3")
+    await wait { observed.entries.map(\.value) == [2, 1] }
+  }
+
+  @Test func anErrorIsShownAndEndsWithTheNextSuccessEvenIfTheValueIsTheSame() async throws {
+    try await store.setValue(1, forKey: "a")
+    let observed = ObservedValue(store.values(forKey: "a", clock: clock))
+    await wait { observed.value == 1 }
+    base.schedule(.error(.ioFailed), on: .value)
+    try await store.setValue(1, forKey: "a")
+    await wait { observed.error != nil }
+    #expect((observed.error as? StoreError)?.code == .ioFailed)
+    #expect(observed.value == 1)
+    try await clock.waitForSleepers(1)
+    clock.advance(by: .seconds(1))
+    await wait { observed.error == nil }
+    #expect(observed.value == 1)
+  }
+
+  @Test func neitherKeepsTheOtherAlive() async throws {
+    var store: ObservingStore<MemoryStore<Int>>? = MemoryStore<Int>().observable()
+    var observed: ObservedValue<Int>? = ObservedValue(try #require(store), key: "a")
+    var entries: ObservedEntries<Int>? = ObservedEntries(try #require(store))
+    await wait { [observed, entries] in observed?.isLoaded == true && entries?.isLoaded == true }
+    weak let releasedValue = observed
+    weak let releasedEntries = entries
+    observed = nil
+    entries = nil
+    #expect(releasedValue == nil && releasedEntries == nil)
+    let remaining = ObservedValue(try #require(store), key: "a")
+    await wait { remaining.isLoaded }
+    weak let released = store
+    store = nil
+    // A read that another task has begun may hold the store for a moment.
+    while released != nil { await Task.yield() }
+    #expect(remaining.value == nil)
+  }
+}
