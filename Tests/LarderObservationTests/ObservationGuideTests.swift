@@ -89,6 +89,8 @@ import Testing
     #expect(await screen.wait(for: ["Sell milk"]))
     try await notes.setValue(Note(title: "Call Ada"), forKey: "inbox/9")
     #expect(await screen.wait(for: ["Call Ada", "Sell milk"]))
+    // The loop over the changes reads the store, so it must not be behind when the store is closed.
+    await titles.wait(for: ["inbox/8": "Sell milk", "inbox/9": "Call Ada"])
 
     try await notes.close()
     try await indexing.value
