@@ -107,7 +107,7 @@ final class EnvironmentObservers: Sendable {
 
   /// Looks for commits of other processes as long as a store of the environment is observed.
   static func lookForCommits(of environment: SharedEnvironment) {
-    Task.detached(priority: .utility) { [weak environment] in
+    Task.detached { [weak environment] in
       repeat {
         do {
           try await Task.sleep(for: pollInterval)

@@ -311,7 +311,9 @@ actor EnvironmentWriter {
       }
       let isRecorded = try catalog.check(contents, against: found?.record)
       guard !isRecorded, found?.record != nil, environment.access == .readWrite else { return }
-      try commit(for: handle, during: .open) { try catalog.record(contents, of: name, in: $0) }
+      try commit(for: handle, during: .open) { transaction, _ in
+        try catalog.record(contents, of: name, in: transaction)
+      }
     } catch let error as LMDBError {
       throw StoreError(error, during: .open, store: handle.name, message: "the label of the store cannot be recorded")
     }
