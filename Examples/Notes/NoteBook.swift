@@ -61,9 +61,7 @@ struct NoteBook<Base: ObservableStore>: Sendable where Base.Value == [UInt8] {
   ///
   /// - Throws: ``NoteError`` if the folder or a note does not exist.
   func move(_ keys: [StoreKey], to folder: String) async throws {
-    guard try await folder == Folder.inbox || folders.contains(StoreKey(folder)) else {
-      throw NoteError.missingFolder(folder)
-    }
+    if folder != Folder.inbox, try await !folders.contains(StoreKey(folder)) { throw NoteError.missingFolder(folder) }
     try await notes.update(keys) { slots in
       for index in slots.indices {
         guard slots[index] != nil else { throw NoteError.missingNote(keys[index]) }

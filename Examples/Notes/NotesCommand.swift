@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Larder
+import LarderIndexes
 import LarderLMDB
 
 @main

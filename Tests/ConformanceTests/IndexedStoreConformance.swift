@@ -2,6 +2,7 @@ import Larder
 import LarderCBOR
 import LarderIndexes
 import LarderLMDB
+import LarderObservation
 import LarderTesting
 import TestSupport
 import Testing
@@ -25,11 +26,11 @@ import Testing
   static let memory = ConformanceSuite(
     named: "IndexedStore over MemoryStore", lacking: .persistence, maximumKeyLength: 511 - 2
   ) { _ in
-    try await MemoryStore<[UInt8]>().indexed(by: indexes, codec: .json(SampleValue?.self))
+    try await MemoryStore<[UInt8]>().observable().indexed(by: indexes, codec: .json(SampleValue?.self))
   }
 
   static let plain = ConformanceSuite(
-    named: "IndexedStore without indexes", lacking: .persistence, maximumKeyLength: 511 - 2
+    named: "IndexedStore without indexes", lacking: [.persistence, .observation], maximumKeyLength: 511 - 2
   ) { _ in
     AnyDataStore(try await MemoryStore<[UInt8]>().indexed(by: [], codec: .cbor(SampleValue?.self)))
   }
@@ -39,7 +40,7 @@ import Testing
   ) { _ in
     var plan = FaultPlan()
     plan.schedule(.yields(upTo: 3), probability: 1)
-    return try await MemoryStore<[UInt8]>().faulty(plan: plan)
+    return try await MemoryStore<[UInt8]>().observable().faulty(plan: plan)
       .indexed(by: indexes, codec: .json(SampleValue?.self))
   }
 

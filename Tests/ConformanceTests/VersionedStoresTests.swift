@@ -193,7 +193,8 @@ import Testing
     try await old.close()
     func isOpenToOldPrograms() async throws -> Bool {
       do {
-        try await LMDBStore<Old>(in: environment, codec: .cbor()).close()
+        // As bytes, because a process has only one type of values for a store.
+        try await LMDBStore<[UInt8]>(in: environment, codec: BytesOfCBOR()).close()
         return true
       } catch StoreError.Code.versionMismatch {
         return false
@@ -348,5 +349,19 @@ import Testing
       return
     }
     #expect(context.codingPath.map(\.stringValue) == ["visits"])
+  }
+}
+
+/// The codec of a program that knows no versions.
+private struct BytesOfCBOR: Codec {
+  var name: String { "cbor" }
+  var format: CodecFormat { .cbor }
+
+  func encode(_ value: [UInt8], into bytes: inout [UInt8], context: ValueContext) {
+    bytes += value
+  }
+
+  func decode(_ bytes: RawSpan, context: ValueContext) -> [UInt8] {
+    bytes.withUnsafeBytes { Array($0) }
   }
 }

@@ -10,7 +10,7 @@ import Testing
 /// The Swift code of the guide `Modules/Decorators/LarderObservation/LarderObservation.docc/ObservingStores.md`.
 ///
 /// It must appear in the guide unchanged, and it must work.
-@Suite(.timeLimit(.minutes(5))) struct ObservationGuideTests {
+@Suite(.timeLimit(.minutes(60))) struct ObservationGuideTests {
   struct Note: Codable, Equatable {
     var title: String
   }

@@ -7,7 +7,7 @@ import Testing
 @testable import LarderObservation
 
 /// The objects for user interfaces.
-@MainActor @Suite(.timeLimit(.minutes(5))) struct ObservedValueTests {
+@MainActor @Suite(.timeLimit(.minutes(60))) struct ObservedValueTests {
   private let clock = ManualClock()
   private let base = MemoryStore<Int>().faulty()
   private let store: ObservingStore<FaultyStore<MemoryStore<Int>>>

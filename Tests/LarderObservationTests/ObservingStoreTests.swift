@@ -6,7 +6,7 @@ import Testing
 
 @testable import LarderObservation
 
-@Suite(.timeLimit(.minutes(5))) struct ObservingStoreTests {
+@Suite(.timeLimit(.minutes(60))) struct ObservingStoreTests {
   private let store = MemoryStore<Int>().observable()
 
   @Test func changesAreReportedInOrderAfterTheCommit() async throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import LarderObservation
 
 /// The bounds and the readers of a sequence of changes.
-@Suite(.timeLimit(.minutes(5))) struct StoreChangesTests {
+@Suite(.timeLimit(.minutes(60))) struct StoreChangesTests {
   /// The longest keys, of which 10,000 have 5 MB.
   private static func key(_ number: Int) -> StoreKey {
     let digits = "\(number)".utf8

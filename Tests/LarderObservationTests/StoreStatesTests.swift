@@ -10,7 +10,7 @@ import Testing
 @testable import LarderObservation
 
 /// The states of observed values and entries: errors, expiry, and the lives of observers.
-@Suite(.timeLimit(.minutes(5))) struct StoreStatesTests {
+@Suite(.timeLimit(.minutes(60))) struct StoreStatesTests {
   private let clock = ManualClock()
   private let base = MemoryStore<Int>().faulty()
   private let store: ObservingStore<FaultyStore<MemoryStore<Int>>>

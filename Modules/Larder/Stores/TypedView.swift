@@ -366,7 +366,9 @@ extension TypedView: ObservableStore where Base: ObservableStore {
   /// Observes a range of the view; see ``ObservableStore/observe(_:_:)``.
   public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
     let view = KeyTranslation(prefix: prefix)
-    return base.observe(storedRange(range)) { event in
+    // From the prefix itself, so that a change of all keys is one of all keys of the view.
+    let observed = KeyRange(from: storedKey(range.lowerBound), upTo: storedRange(range).upperBound)
+    return base.observe(observed) { event in
       switch event {
       case .changed(let changes):
         let translated = changes.compactMap(view.change)

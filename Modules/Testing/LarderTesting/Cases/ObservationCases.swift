@@ -27,7 +27,10 @@ extension CaseList {
     _ body: @escaping @Sendable (Observed<Store>, Trial<Store>) async throws -> Void
   ) {
     add(id, name, keys: keys, needs: .observation, file: file, line: line) { store, trial in
-      try await body(Observed(store), trial)
+      let observed = try Observed(store)
+      // The entries may still be pending, and would be reported during the case.
+      try await observed.settle()
+      try await body(observed, trial)
     }
   }
 
