@@ -10,6 +10,8 @@ import TestSupport
 import Testing
 
 /// Kills processes while they migrate all values of a store.
+///
+/// `LARDER_KILL_ROUNDS` sets the number of killed processes for each kind of store.
 @Suite(.limitedParallelism) struct MigrationKillTests {
   struct Old: Codable, Sendable {
     var name: String
@@ -25,8 +27,7 @@ import Testing
     }
   }
 
-  private static let rounds =
-    ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 2
+  private static let rounds = ConformanceSuite.killsOfProcess
 
   private static let registry = StoreRegistry(providers: [
     JSONFileStoreProvider(), LMDBStoreProvider(), CompressedFileStoreProvider(), QueueStoreProvider(),

@@ -319,9 +319,9 @@ import Testing
     }
   }
 
-  private static let python = ProcessInfo.processInfo.environment["LARDER_CBOR2_PYTHON"] ?? ""
+  private static let python = ProcessInfo.processInfo.environment["LARDER_PYTHON"] ?? ""
 
-  @Test(.enabled(if: !python.isEmpty, "LARDER_CBOR2_PYTHON names no Python with cbor2; see Scripts/set-up-cbor2"))
+  @Test(.enabled(if: !python.isEmpty, "LARDER_PYTHON names no Python with cbor2; see Scripts/set-up-python"))
   func cbor2ReadsTheVersionAndTheValue() throws {
     let versioned = try bytes(of: New(name: "Ada", visits: 1), by: Self.versionedCBOR())
     let script = """

@@ -10,7 +10,7 @@ import Testing
 /// `Scripts/cbor2-peer` creates and checks them.
 @Suite struct Cbor2Tests {
   /// A Python with cbor2, which `make test` finds or installs.
-  private static let python = ProcessInfo.processInfo.environment["LARDER_CBOR2_PYTHON"] ?? ""
+  private static let python = ProcessInfo.processInfo.environment["LARDER_PYTHON"] ?? ""
 
   private static let peer = URL(filePath: #filePath).deletingLastPathComponent()
     .appending(path: "../../Scripts/cbor2-peer").standardizedFileURL.path()
@@ -106,7 +106,7 @@ import Testing
     return (run.status, run.output + run.errors)
   }
 
-  @Test(.enabled(if: !python.isEmpty, "LARDER_CBOR2_PYTHON names no Python with cbor2; see Scripts/set-up-cbor2"))
+  @Test(.enabled(if: !python.isEmpty, "LARDER_PYTHON names no Python with cbor2; see Scripts/set-up-python"))
   func tenThousandValuesRoundTrip() throws {
     let count = 10_000
     let seed = SeededGenerator.seedOfProcess

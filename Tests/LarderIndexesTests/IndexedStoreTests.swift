@@ -1,6 +1,7 @@
 import Larder
 import LarderLMDB
 import LarderTesting
+import Synchronization
 import TestSupport
 import Testing
 
@@ -102,7 +103,8 @@ import Testing
     let base = MemoryStore<[UInt8]>().faulty()
     let notes = try await openNotes(base)
     try await notes.apply([.set("a", Note(title: "a", tags: ["x"])), .set("z", Note(title: "z", tags: ["x"]))])
-    base.schedule(.suspension(), on: .update)
+    // The removal was announced, has read its range, and is about to commit.
+    base.schedule(.suspension(), on: .update, number: 2)
     let removal = Task { try await notes.removeAll(in: "a"..<"c") }
     try await base.waitForSuspended(of: .update)
     let other = try await openNotes(base.base)
@@ -221,6 +223,68 @@ import Testing
     #expect(try await home.keys(tagged: "x") == ["2"])
     #expect(try await work.keys(tagged: "x") == [])
     try await home.expectConsistent()
+  }
+
+  /// An indexed store of bytes below another one, which another program changes between the reading and the commit.
+  @Test func anIndexedStoreOverAnotherOneStartsAgain() async throws {
+    let byCount = StoreIndex<[UInt8]>("count") { _, bytes in [[bytes.count]] }
+    let inner = try await MemoryStore<[UInt8]>().indexed(by: [byCount], codec: .raw)
+    let base = inner.faulty()
+    let (notes, other) = (try await openNotes(base), try await openNotes(inner))
+    try await notes.setValue(Note(title: "a", tags: ["x"]), forKey: "1")
+    base.schedule(.suspension(), on: .update)
+    let bodyCount = Mutex(0)
+    let update = Task {
+      try await notes.update("1") { note in
+        bodyCount.withLock { $0 += 1 }
+        note?.created += 1
+      }
+    }
+    try await base.waitForSuspended(of: .update)
+    try await other.update("1") { $0?.created += 10 }
+    base.resume()
+    try await update.value
+    #expect(try await notes["1"]?.created == 11)
+    #expect(bodyCount.withLock { $0 } == 2)
+    await expectStoreError(.notUnique) { try await notes.setValue(Note(title: "a"), forKey: "2") }
+    try await notes.expectConsistent()
+    #expect(try await inner.verifyIndexes().findings == [])
+  }
+
+  /// The catalog is compared in every commit, but written only when it changes.
+  @Test func onlyChangedEntriesAreWritten() async throws {
+    let location = try ConformanceLocation()
+    let base = try await LMDBStore<[UInt8]>(path: location.path("notes"), codec: .raw)
+    let notes = try await openNotes(base, by: [Note.byTag])
+    try await notes.setValue(Note(title: "a", tags: ["x"], created: 1), forKey: "1")
+    var changes = base.changes().makeAsyncIterator()
+    try await notes.update("1") { $0?.title = "b" }
+    #expect(await changes.next() == .key("v/1"))
+    try await notes.setValue(Note(title: "c", tags: ["x"], created: 1), forKey: "1")
+    #expect(await changes.next() == .key("v/1"))
+    // An insertion writes the value and its index entry.
+    try await notes.setValue(Note(title: "d", tags: ["x"], created: 2), forKey: "2")
+    let entry = StoreKey(bytes: Array("i/".utf8) + StoreKey(components: 1, "x", 2, Array("2".utf8)).bytes)
+    #expect(await [changes.next(), changes.next()] == [.key(entry), .key("v/2")])
+    try await notes.close()
+    #expect(await changes.next() == nil)
+    try location.remove()
+  }
+
+  @Test func aRangeOfIndexKeysNeedsBoundsOfComponents() async throws {
+    let notes = try await openNotes(MemoryStore<[UInt8]>())
+    try await notes.setValue(Note(title: "a", tags: ["swift"]), forKey: "1")
+    for range: KeyRange in [.prefix("swift"), "a"..<"z", "swift"..., ..<"swift", .only("swift")] {
+      let error = await expectStoreError(.invalidArgument) {
+        try await notes.entries(where: Note.byTag, in: range, limit: 1)
+      }
+      #expect(error?.operation == .entries && error?.message.contains(".prefix(components:") == true)
+      await expectStoreError(.invalidArgument) { try await notes.page(where: Note.byTag, in: range) }
+      await expectStoreError(.invalidArgument) { try await notes.count(where: Note.byTag, in: range) }
+    }
+    // All tags that begin with some letters: a range whose bounds end within a component.
+    let start = StoreKey(bytes: StoreKey(components: "sw").bytes.dropLast())
+    #expect(try await notes.count(where: Note.byTag, in: .prefix(start)) == 1)
   }
 
   /// A store of values becomes an indexed one.

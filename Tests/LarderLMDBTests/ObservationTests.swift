@@ -1,16 +1,16 @@
+import CLMDB
 import Dispatch
 import Foundation
 import Larder
-import Synchronization
 import TestSupport
 import Testing
 
 @testable import LarderLMDB
 
 /// Observers of stores in one or several processes.
-@Suite(.timeLimit(.minutes(10))) struct ObservationTests {
+@Suite(.timeLimit(.minutes(60))) struct ObservationTests {
   private let folder: TemporaryFolder
-  private let events = Events()
+  private let events = StoreEvents()
 
   init() throws {
     folder = try TemporaryFolder()
@@ -28,9 +28,48 @@ import Testing
     return (environment, try await LMDBStore(in: environment, codec: .raw))
   }
 
-  /// Looks for commits of other processes without waiting for the next poll.
-  private func look(in environment: LMDBEnvironment) async {
-    _ = await environment.handle.environment.reportOtherCommits()
+  /// Polls for commits of other processes without waiting for the time of the next poll.
+  private func poll(_ environment: LMDBEnvironment) {
+    _ = environment.handle.environment.reportOtherCommits()
+  }
+
+  /// Writes an entry of the store `default` without the lock file.
+  ///
+  /// LMDB then writes the meta page and does not announce the transaction to readers, which is the state between the last
+  /// two steps of a commit.
+  private func commitWithoutAnnouncement() throws {
+    var environment: OpaquePointer?
+    try LMDBError.check(mdb_env_create(&environment))
+    let pointer = try #require(environment)
+    defer { mdb_env_close(pointer) }
+    try LMDBError.check(mdb_env_set_maxdbs(pointer, 1))
+    try LMDBError.check(mdb_env_open(pointer, "\(folder.path)/environment", UInt32(MDB_NOLOCK | MDB_NOTLS), 0o600))
+    var transaction: OpaquePointer?
+    try LMDBError.check(mdb_txn_begin(pointer, nil, 0, &transaction))
+    let write = try #require(transaction)
+    var database: MDB_dbi = 0
+    try LMDBError.check(mdb_dbi_open(write, "default", 0, &database))
+    try StoreKey("a").withUnsafeBytes { key in
+      try [UInt8(2)].withUnsafeBytes {
+        try RawDatabase(transaction: write, identifier: database).setValue($0, forKey: key)
+      }
+    }
+    try LMDBError.check(mdb_txn_commit(write))
+  }
+
+  @Test func aCommitOfAnotherProcessIsNotReportedBeforeReadersFindIt() async throws {
+    let (environment, store) = try await openStore()
+    try await store.setValue([1], forKey: "a")
+    let observation = events.observe(store)
+    let latest = environment.handle.environment.withWriteLock { environment.handle.environment.lastTransaction }
+    try commitWithoutAnnouncement()
+    #expect(
+      environment.handle.environment.withWriteLock { environment.handle.environment.lastTransaction } == latest + 1)
+    poll(environment)
+    #expect(try store.value(forKey: "a") == [1])
+    #expect(events.take() == [])
+    try await environment.close()
+    withExtendedLifetime(observation) {}
   }
 
   // MARK: One process
@@ -40,7 +79,7 @@ import Testing
     let other = try await LMDBStore<[UInt8]>(in: environment, name: "other", codec: .raw)
     // Another object for the same store, opened under the same path.
     let (sameEnvironment, same) = try await openStore()
-    let otherEvents = Events()
+    let otherEvents = StoreEvents()
     let observations = (events.observe(same, ..<"x"), otherEvents.observe(other))
     try await environment.write { transaction in
       try transaction.setValue([1], forKey: "b", in: store)
@@ -75,7 +114,7 @@ import Testing
     let writes: [(String, [StoreChange], @Sendable () async throws -> Void)] = [
       ("set", [.key("a")], { try await store.setValue([1], forKey: "a") }),
       ("equal set", [.key("a")], { try await store.setValue([1], forKey: "a") }),
-      ("equal update", [.key("a")], { try await store.update("a") { _ in } }),
+      ("equal update", [], { try await store.update("a") { _ in } }),
       ("update", [.key("a")], { try await store.update("a") { $0 = [2] } }),
       ("missing removal", [.key("b")], { try await store.removeValue(forKey: "b") }),
       ("removal", [.key("a")], { try await store.removeValue(forKey: "a") }),
@@ -101,8 +140,8 @@ import Testing
     ]
     for (name, changes, write) in writes {
       try await write()
-      await look(in: environment)
-      #expect(events.take() == [.changed(changes)], "\(name)")
+      poll(environment)
+      #expect(events.take() == (changes.isEmpty ? [] : [.changed(changes)]), "\(name)")
     }
     observation.cancel()
     try await store.setValue([1], forKey: "a")
@@ -110,35 +149,62 @@ import Testing
     try await environment.close()
   }
 
-  /// LMDB gives the number of a transaction without changes to the next one, which another process may commit before
-  /// this process looks.
-  @Test func theNumberOfATransactionWithoutChangesIsNotTakenForReported() {
+  @Test func openingAStoreIsNotTakenForACommitOfAnotherProcess() async throws {
+    let (environment, store) = try await openStore()
+    let observation = events.observe(store)
+    let other = try await LMDBStore<Int>(in: environment, name: "other", codec: .json())
+    _ = try await LMDBStore<Int>(in: environment, name: "other", codec: .json(), contents: "numbers")
+    let codec = try JSONCodec<Int>().versioned(1, Migration(from: 0, .json(Int.self)) { $0 })
+    let adopting = try await LMDBStore<Int>(in: environment, name: "other", codec: codec)
+    poll(environment)
+    #expect(events.take() == [])
+    // A removal that finds nothing still records the codec.
+    try await adopting.removeValue(forKey: "a")
+    poll(environment)
+    #expect(events.take() == [])
+    await expectStoreError(.versionMismatch) { try await other.setValue(1, forKey: "a") }
+    try await environment.close()
+    withExtendedLifetime(observation) {}
+  }
+
+  @Test func aCommitThatFollowsOthersReportsThemToo() throws {
     let (observers, list) = (EnvironmentObservers(), StoreObservers())
     let handle = ObjectIdentifier(list)
     let observation = list.add(.all) { events.add($0) }
     #expect(observers.add(handle, root: handle, 2, list, since: 5))
     #expect(!observers.add(handle, root: handle, 2, list, since: 9))
     var record = CommitRecord(isRecording: true)
+    // LMDB gives the number of a transaction without changes to the next one, which another process may commit.
     record.append(["a"], in: 2, hasWritten: false)
     #expect(!record.hasWritten)
-    observers.report(record, transaction: nil)
+    observers.willCommit(6)
+    observers.report(record, hasWritten: false)
     #expect(events.take() == [.changed([.key("a")])])
     #expect(observers.reportOthers(upTo: 6))
     #expect(events.take() == [.changed([.range(.all)])])
     record.append(["b"], in: 2, hasWritten: true)
     #expect(record.hasWritten)
-    observers.report(record, transaction: 7)
+    observers.willCommit(7)
+    #expect(observers.reportOthers(upTo: 7))
+    #expect(events.take() == [])
+    observers.report(record, hasWritten: true)
     #expect(events.take() == [.changed([.key("a"), .key("b")])])
     #expect(observers.reportOthers(upTo: 7))
     #expect(events.take() == [])
     // Transaction 8 is one of another process.
-    observers.report(record, transaction: 9)
-    _ = events.take()
-    #expect(observers.reportOthers(upTo: 9))
+    observers.willCommit(9)
+    observers.report(record, hasWritten: true)
     #expect(events.take() == [.changed([.range(.all)])])
-    // The search ends without an observer, and begins again with the next one.
+    #expect(observers.reportOthers(upTo: 9))
+    #expect(events.take() == [])
+    // The number of a failed transaction is taken by another process.
+    observers.willCommit(10)
+    observers.didNotCommit()
+    #expect(observers.reportOthers(upTo: 10))
+    #expect(events.take() == [.changed([.range(.all)])])
+    // Polling ends without an observer, and begins again with the next one.
     observation.cancel()
-    #expect(!observers.reportOthers(upTo: 10))
+    #expect(!observers.reportOthers(upTo: 11))
     let second = list.add(.all) { events.add($0) }
     #expect(observers.add(handle, root: handle, 2, list, since: 12))
     #expect(observers.reportOthers(upTo: 12))
@@ -172,7 +238,7 @@ import Testing
     // The changes before the beginning of the observation were not recorded.
     #expect(events.take() == [.changed([.range(..<"b")])])
     #expect(try await values.next() == .some([1]))
-    await look(in: environment)
+    poll(environment)
     #expect(events.take() == [])
     withExtendedLifetime(observation) {}
     try await environment.close()
@@ -182,13 +248,15 @@ import Testing
   @Test func anObservationOfAClosedStoreEnds() async throws {
     let (environment, store) = try await openStore()
     let second = try await LMDBStore<[UInt8]>(in: environment, name: "second", codec: .raw)
+    // A store without an observer is closed together with its environment too.
+    let third = try await LMDBStore<[UInt8]>(in: environment, name: "third", codec: .raw)
     try await second.close()
     let observations = (events.observe(second), events.observe(store))
     #expect(events.take() == [.closed])
-    // A store without an observer is closed together with its environment too.
-    let third = try await LMDBStore<[UInt8]>(in: environment, name: "third", codec: .raw)
     try await environment.close()
     #expect(events.take() == [.closed])
+    // A poll that was about to begin finds the environment closed.
+    #expect(!environment.handle.environment.reportOtherCommits())
     let late = (events.observe(store), events.observe(third))
     #expect(events.take() == [.closed, .closed])
     var changes = third.changes().makeAsyncIterator()
@@ -226,7 +294,7 @@ import Testing
             var values = store.values(forKey: "\(task)").makeAsyncIterator()
             #expect(try await values.next() == .some([UInt8(number)]))
             observation.cancel()
-            if number.isMultiple(of: 20) { await look(in: environment) }
+            if number.isMultiple(of: 20) { poll(environment) }
           }
         }
       }
@@ -236,6 +304,43 @@ import Testing
   }
 
   // MARK: Several processes
+
+  @Test func aCommitOfAnotherProcessIsReportedWhileAWriteWaitsForItsLock() async throws {
+    let (environment, store) = try await openStore()
+    try await store.setValue([1], forKey: "a")
+    let observation = events.observe(store)
+    let shared = environment.handle.environment
+    let other = HeldRead()
+    // The writer and the observers do not know these transactions, as if they were those of another process.
+    async let held: Void = other.run {
+      for number: UInt8 in 2...3 {
+        var transaction: OpaquePointer?
+        try LMDBError.check(mdb_txn_begin(shared.pointer, nil, 0, &transaction))
+        let write = try #require(transaction)
+        try StoreKey("a").withUnsafeBytes { key in
+          try [number].withUnsafeBytes { try store.database(in: write).setValue($0, forKey: key) }
+        }
+        if number == 3 { other.hold() }
+        try LMDBError.check(mdb_txn_commit(write))
+      }
+    }
+    await other.isHeld()
+    async let written: Void = store.setValue([1], forKey: "b")
+    while shared.withWriteLockIfAvailable({}) != nil { await Task.yield() }
+    poll(environment)
+    #expect(events.take() == [.changed([.range(.all)])])
+    #expect(try store.value(forKey: "a") == [2])
+    other.release()
+    try await held
+    try await written
+    // A poll may have come between the two commits.
+    let last = events.take()
+    #expect([[.changed([.range(.all)])], [.changed([.range(.all)]), .changed([.key("b")])]].contains(last))
+    poll(environment)
+    #expect(events.take() == [])
+    try await environment.close()
+    withExtendedLifetime(observation) {}
+  }
 
   @Test(arguments: [StoreAccess.readWrite, .readOnly])
   func aCommitOfAnotherProcessIsSeen(_ access: StoreAccess) async throws {
@@ -286,26 +391,5 @@ import Testing
     try await read
     #expect(try store.count(in: .all) == 31)
     try await environment.close()
-  }
-}
-
-/// The events that an observer has received.
-private final class Events: Sendable {
-  private let events = Mutex<[StoreEvent]>([])
-
-  func add(_ event: StoreEvent) {
-    events.withLock { $0.append(event) }
-  }
-
-  func observe(_ store: some ObservableStore, _ range: KeyRange = .all) -> StoreObservation {
-    store.observe(range) { self.add($0) }
-  }
-
-  /// Returns the events since the last call.
-  func take() -> [StoreEvent] {
-    events.withLock { events in
-      defer { events = [] }
-      return events
-    }
   }
 }

@@ -40,6 +40,32 @@ import Testing
     #expect(try await values.next() == nil)
   }
 
+  @Test func everyWriteThatReturnsIsReportedBeforeTheEnd() async throws {
+    for _ in 0..<100 {
+      let store = MemoryStore<Int>().observable()
+      let reportCount = Mutex(0)
+      let observation = store.observe(.all) { event in
+        if case .changed = event { reportCount.withLock { $0 += 1 } }
+      }
+      let writer = Task.detached {
+        for number in 0... {
+          do {
+            try await store.setValue(number, forKey: "k")
+            // A store in memory never suspends, and this loop must not keep a thread from other tests.
+            await Task.yield()
+          } catch {
+            return number
+          }
+        }
+        return 0
+      }
+      for _ in 0..<Int.random(in: 0..<20) { await Task.yield() }
+      try await store.close()
+      #expect(await writer.value == reportCount.withLock { $0 })
+      withExtendedLifetime(observation) {}
+    }
+  }
+
   @Test func anObserverDoesNotKeepTheStoreOpen() async throws {
     var store: ObservingStore<MemoryStore<Int>>? = MemoryStore<Int>().observable()
     weak let released = store

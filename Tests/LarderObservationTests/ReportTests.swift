@@ -2,7 +2,6 @@ import Larder
 import LarderBatching
 import LarderExpiry
 import LarderTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -12,7 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(60))) struct ReportTests {
   private let base = MemoryStore<Int>().faulty()
   private let store: ObservingStore<FaultyStore<MemoryStore<Int>>>
-  private let events = Events()
+  private let events = StoreEvents()
 
   init() {
     store = base.observable()
@@ -157,24 +156,3 @@ import Testing
 
 /// The error of a body.
 private struct Refusal: Error {}
-
-/// The events that an observer has received.
-private final class Events: Sendable {
-  private let events = Mutex<[StoreEvent]>([])
-
-  func add(_ event: StoreEvent) {
-    events.withLock { $0.append(event) }
-  }
-
-  func observe(_ store: some ObservableStore, _ range: KeyRange = .all) -> StoreObservation {
-    store.observe(range) { self.add($0) }
-  }
-
-  /// Returns the events since the last call.
-  func take() -> [StoreEvent] {
-    events.withLock { events in
-      defer { events = [] }
-      return events
-    }
-  }
-}

@@ -113,8 +113,8 @@ import Testing
   @Test func manyChangesOfACommitBecomeOneRange() async throws {
     let store = MemoryStore<Int>().observable()
     var changes = store.changes(in: "k100"...).makeAsyncIterator()
-    try await store.apply(ChangeBatch((0..<1_000).map { .set(StoreKey("k\(1_000 + $0)"), $0) }))
-    #expect(await changes.next() == .range("k1000"..<StoreKey("k1999").successor))
+    try await store.apply(ChangeBatch((0...10_000).map { .set(StoreKey("k\(10_000 + $0)"), $0) }))
+    #expect(await changes.next() == .range("k10000"..<StoreKey("k20000").successor))
     try await store.apply(ChangeBatch((0..<256).map { .set(StoreKey("k\(100 + $0)"), $0) }))
     for number in 0..<256 { #expect(await changes.next() == .key(StoreKey("k\(100 + number)"))) }
   }

@@ -49,6 +49,26 @@ import Testing
     #expect(try await recovered.value == .some(2))
   }
 
+  @Test func aReadThatKeepsFailingIsRepeatedLessAndLessOften() async throws {
+    let reader = Reader(store.values(forKey: "a", clock: clock))
+    #expect(try await reader.next() == .some(nil))
+    base.schedule(.error(.ioFailed), on: .value, probability: 1)
+    try await store.setValue(1, forKey: "a")
+    await expectStoreError(.ioFailed) { try await reader.next() }
+    async let next = reader.next()
+    try await clock.waitForSleepers(1)
+    let count = base.operationCount
+    for _ in 0..<120 {
+      clock.advance(by: .seconds(1))
+      try await clock.waitForSleepers(1)
+    }
+    // After 1, 2, 4, 8, 16 and 32 seconds; the next one comes after 60.
+    #expect(base.operationCount - count == 6)
+    base.clearFaults()
+    clock.advance(by: .seconds(60))
+    #expect(try await next == .some(1))
+  }
+
   @Test func everyKindOfErrorIsThrownAndTheStateAfterwardsIsReturnedEvenIfEqual() async throws {
     try await store.setValue(1, forKey: "a")
     let reader = Reader(store.entries(observing: .all, clock: clock))

@@ -178,10 +178,10 @@ import Testing
     _ = try refusing.enqueue(payload, key: "b", into: &frames)
     refusing.beginCall()
     #expect(throws: QueueRefusal.full(neverFits: false)) {
-      try refusing.setValue([UInt8](repeating: 1, count: 10), forKey: "b", into: &frames)
+      try refusing.setValue([UInt8](repeating: 1, count: 10), forKey: "b", hasCallersKey: true, into: &frames)
     }
     refusing.beginCall()
-    try refusing.setValue([UInt8](repeating: 1, count: 8), forKey: "b", into: &frames)
+    try refusing.setValue([UInt8](repeating: 1, count: 8), forKey: "b", hasCallersKey: true, into: &frames)
     #expect(refusing.liveBytes == 19)
 
     var dropping = ledger(QueueCapacity(items: 2, policy: .dropOldest))
@@ -261,7 +261,7 @@ struct LedgerRun {
       }
     case .set(let id):
       let key = QueueStep.key(id)
-      guard (try? ledger.setValue(LedgerRun.payload, forKey: key, into: &frames)) != nil else {
+      guard (try? ledger.setValue(LedgerRun.payload, forKey: key, hasCallersKey: true, into: &frames)) != nil else {
         return "set was refused"
       }
       model.setValue(value(of: key), forKey: key)

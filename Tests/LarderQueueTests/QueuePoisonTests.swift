@@ -114,13 +114,15 @@ import Testing
     #expect(try await raw.receive(max: 9, lease: .seconds(5)).map(\.value) == [[1], [2], [3], [0xFF]])
   }
 
-  /// A codec of bytes that needs a key, as encrypted and compressed values do, for those that begin with 0xFF.
+  /// A codec of bytes that needs a key, as encrypted values do, for those that begin with 0xFF.
   private struct LockedCodec: Codec {
     struct MissingKey: StoreErrorConvertible {
-      var storeErrorCode: StoreError.Code { .undecodable }
+      let storeErrorCode: StoreError.Code
     }
 
-    var hasKey = false
+    /// The code of the error without a key.
+    var code = StoreError.Code.keyUnavailable
+    let hasKey: @Sendable () -> Bool
     var format: CodecFormat { .binary }
     var name: String { "raw" }
 
@@ -130,75 +132,140 @@ import Testing
 
     func decode(_ bytes: RawSpan, context: ValueContext) throws -> [UInt8] {
       let value = bytes.withUnsafeBytes { Array($0) }
-      if value.first == 0xFF, !hasKey { throw MissingKey() }
+      if value.first == 0xFF, !hasKey() { throw MissingKey(storeErrorCode: code) }
       return value
     }
   }
 
-  private static func openLocked(_ bench: QueueBench, hasKey: Bool = false) async throws -> QueueStore<[UInt8]> {
+  private static func openLocked(
+    _ bench: QueueBench, code: StoreError.Code = .keyUnavailable, maximumDeliveries: Int? = 2,
+    hasKey: @escaping @Sendable () -> Bool = { false }
+  ) async throws -> QueueStore<[UInt8]> {
     try await QueueStore(
-      path: "/queue", codec: LockedCodec(hasKey: hasKey),
-      configuration: QueueConfiguration(maximumDeliveries: 2, retryPolicy: .immediate),
+      path: "/queue", codec: LockedCodec(code: code, hasKey: hasKey),
+      configuration: QueueConfiguration(maximumDeliveries: maximumDeliveries, retryPolicy: .immediate),
       fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date })
   }
 
-  @Test func aProgramThatLacksAKeyMakesNoDeadLetters() async throws {
+  @Test(arguments: [StoreError.Code.keyUnavailable, .undecodable])
+  func aProgramThatLacksAKeyMakesNoDeadLetters(_ code: StoreError.Code) async throws {
     let bench = QueueBench()
-    var queue = try await QueuePoisonTests.openLocked(bench)
+    var queue = try await QueuePoisonTests.openLocked(bench, code: code)
     try await queue.enqueue([[1], [0xFF], [2]].map { QueueInput($0) })
-    // Even after it has decoded an item.
+    // All leases of the call are given back, and none counts.
+    let error = await #expect(throws: StoreError.self) { try await queue.receive(max: 3, lease: .seconds(900)) }
+    #expect(error?.code == code && error?.key != nil && error?.outcome == .nothingChanged)
+    #expect(error?.isRetryable == (code == .keyUnavailable))
+    #expect(try await queue.counts() == QueueCounts(waiting: 3))
     let deliveries = try await queue.receive(max: 3, lease: .seconds(900))
-    #expect(deliveries.map(\.value) == [[1], [2]])
+    #expect(deliveries.map(\.value) == [[1], [2]] && deliveries.allSatisfy { $0.attempt == 1 })
     #expect(try await queue.acknowledge(deliveries.map(\.receipt)).isEmpty)
+    // Even after it has decoded an item.
     for _ in 0..<5 {
-      bench.clock.advance(by: .seconds(900))
-      await expectStoreError(.undecodable) { try await queue.receive(lease: .seconds(900)) }
-      bench.clock.advance(by: .seconds(900))
-      await expectStoreError(.undecodable) { try await queue.withNext(lease: .seconds(900)) { _ in } }
+      await expectStoreError(code) { try await queue.receive(max: 9, lease: .seconds(900)) }
+      await expectStoreError(code) { try await queue.withNext(lease: .seconds(900)) { _ in } }
+      #expect(try await queue.counts() == QueueCounts(waiting: 1))
     }
-    #expect(try await queue.counts() == QueueCounts(delayed: 1))
     try await queue.close()
-    bench.clock.advance(by: .seconds(900))
-    queue = try await QueuePoisonTests.openLocked(bench, hasKey: true)
+    queue = try await QueuePoisonTests.openLocked(bench, hasKey: { true })
     let delivery = try #require(try await queue.receive(lease: .seconds(900)).first)
     #expect(delivery.value == [0xFF] && delivery.attempt == 1)
     try await queue.close()
   }
 
-  @Test(arguments: ["receive", "withNext", "deliveries"])
-  func anItemThatNeedsAKeyBlocksNoOther(_ method: String) async throws {
-    let queue = try await QueuePoisonTests.openLocked(QueueBench())
-    try await queue.enqueue([[0xFF], [1], [2]].map { QueueInput($0) })
-    var deliveries = queue.deliveries(lease: .seconds(9)).makeAsyncIterator()
-    for number: UInt8 in 1...2 {
-      let value =
-        switch method {
-        case "receive": try await queue.receive(lease: .seconds(9)).first?.value
-        case "withNext": try await queue.withNext(lease: .seconds(9)) { $0.value }
-        default: try await deliveries.next()?.get().value
-        }
-      #expect(value == [number])
+  @Test(arguments: ["receive", "receive 9", "withNext", "deliveries"], [2, nil])
+  func anItemThatNeedsAKeyBlocksNoOther(_ method: String, maximumDeliveries: Int?) async throws {
+    let hasKey = Atomic(false)
+    let bench = QueueBench()
+    let queue = try await QueuePoisonTests.openLocked(bench, maximumDeliveries: maximumDeliveries) {
+      hasKey.load(ordering: .relaxed)
     }
-    #expect(try await queue.counts().delayed == 1)
+    try await queue.enqueue([[0xFF], [1], [2]].map { QueueInput($0) })
+    var iterator = queue.deliveries(lease: .seconds(9)).makeAsyncIterator()
+    func next() async throws -> [[UInt8]] {
+      switch method {
+      case "receive": try await queue.receive(lease: .seconds(9)).map(\.value)
+      case "receive 9": try await queue.receive(max: 9, lease: .seconds(9)).map(\.value)
+      case "withNext": [try await queue.withNext(lease: .seconds(9)) { $0.value }]
+      default: [try #require(try await iterator.next()).get().value]
+      }
+    }
+    var found: [[UInt8]] = []
+    var errors = 0
+    while found.count < 2, errors < 9 {
+      do {
+        found += try await next()
+      } catch StoreError.Code.keyUnavailable {
+        errors += 1
+      }
+    }
+    #expect(found == [[1], [2]] && errors == 1)
+    await expectStoreError(.keyUnavailable) { _ = try await next() }
+    // With the key, the items are due immediately, and the order is that of arrival again.
+    try await queue.enqueue([[0xFF, 1], [3], [0xFF, 2]].map { QueueInput($0) })
+    await expectStoreError(.keyUnavailable) { _ = try await queue.receive(max: 2, lease: .seconds(9)) }
+    #expect(try await queue.receive(lease: .seconds(9)).map(\.value) == [[3]])
+    await expectStoreError(.keyUnavailable) { _ = try await queue.receive(max: 9, lease: .seconds(9)) }
+    hasKey.store(true, ordering: .relaxed)
+    try await queue.enqueue([4])
+    #expect(try await queue.receive(lease: .seconds(9)).map(\.value) == [[4]])
+    let rest = try await queue.receive(max: 9, lease: .seconds(9))
+    #expect(rest.map(\.value) == [[0xFF], [0xFF, 1], [0xFF, 2]] && rest.allSatisfy { $0.attempt == 1 })
   }
 
-  @Test func aQueueOfItemsThatNeedAKeyIsNotDrained() async throws {
+  @Test func aQueueSurvivesAThousandStartsWithAndWithoutTheKey() async throws {
+    var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: #function)
     let bench = QueueBench()
-    var queue = try await QueuePoisonTests.openLocked(bench)
-    try await queue.enqueue((0..<10).map { _ in QueueInput([0xFF]) })
-    for _ in 0..<5 {
-      await expectStoreError(.undecodable) { try await queue.receive(lease: .seconds(9)) }
-      #expect(try await queue.counts() == QueueCounts(waiting: 7, delayed: 3))
-      await expectStoreError(.undecodable) { try await queue.withNext(lease: .seconds(9)) { _ in } }
-      #expect(try await queue.counts() == QueueCounts(waiting: 4, delayed: 6))
-      await expectStoreError(.undecodable) { try await queue.receive(max: 9, lease: .seconds(9)) }
-      #expect(try await queue.receive(lease: .seconds(9)).isEmpty)
-      bench.clock.advance(by: .seconds(9))
-      #expect(try await queue.counts() == QueueCounts(waiting: 10))
+    var expected: [[UInt8]] = []
+    for round in 0..<1000 {
+      let hasKey = Bool.random(using: &random)
+      let queue = try await QueuePoisonTests.openLocked(bench, hasKey: { hasKey })
+      let isLocked = expected.contains { $0.first == 0xFF }
+      if !hasKey, isLocked {
+        await expectStoreError(.keyUnavailable) { _ = try await queue.receive(max: 99, lease: .seconds(900)) }
+      } else if Int.random(in: 0..<10, using: &random) == 0 {
+        let received = try await queue.receive(max: 999, lease: .seconds(900))
+        #expect(received.map(\.value) == expected && received.allSatisfy { $0.attempt == 1 }, "round \(round)")
+        #expect(try await queue.acknowledge(received.map(\.receipt)).isEmpty)
+        expected = []
+      }
+      if expected.count < 50 {
+        let value: [UInt8] = [Bool.random(using: &random) ? 0xFF : 0, UInt8(round % 251)]
+        try await queue.enqueue(value)
+        expected.append(value)
+      }
+      #expect(try await queue.counts() == QueueCounts(waiting: expected.count), "round \(round)")
+      try await queue.close()
+    }
+  }
+
+  @Test func theKeyOfAnItemReachesTheCodecIfTheProducerGaveIt() async throws {
+    let bench = QueueBench()
+    func open() async throws -> QueueStore<[UInt8]> {
+      try await QueueStore(
+        path: "/queue", codec: NonceCodec(.raw), configuration: QueueConfiguration(maximumDeliveries: 1),
+        fileSystem: bench.disk, clock: bench.clock, now: { bench.clock.date })
+    }
+    var queue = try await open()
+    let generated = try await queue.enqueue([1]).key
+    try await queue.enqueue([QueueInput([2], id: "two"), QueueInput([3])])
+    try await queue.setValue([4], forKey: "four")
+    try await queue.setValue([5], forKey: generated)
+    try await queue.update(["two", "six"]) { slots in slots = [[22], [6]] }
+    let all: [[UInt8]] = [[5], [22], [3], [4], [6]]
+    // Through dead letters, requeueing and reopening.
+    for round in 0..<3 {
+      #expect(try await queue.verify().findings.isEmpty)
+      let deliveries = try await queue.receive(max: 9, lease: .seconds(900))
+      #expect(deliveries.map(\.value) == all, "round \(round)")
+      for delivery in deliveries { try await queue.release(delivery.receipt) }
+      #expect(try await queue.deadLetters().map { try $0.value.get() } == all)
+      #expect(try await queue.requeueDeadLetters() == all.count)
+      try await queue.compact()
+      try await queue.close()
+      queue = try await open()
     }
     try await queue.close()
-    queue = try await QueuePoisonTests.openLocked(bench, hasKey: true)
-    #expect(try await queue.receive(max: 99, lease: .seconds(9)).map(\.attempt) == [Int](repeating: 1, count: 10))
   }
 
   @Test func theRetryPolicy() {

@@ -64,6 +64,35 @@ import Testing
     }
   }
 
+  // MARK: Bounds
+
+  /// Every range that can be written with components has possible bounds.
+  @Test func boundsOfComponentsAreRecognized() {
+    let seed = SeededGenerator.seedOfProcess
+    var random = SeededGenerator(seed: seed, purpose: "bounds of components")
+    let last = UUID(uuid: (255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255))
+    var tuples: [[KeyComponent]] = [[], [.null], [.boolean(true)], [.integer(.min)], [.uuid(last)]]
+    tuples += (0..<500).map { _ in StoreKeyComponentsTests.tuple(&random) }
+    for tuple in tuples {
+      let key = StoreKey(components: tuple)
+      let part = StoreKey(bytes: key.bytes.prefix(random.integer(in: 0...key.count)))
+      let ranges: [KeyRange] = [
+        .prefix(components: tuple), .prefix(key), .prefix(part), .only(key), key..., ...key, ..<key, part...key,
+        KeyRange.prefix(key).after(key), KeyRange(from: key, upTo: StoreKey(bytes: [0xFF])),
+        KeyRange(from: KeyRange.prefix(key).upperBound ?? "", upTo: nil),
+      ]
+      for range in ranges {
+        #expect(range.lowerBound.isBoundOfComponents, "\(range), seed \(seed)")
+        #expect(range.upperBound?.isBoundOfComponents ?? true, "\(range), seed \(seed)")
+      }
+    }
+  }
+
+  @Test(arguments: ["swift", "2026-11-23", "user/7", "é", "A", "~", "10", "\u{7}", "-"])
+  func textIsNoBoundOfComponents(_ text: String) {
+    #expect(!StoreKey(text).isBoundOfComponents)
+  }
+
   // MARK: Round trips and order
 
   private static let scalars: [String] = ["", "a", "b", "\0", "a\0", "a\0b", "é", "e\u{301}", "\u{FF}", "🐄", "\u{1}"]

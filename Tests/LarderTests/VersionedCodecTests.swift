@@ -230,6 +230,7 @@ import Testing
     #expect(
       wrongCodec?.message == "the migration from version 1 reads the codec raw, but the values have the codec json")
     expectStoreError(.invalidArgument) { try RawCodec().versioned(1, Migration(from: 0, .raw) { $0 }) }
+    expectStoreError(.invalidArgument) { try RawCodec().versioned(1).checksummed().versioned(1) }
     #expect(try JSONCodec<Int>().versioned(3, migration(from: 2)).version == 3)
   }
 

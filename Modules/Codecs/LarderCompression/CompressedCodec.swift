@@ -79,6 +79,7 @@ public struct CompressedCodec<Base: Codec>: Codec {
   public func encode(_ value: Base.Value, into bytes: inout [UInt8], context: ValueContext) throws {
     let start = bytes.count
     bytes.append(CompressedValueHeader.storedMark)
+    let context = context.forBase { $0.first == CompressedValueHeader.storedMark ? $0.dropFirst() : nil }
     try base.encode(value, into: &bytes, context: context)
     let size = bytes.count - start - 1
     guard size >= threshold, size <= Deflater.maximumInputSize else { return }
@@ -133,6 +134,29 @@ extension Codec {
   ///   - dictionaries: The dictionaries. The current one compresses, and all of them decompress.
   ///   - threshold: The minimum size, in bytes, of a value that is compressed. Defaults to `nil`, which means 512
   ///     without a current dictionary and 48 with one.
+  public func compressed(
+    level: Int = 6, dictionaries: CompressionDictionaries, threshold: Int? = nil
+  ) -> CompressedCodec<Self> {
+    CompressedCodec(self, level: level, dictionaries: dictionaries, threshold: threshold)
+  }
+}
+
+extension AuthenticatedCodec {
+  /// Returns a codec that tries in vain to compress the bytes of this one.
+  @available(
+    *, deprecated, message: "the bytes of an authenticated codec do not shrink; call compressed() before encrypted(…)"
+  )
+  public func compressed(
+    level: Int = 6, dictionary: CompressionDictionary? = nil, threshold: Int? = nil
+  ) -> CompressedCodec<Self> {
+    CompressedCodec(
+      self, level: level, dictionaries: CompressionDictionaries(only: dictionary), threshold: threshold)
+  }
+
+  /// Returns a codec that tries in vain to compress the bytes of this one.
+  @available(
+    *, deprecated, message: "the bytes of an authenticated codec do not shrink; call compressed() before encrypted(…)"
+  )
   public func compressed(
     level: Int = 6, dictionaries: CompressionDictionaries, threshold: Int? = nil
   ) -> CompressedCodec<Self> {

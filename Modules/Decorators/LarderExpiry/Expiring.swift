@@ -121,6 +121,7 @@ public struct ExpiringCodec<Base: Codec>: Codec {
   /// - Throws: The errors of the base.
   public func encode(_ expiring: Expiring<Base.Value>, into bytes: inout [UInt8], context: ValueContext) throws {
     let deadline = expiring.deadline
+    let context = context.forBase(valuePart)
     switch format {
     case .json:
       bytes.append(UInt8(ascii: "{"))
@@ -156,16 +157,28 @@ public struct ExpiringCodec<Base: Codec>: Codec {
     }
   }
 
-  private func decode(binary bytes: RawSpan, _ context: ValueContext) throws -> Expiring<Base.Value> {
-    guard bytes.byteCount > 0 else { throw ExpiringFormatError("the value is empty; it must begin with its deadline") }
-    let size = MemoryLayout<Int64>.size
-    let numberCount: Int
-    switch bytes.unsafeLoad(as: UInt8.self) {
-    case Mark.noDeadline: numberCount = 0
-    case Mark.deadline: numberCount = 1
-    case Mark.deadlineAndWindow: numberCount = 2
+  /// Returns the bytes of the base.
+  private func valuePart(of stored: ArraySlice<UInt8>) throws -> ArraySlice<UInt8>? {
+    switch format {
+    case .json: try members(of: stored).value
+    case .cbor, .binary: stored.dropFirst(1 + (try numberCount(of: stored.first)) * MemoryLayout<Int64>.size)
+    }
+  }
+
+  /// Returns how many numbers follow the first byte of a value that is not JSON.
+  private func numberCount(of mark: UInt8?) throws -> Int {
+    switch mark {
+    case Mark.noDeadline: 0
+    case Mark.deadline: 1
+    case Mark.deadlineAndWindow: 2
+    case nil: throw ExpiringFormatError("the value is empty; it must begin with its deadline")
     default: throw ExpiringFormatError("the value does not begin with a deadline")
     }
+  }
+
+  private func decode(binary bytes: RawSpan, _ context: ValueContext) throws -> Expiring<Base.Value> {
+    let size = MemoryLayout<Int64>.size
+    let numberCount = try numberCount(of: bytes.byteCount > 0 ? bytes.unsafeLoad(as: UInt8.self) : nil)
     guard bytes.byteCount > numberCount * size else { throw ExpiringFormatError("the deadline is truncated") }
     func number(_ index: Int) -> Int64? {
       guard index < numberCount else { return nil }
@@ -179,10 +192,24 @@ public struct ExpiringCodec<Base: Codec>: Codec {
   }
 
   private func decode(json bytes: RawSpan, _ context: ValueContext) throws -> Expiring<Base.Value> {
+    let members = try members(of: bytes.withUnsafeBytes { Array($0)[...] })
+    let deadline = try Deadline(expires: members.expires, window: members.window)
+    return Expiring(
+      try members.value.withUnsafeBytes { try base.decode($0.bytes, context: context) }, deadline: deadline)
+  }
+
+  /// The members of a value in JSON.
+  private struct Members {
+    var expires: Int64?
+    var window: Int64?
+    var value: ArraySlice<UInt8>
+  }
+
+  private func members(of json: ArraySlice<UInt8>) throws -> Members {
     var expires: Int64?
     var window: Int64?
     var value: ArraySlice<UInt8>?
-    var scanner = JSONScanner(bytes.withUnsafeBytes { Array($0)[...] })
+    var scanner = JSONScanner(json)
     // Unknown members are refused rather than ignored. A misspelt `expires` in a file edited by hand would otherwise
     // mean that the value never expires.
     try scanner.forEachMember { _, name, scanner in
@@ -199,8 +226,7 @@ public struct ExpiringCodec<Base: Codec>: Codec {
     }
     try scanner.expectEnd()
     guard let value else { throw ExpiringFormatError("an expiring value must have a member value") }
-    let deadline = try Deadline(expires: expires, window: window)
-    return Expiring(try value.withUnsafeBytes { try base.decode($0.bytes, context: context) }, deadline: deadline)
+    return Members(expires: expires, window: window, value: value)
   }
 
   private func microseconds(_ text: ArraySlice<UInt8>) throws -> Int64 {
@@ -213,6 +239,17 @@ public struct ExpiringCodec<Base: Codec>: Codec {
 
 extension Codec {
   /// Returns a codec that puts a deadline before each value of this one; see ``ExpiringCodec``.
+  public func expiring() -> ExpiringCodec<Self> {
+    ExpiringCodec(self)
+  }
+}
+
+extension AuthenticatedCodec {
+  /// Returns a codec whose deadlines are not authenticated.
+  @available(
+    *, deprecated,
+    message: "a deadline around an authenticated codec can be forged; call expiring() before encrypted(…)"
+  )
   public func expiring() -> ExpiringCodec<Self> {
     ExpiringCodec(self)
   }

@@ -38,21 +38,22 @@ struct IndexCatalog: Codable, Equatable, Sendable {
   /// The numbers of the indexes that are no longer used, but of which there may still be entries.
   var dropped: [Int] = []
 
-  /// Replaces the indexes by those of a list of definitions.
-  ///
-  /// - Parameters:
-  ///   - definitions: The definitions.
-  ///   - areComplete: Whether new indexes are complete, because there are no values.
-  mutating func define<Value>(_ definitions: [StoreIndex<Value>], areComplete: Bool) {
+  /// Replaces the indexes by those of a list of definitions, of which new ones are incomplete.
+  mutating func define<Value>(_ definitions: [StoreIndex<Value>]) {
     let known = indexes
     indexes = definitions.map { definition in
       if let index = known.first(where: { $0.isDefined(by: definition) }) { return index }
       defer { nextID += 1 }
       return Index(
         id: nextID, name: definition.name, version: definition.version, isUnique: definition.isUnique,
-        isComplete: areComplete)
+        isComplete: false)
     }
     dropped += known.map(\.id).filter { id in !indexes.contains { $0.id == id } }
+  }
+
+  /// Marks all indexes as complete.
+  mutating func complete() {
+    for number in indexes.indices { indexes[number].isComplete = true }
   }
 
   /// Drops all entries of all indexes, so that they have to be rebuilt.

@@ -10,8 +10,8 @@ struct IndexLayout: Sendable {
   /// The key of the catalog of indexes.
   let catalogKey: StoreKey
 
-  /// The key of the number of entries that were ever inserted.
-  let insertionsKey: StoreKey
+  /// The key of the announced removals of ranges.
+  let removalsKey: StoreKey
 
   /// The range of all values.
   let values: KeyRange
@@ -25,7 +25,7 @@ struct IndexLayout: Sendable {
     self.valuePrefix = valuePrefix
     self.indexPrefix = indexPrefix
     catalogKey = indexPrefix + "catalog"
-    insertionsKey = indexPrefix + "insertions"
+    removalsKey = indexPrefix + "removals"
     // The key that equals the prefix is not a key of a value.
     values = KeyRange(from: valuePrefix + StoreKey(bytes: [0]), upTo: KeyRange.prefix(valuePrefix).upperBound)
     indexEntries = KeyRange(

@@ -23,12 +23,14 @@ extension IndexedStore {
   ///   - limit: The maximum number of entries to return.
   ///   - order: The direction of the scan. Defaults to ascending.
   /// - Returns: The entries, in the given order.
-  /// - Throws: `StoreError` with `indexIncomplete`; `invalidArgument` if the limit is negative or the store has no such
-  ///   index; `corrupted` or `undecodable`, with the first such key, if a value cannot be decoded; `closed`; `ioFailed`.
+  /// - Throws: `StoreError` with `indexIncomplete`; `invalidArgument` if the limit is negative, the store has no such
+  ///   index, or a bound of the range cannot have been created from components; `corrupted` or `undecodable`, with the
+  ///   first such key, if a value cannot be decoded; `closed`; `ioFailed`.
   public func entries(
     where index: StoreIndex<Value>, in range: KeyRange = .all, limit: Int, order: ScanOrder = .ascending
   ) async throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
+    try check(range, for: .entries)
     return try await running(.entries) {
       try await matches(of: index, in: range, limit: limit, order: order, during: .entries).map(\.entry)
     }
@@ -70,6 +72,7 @@ extension IndexedStore {
         .invalidArgument, during: .page, store: information.name,
         message: "the cursor is from pages in the opposite order")
     }
+    try check(range, for: .page)
     return try await running(.page) {
       let rest = cursor.map { range.part(beyond: $0.key, in: order) } ?? range
       let matches = try await matches(of: index, in: rest, limit: size, order: order, during: .page)
@@ -91,15 +94,25 @@ extension IndexedStore {
   ///   - index: One of the store's indexes.
   ///   - range: A range of index keys; see ``entries(where:in:limit:order:)``. Defaults to all index keys.
   /// - Returns: The number of entries, each counted once for each of its index keys in the range.
-  /// - Throws: `StoreError` with `indexIncomplete`; `invalidArgument` if the store has no such index; `closed`;
-  ///   `ioFailed`.
+  /// - Throws: `StoreError` with `indexIncomplete`; `invalidArgument` if the store has no such index or a bound of the
+  ///   range cannot have been created from components; `closed`; `ioFailed`.
   public func count(where index: StoreIndex<Value>, in range: KeyRange = .all) async throws -> Int {
-    try await running(.count) {
+    try check(range, for: .count)
+    return try await running(.count) {
       try await reading(index, during: .count) { try await base.count(in: layout.entryRange($0.id, range)) }
     }
   }
 
   // MARK: Reading an index
+
+  /// Throws `invalidArgument` if a bound of a range of index keys cannot have been created from components.
+  private func check(_ range: KeyRange, for operation: StoreOperation) throws {
+    guard !range.lowerBound.isBoundOfComponents || range.upperBound?.isBoundOfComponents == false else { return }
+    throw StoreError(
+      .invalidArgument, during: operation, store: information.name,
+      message: "a bound of the range is not made of components; write `.prefix(components: …)` or "
+        + "`StoreKey(components: …)..<StoreKey(components: …)`")
+  }
 
   /// An entry with the index key by which it was found.
   private struct Match: Sendable {

@@ -16,7 +16,7 @@ extension IndexedStore {
     }
   }
 
-  /// Completes all new and changed indexes, and removes what is left of former ones.
+  /// Completes all new and changed indexes, and removes the remaining entries of former ones.
   ///
   /// ```swift
   /// let notes = try await bytes.indexed(by: [byTag], codec: .json(Note.self))
@@ -31,17 +31,18 @@ extension IndexedStore {
   /// - Parameter fromScratch: Whether to drop the entries of all indexes first, for example because
   ///   ``verifyIndexes()`` has found differences. Queries throw `indexIncomplete` until the indexes are complete again, even
   ///   if the process ends before. Defaults to `false`.
-  /// - Returns: The number of entries that were indexed, and a finding for each entry whose value could not be decoded. Such
+  /// - Returns: The number of indexed entries, and a finding for each entry whose value could not be decoded. Such
   ///   an entry is in no index until it is written again.
-  /// - Throws: `StoreError` with `notUnique` or `valueTooLarge` and the key of an entry that cannot be indexed, in which case
-  ///   the index stays incomplete; `versionMismatch` if another program has defined other indexes; the errors of the base.
+  /// - Throws: `StoreError` with `notUnique` or `valueTooLarge` and the key of an entry that cannot be indexed, or with
+  ///   `keyUnavailable` and the key of an entry that cannot be decrypted now, in which cases the index stays incomplete;
+  ///   `versionMismatch` if another program has defined other indexes; the errors of the base.
   ///   `CancellationError` between two steps.
   @discardableResult
   public func rebuildIndexes(fromScratch: Bool = false) async throws -> VerificationReport {
     try await running(.rebuildIndexes) {
       try information.checkWritable(for: .rebuildIndexes)
       try checkDefinitions(of: try await reloadCatalog(for: .rebuildIndexes), for: .rebuildIndexes)
-      if fromScratch { try await changeCatalog(for: .rebuildIndexes) { catalog, _ in catalog.restart() } }
+      if fromScratch { try await changeCatalog(for: .rebuildIndexes) { $0.restart() } }
       try await removeDroppedIndexes()
       var report = VerificationReport(entryCount: 0)
       while try await indexNextValues(&report) { try Task.checkCancellation() }
@@ -62,7 +63,7 @@ extension IndexedStore {
         try await callingBase(.rebuildIndexes) { try await base.apply(ChangeBatch(changes)) }
         if keys.count < 1000 { break }
       }
-      try await changeCatalog(for: .rebuildIndexes) { catalog, _ in catalog.dropped.removeAll { $0 == id } }
+      try await changeCatalog(for: .rebuildIndexes) { catalog in catalog.dropped.removeAll { $0 == id } }
     }
   }
 
@@ -90,7 +91,7 @@ extension IndexedStore {
       values: entries, entries: slice.entries)
     if entries.count < Self.sliceSize {
       var catalog = known.catalog
-      for number in catalog.indexes.indices { catalog.indexes[number].isComplete = true }
+      catalog.complete()
       step.newCatalog = try catalog.bytes(store: information.name, for: .rebuildIndexes)
     }
     do {
@@ -122,7 +123,7 @@ extension IndexedStore {
         let value: Value
         do {
           value = try decode(bytes, forKey: key, during: .rebuildIndexes)
-        } catch let error as StoreError {
+        } catch let error as StoreError where error.code != .keyUnavailable {
           findings.append(VerificationReport.Finding(key: key, place: information.name, message: error.message))
           continue
         }

@@ -1,11 +1,11 @@
 public import Larder
 
 extension IndexedStore {
-  /// Reads every value and every index entry, and reports where they disagree.
+  /// Reads all values and index entries, and reports their differences.
   ///
   /// The method compares in both directions: each value must have all of its index entries, and each index entry must
-  /// belong to the value of its key. It works in small slices while others read and write. Each slice is compared as of one
-  /// moment, so concurrent writes cause no findings.
+  /// belong to the value of its key. It works in small slices while others read and write. Each slice is one snapshot, so
+  /// concurrent writes cause no findings.
   ///
   /// - Returns: The number of values, and a finding for each value that cannot be decoded, each missing, superfluous or
   ///   damaged index entry, and each incomplete index. ``rebuildIndexes(fromScratch:)`` repairs the indexes.
@@ -17,7 +17,7 @@ extension IndexedStore {
         let report = try await verifyIndexes(of: known)
         let start = known.bytes
         known = try await reloadCatalog(for: .verify)
-        // Indexes that were dropped in the meantime would lack entries.
+        // The entries of an index that was dropped in the meantime may be gone.
         if known.bytes == start { return report }
       }
       throw contention(.verify)
@@ -63,7 +63,7 @@ extension IndexedStore {
     _ values: [StoreEntry<[UInt8]>], _ indexes: [ActiveIndex<Value>], _ report: inout VerificationReport
   ) async throws {
     var values = values
-    // A value that is written in between is verified again. A key that is written all the time is left to its writers.
+    // A value that changes in between is verified again. A value that changes during every attempt is not verified.
     for _ in 0..<Self.maximumAttempts where !values.isEmpty {
       let expected = try await expectedEntries(of: values, indexes)
       let entryKeys = expected.flatMap { $0.entries.map(\.entryKey) }
@@ -77,7 +77,7 @@ extension IndexedStore {
         let contentsOfValue = contents.prefix(entries.count)
         contents = contents.dropFirst(entries.count)
         guard found[number] == value.value else {
-          // A removed value has no index entries, which the index entries show themselves.
+          // If a removed value has index entries, the comparison in the other direction finds them.
           if let bytes = found[number] { changed.append(StoreEntry(key: value.key, value: bytes)) }
           continue
         }
@@ -197,7 +197,7 @@ extension IndexedStore: MaintainableStore where Base: MaintainableStore {
     try await verifyIndexes()
   }
 
-  /// Removes what is left of former indexes, and compacts the base; see `MaintainableStore`.
+  /// Removes the remaining entries of former indexes, and compacts the base; see `MaintainableStore`.
   public func compact() async throws {
     try await running(.compact) {
       if information.access == .readWrite {

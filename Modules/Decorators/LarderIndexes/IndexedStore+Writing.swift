@@ -49,7 +49,7 @@ extension IndexedStore {
   ///
   /// - Throws: The errors of `apply(_:)`; `notUnique`; `valueTooLarge` if an index key does not fit into a key of the base;
   ///   `versionMismatch` if another program has defined other indexes; `conflict`, with nothing changed, if other
-  ///   programs kept changing the same entries.
+  ///   programs kept changing the same entries or inserting entries into a range that the batch removes.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
     try await running(.apply) {
@@ -62,14 +62,16 @@ extension IndexedStore {
         }
       }
       guard let last = encoded.last, !last.removesEverything else { return try await removeEverything(encoded.isEmpty) }
-      let removesRange = encoded.contains { $0.key == nil }
-      try await commit(.apply, removesRange ? .exclusive : .shared) { known in
-        let (insertions, keys) = try await keysToChange(by: encoded)
+      let ranges = encoded.compactMap(\.removedRange).filter { !$0.isEmpty }
+      let removal = AnnouncedRemoval(of: ranges)
+      try await commit(.apply, removal == nil ? .shared : .exclusive) { known in
+        if let removal { try await announce(removal) }
+        let keys = try await keysToChange(by: encoded, in: ranges)
         let old = try await callingBase(.apply) { try await base.values(forKeys: keys.map(layout.valueKey)) }
         let new = ChangeBatch(encoded).result(forKeys: keys)
         let changes = try await entryChanges(
           keys, old, new: new.map { $0?.bytes }, values: new.map { $0?.value }, known, .apply)
-        return (Plan(changes, insertions: insertions), ())
+        return (Plan(changes: changes, removal: removal), ())
       }
     }
   }
@@ -80,22 +82,28 @@ extension IndexedStore {
     try await callingBase(.apply) { try await base.apply(ChangeBatch(ranges.map { .removeAll($0) })) }
   }
 
-  /// Returns the keys that a batch sets or removes, those in its ranges included.
-  ///
-  /// - Returns: The number of insertions before the ranges were read, or `nil` if the batch removes no range; the keys.
-  private func keysToChange(
-    by changes: [Change<Encoded>]
-  ) async throws -> (insertions: Insertions?, keys: [StoreKey]) {
-    var keys = Set(changes.compactMap(\.key))
-    var insertions: Insertions?
-    for case .removeAll(let range) in changes {
-      try await callingBase(.apply) {
-        if insertions == nil { insertions = Insertions(record: try await base.value(forKey: layout.insertionsKey)) }
-        let found = try await base.keys(in: layout.valueRange(range), limit: .max, order: .ascending)
-        keys.formUnion(found.map(layout.key(ofValue:)))
+  /// Announces the removal of a range; see ``AnnouncedRemovals``.
+  private func announce(_ removal: AnnouncedRemoval) async throws {
+    let store = information.name
+    try await callingBase(.apply) {
+      try await base.update([layout.removalsKey]) { slots in
+        var removals = AnnouncedRemovals(slots[0])
+        removals.announce(removal)
+        slots[0] = try removals.record(store: store, for: .apply)
       }
     }
-    return (insertions, keys.sorted())
+  }
+
+  /// Returns the keys that a batch sets or removes, including the existing keys in its ranges.
+  private func keysToChange(by changes: [Change<Encoded>], in ranges: [KeyRange]) async throws -> [StoreKey] {
+    var keys = Set(changes.compactMap(\.key))
+    for range in ranges {
+      let found = try await callingBase(.apply) {
+        try await base.keys(in: layout.valueRange(range), limit: .max, order: .ascending)
+      }
+      keys.formUnion(found.map(layout.key(ofValue:)))
+    }
+    return keys.sorted()
   }
 
   /// Reads, changes and writes back several values and their index entries as one step; see `DataStore`.
@@ -106,7 +114,7 @@ extension IndexedStore {
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
     try information.check(updateOf: keys)
-    return try await running(.update) {
+    return try await runningBody {
       try await commit(.update, .shared) { known in
         let old = try await callingBase(.update) { try await base.values(forKeys: keys.map(layout.valueKey)) }
         var slots = try await BulkWork.run(atMost: keys.count) { [self] allowance in
@@ -117,17 +125,30 @@ extension IndexedStore {
           }
         }
         try Task.checkCancellation()
-        let result = try body(&slots)
+        let result = try BodyError.wrapping { try body(&slots) }
         try information.check(slotCount: slots.count, forUpdateOf: keys)
         let values = slots
         let new = try await BulkWork.run(atMost: keys.count) { [self] allowance in
-          try zip(keys, values).map { key, value -> [UInt8]? in
-            guard let value else { return nil }
-            return try allowance.encode { try encode(value, forKey: key, during: .update) }
+          try keys.indices.map { number -> [UInt8]? in
+            guard let value = values[number] else { return nil }
+            return try allowance.encode {
+              try encode(value, forKey: keys[number], replacing: old[number], during: .update)
+            }
           }
         }
-        return (Plan(try await entryChanges(keys, old, new: new, values: values, known, .update)), result)
+        return (Plan(changes: try await entryChanges(keys, old, new: new, values: values, known, .update)), result)
       }
+    }
+  }
+
+  /// Runs an update, and throws the error of its body unchanged.
+  ///
+  /// Until then, the error stays wrapped. It may be the refusal of an indexed store above this one.
+  private func runningBody<Result>(_ update: () async throws -> Result) async throws -> Result {
+    do {
+      return try await running(.update, update)
+    } catch let bodyError as BodyError {
+      throw bodyError.error
     }
   }
 
@@ -213,26 +234,22 @@ extension IndexedStore {
 
   // MARK: Committing
 
-  /// The number of insertions of new keys, which a batch that removes a range compares.
-  struct Insertions: Sendable {
-    let record: [UInt8]?
-
-    /// The record after another insertion.
-    static func next(_ record: [UInt8]?) -> [UInt8] {
-      let number = (record ?? []).prefix(8).reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
-      return withUnsafeBytes(of: (number &+ 1).bigEndian) { Array($0) }
-    }
-  }
-
   /// The changes of a commit.
-  struct Plan: Sendable {
+  private struct Plan: Sendable {
     let changes: [EntryChange]
-    /// The number of insertions that must not have changed, if it matters.
-    var insertions: Insertions?
+    /// The announcement that must still be there, if the changes remove a range.
+    var removal: AnnouncedRemoval?
 
-    init(_ changes: [EntryChange], insertions: Insertions? = nil) {
-      self.changes = changes
-      self.insertions = insertions
+    /// Returns the record of announced removals after the commit.
+    ///
+    /// - Throws: ``WriteRefusal/isStale`` if the announcement of this removal has been withdrawn.
+    func removals(after record: [UInt8]?, store: String, for operation: StoreOperation) throws -> [UInt8]? {
+      guard record != nil || removal != nil else { return nil }
+      let old = AnnouncedRemovals(record)
+      var removals = old
+      if let removal, !removals.withdraw(removal) { throw WriteRefusal.isStale }
+      removals.withdraw(covering: changes.filter { $0.old == nil && $0.new != nil }.map(\.key))
+      return removals == old ? record : try removals.record(store: store, for: operation)
     }
   }
 
@@ -270,19 +287,15 @@ extension IndexedStore {
   private func commit(_ plan: Plan, _ known: KnownCatalog<Value>, _ operation: StoreOperation) async throws {
     let changes = plan.changes
     let indexChanges = try indexChanges(of: changes, operation)
-    let inserts = changes.contains { $0.old == nil && $0.new != nil }
-    let insertions = plan.insertions
-    let usesInsertions = inserts || insertions != nil
     let keys =
-      [layout.catalogKey] + (usesInsertions ? [layout.insertionsKey] : [])
-      + changes.map { layout.valueKey($0.key) } + indexChanges.map(\.entryKey)
+      [layout.catalogKey, layout.removalsKey] + changes.map { layout.valueKey($0.key) } + indexChanges.map(\.entryKey)
+    let store = information.name
     do {
       try await callingBase(operation) {
         try await base.update(keys) { slots in
           guard slots[0] == known.bytes else { throw WriteRefusal.isStale }
-          if let insertions, slots[1] != insertions.record { throw WriteRefusal.isStale }
-          if inserts { slots[1] = Insertions.next(slots[1]) }
-          let start = usesInsertions ? 2 : 1
+          slots[1] = try plan.removals(after: slots[1], store: store, for: operation)
+          let start = 2
           for (number, change) in changes.enumerated() {
             guard slots[start + number] == change.old else { throw WriteRefusal.isStale }
             slots[start + number] = change.new
@@ -333,23 +346,25 @@ extension IndexedStore {
 
   // MARK: Values
 
-  func encode(_ value: Value, forKey key: StoreKey, during operation: StoreOperation) throws -> [UInt8] {
-    var bytes: [UInt8] = []
-    try coder.append(value, forKey: key, to: &bytes, during: operation)
-    return bytes
+  func encode(
+    _ value: Value, forKey key: StoreKey, replacing stored: [UInt8]? = nil, during operation: StoreOperation
+  ) throws -> [UInt8] {
+    try values.encode(value, storedAs: layout.valueKey(key), replacing: stored, during: operation)
   }
 
   func decode(_ bytes: [UInt8], forKey key: StoreKey, during operation: StoreOperation) throws -> Value {
-    try bytes.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: operation) }
+    try values.decode(bytes, storedAs: layout.valueKey(key), during: operation)
   }
 }
 
 extension Change {
-  /// Whether the change removes every entry.
-  fileprivate var removesEverything: Bool {
-    guard case .removeAll(let range) = self else { return false }
-    return range.lowerBound.isEmpty && range.upperBound == nil
+  /// The range that the change removes, or `nil` if it concerns one key.
+  fileprivate var removedRange: KeyRange? {
+    if case .removeAll(let range) = self { range } else { nil }
   }
+
+  /// Whether the change removes every entry.
+  fileprivate var removesEverything: Bool { removedRange == .all }
 }
 
 extension ChangeBatch {

@@ -12,16 +12,18 @@ import Synchronization
 ///   where: byTag, in: .prefix(components: "swift"), limit: 20, order: .descending)
 /// ```
 ///
-/// A value and its index entries are written in one commit of the base. They never disagree, whatever fails, and in
-/// whatever process. For readers by key, the store is one of values like any other.
+/// A value and its index entries are written in one commit of the base. They agree after every write, error and crash,
+/// even if several processes write. Reads by key work as in any other store.
 ///
 /// ## Writes
 ///
-/// A write reads the old values, determines the index entries to add and to remove, and commits everything on condition
-/// that nothing it has read has changed. Otherwise it starts again. The body of an update therefore runs outside the
-/// commit, on the caller's actor, and runs again if another program changes its keys at the same time.
+/// A write reads the old values, and determines the index entries to add and to remove. It commits only if nothing that it
+/// has read has changed. Otherwise, it starts again. The body of an update therefore runs before the commit, on the
+/// caller's actor, and runs again if another program changes its entries at the same time.
 ///
 /// Removing a range loads all values of the range into memory. Removing everything does not.
+///
+/// An indexed store cannot take part in a `ViewBatch` or in an update of several views.
 ///
 /// ## New and changed indexes
 ///
@@ -29,8 +31,8 @@ import Synchronization
 /// maintained by all writes from then on, but queries throw `indexIncomplete` until ``rebuildIndexes(fromScratch:)`` has
 /// indexed the older entries. In an empty store, indexes are complete immediately.
 ///
-/// Every program that opens the store for writing must define the same indexes. The one that opens it last decides: the
-/// writes of programs with other definitions then throw `versionMismatch`.
+/// Every program that opens the store for writing must define the same indexes. After a program opens the store with other
+/// definitions, the writes of the programs that opened it before throw `versionMismatch`.
 public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore where Base.Value == [UInt8] {
   /// The store of bytes that keeps values and indexes.
   public let base: Base
@@ -41,7 +43,6 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
   /// The values, without the indexes.
   let values: TypedView<Base, Value>
 
-  let coder: ValueCoder<Value>
   let layout: IndexLayout
 
   /// The running operations, for which closing waits.
@@ -53,7 +54,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
   /// The catalog as it was last read.
   let knownCatalog: Mutex<KnownCatalog<Value>>
 
-  /// How often an operation starts again because another program has changed what it read.
+  /// The maximum number of attempts of an operation when other programs change what it has read.
   static var maximumAttempts: Int { 100 }
 
   /// Opens an indexed store, and records its indexes in the base unless the base is read-only.
@@ -63,7 +64,7 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
   ///   - indexes: The definitions of the indexes, whose names must be distinct.
   ///   - codec: The codec of the values.
   ///   - valuePrefix: The prefix of the keys of the values in the base. Values that a `TypedView` with this prefix and
-  ///     codec has written belong to the store. Defaults to `v/`.
+  ///     codec has written become entries of the store. Defaults to `v/`.
   ///   - indexPrefix: The prefix of the keys of the indexes in the base. Defaults to `i/`. Neither prefix may begin with
   ///     the other one.
   /// - Throws: `StoreError` with `invalidArgument` if the names or prefixes are not as described; `versionMismatch` if a
@@ -75,15 +76,13 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
     self.base = base
     self.indexes = indexes
     values = TypedView(base, prefix: valuePrefix, codec: codec)
-    coder = ValueCoder(codec: codec, store: base.information.name)
     layout = IndexLayout(valuePrefix: valuePrefix, indexPrefix: indexPrefix)
     let catalog = try IndexCatalog(nil, store: base.information.name, for: .open)
     knownCatalog = Mutex(KnownCatalog(bytes: nil, catalog: catalog, definitions: indexes))
     try checkArguments()
     if base.information.access == .readWrite {
-      try await changeCatalog(for: .open) { catalog, isEmpty in
-        catalog.define(indexes, areComplete: isEmpty)
-      }
+      try await changeCatalog(for: .open) { $0.define(indexes) }
+      try await completeIndexesIfEmpty()
     } else {
       try await reloadCatalog(for: .open)
     }
@@ -197,27 +196,21 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
   ///
   /// - Parameters:
   ///   - operation: The operation, for errors.
-  ///   - change: A closure that changes the catalog. It receives whether there are no values, and runs again if another
-  ///     writer interferes.
+  ///   - change: A closure that changes the catalog. It runs again if another writer interferes.
   func changeCatalog(
-    for operation: StoreOperation, _ change: (inout IndexCatalog, _ isEmpty: Bool) -> Void
+    for operation: StoreOperation, _ change: (inout IndexCatalog) async throws -> Void
   ) async throws {
     for _ in 0..<Self.maximumAttempts {
       try Task.checkCancellation()
-      let (catalogKey, insertionsKey) = (layout.catalogKey, layout.insertionsKey)
-      let stored = try await callingBase(operation) { try await base.values(forKeys: [catalogKey, insertionsKey]) }
-      var catalog = try remember(stored[0], for: operation).catalog
-      let old = catalog
-      let isEmpty = try await callingBase(operation) {
-        try await base.keys(in: layout.values, limit: 1, order: .ascending).isEmpty
-      }
-      change(&catalog, isEmpty)
-      guard catalog != old else { return }
+      let stored = try await reloadCatalog(for: operation)
+      var catalog = stored.catalog
+      try await change(&catalog)
+      guard catalog != stored.catalog else { return }
       let bytes = try catalog.bytes(store: information.name, for: operation)
       do {
         try await callingBase(operation) {
-          try await base.update([catalogKey, insertionsKey]) { slots in
-            guard slots == stored else { throw WriteRefusal.isStale }
+          try await base.update([layout.catalogKey]) { slots in
+            guard slots[0] == stored.bytes else { throw WriteRefusal.isStale }
             slots[0] = bytes
           }
         }
@@ -230,11 +223,25 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
     throw contention(operation)
   }
 
+  /// Marks the indexes as complete if there are no values.
+  private func completeIndexesIfEmpty() async throws {
+    guard known.active.contains(where: { !$0.isComplete }) else { return }
+    // The catalog contains the indexes already. Each writer compares the catalog when it commits, so that it adds the
+    // index entries of any value that it inserts after the check.
+    try await changeCatalog(for: .open) { catalog in
+      let keys = try await callingBase(.open) {
+        try await base.keys(in: layout.values, limit: 1, order: .ascending)
+      }
+      if keys.isEmpty { catalog.complete() }
+    }
+  }
+
   /// The error of an operation that could not be committed because other programs kept changing what it read.
   func contention(_ operation: StoreOperation) -> StoreError {
     StoreError(
       .conflict, during: operation, store: information.name,
-      message: "other programs kept changing the entries of this write; try again", isRetryable: true)
+      message: "other programs kept changing the same entries or inserting entries into a removed range; try again",
+      isRetryable: true)
   }
 }
 

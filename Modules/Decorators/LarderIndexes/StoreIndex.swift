@@ -1,6 +1,6 @@
 public import Larder
 
-/// A definition of an index, by which an ``IndexedStore`` finds entries by properties of their values.
+/// A definition of an index, with which an ``IndexedStore`` finds entries by properties of their values.
 ///
 /// ```swift
 /// let byTag = StoreIndex<Note>("tag") { _, note in note.tags.map { [$0, note.created] } }
@@ -11,8 +11,9 @@ public import Larder
 /// index keys sort by their first component, then by their second, and so on. In the example, the notes with a tag are
 /// therefore adjacent and sorted by date.
 ///
-/// The closure must depend only on its arguments. If you change what it returns, increment ``version``. The index is then
-/// rebuilt. If you don't, the old index entries remain, and ``IndexedStore/verifyIndexes()`` reports them.
+/// The closure must depend only on its arguments. If you change what it returns, increment ``version``, so that
+/// ``IndexedStore/rebuildIndexes(fromScratch:)`` replaces the old index entries. Otherwise, they remain, and
+/// ``IndexedStore/verifyIndexes()`` reports them.
 public struct StoreIndex<Value: Sendable>: Sendable {
   /// The name of the index, which distinguishes it from the other indexes of a store.
   public let name: String

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A lock that many writers share, or that one holds alone, in the order in which they arrive.
+/// A lock that several writers share or that one writer holds exclusively, in the order of their arrival.
 final class WriteGate: Sendable {
   enum Access: Sendable {
     case shared, exclusive
@@ -13,7 +13,7 @@ final class WriteGate: Sendable {
   }
 
   private struct State: Sendable {
-    /// The number of writers that share the lock, or -1 if one holds it alone.
+    /// The number of writers that share the lock, or -1 if one holds it exclusively.
     var holders = 0
     var waiters: [Waiter] = []
     var nextNumber = 0
@@ -27,7 +27,7 @@ final class WriteGate: Sendable {
       return true
     }
 
-    /// Removes the waiters that now hold the lock.
+    /// Gives the lock to the first waiters, as many as can share it, and removes them from the wait queue.
     mutating func takeNext() -> [Waiter] {
       let waiting = waiters.firstIndex { !take($0.access) } ?? waiters.count
       defer { waiters.removeSubrange(..<waiting) }
@@ -59,7 +59,7 @@ final class WriteGate: Sendable {
       let (left, next) = state.withLock { state -> (Waiter?, [Waiter]) in
         guard let index = state.waiters.firstIndex(where: { $0.number == number }) else { return (nil, []) }
         let waiter = state.waiters.remove(at: index)
-        // Those behind it may be able to share the lock.
+        // The waiters behind it may be able to share the lock.
         return (waiter, state.takeNext())
       }
       left?.continuation.resume(returning: false)
@@ -68,7 +68,7 @@ final class WriteGate: Sendable {
     if !hasEntered { throw CancellationError() }
   }
 
-  /// Returns the lock.
+  /// Releases the lock.
   func leave() {
     let next = state.withLock { state in
       state.holders = max(0, state.holders - 1)
@@ -77,7 +77,7 @@ final class WriteGate: Sendable {
     for waiter in next { waiter.continuation.resume(returning: true) }
   }
 
-  /// Runs a closure with the lock.
+  /// Runs a closure while holding the lock.
   ///
   /// - Throws: `CancellationError` if the task is cancelled before it has the lock; the error of `body`.
   func withAccess<Result>(_ access: Access, _ body: () async throws -> Result) async throws -> Result {

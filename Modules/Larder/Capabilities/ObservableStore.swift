@@ -13,8 +13,8 @@
 /// ## Promises
 ///
 /// - A change is reported after it is committed, never before. A reader that reads after the report finds the change.
-/// - A write that returns has reported every key and range that it wrote, also those whose value stayed equal. A write
-///   whose outcome is unknown is reported too.
+/// - A write that returns has reported every key and range that it changed. A key whose value stayed equal may be
+///   reported or not, because some stores don't write it. A write whose outcome is unknown is reported too.
 /// - Changes are reported in the order of their commits. Those of writes that run at the same time may come in either
 ///   order if a decorator reports them.
 /// - A report may name more than was written, such as a range instead of many keys. It never names less.

@@ -11,8 +11,8 @@ import Synchronization
 /// }
 /// ```
 ///
-/// Without an observer, a report takes one uncontended lock. When the list is released, its observers learn that the
-/// store is closed.
+/// Without an observer, a report takes one uncontended lock. When the list is released, its observers receive
+/// ``StoreEvent/closed``.
 public final class StoreObservers: Sendable {
   private struct Observer: Sendable {
     let number: UInt64
@@ -26,10 +26,10 @@ public final class StoreObservers: Sendable {
     var isClosed = false
     /// The number of running reports.
     var reportCount = 0
-    /// The observers that learn of the end when the last running report has ended.
+    /// The observers that receive `closed` when the last running report has ended.
     var ending: [Observer] = []
 
-    /// Returns the observers that learn of the end now.
+    /// Returns the observers that must receive `closed` now.
     mutating func takeEnding() -> [Observer] {
       guard reportCount == 0 else { return [] }
       defer { ending = [] }
@@ -102,7 +102,7 @@ public final class StoreObservers: Sendable {
 
   /// Reports changes that were committed, or may have been.
   ///
-  /// More than 256 changes become one of the range that covers them.
+  /// More than 10,000 changes become one of the range that covers them.
   ///
   /// - Parameter changes: The changes.
   public func report(_ changes: [StoreChange]) {
@@ -131,7 +131,7 @@ public final class StoreObservers: Sendable {
 
   /// Reports to all observers, and to later ones, that the store is closed.
   ///
-  /// If a report is running on another thread, that thread also delivers the end, so that no change follows it.
+  /// If a report is running on another thread, that thread also delivers `closed`, so that no change follows it.
   public func close() {
     let ended = state.withLock { state in
       state.isClosed = true
@@ -143,12 +143,13 @@ public final class StoreObservers: Sendable {
   }
 }
 
-/// The changes of a commit, of which there are at most a few hundred.
+/// The changes of a commit, of which there are at most 10,000.
 ///
-/// More of them become the range that covers all.
+/// More of them become the range that covers all. A cache drops all its entries in that range, so the limit is well above
+/// the number of writes that share a commit.
 package struct BoundedChanges: Sendable {
   /// The maximum number of changes.
-  static let maximumCount = 256
+  static let maximumCount = 10_000
 
   /// The changes, in order.
   package private(set) var changes: [StoreChange] = []

@@ -45,7 +45,7 @@ public struct ChecksummedCodec<Base: Codec>: Codec {
   /// - Throws: The error that the base throws.
   public func encode(_ value: Base.Value, into bytes: inout [UInt8], context: ValueContext) throws {
     let start = bytes.count
-    try base.encode(value, into: &bytes, context: context)
+    try base.encode(value, into: &bytes, context: context.forBase { $0.dropLast(Self.checksumSize) })
     let checksum = ~CRC32C.checksum(of: bytes[start...])
     withUnsafeBytes(of: checksum.littleEndian) { bytes.append(contentsOf: $0) }
   }
@@ -67,6 +67,17 @@ public struct ChecksummedCodec<Base: Codec>: Codec {
 
 extension Codec {
   /// Returns this codec with a checksum after each value; see ``ChecksummedCodec``.
+  public func checksummed() -> ChecksummedCodec<Self> {
+    ChecksummedCodec(self)
+  }
+}
+
+extension AuthenticatedCodec {
+  /// Returns this codec with a checksum after each value, which it does not need.
+  @available(
+    *, deprecated,
+    message: "an authenticated codec detects every change itself; omit checksummed(), or call it before encrypted(…)"
+  )
   public func checksummed() -> ChecksummedCodec<Self> {
     ChecksummedCodec(self)
   }

@@ -24,7 +24,8 @@ public protocol Codec<Value>: Sendable {
   /// - Parameters:
   ///   - value: The value.
   ///   - bytes: The array to which the method appends the bytes. After an error, its content is undefined.
-  ///   - context: The entry to which the value belongs. A codec that wraps another one passes it on.
+  ///   - context: The entry to which the value belongs. A codec that wraps another one passes it on, with
+  ///     ``ValueContext/stored`` reduced to the bytes of the other codec.
   /// - Throws: An error of the value or the format if the value cannot be encoded. A store reports it as the underlying
   ///   error of ``StoreError/Code/encodingFailed``.
   func encode(_ value: Value, into bytes: inout [UInt8], context: ValueContext) throws
@@ -44,18 +45,45 @@ public protocol Codec<Value>: Sendable {
 
 /// The entry to which a value belongs that a codec encodes or decodes.
 public struct ValueContext: Sendable {
-  /// The key of the entry, as the store that calls the codec knows it, or `nil` for a value without a key.
+  /// The key of the entry, or `nil` for a value without a key.
   ///
-  /// A value is decoded with the key with which it was encoded. Items of a queue are encoded without a key, because most of
-  /// them get theirs only afterwards.
+  /// A value is decoded with the key with which it was encoded. The key is that of the store that holds the bytes: a
+  /// ``TypedView`` passes the key including its prefix. An item of a queue has a key only if the program gave it one,
+  /// because a generated key is not known yet when the item is encoded.
   public var key: StoreKey?
+
+  /// The stored bytes that an `update` replaces with those of the value, or `nil` for any other write and for reads.
+  ///
+  /// A codec whose bytes differ each time, such as one that encrypts, can return these bytes if they encode an equal
+  /// value, so that an `update` that changes nothing writes nothing.
+  ///
+  /// A codec that wraps another one passes on the part of these bytes that the other codec has written, or `nil` if that
+  /// part is not at hand.
+  public var stored: ArraySlice<UInt8>?
 
   /// Creates a context.
   ///
-  /// - Parameter key: The key of the entry. Defaults to `nil`, for a value without a key.
+  /// - Parameters:
+  ///   - key: The key of the entry. Defaults to `nil`, for a value without a key.
+  ///   - stored: The stored bytes that an `update` replaces. Defaults to `nil`.
   @inlinable
-  public init(key: StoreKey? = nil) {
+  public init(key: StoreKey? = nil, stored: ArraySlice<UInt8>? = nil) {
     self.key = key
+    self.stored = stored
+  }
+
+  /// Returns the context for a codec whose bytes are a part of the stored ones.
+  ///
+  /// - Parameter part: A closure that returns the part of the stored bytes, or `nil` if it is not at hand. It is not called
+  ///   if there are no stored bytes. If it throws, there is no such part.
+  package func forBase(_ part: (_ stored: ArraySlice<UInt8>) throws -> ArraySlice<UInt8>?) -> ValueContext {
+    guard let stored else { return self }
+    do {
+      return ValueContext(key: key, stored: try part(stored))
+    } catch {
+      // A codec around this one that passes on its own bytes costs a write, but must not fail it.
+      return ValueContext(key: key)
+    }
   }
 }
 

@@ -53,7 +53,7 @@ public struct VersionedCodec<Base: Codec>: Codec {
   ///   - version: The newest version, from 1. Increment it whenever the type of the values changes.
   ///   - migrations: The migrations from older versions. They must cover every version from the oldest one that the
   ///     program can meet. Defaults to none.
-  /// - Throws: ``StoreError`` with `invalidArgument` if the version is less than 1; if a version between the oldest
+  /// - Throws: ``StoreError`` with `invalidArgument` if the version is less than 1; if the base has versions; if a version between the oldest
   ///   migration and `version` has no migration, or two; if a migration is from `version` or a newer one; if the codec
   ///   of a migration has another name than the base; or if a migration is from version 0 and the base writes neither
   ///   JSON nor CBOR, because a value without a version is not recognizable then.
@@ -71,6 +71,7 @@ public struct VersionedCodec<Base: Codec>: Codec {
 
   private static func problem(of readers: [Migration<Base.Value>.Reader], version: Int, base: Base) -> String? {
     guard version >= 1 else { return "the version must be at least 1, not \(version)" }
+    guard !base.name.contains(nameSuffix) else { return "the codec \(base.name) has versions already" }
     if let other = readers.first(where: { $0.codecName != base.name }) {
       return "the migration from version \(other.version) reads the codec \(other.codecName), but the values have the "
         + "codec \(base.name)"
@@ -100,9 +101,16 @@ public struct VersionedCodec<Base: Codec>: Codec {
   ///
   /// - Throws: The error that the base throws.
   public func encode(_ value: Base.Value, into bytes: inout [UInt8], context: ValueContext) throws {
+    let context = context.forBase(valuePart)
     try VersionFrame.append(version: version, format: format, to: &bytes) { bytes in
       try base.encode(value, into: &bytes, context: context)
     }
+  }
+
+  /// Returns the bytes of the base, unless they are those of an older version.
+  private func valuePart(of stored: ArraySlice<UInt8>) throws -> ArraySlice<UInt8>? {
+    let frame = try stored.withUnsafeBytes { try VersionFrame(of: $0.bytes, format: format) }
+    return frame.version == version ? stored.dropFirst(frame.value.lowerBound).prefix(frame.value.count) : nil
   }
 
   /// Returns a value, after converting one of an older version.

@@ -114,6 +114,10 @@ extension StoreError {
     /// The stored bytes are sound, but belong to another type than that of the store, or need something that the codec does
     /// not have.
     public static let undecodable = Code(rawValue: "undecodable")
+    /// The key that encrypts a value is not available now.
+    ///
+    /// The value is intact, and can be read again with the key.
+    public static let keyUnavailable = Code(rawValue: "keyUnavailable")
     /// The files of an open store, or the data that the operation depends on, were changed by something else.
     public static let conflict = Code(rawValue: "conflict")
     /// The store is closed.

@@ -74,6 +74,11 @@ public struct StoreChanges: AsyncSequence, Sendable {
 
 /// The changes that the readers of a sequence have not taken yet, and the readers that wait for one.
 private final class PendingChanges: Sendable {
+  /// The maximum number of changes.
+  ///
+  /// More of them become one change of the whole range.
+  private static let maximumCount = 256
+
   private struct Waiter: Sendable {
     let number: UInt64
     let continuation: CheckedContinuation<Void, Never>
@@ -93,12 +98,12 @@ private final class PendingChanges: Sendable {
 
     mutating func append(_ new: [StoreChange], of range: KeyRange) {
       guard !isWholeRange else { return }
-      if changes.count - takenCount + new.count > BoundedChanges.maximumCount {
+      if changes.count - takenCount + new.count > PendingChanges.maximumCount {
         (changes, takenCount, isWholeRange) = ([.range(range)], 0, true)
         return
       }
       // A reader that never catches up never takes the last one.
-      if takenCount > BoundedChanges.maximumCount {
+      if takenCount > PendingChanges.maximumCount {
         changes.removeFirst(takenCount)
         takenCount = 0
       }

@@ -52,9 +52,10 @@ extension ObservableStore {
   private func states(
     forKey key: StoreKey, _ clock: any Clock<Duration>, areEqual: @escaping @Sendable (Value?, Value?) -> Bool
   ) -> StoreStates<Value?> {
-    states(of: .only(key), clock, areEqual: areEqual) { store in
-      let erased = AnyDataStore(store)
-      guard let expiry = erased.expiry else { return (try await store.value(forKey: key), nil) }
+    // Found out once, because a conversion takes as long as a read.
+    let canExpire = AnyDataStore(self).expiry != nil
+    return states(of: .only(key), clock, areEqual: areEqual) { store in
+      guard canExpire, let expiry = AnyDataStore(store).expiry else { return (try await store.value(forKey: key), nil) }
       let value = try await expiry.peekValue(forKey: key)
       return (value, value == nil ? nil : try await expiry.timeUntilExpiry(ofAny: [key]))
     }
@@ -64,9 +65,10 @@ extension ObservableStore {
     ofEntriesIn range: KeyRange, _ limit: Int, _ order: ScanOrder, _ clock: any Clock<Duration>,
     areEqual: @escaping @Sendable ([StoreEntry<Value>], [StoreEntry<Value>]) -> Bool
   ) -> StoreStates<[StoreEntry<Value>]> {
-    states(of: range, clock, areEqual: areEqual) { store in
+    let canExpire = AnyDataStore(self).expiry != nil
+    return states(of: range, clock, areEqual: areEqual) { store in
       let entries = try await store.entries(in: range, limit: limit, order: order)
-      guard !entries.isEmpty, let expiry = AnyDataStore(store).expiry else { return (entries, nil) }
+      guard canExpire, !entries.isEmpty, let expiry = AnyDataStore(store).expiry else { return (entries, nil) }
       return (entries, try await expiry.timeUntilExpiry(ofAny: entries.map(\.key)))
     }
   }
@@ -157,8 +159,10 @@ public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
       var signals: AsyncStream<Void>.Iterator
     }
 
-    /// The time after which a failed read is repeated, because its cause may be gone without any change of the store.
-    private static var retryInterval: Duration { .seconds(1) }
+    /// The time after which a failed read is repeated first, because its cause may be gone without any change of the store.
+    ///
+    /// It doubles as long as the error stays the same, up to ``longestWait``.
+    private static var firstRetryInterval: Duration { .seconds(1) }
 
     /// The longest time without a look at a state that expires.
     ///
@@ -172,6 +176,8 @@ public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
 
     /// The code of the error that was thrown since the last state, or no code if it was no `StoreError`.
     private var reported: StoreError.Code??
+
+    private var retryInterval = Iterator.firstRetryInterval
 
     /// Waits until the state must be read again without any change of the store, or `nil` for never.
     private var wait: StoreStates.Wait?
@@ -252,8 +258,12 @@ public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
       } catch {
         let code = (error as? StoreError)?.code
         if code == .closed { hasEnded = true }
-        wait = self.waiting(by: states.clock)(Iterator.retryInterval)
-        guard reported != .some(code) else { return nil }
+        let isRepeated = reported == .some(code)
+        retryInterval = isRepeated ? Swift.min(retryInterval * 2, Iterator.longestWait) : Iterator.firstRetryInterval
+        // An invalid key or range stays invalid.
+        let isPermanent = code == .invalidKey || code == .invalidArgument
+        wait = isPermanent ? nil : self.waiting(by: states.clock)(retryInterval)
+        guard !isRepeated else { return nil }
         reported = .some(code)
         latest = nil
         throw error

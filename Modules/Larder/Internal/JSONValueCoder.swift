@@ -28,12 +28,17 @@ package struct JSONValueCoder<Value: Sendable>: Sendable {
 
   /// Returns the JSON text of a value.
   ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The key of the entry.
+  ///   - stored: The stored bytes that an update replaces, as the codec wrote them. Defaults to `nil`.
+  ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError`` with `encodingFailed`.
   package func text(
-    of value: Value, forKey key: StoreKey, during operation: StoreOperation
+    of value: Value, forKey key: StoreKey, replacing stored: ArraySlice<UInt8>? = nil, during operation: StoreOperation
   ) throws -> ArraySlice<UInt8> {
     var bytes: [UInt8] = []
-    try coder.append(value, forKey: key, to: &bytes, during: operation)
+    try coder.append(value, forKey: key, replacing: stored, to: &bytes, during: operation)
     guard format == .json else { return Array("\"\(Data(bytes).base64EncodedString())\"".utf8)[...] }
     do {
       // Text that is not JSON would make the whole file unreadable.
@@ -76,14 +81,19 @@ package struct JSONValueCoder<Value: Sendable>: Sendable {
     _ keys: [StoreKey], _ texts: [ArraySlice<UInt8>?], checks: StoreInformation,
     _ body: (inout [Value?]) throws -> Result
   ) throws -> (changes: [Change<ArraySlice<UInt8>>], result: Result) {
-    var slots = try zip(keys, texts).map { key, text in
-      try text.map { try value(of: $0, forKey: key, during: .update) }
+    let stored = try zip(keys, texts).map { key, text in
+      try text.map { try bytes(of: $0, forKey: key, during: .update) }
+    }
+    var slots = try zip(keys, stored).map { key, bytes in
+      try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
     }
     let result = try body(&slots)
     try checks.check(slotCount: slots.count, forUpdateOf: keys)
     var changes: [Change<ArraySlice<UInt8>>] = []
     for (index, key) in keys.enumerated() {
-      let newText = try slots[index].map { try text(of: $0, forKey: key, during: .update) }
+      let newText = try slots[index].map {
+        try text(of: $0, forKey: key, replacing: stored[index], during: .update)
+      }
       guard newText != texts[index] else { continue }
       changes.append(newText.map { .set(key, $0) } ?? .remove(key))
     }
@@ -97,18 +107,32 @@ package struct JSONValueCoder<Value: Sendable>: Sendable {
     of text: ArraySlice<UInt8>, forKey key: StoreKey, during operation: StoreOperation
   ) throws -> Value {
     switch format {
-    case .json: return try text.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: operation) }
+    case .json: try text.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: operation) }
     case .cbor, .binary:
-      let data: Data
-      do {
-        var scanner = JSONScanner(text)
-        let base64 = try scanner.string()
-        guard let decoded = Data(base64Encoded: Data(base64)) else { throw scanner.error("invalid base64") }
-        data = decoded
-      } catch {
-        throw coder.decodingError(error, forKey: key, during: operation)
-      }
-      return try data.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: operation) }
+      try data(of: text, forKey: key, during: operation)
+        .withUnsafeBytes { try coder.value(of: $0, forKey: key, during: operation) }
+    }
+  }
+
+  /// Returns the bytes that the codec wrote for a JSON text.
+  private func bytes(
+    of text: ArraySlice<UInt8>, forKey key: StoreKey, during operation: StoreOperation
+  ) throws -> ArraySlice<UInt8> {
+    switch format {
+    case .json: text
+    case .cbor, .binary: ArraySlice(try data(of: text, forKey: key, during: operation))
+    }
+  }
+
+  /// Returns the bytes of a string in base64.
+  private func data(of text: ArraySlice<UInt8>, forKey key: StoreKey, during operation: StoreOperation) throws -> Data {
+    do {
+      var scanner = JSONScanner(text)
+      let base64 = try scanner.string()
+      guard let decoded = Data(base64Encoded: Data(base64)) else { throw scanner.error("invalid base64") }
+      return decoded
+    } catch {
+      throw coder.decodingError(error, forKey: key, during: operation)
     }
   }
 }

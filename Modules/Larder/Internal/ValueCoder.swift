@@ -15,22 +15,18 @@ package struct ValueCoder<Value: Sendable>: Sendable {
   /// The maximum size of an encoded value, in bytes.
   @usableFromInline package let maximumSize: Int
 
-  @usableFromInline let passesKeys: Bool
-
   /// Creates a coder.
   ///
   /// - Parameters:
   ///   - codec: The codec of the values.
   ///   - store: The name of the store in errors.
   ///   - maximumSize: The maximum size of an encoded value, in bytes. Defaults to no limit.
-  ///   - passesKeys: Whether the codec learns the keys of values. Defaults to `true`.
-  package init(codec: some Codec<Value>, store: String, maximumSize: Int = .max, passesKeys: Bool = true) {
+  package init(codec: some Codec<Value>, store: String, maximumSize: Int = .max) {
     encodeValue = { try codec.encode($0, into: &$1, context: $2) }
     decodeValue = { try codec.decode($0, context: $1) }
     format = codec.format
     self.store = store
     self.maximumSize = maximumSize
-    self.passesKeys = passesKeys
   }
 
   /// Appends the encoded bytes of a value.
@@ -38,16 +34,19 @@ package struct ValueCoder<Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - value: The value.
   ///   - key: The key of the entry, or `nil` if the value has none yet.
+  ///   - stored: The stored bytes that an update replaces. Defaults to `nil`.
+  ///   - passesKey: Whether the codec learns the key. Defaults to `true`.
   ///   - bytes: The array to which the method appends the bytes.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError``: `encodingFailed`, or the code of a ``StoreErrorConvertible``; `valueTooLarge`.
   @inlinable @inline(__always)
   package func append(
-    _ value: Value, forKey key: StoreKey?, to bytes: inout [UInt8], during operation: StoreOperation
+    _ value: Value, forKey key: StoreKey?, replacing stored: ArraySlice<UInt8>? = nil, passesKey: Bool = true,
+    to bytes: inout [UInt8], during operation: StoreOperation
   ) throws {
     let start = bytes.count
     do {
-      try encodeValue(value, &bytes, ValueContext(key: passesKeys ? key : nil))
+      try encodeValue(value, &bytes, ValueContext(key: passesKey ? key : nil, stored: stored))
     } catch {
       throw encodingError(error, forKey: key, during: operation)
     }
@@ -69,9 +68,10 @@ package struct ValueCoder<Value: Sendable>: Sendable {
   package func encodingError(
     _ error: any Error, forKey key: StoreKey?, during operation: StoreOperation
   ) -> StoreError {
-    StoreError(
-      (error as? any StoreErrorConvertible)?.storeErrorCode ?? .encodingFailed, during: operation, store: store,
-      key: key, message: "the value could not be encoded", underlying: error)
+    let code = (error as? any StoreErrorConvertible)?.storeErrorCode ?? .encodingFailed
+    return StoreError(
+      code, during: operation, store: store, key: key, message: "the value could not be encoded", underlying: error,
+      isRetryable: code == .keyUnavailable)
   }
 
   /// Returns the value that bytes encode.
@@ -79,10 +79,10 @@ package struct ValueCoder<Value: Sendable>: Sendable {
   /// - Throws: ``StoreError``; see ``decodingError(_:forKey:during:)``.
   @inlinable @inline(__always)
   package func value(
-    of bytes: UnsafeRawBufferPointer, forKey key: StoreKey?, during operation: StoreOperation
+    of bytes: UnsafeRawBufferPointer, forKey key: StoreKey?, passesKey: Bool = true, during operation: StoreOperation
   ) throws(StoreError) -> Value {
     do {
-      return try decodeValue(bytes.bytes, ValueContext(key: passesKeys ? key : nil))
+      return try decodeValue(bytes.bytes, ValueContext(key: passesKey ? key : nil))
     } catch {
       throw decodingError(error, forKey: key, during: operation)
     }
@@ -91,7 +91,8 @@ package struct ValueCoder<Value: Sendable>: Sendable {
   /// Returns the error of stored bytes that cannot be decoded.
   ///
   /// Its code is that of a ``StoreErrorConvertible``; `undecodable` for a `DecodingError` other than `dataCorrupted`,
-  /// because the bytes are sound but belong to another type; and `corrupted` for all other errors.
+  /// because the bytes are sound but belong to another type; and `corrupted` for all other errors. A retry can help if the
+  /// code is `keyUnavailable`.
   @usableFromInline
   package func decodingError(
     _ error: any Error, forKey key: StoreKey?, during operation: StoreOperation
@@ -104,6 +105,7 @@ package struct ValueCoder<Value: Sendable>: Sendable {
       default: .corrupted
       }
     return StoreError(
-      code, during: operation, store: store, key: key, message: "the value could not be decoded", underlying: error)
+      code, during: operation, store: store, key: key, message: "the value could not be decoded", underlying: error,
+      isRetryable: code == .keyUnavailable)
   }
 }

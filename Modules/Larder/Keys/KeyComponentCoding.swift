@@ -27,6 +27,14 @@ enum KeyComponentCode {
   /// The byte that follows a zero that is not a terminator.
   static let escape: UInt8 = 0xFF
 
+  /// Returns whether a byte is a type code.
+  static func isKnown(_ code: UInt8) -> Bool {
+    switch code {
+    case null, bytes, string, nested, longNegative...longPositive, float, double, `false`, `true`, uuid: true
+    default: false
+    }
+  }
+
   /// Returns the bits of a floating-point number in a form that orders as unsigned integers.
   ///
   /// The sign bit of a positive number is flipped, and all bits of a negative number.

@@ -75,7 +75,7 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
     let storedKey = try storedKey(key, for: .value)
     return try await reading(for: .value) {
       let bytes = try await translatingErrors { try await base.value(forKey: storedKey) }
-      return try bytes.map { try decode($0, forKey: key, during: .value) }
+      return try bytes.map { try decode($0, storedAs: storedKey, during: .value) }
     }
   }
 
@@ -83,12 +83,13 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try information.check(keys, for: .values)
     return try await reading(for: .values) {
-      let values = try await translatingErrors { try await base.values(forKeys: keys.map(storedKey)) }
+      let storedKeys = keys.map(storedKey)
+      let values = try await translatingErrors { try await base.values(forKeys: storedKeys) }
       return try await BulkWork.run(atMost: keys.count) { [self] allowance in
-        try zip(keys, values).map { key, bytes in
+        try zip(storedKeys, values).map { storedKey, bytes in
           guard let bytes else { return nil }
           try allowance.take(bytes.count)
-          return try decode(bytes, forKey: key, during: .values)
+          return try decode(bytes, storedAs: storedKey, during: .values)
         }
       }
     }
@@ -102,9 +103,9 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
       }
       return try await BulkWork.run(atMost: entries.count) { [self] allowance in
         try entries.map { entry in
-          let key = viewKey(entry.key)
           try allowance.take(entry.value.count)
-          return StoreEntry(key: key, value: try decode(entry.value, forKey: key, during: .entries))
+          let value = try decode(entry.value, storedAs: entry.key, during: .entries)
+          return StoreEntry(key: viewKey(entry.key), value: value)
         }
       }
     }
@@ -137,18 +138,21 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
     try information.check(updateOf: keys)
+    let storedKeys = keys.map(storedKey)
     do {
       return try await translatingErrors {
-        try await base.update(keys.map(storedKey)) { slots in
+        try await base.update(storedKeys) { slots in
           // Errors thrown here already name keys of the view.
           try BodyError.wrapping {
-            var values = try zip(keys, slots).map { key, bytes in
-              try bytes.map { try decode($0, forKey: key, during: .update) }
+            var values = try zip(storedKeys, slots).map { storedKey, bytes in
+              try bytes.map { try decode($0, storedAs: storedKey, during: .update) }
             }
             let result = try body(&values)
             try information.check(slotCount: values.count, forUpdateOf: keys)
-            slots = try zip(keys, values).map { key, value in
-              try value.map { try encode($0, forKey: key, during: .update) }
+            slots = try storedKeys.indices.map { index in
+              try values[index].map {
+                try encode($0, storedAs: storedKeys[index], replacing: slots[index], during: .update)
+              }
             }
             return result
           }
@@ -194,10 +198,16 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
   func storedChange(_ change: Change<Value>, _ allowance: inout BulkWork.Allowance) throws -> Change<[UInt8]> {
     switch change {
     case .set(let key, let value):
-      .set(storedKey(key), try allowance.encode { try encode(value, forKey: key, during: .apply) })
+      try set(value, storedAs: storedKey(key), &allowance)
     case .remove(let key): .remove(storedKey(key))
     case .removeAll(let range): .removeAll(storedRange(range))
     }
+  }
+
+  private func set(
+    _ value: Value, storedAs key: StoreKey, _ allowance: inout BulkWork.Allowance
+  ) throws -> Change<[UInt8]> {
+    .set(key, try allowance.encode { try encode(value, storedAs: key, during: .apply) })
   }
 
   private func viewKey(_ key: StoreKey) -> StoreKey {
@@ -245,14 +255,33 @@ public struct TypedView<Base: DataStore, Value: Sendable>: DataStore where Base.
 
   // MARK: Values
 
-  func encode(_ value: Value, forKey key: StoreKey, during operation: StoreOperation) throws -> [UInt8] {
+  /// Returns the bytes of a value of the view.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The key in the base.
+  ///   - stored: The stored bytes that an update replaces. Defaults to `nil`.
+  ///   - operation: The operation, for errors.
+  /// - Throws: ``StoreError`` with the key in the view.
+  package func encode(
+    _ value: Value, storedAs key: StoreKey, replacing stored: [UInt8]? = nil, during operation: StoreOperation
+  ) throws -> [UInt8] {
     var bytes: [UInt8] = []
-    try coder.append(value, forKey: key, to: &bytes, during: operation)
+    try translatingErrors {
+      try coder.append(value, forKey: key, replacing: stored?[...], to: &bytes, during: operation)
+    }
     return bytes
   }
 
-  func decode(_ bytes: [UInt8], forKey key: StoreKey, during operation: StoreOperation) throws -> Value {
-    try bytes.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: operation) }
+  /// Returns the value of the view that some bytes encode.
+  ///
+  /// - Parameters:
+  ///   - bytes: The bytes.
+  ///   - key: The key in the base.
+  ///   - operation: The operation, for errors.
+  /// - Throws: ``StoreError`` with the key in the view.
+  package func decode(_ bytes: [UInt8], storedAs key: StoreKey, during operation: StoreOperation) throws -> Value {
+    try translatingErrors { try bytes.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: operation) } }
   }
 }
 
@@ -315,7 +344,7 @@ extension TypedView: ExpirableStore where Base: ExpirableStore {
   public func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {
     let storedKey = try storedKey(key, for: .apply)
     try information.checkWritable(for: .apply)
-    let bytes = try encode(value, forKey: key, during: .apply)
+    let bytes = try encode(value, storedAs: storedKey, during: .apply)
     try await translatingErrors { try await base.setValue(bytes, forKey: storedKey, timeToLive: timeToLive) }
   }
 
@@ -324,7 +353,7 @@ extension TypedView: ExpirableStore where Base: ExpirableStore {
     let storedKey = try storedKey(key, for: .value)
     return try await reading(for: .value) {
       let bytes = try await translatingErrors { try await base.peekValue(forKey: storedKey) }
-      return try bytes.map { try decode($0, forKey: key, during: .value) }
+      return try bytes.map { try decode($0, storedAs: storedKey, during: .value) }
     }
   }
 

@@ -70,7 +70,7 @@ extension DataStore where Value == [UInt8] {
     return try await keys.update { slots in
       var (value1, value2) = (try slot1.value(in: slots), try slot2.value(in: slots))
       let result = try body(&value1, &value2)
-      slots = [try slot1.encoded(value1), try slot2.encoded(value2)]
+      slots = [try slot1.encoded(value1, replacing: slots), try slot2.encoded(value2, replacing: slots)]
       return result
     }
   }
@@ -89,7 +89,10 @@ extension DataStore where Value == [UInt8] {
       var (value1, value2) = (try slot1.value(in: slots), try slot2.value(in: slots))
       var value3 = try slot3.value(in: slots)
       let result = try body(&value1, &value2, &value3)
-      slots = [try slot1.encoded(value1), try slot2.encoded(value2), try slot3.encoded(value3)]
+      slots = [
+        try slot1.encoded(value1, replacing: slots), try slot2.encoded(value2, replacing: slots),
+        try slot3.encoded(value3, replacing: slots),
+      ]
       return result
     }
   }
@@ -111,7 +114,8 @@ extension DataStore where Value == [UInt8] {
       var (value3, value4) = (try slot3.value(in: slots), try slot4.value(in: slots))
       let result = try body(&value1, &value2, &value3, &value4)
       slots = [
-        try slot1.encoded(value1), try slot2.encoded(value2), try slot3.encoded(value3), try slot4.encoded(value4),
+        try slot1.encoded(value1, replacing: slots), try slot2.encoded(value2, replacing: slots),
+        try slot3.encoded(value3, replacing: slots), try slot4.encoded(value4, replacing: slots),
       ]
       return result
     }
@@ -122,15 +126,16 @@ extension DataStore where Value == [UInt8] {
 private struct JoinedKeys<Base: DataStore> where Base.Value == [UInt8] {
   /// A key and its position among the stored values.
   struct Slot<Value: Sendable>: Sendable {
-    let key: ViewKey<Base, Value>
+    let view: TypedView<Base, Value>
+    let storedKey: StoreKey
     let index: Int
 
     func value(in slots: [[UInt8]?]) throws -> Value? {
-      try slots[index].map { try key.view.decode($0, forKey: key.key, during: .update) }
+      try slots[index].map { try view.decode($0, storedAs: storedKey, during: .update) }
     }
 
-    func encoded(_ value: Value?) throws -> [UInt8]? {
-      try value.map { try key.view.encode($0, forKey: key.key, during: .update) }
+    func encoded(_ value: Value?, replacing slots: [[UInt8]?]) throws -> [UInt8]? {
+      try value.map { try view.encode($0, storedAs: storedKey, replacing: slots[index], during: .update) }
     }
   }
 
@@ -147,8 +152,9 @@ private struct JoinedKeys<Base: DataStore> where Base.Value == [UInt8] {
   /// - Throws: ``StoreError`` with `invalidKey`.
   mutating func add<Value>(_ key: ViewKey<Base, Value>) throws -> Slot<Value> {
     views.add(key.view)
-    storedKeys.append(try key.view.storedKey(key.key, for: .update))
-    return Slot(key: key, index: storedKeys.count - 1)
+    let storedKey = try key.view.storedKey(key.key, for: .update)
+    storedKeys.append(storedKey)
+    return Slot(view: key.view, storedKey: storedKey, index: storedKeys.count - 1)
   }
 
   /// Updates the stored values of the keys; see ``DataStore/update(_:_:)``.

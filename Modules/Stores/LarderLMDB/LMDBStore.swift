@@ -32,9 +32,6 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   /// The default name of a store.
   public static var defaultName: String { "default" }
 
-  /// The number of entries that a scan reserves capacity for.
-  private static var usualPageSize: Int { 1000 }
-
   /// The name, limits and durability of the store.
   public let information: StoreInformation
 
@@ -43,13 +40,9 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   let identifier: MDB_dbi
 
   /// The name of the named database.
-  private let databaseName: StoreKey
+  let databaseName: StoreKey
 
-  /// The name of the codec, if the first write must record it in place of one that the codec adopts.
-  private let codecNameToRecord: String?
-
-  /// The names that the codec adopts.
-  private let adoptedNames: [String]
+  let recordedCodec: RecordedCodec
 
   /// The environment, if the store opened it itself and therefore closes it.
   private let ownEnvironment: LMDBEnvironment?
@@ -119,8 +112,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     coder = ValueCoder(codec: codec, store: handle.name, maximumSize: SharedEnvironment.maximumValueSize)
     identifier = database.identifier
     databaseName = StoreKey(database.name)
-    adoptedNames = codec.adoptedNames
-    codecNameToRecord = codec.name == database.codecName ? nil : codec.name
+    recordedCodec = RecordedCodec(codec, ofStore: databaseName)
     ownEnvironment = database.ownEnvironment
   }
 
@@ -207,7 +199,8 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   /// because LMDB writes sorted keys fastest. The values of more than 64 changes, or of more than 64 KiB, are encoded
   /// off the caller's actor; those of several thousand changes are encoded on several threads.
   ///
-  /// The method throws `conflict` if another program has removed the named database, as `update` does.
+  /// The method throws `conflict` if another program has removed the named database, as `update` does, and
+  /// `versionMismatch` if a newer program has recorded another codec since the store was opened.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try handle.checkOpen(for: .apply)
     try information.checkWritable(for: .apply)
@@ -224,7 +217,7 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       }
     try await handle.environment.writer.write(for: handle, during: .apply) { [identifier] transaction, record in
       let hasWritten = try encoded.write(to: changeableDatabase(in: transaction, during: .apply))
-      try recordCodecName(in: transaction)
+      try recordCodecName(in: transaction, during: .apply, noting: &record)
       record.append(changes, in: identifier, hasWritten: hasWritten)
     }
   }
@@ -242,25 +235,39 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     return try await handle.environment.writer.write(for: handle, during: .update) {
       [identifier] transaction, changes in
       let database = try changeableDatabase(in: transaction, during: .update)
-      var slots = try keys.map { key in
-        try database.value(forKey: key).map { try coder.value(of: $0, forKey: key, during: .update) }
+      // Bytes of the memory map, which stay in place until the transaction writes.
+      let stored = try keys.map { try database.value(forKey: $0) }
+      var slots = try zip(keys, stored).map { key, bytes in
+        try bytes.map { try coder.value(of: $0, forKey: key, during: .update) }
       }
       let result = try BodyError.wrapping { try body(&slots) }
       try information.check(slotCount: slots.count, forUpdateOf: keys)
       // All values are encoded before any is written.
-      let encoded = try EncodedChanges(
-        ChangeBatch(zip(keys, slots).map { key, value in value.map { .set(key, $0) } ?? .remove(key) })
+      let replacements = zip(slots, stored).map { value, bytes in
+        value.map { Replacement(value: $0, stored: bytes.map { ArraySlice($0) }) }
+      }
+      var encoded = try EncodedChanges(
+        ChangeBatch(zip(keys, replacements).map { key, value in value.map { .set(key, $0) } ?? .remove(key) })
       ) { _ in
         // The keys were checked before.
-      } encode: { value, key, bytes in
-        try coder.append(value, forKey: key, to: &bytes, during: .update)
+      } encode: { replacement, key, bytes in
+        try coder.append(
+          replacement.value, forKey: key, replacing: replacement.stored, to: &bytes, during: .update)
       }
+      let changedKeys = try encoded.removeUnchanged(in: database)
       // LMDB commits a transaction without changes without writing anything.
-      let hasWritten = try !encoded.changesNothing(in: database) && encoded.write(to: database)
-      if hasWritten { try recordCodecName(in: transaction) }
-      changes.append(keys, in: identifier, hasWritten: hasWritten)
+      guard !changedKeys.isEmpty else { return result }
+      let hasWritten = try encoded.write(to: database)
+      try recordCodecName(in: transaction, during: .update, noting: &changes)
+      changes.append(changedKeys, in: identifier, hasWritten: hasWritten)
       return result
     }
+  }
+
+  /// A value of an update, with a copy of the stored bytes that it replaces.
+  private struct Replacement: Sendable {
+    let value: Value
+    let stored: ArraySlice<UInt8>?
   }
 
   /// Flushes all previous writes to disk, so that they survive power loss; see ``LMDBEnvironment/synchronize()``.
@@ -298,129 +305,11 @@ public final class LMDBStore<Value: Sendable>: DataStore {
       }
     }
   }
-
-  // MARK: Inside a transaction
-
-  /// Throws `invalidKey` if a key is empty or too long.
-  @inline(__always)
-  func check(_ key: StoreKey, for operation: StoreOperation) throws {
-    // Checked here first: copying the information costs more than this check.
-    if !(1...StoreKey.maximumLength).contains(key.count) { try information.check(key, for: operation) }
-  }
-
-  @inline(__always)
-  func database(in transaction: OpaquePointer) -> RawDatabase {
-    RawDatabase(transaction: transaction, identifier: identifier)
-  }
-
-  /// Returns the named database for writing.
-  ///
-  /// - Throws: ``StoreError`` with `conflict` if another program has removed the database. LMDB would follow its former
-  ///   pages.
-  func changeableDatabase(in transaction: OpaquePointer, during operation: StoreOperation) throws -> RawDatabase {
-    let main = RawDatabase(transaction: transaction, identifier: RawDatabase.main)
-    guard try main.value(forKey: databaseName) != nil else {
-      throw StoreError(
-        .conflict, during: operation, store: information.name,
-        message: "another program has removed the named database of the store; close the store and open it again")
-    }
-    return database(in: transaction)
-  }
-
-  /// Records the name of the codec in a transaction that writes, if the store had another one when it was opened.
-  ///
-  /// - Throws: ``StoreError`` with `versionMismatch` if another program has recorded a third one since; `LMDBError`.
-  func recordCodecName(in transaction: OpaquePointer) throws {
-    guard let codecNameToRecord else { return }
-    // Not remembered, because the transaction may be aborted.
-    try StoreCatalog(store: information.name)
-      .setCodecName(codecNameToRecord, ofStore: databaseName, adopting: adoptedNames, in: transaction)
-  }
-
-  @inline(__always)
-  func value(forKey key: StoreKey, in transaction: OpaquePointer, during operation: StoreOperation) throws -> Value? {
-    guard let bytes = try database(in: transaction).value(forKey: key) else { return nil }
-    return try coder.value(of: bytes, forKey: key, during: operation)
-  }
-
-  // Specialized because decoding bytes is so cheap that looking up the generic types of each entry would double the
-  // cost.
-  @_specialize(where Value == [UInt8])
-  func entries(
-    in range: KeyRange, limit: Int, order: ScanOrder, in transaction: OpaquePointer, during operation: StoreOperation,
-    _ allowance: inout BulkWork.Allowance
-  ) throws -> [StoreEntry<Value>] {
-    guard limit > 0 else { return [] }
-    var entries: [StoreEntry<Value>] = []
-    entries.reserveCapacity(min(limit, LMDBStore.usualPageSize))
-    var scan = try database(in: transaction).scan(range, order: order)
-    while entries.count < limit, let (key, value) = try scan.next() {
-      try allowance.take(value.count)
-      let key = StoreKey(copying: key)
-      entries.append(StoreEntry(key: key, value: try coder.value(of: value, forKey: key, during: operation)))
-    }
-    return entries
-  }
-}
-
-/// An open named database whose type of values is not chosen yet.
-struct UntypedDatabase: UntypedStore {
-  /// The codec of a new store, unless another one is chosen.
-  static let defaultCodecName = "cbor"
-
-  let name: String
-  let codecName: String
-  let handle: EnvironmentHandle
-  let identifier: MDB_dbi
-
-  /// The environment, if it is closed together with the store.
-  let ownEnvironment: LMDBEnvironment?
-
-  /// Opens the database again and records a codec, or `nil` if a codec is recorded.
-  private let record: (@Sendable (_ codecName: String) async throws -> UntypedDatabase)?
-
-  /// Opens a named database; see ``LMDBStore``.
-  ///
-  /// If `newCodecName` is `nil`, a new store records ``defaultCodecName``, and the database of another program records
-  /// the codec that is chosen later.
-  init(
-    in environment: LMDBEnvironment, isOwned: Bool, name: String, createsIfMissing: Bool, newCodecName: String?
-  ) async throws {
-    let fullName = name == LMDBStore<Never>.defaultName ? environment.name : "\(environment.name)#\(name)"
-    guard
-      (1...StoreKey.maximumLength).contains(name.utf8.count), !name.utf8.contains(0), name != StoreCatalog.name
-    else {
-      throw StoreError(
-        .invalidArgument, during: .open, store: fullName,
-        message: "a store name must have 1 to \(StoreKey.maximumLength) bytes without NUL, and must not be "
-          + "\(StoreCatalog.name), which is reserved")
-    }
-    self.name = name
-    handle = EnvironmentHandle(
-      of: environment.handle.environment, dependingOn: environment.handle, name: fullName)
-    let recorded: String?
-    (identifier, recorded) = try await handle.environment.writer.openDatabase(
-      for: handle, named: name, createsIfMissing: createsIfMissing, newCodecName: newCodecName)
-    codecName = recorded ?? newCodecName ?? UntypedDatabase.defaultCodecName
-    ownEnvironment = isOwned ? environment : nil
-    guard recorded == nil, newCodecName == nil else {
-      record = nil
-      return
-    }
-    record = { codecName in
-      try await UntypedDatabase(
-        in: environment, isOwned: isOwned, name: name, createsIfMissing: createsIfMissing, newCodecName: codecName)
-    }
-  }
-
-  func typed<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
-    let database = try await record?(codec.name) ?? self
-    return AnyDataStore(try LMDBStore(database, codec: codec))
-  }
 }
 
 /// Every commit of this process is reported, also transactions of the environment and writes through other objects. A
-/// commit of another process is reported as a change of all keys, within about 50 milliseconds.
+/// commit of another process is reported as a change of all keys, within about 50 milliseconds. It may be reported before
+/// the preceding one of this process.
 extension LMDBStore: ObservableStore {
   /// Observes a range; see `ObservableStore`.
   public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {

@@ -24,8 +24,10 @@ public struct LMDBTransaction: ~Copyable {
   /// The changes so far, for observers.
   private(set) var changes: CommitRecord
 
-  /// The named databases that were checked to be writable.
-  private var changed: [MDB_dbi] = []
+  /// The handles of the stores that were checked to be writable.
+  ///
+  /// Stores with one named database may have different codecs.
+  private var changed: [ObjectIdentifier] = []
 
   init(
     pointer: OpaquePointer, handle: EnvironmentHandle,
@@ -65,10 +67,11 @@ public struct LMDBTransaction: ~Copyable {
     do {
       // LMDB itself would only report that the transaction has failed.
       if let failure { throw failure }
-      if !changed.contains(store.identifier) {
+      let writer = ObjectIdentifier(store.handle)
+      if !changed.contains(writer) {
         _ = try store.changeableDatabase(in: pointer, during: .write)
-        try store.recordCodecName(in: pointer)
-        changed.append(store.identifier)
+        try store.recordCodecName(in: pointer, during: .write, noting: &changes)
+        changed.append(writer)
       }
       return try body(store.database(in: pointer))
     } catch let error as LMDBError {

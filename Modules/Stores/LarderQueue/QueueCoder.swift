@@ -12,13 +12,15 @@ struct QueueCoder<Element: Sendable>: Sendable {
   private let coder: ValueCoder<Element>
 
   init(codec: some Codec<Element>, store: String) {
-    // The key of most items is known only after they were encoded.
-    coder = ValueCoder(
-      codec: codec, store: store, maximumSize: QueueFrame.maximumBodyLength - 1024, passesKeys: false)
+    coder = ValueCoder(codec: codec, store: store, maximumSize: QueueFrame.maximumBodyLength - 1024)
   }
 
   /// Returns the payload of an item.
   ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The key that the caller gave, or `nil` if it will be generated.
+  ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError`` with `encodingFailed` or `valueTooLarge`.
   func payload(of value: Element, forKey key: StoreKey?, during operation: StoreOperation) throws -> [UInt8] {
     var bytes: [UInt8] = []
@@ -26,29 +28,50 @@ struct QueueCoder<Element: Sendable>: Sendable {
     return bytes
   }
 
-  /// Decodes the item of a payload.
+  /// Returns the payload that an update writes for a key.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The key.
+  ///   - item: The item of the key, or `nil` if there is none yet.
+  ///   - stored: The payload of the item.
+  /// - Throws: ``StoreError`` with `encodingFailed` or `valueTooLarge`.
+  func payload(
+    of value: Element, forKey key: StoreKey, replacing item: QueueItem?, _ stored: ArraySlice<UInt8>?
+  ) throws -> [UInt8] {
+    var bytes: [UInt8] = []
+    try coder.append(
+      value, forKey: key, replacing: stored, passesKey: item?.hasCallersKey ?? true, to: &bytes, during: .update)
+    return bytes
+  }
+
+  /// Decodes the payload of an item.
+  ///
+  /// The codec learns the key if the caller gave it. A generated key was not known when the payload was encoded.
   ///
   /// - Parameters:
   ///   - payload: The payload; `nil` if it is damaged.
-  ///   - key: The key of the item.
+  ///   - item: The item.
   ///   - operation: The operation, for errors.
   /// - Throws: ``StoreError`` with `corrupted` or `undecodable`, or the code of a `StoreErrorConvertible`.
   func value(
-    of payload: ArraySlice<UInt8>?, forKey key: StoreKey, during operation: StoreOperation
+    of payload: ArraySlice<UInt8>?, _ item: QueueItem, during operation: StoreOperation
   ) throws(StoreError) -> Element {
-    guard let payload else { throw coder.decodingError(DamagedPayload(), forKey: key, during: operation) }
+    guard let payload else { throw coder.decodingError(DamagedPayload(), forKey: item.key, during: operation) }
     // The standard library's method does not pass on the type of the error.
     return try payload.withUnsafeBytes { bytes in
-      Result { () throws(StoreError) in try coder.value(of: bytes, forKey: key, during: operation) }
+      Result { () throws(StoreError) in
+        try coder.value(of: bytes, forKey: item.key, passesKey: item.hasCallersKey, during: operation)
+      }
     }.get()
   }
 
-  /// Returns the item of a payload, or an error if it cannot be read or decoded.
+  /// Returns the value of an item, or an error if it cannot be read or decoded.
   func result(
-    of payload: Result<ArraySlice<UInt8>?, StoreError>, forKey key: StoreKey, during operation: StoreOperation
+    of payload: Result<ArraySlice<UInt8>?, StoreError>, _ item: QueueItem, during operation: StoreOperation
   ) -> Result<Element, StoreError> {
     do throws(StoreError) {
-      return .success(try value(of: try payload.get(), forKey: key, during: operation))
+      return .success(try value(of: try payload.get(), item, during: operation))
     } catch {
       return .failure(error)
     }
@@ -62,15 +85,15 @@ struct QueueCoder<Element: Sendable>: Sendable {
   func reading(
     of leased: LeasedItem, _ payload: Result<ArraySlice<UInt8>?, StoreError>
   ) -> Result<Delivery<Element>, FailedDelivery> {
-    let (key, receipt) = (leased.item.key, leased.receipt)
-    switch result(of: payload, forKey: key, during: .receive) {
-    case .success(let value): return .success(Delivery(key: key, value: value, receipt: receipt))
+    let receipt = leased.receipt
+    switch result(of: payload, leased.item, during: .receive) {
+    case .success(let value): return .success(Delivery(key: leased.item.key, value: value, receipt: receipt))
     case .failure(let error):
       let reason: DeliveryFailure =
         switch payload {
         case .failure: .unreadable
         case .success(nil): .damaged
-        case .success: error.isAboutProgram ? .refused : .undecodable
+        case .success: error.isAboutProgram ? .deferred : .undecodable
         }
       return .failure(FailedDelivery(receipt: receipt, reason: reason, error: error))
     }
@@ -98,6 +121,7 @@ final class DecodingRecord: Sendable {
   private struct State: Sendable {
     var hasDecoded = false
     var failures = 0
+    var deferred: Set<UInt64> = []
   }
 
   /// The number of items that may fail before receiving stops, if none has been decoded.
@@ -108,9 +132,24 @@ final class DecodingRecord: Sendable {
   /// Whether an item has been decoded since the queue was opened, so that failures count.
   var hasDecoded: Bool { state.withLock { $0.hasDecoded } }
 
+  /// The sequence numbers of the items that the program lacks something to decode.
+  ///
+  /// They are tried again only if no other item is due, so that they block none.
+  var deferred: Set<UInt64> { state.withLock { $0.deferred } }
+
   /// Records that an item was decoded.
-  func noteSuccess() {
-    state.withLock { $0.hasDecoded = true }
+  ///
+  /// If it was deferred, the program no longer lacks anything, and all items are due in the order of arrival again.
+  func noteSuccess(of sequence: UInt64) {
+    state.withLock { state in
+      state.hasDecoded = true
+      if state.deferred.contains(sequence) { state.deferred = [] }
+    }
+  }
+
+  /// Records that the program lacks something to decode an item.
+  func noteDeferral(of sequence: UInt64) {
+    state.withLock { _ = $0.deferred.insert(sequence) }
   }
 
   /// Records that an item could not be decoded.

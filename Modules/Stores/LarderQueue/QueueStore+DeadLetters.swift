@@ -35,7 +35,7 @@ extension QueueStore {
         return DeadLetter(
           key: item.key, sequence: item.sequence, attempts: Int(item.attempts),
           reason: state.cause?.reason ?? .undecodable, date: Date(microseconds: state.cause?.time ?? 0),
-          value: coder.result(of: payload, forKey: item.key, during: .deadLetters))
+          value: coder.result(of: payload, item, during: .deadLetters))
       }
     }
   }

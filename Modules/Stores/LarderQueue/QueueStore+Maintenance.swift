@@ -108,7 +108,7 @@ extension QueueStore: MaintainableStore {
         guard let last = items.last else { break }
         report.entryCount += items.count
         for (item, payload) in items {
-          let value = coder.result(of: payload, forKey: item.key, during: .verify)
+          let value = coder.result(of: payload, item, during: .verify)
           guard case .failure(let error) = value else { continue }
           report.findings.append(
             VerificationReport.Finding(

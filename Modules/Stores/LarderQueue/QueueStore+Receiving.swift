@@ -13,11 +13,14 @@ extension QueueStore {
   /// decoded is released with the delay of ``QueueConfiguration/retryPolicy`` and becomes a dead letter after its last
   /// delivery. An item that may have crashed the process before is returned alone, even if other items wait.
   ///
-  /// A program that lacks something to decode an item, such as a compression dictionary or a key, makes no dead
-  /// letters: the item is released as if it had not been delivered, and waits for the length of the lease. The error is
-  /// thrown if no other item is due, or if three such items come first. The same holds if no item has been decoded since
-  /// the queue was opened, since the items may have another type; they wait for the delay of the retry policy, at least
-  /// one second.
+  /// A program that lacks something to decode an item, such as a key or a compression dictionary, makes no dead letters.
+  /// The method throws the error of the codec, for example `keyUnavailable`. It releases all items of the call immediately, as
+  /// if they had not been delivered. The next calls return other items first, as long as the queue is open, and try such
+  /// an item again when no other is due. If all items need a missing key, each call throws, so wait between two attempts.
+  ///
+  /// If no item has been decoded since the queue was opened, items that cannot be decoded may have another type. They make
+  /// no dead letters either, and wait for the delay of the retry policy, at least one second. The error is thrown if no
+  /// other item is due, or if three such items come first.
   ///
   /// - Parameters:
   ///   - max: The maximum number of items, at least 1; defaults to 1.
@@ -25,7 +28,7 @@ extension QueueStore {
   /// - Returns: The items in order of arrival. The array is empty if no item is due, or if the disk is so full that the
   ///   remaining space is reserved for items that are already leased.
   /// - Throws: `StoreError` with `invalidArgument`; `closed`; `corrupted` or `undecodable` if no item can be decoded;
-  ///   `full` or `ioFailed` if the leases could not be written, or if no item could be read. `CancellationError` if the
+  ///   `keyUnavailable`, or another code of the codec, if the program lacks something to decode an item; `full` or `ioFailed` if the leases could not be written, or if no item could be read. `CancellationError` if the
   ///   task was cancelled before the call began.
   public func receive(max: Int = 1, lease: Duration) async throws -> [Delivery<Element>] {
     let length = try microseconds(ofLease: lease, for: .receive)
@@ -44,8 +47,10 @@ extension QueueStore {
         let readings: [Result<Delivery<Element>, FailedDelivery>]
         do {
           // If the task is cancelled now, the items that are already leased are still returned.
-          let part = try await engine.perform(.receive, .writes, ignoresCancellation: hasAny) { core in
-            try core.lease(wanted, length: length, mayBeSuspect: mayBeSuspect)
+          let part = try await engine.perform(.receive, .writes, ignoresCancellation: hasAny) {
+            [deferred = decodingRecord.deferred] core in
+            try core.lease(
+              wanted, length: length, mayBeSuspect: mayBeSuspect, deferring: deferred, mayBeDeferred: !hasAny)
           }
           if part.items.isEmpty, part.hasMore { continue }
           guard !part.items.isEmpty else { break }
@@ -60,6 +65,11 @@ extension QueueStore {
           case .success(let delivery): deliveries.append(delivery)
           case .failure(let failure): failures.append(failure)
           }
+        }
+        if let failure = failures.first(where: { $0.reason == .deferred }) {
+          _ = try await release(
+            deliveries.map(\.receipt) + failures.map(\.receipt), after: .zero, countsAsAttempt: false)
+          throw failure.error
         }
         let hasDecoded = decodingRecord.hasDecoded
         let refusedCount = failures.count { $0.reason == .refused || $0.reason == .undecodable && !hasDecoded }
@@ -89,7 +99,12 @@ extension QueueStore {
         }
       ).map { one, payload in
         let reading = coder.reading(of: one, payload)
-        if case .success = reading { decodingRecord.noteSuccess() }
+        switch reading {
+        case .success: decodingRecord.noteSuccess(of: one.item.sequence)
+        case .failure(let failure) where failure.reason == .deferred:
+          decodingRecord.noteDeferral(of: one.item.sequence)
+        case .failure: break
+        }
         return reading
       }
     } catch {
@@ -134,28 +149,23 @@ extension QueueStore {
   func next(lease: Duration) async throws -> Result<Delivery<Element>, StoreError> {
     let length = try microseconds(ofLease: lease, for: .receive)
     return try await running(.receive) {
-      var refusals: [StoreError] = []
       while true {
-        // After a refused item, other items are tried, but not waited for.
-        let mayWait = refusals.isEmpty
-        let (leased, hasMore) = try await engine.perform(.receive, .writes) { core in
-          let part = try core.lease(1, length: length)
-          if part.items.isEmpty, !part.hasMore, mayWait { throw QueueRefusal.noItems }
-          return part
+        let leased = try await engine.perform(.receive, .writes) { [deferred = decodingRecord.deferred] core in
+          let part = try core.lease(1, length: length, deferring: deferred)
+          if part.items.isEmpty, !part.hasMore { throw QueueRefusal.noItems }
+          return part.items
         }
-        guard let reading = try await read(leased).first else {
-          if !hasMore, let first = refusals.first { throw first }
-          continue
-        }
+        guard let reading = try await read(leased).first else { continue }
         switch reading {
         case .success(let delivery): return .success(delivery)
+        case .failure(let failure) where failure.reason == .deferred:
+          _ = try await release([failure.receipt], after: .zero, countsAsAttempt: false)
+          throw failure.error
         case .failure(let failure):
           let mustStop = failure.reason == .undecodable && decodingRecord.noteFailure()
           try await withdraw([failure], lease: length)
           if mustStop { throw failure.error }
-          guard failure.reason == .refused else { return .failure(failure.error) }
-          refusals.append(failure.error)
-          if refusals.count >= DecodingRecord.failureLimit { throw failure.error }
+          return .failure(failure.error)
         }
       }
     }
@@ -246,8 +256,8 @@ extension QueueStore {
   /// ```
   ///
   /// An item that cannot be decoded is an element too, with its error. It is delivered again with the delay of
-  /// ``QueueConfiguration/retryPolicy``, up to its last delivery. An item that the program lacks something to decode is
-  /// no element; see ``receive(max:lease:)``. If no item is due, the iterator waits without polling. Several consumers
+  /// ``QueueConfiguration/retryPolicy``, up to its last delivery. If the program lacks something to decode an item, the
+  /// iterator throws; see ``receive(max:lease:)``. If no item is due, the iterator waits without polling. Several consumers
   /// share the items. The sequence ends when the queue is closed.
   ///
   /// - Parameter lease: The duration of each lease, which must be greater than zero.
@@ -291,9 +301,8 @@ public struct Deliveries<Item: Sendable>: AsyncSequence, Sendable {
     ///
     /// - Returns: The item, or an error if it cannot be read or decoded; `nil` after the queue is closed.
     /// - Throws: `StoreError` with `invalidArgument` if the lease is not greater than zero; `corrupted` or
-    ///   `undecodable` if three items could not be decoded and none has been decoded since the queue was opened; the code
-    ///   of the codec's error if the program lacks something to decode an item, and no other is due or three such
-    ///   items come first; `full` or `ioFailed` if the lease could not be written. The next call tries again.
+    ///   `undecodable` if three items could not be decoded and none has been decoded since the queue was opened;
+    ///   `keyUnavailable`, or another code of the codec, if the program lacks something to decode an item; `full` or `ioFailed` if the lease could not be written. The next call tries again.
     ///   `CancellationError` if the task is cancelled while it waits.
     public mutating func next() async throws -> Element? {
       guard !isOver else { return nil }

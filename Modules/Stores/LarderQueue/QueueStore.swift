@@ -224,7 +224,7 @@ public final class QueueStore<Element: Sendable>: DataStore {
   ) async throws -> [StoreEntry<Element>] {
     try await running(operation) {
       try await engine.payloads(operation, { $0 }, finding: { items(&$0.ledger) }).map { item, payload in
-        let value = try coder.result(of: payload, forKey: item.key, during: operation).get()
+        let value = try coder.result(of: payload, item, during: operation).get()
         return StoreEntry(key: item.key, value: value)
       }
     }
@@ -248,7 +248,8 @@ public final class QueueStore<Element: Sendable>: DataStore {
       try await engine.perform(.apply, .writes, needsRoom: encoded.contains(where: \.needsRoom)) { core in
         for change in encoded {
           switch change {
-          case .set(let key, let payload): try core.ledger.setValue(payload, forKey: key, into: &core.frames)
+          case .set(let key, let payload):
+            try core.ledger.setValue(payload, forKey: key, hasCallersKey: true, into: &core.frames)
           case .remove(let key): core.ledger.removeValue(forKey: key, into: &core.frames)
           case .removeAll(let range): core.ledger.removeAll(in: range, into: &core.frames)
           }
@@ -273,19 +274,23 @@ public final class QueueStore<Element: Sendable>: DataStore {
         var payloads = try core.payloads(of: items.compactMap(\.self))[...]
         let before = items.map { $0.flatMap { _ in payloads.popFirst() ?? nil } }
         var slots = try zip(items, before).map { item, payload in
-          try item.map { try coder.value(of: payload, forKey: $0.key, during: .update) }
+          try item.map { try coder.value(of: payload, $0, during: .update) }
         }
         let result = try body(&slots)
         try information.check(slotCount: slots.count, forUpdateOf: keys)
-        let after = try zip(keys, slots).map { key, value in
-          try value.map { try coder.payload(of: $0, forKey: key, during: .update) }
+        let after = try keys.indices.map { index in
+          try slots[index].map {
+            try coder.payload(of: $0, forKey: keys[index], replacing: items[index], before[index])
+          }
         }
-        for (key, (old, new)) in zip(keys, zip(before, after)) {
-          guard let new else {
+        for (index, key) in keys.enumerated() {
+          guard let new = after[index] else {
             core.ledger.removeValue(forKey: key, into: &core.frames)
             continue
           }
-          if old?.elementsEqual(new) != true { try core.ledger.setValue(new, forKey: key, into: &core.frames) }
+          guard before[index]?.elementsEqual(new) != true else { continue }
+          try core.ledger.setValue(
+            new, forKey: key, hasCallersKey: items[index]?.hasCallersKey ?? true, into: &core.frames)
         }
         return result
       }

@@ -220,8 +220,8 @@ struct BusyKeys<Load> {
 
   /// Voids every running read and write of a key that the base has reported, unless the report may be a write's own.
   ///
-  /// Call it once each time that the base names the key, because one report may tell of several writes. A report that
-  /// names a range may tell of any number, so it calls for ``invalidate(in:)``.
+  /// Call it once each time that the base names the key, because one report may cover several writes. A report that
+  /// names a range may cover any number of writes. Call ``invalidate(in:)`` for it.
   ///
   /// - Parameter key: The key.
   mutating func report(_ key: StoreKey) {

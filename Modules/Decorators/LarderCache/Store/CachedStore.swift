@@ -16,7 +16,7 @@ import Synchronization
 /// **Writes beside the cache.** If the base is an `ObservableStore`, such as `LMDBStore` or any store with
 /// `.observable()`, the cache observes it. A write that is made without the cache, such as a transaction, removes the
 /// cached entries of its keys before it returns, so no later read is stale. While the write is still running, some
-/// readers may get the old value from the cache after others got the new one. `LMDBStore` looks for commits of other
+/// readers may get the old value from the cache after others got the new one. `LMDBStore` polls for commits of other
 /// processes every 50 milliseconds, and such a commit empties the cache.
 ///
 /// **Over any other base, the cache sees only writes made through it.** If another object writes to the base, a cached

@@ -162,20 +162,25 @@ struct EncodedChanges: Sendable {
     return result
   }
 
-  /// Returns whether a database already holds exactly the bytes that the changes would write.
+  /// Removes the changes of single keys that would write what a database already holds.
   ///
-  /// Returns `false` for batches that remove ranges, which are not compared.
-  func changesNothing(in database: RawDatabase) throws -> Bool {
-    try steps.allSatisfy { step in
-      guard case .items(let items) = step else { return false }
-      return try items.allSatisfy { item in
+  /// - Parameter database: The database.
+  /// - Returns: The keys of the remaining changes.
+  mutating func removeUnchanged(in database: RawDatabase) throws -> [StoreKey] {
+    var keys: [StoreKey] = []
+    steps = try steps.compactMap { step in
+      guard case .items(let items) = step else { return step }
+      let changed = try items.filter { item in
         let stored = try database.value(forKey: item.key)
-        guard let value = item.value else { return stored == nil }
+        guard let value = item.value else { return stored != nil }
         return bytes[value.part].withUnsafeBytes {
-          stored?.hasSameBytes(as: UnsafeRawBufferPointer(rebasing: $0[value.range])) ?? false
+          stored?.hasSameBytes(as: UnsafeRawBufferPointer(rebasing: $0[value.range])) != true
         }
       }
+      keys += changed.map(\.key)
+      return changed.isEmpty ? nil : .items(changed)
     }
+    return keys
   }
 
   /// Writes the changes to a database.

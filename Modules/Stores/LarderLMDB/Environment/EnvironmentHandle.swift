@@ -120,9 +120,9 @@ final class EnvironmentHandle: Sendable {
     let observation = observers.add(range, observer)
     // If no read can begin, all entries are reported as changed once more than necessary.
     let latest = (try? read(for: .observe) { mdb_txn_id($0) }) ?? 0
-    let mustLook = environment.observers.add(
+    let mustPoll = environment.observers.add(
       ObjectIdentifier(self), root: ObjectIdentifier(root ?? self), identifier, observers, since: latest)
-    if mustLook { EnvironmentObservers.lookForCommits(of: environment) }
+    if mustPoll { EnvironmentObservers.poll(environment) }
     // The environment may have been closed before the list was recorded there.
     if isClosed { endObservations() }
     return observation

@@ -1,15 +1,16 @@
 #if LMDB
 import CLMDB
 import Larder
+import LarderFiles
 import Synchronization
 
 /// The observed stores of an environment.
 ///
-/// The writer reports each commit of this process. A commit of another process is found by the number of the latest
-/// transaction, which the writer looks at every 50 milliseconds while a store is observed. Such a commit is a change of
-/// all entries, because LMDB does not record what changed.
+/// The writer reports each commit of this process. While a store is observed, a task polls the number of the latest
+/// transaction every 50 milliseconds, which reveals commits of other processes. Such a commit is a change of all entries,
+/// because LMDB does not record what changed.
 final class EnvironmentObservers: Sendable {
-  /// The time between two looks for commits of other processes.
+  /// The time between two polls for commits of other processes.
   private static var pollInterval: Duration { .milliseconds(50) }
 
   /// A store that is or was observed, until its handle is released.
@@ -22,8 +23,9 @@ final class EnvironmentObservers: Sendable {
 
   private struct State {
     var stores: [ObservedStore] = []
-    /// The latest transaction whose changes were reported, or `nil` if no task looks for those of other processes.
-    var lastReported: Int?
+    var commits = ReportedCommits()
+    /// Whether a task polls for commits of other processes.
+    var isPolling = false
   }
 
   private let state = Mutex(State())
@@ -41,7 +43,7 @@ final class EnvironmentObservers: Sendable {
   ///   - identifier: The database of the store.
   ///   - observers: The observers of the store.
   ///   - transaction: A transaction that was the latest one not before the observation began.
-  /// - Returns: Whether the caller must begin to look for commits of other processes.
+  /// - Returns: Whether the caller must begin to poll for commits of other processes.
   func add(
     _ handle: ObjectIdentifier, root: ObjectIdentifier, _ identifier: MDB_dbi, _ observers: StoreObservers,
     since transaction: Int
@@ -51,8 +53,9 @@ final class EnvironmentObservers: Sendable {
         state.stores.append(
           ObservedStore(handle: handle, root: root, identifier: identifier, observers: observers))
       }
-      guard state.lastReported == nil else { return false }
-      state.lastReported = transaction
+      guard !state.isPolling else { return false }
+      state.isPolling = true
+      state.commits.begin(after: transaction)
       return true
     }
   }
@@ -67,19 +70,32 @@ final class EnvironmentObservers: Sendable {
     for store in removed { store.observers.close() }
   }
 
+  /// Records that this process is about to commit a transaction.
+  ///
+  /// Call it while the transaction holds LMDB's write lock. Balance it with ``report(_:hasWritten:)`` or
+  /// ``didNotCommit()``.
+  ///
+  /// - Parameter transaction: The number of the transaction.
+  func willCommit(_ transaction: Int) {
+    state.withLock { $0.commits.willCommit(transaction) }
+  }
+
+  /// Records that the transaction of this process has failed.
+  func didNotCommit() {
+    state.withLock { _ = $0.commits.didEnd(hasWritten: false) }
+  }
+
   /// Reports a commit of this process.
   ///
   /// - Parameters:
   ///   - commit: The changes.
-  ///   - transaction: The number of the transaction, or `nil` if it wrote nothing or its outcome is unknown.
-  func report(_ commit: CommitRecord, transaction: Int?) {
-    let stores = state.withLock { state in
-      // Otherwise another process has committed in between, which the next look finds.
-      if let transaction, state.lastReported == transaction - 1 { state.lastReported = transaction }
-      return state.stores
+  ///   - hasWritten: Whether the transaction has certainly written something.
+  func report(_ commit: CommitRecord, hasWritten: Bool) {
+    let (followsOthers, stores) = state.withLock { state in
+      (state.commits.didEnd(hasWritten: hasWritten), state.stores)
     }
     for store in stores {
-      if !commit.isRecording {
+      if followsOthers || !commit.isRecording {
         store.observers.report([.range(.all)])
       } else if let changes = commit.changes[store.identifier] {
         store.observers.report(changes)
@@ -89,33 +105,85 @@ final class EnvironmentObservers: Sendable {
 
   /// Reports commits of other processes.
   ///
-  /// - Parameter latest: The number of the latest transaction.
+  /// - Parameter latest: The number of the latest transaction that a read of this process has found.
   /// - Returns: Whether a store is still observed.
   func reportOthers(upTo latest: Int) -> Bool {
     let stores = state.withLock { state -> [ObservedStore]? in
-      guard state.stores.contains(where: { !$0.observers.isEmpty }), let last = state.lastReported else {
-        state.lastReported = nil
+      guard state.stores.contains(where: { !$0.observers.isEmpty }) else {
+        state.isPolling = false
         return nil
       }
-      state.lastReported = max(last, latest)
-      return latest > last ? state.stores : []
+      return state.commits.didFind(latest) ? state.stores : []
     }
     guard let stores else { return false }
     for store in stores { store.observers.report([.range(.all)]) }
     return true
   }
 
-  /// Looks for commits of other processes as long as a store of the environment is observed.
-  static func lookForCommits(of environment: SharedEnvironment) {
+  /// Polls for commits of other processes as long as a store of the environment is observed.
+  ///
+  /// It does not run on the writer, which waits whenever another process writes.
+  static func poll(_ environment: SharedEnvironment) {
+    let queue = DispatchQueueExecutor(label: "Larder.LMDBEnvironment.poll")
     Task.detached { [weak environment] in
-      repeat {
+      while true {
         do {
           try await Task.sleep(for: pollInterval)
         } catch {
           return
         }
-      } while await environment?.reportOtherCommits() ?? false
+        guard let environment, await queue.run({ environment.reportOtherCommits() }) else { return }
+      }
     }
+  }
+}
+
+/// The numbers of the transactions whose changes were reported.
+///
+/// LMDB numbers the transactions of all processes without gaps. A transaction that writes nothing leaves its number to
+/// the next one, which may be one of another process. One transaction of this process at a time has the write lock, and
+/// its number is known before it commits. All other new numbers are those of other processes.
+struct ReportedCommits: Sendable, Hashable {
+  /// The latest transaction up to which everything was reported.
+  private(set) var last = 0
+
+  /// The transaction that this process is about to commit, or has committed and not yet reported.
+  private(set) var own: Int?
+
+  /// Begins after a transaction: it and all earlier ones need no report.
+  mutating func begin(after transaction: Int) {
+    last = transaction
+  }
+
+  /// Records that this process is about to commit a transaction, which has the write lock.
+  mutating func willCommit(_ transaction: Int) {
+    own = transaction
+  }
+
+  /// Records that the transaction of this process has ended and that its changes, if any, are reported now.
+  ///
+  /// - Parameter hasWritten: Whether it has certainly changed something, so that the number is its own.
+  /// - Returns: Whether to report earlier commits of other processes too.
+  mutating func didEnd(hasWritten: Bool) -> Bool {
+    guard let ended = own else { return false }
+    own = nil
+    guard hasWritten, ended > last else { return false }
+    defer { last = ended }
+    return last < ended - 1
+  }
+
+  /// Records that a read of this process has found a transaction.
+  ///
+  /// The number may be older than the other calls, because the read is not synchronized with the writer.
+  ///
+  /// - Parameter latest: The number of the transaction.
+  /// - Returns: Whether to report commits of other processes.
+  mutating func didFind(_ latest: Int) -> Bool {
+    // If the transaction of this process turns out to have written nothing, the number is found again.
+    let others = latest == own ? latest - 1 : latest
+    guard others > last else { return false }
+    last = others
+    return true
   }
 }
 
@@ -143,6 +211,11 @@ struct CommitRecord: Sendable {
   mutating func append(_ change: StoreChange, in database: MDB_dbi, hasWritten: Bool) {
     if hasWritten { self.hasWritten = true }
     if isRecording { changes[database, default: BoundedChanges()].append(change) }
+  }
+
+  /// Records that something other than an entry was written.
+  mutating func noteWrite() {
+    hasWritten = true
   }
 
   /// Records the changes of a batch.

@@ -66,11 +66,11 @@ actor EnvironmentWriter {
           try environment.enlargeMap()
         }
       }
-      environment.observers.report(changes, transaction: changes.hasWritten ? identifier : nil)
+      environment.observers.report(changes, hasWritten: changes.hasWritten)
       try confirm(identifier, hasWritten: changes.hasWritten, for: handle, during: operation)
       return result
     } catch let error as StoreError where error.outcome == .unknown {
-      environment.observers.report(changes, transaction: nil)
+      environment.observers.report(changes, hasWritten: false)
       throw error
     } catch let error as BodyError {
       throw error.error
@@ -103,12 +103,14 @@ actor EnvironmentWriter {
       if error.code == MDB_MAP_FULL { return nil }
       throw handle.environment.named(error)
     }
+    let observers = handle.environment.observers
+    observers.willCommit(identifier)
     // The transaction ends whether the commit succeeds or fails.
-    switch mdb_txn_commit(transaction) {
-    case MDB_SUCCESS: return (result, identifier)
-    case MDB_MAP_FULL: return nil
-    case let code: throw commitError(LMDBError(code: code), of: identifier, for: handle, during: operation)
-    }
+    let code = mdb_txn_commit(transaction)
+    if code == MDB_SUCCESS { return (result, identifier) }
+    observers.didNotCommit()
+    if code == MDB_MAP_FULL { return nil }
+    throw commitError(LMDBError(code: code), of: identifier, for: handle, during: operation)
   }
 
   /// Determines the outcome of a transaction whose commit failed, and stops writing if the state of the disk is unknown.
@@ -237,23 +239,6 @@ actor EnvironmentWriter {
     }
   }
 
-  /// Reports commits of other processes to the observers.
-  ///
-  /// It runs here, so that a commit of this process is not mistaken for another's.
-  ///
-  /// - Returns: Whether the environment is open and observed.
-  func reportOtherCommits(in environment: SharedEnvironment) -> Bool {
-    let latest = environment.withWriteLock { () -> Int? in
-      do {
-        try environment.readers.checkGate()
-      } catch {
-        return nil
-      }
-      return environment.lastTransaction
-    }
-    return latest.map { environment.observers.reportOthers(upTo: $0) } ?? false
-  }
-
   // MARK: Stores
 
   /// Opens the named database of a store, and retains it for the handle of the store.
@@ -283,8 +268,11 @@ actor EnvironmentWriter {
       var codecName = found?.record?.codec
       let identifier: MDB_dbi
       if codecName == nil, mayCreate, found == nil || newCodecName != nil {
-        (identifier, codecName) = try commit(for: handle, during: .open) { transaction, _ in
-          try catalog.create(name, codecName: newCodecName ?? UntypedDatabase.defaultCodecName, in: transaction)
+        (identifier, codecName) = try commit(for: handle, during: .open) { transaction, changes in
+          let created = try catalog.create(
+            name, codecName: newCodecName ?? UntypedDatabase.defaultCodecName, in: transaction)
+          if created.isNew { changes.noteWrite() }
+          return (created.identifier, created.codecName)
         }
       } else {
         identifier = try environment.withWriteLock { () throws in
@@ -311,8 +299,8 @@ actor EnvironmentWriter {
       }
       let isRecorded = try catalog.check(contents, against: found?.record)
       guard !isRecorded, found?.record != nil, environment.access == .readWrite else { return }
-      try commit(for: handle, during: .open) { transaction, _ in
-        try catalog.record(contents, of: name, in: transaction)
+      try commit(for: handle, during: .open) { transaction, changes in
+        if try catalog.record(contents, of: name, in: transaction) { changes.noteWrite() }
       }
     } catch let error as LMDBError {
       throw StoreError(error, during: .open, store: handle.name, message: "the label of the store cannot be recorded")

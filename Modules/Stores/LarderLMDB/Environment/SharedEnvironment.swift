@@ -144,6 +144,47 @@ final class SharedEnvironment: Sendable {
     return result
   }
 
+  // MARK: Observing
+
+  /// Reports commits of other processes to the observers.
+  ///
+  /// Blocks, but never for a writer, which may wait long for the lock of another process.
+  ///
+  /// - Returns: Whether a store of the environment is still observed.
+  func reportOtherCommits() -> Bool {
+    do {
+      return observers.reportOthers(upTo: try latestSnapshot())
+    } catch {
+      // No reader slot is free, the memory map is too small while a writer holds the lock, or the environment was
+      // closed, which has ended its observers. The next poll finds more.
+      return observers.reportOthers(upTo: 0)
+    }
+  }
+
+  /// Returns the number of the latest transaction that a read finds.
+  ///
+  /// It is that of a new reader. While LMDB waits for the disk to write a meta page, the page already has the number of
+  /// a transaction that readers do not get yet. After a report by that number, they would find the state before.
+  private func latestSnapshot() throws(LMDBError) -> Int {
+    let read = ActiveRead(handle: ObjectIdentifier(observers), root: ObjectIdentifier(self))
+    let reader: ReaderPool.Reader
+    do {
+      reader = try readers.begin(read)
+    } catch  where error.code == MDB_MAP_RESIZED {
+      // A writer that holds the lock follows the map when its transaction begins. No read of this process finds the
+      // commit before.
+      let adopted: Void? = try withWriteLockIfAvailable { () throws(LMDBError) in
+        // The environment may have been closed in the meantime.
+        try readers.checkGate()
+        try adoptMapSize()
+      }
+      guard adopted != nil else { throw error }
+      reader = try readers.begin(read)
+    }
+    defer { readers.end(reader) }
+    return mdb_txn_id(reader.transaction.pointer)
+  }
+
   // MARK: Writing
 
   /// Runs a closure while holding the write lock.
@@ -153,6 +194,15 @@ final class SharedEnvironment: Sendable {
     try writeLock.withLock { (_: inout Void) throws(Failure) -> Result in try body() }
   }
 
+  /// Runs a closure while holding the write lock, unless another thread holds it.
+  ///
+  /// - Returns: The result of the closure, or `nil` if another thread holds the lock.
+  func withWriteLockIfAvailable<Result: Sendable, Failure: Error>(
+    _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result? {
+    try writeLock.withLockIfAvailable { (_: inout Void) throws(Failure) -> Result in try body() }
+  }
+
   /// The number of the latest transaction of any process.
   ///
   /// The write lock must be held, because the number is in the memory map.
@@ -160,11 +210,6 @@ final class SharedEnvironment: Sendable {
     var information = MDB_envinfo()
     mdb_env_info(pointer, &information)
     return information.me_last_txnid
-  }
-
-  /// Reports commits of other processes; see ``EnvironmentWriter/reportOtherCommits(in:)``.
-  func reportOtherCommits() async -> Bool {
-    await writer.reportOtherCommits(in: self)
   }
 
   /// Begins a transaction that is not pooled.

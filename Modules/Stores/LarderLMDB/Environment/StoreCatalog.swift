@@ -20,6 +20,10 @@ struct StoreCatalog {
 
     /// The label of the kind of the values, or `nil` if none was ever given.
     var contents: String?
+
+    enum CodingKeys: CodingKey {
+      case codec, format, contents
+    }
   }
 
   /// The named database that holds the records.
@@ -30,6 +34,9 @@ struct StoreCatalog {
 
   /// The name of the store in error messages.
   let store: String
+
+  /// The operation in errors.
+  var operation = StoreOperation.open
 
   /// Finds the named database of a store and its record.
   ///
@@ -50,21 +57,21 @@ struct StoreCatalog {
   func identifier(of name: String, in transaction: OpaquePointer) throws -> MDB_dbi {
     if let identifier = try open(name, in: transaction) { return identifier }
     throw StoreError(
-      .conflict, during: .open, store: store, message: "another program has removed the named database",
+      .conflict, during: operation, store: store, message: "another program has removed the named database",
       isRetryable: true)
   }
 
   /// Creates the named database of a store and its record, if they are missing.
   ///
-  /// - Returns: The database, and the name of the codec in its record.
+  /// - Returns: The database, the name of the codec in its record, and whether the record was written.
   /// - Throws: ``StoreError``, with `versionMismatch` as `check(_:)`; `LMDBError`.
   func create(
     _ name: String, codecName: String, in transaction: OpaquePointer
-  ) throws -> (identifier: MDB_dbi, codecName: String) {
+  ) throws -> (identifier: MDB_dbi, codecName: String, isNew: Bool) {
     // Another process may have created it in the meantime.
     if let found = try find(name, in: transaction), let record = found.record {
       try check(record)
-      return (found.identifier, record.codec)
+      return (found.identifier, record.codec, false)
     }
     let record = try encode(Record(codec: codecName, format: StoreCatalog.format))
     var identifier: MDB_dbi = 0
@@ -76,34 +83,50 @@ struct StoreCatalog {
         try RawDatabase(transaction: transaction, identifier: catalog).setValue($0, forKey: key)
       }
     }
-    return (identifier, codecName)
+    return (identifier, codecName, true)
   }
 
-  /// Changes the name of the codec in the record of a store.
+  /// Returns the bytes of the record of a store, or `nil` if it has none.
+  ///
+  /// - Throws: ``StoreError``; `LMDBError`.
+  func record(of name: StoreKey, in transaction: OpaquePointer) throws -> UnsafeRawBufferPointer? {
+    guard let catalog = try open(StoreCatalog.name, in: transaction) else { return nil }
+    return try RawDatabase(transaction: transaction, identifier: catalog).value(forKey: name)
+  }
+
+  /// Changes the name of the codec in the record of a store, which keeps its other fields.
   ///
   /// - Parameters:
   ///   - codecName: The new name.
   ///   - name: The name of the store.
-  ///   - adopted: The names in place of which the new one may be recorded.
   ///   - transaction: A transaction that writes.
-  /// - Throws: ``StoreError`` with `versionMismatch` if the record has any other name; `LMDBError`.
-  func setCodecName(
-    _ codecName: String, ofStore name: StoreKey, adopting adopted: [String], in transaction: OpaquePointer
-  ) throws {
-    guard let identifier = try open(StoreCatalog.name, in: transaction) else { throw changedRecord }
-    let catalog = RawDatabase(transaction: transaction, identifier: identifier)
-    guard var record = try catalog.value(forKey: name).map({ try decode($0) }) else { throw changedRecord }
-    guard record.codec != codecName else { return }
-    guard adopted.contains(record.codec) else { throw changedRecord }
-    record.codec = codecName
-    let bytes = try encode(record)
-    try name.withUnsafeBytes { key in try bytes.withUnsafeBytes { try catalog.setValue($0, forKey: key) } }
+  /// - Returns: Whether there is a record with another name.
+  /// - Throws: ``StoreError``; `LMDBError`.
+  func setCodecName(_ codecName: String, ofStore name: StoreKey, in transaction: OpaquePointer) throws -> Bool {
+    guard let catalog = try open(StoreCatalog.name, in: transaction) else { return false }
+    let records = RawDatabase(transaction: transaction, identifier: catalog)
+    guard let bytes = try records.value(forKey: name), try decode(bytes).codec != codecName else { return false }
+    // Replaced in the text, so that fields of newer versions stay.
+    var text = Array(bytes)
+    text.replaceSubrange(try rangeOfCodecName(in: text), with: try JSONEncoder().encode(codecName))
+    try name.withUnsafeBytes { key in try text.withUnsafeBytes { try records.setValue($0, forKey: key) } }
+    return true
   }
 
-  private var changedRecord: StoreError {
-    StoreError(
-      .versionMismatch, during: .apply, store: store,
-      message: "another program has changed the codec of the store; close the store and open it again")
+  /// Returns where the JSON string of the codec's name is in the text of a record.
+  private func rangeOfCodecName(in text: [UInt8]) throws -> Range<Int> {
+    var range: Range<Int>?
+    do {
+      var scanner = JSONScanner(text[...])
+      try scanner.forEachMember { _, field, scanner in
+        let value = try scanner.value()
+        if field.elementsEqual(Record.CodingKeys.codec.stringValue.utf8) { range = value.indices }
+      }
+    } catch {
+      throw corrupted(error)
+    }
+    guard let range else { throw corrupted(nil) }
+    return range
   }
 
   /// Throws an error if a store was written by a newer version.
@@ -112,7 +135,7 @@ struct StoreCatalog {
   func check(_ record: Record) throws {
     guard record.format <= StoreCatalog.format else {
       throw StoreError(
-        .versionMismatch, during: .open, store: store,
+        .versionMismatch, during: operation, store: store,
         message: "the store has format version \(record.format); only versions up to \(StoreCatalog.format) are "
           + "supported")
     }
@@ -126,14 +149,14 @@ struct StoreCatalog {
   func check(_ contents: String, against record: Record?) throws -> Bool {
     guard (1...StoreKey.maximumLength).contains(contents.utf8.count) else {
       throw StoreError(
-        .invalidArgument, during: .open, store: store,
+        .invalidArgument, during: operation, store: store,
         message: "the label of a store's contents must have 1 to \(StoreKey.maximumLength) bytes")
     }
     guard let recorded = record?.contents else { return false }
     // Compared byte by byte, as everything in the files.
     guard recorded.utf8.elementsEqual(contents.utf8) else {
       throw StoreError(
-        .versionMismatch, during: .open, store: store,
+        .versionMismatch, during: operation, store: store,
         message:
           "the store contains \"\(recorded)\", not \"\(contents)\"; open it as \"\(recorded)\", or choose another "
           + "store name for \"\(contents)\"")
@@ -143,19 +166,21 @@ struct StoreCatalog {
 
   /// Adds a label to the record of a store, unless another process did so in the meantime.
   ///
+  /// - Returns: Whether the label was added.
   /// - Throws: ``StoreError`` as `check(_:against:)`; `LMDBError`.
-  func record(_ contents: String, of name: String, in transaction: OpaquePointer) throws {
-    guard let catalog = try open(StoreCatalog.name, in: transaction) else { return }
+  func record(_ contents: String, of name: String, in transaction: OpaquePointer) throws -> Bool {
+    guard let catalog = try open(StoreCatalog.name, in: transaction) else { return false }
     let records = RawDatabase(transaction: transaction, identifier: catalog)
     guard let bytes = try records.value(forKey: StoreKey(name)), let end = bytes.lastIndex(of: UInt8(ascii: "}")),
       try !check(contents, against: decode(bytes))
-    else { return }
+    else { return false }
     // Inserted into the text, so that fields of newer versions stay.
     let label = try JSONEncoder().encode(contents)
     let text = Array(bytes[..<end]) + Array(",\"contents\":".utf8) + label + Array(bytes[end...])
     try StoreKey(name).withUnsafeBytes { key in
       try text.withUnsafeBytes { try records.setValue($0, forKey: key) }
     }
+    return true
   }
 
   /// Returns the keys of the main database that can be names of named databases, in order, without `larder`.
@@ -188,7 +213,7 @@ struct StoreCatalog {
     if code == MDB_NOTFOUND { return nil }
     if code == MDB_INCOMPATIBLE {
       throw StoreError(
-        .unsupported, during: .open, store: store,
+        .unsupported, during: operation, store: store,
         message: "the environment has a plain entry of this name, not a named database; choose another name")
     }
     try LMDBError.check(code)
@@ -196,20 +221,24 @@ struct StoreCatalog {
     try LMDBError.check(mdb_dbi_flags(transaction, identifier, &flags))
     guard flags == 0 else {
       throw StoreError(
-        .unsupported, during: .open, store: store,
+        .unsupported, during: operation, store: store,
         message: "the named database allows several values per key or uses its own key order; choose another name")
     }
     return identifier
   }
 
-  private func decode(_ bytes: UnsafeRawBufferPointer) throws -> Record {
+  func decode(_ bytes: UnsafeRawBufferPointer) throws -> Record {
     do {
       return try JSONDecoder().decode(Record.self, from: Data(bytes))
     } catch {
-      throw StoreError(
-        .corrupted, during: .open, store: store, message: "the record of the store's codec cannot be read",
-        underlying: error)
+      throw corrupted(error)
     }
+  }
+
+  private func corrupted(_ error: (any Error)?) -> StoreError {
+    StoreError(
+      .corrupted, during: operation, store: store, message: "the record of the store's codec cannot be read",
+      underlying: error)
   }
 
   private func encode(_ record: Record) throws -> Data {

@@ -115,16 +115,21 @@ struct QueueCore: Sendable {
     mutating get { log.reserve.isSpent ? leasable(1024).count : ledger.counts.waiting }
   }
 
-  /// Returns the first items that may be leased.
-  private mutating func leasable(_ limit: Int) -> [QueueItem] {
-    guard log.reserve.isSpent else { return ledger.firstToLease(limit) }
+  /// Returns the first items that may be leased; see ``QueueLedger/firstToLease(_:deferring:mayBeDeferred:where:)``.
+  private mutating func leasable(
+    _ limit: Int, deferring deferred: Set<UInt64> = [], mayBeDeferred: Bool = true
+  ) -> [QueueItem] {
+    func first(_ limit: Int, where isWanted: (QueueItem) -> Bool = { _ in true }) -> [QueueItem] {
+      ledger.firstToLease(limit, deferring: deferred, mayBeDeferred: mayBeDeferred, where: isWanted)
+    }
+    guard log.reserve.isSpent else { return first(limit) }
     guard log.reserve.mayLease else { return [] }
-    let first = log.reserve.firstSegment
-    let room = log.reserve.stateLimit - ledger.uses.states(from: first)
+    let firstSegment = log.reserve.firstSegment
+    let room = log.reserve.stateLimit - ledger.uses.states(from: firstSegment)
     let limit = min(limit, Int(log.reserve.size / 1024))
-    if room > 0 { return ledger.firstToLease(min(limit, room)) }
+    if room > 0 { return first(min(limit, room)) }
     // The new record of such an item replaces one that is already counted.
-    return ledger.firstToLease(limit) { $0.stateSegment >= first && $0.stateSegment != $0.place.segment }
+    return first(limit) { $0.stateSegment >= firstSegment && $0.stateSegment != $0.place.segment }
   }
 
   /// The most items that become dead letters in one call.
@@ -140,16 +145,20 @@ struct QueueCore: Sendable {
   ///   - max: The maximum number of deliveries.
   ///   - length: The duration of the leases, in microseconds.
   ///   - mayBeSuspect: Whether the first item may be one that may crash its decoder; defaults to `true`.
+  ///   - deferred: The sequence numbers of the items that are leased only if no others are due; defaults to none.
+  ///   - mayBeDeferred: Whether deferred items are leased at all; defaults to `true`.
   /// - Returns: The items; and whether more may follow although there are none, because items became dead letters.
   mutating func lease(
-    _ max: Int, length: Int64, mayBeSuspect: Bool = true
+    _ max: Int, length: Int64, mayBeSuspect: Bool = true, deferring deferred: Set<UInt64> = [],
+    mayBeDeferred: Bool = true
   ) throws(QueueRefusal) -> (items: [LeasedItem], hasMore: Bool) {
     let epoch = UInt64.random(in: 1 ... .max)
     var leased: [LeasedItem] = []
     var deadLetterCount = 0
     while leased.count < max {
       guard deadLetterCount < QueueCore.deadLetterLimit else { break }
-      let items = leasable(min(max - leased.count, 1024))
+      let items = leasable(
+        min(max - leased.count, 1024), deferring: deferred, mayBeDeferred: mayBeDeferred && leased.isEmpty)
       guard !items.isEmpty else { break }
       for item in items {
         if ledger.isExhausted(item) {

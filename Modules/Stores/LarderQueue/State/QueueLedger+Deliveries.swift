@@ -15,18 +15,26 @@ extension QueueLedger {
 
   /// Returns the first waiting items to lease.
   ///
-  /// If deliveries are unlimited, an item that has probably crashed its decoder several times comes after all others.
+  /// If deliveries are unlimited, an item that has probably crashed its decoder several times comes after all others. So
+  /// does a deferred item.
   ///
   /// - Parameters:
   ///   - limit: The maximum number of items.
+  ///   - deferred: The sequence numbers of the deferred items; defaults to none.
+  ///   - mayBeDeferred: Whether deferred items are returned if there are no others; defaults to `true`.
   ///   - isWanted: A closure that returns whether to include an item.
-  mutating func firstToLease(_ limit: Int, where isWanted: (QueueItem) -> Bool = { _ in true }) -> [QueueItem] {
-    guard rules.maximumDeliveries == nil, !suspects.isEmpty else { return items.firstWaiting(limit, where: isWanted) }
-    let suspects = suspects
+  mutating func firstToLease(
+    _ limit: Int, deferring deferred: Set<UInt64> = [], mayBeDeferred: Bool = true,
+    where isWanted: (QueueItem) -> Bool = { _ in true }
+  ) -> [QueueItem] {
+    let suspects = rules.maximumDeliveries == nil ? suspects : []
+    guard !suspects.isEmpty || !deferred.isEmpty else { return items.firstWaiting(limit, where: isWanted) }
     let found = items.firstWaiting(limit) { item in
-      isWanted(item) && !(item.attempts >= QueueLedger.decodingLimit && suspects.contains(item.sequence))
+      isWanted(item) && !deferred.contains(item.sequence)
+        && !(item.attempts >= QueueLedger.decodingLimit && suspects.contains(item.sequence))
     }
-    return found.isEmpty ? items.firstWaiting(limit, where: isWanted) : found
+    guard found.isEmpty else { return found }
+    return items.firstWaiting(limit) { isWanted($0) && (mayBeDeferred || !deferred.contains($0.sequence)) }
   }
 
   /// Leases an item.
@@ -160,10 +168,14 @@ enum DeliveryFailure: Sendable, Hashable {
   case damaged
   /// The codec failed to decode the payload.
   case undecodable
-  /// The program cannot decode the payload, but another one may.
+  /// The program cannot decode any payload, but another one may.
   ///
   /// The delivery does not count.
   case refused
+  /// The program lacks something to decode the payload, such as a key.
+  ///
+  /// No delivery of the call counts, and the item comes after all others.
+  case deferred
 }
 
 /// Requeuing and purging dead letters.

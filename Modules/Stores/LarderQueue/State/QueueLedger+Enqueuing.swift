@@ -96,14 +96,21 @@ extension QueueLedger {
   }
 
   /// Sets the value of a key, either by replacing its live item or by enqueuing a new item.
+  ///
+  /// - Parameters:
+  ///   - payload: The encoded item.
+  ///   - key: The key.
+  ///   - hasCallersKey: Whether the payload was encoded for the key, which the caller gave, and not for a generated one.
+  ///   - frames: The frames to write, to which this method appends.
   mutating func setValue(
-    _ payload: [UInt8], forKey key: StoreKey, into frames: inout FrameBuffer
+    _ payload: [UInt8], forKey key: StoreKey, hasCallersKey: Bool, into frames: inout FrameBuffer
   ) throws(QueueRefusal) {
     guard let old = item(forKey: key) else {
-      _ = try add(payload, key: key, hasCallersKey: true, into: &frames)
+      _ = try add(payload, key: key, hasCallersKey: hasCallersKey, into: &frames)
       return
     }
     var state = state(of: old)
+    state.item.hasCallersKey = hasCallersKey
     state.item.attempts = 0
     suspects.remove(old.sequence)
     if old.phase == .leased { state.standing = .waiting }

@@ -45,10 +45,6 @@ extension CaseList {
       let reports = Reports(of: .all, in: observed.observation)
       let writes: [(StoreCall<Store>, keys: [StoreKey], Entries)] = [
         (StoreCall("setValue", .apply) { try await $0.setValue("new", forKey: "a") }, ["a"], ["a": "new"]),
-        (
-          StoreCall("setValue of an equal value", .apply) { try await $0.setValue("new", forKey: "a") }, ["a"],
-          ["a": "new"]
-        ),
         (StoreCall("removeValue", .apply) { try await $0.removeValue(forKey: "b") }, ["b"], [:]),
         (StoreCall("removeAll", .apply) { try await $0.removeAll(in: "c"..<"e") }, ["c", "d"], [:]),
         (

@@ -1,0 +1,21 @@
+extension StoreError {
+  /// The keys that cannot be read because of damage, or `nil` if this is another error or does not name them.
+  package var lostKeys: KeyRange? {
+    guard concernsStoredValue else { return nil }
+    return (underlying as? any UnreadableKeysError)?.keys ?? key.map { .only($0) }
+  }
+}
+
+extension KeyRange {
+  /// Returns the part of the range before some keys, or `nil` if that would exclude nothing.
+  package func part(before lost: KeyRange) -> KeyRange? {
+    let part = before(lost.lowerBound)
+    return part == self ? nil : part
+  }
+
+  /// Returns the part of the range after some keys, or `nil` if that would exclude nothing.
+  package func part(after lost: KeyRange) -> KeyRange? {
+    guard let start = lost.upperBound else { return KeyRange(from: lowerBound, upTo: lowerBound) }
+    return start > lowerBound ? KeyRange(from: start, upTo: upperBound) : nil
+  }
+}

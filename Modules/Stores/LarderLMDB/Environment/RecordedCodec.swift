@@ -1,0 +1,66 @@
+#if LMDB
+import CLMDB
+import Larder
+import Synchronization
+
+/// The codec of an open store, which each write compares with the one in the store's record.
+///
+/// A newer program that shares the environment may record another codec while the store is open. From then on, this
+/// program must not write, because it does not understand the new values.
+struct RecordedCodec: ~Copyable, Sendable {
+  private let codecName: String
+  private let adoptedNames: [String]
+  private let store: StoreKey
+
+  /// The bytes of a record with the name of this codec, so that a record is only parsed when it has changed.
+  private let known = Mutex<[UInt8]>([])
+
+  /// Creates the value.
+  ///
+  /// - Parameters:
+  ///   - codec: The codec.
+  ///   - store: The name of the named database of the store.
+  init(_ codec: some Codec, ofStore store: StoreKey) {
+    codecName = codec.name
+    adoptedNames = codec.adoptedNames
+    self.store = store
+  }
+
+  /// Throws an error if the record of the store has another codec, unless the codec adopts that one.
+  ///
+  /// A missing record is accepted, as when the store is opened.
+  ///
+  /// - Throws: ``StoreError`` with `versionMismatch`; `LMDBError`.
+  func check(in transaction: OpaquePointer, _ catalog: StoreCatalog) throws {
+    guard let bytes = try catalog.record(of: store, in: transaction), !isKnown(bytes) else { return }
+    let record = try catalog.decode(bytes)
+    try catalog.check(record)
+    if record.codec == codecName {
+      known.withLock { $0 = Array(bytes) }
+    } else if !adoptedNames.contains(record.codec) {
+      throw StoreError(
+        .versionMismatch, during: catalog.operation, store: catalog.store,
+        message: "another program now writes the store with the codec \(record.codec), not with \(codecName); "
+          + "close the store and open it with the codec \(record.codec)")
+    }
+  }
+
+  /// Records the name of the codec in place of one that it adopts.
+  ///
+  /// Call it after `check(in:_:)` in a transaction that writes.
+  ///
+  /// - Returns: Whether the record was changed.
+  /// - Throws: ``StoreError``; `LMDBError`.
+  func record(in transaction: OpaquePointer, _ catalog: StoreCatalog) throws -> Bool {
+    // The new record is not remembered here, because the transaction may be aborted.
+    guard !adoptedNames.isEmpty, let bytes = try catalog.record(of: store, in: transaction), !isKnown(bytes) else {
+      return false
+    }
+    return try catalog.setCodecName(codecName, ofStore: store, in: transaction)
+  }
+
+  private func isKnown(_ record: UnsafeRawBufferPointer) -> Bool {
+    known.withLock { known in known.withUnsafeBytes { $0.hasSameBytes(as: record) } }
+  }
+}
+#endif

@@ -1,0 +1,60 @@
+#if LMDB
+import CLMDB
+import Larder
+
+/// An open named database whose type of values is not chosen yet.
+struct UntypedDatabase: UntypedStore {
+  /// The codec of a new store, unless another one is chosen.
+  static let defaultCodecName = "cbor"
+
+  let name: String
+  let codecName: String
+  let handle: EnvironmentHandle
+  let identifier: MDB_dbi
+
+  /// The environment, if it is closed together with the store.
+  let ownEnvironment: LMDBEnvironment?
+
+  /// Opens the database again and records a codec, or `nil` if a codec is recorded.
+  private let record: (@Sendable (_ codecName: String) async throws -> UntypedDatabase)?
+
+  /// Opens a named database; see ``LMDBStore``.
+  ///
+  /// If `newCodecName` is `nil`, a new store records ``defaultCodecName``, and the database of another program records
+  /// the codec that is chosen later.
+  init(
+    in environment: LMDBEnvironment, isOwned: Bool, name: String, createsIfMissing: Bool, newCodecName: String?
+  ) async throws {
+    let fullName = name == LMDBStore<Never>.defaultName ? environment.name : "\(environment.name)#\(name)"
+    guard
+      (1...StoreKey.maximumLength).contains(name.utf8.count), !name.utf8.contains(0), name != StoreCatalog.name
+    else {
+      throw StoreError(
+        .invalidArgument, during: .open, store: fullName,
+        message: "a store name must have 1 to \(StoreKey.maximumLength) bytes without NUL, and must not be "
+          + "\(StoreCatalog.name), which is reserved")
+    }
+    self.name = name
+    handle = EnvironmentHandle(
+      of: environment.handle.environment, dependingOn: environment.handle, name: fullName)
+    let recorded: String?
+    (identifier, recorded) = try await handle.environment.writer.openDatabase(
+      for: handle, named: name, createsIfMissing: createsIfMissing, newCodecName: newCodecName)
+    codecName = recorded ?? newCodecName ?? UntypedDatabase.defaultCodecName
+    ownEnvironment = isOwned ? environment : nil
+    guard recorded == nil, newCodecName == nil else {
+      record = nil
+      return
+    }
+    record = { codecName in
+      try await UntypedDatabase(
+        in: environment, isOwned: isOwned, name: name, createsIfMissing: createsIfMissing, newCodecName: codecName)
+    }
+  }
+
+  func typed<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
+    let database = try await record?(codec.name) ?? self
+    return AnyDataStore(try LMDBStore(database, codec: codec))
+  }
+}
+#endif
