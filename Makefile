@@ -30,7 +30,7 @@ TRAITS := --enable-all-traits
 # the compiler in the order of a set, which must be the same in each build.
 SWIFT_BUILD := SWIFT_DETERMINISTIC_HASHING=1 swift build --scratch-path "$(CURDIR)/.build"
 
-# The arguments of `make hit-ratio`, `make feed`, `make uploader` and `make image-cache`. `--help` lists them.
+# The arguments of `make hit-ratio`, `make feed`, `make uploader`, `make image-cache` and `make notes`. `--help` lists them.
 ARGUMENTS ?=
 
 # The duration of `make fuzz`, in seconds.
@@ -38,7 +38,7 @@ DURATION ?= 300
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo feed uploader image-cache tool bench bench-ratios hit-ratio docs format lint api-check clean
+.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo feed uploader image-cache notes tool bench bench-ratios hit-ratio docs format lint api-check clean
 
 help: ## List all targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -50,14 +50,14 @@ set-up-build:
 	@Scripts/set-up build
 
 test: set-up ## Run every test, including those of the nested packages, and verify the promises to dependants.
-	LARDER_ROUNDS=4 LARDER_CBOR2_PYTHON="$$(Scripts/set-up-cbor2)" Scripts/run-tests $(TRAITS)
-	# Foundation gives a child process descriptors of others that start at the same time, which can keep a watch from ending.
-	Scripts/run-tests --package-path Tools --skip WatchTests
-	Scripts/run-tests --package-path Tools --filter WatchTests
+	LARDER_ROUNDS=4 LARDER_PYTHON="$$(Scripts/set-up-python)" Scripts/run-tests $(TRAITS)
+	Scripts/run-tests --package-path Tools
 	Scripts/run-tests --package-path Examples
 	Scripts/prove-no-escape
+	Scripts/prove-warnings
 	Scripts/prove-isolation
 	Scripts/prove-static-archive
+	Scripts/prove-keychain
 
 test-thread: set-up ## Run the tests with the thread sanitizer, which detects data races.
 	LARDER_CUTS=500 LARDER_STEPS=1 Scripts/run-tests $(TRAITS) --sanitize=thread --scratch-path .build-tsan
@@ -99,6 +99,10 @@ uploader: set-up-build ## Send 20,000 events through an outbox to an unreliable 
 image-cache: set-up-build ## Test every store as a cache of images; ARGUMENTS=--json for the results as JSON.
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product ImageCacheTest
 	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/ImageCacheTest" $(ARGUMENTS)
+
+notes: set-up-build ## Keep notes with tags and folders; ARGUMENTS="add 'Buy milk' --tag home", or list, move, watch, verify.
+	$(SWIFT_BUILD) --package-path Examples --configuration release --product Notes
+	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/Notes" $(ARGUMENTS)
 
 tool: set-up-build ## Build the command-line tool for release; the last line printed is its path.
 	$(SWIFT_BUILD) --package-path Tools --configuration release --product larder

@@ -21,6 +21,8 @@ let package = Package(
     .library(name: "LarderCompression", targets: ["LarderCompression"]),
     .library(name: "LarderCompressedFile", targets: ["LarderCompressedFile"]),
     .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
+    .library(name: "LarderCrypto", targets: ["LarderCrypto"]),
+    .library(name: "LarderKeychain", targets: ["LarderKeychain"]),
     .library(name: "LarderCache", targets: ["LarderCache"]),
     .library(name: "LarderExpiry", targets: ["LarderExpiry"]),
     .library(name: "LarderBatching", targets: ["LarderBatching"]),
@@ -35,6 +37,9 @@ let package = Package(
     .trait(
       name: "Compression",
       description: "The modules LarderCompression and LarderCompressedFile, which need the C library zlib."),
+    .trait(
+      name: "Crypto",
+      description: "The modules LarderCrypto and LarderKeychain, which need the package swift-crypto."),
     .trait(name: "Metrics", description: "The module LarderMetrics, which needs the packages that it reports through."),
   ],
   dependencies: [
@@ -43,6 +48,8 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
     .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.2.0"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+    // Resolved only with the trait `Crypto`.
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
   ],
   targets: [
     .target(name: "Larder", path: "Modules/Larder"),
@@ -71,6 +78,17 @@ let package = Package(
     .target(
       name: "LarderQueue", dependencies: ["Larder", "LarderFiles", "LarderCBOR"], path: "Modules/Stores/LarderQueue"),
     .target(name: "LarderCBOR", dependencies: ["Larder"], path: "Modules/Codecs/LarderCBOR"),
+    .target(
+      name: "LarderCrypto",
+      dependencies: [
+        "Larder", "LarderFiles",
+        .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Crypto"])),
+        .product(name: "CryptoExtras", package: "swift-crypto", condition: .when(traits: ["Crypto"])),
+      ],
+      path: "Modules/Codecs/LarderCrypto"),
+    .target(
+      name: "LarderKeychain", dependencies: ["Larder", "LarderFiles", "LarderCrypto"],
+      path: "Modules/Codecs/LarderKeychain"),
     .target(name: "LarderCache", dependencies: ["Larder"], path: "Modules/Decorators/LarderCache"),
     .target(name: "LarderExpiry", dependencies: ["Larder"], path: "Modules/Decorators/LarderExpiry"),
     .target(name: "LarderBatching", dependencies: ["Larder"], path: "Modules/Decorators/LarderBatching"),
@@ -116,6 +134,15 @@ let package = Package(
     .testTarget(
       name: "LarderCBORTests", dependencies: ["LarderCBOR", "LarderTesting", "TestSupport"], exclude: ["Fixtures"]),
     .testTarget(
+      name: "LarderCryptoTests",
+      dependencies: [
+        "LarderCrypto", "LarderCBOR", "LarderFiles", "LarderLMDB", "LarderTesting", "TestSupport",
+        .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Crypto"])),
+      ]),
+    .testTarget(
+      name: "LarderKeychainTests",
+      dependencies: ["LarderKeychain", "LarderCrypto", "LarderFiles", "TestSupport"]),
+    .testTarget(
       name: "LarderCacheTests",
       dependencies: [
         "LarderCache", "LarderBatching", "LarderLMDB", "LarderObservation", "LarderTesting", "TestSupport",
@@ -153,7 +180,7 @@ let package = Package(
       name: "ConformanceTests",
       dependencies: [
         "LarderTesting", "LarderBatching", "LarderCache", "LarderCBOR", "LarderCompressedFile", "LarderCompression",
-        "LarderExpiry",
+        "LarderCrypto", "LarderExpiry",
         "LarderFiles", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderObservation", "LarderQueue",
         "TestSupport",
       ]),

@@ -66,7 +66,7 @@ import Testing
     let store = base.cached()
     try await store.apply([.set("a", 1), .set("a", 2), .removeAll("b"..<"c"), .set("b", 3), .set("d", 4)])
     #expect(try await cached(store, ["a", "b", "d"]) == [nil, nil, 4])
-    try await store.apply(ChangeBatch((0..<300).map { .set(StoreKey("m\($0)"), $0) }))
+    try await store.apply(ChangeBatch((0...10_000).map { .set(StoreKey("m\($0)"), $0) }))
     #expect(try await cached(store, ["m7", "d"]) == [nil, 4])
     #expect(try await store.values(forKeys: ["a", "b", "m7"]) == [2, 3, 7])
   }

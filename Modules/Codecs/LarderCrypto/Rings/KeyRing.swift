@@ -1,0 +1,285 @@
+#if Crypto
+import Crypto
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+import Synchronization
+
+/// The keys that encrypt and decrypt values, one of which is primary and encrypts new values.
+///
+/// ```swift
+/// let ring = try await KeyRing.open(in: .file("/var/lib/app/keys.json"), createsIfMissing: true)
+/// if ring.needsRotation { try await ring.rotate() }
+/// ```
+///
+/// A ``KeySource`` keeps the ring at rest as a JWK Set (RFC 7517). Every change is saved there before the ring uses a
+/// new key. If another process has changed the ring at rest in the meantime, the change is made again on top of that.
+///
+/// ## Rotation
+///
+/// After ``rotate()``, new values are encrypted with a new key, and existing values stay readable with theirs. If
+/// several processes share a ring, a process cannot read values under a key that another one has added until it calls
+/// ``refresh()``. Then use two steps: call ``addKey()``, let every process call ``refresh()`` or restart, and then call
+/// ``promote(_:)``.
+///
+/// Reading a value never loads the ring again, because a codec cannot wait. If a read throws `keyUnavailable`, call
+/// ``refresh()`` and read again.
+///
+/// ## Limits
+///
+/// A key encrypts at most 2^32 values, because nonces are random (NIST SP 800-38D, section 8.3). Then encoding throws
+/// ``KeyRingError/Code/full``. The ring counts the values since it was opened, so ``needsRotation`` is true from half of
+/// that on. If several processes use a key, or restart often, add up their counts yourself.
+///
+/// The description and the mirror of a ring show the identifiers of its keys and never a key.
+public final class KeyRing: Sendable {
+  /// The age from which a primary key should be replaced: 365 days.
+  public static let rotationAge: Duration = .seconds(365 * 24 * 60 * 60)
+
+  /// The number of values from which a primary key should be replaced: 2^31, half of what it may encrypt.
+  public static let rotationSealCount: UInt64 = 1 << 31
+
+  /// The number of times that a change is made again after another process has changed the ring at rest.
+  private static let maximumAttempts = 32
+
+  private let source: any KeySource
+  private let now: @Sendable () -> Date
+  private let current: Mutex<RingSnapshot>
+  /// The last change or refresh, which the next one waits for.
+  private let lastChange = Mutex<Task<Void, Never>?>(nil)
+
+  private init(_ document: RingDocument, source: any KeySource, now: @escaping @Sendable () -> Date) {
+    self.source = source
+    self.now = now
+    current = Mutex(KeyRing.snapshot(of: document, after: nil))
+  }
+
+  /// Opens the ring in a source.
+  ///
+  /// - Parameters:
+  ///   - source: The place of the keys.
+  ///   - createsIfMissing: Whether to create a ring with one new key if the source knows that it has none. Defaults to
+  ///     `false`, because a new ring cannot read existing values.
+  ///   - now: Returns the current time, for the creation time and the age of keys. Defaults to the system's clock.
+  /// - Throws: ``KeyRingError``: `notFound` if the source has no ring; `corrupted` if its content is not a ring; the
+  ///   errors of the source.
+  public static func open(
+    in source: some KeySource, createsIfMissing: Bool = false, now: @escaping @Sendable () -> Date = { Date.now }
+  ) async throws -> KeyRing {
+    for _ in 0..<maximumAttempts {
+      if let content = try await source.load() {
+        return KeyRing(try RingDocument(content), source: source, now: now)
+      }
+      guard createsIfMissing else {
+        throw KeyRingError(
+          .notFound, message: "the key source has no key ring; to create one, pass createsIfMissing: true")
+      }
+      let document = RingDocument(newKey(at: now()))
+      do {
+        try await source.save(document.bytes(), replacing: nil)
+        return KeyRing(document, source: source, now: now)
+      } catch KeyRingError.Code.changed {
+        // Another process has created the ring.
+        continue
+      }
+    }
+    throw KeyRing.changedTooOften()
+  }
+
+  /// The keys, oldest first.
+  public var keys: [Key] {
+    let snapshot = snapshot
+    return snapshot.keys.map { key in
+      Key(
+        id: key.id, created: Date(timeIntervalSince1970: Double(key.created)), isPrimary: key === snapshot.primary,
+        sealCount: key.sealCount.load(ordering: .relaxed))
+    }
+  }
+
+  /// The identifier of the key that encrypts new values.
+  public var primary: KeyID { snapshot.primary.id }
+
+  /// Whether the primary key should be replaced with ``rotate()``.
+  ///
+  /// This is the case after ``rotationSealCount`` values since the ring was opened, or ``rotationAge`` after the key was
+  /// created.
+  public var needsRotation: Bool {
+    let primary = snapshot.primary
+    let age = now().timeIntervalSince1970 - Double(primary.created)
+    return primary.sealCount.load(ordering: .relaxed) >= KeyRing.rotationSealCount
+      || age >= Double(KeyRing.rotationAge.components.seconds)
+  }
+
+  /// The keys at this moment.
+  var snapshot: RingSnapshot { current.withLock { $0 } }
+
+  // MARK: Changes
+
+  /// Adds a new key, which decrypts values but does not encrypt new ones yet.
+  ///
+  /// - Returns: The identifier of the new key.
+  /// - Throws: ``KeyRingError``: `changed` if other processes keep changing the ring; `full` if the ring at rest would
+  ///   exceed 1 MiB; `readOnly`; the errors of the source. Then the ring is as before, and after `ioFailed` the source
+  ///   may have the new key.
+  @discardableResult
+  public func addKey() async throws -> KeyID {
+    let key = KeyRing.newKey(at: now())
+    try await change { $0.keys.append(RingDocument.Key(ringKey: key)) }
+    return key.id
+  }
+
+  /// Promotes a key of the ring to the primary key, which encrypts new values.
+  ///
+  /// - Parameter id: The identifier of the key. If it is the primary one already, this is a no-op.
+  /// - Throws: ``KeyRingError``: `invalidArgument` if the ring at rest does not have the key; the errors of
+  ///   ``addKey()``.
+  public func promote(_ id: KeyID) async throws {
+    try await change { document in
+      try KeyRing.check(document, has: id)
+      document.primary = id
+    }
+  }
+
+  /// Adds a new key and makes it the primary one, in one step.
+  ///
+  /// Use it if no other process shares the ring, or if the others may be unable to read new values until they call
+  /// ``refresh()``.
+  ///
+  /// - Returns: The identifier of the new key.
+  /// - Throws: The errors of ``addKey()``.
+  @discardableResult
+  public func rotate() async throws -> KeyID {
+    let key = KeyRing.newKey(at: now())
+    try await change { document in
+      document.keys.append(RingDocument.Key(ringKey: key))
+      document.primary = key.id
+    }
+    return key.id
+  }
+
+  /// Permanently removes a key.
+  ///
+  /// Values that are encrypted with it can never be read again.
+  ///
+  /// A ring does not know which stores use it. Encrypt the values of every store anew first.
+  ///
+  /// - Parameter id: The identifier of the key, which must not be the primary one.
+  /// - Throws: ``KeyRingError``: `invalidArgument` if the ring at rest does not have the key, or if it is the primary
+  ///   one; the errors of ``addKey()``.
+  public func remove(_ id: KeyID) async throws {
+    try await change { document in
+      try KeyRing.check(document, has: id)
+      guard document.primary != id else {
+        throw KeyRingError(
+          .invalidArgument, message: "the key \(id) is the primary key; call rotate() or promote(_:) first")
+      }
+      document.keys.removeAll { $0.ringKey.id == id }
+    }
+  }
+
+  /// Loads the keys from the source, to learn of the changes of other processes.
+  ///
+  /// - Throws: ``KeyRingError``: `notFound` if the source has no ring any more; `corrupted`; the errors of the source.
+  ///   Then the ring keeps the keys that it has.
+  public func refresh() async throws {
+    try await inSequence { ring in
+      try await ring.use(RingDocument(ring.load()))
+    }
+  }
+
+  private static func check(_ document: RingDocument, has id: KeyID) throws(KeyRingError) {
+    guard document.keys.contains(where: { $0.ringKey.id == id }) else {
+      throw KeyRingError(.invalidArgument, message: "the key ring does not have the key \(id)")
+    }
+  }
+
+  private static func newKey(at date: Date) -> RingKey {
+    let seconds = date.timeIntervalSince1970.rounded(.down)
+    return RingKey(SymmetricKey(size: .bits256), created: Int64(exactly: seconds) ?? 0)
+  }
+
+  private static func changedTooOften() -> KeyRingError {
+    KeyRingError(
+      .changed, message: "the key ring was changed \(maximumAttempts) times by something else; try again later")
+  }
+
+  /// Changes the ring at rest, and uses the result.
+  private func change(_ body: @escaping @Sendable (inout RingDocument) throws -> Void) async throws {
+    try await inSequence { ring in
+      for _ in 0..<KeyRing.maximumAttempts {
+        let previous = try await ring.load()
+        var document = try RingDocument(previous)
+        try body(&document)
+        do {
+          try await ring.source.save(document.bytes(), replacing: previous)
+          return ring.use(document)
+        } catch KeyRingError.Code.changed {
+          continue
+        }
+      }
+      throw KeyRing.changedTooOften()
+    }
+  }
+
+  private func load() async throws -> [UInt8] {
+    guard let content = try await source.load() else {
+      throw KeyRingError(.notFound, message: "the key source does not have the key ring any more")
+    }
+    return content
+  }
+
+  /// Runs a closure after all previous changes, so that an older state never replaces a newer one.
+  ///
+  /// A change that has started completes, even if the caller is cancelled.
+  private func inSequence(_ body: @escaping @Sendable (KeyRing) async throws -> Void) async throws {
+    try Task.checkCancellation()
+    let change = lastChange.withLock { last in
+      let previous = last
+      let change = Task {
+        await previous?.value
+        try await body(self)
+      }
+      last = Task { _ = await change.result }
+      return change
+    }
+    try await change.value
+  }
+
+  /// Publishes the keys of a document, in which keys that the ring already has keep their counts.
+  private func use(_ document: RingDocument) {
+    let previous = snapshot
+    let next = KeyRing.snapshot(of: document, after: previous)
+    current.withLock { $0 = next }
+  }
+
+  private static func snapshot(of document: RingDocument, after previous: RingSnapshot?) -> RingSnapshot {
+    let keys = document.keys.map { key in
+      guard let known = previous?[key.ringKey.id], known.key == key.ringKey.key else { return key.ringKey }
+      return known
+    }
+    // A document always has its primary key.
+    let primary = keys.first { $0.id == document.primary } ?? keys[0]
+    return RingSnapshot(keys: keys, primary: primary)
+  }
+}
+
+extension KeyRing: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+  /// The identifiers of the keys.
+  public var description: String {
+    let snapshot = snapshot
+    return
+      "KeyRing(primary: \(snapshot.primary.id), keys: [\(snapshot.keys.map(\.id.description).joined(separator: ", "))])"
+  }
+
+  /// The identifiers of the keys.
+  public var debugDescription: String { description }
+
+  /// A mirror of the identifiers of the keys.
+  public var customMirror: Mirror {
+    Mirror(
+      self, children: ["primary": "\(primary)", "keys": snapshot.keys.map(\.id.description)], displayStyle: .class)
+  }
+}
+#endif

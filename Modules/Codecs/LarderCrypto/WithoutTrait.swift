@@ -1,0 +1,111 @@
+#if !Crypto
+public import Larder
+
+// Stand-ins for the module when the trait is off, so that the compiler names the trait. The transform returns a codec of
+// the same type, because otherwise a mismatched type would be the first error reported.
+
+/// Requires the trait `Crypto` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+public protocol KeySource {}
+
+/// Requires the trait `Crypto` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+public struct FileKeySource: KeySource {
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public init(path: String) {}
+}
+
+/// Requires the trait `Crypto` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+public struct SystemdCredentialKeySource: KeySource {
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public init(name: String) {}
+}
+
+/// Requires the trait `Crypto` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+public struct EnvironmentKeySource: KeySource {
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public init(name: String) {}
+}
+
+/// Requires the trait `Crypto` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+public struct PasswordFileKeySource: KeySource {
+  init() {}
+}
+
+/// Requires the trait `Crypto` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+public struct Password {
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public init(_ text: String) throws {}
+
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public init(bytes: [UInt8]) throws {}
+}
+
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+extension KeySource where Self == PasswordFileKeySource {
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public static func passwordFile(
+    _ path: String, password: Password, iterations: Int = 600_000
+  ) -> PasswordFileKeySource {
+    PasswordFileKeySource()
+  }
+}
+
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+extension KeySource where Self == FileKeySource {
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public static func file(_ path: String) -> FileKeySource { FileKeySource(path: path) }
+}
+
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+extension KeySource where Self == SystemdCredentialKeySource {
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public static func systemdCredential(_ name: String) -> SystemdCredentialKeySource {
+    SystemdCredentialKeySource(name: name)
+  }
+}
+
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+extension KeySource where Self == EnvironmentKeySource {
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public static func environment(_ name: String) -> EnvironmentKeySource { EnvironmentKeySource(name: name) }
+}
+
+/// Requires the trait `Crypto` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+public final class KeyRing {
+  private init() {}
+
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  public static func open(in source: some KeySource, createsIfMissing: Bool = false) async throws -> KeyRing {
+    KeyRing()
+  }
+}
+
+/// Requires the trait `Crypto` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+public struct EncryptedCodec<Base: Codec> {}
+
+/// Requires the trait `Crypto` of the package Larder, which is off.
+@available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+public enum EncryptionAlgorithm {
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  case aesGCM
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  case chaChaPoly
+}
+
+extension Codec {
+  /// Requires the trait `Crypto` of the package Larder, which is off.
+  @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Crypto\"])")
+  public func encrypted(
+    with keyRing: KeyRing, purpose: String, algorithm: EncryptionAlgorithm = .aesGCM
+  ) -> Self {
+    self
+  }
+}
+#endif

@@ -1,0 +1,61 @@
+#if Crypto && LMDB
+import Foundation
+import Larder
+import LarderCBOR
+import LarderCrypto
+import LarderLMDB
+import LarderTesting
+import TestSupport
+import Testing
+
+/// The code of the guide *Encryption*.
+@Suite(.timeLimit(.minutes(60))) struct EncryptionGuideTests {
+  private struct User: Codable, Sendable, Equatable {
+    var name: String
+  }
+
+  @Test func theCodeOfTheGuideIsCompiled() throws {
+    let guide = try Guide("Modules/Codecs/LarderCrypto/LarderCrypto.docc/Encryption.md")
+    #expect(try guide.piecesMissing() == [])
+    #expect(guide.pieces.count == 3)
+  }
+
+  @Test func valuesAreEncryptedAndEncryptedAgain() async throws {
+    let temporary = try TemporaryFolder()
+    let folder = temporary.path
+    let ring = try await KeyRing.open(in: .file(folder + "/keys.json"), createsIfMissing: true)
+    let users = try await LMDBStore<User>(
+      path: folder + "/users", codec: .cbor(User.self).encrypted(with: ring, purpose: "users"))
+    try await users.setValue(User(name: "Ada"), forKey: "ada")
+    let first = ring.primary
+    // A year later.
+    let later = try await KeyRing.open(in: .file(folder + "/keys.json")) { Date(timeIntervalSinceNow: 366 * 86_400) }
+    try await rotate(later)
+    try await ring.refresh()
+    let outcome = try await users.reencrypt()
+    #expect(outcome.examinedCount == 1 && outcome.failureCount == 0)
+    try await ring.remove(first)
+    #expect(try users.value(forKey: "ada") == User(name: "Ada"))
+    try await recover(from: FileKeySource.file(folder + "/keys.json"), usbStick: folder, secret: "correct horse")
+    let recovered = try await KeyRing.open(
+      in: .passwordFile(folder + "/recovery.jwe", password: Password("correct horse")))
+    #expect(recovered.primary == ring.primary)
+    try await users.close()
+  }
+
+  private func rotate(_ ring: KeyRing) async throws {
+    let users = MemoryStore<User>()
+    #expect(ring.needsRotation)
+    if ring.needsRotation {
+      try await ring.rotate()
+      let outcome = try await users.reencrypt()
+      print(outcome.examinedCount, outcome.failureCount)
+    }
+  }
+
+  private func recover(from source: some KeySource, usbStick: String, secret: String) async throws {
+    let recovery = PasswordFileKeySource.passwordFile(usbStick + "/recovery.jwe", password: try Password(secret))
+    if let keys = try await source.load() { try await recovery.save(keys, replacing: recovery.load()) }
+  }
+}
+#endif

@@ -1,0 +1,271 @@
+#if Crypto
+import Foundation
+import Larder
+import LarderFiles
+import LarderTesting
+import TestSupport
+import Testing
+
+@testable import LarderCrypto
+
+@Suite(.limitedParallelism)
+struct PasswordFileTests {
+  /// Text that must not appear anywhere outside the envelope.
+  private static let marked = "MARKED-SECRET"
+  private static let content = Array(
+    #"{"keys":[{"alg":"A256GCM","k":"\#(marked)","kid":"1","kty":"oct"}],"primary":"1"}"#.utf8)
+
+  private let folder: TemporaryFolder
+  private let password: Password
+
+  init() throws {
+    folder = try TemporaryFolder()
+    password = try Password(PasswordFileTests.marked)
+  }
+
+  private var path: String { folder.path("keys.jwe") }
+
+  /// A source that writes with few iterations, because the tests run without optimization.
+  private func source(_ password: Password? = nil) -> PasswordFileKeySource {
+    PasswordFileKeySource(
+      path: path, password: password ?? self.password, iterations: 1000, in: POSIXFileSystem(), allowing: 1000...1000)
+  }
+
+  /// Writes an envelope with few iterations, which is quick.
+  private func write(iterations: Int = 1000, _ password: Password? = nil) throws {
+    let bytes = try PasswordEnvelope.seal(
+      PasswordFileTests.content, with: password ?? self.password, iterations: iterations)
+    try put(bytes)
+  }
+
+  private func put(_ bytes: some Collection<UInt8>) throws {
+    try Data(bytes).write(to: URL(filePath: path))
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+  }
+
+  private func bytes() throws -> [UInt8] { Array(try Data(contentsOf: URL(filePath: path))) }
+
+  /// The header of the file as text.
+  private func header() throws -> String {
+    let text = String(decoding: try bytes().prefix { $0 != UInt8(ascii: ".") }, as: UTF8.self)
+    return String(decoding: try #require(Base64URL.bytes(of: text)), as: UTF8.self)
+  }
+
+  /// Returns the error of a closure, after a search for the marked text in it.
+  private func error(_ body: () async throws -> Void) async throws -> KeyRingError {
+    do {
+      try await body()
+    } catch let error as KeyRingError {
+      var dumped = ""
+      dump(error, to: &dumped)
+      #expect(!"\(error) \(String(reflecting: error)) \(dumped)".contains(PasswordFileTests.marked))
+      return error
+    }
+    return try #require(nil, "there was no error")
+  }
+
+  // MARK: Situations
+
+  @Test func savedKeysAreLoadedAgain() async throws {
+    let source: PasswordFileKeySource = .passwordFile(path, password: password)
+    #expect(try await source.load() == nil)
+    try await source.save(PasswordFileTests.content, replacing: nil)
+    #expect(try await source.load() == PasswordFileTests.content)
+    #expect(try header().contains(#""p2c":600000"#))
+    let attributes = try #require(try POSIXFileSystem().attributes(at: path))
+    #expect(attributes.permissions == 0o600 && attributes.owner.user == geteuid())
+    #expect(try folder.names == ["keys.jwe", "keys.jwe.lock"])
+    #expect(!String(decoding: try bytes(), as: UTF8.self).contains(PasswordFileTests.marked))
+  }
+
+  @Test func everySaveHasANewSaltAndANewKey() async throws {
+    try await source().save(PasswordFileTests.content, replacing: nil)
+    let (oldHeader, oldBytes) = (try header(), try bytes())
+    try await source().save(PasswordFileTests.content, replacing: PasswordFileTests.content)
+    let parts = String(decoding: try bytes(), as: UTF8.self).split(separator: ".")
+    let oldParts = String(decoding: oldBytes, as: UTF8.self).split(separator: ".")
+    #expect(try header() != oldHeader)
+    #expect(parts.count == 5 && zip(parts, oldParts).allSatisfy { $0 != $1 })
+  }
+
+  @Test func aWrongPasswordIsRefused() async throws {
+    try write()
+    let before = try bytes()
+    let wrong = source(try Password("wrong"))
+    #expect(try await error { _ = try await wrong.load() }.code == .wrongPassword)
+    let saving = try await error { try await wrong.save([1], replacing: PasswordFileTests.content) }
+    #expect(saving.code == .wrongPassword)
+    #expect(saving.storeErrorCode == .keyUnavailable)
+    #expect(try bytes() == before)
+  }
+
+  @Test func everyFlippedBitIsFound() throws {
+    // More iterations would only take longer.
+    let envelope = try PasswordEnvelope.seal(PasswordFileTests.content, with: password, iterations: 1000)
+    for index in envelope.indices {
+      for bit in 0..<8 {
+        var damaged = envelope
+        damaged[index] ^= 1 << bit
+        let error = #expect(throws: KeyRingError.self) { try PasswordEnvelope.open(damaged, with: password) }
+        #expect(error?.code == .corrupted, "byte \(index), bit \(bit)")
+      }
+    }
+  }
+
+  @Test func everyCutIsFound() throws {
+    let envelope = try PasswordEnvelope.seal(PasswordFileTests.content, with: password, iterations: 1000)
+    for count in envelope.indices {
+      let error = #expect(throws: KeyRingError.self) {
+        try PasswordEnvelope.open(Array(envelope.prefix(count)), with: password)
+      }
+      #expect(error?.code == .corrupted, "\(count) bytes")
+    }
+    #expect(try PasswordEnvelope.open(envelope + [0x0A], with: password) == PasswordFileTests.content)
+  }
+
+  @Test(arguments: [
+    #""p2c":999"#, #""p2c":10000001"#, #""p2c":4294967295"#, #""p2c":99999999999999999999"#, #""p2c":-1"#,
+    #""p2c":1e9"#,
+    #""p2c":"600000""#, #""p2c":null"#,
+  ])
+  func anAbsurdCountIsRefusedWithoutDerivingAKey(count: String) async throws {
+    try write()
+    let envelope = String(decoding: try bytes(), as: UTF8.self)
+    let rest = envelope.drop { $0 != "." }
+    // Without the checksum, as a file of another program.
+    let salt = #""p2s":"AAAAAAAAAAAAAAAAAAAAAA""#
+    let header = Array(#"{"alg":"PBES2-HS512+A256KW","enc":"A256GCM",\#(count),\#(salt)}"#.utf8)
+    try put(Array((header.withUnsafeBytes { Base64URL.text(of: $0) } + rest).utf8))
+    let start = ContinuousClock.now
+    let error = try await error { _ = try await source().load() }
+    #expect(error.code == .corrupted && error.message.contains("from 1000 to 10000000"))
+    // Without optimization, ten million iterations take a minute.
+    #expect(ContinuousClock.now - start < .seconds(20))
+  }
+
+  @Test(arguments: [
+    #"{"alg":"PBES2-HS256+A128KW","enc":"A256GCM","p2c":1000,"p2s":"AAAAAAAAAAAAAAAAAAAAAA"}"#,
+    #"{"alg":"PBES2-HS512+A256KW","enc":"A128GCM","p2c":1000,"p2s":"AAAAAAAAAAAAAAAAAAAAAA"}"#,
+    #"{"alg":"PBES2-HS512+A256KW","crit":[],"enc":"A256GCM","p2c":1000,"p2s":"AAAAAAAAAAAAAAAAAAAAAA"}"#,
+    #"{"alg":"PBES2-HS512+A256KW","zip":"DEF","enc":"A256GCM","p2c":1000,"p2s":"AAAAAAAAAAAAAAAAAAAAAA"}"#,
+    #"{"alg":"PBES2-HS512+A256KW","enc":"A256GCM","p2c":1000,"p2c":2000,"p2s":"AAAAAAAAAAAAAAAAAAAAAA"}"#,
+    #"{"alg":"PBES2-HS512+A256KW","enc":"A256GCM","p2c":1000,"p2s":"AAAAAAAA"}"#,
+    #"{"alg":"PBES2-HS512+A256KW","enc":"A256GCM","p2c":1000}"#, #"[]"#, #"{"#, "",
+  ])
+  func aForeignHeaderIsRefused(header: String) async throws {
+    try write()
+    let rest = String(decoding: try bytes(), as: UTF8.self).drop { $0 != "." }
+    try put(Array((Array(header.utf8).withUnsafeBytes { Base64URL.text(of: $0) } + rest).utf8))
+    #expect(try await error { _ = try await source().load() }.code == .corrupted)
+  }
+
+  @Test func aFileThatIsTooLargeIsRefused() async throws {
+    try put([UInt8](repeating: UInt8(ascii: "A"), count: RingDocument.maximumSize + 1))
+    #expect(try await error { _ = try await source().load() }.code == .corrupted)
+    let content = [UInt8](repeating: 1, count: RingDocument.maximumSize)
+    try FileManager.default.removeItem(atPath: path)
+    #expect(try await error { try await source().save(content, replacing: nil) }.code == .full)
+    #expect(try await source().load() == nil)
+  }
+
+  @Test(arguments: [599_999, 10_000_001, 0, -1])
+  func aFileIsNotWrittenWithOtherIterations(iterations: Int) async throws {
+    let source: PasswordFileKeySource = .passwordFile(path, password: password, iterations: iterations)
+    #expect(try await error { try await source.save([1], replacing: nil) }.code == .invalidArgument)
+    #expect(try folder.names == [])
+  }
+
+  @Test func othersMustNotHaveAccess() async throws {
+    try write()
+    for permissions in [0o640, 0o604, 0o620, 0o601] {
+      try FileManager.default.setAttributes([.posixPermissions: permissions], ofItemAtPath: path)
+      #expect(try await error { _ = try await source().load() }.code == .notPermitted)
+      #expect(
+        try await error { try await source().save([1], replacing: PasswordFileTests.content) }.code == .notPermitted)
+    }
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+    #expect(try await source().load() == PasswordFileTests.content)
+  }
+
+  @Test func aMissingFolderIsNotAnEmptySource() async throws {
+    let source: PasswordFileKeySource = .passwordFile(folder.path("missing/keys.jwe"), password: password)
+    #expect(try await error { _ = try await source.load() }.code == .unavailable)
+    #expect(try await error { try await source.save([1], replacing: nil) }.code == .unavailable)
+  }
+
+  @Test func aSaveComparesTheContent() async throws {
+    try write()
+    let before = try bytes()
+    for previous in [nil, [], PasswordFileTests.content.dropLast()].map({ $0.map { Array($0) } }) {
+      #expect(try await error { try await source().save([1], replacing: previous) }.code == .changed)
+    }
+    #expect(try bytes() == before)
+    try await source().save([1], replacing: PasswordFileTests.content)
+    #expect(
+      try await error { try await source().save([2], replacing: PasswordFileTests.content) }.code == .changed)
+    #expect(try await source().load() == [1])
+    try FileManager.default.removeItem(atPath: path)
+    #expect(try await error { try await source().save([2], replacing: [1]) }.code == .changed)
+  }
+
+  @Test func oneOfSeveralConcurrentSavesWins() async throws {
+    let saved = try await withThrowingTaskGroup(of: Int?.self) { group in
+      for number in 0..<8 {
+        let source = source()
+        group.addTask {
+          do {
+            try await source.save([UInt8(number)], replacing: nil)
+            return number
+          } catch KeyRingError.Code.changed {
+            return nil
+          }
+        }
+      }
+      return try await group.reduce(into: []) { $0 += $1.map { [$0] } ?? [] }
+    }
+    #expect(saved.count == 1)
+    #expect(try await source().load() == saved.map { UInt8($0) })
+  }
+
+  @Test func aLockThatIsNeverReleasedIsReported() async throws {
+    try write()
+    let lock = try #require(try FileLock.acquire(path + ".lock", in: POSIXFileSystem()))
+    let clock = ManualClock()
+    let file = KeyFile(path: path, in: POSIXFileSystem(), clock: clock)
+    async let failure = error { try await file.replace { _ in [1] } }
+    for _ in 0..<3000 {
+      try await clock.waitForSleepers(1)
+      clock.advance(by: .milliseconds(10))
+    }
+    #expect(try await failure.code == .unavailable)
+    try lock.release()
+    #expect(try await source().load() == PasswordFileTests.content)
+  }
+
+  @Test func aCopyUnderAnotherPasswordIsARecoveryKey() async throws {
+    try await source().save(PasswordFileTests.content, replacing: nil)
+    let recovery = folder.path("recovery.jwe")
+    let recoveryPassword = try Password(bytes: [0, 255, 10])
+    let keys = try #require(try await source().load())
+    let copy: PasswordFileKeySource = .passwordFile(recovery, password: recoveryPassword)
+    try await copy.save(keys, replacing: nil)
+    try FileManager.default.removeItem(atPath: path)
+    #expect(try await copy.load() == PasswordFileTests.content)
+  }
+
+  @Test func aPasswordDoesNotPrintItself() throws {
+    var dumped = ""
+    dump(password, to: &dumped)
+    dump(source(), to: &dumped)
+    let texts = [
+      "\(password)", String(reflecting: password), "\([password])", "\(source())", "\(Mirror(reflecting: password))",
+    ]
+    #expect("\(password)" == "<password>")
+    for text in texts + [dumped] {
+      #expect(!text.contains(PasswordFileTests.marked) && !text.contains("bytes"), "\(text)")
+    }
+    #expect(throws: KeyRingError.self) { try Password("") }
+    #expect(throws: KeyRingError.self) { try Password(bytes: []) }
+  }
+}
+#endif
