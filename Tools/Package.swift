@@ -12,7 +12,7 @@ let package = Package(
   ],
   dependencies: [
     // By name, so that the folder of the repository may be called anything.
-    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics", "Compression"]),
+    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics", "Compression", "Crypto"]),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
   ],
   targets: [
@@ -23,6 +23,8 @@ let package = Package(
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
+        .product(name: "LarderCrypto", package: "Larder"),
+        .product(name: "LarderKeychain", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "LarderCompressedFile", package: "Larder"),

@@ -36,7 +36,7 @@ struct LarderCommand: AsyncParsableCommand {
       WatchCommand.self, StoresCommand.self,
       ImportCommand.self, ExportCommand.self, CopyCommand.self, StatCommand.self, VerifyCommand.self,
       SalvageCommand.self, CompactCommand.self, BackupCommand.self, PurgeCommand.self, BenchCommand.self,
-      QueueCommand.self,
+      KeyRingCommand.self, ReencryptCommand.self, QueueCommand.self,
     ])
 
   private static var statusListing: String {

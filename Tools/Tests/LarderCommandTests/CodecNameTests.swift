@@ -47,6 +47,14 @@ import Testing
     #expect(CodecName("json+deflate:9").base == "json+deflate:9")
   }
 
+  @Test func deadlinesAreInsideTheEncryption() {
+    let name = CodecName("json+deflate+cose")
+    #expect(name.isEncrypted && name.isReadable && name.transforms == [.compression, .encryption])
+    #expect("\(name.withDeadlines)" == "json+deflate+expiring+cose" && name.withDeadlines.withoutDeadlines == name)
+    #expect("\(CodecName("cbor+expiring").withEncryption)" == "cbor+expiring+cose" && name.withEncryption == name)
+    #expect(ValueCodecs().codec(named: "json+expiring+cose").name == "json+expiring+cose")
+  }
+
   @Test func versionsAreInterpretedBesideTheValue() {
     let name = CodecName("cbor+versioned+expiring+deflate")
     #expect(name.base == "cbor" && name.isVersioned && name.isReadable && name.isExpiring)

@@ -20,13 +20,18 @@ struct OpeningOptions: ParsableArguments {
       "How long to wait while another program has the store open, such as 500ms or 1m. 0s does not wait.",
       valueName: "time"))
   var wait = DurationArgument(.seconds(5))
+  @OptionGroup var encryption: EncryptionOptions
   @OptionGroup var metrics: MetricsOption
 
   /// Returns a store with these options.
   ///
-  /// - Parameter url: The URL of the store.
-  func target(_ url: String) -> StoreTarget {
-    StoreTarget(url: url, timeout: wait.duration, meter: metrics.meter(of: url))
+  /// - Parameters:
+  ///   - url: The URL of the store.
+  ///   - other: Another store, whose keys are those of this store too; defaults to `nil`.
+  func target(_ url: String, sharingKeysOf other: StoreTarget? = nil) -> StoreTarget {
+    StoreTarget(
+      url: url, timeout: wait.duration, encryption: other?.encryption ?? encryption.choice,
+      meter: metrics.meter(of: url))
   }
 }
 
@@ -36,6 +41,8 @@ struct StoreTarget: Sendable {
   let url: String
   /// How long to wait while another program has the store open.
   let timeout: Duration
+  /// The keys of the store's values, as options name them; defaults to `nil`, for none.
+  var encryption: EncryptionChoice?
   /// The meter of the store's operations; `nil` to measure nothing.
   let meter: StoreMeter?
 }

@@ -1,4 +1,5 @@
 import Larder
+import LarderCrypto
 
 /// A failure of the tool: the line that it prints and its exit code.
 struct CommandFailure: Error, Equatable {
@@ -56,6 +57,7 @@ struct CommandFailure: Error, Equatable {
     case .unrecognizedFormat: (.badData, "Check the path; the file was left unchanged.")
     case .versionMismatch: (.badData, "Use the version or program that wrote it; the file was left unchanged.")
     case .valueTooLarge, .encodingFailed: (.badData, nil)
+    case .keyUnavailable: (.notPermitted, "Give the key ring of the values with --key-ring and --purpose.")
     case .locked: (.tryAgain, "Close the other program, or try again.")
     case .timedOut: (.tryAgain, "Try again.")
     case .notPermitted: (.notPermitted, "Check the permissions of the file and of its folder.")
@@ -63,6 +65,20 @@ struct CommandFailure: Error, Equatable {
     case .ioFailed: (.inputOutput, "Check the disk and the path.")
     default: (.internalFailure, nil)
     }
+  }
+
+  /// Creates the failure for an error of a key ring.
+  init(_ error: KeyRingError) {
+    let (status, advice): (ExitStatus, String?) =
+      switch error.code {
+      case .notFound: (.noInput, "Check the place. `larder keyring create` creates a ring.")
+      case .unavailable, .changed: (.tryAgain, "Try again when the place of the keys is unlocked and in reach.")
+      case .wrongPassword, .notPermitted: (.notPermitted, nil)
+      case .corrupted, .full: (.badData, nil)
+      case .readOnly, .invalidArgument, .unsupported: (.usage, nil)
+      default: (.inputOutput, nil)
+      }
+    self.init(status, error.message, advice: advice)
   }
 
   /// Returns the failure of an operation that requires a store whose values expire.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Larder
+import LarderCrypto
 
 /// The message and the exit code with which the tool reports an error.
 struct ErrorReport: Equatable {
@@ -23,6 +24,8 @@ struct ErrorReport: Equatable {
     case let failure as CommandFailure:
       self.init(failure)
     case let error as StoreError:
+      self.init(CommandFailure(error))
+    case let error as KeyRingError:
       self.init(CommandFailure(error))
     case let output as BrokenOutput where output.isReaderGone:
       // As with `| head -1`: the reader has seen enough, which is not a failure.

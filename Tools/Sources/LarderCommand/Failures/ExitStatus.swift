@@ -24,7 +24,7 @@ enum ExitStatus: Int32, Error, CaseIterable {
   case inputOutput = 74
   /// A later attempt can succeed (EX_TEMPFAIL).
   case tryAgain = 75
-  /// The operating system refuses access (EX_NOPERM).
+  /// The operating system refuses access, or the key of an encrypted value is missing (EX_NOPERM).
   case notPermitted = 77
 
   /// The meaning in a few words, for the help.
@@ -41,7 +41,7 @@ enum ExitStatus: Int32, Error, CaseIterable {
     case .internalFailure: "the tool or a store failed internally"
     case .inputOutput: "reading or writing failed, or the disk is full"
     case .tryAgain: "the store is in use; try again later"
-    case .notPermitted: "the operating system refuses access"
+    case .notPermitted: "the operating system refuses access, or a key is missing"
     }
   }
 }

@@ -1,5 +1,6 @@
 import Larder
 import LarderCompression
+import LarderCrypto
 import LarderExpiry
 
 /// A parsed name of a codec: the codec of the values, and the transforms around it.
@@ -10,6 +11,7 @@ struct CodecName: Equatable, CustomStringConvertible {
   enum Transform: CaseIterable {
     case checksum
     case compression
+    case encryption
     case expiry
     case versions
 
@@ -18,6 +20,7 @@ struct CodecName: Equatable, CustomStringConvertible {
       switch self {
       case .checksum: "+crc32c"
       case .compression: CompressedCodec<JSONTextCodec>.nameSuffix
+      case .encryption: EncryptedCodec<JSONTextCodec>.nameSuffix
       case .expiry: ExpiringCodec<JSONTextCodec>.nameSuffix
       case .versions: VersionedCodec<JSONTextCodec>.nameSuffix
       }
@@ -68,10 +71,21 @@ struct CodecName: Equatable, CustomStringConvertible {
   /// Whether each value has a version.
   var isVersioned: Bool { transforms.contains(.versions) }
 
-  /// The name of the same codec with deadlines.
+  /// Whether the values are encrypted.
+  var isEncrypted: Bool { transforms.contains(.encryption) }
+
+  /// The name of the same codec with deadlines, which are encrypted with the values.
   var withDeadlines: CodecName {
     var name = self
-    if !isExpiring { name.transforms.append(.expiry) }
+    let place = transforms.firstIndex(of: .encryption) ?? transforms.endIndex
+    if !isExpiring { name.transforms.insert(.expiry, at: place) }
+    return name
+  }
+
+  /// The name of the same codec with encrypted values.
+  var withEncryption: CodecName {
+    var name = self
+    if !isEncrypted { name.transforms.append(.encryption) }
     return name
   }
 

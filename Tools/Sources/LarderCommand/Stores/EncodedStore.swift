@@ -1,6 +1,7 @@
 import Larder
 import LarderExpiry
 import LarderMetrics
+import LarderQueue
 
 /// An open store of encoded values, which can be compared, and read even if some of them cannot be decoded.
 struct EncodedStore {
@@ -18,11 +19,17 @@ struct EncodedStore {
     }
   }
 
+  /// The name of the codec of the values.
+  let codecName: String
+
   /// The encoded values, including expired ones.
   let store: AnyDataStore<[UInt8]>
 
   /// The store as one that reports its changes, or `nil` if it does not.
   let observation: (any ObservableStore<[UInt8]>)?
+
+  /// The store as a queue, or `nil` if it is none.
+  let queue: QueueStore<[UInt8]>?
 
   private let decodeValue: @Sendable ([UInt8], ValueContext) throws -> Expiring<JSONText>
 
@@ -37,14 +44,17 @@ struct EncodedStore {
     let untyped = try await Stores.provider(for: url).open(
       url, options: StoreOptions(createsIfMissing: false, access: access), newCodecName: nil)
     let name = untyped.codecName
-    let codecs = try await Stores.codecs(for: CodecName(name), of: url)
+    codecName = name
+    let codecs = try await Stores.codecs(for: CodecName(name), of: url, with: target.encryption?.valueKeys())
     if let codec = codecs.expiringCodec(named: name) {
       decodeValue = { try codec.decode($0.span.bytes, context: $1) }
     } else {
       let codec = codecs.codec(named: name)
       decodeValue = { Expiring(try codec.decode($0.span.bytes, context: $1)) }
     }
-    let opened = try await untyped.typed(codec: BytesCodec(name: name))
+    queue = try (untyped as? UntypedQueue)?.queue(codec: BytesCodec(name: name))
+    let opened =
+      if let queue { AnyDataStore(queue) } else { try await untyped.typed(codec: BytesCodec(name: name)) }
     observation = opened.observation
     store = target.meter.map { AnyDataStore(opened.metered(by: $0)) } ?? opened
   }

@@ -35,10 +35,13 @@ struct OpenedStore {
   ) async throws {
     let url = try StoreURL(target.url)
     let provider = try Stores.provider(for: url)
-    let newName = CodecName(codecName ?? provider.codecName)
+    let keys = try await target.encryption?.valueKeys()
+    var newName = CodecName(codecName ?? provider.codecName)
+    if keys != nil, options.createsIfMissing { newName = newName.withEncryption }
     let untyped = try await provider.open(
       url, options: options, newCodecName: "\(timeToLive == nil ? newName : newName.withDeadlines)")
     let name = CodecName(untyped.codecName)
+    try Stores.checkEncryption(of: name, in: url, with: keys, options: options)
     guard timeToLive == nil || name.isExpiring else {
       throw CommandFailure.plainValues(
         in: url.description, advice: "Give a new store, or omit --ttl; the store was left unchanged.")
@@ -48,7 +51,7 @@ struct OpenedStore {
         .badData, "\(url) was written with the codec \(name), not with \(newName); it was left unchanged",
         advice: "To convert the values, give --codec \(name).")
     }
-    let codecs = try await Stores.codecs(for: name, of: url)
+    let codecs = try await Stores.codecs(for: name, of: url, with: keys)
     codec = codecs.codec(named: untyped.codecName)
     if let codec = codecs.expiringCodec(named: untyped.codecName) {
       let stored = OpenedStore.metered(try await untyped.typed(codec: codec), by: target.meter)

@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import LarderCompressedFile
 import LarderCompression
+import LarderCrypto
 import LarderJSON
 import LarderLMDB
 import LarderQueue
@@ -36,8 +37,13 @@ enum Stores {
       throw CommandFailure(
         .usage, "\(url) is not a queue", advice: "The scheme of queues is \(queueProvider.scheme):.")
     }
-    let untyped = try await queueProvider.open(url, options: options, newCodecName: nil)
-    let codecs = try await codecs(for: CodecName(untyped.codecName), of: url)
+    let keys = try await target.encryption?.valueKeys()
+    let newName = CodecName(queueProvider.codecName)
+    let untyped = try await queueProvider.open(
+      url, options: options, newCodecName: "\(keys == nil ? newName : newName.withEncryption)")
+    let name = CodecName(untyped.codecName)
+    try checkEncryption(of: name, in: url, with: keys, options: options)
+    let codecs = try await codecs(for: name, of: url, with: keys)
     return try untyped.queue(codec: codecs.codec(named: untyped.codecName))
   }
 
@@ -66,11 +72,29 @@ enum Stores {
   /// - Parameters:
   ///   - name: The name of the store's codec.
   ///   - url: The URL of the store.
+  ///   - keys: The keys of encrypted values; `nil` for none.
   /// - Throws: The errors of reading the dictionaries.
-  static func codecs(for name: CodecName, of url: StoreURL) async throws -> ValueCodecs {
-    guard name.transforms.contains(.compression) else { return ValueCodecs() }
+  static func codecs(for name: CodecName, of url: StoreURL, with keys: ValueKeys?) async throws -> ValueCodecs {
+    guard name.transforms.contains(.compression) else { return ValueCodecs(keys: keys) }
     let path = CompressionDictionaries.path(besideStoreAt: try path(of: url))
-    return ValueCodecs(dictionaries: try await .read(fromFile: path))
+    return ValueCodecs(dictionaries: try await .read(fromFile: path), keys: keys)
+  }
+
+  /// Refuses to write plain values if the caller gave keys for a store whose values are not encrypted.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the store's codec.
+  ///   - url: The URL of the store.
+  ///   - keys: The keys of encrypted values; `nil` for none.
+  ///   - options: The options with which the store was opened.
+  /// - Throws: ``CommandFailure``.
+  static func checkEncryption(
+    of name: CodecName, in url: StoreURL, with keys: ValueKeys?, options: StoreOptions
+  ) throws {
+    guard keys != nil, !name.isEncrypted, options.createsIfMissing else { return }
+    throw CommandFailure(
+      .usage, "the values of \(url) are not encrypted, because it was created without --key-ring",
+      advice: "Copy it to a new store with --key-ring, or omit --key-ring; the store was left unchanged.")
   }
 
   /// Returns the path of a store's file or folder.

@@ -2,12 +2,16 @@ import Foundation
 import Larder
 import LarderCBOR
 import LarderCompression
+import LarderCrypto
 import LarderExpiry
 
 /// The codecs with which the tool shows values as JSON.
 struct ValueCodecs {
   /// The dictionaries of compressed values; defaults to none.
   var dictionaries = CompressionDictionaries()
+
+  /// The keys of encrypted values; defaults to `nil`, for none.
+  var keys: ValueKeys?
 
   /// Returns the codec with a name, without the deadlines of the values.
   ///
@@ -42,7 +46,7 @@ struct ValueCodecs {
     return name.isVersioned ? VersionedTextCodec(base: codec) : codec
   }
 
-  /// Wraps a codec in checksums and compression.
+  /// Wraps a codec in checksums, compression and encryption.
   private func wrap<Value>(
     _ base: any Codec<Value>, in transforms: some Sequence<CodecName.Transform>
   ) -> any Codec<Value> {
@@ -50,6 +54,7 @@ struct ValueCodecs {
       switch transform {
       case .checksum: Self.checksummed(codec)
       case .compression: Self.compressed(codec, with: dictionaries)
+      case .encryption: Self.encrypted(codec, with: keys)
       // It changes the type of the values, so the caller applies it.
       case .expiry: codec
       // It is the innermost one, and already applied.
@@ -70,6 +75,11 @@ struct ValueCodecs {
     _ base: some Codec<Value>, with dictionaries: CompressionDictionaries
   ) -> any Codec<Value> {
     base.compressed(dictionaries: dictionaries)
+  }
+
+  private static func encrypted<Value>(_ base: some Codec<Value>, with keys: ValueKeys?) -> any Codec<Value> {
+    guard let keys else { return LockedCodec<Value>(name: base.name + EncryptedCodec<JSONTextCodec>.nameSuffix) }
+    return base.encrypted(with: keys.ring, purpose: keys.purpose)
   }
 }
 
@@ -111,6 +121,32 @@ struct VersionedTextCodec: Codec {
     var text: [UInt8] = []
     VersionFrame.append(version: frame.version, format: .json, to: &text) { $0 += value.bytes }
     return try JSONText(text)
+  }
+}
+
+/// The keys of encrypted values, and the purpose that the values are bound to.
+struct ValueKeys {
+  let ring: KeyRing
+  let purpose: String
+}
+
+/// A codec for encrypted values without their keys.
+///
+/// A store with this codec opens, lists its keys and counts them, but reads and writes no value.
+struct LockedCodec<Value: Sendable>: Codec {
+  let name: String
+  var format: CodecFormat { .cbor }
+
+  func encode(_ value: Value, into bytes: inout [UInt8], context: ValueContext) throws {
+    throw missingKeys
+  }
+
+  func decode(_ bytes: RawSpan, context: ValueContext) throws -> Value {
+    throw missingKeys
+  }
+
+  private var missingKeys: KeyRingError {
+    KeyRingError(.unavailable, message: "the values are encrypted; give --key-ring and --purpose")
   }
 }
 

@@ -2,9 +2,6 @@ import Larder
 
 /// The number of values of each version in a store.
 struct VersionCounts: Equatable {
-  /// The number of keys whose values are read at a time.
-  private static let sliceSize = 256
-
   /// The number of values by version.
   private(set) var counts: [Int: Int] = [:]
 
@@ -18,32 +15,40 @@ struct VersionCounts: Equatable {
   ///   - text: A closure that returns the text of a value, which ``VersionedTextCodec`` has shown.
   /// - Throws: The store's errors, except for values that cannot be read.
   init<Store: DataStore>(of store: Store, text: (Store.Value) -> JSONText) async throws {
-    var remaining: KeyRange = .all
-    while true {
-      let keys = try await store.keys(in: remaining, limit: VersionCounts.sliceSize, order: .ascending)
-      guard let last = keys.last else { return }
-      do {
-        for value in try await store.values(forKeys: keys) { try count(value.map(text)) }
-      } catch let error as StoreError where error.concernsStoredValue {
-        for key in keys {
-          do {
-            try count(try await store.value(forKey: key).map(text))
-          } catch let error as StoreError where error.concernsStoredValue {
-            unreadableCount += 1
-          }
-        }
-      }
-      remaining = remaining.after(last)
+    try await store.visitValues { value in
+      guard let value else { return unreadableCount += 1 }
+      counts[try VersionFrame(of: text(value).bytes.span.bytes, format: .json).version, default: 0] += 1
     }
-  }
-
-  private mutating func count(_ value: JSONText?) throws {
-    guard let value else { return }
-    counts[try VersionFrame(of: value.bytes.span.bytes, format: .json).version, default: 0] += 1
   }
 
   /// The versions in ascending order, with their numbers.
   var sorted: [(version: Int, count: Int)] {
     counts.sorted { $0.key < $1.key }.map { (version: $0.key, count: $0.value) }
+  }
+}
+
+extension DataStore {
+  /// Calls a closure for each value, in the order of the keys.
+  ///
+  /// - Parameter visit: Receives a value, or `nil` for one that cannot be read. Its errors end the walk.
+  /// - Throws: The store's errors, except for values that cannot be read; the errors of `visit`.
+  func visitValues(_ visit: (Value?) throws -> Void) async throws {
+    var remaining: KeyRange = .all
+    while true {
+      let keys = try await keys(in: remaining, limit: 256, order: .ascending)
+      guard let last = keys.last else { return }
+      do {
+        for case let value? in try await values(forKeys: keys) { try visit(value) }
+      } catch let error as StoreError where error.concernsStoredValue {
+        for key in keys {
+          do {
+            if let value = try await value(forKey: key) { try visit(value) }
+          } catch let error as StoreError where error.concernsStoredValue {
+            try visit(nil)
+          }
+        }
+      }
+      remaining = remaining.after(last)
+    }
   }
 }

@@ -13,6 +13,8 @@ struct CopyCommand: AsyncParsableCommand {
       are not written again, so you can complete an interrupted copy by running it again. Other keys of the destination \
       stay. If values expire, their deadlines are copied, and the values of the destination must expire, too.
 
+      With --key-ring, a new destination is encrypted, so you can encrypt a store by copying it.
+
       The destination stores values with the codec of the source. To convert them, name another codec, json or cbor, with \
       --codec.
 
@@ -55,11 +57,13 @@ struct CopyCommand: AsyncParsableCommand {
     let start = ContinuousClock.now
     var copy = StoreCopy(pageSize: batchSize)
     // If the values of the source expire, the values of the destination must, too, to keep the deadlines.
-    try await StoreSession.run(opening.target(source), access: try sourceAccess()) { source, _ in
+    let sourceTarget = opening.target(source)
+    let destinationTarget = opening.target(destination, sharingKeysOf: sourceTarget)
+    try await StoreSession.run(sourceTarget, access: try sourceAccess()) { source, _ in
       do {
         let timeToLive: TimeToLive? = source.expiry == nil ? nil : .unlimited
         try await StoreSession.run(
-          opening.target(destination), createsIfMissing: true, timeToLive: timeToLive,
+          destinationTarget, createsIfMissing: true, timeToLive: timeToLive,
           codecName: codec ?? source.codecName
         ) { destination, _ in
           // Only the bar needs the count, which can cost as much as reading.

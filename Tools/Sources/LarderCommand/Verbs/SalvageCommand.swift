@@ -29,10 +29,12 @@ struct SalvageCommand: AsyncParsableCommand {
         .usage, "\(source) cannot be salvaged into itself", advice: "Give a store that does not exist yet.")
     }
     var salvage = StoreSalvage()
-    try await StoreSession.run(opening.target(source), access: access.storeAccess) { source, output in
+    let sourceTarget = opening.target(source)
+    let newTarget = opening.target(target, sharingKeysOf: sourceTarget)
+    try await StoreSession.run(sourceTarget, access: access.storeAccess) { source, output in
       let timeToLive: TimeToLive? = source.expiry == nil ? nil : .unlimited
       try await StoreSession.run(
-        opening.target(target), createsIfMissing: true, timeToLive: timeToLive, codecName: source.codecName
+        newTarget, createsIfMissing: true, timeToLive: timeToLive, codecName: source.codecName
       ) { target, _ in
         guard try await target.storedCount(in: .all) == 0 else {
           throw CommandFailure(

@@ -84,6 +84,7 @@ import Testing
         for option in Set(help.matches(of: /--[a-z]+(-[a-z]+)*/).map { String($0.output.0) }) {
           let isCommon = [
             "--help", "--version", "--key-hex", "--metrics", "--wait", "--read-only", "--read-write", "--immutable",
+            "--key-ring", "--purpose", "--password-file",
           ]
           .contains(option)
           #expect(isCommon || text.contains(option), "\(words) \(option)")
@@ -91,6 +92,7 @@ import Testing
       }
     }
     #expect(guide.contains("`--key-hex`") && guide.contains("`--metrics`"))
+    #expect(["`--key-ring`", "`--purpose`", "`--password-file`"].allSatisfy { guide.contains($0) })
     #expect(["`--wait`", "`--read-only`", "`--read-write`", "`--immutable`"].allSatisfy { guide.contains($0) })
   }
 

@@ -1,0 +1,66 @@
+import ArgumentParser
+import Larder
+import LarderExpiry
+
+/// `larder reencrypt`.
+struct ReencryptCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "reencrypt",
+    abstract: "Encrypt the values of a store again that need another key than the primary one.",
+    discussion: """
+      Prints one object with examined, failed and cursor at the end. Values that are encrypted with the primary key are not \
+      written. Other programs can use the store in the meantime. A value that cannot be read stays as it is; its reason is \
+      printed on standard error, and the verb exits with 65.
+
+      After an interruption, run the verb again, or continue after the cursor that --progress printed last.
+
+        larder keyring rotate file:keys.json
+        larder reencrypt lmdb:users --key-ring file:keys.json --purpose users
+      """)
+
+  @OptionGroup var store: StoreArgument
+  @Option(help: ArgumentHelp("The cursor after which to continue.", valueName: "cursor")) var after: String?
+  @Flag(help: "Print the object after each 256 entries too.") var progress = false
+  @OptionGroup var range: RangeOptions
+
+  func validate() throws {
+    guard store.opening.encryption.keyRing != nil else {
+      throw ValidationError("--key-ring and --purpose are missing")
+    }
+  }
+
+  func run() async throws {
+    let (keys, cursor) = (try range.range(), try after.map { try PageCursor($0) })
+    let outcome = try await StoreSession.run(store.target) { opened, output in
+      guard try StoreURL(store.url).scheme != "queue" else {
+        // An update of an item ends its lease.
+        throw CommandFailure(
+          .usage, "the items of a queue are not encrypted again", advice: "They leave with their key.")
+      }
+      guard CodecName(opened.codecName).isEncrypted else {
+        throw CommandFailure(.usage, "the values of \(store.url) are not encrypted")
+      }
+      func report(_ state: RewriteProgress) throws {
+        if progress { try output.writeLine { append(state, to: &$0) } }
+      }
+      // An update of an expiring store would give the entries a new time to live.
+      let outcome =
+        if let expiry = opened.expiry {
+          try await expiry.base.reencrypt(in: keys, after: cursor, progress: report)
+        } else {
+          try await opened.present.reencrypt(in: keys, after: cursor, progress: report)
+        }
+      try output.writeLine { append(outcome, to: &$0) }
+      return outcome
+    }
+    for failure in outcome.failures { Diagnostics.writeLine("larder: \(CommandFailure(failure).message)") }
+    guard outcome.failureCount == 0 else {
+      throw CommandFailure(.badData, "\(EntryCount.text(outcome.failureCount)) could not be encrypted again")
+    }
+  }
+
+  private func append(_ state: RewriteProgress, to bytes: inout [UInt8]) {
+    let cursor = state.cursor.map { "\(JSONText(string: $0.text))" } ?? "null"
+    bytes += "{\"examined\":\(state.examinedCount),\"failed\":\(state.failureCount),\"cursor\":\(cursor)}".utf8
+  }
+}

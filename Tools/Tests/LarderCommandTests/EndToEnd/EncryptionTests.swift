@@ -1,0 +1,128 @@
+import Foundation
+import Larder
+import Testing
+
+@testable import LarderCommand
+
+/// Encrypted stores and key rings.
+@Suite struct EncryptionTests {
+  private let folder: TemporaryFolder
+  private let ring: String
+  private let keys: [String]
+
+  init() throws {
+    folder = try TemporaryFolder()
+    ring = "file:\(folder.path)/keys.json"
+    keys = ["--key-ring", ring, "--purpose", "users"]
+  }
+
+  /// Runs `larder` with the key ring.
+  private func larder(_ arguments: String..., input: String = "") async throws -> ToolRun {
+    try await ToolRun.run(Tool.path, arguments + keys, input: input)
+  }
+
+  private func createRing() async throws -> String {
+    let run = try await Tool.larder("keyring", "create", ring)
+    #expect(run.status == 0, "\(run)")
+    return run.output.trimmingCharacters(in: .newlines)
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func encryptedValuesNeedTheRing(kind: StoreKind) async throws {
+    let url = kind.url(in: folder)
+    _ = try await createRing()
+    #expect(try await larder("set", url, "ada", "{\"name\":\"marked-value\"}") == .done())
+    #expect(try await larder("get", url, "ada") == .done("{\"name\":\"marked-value\"}\n"))
+    #expect(try await Tool.larder("count", url) == .done("1\n"))
+    #expect(try await Tool.larder("list", url, "--keys") == .done("{\"key\":\"ada\"}\n"))
+    #expect(try await Tool.larder("get", url, "ada").failed(77, "give --key-ring and --purpose"))
+    #expect(try await Tool.larder("set", url, "bob", "1").failed(77, "--key-ring"))
+    let other = try await Tool.larder("get", url, "ada", "--key-ring", ring, "--purpose", "guests")
+    #expect(other.failed(65, "another entry or purpose"), "\(other)")
+    for file in try FileManager.default.subpathsOfDirectory(atPath: folder.path) {
+      let data = FileManager.default.contents(atPath: "\(folder.path)/\(file)") ?? Data()
+      #expect(data.range(of: Data("marked-value".utf8)) == nil, "\(file)")
+    }
+    // A ring that another one has replaced does not have the key.
+    try FileManager.default.moveItem(atPath: "\(folder.path)/keys.json", toPath: "\(folder.path)/old.json")
+    _ = try await createRing()
+    #expect(try await larder("get", url, "ada").failed(77, "which the key ring does not have"))
+    let old = try await Tool.larder(
+      "get", url, "ada", "--key-ring", "file:\(folder.path)/old.json", "--purpose", "users")
+    #expect(old == .done("{\"name\":\"marked-value\"}\n"))
+  }
+
+  @Test func aRingOfEncryptedValuesIsNeitherIgnoredNorGuessed() async throws {
+    let url = StoreKind.json.url(in: folder)
+    #expect(try await larder("set", url, "a", "1").failed(66, "no key ring"))
+    _ = try await createRing()
+    #expect(try await Tool.larder("keyring", "create", ring).failed(64, "is a key ring already"))
+    #expect(try await Tool.larder("set", url, "a", "1") == .done())
+    #expect(try await larder("set", url, "a", "2").failed(64, "are not encrypted"))
+    #expect(try await larder("get", url, "a") == .done("1\n"))
+    #expect(try await Tool.larder("get", url, "a", "--key-ring", ring).failed(64, "--purpose"))
+    #expect(try await Tool.larder("get", url, "a", "--purpose", "x").failed(64, "--key-ring"))
+    #expect(
+      try await Tool.larder("get", url, "a", "--key-ring", "keys.json", "--purpose", "x").failed(64, "--key-ring"))
+    // A copy encrypts, with deadlines inside.
+    let sessions = "json:\(folder.path)/sessions.json"
+    let secret = "json:\(folder.path)/secret.json"
+    #expect(try await Tool.larder("set", sessions, "a", "1", "--ttl", "1h") == .done())
+    #expect(try await larder("copy", sessions, secret).status == 0)
+    #expect(try await larder("get", secret, "a") == .done("1\n"))
+    #expect(try await Tool.shell("grep -c 'json+expiring+cose' \"$1\"", "\(folder.path)/secret.json").output == "1\n")
+  }
+
+  @Test func valuesAreEncryptedAgainAfterARotation() async throws {
+    let url = StoreKind.lmdb.url(in: folder)
+    let first = try await createRing()
+    let lines = (0..<600).map { "{\"key\":\"\($0)\",\"value\":\($0)}\n" }.joined()
+    #expect(try await larder("import", url, input: lines).status == 0)
+    let rotation = try await Tool.larder("keyring", "rotate", ring)
+    let second = rotation.output.trimmingCharacters(in: .newlines)
+    #expect(try await larder("set", url, "new", "1") == .done())
+    let list = try await Tool.shell("larder keyring list $1 $2 | jq -c '[.key, .isPrimary, .stores[]]'", ring, url)
+    #expect(list.output == "[\"\(first)\",false,600]\n[\"\(second)\",true,1]\n", "\(list)")
+    let removal = try await Tool.larder("keyring", "remove", ring, first, url)
+    #expect(removal.failed(65, "600 entries of"), "\(removal)")
+    let run = try await larder("reencrypt", url, "--progress")
+    #expect(run.status == 0 && run.output.split(separator: "\n").count == 4, "\(run)")
+    #expect(run.output.hasSuffix("}\n") && run.output.contains("{\"examined\":601,\"failed\":0,\"cursor\":"))
+    #expect(try await Tool.larder("keyring", "remove", ring, first, url) == .done())
+    #expect(try await larder("get", url, "17") == .done("17\n"))
+    #expect(try await Tool.larder("keyring", "remove", ring, second, url).failed(65, "need the key"))
+    #expect(try await Tool.larder("keyring", "remove", ring, second, "--no-stores").failed(64, "primary key"))
+    #expect(try await Tool.larder("reencrypt", url).failed(64, "--key-ring"))
+  }
+
+  @Test func deadLettersKeepTheirKey() async throws {
+    let url = "queue:\(folder.path)/mail"
+    let first = try await createRing()
+    #expect(try await larder("queue", "enqueue", url, "{\"to\":\"ada\"}", "--id", "a").status == 0)
+    #expect(try await larder("queue", "receive", url).output.contains("{\"to\":\"ada\"}"))
+    // A consumer without the keys takes nothing.
+    #expect(try await Tool.larder("queue", "enqueue", url, "1").failed(77, "--key-ring"))
+    _ = try await Tool.larder("keyring", "rotate", ring)
+    let removal = try await Tool.larder("keyring", "remove", ring, first, url)
+    #expect(removal.failed(65, "1 entry of"), "\(removal)")
+  }
+
+  @Test func aPasswordComesFromAFileAndNeverFromAnArgument() async throws {
+    let url = StoreKind.json.url(in: folder)
+    let password = try folder.write("correct horse\n", to: "password")
+    let wrong = try folder.write("wrong horse\n", to: "wrong")
+    let place = "password-file:\(folder.path)/keys.jwe"
+    #expect(try await Tool.larder("keyring", "create", place, "--password-file", password).status == 0)
+    let options = ["--key-ring", place, "--purpose", "users"]
+    let set = try await ToolRun.run(
+      Tool.path, ["set", url, "a", "1", "--password-file", password] + options)
+    #expect(set == .done())
+    let get = try await ToolRun.run(Tool.path, ["get", url, "a", "--password-file", wrong] + options)
+    #expect(get.failed(77, "password"), "\(get)")
+    // There is no terminal to ask.
+    let asked = try await Tool.shell(
+      "setsid \"$1\" get \"$2\" a --key-ring \"$3\" --purpose users", Tool.path, url, place)
+    #expect(asked.failed(64, "--password-file"), "\(asked)")
+    #expect(try await larder("get", url, "a", "--password-file", password).failed(64, "only for a password-file:"))
+  }
+}
