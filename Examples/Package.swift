@@ -6,7 +6,7 @@ let package = Package(
   name: "LarderExamples",
   platforms: [.macOS(.v15)],
   dependencies: [
-    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics", "Compression"]),
+    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics", "Compression", "Crypto"]),
     .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.6.0"),
     .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
   ],
@@ -70,6 +70,7 @@ let package = Package(
       name: "Notes",
       dependencies: [
         .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCrypto", package: "Larder"),
         .product(name: "LarderIndexes", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -80,6 +81,7 @@ let package = Package(
       dependencies: [
         "Notes",
         .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCrypto", package: "Larder"),
         .product(name: "LarderIndexes", package: "Larder"),
         .product(name: "LarderObservation", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),

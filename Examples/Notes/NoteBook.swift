@@ -1,4 +1,5 @@
 import Larder
+import LarderCrypto
 import LarderIndexes
 
 /// The notes and folders of a store of bytes.
@@ -11,9 +12,14 @@ struct NoteBook<Base: ObservableStore>: Sendable where Base.Value == [UInt8] {
   let folders: TypedView<Base, Folder>
 
   /// Opens the notes, and completes indexes that a newer version of the app has added.
-  init(_ store: Base) async throws {
-    // Version 0 are the values of the first release, which had no versions.
-    let codec = try JSONCodec<Note>().versioned(2, Migration(from: 1, .json(NoteV1.self)) { Note($0) })
+  ///
+  /// - Parameters:
+  ///   - store: The store of the notes.
+  ///   - keys: The keys that encrypt the notes, or `nil` for plain notes. Tags, folders and times are in the keys of the
+  ///     indexes, which are always plain.
+  init(_ store: Base, keys: KeyRing? = nil) async throws {
+    let plain = try JSONCodec<Note>().versioned(2, Migration(from: 1, .json(NoteV1.self)) { Note($0) })
+    let codec: any Codec<Note> = if let keys { plain.encrypted(with: keys, purpose: "notes") } else { plain }
     notes = try await store.indexed(by: [Note.byTime, Note.byTag, Note.byFolder], codec: codec)
     folders = store.typed(Folder.self, prefix: "folder/", codec: .json())
     if store.information.access == .readWrite { try await notes.rebuildIndexes() }
@@ -57,10 +63,26 @@ struct NoteBook<Base: ObservableStore>: Sendable where Base.Value == [UInt8] {
     return try await notes.page(where: index, in: range, size: size, order: .descending, after: cursor)
   }
 
+  /// Shows the newest notes now, and again after each change, also by another program.
+  ///
+  /// The method returns when the task is cancelled or the store is closed.
+  ///
+  /// - Parameters:
+  ///   - size: The maximum number of notes.
+  ///   - show: A closure that shows the notes.
+  func watch(size: Int, _ show: ([StoreEntry<Note>]) async throws -> Void) async throws {
+    // The observation begins before the first page is read. Otherwise, it would miss a change between the two.
+    let changes = notes.changes()
+    try await show(page(size: size).entries)
+    for await _ in changes { try await show(page(size: size).entries) }
+  }
+
   /// Moves notes to a folder, all or none of them.
   ///
   /// - Throws: ``NoteError`` if the folder or a note does not exist.
   func move(_ keys: [StoreKey], to folder: String) async throws {
+    // An indexed store cannot take part in an update of several views, so this check comes before the update. It is
+    // enough here because the app never removes a folder.
     if folder != Folder.inbox, try await !folders.contains(StoreKey(folder)) { throw NoteError.missingFolder(folder) }
     try await notes.update(keys) { slots in
       for index in slots.indices {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Larder
+import LarderCrypto
 import LarderIndexes
 import LarderLMDB
 
@@ -14,15 +15,22 @@ struct NotesCommand: AsyncParsableCommand {
 }
 
 /// The options of all commands.
-struct StoreOptions: ParsableArguments {
+struct NotesOptions: ParsableArguments {
   @Option(help: "The folder of the store, which is created if it is missing.")
   var store = "notes.lmdb"
 
+  @Option(help: "A file with the keys that encrypt the notes. A new store also needs --create-keys once.")
+  var keys: String?
+
+  @Flag(help: "Create the file of the keys.") var createKeys = false
+
   /// Opens the notes, passes them to a closure, and closes them.
   func withNotes(_ body: (NoteBook<LMDBStore<[UInt8]>>) async throws -> Void) async throws {
+    var ring: KeyRing?
+    if let keys { ring = try await KeyRing.open(in: .file(keys), createsIfMissing: createKeys) }
     let bytes = try await LMDBStore<[UInt8]>(path: store, codec: .raw)
     do {
-      try await body(NoteBook(bytes))
+      try await body(NoteBook(bytes, keys: ring))
     } catch {
       try await bytes.close()
       throw error
@@ -34,7 +42,7 @@ struct StoreOptions: ParsableArguments {
 struct AddCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(commandName: "add", abstract: "Add a note to the inbox.")
 
-  @OptionGroup var options: StoreOptions
+  @OptionGroup var options: NotesOptions
   @Argument(help: "The title.") var title: String
   @Option(name: .customLong("tag"), help: "A tag. You can repeat this option.") var tags: [String] = []
 
@@ -48,7 +56,7 @@ struct AddCommand: AsyncParsableCommand {
 struct ListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(commandName: "list", abstract: "Print a page of notes, newest first.")
 
-  @OptionGroup var options: StoreOptions
+  @OptionGroup var options: NotesOptions
   @Option(help: "Only notes with this tag.") var tag: String?
   @Option(help: "Only notes in this folder.") var folder: String?
   @Option(help: "The maximum number of notes.") var size = 20
@@ -67,7 +75,7 @@ struct MoveCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "move", abstract: "Move notes to a folder, all or none of them.")
 
-  @OptionGroup var options: StoreOptions
+  @OptionGroup var options: NotesOptions
   @Argument(help: "The folder.") var folder: String
   @Argument(help: "The notes, as `add` and `list` print them.") var notes: [String]
 
@@ -79,13 +87,12 @@ struct MoveCommand: AsyncParsableCommand {
 struct FolderCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(commandName: "folder", abstract: "Create or change a folder.")
 
-  @OptionGroup var options: StoreOptions
+  @OptionGroup var options: NotesOptions
   @Argument(help: "The name.") var name: String
   @Option(help: "The color.") var color = "gray"
 
   func run() async throws {
-    try await options.withNotes { book in try await book.folders.setValue(Folder(color: color), forKey: StoreKey(name))
-    }
+    try await options.withNotes { book in try await book.folders.setValue(Folder(color: color), forKey: name) }
   }
 }
 
@@ -93,15 +100,14 @@ struct WatchCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "watch", abstract: "Print the newest notes now, and whenever another program changes them.")
 
-  @OptionGroup var options: StoreOptions
+  @OptionGroup var options: NotesOptions
   @Option(help: "The maximum number of notes.") var size = 10
 
   func run() async throws {
     try await options.withNotes { book in
-      show(try await book.page(size: size).entries)
-      for await _ in book.notes.changes() {
+      try await book.watch(size: size) { entries in
+        show(entries)
         print("---")
-        show(try await book.page(size: size).entries)
       }
     }
   }
@@ -111,7 +117,7 @@ struct VerifyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify", abstract: "Compare the indexes with the notes, and rewrite notes of older versions.")
 
-  @OptionGroup var options: StoreOptions
+  @OptionGroup var options: NotesOptions
   @Flag(help: "Rebuild the indexes from scratch first.") var rebuild = false
 
   func run() async throws {

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderCrypto
 import LarderIndexes
 import LarderObservation
 import LarderTesting
@@ -37,6 +38,23 @@ import Testing
     #expect(try await book.notes.value(forKey: key)?.folder == Folder.inbox)
   }
 
+  @Test func encryptedNotesNeedTheirKeys() async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "notes-\(UUID())")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let ring = try await KeyRing.open(in: .file(folder.path + "/keys.json"), createsIfMissing: true)
+    let other = try await KeyRing.open(in: .file(folder.path + "/other.json"), createsIfMissing: true)
+    let book = try await NoteBook(bytes.observable(), keys: ring)
+    _ = try await book.add("secret", tags: ["home"], at: 1)
+    #expect(titles(try await book.page(tag: "home")) == ["secret"])
+    for try await entry in bytes.entries(in: .all) {
+      #expect(!String(decoding: entry.value, as: UTF8.self).contains("secret"))
+    }
+    let locked = try await NoteBook(bytes.observable(), keys: other)
+    await #expect { try await locked.page() } throws: { ($0 as? StoreError)?.code == .keyUnavailable }
+    #expect(titles(try await book.page()) == ["secret"])
+  }
+
   @Test func twoNotesOfOneMomentGetTwoKeys() async throws {
     let book = try await NoteBook(bytes.observable())
     #expect(try await book.add("a", tags: [], at: 1) == "1")
@@ -65,10 +83,18 @@ import Testing
     #expect(try await book.notes.verifyIndexes().findings.isEmpty)
   }
 
-  @Test func aWatcherSeesAnAddedNote() async throws {
-    let book = try await NoteBook(bytes.observable())
-    var changes = book.notes.changes().makeAsyncIterator()
-    _ = try await book.add("note", tags: [], at: 1)
-    #expect(await changes.next() == .key("1"))
+  @Test func aWatcherSeesANoteThatIsAddedWhileTheFirstPageIsShown() async throws {
+    let store = bytes.observable()
+    let book = try await NoteBook(store)
+    var pages: [[String]] = []
+    try await book.watch(size: 10) { entries in
+      pages.append(entries.map(\.value.title))
+      if pages.count == 1 {
+        _ = try await book.add("note", tags: [], at: 1)
+      } else {
+        try await store.close()
+      }
+    }
+    #expect(pages == [[], ["note"]])
   }
 }
