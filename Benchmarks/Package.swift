@@ -9,11 +9,12 @@ let package = Package(
   platforms: [.macOS(.v15)],
   dependencies: [
     // By name, so that the folder of the repository can have any name.
-    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics", "Compression"]),
+    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics", "Compression", "Crypto"]),
     // No traits: they add a layer between the program and the memory allocator, which would be measured too.
     .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/apple/swift-protobuf", exact: "1.39.0"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
   ],
   targets: [
@@ -64,6 +65,7 @@ let package = Package(
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderCache", package: "Larder"),
         .product(name: "LarderBatching", package: "Larder"),
+        .product(name: "LarderCrypto", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderMetrics", package: "Larder"),
         .product(name: "LarderObservation", package: "Larder"),
@@ -71,6 +73,7 @@ let package = Package(
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+        .product(name: "Crypto", package: "swift-crypto"),
       ],
       exclude: ["Codecs/UserMessage.proto"]
     ),
