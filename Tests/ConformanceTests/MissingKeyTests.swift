@@ -46,7 +46,9 @@ import Testing
       await expectMissingKey { try await store.setValue([1], forKey: keys[7]) }
       let maintenance = try #require(store.maintenance)
       #expect(try await maintenance.storeStatistics().entryCount == 300)
-      #expect(try await maintenance.verify().entryCount == 300)
+      let report = try await maintenance.verify()
+      #expect(report.entryCount == 300 && report.findings.map(\.key) == keys)
+      #expect(report.findings.allSatisfy { $0.message.contains("was not checked") })
       let outcome = try await store.reencrypt()
       #expect(outcome.examinedCount == 300 && outcome.failureCount == 300)
       #expect(outcome.failures.allSatisfy { $0.code == .keyUnavailable } && outcome.failures.count == 100)

@@ -182,8 +182,8 @@ import Testing
     try check(binary, value, other, isSame: ==)
     try check(ChecksummedCodec(binary), value, other, isSame: ==)
     try check(CompressedCodec(binary), value, other, isSame: ==)
-    try check(CompressedCodec(ChecksummedCodec(try binary.versioned(3))), value, other, isSame: ==)
-    try check(try binary.versioned(300), value, other, isSame: ==)
+    try check(CompressedCodec(ChecksummedCodec(try VersionedCodec(binary, version: 3))), value, other, isSame: ==)
+    try check(try VersionedCodec(binary, version: 300), value, other, isSame: ==)
     try check(try JSONNonce().versioned(3), value, other, isSame: ==)
     let json = #"{"expires":1767225600000000,"window":1800000000,"value":[]}"#
     let sliding = try Array(json.utf8).withUnsafeBytes {

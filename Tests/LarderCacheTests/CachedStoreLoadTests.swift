@@ -211,9 +211,9 @@ import TestSupport
     #expect(base.operationCount == before + 2)
   }
 
-  @Test(arguments: [["a"], ["a", "b", "c"]] as [[StoreKey]])
-  func anUnreadableKeyDoesNotPreventOtherLoads(_ first: [StoreKey]) async throws {
-    let store = DamagedStore(memory, from: "a", to: "b").cached(refreshing, clock: clock)
+  @Test(arguments: [["a"], ["a", "b", "c"]] as [[StoreKey]], [.corrupted, .keyUnavailable] as [StoreError.Code])
+  func anUnreadableKeyDoesNotPreventOtherLoads(_ first: [StoreKey], _ code: StoreError.Code) async throws {
+    let store = DamagedStore(memory, from: "a", to: "b", code: code).cached(refreshing, clock: clock)
     try await store.apply([.set("a", 1), .set("b", 1), .set("c", 1)])
     try memory.apply([.set("b", 2), .set("c", 2)])
     clock.advance(by: .seconds(10))
@@ -351,6 +351,7 @@ final class DamagedStore: ForwardingDecorator {
   let base: MemoryStore<Int>
   private let damage: KeyRange
   private let namesKey: Bool
+  private let code: StoreError.Code
 
   /// Creates the store.
   ///
@@ -359,17 +360,22 @@ final class DamagedStore: ForwardingDecorator {
   ///   - first: The first unreadable key.
   ///   - end: The first key after the unreadable ones.
   ///   - namesKey: Whether an error names the key, not the range. Defaults to `true`.
-  init(_ base: MemoryStore<Int>, from first: StoreKey, to end: StoreKey, namesKey: Bool = true) {
+  ///   - code: The code of the errors. Defaults to `corrupted`.
+  init(
+    _ base: MemoryStore<Int>, from first: StoreKey, to end: StoreKey, namesKey: Bool = true,
+    code: StoreError.Code = .corrupted
+  ) {
     self.base = base
     damage = KeyRange(from: first, upTo: end)
     self.namesKey = namesKey
+    self.code = code
   }
 
   private func check(_ keys: [StoreKey], for operation: StoreOperation) throws {
     guard let key = keys.first(where: damage.contains) else { return }
     throw StoreError(
-      .corrupted, during: operation, key: namesKey ? key : nil, message: "the value cannot be read",
-      underlying: namesKey ? nil : LostKeys(keys: damage))
+      code, during: operation, key: namesKey ? key : nil, message: "the value cannot be read",
+      underlying: namesKey ? nil : LostKeys(keys: damage), isRetryable: code == .keyUnavailable)
   }
 
   func value(forKey key: StoreKey) async throws -> Int? {

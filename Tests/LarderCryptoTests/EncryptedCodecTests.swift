@@ -68,7 +68,7 @@ import Testing
     #expect(codec.adoptedNames == ["cbor+cose"])
     #expect(codec.format == .cbor)
     // A version around an encrypted value is read too, because no encrypted value begins like a version.
-    let around = try CBORCodec<Int>().encrypted(with: ring, purpose: "numbers").versioned(1)
+    let around = try VersionedCodec(CBORCodec<Int>().encrypted(with: ring, purpose: "numbers"), version: 1)
     #expect(try around.value(of: around.bytes(of: 5)) == 5)
   }
 

@@ -41,8 +41,8 @@ import Testing
   @Test func theLandingPageShowsThisCode() async throws {
     let scratch = folder
     do {
-      let folder = scratch.path
-      let ring = try await KeyRing.open(in: .file(folder + "/keys.json"), createsIfMissing: true)
+      let (folder, keyFolder, isFirstStart) = (scratch.path, scratch.path, true)
+      let ring = try await KeyRing.open(in: .file(keyFolder + "/keys.json"), createsIfMissing: isFirstStart)
       let users = try await LMDBStore<User>(
         path: folder + "/users", codec: .cbor(User.self).encrypted(with: ring, purpose: "users"))
       try await users.setValue(User(name: "Ada"), forKey: "1")

@@ -22,8 +22,8 @@ import Testing
 
   @Test func valuesAreEncryptedAndEncryptedAgain() async throws {
     let temporary = try TemporaryFolder()
-    let folder = temporary.path
-    let ring = try await KeyRing.open(in: .file(folder + "/keys.json"), createsIfMissing: true)
+    let (folder, keyFolder, isFirstStart) = (temporary.path, temporary.path, true)
+    let ring = try await KeyRing.open(in: .file(keyFolder + "/keys.json"), createsIfMissing: isFirstStart)
     let users = try await LMDBStore<User>(
       path: folder + "/users", codec: .cbor(User.self).encrypted(with: ring, purpose: "users"))
     try await users.setValue(User(name: "Ada"), forKey: "ada")

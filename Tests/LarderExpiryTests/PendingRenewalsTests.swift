@@ -87,11 +87,12 @@ import Testing
     #expect(state.nextBatch(at: time(50)).map(\.key) == ["a", "c"])
   }
 
-  @Test(arguments: [.valueTooLarge, .invalidKey, .unsupported, StoreError.Code(rawValue: "custom")])
+  @Test(arguments: [.valueTooLarge, .invalidKey, .unsupported, .keyUnavailable, StoreError.Code(rawValue: "custom")])
   mutating func anErrorThatNamesAnEntryBlamesItWhateverItsCode(_ code: StoreError.Code) {
     for key in ["a", "b", "c"] as [StoreKey] { _ = note(key, deadline(100), at: 50) }
     let batch = state.nextBatch(at: time(50))
-    #expect(finish(batch, StoreError(code, during: .update, key: "b", message: "refused"), at: 50))
+    let error = StoreError(code, during: .update, key: "b", message: "refused", isRetryable: code == .keyUnavailable)
+    #expect(finish(batch, error, at: 50))
     #expect(state.statistics.droppedRenewalCount == 1)
     #expect(state.nextBatch(at: time(50)).map(\.key) == ["a", "c"])
   }

@@ -11,9 +11,9 @@ import Testing
   }
 
   /// It is not called, because it would use the keyring of the person who runs the tests.
-  private func open() async throws -> KeyRing {
+  private func open(isFirstStart: Bool) async throws -> KeyRing {
     let ring = try await KeyRing.open(
-      in: .secretService(application: "Notes", name: "notes"), createsIfMissing: true)
+      in: .secretService(application: "Notes", name: "notes"), createsIfMissing: isFirstStart)
     return ring
   }
 }

@@ -21,6 +21,10 @@ func expiring(_ codec: some AuthenticatedCodec<[UInt8]>) -> any Codec<Expiring<[
   codec.expiring()  // warning: a deadline around an authenticated codec can be forged
 }
 
-func others(_ codec: RawCodec) -> any Codec<Expiring<[UInt8]>> {
-  codec.checksummed().compressed().compressed(dictionaries: CompressionDictionaries()).expiring()
+func versioned(_ codec: SealedCodec) throws -> any Codec<[UInt8]> {
+  try codec.versioned(1)  // warning: a version around an authenticated codec can be forged
+}
+
+func others(_ codec: RawCodec) throws -> any Codec<Expiring<[UInt8]>> {
+  try codec.versioned(1).checksummed().compressed().compressed(dictionaries: CompressionDictionaries()).expiring()
 }

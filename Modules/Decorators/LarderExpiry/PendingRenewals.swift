@@ -159,8 +159,9 @@ struct PendingRenewals: Sendable {
 
   /// Returns the key of the only entry that is at fault for a failed update, or `nil` if none is known.
   static func keyAtFault(in batch: [Renewal], after error: any Error) -> StoreKey? {
-    guard let error = error as? StoreError, error.outcome == .nothingChanged, !error.isRetryable,
-      !storeWideCodes.contains(error.code)
+    // A missing key concerns one entry, although a retry can help: the others must not wait for it.
+    guard let error = error as? StoreError, error.outcome == .nothingChanged,
+      !error.isRetryable || error.code == .keyUnavailable, !storeWideCodes.contains(error.code)
     else { return nil }
     return batch.first { $0.key == error.key }?.key
   }

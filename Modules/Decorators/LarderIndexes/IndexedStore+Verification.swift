@@ -123,7 +123,7 @@ extension IndexedStore {
                 entryKey: entryKey, content: index.definition.isUnique ? key.bytes : [], name: index.definition.name)
             }, problem: problem)
         } catch let error as StoreError {
-          return Expected(problem: error.message)
+          return Expected(problem: VerificationReport.Finding.message(for: error, otherwise: error.message))
         }
       }
     }

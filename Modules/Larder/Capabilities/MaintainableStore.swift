@@ -11,7 +11,8 @@ public protocol MaintainableStore<Value>: DataStore {
 
   /// Reads and checks everything that is stored, values included.
   ///
-  /// Damage is not an error. The report contains it as a finding.
+  /// Damage is not an error. The report contains it as a finding, and also each encrypted value that cannot be checked
+  /// because its key is not available.
   ///
   /// - Returns: The number of entries that were read, and the findings.
   /// - Throws: ``StoreError`` with `closed`; `ioFailed` if the store cannot be read.
@@ -44,7 +45,8 @@ extension DataStore {
       do {
         _ = try await value(forKey: key)
       } catch let error as StoreError where error.concernsStoredValue {
-        report.findings.append(VerificationReport.Finding(key: key, place: error.store, message: error.message))
+        let message = VerificationReport.Finding.message(for: error, otherwise: error.message)
+        report.findings.append(VerificationReport.Finding(key: key, place: error.store, message: message))
       }
     }
     return report
@@ -103,6 +105,20 @@ public struct StoreStatistics: Sendable, Hashable {
     self.entryCount = entryCount
     self.bytesOnDisk = bytesOnDisk
     self.details = details
+  }
+}
+
+extension VerificationReport.Finding {
+  /// Returns the message about a value that could not be decoded.
+  ///
+  /// - Parameters:
+  ///   - error: The error of decoding it.
+  ///   - message: The message if the value is damaged. Defaults to one for any damage.
+  package static func message(
+    for error: any Error, otherwise message: String = "the value cannot be decoded"
+  ) -> String {
+    guard let error = error as? StoreError, error.code == .keyUnavailable else { return message }
+    return "the value was not checked, because its encryption key is not available"
   }
 }
 

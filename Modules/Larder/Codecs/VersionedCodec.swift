@@ -143,3 +143,19 @@ extension Codec {
     try VersionedCodec(self, version: version, migrations: migrations)
   }
 }
+
+extension AuthenticatedCodec {
+  /// Returns this codec with a version in each value, which is not authenticated.
+  ///
+  /// - Parameters:
+  ///   - version: The newest version, from 1.
+  ///   - migrations: The migrations from older versions.
+  /// - Throws: ``StoreError`` with `invalidArgument`; see ``VersionedCodec/init(_:version:migrations:)``.
+  @available(
+    *, deprecated,
+    message: "a version around an authenticated codec can be forged; call versioned(…) before encrypted(…)"
+  )
+  public func versioned(_ version: Int, _ migrations: Migration<Value>...) throws -> VersionedCodec<Self> {
+    try VersionedCodec(self, version: version, migrations: migrations)
+  }
+}

@@ -147,7 +147,7 @@ extension DataStore {
         // The codec returns the stored bytes of a value that needs no change, and the store then does not write it.
         try await update(keys) { _ in }
         return
-      } catch let error as StoreError where error.concernsStoredValue || error.code.isAboutEncoding {
+      } catch let error as StoreError where error.concernsOneEntry {
         guard let key = error.key, let index = keys.firstIndex(of: key) else { throw error }
         keys.remove(at: index)
         state.note(error)
@@ -187,7 +187,11 @@ public struct RewriteProgress: Sendable {
   }
 }
 
-extension StoreError.Code {
-  /// Whether the error is about the new bytes of one value.
-  fileprivate var isAboutEncoding: Bool { self == .encodingFailed || self == .valueTooLarge }
+extension StoreError {
+  /// Whether a value cannot be read or written again, so that others may be.
+  ///
+  /// A codec reports `full` if its key cannot encrypt any more values.
+  fileprivate var concernsOneEntry: Bool {
+    code != .full && (concernsStoredValue || code == .encodingFailed || code == .valueTooLarge)
+  }
 }

@@ -310,7 +310,7 @@ extension CompressedFileStore: MaintainableStore {
           _ = try coder.value(of: try StoreLine.value(line, ofKey: key), forKey: key, during: .verify)
           return nil
         } catch {
-          return "the value cannot be decoded"
+          return VerificationReport.Finding.message(for: error)
         }
       }
     }

@@ -322,7 +322,7 @@ extension JSONFileStore: MaintainableStore {
           _ = try coder.value(of: text, forKey: key, during: .verify)
           return nil
         } catch {
-          return "the value cannot be decoded"
+          return VerificationReport.Finding.message(for: error)
         }
       }
     }

@@ -52,7 +52,7 @@ extension LMDBStore: MaintainableStore {
           do {
             _ = try coder.value(of: value, forKey: key, during: .verify)
           } catch {
-            problem = "the value cannot be decoded"
+            problem = VerificationReport.Finding.message(for: error)
           }
           if let previous = entries.last?.key, previous >= key { problem = "the key is not in order" }
           entries.append((key, problem))

@@ -110,10 +110,12 @@ extension QueueStore: MaintainableStore {
         for (item, payload) in items {
           let value = coder.result(of: payload, item, during: .verify)
           guard case .failure(let error) = value else { continue }
+          let message =
+            error.code == .ioFailed ? "the value cannot be read" : VerificationReport.Finding.message(for: error)
           report.findings.append(
             VerificationReport.Finding(
               key: item.key, place: "\(engine.folder.segmentPath(item.place.segment)), byte \(item.place.offset)",
-              message: error.code == .ioFailed ? "the value cannot be read" : "the value cannot be decoded"))
+              message: message))
         }
         range = range.after(last.found.key)
       }

@@ -181,6 +181,8 @@ public final class KeyRing: Sendable {
 
   /// Loads the keys from the source, to learn of the changes of other processes.
   ///
+  /// The call waits for the changes of the ring that have started, and for the source, even if its task is cancelled.
+  ///
   /// - Throws: ``KeyRingError``: `notFound` if the source has no ring any more; `corrupted`; the errors of the source.
   ///   Then the ring keeps the keys that it has.
   public func refresh() async throws {

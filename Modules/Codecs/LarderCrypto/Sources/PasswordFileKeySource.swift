@@ -1,6 +1,6 @@
 #if Crypto
 import Larder
-public import LarderFiles
+import LarderFiles
 
 /// A key source in a file that is encrypted with a password.
 ///
@@ -16,16 +16,14 @@ public import LarderFiles
 /// **Recovery.** A copy under another password, kept in another place, is the recovery key:
 ///
 /// ```swift
-/// if let keys = try await source.load() {
-///   try await PasswordFileKeySource.passwordFile(usbStick + "/recovery.jwe", password: recoveryPassword)
-///     .save(keys, replacing: nil)
-/// }
+/// let recovery = PasswordFileKeySource.passwordFile(usbStick + "/recovery.jwe", password: recoveryPassword)
+/// if let keys = try await source.load() { try await recovery.save(keys, replacing: recovery.load()) }
 /// ```
 ///
 /// A copy has only the keys of that time. Copy again after each new key.
 ///
-/// Each reading derives a key from the password, which takes about half a second of one core, and each replacement derives two.
-/// This work never occupies a thread of the cooperative pool.
+/// Each reading derives a key from the password, which takes about half a second of one core, and each replacement
+/// derives two. This work never occupies a thread of the cooperative pool.
 public struct PasswordFileKeySource: KeySource {
   /// The numbers of iterations with which a file can be written.
   public static let allowedIterations = 600_000...10_000_000
@@ -102,12 +100,10 @@ extension KeySource where Self == PasswordFileKeySource {
   ///   - password: The password.
   ///   - iterations: The number of iterations of PBKDF2 with which a key is derived from the password when the file is
   ///     written. Defaults to 600,000, the minimum. The maximum is 10,000,000.
-  ///   - fileSystem: The file system of the file. Defaults to the real one.
   public static func passwordFile(
-    _ path: String, password: Password, iterations: Int = 600_000,
-    in fileSystem: some FileSystem = POSIXFileSystem()
+    _ path: String, password: Password, iterations: Int = 600_000
   ) -> PasswordFileKeySource {
-    PasswordFileKeySource(path: path, password: password, iterations: iterations, in: fileSystem)
+    PasswordFileKeySource(path: path, password: password, iterations: iterations, in: POSIXFileSystem())
   }
 }
 #endif

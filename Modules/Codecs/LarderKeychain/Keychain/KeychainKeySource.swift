@@ -9,7 +9,7 @@ import LarderFiles
 ///
 /// ```swift
 /// let ring = try await KeyRing.open(
-///   in: .keychain(service: "org.example.notes", account: "notes"), createsIfMissing: true)
+///   in: .keychain(service: "org.example.notes", account: "notes"), createsIfMissing: isFirstStart)
 /// ```
 ///
 /// **This code is compiled so, never run on Apple by us.** The tests compile it against declarations with the behavior that

@@ -61,8 +61,11 @@ final class SecretServiceConnection {
   /// - Throws: `KeyRingError`: `unavailable` if the item or, without an item, any keyring is locked; `corrupted` if
   ///   there are several items.
   func load() throws(KeyRingError) -> [UInt8]? {
-    let found = try objects("the Secret Service did not answer a search") {
-      library.search(service, nil, attributes, Self.searchFlags, nil, $0)
+    var found = try search()
+    if found.isEmpty {
+      // A keyring that was locked during a search may be unlocked afterwards, so there is a search between two looks.
+      try refuseLockedCollections()
+      found = try search()
     }
     defer { found.dropFirst().forEach { library.release($0) } }
     guard let first = found.first else {
@@ -92,6 +95,13 @@ final class SecretServiceConnection {
     return [UInt8](UnsafeRawBufferPointer(start: bytes, count: Int(count)))
   }
 
+  /// Returns the items with the attributes, each of which the caller must release.
+  private func search() throws(KeyRingError) -> [LibSecret.Object] {
+    try objects("the Secret Service did not answer a search") {
+      library.search(service, nil, attributes, Self.searchFlags, nil, $0)
+    }
+  }
+
   /// Throws an error if any keyring is locked, because some services find nothing in a locked one.
   private func refuseLockedCollections() throws(KeyRingError) {
     _ = try Self.calling(library, "the Secret Service did not list its keyrings") {
@@ -99,6 +109,9 @@ final class SecretServiceConnection {
     }
     let collections = try objects("the Secret Service did not list its keyrings") { _ in library.collections(service) }
     defer { collections.forEach { library.release($0) } }
+    guard !collections.isEmpty else {
+      throw KeyRingError(.unavailable, message: "the Secret Service has no keyring; unlock or create one and try again")
+    }
     guard let locked = collections.first(where: { library.isCollectionLocked($0) != 0 }) else { return }
     let label = library.collectionLabel(locked)
     defer { library.free(label) }

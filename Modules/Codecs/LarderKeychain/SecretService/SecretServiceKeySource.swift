@@ -7,7 +7,7 @@ import LarderFiles
 ///
 /// ```swift
 /// let ring = try await KeyRing.open(
-///   in: .secretService(application: "Notes", name: "notes"), createsIfMissing: true)
+///   in: .secretService(application: "Notes", name: "notes"), createsIfMissing: isFirstStart)
 /// ```
 ///
 /// The keys are one item. The program `secret-tool` (Debian's `libsecret-tools`) prints it:

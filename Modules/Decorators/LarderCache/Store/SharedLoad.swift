@@ -151,8 +151,9 @@ struct Refreshes: Sendable {
 extension StoreError {
   /// Returns the keys of a load that this error concerns, or none if it may concern the whole base.
   fileprivate func keysAtFault(among keys: [StoreKey]) -> [StoreKey] {
-    // A failing base may name the key that it was asked for.
-    guard !isRetryable, ![.ioFailed, .timedOut, .locked, .conflict, .closed].contains(code) else { return [] }
+    // A failing base may name the key that it was asked for. A missing encryption key concerns one entry.
+    guard !isRetryable || code == .keyUnavailable, ![.ioFailed, .timedOut, .locked, .conflict, .closed].contains(code)
+    else { return [] }
     let lost = (underlying as? any UnreadableKeysError)?.keys
     return keys.filter { $0 == key || lost?.contains($0) == true }
   }

@@ -18,6 +18,7 @@ struct EncryptionOptions: ParsableArguments {
       throw ValidationError(
         keyRing == nil ? "--purpose needs --key-ring" : "--key-ring needs --purpose, which the values are bound to")
     }
+    guard password.path == nil || keyRing != nil else { throw ValidationError("--password-file needs --key-ring") }
   }
 
   /// The choice, or `nil` if there is no key ring.

@@ -5,20 +5,6 @@ import LarderQueue
 
 /// An open store of encoded values, which can be compared, and read even if some of them cannot be decoded.
 struct EncodedStore {
-  /// A codec for the bytes of values, which claims the name of another codec.
-  private struct BytesCodec: Codec {
-    let name: String
-    var format: CodecFormat { .binary }
-
-    func encode(_ value: [UInt8], into bytes: inout [UInt8], context: ValueContext) {
-      bytes += value
-    }
-
-    func decode(_ bytes: RawSpan, context: ValueContext) -> [UInt8] {
-      bytes.withUnsafeBytes { Array($0) }
-    }
-  }
-
   /// The name of the codec of the values.
   let codecName: String
 
@@ -38,8 +24,10 @@ struct EncodedStore {
   /// - Parameters:
   ///   - target: The store. Its meter measures all later operations.
   ///   - access: Whether the store may write to its files.
-  /// - Throws: ``CommandFailure`` if the scheme is unknown; the errors of opening the store.
-  init(_ target: StoreTarget, access: StoreAccess) async throws {
+  ///   - decrypts: Whether the values are the bytes that are encrypted, not the encrypted ones; defaults to `false`.
+  /// - Throws: ``CommandFailure`` if the scheme is unknown, or the values are to be decrypted and cannot be; the errors of
+  ///   opening the store.
+  init(_ target: StoreTarget, access: StoreAccess, decrypts: Bool = false) async throws {
     let url = try StoreURL(target.url)
     let untyped = try await Stores.provider(for: url).open(
       url, options: StoreOptions(createsIfMissing: false, access: access), newCodecName: nil)
@@ -52,9 +40,9 @@ struct EncodedStore {
       let codec = codecs.codec(named: name)
       decodeValue = { Expiring(try codec.decode($0.span.bytes, context: $1)) }
     }
-    queue = try (untyped as? UntypedQueue)?.queue(codec: BytesCodec(name: name))
-    let opened =
-      if let queue { AnyDataStore(queue) } else { try await untyped.typed(codec: BytesCodec(name: name)) }
+    let codec = decrypts ? try codecs.decryptingCodec(named: name, of: url) : BytesCodec(name: name)
+    queue = try (untyped as? UntypedQueue)?.queue(codec: codec)
+    let opened = if let queue { AnyDataStore(queue) } else { try await untyped.typed(codec: codec) }
     observation = opened.observation
     store = target.meter.map { AnyDataStore(opened.metered(by: $0)) } ?? opened
   }

@@ -20,6 +20,9 @@ struct OpenedStore {
 
   private let codec: any Codec<JSONText>
 
+  /// Whether the values are encrypted, and the caller gave no keys.
+  private let isLocked: Bool
+
   /// Opens a store as what it is: with the codec that it was written with, and with deadlines if its values have them.
   ///
   /// - Parameters:
@@ -28,8 +31,8 @@ struct OpenedStore {
   ///   - timeToLive: The time to live of the entries that are written; defaults to `nil`. If it is given, a new store is
   ///     created for values that expire, and an existing store of other values is refused.
   ///   - codecName: The codec that the store must have or is created with; defaults to `nil`, for any codec.
-  /// - Throws: ``CommandFailure`` if the scheme is unknown, the values do not expire but must, or the store has another
-  ///   codec; the errors of opening the store.
+  /// - Throws: ``CommandFailure`` if the scheme is unknown, the values do not expire but must, the store has another
+  ///   codec, or it is to be written with other keys than its values; the errors of opening the store.
   init(
     _ target: StoreTarget, options: StoreOptions, timeToLive: TimeToLive? = nil, codecName: String? = nil
   ) async throws {
@@ -53,18 +56,33 @@ struct OpenedStore {
     }
     let codecs = try await Stores.codecs(for: name, of: url, with: keys)
     codec = codecs.codec(named: untyped.codecName)
+    isLocked = name.isEncrypted && keys == nil
     if let codec = codecs.expiringCodec(named: untyped.codecName) {
-      let stored = OpenedStore.metered(try await untyped.typed(codec: codec), by: target.meter)
+      let typed = try await untyped.typed(codec: codec)
+      try await Stores.checkKeys(keys, fit: typed, options: options)
+      let stored = OpenedStore.metered(typed, by: target.meter)
       let expiry = stored.expiring(timeToLive ?? .unlimited)
       (self.expiry, present) = (expiry, AnyDataStore(expiry))
     } else {
       expiry = nil
-      present = OpenedStore.metered(try await untyped.typed(codec: codec), by: target.meter)
+      let typed = try await untyped.typed(codec: codec)
+      try await Stores.checkKeys(keys, fit: typed, options: options)
+      present = OpenedStore.metered(typed, by: target.meter)
     }
   }
 
   private static func metered<Value>(_ store: AnyDataStore<Value>, by meter: StoreMeter?) -> AnyDataStore<Value> {
     meter.map { AnyDataStore(store.metered(by: $0)) } ?? store
+  }
+
+  /// Refuses encrypted values without their keys, which would all look damaged.
+  ///
+  /// - Throws: ``CommandFailure``.
+  func checkNotLocked() throws {
+    guard isLocked else { return }
+    throw CommandFailure(
+      .notPermitted, "the values of \(present.information.name) are encrypted",
+      advice: "Give --key-ring and --purpose.")
   }
 
   /// Returns the number of entries in a range, including expired ones.

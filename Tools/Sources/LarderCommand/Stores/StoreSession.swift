@@ -33,19 +33,21 @@ enum StoreSession {
     }
   }
 
-  /// Opens a store of encoded values for reading, calls a closure, and closes the store, also after an error.
+  /// Opens a store of encoded values, calls a closure, and closes the store, also after an error.
   ///
   /// - Parameters:
   ///   - target: The store.
   ///   - access: Whether the store may write to its files.
+  ///   - decrypts: Whether the values are the bytes that are encrypted, not the encrypted ones; defaults to `false`.
   ///   - body: Receives the store, and the output, which is flushed afterwards.
   /// - Returns: The result of `body`.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
   static func runEncoded<Result>(
-    _ target: StoreTarget, access: StoreAccess, _ body: (EncodedStore, ByteOutput) async throws -> Result
+    _ target: StoreTarget, access: StoreAccess, decrypts: Bool = false,
+    _ body: (EncodedStore, ByteOutput) async throws -> Result
   ) async throws -> Result {
     try await use(target) {
-      try await EncodedStore(target, access: access)
+      try await EncodedStore(target, access: access, decrypts: decrypts)
     } body: {
       try await body($0, $1)
     } close: {

@@ -44,7 +44,9 @@ enum Stores {
     let name = CodecName(untyped.codecName)
     try checkEncryption(of: name, in: url, with: keys, options: options)
     let codecs = try await codecs(for: name, of: url, with: keys)
-    return try untyped.queue(codec: codecs.codec(named: untyped.codecName))
+    let queue = try untyped.queue(codec: codecs.codec(named: untyped.codecName))
+    try await checkKeys(keys, fit: queue, options: options)
+    return queue
   }
 
   /// Opens an LMDB environment.
@@ -95,6 +97,31 @@ enum Stores {
     throw CommandFailure(
       .usage, "the values of \(url) are not encrypted, because it was created without --key-ring",
       advice: "Copy it to a new store with --key-ring, or omit --key-ring; the store was left unchanged.")
+  }
+
+  /// Refuses to write with a key ring or a purpose that cannot read the values that are there.
+  ///
+  /// Programs that use the store could not read such values.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys of encrypted values; `nil` for none.
+  ///   - store: The store, with a codec that uses the keys.
+  ///   - options: The options with which the store was opened.
+  /// - Throws: ``StoreError`` with `keyUnavailable` or `corrupted` if the keys read none of the first values; the errors of
+  ///   reading the store.
+  static func checkKeys(_ keys: ValueKeys?, fit store: some DataStore, options: StoreOptions) async throws {
+    guard keys != nil, options.createsIfMissing else { return }
+    var failure: StoreError?
+    // Several, because some may be damaged.
+    for key in try await store.keys(in: .all, limit: 8, order: .ascending) {
+      do {
+        _ = try await store.value(forKey: key)
+        return
+      } catch let error as StoreError where error.concernsStoredValue {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
   }
 
   /// Returns the path of a store's file or folder.

@@ -36,6 +36,29 @@ struct ValueCodecs {
     return wrap(Self.expiring(plain), in: parts.transforms[(place + 1)...])
   }
 
+  /// Returns the codec for the bytes that are encrypted, whatever they encode.
+  ///
+  /// It encrypts with AES-GCM.
+  ///
+  /// - Parameters:
+  ///   - name: The name that the store recorded.
+  ///   - url: The URL of the store, for errors.
+  /// - Throws: ``CommandFailure`` if the values are not encrypted, or have a deadline outside of the encryption.
+  func decryptingCodec(named name: String, of url: StoreURL) throws -> any Codec<[UInt8]> {
+    let parts = CodecName(name)
+    guard let place = parts.transforms.lastIndex(of: .encryption) else {
+      throw CommandFailure(.usage, "the values of \(url) are not encrypted")
+    }
+    let outer = parts.transforms[place...]
+    guard !outer.contains(.expiry) else {
+      throw CommandFailure(
+        .usage, "the deadlines in \(url) are outside of the encryption",
+        advice: "Call reencrypt() in a program that has the codec.")
+    }
+    let inner = String(name.dropLast(outer.map(\.suffix.count).reduce(0, +)))
+    return wrap(BytesCodec(name: inner), in: outer)
+  }
+
   private func plainCodec(_ name: CodecName) -> any Codec<JSONText> {
     let codec: any Codec<JSONText> =
       switch name.base {
@@ -147,6 +170,20 @@ struct LockedCodec<Value: Sendable>: Codec {
 
   private var missingKeys: KeyRingError {
     KeyRingError(.unavailable, message: "the values are encrypted; give --key-ring and --purpose")
+  }
+}
+
+/// A codec for the bytes of values, which claims the name of another codec.
+struct BytesCodec: Codec {
+  let name: String
+  var format: CodecFormat { .binary }
+
+  func encode(_ value: [UInt8], into bytes: inout [UInt8], context: ValueContext) {
+    bytes += value
+  }
+
+  func decode(_ bytes: RawSpan, context: ValueContext) -> [UInt8] {
+    bytes.withUnsafeBytes { Array($0) }
   }
 }
 

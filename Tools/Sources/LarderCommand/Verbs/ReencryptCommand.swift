@@ -1,6 +1,5 @@
 import ArgumentParser
 import Larder
-import LarderExpiry
 
 /// `larder reencrypt`.
 struct ReencryptCommand: AsyncParsableCommand {
@@ -31,25 +30,17 @@ struct ReencryptCommand: AsyncParsableCommand {
 
   func run() async throws {
     let (keys, cursor) = (try range.range(), try after.map { try PageCursor($0) })
-    let outcome = try await StoreSession.run(store.target) { opened, output in
-      guard try StoreURL(store.url).scheme != "queue" else {
+    // The bytes that are encrypted stay as they are, with the version and the deadline of each value.
+    let outcome = try await StoreSession.runEncoded(store.target, access: .readWrite, decrypts: true) {
+      opened, output in
+      guard opened.queue == nil else {
         // An update of an item ends its lease.
         throw CommandFailure(
           .usage, "the items of a queue are not encrypted again", advice: "They leave with their key.")
       }
-      guard CodecName(opened.codecName).isEncrypted else {
-        throw CommandFailure(.usage, "the values of \(store.url) are not encrypted")
-      }
-      func report(_ state: RewriteProgress) throws {
+      let outcome = try await opened.store.reencrypt(in: keys, after: cursor) { state in
         if progress { try output.writeLine { append(state, to: &$0) } }
       }
-      // An update of an expiring store would give the entries a new time to live.
-      let outcome =
-        if let expiry = opened.expiry {
-          try await expiry.base.reencrypt(in: keys, after: cursor, progress: report)
-        } else {
-          try await opened.present.reencrypt(in: keys, after: cursor, progress: report)
-        }
       try output.writeLine { append(outcome, to: &$0) }
       return outcome
     }

@@ -32,6 +32,7 @@ struct SalvageCommand: AsyncParsableCommand {
     let sourceTarget = opening.target(source)
     let newTarget = opening.target(target, sharingKeysOf: sourceTarget)
     try await StoreSession.run(sourceTarget, access: access.storeAccess) { source, output in
+      try source.checkNotLocked()
       let timeToLive: TimeToLive? = source.expiry == nil ? nil : .unlimited
       try await StoreSession.run(
         newTarget, createsIfMissing: true, timeToLive: timeToLive, codecName: source.codecName

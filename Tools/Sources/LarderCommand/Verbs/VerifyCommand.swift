@@ -21,6 +21,7 @@ struct VerifyCommand: AsyncParsableCommand {
     var isOpened = true
     do {
       try await StoreSession.run(store.target, access: access.storeAccess) { store, output in
+        try store.checkNotLocked()
         report = try await store.present.verify()
         try print(report.findings, to: output)
       }

@@ -138,8 +138,7 @@ import Testing
 
   @Test(arguments: StoreKind.allCases) func anotherCopyCompletesAKilledOne(kind: StoreKind) async throws {
     let source = kind.url("source", in: folder)
-    let environment = ProcessInfo.processInfo.environment
-    let seed = environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
+    let seed = SeededGenerator.seedOfProcess
     print("LARDER_SEED=\(seed)")
     var generator = SeededGenerator(seed: seed)
     let padding = "\"\(String(repeating: "x", count: 100))\""

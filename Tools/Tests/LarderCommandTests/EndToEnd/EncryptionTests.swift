@@ -85,14 +85,64 @@ import Testing
     #expect(list.output == "[\"\(first)\",false,600]\n[\"\(second)\",true,1]\n", "\(list)")
     let removal = try await Tool.larder("keyring", "remove", ring, first, url)
     #expect(removal.failed(65, "600 entries of"), "\(removal)")
-    let run = try await larder("reencrypt", url, "--progress")
+    let run = try await larder("reencrypt", url, "--progress", "--metrics")
     #expect(run.status == 0 && run.output.split(separator: "\n").count == 4, "\(run)")
+    #expect(run.errors.contains("update"), "\(run)")
     #expect(run.output.hasSuffix("}\n") && run.output.contains("{\"examined\":601,\"failed\":0,\"cursor\":"))
     #expect(try await Tool.larder("keyring", "remove", ring, first, url) == .done())
     #expect(try await larder("get", url, "17") == .done("17\n"))
     #expect(try await Tool.larder("keyring", "remove", ring, second, url).failed(65, "need the key"))
     #expect(try await Tool.larder("keyring", "remove", ring, second, "--no-stores").failed(64, "primary key"))
     #expect(try await Tool.larder("reencrypt", url).failed(64, "--key-ring"))
+  }
+
+  @Test(arguments: StoreKind.allCases)
+  func aWriterWithAnotherPurposeOrRingIsRefused(kind: StoreKind) async throws {
+    let url = kind.url(in: folder)
+    _ = try await createRing()
+    #expect(try await larder("set", url, "ada", "1") == .done())
+    let guests = try await Tool.larder("set", url, "bob", "2", "--key-ring", ring, "--purpose", "guests")
+    #expect(guests.failed(65, "another entry or purpose"), "\(guests)")
+    let other = "file:\(folder.path)/other.json"
+    #expect(try await Tool.larder("keyring", "create", other).status == 0)
+    let line = "{\"key\":\"bob\",\"value\":2}\n"
+    let imported = try await Tool.larder("import", url, "--key-ring", other, "--purpose", "users", input: line)
+    #expect(imported.failed(77, "which the key ring does not have"), "\(imported)")
+    #expect(try await larder("list", url) == .done("{\"key\":\"ada\",\"value\":1}\n"))
+  }
+
+  @Test func encryptedValuesWithoutTheirKeysAreNotCalledDamaged() async throws {
+    let url = StoreKind.lmdb.url(in: folder)
+    _ = try await createRing()
+    #expect(try await larder("set", url, "ada", "1") == .done())
+    #expect(try await Tool.larder("verify", url).failed(77, "--key-ring"))
+    #expect(try await larder("verify", url).status == 0)
+    let rescued = "lmdb:\(folder.path)/rescued"
+    #expect(try await Tool.larder("salvage", url, rescued).failed(77, "--key-ring"))
+    #expect(try await larder("salvage", url, rescued).status == 0)
+    #expect(try await larder("get", rescued, "ada") == .done("1\n"))
+    // A value whose key is lost is listed as one that was not checked.
+    #expect(try await Tool.larder("keyring", "rotate", ring).status == 0)
+    #expect(try await larder("set", url, "bob", "2") == .done())
+    let first = try await Tool.shell("larder keyring list $1 | jq -r 'select(.isPrimary | not).key'", ring).output
+    let lost = first.trimmingCharacters(in: .newlines)
+    #expect(try await Tool.larder("keyring", "remove", ring, lost, "--no-stores") == .done())
+    let run = try await larder("verify", url)
+    #expect(run.status == 2 && run.output.contains("its encryption key is not available"), "\(run)")
+  }
+
+  @Test func encryptingAgainKeepsVersionsAndDeadlines() async throws {
+    let url = "json:\(folder.path)/sessions.json"
+    _ = try await createRing()
+    #expect(try await larder("set", url, "ada", "{\"n\":1.50}", "--ttl", "1h") == .done())
+    let before = try await larder("export", url)
+    #expect(before.output.contains("1.50"))
+    #expect(try await Tool.larder("keyring", "rotate", ring).status == 0)
+    let run = try await larder("reencrypt", url)
+    #expect(run.status == 0 && run.output.contains("{\"examined\":1,\"failed\":0"), "\(run)")
+    #expect(try await larder("export", url) == before)
+    let counts = try await Tool.shell("larder keyring list $1 $2 | jq -c '.stores[]'", ring, url)
+    #expect(counts == .done("0\n1\n"), "\(counts)")
   }
 
   @Test func deadLettersKeepTheirKey() async throws {
@@ -124,5 +174,6 @@ import Testing
       "setsid \"$1\" get \"$2\" a --key-ring \"$3\" --purpose users", Tool.path, url, place)
     #expect(asked.failed(64, "--password-file"), "\(asked)")
     #expect(try await larder("get", url, "a", "--password-file", password).failed(64, "only for a password-file:"))
+    #expect(try await Tool.larder("get", url, "a", "--password-file", password).failed(64, "needs --key-ring"))
   }
 }

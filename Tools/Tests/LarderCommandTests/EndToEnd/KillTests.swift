@@ -22,8 +22,7 @@ import Testing
   func acknowledgedEntriesSurviveSIGKILL(kind: StoreKind, concurrency: Int) async throws {
     let path = folder.file(kind.fileName())
     let store = kind.url(in: folder)
-    let environment = ProcessInfo.processInfo.environment
-    let seed = environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
+    let seed = SeededGenerator.seedOfProcess
     print("LARDER_SEED=\(seed)")
     var generator = SeededGenerator(seed: seed)
     let padding = String(repeating: "x", count: 100)

@@ -56,8 +56,7 @@ import Testing
 
   @Test(arguments: [FileDurability.synced, .buffered])
   func noItemIsLostOrReturnsAfterSIGKILL(durability: FileDurability) async throws {
-    let environment = ProcessInfo.processInfo.environment
-    let seed = environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
+    let seed = SeededGenerator.seedOfProcess
     print("LARDER_SEED=\(seed)")
     var generator = SeededGenerator(seed: seed)
     let path = folder.file("queue")

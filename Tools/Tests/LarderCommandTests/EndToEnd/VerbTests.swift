@@ -480,11 +480,17 @@ import Testing
       let help = try await Tool.larder(verb, "--help")
       #expect(help.status == 0)
       let inner = LarderCommand.verbs(of: verb)
-      let scheme = ["stores", "watch"].contains(verb) ? "lmdb" : "json"
+      let scheme =
+        switch verb {
+        case "stores", "watch", "reencrypt": "lmdb"
+        case "queue": "queue"
+        case "keyring": "file"
+        default: "json"
+        }
       if inner.isEmpty { #expect(help.output.contains("  larder \(verb) \(scheme):")) }
       for name in inner {
         let help = try await Tool.larder(verb, name, "--help")
-        #expect(help.status == 0 && help.output.contains("  larder \(verb) \(name) queue:"))
+        #expect(help.status == 0 && help.output.contains("  larder \(verb) \(name) \(scheme):"))
       }
     }
     #expect(try await Tool.larder("help", "get").output == Tool.larder("get", "--help").output)
