@@ -21,14 +21,30 @@ final class SignalHandler {
   ///   - numbers: The signals.
   ///   - handle: A closure that is called with the number of each signal that arrives.
   init(_ numbers: [Int32], _ handle: @escaping @Sendable (Int32) -> Void) {
-    sources = numbers.compactMap { number in
-      let previous = signal(number, SIG_IGN)
-      guard unsafeBitCast(previous, to: Int.self) != unsafeBitCast(SIG_IGN, to: Int.self) else { return nil }
+    sources = numbers.filter { !SignalHandler.isIgnored($0) }.map { number in
       let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
       source.setEventHandler { handle(number) }
+      // A signal that arrives before the source is registered ends the process, as it would without a handler. If it
+      // were ignored here, it would be lost.
+      let registered = DispatchSemaphore(value: 0)
+      source.setRegistrationHandler { registered.signal() }
       source.activate()
+      registered.wait()
+      #if canImport(Darwin)
+      // Only here the source leaves the default action in place.
+      signal(number, SIG_IGN)
+      #endif
       return (number, source)
     }
+  }
+
+  /// Returns whether a signal is ignored.
+  private static func isIgnored(_ number: Int32) -> Bool {
+    // There is no other portable way to ask than to set it.
+    let previous = signal(number, SIG_DFL)
+    let isIgnored = unsafeBitCast(previous, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+    if isIgnored { signal(number, SIG_IGN) }
+    return isIgnored
   }
 
   deinit {
