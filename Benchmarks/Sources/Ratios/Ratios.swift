@@ -32,6 +32,9 @@ enum Ratios {
     for comparison in try await ObservationMeasurement.comparisons(where: isWanted) {
       table.append(comparison)
     }
+    for comparison in try await EncryptionMeasurement.comparisons(where: isWanted) {
+      table.append(comparison)
+    }
     for comparison in try await PurgeMeasurement.comparisons(where: isWanted) {
       table.append(comparison)
     }

@@ -15,29 +15,22 @@ enum StackMeasurement {
   static func comparisons(where isWanted: (String) -> Bool) async throws -> [Measured] {
     var measured: [Measured] = []
     for (name, with, without) in FullStack.metered where isWanted(name) {
-      let times = try await times([with, without])
+      let times = try await TimeMeasurement.medians(of: [with, without])
       measured.append(comparison(name, times[0] - times[1], "limit", metricsLimit))
     }
     let hit = "hit through metrics, expiry and a cache"
     if isWanted(hit) {
-      let times = try await times(FullStack.hits.map(\.workload))
+      let times = try await TimeMeasurement.medians(of: FullStack.hits.map(\.workload))
       measured.append(comparison(hit, times[times.count - 1], "limit", hitLimit))
       measured += shares("a hit", layers: FullStack.hits.map(\.name), times: [0] + times)
     }
     let miss = "cost of metrics, expiry, a cache, batching and metrics in a miss"
     if isWanted(miss) {
-      let times = try await times(FullStack.misses.map(\.workload))
+      let times = try await TimeMeasurement.medians(of: FullStack.misses.map(\.workload))
       measured.append(comparison(miss, times[times.count - 1] - times[0], "limit", missLimit))
       measured += shares("a miss", layers: FullStack.misses.dropFirst().map(\.name), times: times)
     }
     return measured
-  }
-
-  /// Returns the medians of workloads that alternate.
-  private static func times(_ workloads: [Workload]) async throws -> [Double] {
-    let measured = try await TimeMeasurement.measure(
-      Comparison(workloads[0], beside: workloads.dropFirst().map { Comparison.Yardstick($0) }))
-    return [measured.figure] + measured.yardsticks.map(\.figure)
   }
 
   private static func comparison(_ name: String, _ figure: Double, _ limitName: String, _ limit: Double) -> Measured {

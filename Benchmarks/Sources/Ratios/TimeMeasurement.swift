@@ -33,6 +33,13 @@ enum TimeMeasurement {
       })
   }
 
+  /// Returns the medians of workloads that alternate.
+  static func medians(of workloads: [Workload]) async throws -> [Double] {
+    let measured = try await measure(
+      Comparison(workloads[0], beside: workloads.dropFirst().map { Comparison.Yardstick($0) }))
+    return [measured.figure] + measured.yardsticks.map(\.figure)
+  }
+
   private static func median(_ values: [Double]) -> Double {
     let sorted = values.sorted()
     let middle = sorted.count / 2

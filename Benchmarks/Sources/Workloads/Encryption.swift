@@ -2,17 +2,34 @@ import Crypto
 import Larder
 import LarderCrypto
 
-/// Encrypted values beside the calls of swift-crypto that they need.
-enum Encryption {
+/// Encrypted values beside plain ones, and the calls of swift-crypto that they need.
+public enum Encryption {
   private static let roundCount = 2000
   private static let key: StoreKey = "user:100000"
 
-  static let comparisons = [(200, 1.3), (65_536, 1.15)].flatMap { size, limit in
+  /// What encryption adds to encoding or decoding.
+  public struct Cost: Sendable {
+    /// The name of the figure.
+    public let name: String
+    /// The codec that encrypts.
+    public let encrypted: Workload
+    /// The same codec without encryption.
+    public let plain: Workload
+    /// The calls of swift-crypto.
+    public let yardstick: Workload
+    /// The maximum ratio of the added time to that of the yardstick.
+    public let limit: Double
+  }
+
+  /// The costs for a small and a large value.
+  public static let costs = [(200, 1.3), (65_536, 1.15)].flatMap { size, limit in
     [
-      Comparison(
-        encoding(size), beside: [Comparison.Yardstick(sealing(size), limit: limit)]),
-      Comparison(
-        decoding(size), beside: [Comparison.Yardstick(opening(size), limit: limit)]),
+      Cost(
+        name: "what encryption adds to encoding \(size) bytes", encrypted: encoding(size, by: codec, "encrypted"),
+        plain: encoding(size, by: { RawCodec() }, "plain"), yardstick: sealing(size), limit: limit),
+      Cost(
+        name: "what encryption adds to decoding \(size) bytes", encrypted: decoding(size, by: codec, "encrypted"),
+        plain: decoding(size, by: { RawCodec() }, "plain"), yardstick: opening(size), limit: limit),
     ]
   }
 
@@ -30,8 +47,10 @@ enum Encryption {
     RawCodec().encrypted(with: try await KeyRing.open(in: Source(), createsIfMissing: true), purpose: "users")
   }
 
-  private static func encoding(_ size: Int) -> Workload {
-    Workload("encode an encrypted value of \(size) bytes", operationCount: roundCount) { _ in
+  private static func encoding<C: Codec<[UInt8]>>(
+    _ size: Int, by codec: @escaping @Sendable () async throws -> C, _ name: String
+  ) -> Workload {
+    Workload("encode a value of \(size) bytes, \(name)", operationCount: roundCount) { _ in
       let (codec, value) = (try await codec(), value(size))
       return {
         for _ in 0..<roundCount {
@@ -43,8 +62,10 @@ enum Encryption {
     }
   }
 
-  private static func decoding(_ size: Int) -> Workload {
-    Workload("decode an encrypted value of \(size) bytes", operationCount: roundCount) { _ in
+  private static func decoding<C: Codec<[UInt8]>>(
+    _ size: Int, by codec: @escaping @Sendable () async throws -> C, _ name: String
+  ) -> Workload {
+    Workload("decode a value of \(size) bytes, \(name)", operationCount: roundCount) { _ in
       let codec = try await codec()
       var bytes: [UInt8] = []
       try codec.encode(value(size), into: &bytes, context: ValueContext(key: key))
@@ -60,23 +81,26 @@ enum Encryption {
   private static let authenticated = [UInt8](repeating: 1, count: 42)
 
   private static func sealing(_ size: Int) -> Workload {
-    Workload("seal \(size) bytes with AES.GCM of swift-crypto", operationCount: roundCount) { _ in
+    Workload("AES.GCM.seal of \(size) bytes, appended to an array", operationCount: roundCount) { _ in
       let (key, value) = (SymmetricKey(size: .bits256), value(size))
       return {
         for _ in 0..<roundCount {
-          consume(try AES.GCM.seal(value, using: key, authenticating: authenticated))
+          var bytes: [UInt8] = []
+          if let box = try AES.GCM.seal(value, using: key, authenticating: authenticated).combined { bytes += box }
+          consume(bytes)
         }
       }
     }
   }
 
   private static func opening(_ size: Int) -> Workload {
-    Workload("open \(size) bytes with AES.GCM of swift-crypto", operationCount: roundCount) { _ in
+    Workload("AES.GCM.open of \(size) bytes from an array", operationCount: roundCount) { _ in
       let key = SymmetricKey(size: .bits256)
-      let box = try AES.GCM.seal(value(size), using: key, authenticating: authenticated)
+      let sealed = try AES.GCM.seal(value(size), using: key, authenticating: authenticated)
+      let bytes = [UInt8](sealed.combined ?? sealed.ciphertext)
       return {
         for _ in 0..<roundCount {
-          consume([UInt8](try AES.GCM.open(box, using: key, authenticating: authenticated)))
+          consume(try AES.GCM.open(.init(combined: bytes), using: key, authenticating: authenticated))
         }
       }
     }

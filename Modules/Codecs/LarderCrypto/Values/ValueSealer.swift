@@ -13,10 +13,12 @@ struct ValueSealer: Sendable {
   private let boundPurpose: [UInt8]
 
   /// An array of three and the context string of COSE_Encrypt0 (RFC 9052, section 5.3).
-  private static let structureStart: [UInt8] = [0x83, 0x68] + Array("Encrypt0".utf8)
+  private static let context: [UInt8] = [0x83, 0x68] + Array("Encrypt0".utf8)
 
-  private static let protectedHeaders = (
-    aesGCM: EncryptedValue.protectedHeader(for: .aesGCM), chaChaPoly: EncryptedValue.protectedHeader(for: .chaChaPoly)
+  /// The beginning of the authenticated data: the context and the protected header.
+  private static let starts = (
+    aesGCM: context + EncryptedValue.protectedHeader(for: .aesGCM),
+    chaChaPoly: context + EncryptedValue.protectedHeader(for: .chaChaPoly)
   )
 
   init(purpose: String) {
@@ -81,17 +83,19 @@ struct ValueSealer: Sendable {
         message: "the value is encrypted with the key \(value.keyID), which the key ring does not have; if another "
           + "process has added it, call refresh()")
     }
-    // Both algorithms expect the nonce right before the content.
-    var combined = Data(capacity: value.nonce.count + value.content.count)
-    combined.append(value.nonce.assumingMemoryBound(to: UInt8.self))
-    combined.append(value.content.assumingMemoryBound(to: UInt8.self))
     let data = authenticatedData(for: key, value.algorithm)
     do {
-      let plain =
-        switch value.algorithm {
+      // Both algorithms expect the nonce right before the content.
+      let count = value.nonce.count + value.content.count
+      let plain = try withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { combined in
+        combined.copyMemory(from: value.nonce)
+        UnsafeMutableRawBufferPointer(rebasing: combined[value.nonce.count...]).copyMemory(from: value.content)
+        let combined = UnsafeRawBufferPointer(combined)
+        return switch value.algorithm {
         case .aesGCM: try AES.GCM.open(.init(combined: combined), using: ringKey.key, authenticating: data)
         case .chaChaPoly: try ChaChaPoly.open(.init(combined: combined), using: ringKey.key, authenticating: data)
         }
+      }
       return Opened(plain: plain, ringKey: ringKey, algorithm: value.algorithm)
     } catch {
       throw EncryptedValueError("the encrypted value is damaged, was changed, or belongs to another entry or purpose")
@@ -110,15 +114,12 @@ struct ValueSealer: Sendable {
 
   /// Returns the authenticated data of a value: the Enc_structure of RFC 9052, section 5.3.
   private func authenticatedData(for key: StoreKey?, _ algorithm: EncryptionAlgorithm) -> [UInt8] {
-    let protectedHeader =
-      algorithm == .aesGCM ? ValueSealer.protectedHeaders.aesGCM : ValueSealer.protectedHeaders.chaChaPoly
+    let start = algorithm == .aesGCM ? ValueSealer.starts.aesGCM : ValueSealer.starts.chaChaPoly
     let keySize = key.map { CBORHead.size(of: $0.count) + $0.count } ?? 1
     let externalSize = boundPurpose.count + keySize
     var data: [UInt8] = []
-    data.reserveCapacity(
-      ValueSealer.structureStart.count + protectedHeader.count + CBORHead.maximumSize + externalSize)
-    data.append(contentsOf: ValueSealer.structureStart)
-    data.append(contentsOf: protectedHeader)
+    data.reserveCapacity(start.count + CBORHead.maximumSize + externalSize)
+    data.append(contentsOf: start)
     CBORHead.append(CBORHead.byteString, externalSize, to: &data)
     data.append(contentsOf: boundPurpose)
     if let key {

@@ -1,0 +1,17 @@
+import Workloads
+
+/// Measures what encryption adds to the codec of a value.
+enum EncryptionMeasurement {
+  /// Compares the added time with the calls of swift-crypto on the same bytes.
+  static func comparisons(where isWanted: (String) -> Bool) async throws -> [Measured] {
+    var measured: [Measured] = []
+    for cost in Encryption.costs where isWanted(cost.name) {
+      let times = try await TimeMeasurement.medians(of: [cost.encrypted, cost.plain, cost.yardstick])
+      measured.append(
+        Measured(
+          name: cost.name, figure: times[0] - times[1], unit: .seconds,
+          yardsticks: [Measured.Yardstick(name: cost.yardstick.name, figure: times[2], limit: cost.limit)]))
+    }
+    return measured
+  }
+}
