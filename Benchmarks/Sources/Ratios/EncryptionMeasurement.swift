@@ -1,8 +1,8 @@
 import Workloads
 
-/// Measures what encryption adds to the codec of a value.
+/// Measures the cost of encryption when a value is encoded or decoded.
 enum EncryptionMeasurement {
-  /// Compares the added time with the calls of swift-crypto on the same bytes.
+  /// Compares the cost with the calls of swift-crypto on the same bytes.
   static func comparisons(where isWanted: (String) -> Bool) async throws -> [Measured] {
     var measured: [Measured] = []
     for cost in Encryption.costs where isWanted(cost.name) {

@@ -7,7 +7,7 @@ public enum Encryption {
   private static let roundCount = 2000
   private static let key: StoreKey = "user:100000"
 
-  /// What encryption adds to encoding or decoding.
+  /// The cost of encryption when a value is encoded or decoded.
   public struct Cost: Sendable {
     /// The name of the figure.
     public let name: String
@@ -25,10 +25,10 @@ public enum Encryption {
   public static let costs = [(200, 1.3), (65_536, 1.15)].flatMap { size, limit in
     [
       Cost(
-        name: "what encryption adds to encoding \(size) bytes", encrypted: encoding(size, by: codec, "encrypted"),
+        name: "cost of encryption when encoding \(size) bytes", encrypted: encoding(size, by: codec, "encrypted"),
         plain: encoding(size, by: { RawCodec() }, "plain"), yardstick: sealing(size), limit: limit),
       Cost(
-        name: "what encryption adds to decoding \(size) bytes", encrypted: decoding(size, by: codec, "encrypted"),
+        name: "cost of encryption when decoding \(size) bytes", encrypted: decoding(size, by: codec, "encrypted"),
         plain: decoding(size, by: { RawCodec() }, "plain"), yardstick: opening(size), limit: limit),
     ]
   }
