@@ -1,15 +1,14 @@
 import Synchronization
 
 /// A counter of the running operations of a store or decorator, for which closing waits.
+///
+/// An operation takes no lock, because decorators count every call.
 package final class RunningOperations: Sendable {
-  private struct State {
-    var count = 0
-    var isClosing = false
-    /// The callers of ``close()`` that wait until no operation is running.
-    var waiters: [CheckedContinuation<Void, Never>] = []
-  }
+  /// Twice the number of running operations, plus 1 if closing has begun.
+  private let state = Atomic<Int>(0)
 
-  private let state = Mutex(State())
+  /// The callers of ``close()`` that wait until no operation is running.
+  private let waiters = Mutex<[CheckedContinuation<Void, Never>]>([])
 
   /// Creates a counter without running operations.
   package init() {}
@@ -20,36 +19,37 @@ package final class RunningOperations: Sendable {
   ///
   /// - Returns: Whether the operation may run, which is `false` once closing has begun.
   package func begin() -> Bool {
-    state.withLock { state in
-      guard !state.isClosing else { return false }
-      state.count += 1
-      return true
+    guard state.add(2, ordering: .acquiring).oldValue & 1 == 0 else {
+      end()
+      return false
     }
+    return true
   }
 
   /// Records the end of an operation.
   package func end() {
-    let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
-      state.count -= 1
-      guard state.count == 0 else { return [] }
-      defer { state.waiters = [] }
-      return state.waiters
+    guard state.subtract(2, ordering: .acquiringAndReleasing).newValue == 1 else { return }
+    // This was the last one, and closing has begun.
+    let ended = waiters.withLock { waiters in
+      defer { waiters = [] }
+      return waiters
     }
-    for continuation in waiters { continuation.resume() }
+    for continuation in ended { continuation.resume() }
   }
 
   /// A Boolean value that indicates whether closing has begun, so that no further operation may start.
   package var isClosing: Bool {
-    state.withLock { $0.isClosing }
+    state.load(ordering: .acquiring) & 1 == 1
   }
 
   /// Prevents further operations from starting, and waits for the running ones to end.
   package func close() async {
     await withCheckedContinuation { continuation in
-      let isQuiet = state.withLock { state in
-        state.isClosing = true
-        if state.count > 0 { state.waiters.append(continuation) }
-        return state.count == 0
+      // Under the lock, so that the last operation finds the continuation.
+      let isQuiet = waiters.withLock { waiters in
+        let isQuiet = state.bitwiseOr(1, ordering: .acquiringAndReleasing).oldValue < 2
+        if !isQuiet { waiters.append(continuation) }
+        return isQuiet
       }
       if isQuiet { continuation.resume() }
     }
