@@ -50,7 +50,7 @@ import Synchronization
 
   /// Follows a value.
   ///
-  /// - Parameter values: The values, from ``Larder/ObservableStore/values(forKey:clock:)``.
+  /// - Parameter values: The values, from `ObservableStore.values(forKey:)`.
   public init(_ values: StoreStates<Value?>) {
     following.follow(values) { [weak self] state in
       guard let self else { return }
@@ -121,7 +121,7 @@ import Synchronization
 
   /// Follows entries.
   ///
-  /// - Parameter states: The states, from ``Larder/ObservableStore/entries(observing:limit:order:clock:)``.
+  /// - Parameter states: The states, from `ObservableStore.entries(observing:)`.
   public init(_ states: StoreStates<[StoreEntry<Value>]>) {
     following.follow(states) { [weak self] state in
       guard let self else { return }

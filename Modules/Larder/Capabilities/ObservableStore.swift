@@ -21,7 +21,7 @@
 public protocol ObservableStore<Value>: DataStore {
   /// Calls a closure after every commit that changes a range, until the observation or the store ends.
   ///
-  /// This is the basis of ``changes(in:)``, ``values(forKey:)-(StoreKey)`` and ``entries(observing:limit:order:)``,
+  /// This is the basis of ``changes(in:)``, `values(forKey:)` and `entries(observing:)`,
   /// which most programs use.
   ///
   /// - Parameters:

@@ -1,6 +1,6 @@
 /// Convenience methods, built on the requirements of the protocol.
 extension DataStore {
-  /// The value of a key, or `nil` if the key is missing; see ``value(forKey:)``.
+  /// The value of a key, or `nil` if the key is missing; see `value(forKey:)`.
   ///
   /// ```swift
   /// let user = try await store["user:1"]

@@ -34,7 +34,7 @@ extension ObservableStore {
   /// ```
   ///
   /// Each element is one consistent snapshot. States are skipped, repeated after errors and ended as those of
-  /// ``values(forKey:clock:)``.
+  /// `values(forKey:)`.
   ///
   /// - Parameters:
   ///   - range: The range of keys to observe.
@@ -117,7 +117,7 @@ extension ObservableStore where Value: Equatable {
 
 /// The states of a value or of a range of an observable store: the current one, and then each newer one.
 ///
-/// See ``ObservableStore/values(forKey:clock:)`` and ``ObservableStore/entries(observing:limit:order:clock:)``. The
+/// See `values(forKey:)` and `entries(observing:)` of ``ObservableStore``. The
 /// observation begins with the first call of `next()` of an iterator. Each iterator observes for itself.
 public struct StoreStates<State: Sendable>: AsyncSequence, Sendable {
   /// The type of the states.

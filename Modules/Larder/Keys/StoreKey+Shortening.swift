@@ -8,7 +8,7 @@ extension StoreKey {
   /// If the UTF-8 of the text fits into the limit, the key is ``init(_:)-(String)``. Otherwise it is the beginning of the
   /// text, a tilde, and the SHA-256 of the whole text as 64 lower-case hexadecimal digits, together at most `limit`
   /// bytes. The beginning ends between two Unicode scalars, so the key is text, too. Keys of texts with a common
-  /// beginning stay together, so a short ``KeyRange/prefix(_:)`` finds them.
+  /// beginning stay together, so a short `KeyRange.prefix` finds them.
   ///
   /// A text that itself ends in a tilde and 64 lower-case hexadecimal digits is always shortened, also if it is short.
   /// Therefore no short text has the key of a long text, and two different texts have the same key only if their SHA-256

@@ -16,11 +16,11 @@ public import Larder
 ///
 /// A stored value is a COSE_Encrypt0 message (RFC 9052), 49 bytes longer than the plain value if that has 8 to 239
 /// bytes. The key of the entry and the purpose are authenticated with it. A value that was changed, cut, or copied
-/// from another entry or purpose is reported as ``StoreError/Code/corrupted``, with ``EncryptedValueError`` as the
+/// from another entry or purpose is reported as `StoreError.Code.corrupted`, with ``EncryptedValueError`` as the
 /// underlying error.
 ///
 /// The message names the key that it is encrypted with. If the ring does not have that key, reading throws
-/// ``StoreError/Code/keyUnavailable``, and the value can be read once the ring has the key. New values are always
+/// `StoreError.Code.keyUnavailable`, and the value can be read once the ring has the key. New values are always
 /// encrypted with the primary key of the ring. Values under older keys stay readable as long as the ring has these
 /// keys.
 ///

@@ -66,7 +66,11 @@ import Testing
     let sent = try String(contentsOfFile: folder.file("sent"), encoding: .utf8)
     #expect(sent == "{ \"to\": \"ada\" }\n{ \"to\": \"eve\" }\n")
     let stat = try await Tool.larder("queue", "stat", "queue:\(folder.file("mail"))")
-    #expect(stat.output.hasPrefix(#"{"waiting":0,"delayed":1,"leased":0,"dead":0,"#))
+    // The delay of the mail that was not sent may be over.
+    let isLeft = [(0, 1), (1, 0)].contains { waiting, delayed in
+      stat.output.hasPrefix(#"{"waiting":\#(waiting),"delayed":\#(delayed),"leased":0,"dead":0,"#)
+    }
+    #expect(isLeft, "\(stat)")
   }
 
   @Test func everyVerbAndEveryOptionIsInTheGuide() async throws {

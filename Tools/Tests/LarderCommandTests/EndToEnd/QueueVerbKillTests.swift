@@ -59,7 +59,7 @@ import Testing
     for round in 0..<Self.rounds {
       // The item is enqueued once its line is printed, even if the process was killed afterwards.
       enqueued.formUnion(try await larder("enqueue", ["1", "--id", "\(round)"], &generator).lines.map(\.key))
-      let deliveries = try await larder("receive", ["--max", "2", "--lease", "1m"], &generator).lines
+      let deliveries = try await larder("receive", ["--max", "2", "--lease", "1h"], &generator).lines
       #expect(gone.isDisjoint(with: deliveries.map(\.key)), "seed \(seed), round \(round)")
       guard !deliveries.isEmpty else { continue }
       begun.formUnion(deliveries.map(\.key))
