@@ -41,7 +41,7 @@ import Testing
     let outcome = try await users.migrateAll(batchSize: 100) { progress in
       print(progress.examinedCount, "entries")
     }
-    for failure in outcome.failures { print(failure) }
+    for failure in outcome.failures { print(failure.key?.string ?? "", failure.detailedDescription) }
 
     #expect(outcome.examinedCount == 3 && outcome.failureCount == 0)
     try await users.close()

@@ -160,9 +160,9 @@ import Testing
     let folder = location.folder
     let sessions = try await LMDBStore(path: folder + "/sessions", codec: .cbor(Session.self).expiring())
       .batched()  // many writers share a commit
-      .cached()  // what is used most stays in memory
-      .expiring(.sliding(.seconds(1800)))  // outside of the cache, or a hit could serve what has expired
-      .metered()  // what callers see
+      .cached()  // frequently used values stay in memory
+      .expiring(.sliding(.seconds(1800)))  // outside of the cache, which could serve expired values
+      .metered()  // calls as callers see them
 
     try await sessions.setValue(Session(user: "Ada"), forKey: "7f3a")
     try await sessions.touch("7f3a")

@@ -42,7 +42,8 @@ import Testing
     let scratch = folder
     do {
       let (folder, keyFolder, isFirstStart) = (scratch.path, scratch.path, true)
-      let ring = try await KeyRing.open(in: .file(keyFolder + "/keys.json"), createsIfMissing: isFirstStart)
+      let source = FileKeySource(path: keyFolder + "/keys.json")
+      let ring = try await KeyRing.open(in: source, createsIfMissing: isFirstStart)
       let users = try await LMDBStore<User>(
         path: folder + "/users", codec: .cbor(User.self).encrypted(with: ring, purpose: "users"))
       try await users.setValue(User(name: "Ada"), forKey: "1")

@@ -58,7 +58,7 @@ import Testing
     #expect(summary.table.suffix(3) == ["bytes on disk  9", "z bytes        1", "a bytes        -2"])
   }
 
-  @Test(arguments: [(0, "no damage"), (1, "1 place is damaged"), (2, "2 places are damaged")])
+  @Test(arguments: [(0, "no damage"), (1, "1 finding"), (2, "2 findings")])
   func theSummaryOfAVerificationCountsItsFindings(count: Int, text: String) {
     var report = VerificationReport(entryCount: 10)
     report.findings = (0..<count).map { VerificationReport.Finding(key: nil, place: "\($0)", message: "damaged") }

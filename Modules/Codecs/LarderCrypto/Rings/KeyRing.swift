@@ -74,7 +74,10 @@ public final class KeyRing: Sendable {
       }
       guard createsIfMissing else {
         throw KeyRingError(
-          .notFound, message: "the key source has no key ring; to create one, pass createsIfMissing: true")
+          .notFound,
+          message:
+            "the key source has no key ring; if values were encrypted with one, restore it from a copy, and for a "
+            + "first start pass createsIfMissing: true")
       }
       let document = RingDocument(newKey(at: now()))
       do {

@@ -154,7 +154,9 @@ extension KeyRingError {
       case ENOENT, ENOTDIR: .unavailable
       default: .ioFailed
       }
-    self.init(code, message: message, underlying: error)
+    let isFolderMissing = code == .unavailable
+    self.init(
+      code, message: isFolderMissing ? "\(message), because its folder does not exist" : message, underlying: error)
   }
 }
 #endif

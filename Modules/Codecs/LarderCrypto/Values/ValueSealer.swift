@@ -81,7 +81,7 @@ struct ValueSealer: Sendable {
       throw KeyRingError(
         .unavailable,
         message: "the value is encrypted with the key \(value.keyID), which the key ring does not have; if another "
-          + "process has added it, call refresh()")
+          + "process has added it, load the ring again")
     }
     let data = authenticatedData(for: key, value.algorithm)
     do {

@@ -71,14 +71,18 @@ struct CommandFailure: Error, Equatable {
   init(_ error: KeyRingError) {
     let (status, advice): (ExitStatus, String?) =
       switch error.code {
-      case .notFound: (.noInput, "Check the place. `larder keyring create` creates a ring.")
+      case .notFound:
+        (
+          .noInput,
+          "If values were encrypted with one, restore it from a copy. For a first start, `larder keyring create` creates it."
+        )
       case .unavailable, .changed: (.tryAgain, "Try again when the place of the keys is unlocked and in reach.")
       case .wrongPassword, .notPermitted: (.notPermitted, nil)
       case .corrupted, .full: (.badData, nil)
       case .readOnly, .invalidArgument, .unsupported: (.usage, nil)
       default: (.inputOutput, nil)
       }
-    self.init(status, error.message, advice: advice)
+    self.init(status, error.code == .notFound ? "there is no key ring" : error.message, advice: advice)
   }
 
   /// Returns the failure of an operation that requires a store whose values expire.

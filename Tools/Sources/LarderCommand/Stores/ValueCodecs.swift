@@ -169,7 +169,7 @@ struct LockedCodec<Value: Sendable>: Codec {
   }
 
   private var missingKeys: KeyRingError {
-    KeyRingError(.unavailable, message: "the values are encrypted; give --key-ring and --purpose")
+    KeyRingError(.unavailable, message: "the values are encrypted")
   }
 }
 

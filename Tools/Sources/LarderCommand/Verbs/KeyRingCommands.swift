@@ -160,10 +160,13 @@ struct KeyRingRemoveCommand: AsyncParsableCommand {
       guard count == 0, counts.unreadableCount == 0 else {
         let reason =
           count > 0
-          ? "\(EntryCount.text(count)) of \(store) need the key \(key)"
+          ? "\(EntryCount.text(count)) of \(store) \(count == 1 ? "needs" : "need") the key \(key)"
           : "\(EntryCount.text(counts.unreadableCount)) of \(store) cannot be read, so they may need the key"
         throw CommandFailure(
-          .badData, reason, advice: "Run larder reencrypt, and requeue or purge dead letters; the key was not removed.")
+          .badData, reason,
+          advice:
+            "Run larder keyring rotate if it is the primary key, then larder reencrypt, and requeue or purge dead "
+            + "letters; the key was not removed.")
       }
     }
     try await ring.remove(key)

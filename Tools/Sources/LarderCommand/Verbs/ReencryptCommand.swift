@@ -36,7 +36,8 @@ struct ReencryptCommand: AsyncParsableCommand {
       guard opened.queue == nil else {
         // An update of an item ends its lease.
         throw CommandFailure(
-          .usage, "the items of a queue are not encrypted again", advice: "They leave with their key.")
+          .usage, "the items of a queue are not encrypted again",
+          advice: "Keep their key until all of them have left the queue.")
       }
       let outcome = try await opened.store.reencrypt(in: keys, after: cursor) { state in
         if progress { try output.writeLine { append(state, to: &$0) } }

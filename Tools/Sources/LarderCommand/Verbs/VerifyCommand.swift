@@ -7,8 +7,8 @@ struct VerifyCommand: AsyncParsableCommand {
     commandName: "verify",
     abstract: "Read and check the whole store, and list the damage.",
     discussion: """
-      Prints a line {"key":…,"place":…,"message":…} for each damaged entry, in which an unknown key is null, and exits with \
-      2 if there is any. The remains of a crash are recovered, and are not damage.
+      Prints a line {"key":…,"place":…,"message":…} for each finding, which is a damaged entry or an encrypted one whose \
+      key is not available. An unknown key is null. Exits with 2 if there is any. The remains of a crash are recovered, and are not damage.
 
         larder verify json:users.json
       """)
@@ -45,8 +45,8 @@ struct VerifyCommand: AsyncParsableCommand {
     let entries = EntryCount.text(report.entryCount)
     return switch report.findings.count {
     case 0: "\(entries), no damage"
-    case 1: "\(entries), 1 place is damaged"
-    case let count: "\(entries), \(count) places are damaged"
+    case 1: "\(entries), 1 finding"
+    case let count: "\(entries), \(count) findings"
     }
   }
 

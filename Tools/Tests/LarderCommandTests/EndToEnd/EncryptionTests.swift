@@ -35,7 +35,9 @@ import Testing
     #expect(try await larder("get", url, "ada") == .done("{\"name\":\"marked-value\"}\n"))
     #expect(try await Tool.larder("count", url) == .done("1\n"))
     #expect(try await Tool.larder("list", url, "--keys") == .done("{\"key\":\"ada\"}\n"))
-    #expect(try await Tool.larder("get", url, "ada").failed(77, "give --key-ring and --purpose"))
+    #expect(
+      try await Tool.larder("get", url, "ada").failed(
+        77, "Give the key ring of the values with --key-ring and --purpose"))
     #expect(try await Tool.larder("set", url, "bob", "1").failed(77, "--key-ring"))
     let other = try await Tool.larder("get", url, "ada", "--key-ring", ring, "--purpose", "guests")
     #expect(other.failed(65, "another entry or purpose"), "\(other)")
