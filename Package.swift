@@ -26,6 +26,7 @@ let package = Package(
     .library(name: "LarderCache", targets: ["LarderCache"]),
     .library(name: "LarderExpiry", targets: ["LarderExpiry"]),
     .library(name: "LarderBatching", targets: ["LarderBatching"]),
+    .library(name: "LarderBounded", targets: ["LarderBounded"]),
     .library(name: "LarderIndexes", targets: ["LarderIndexes"]),
     .library(name: "LarderMetrics", targets: ["LarderMetrics"]),
     .library(name: "LarderObservation", targets: ["LarderObservation"]),
@@ -93,6 +94,7 @@ let package = Package(
     .target(name: "LarderExpiry", dependencies: ["Larder"], path: "Modules/Decorators/LarderExpiry"),
     .target(name: "LarderBatching", dependencies: ["Larder"], path: "Modules/Decorators/LarderBatching"),
     .target(name: "LarderObservation", dependencies: ["Larder"], path: "Modules/Decorators/LarderObservation"),
+    .target(name: "LarderBounded", dependencies: ["Larder"], path: "Modules/Decorators/LarderBounded"),
     .target(name: "LarderIndexes", dependencies: ["Larder"], path: "Modules/Decorators/LarderIndexes"),
     .target(
       name: "LarderMetrics",
@@ -153,6 +155,12 @@ let package = Package(
       dependencies: ["LarderExpiry", "LarderCache", "LarderJSON", "LarderTesting", "TestSupport"]),
     .testTarget(name: "LarderBatchingTests", dependencies: ["LarderBatching", "LarderTesting", "TestSupport"]),
     .testTarget(
+      name: "LarderBoundedTests",
+      dependencies: [
+        "LarderBounded", "LarderExpiry", "LarderJSON", "LarderLMDB", "LarderObservation", "LarderTesting",
+        "TestSupport",
+      ]),
+    .testTarget(
       name: "LarderIndexesTests",
       dependencies: ["LarderIndexes", "LarderCBOR", "LarderLMDB", "LarderTesting", "TestSupport"]),
     .testTarget(
@@ -179,7 +187,8 @@ let package = Package(
     .testTarget(
       name: "ConformanceTests",
       dependencies: [
-        "LarderTesting", "LarderBatching", "LarderCache", "LarderCBOR", "LarderCompressedFile", "LarderCompression",
+        "LarderTesting", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderCompressedFile",
+        "LarderCompression",
         "LarderCrypto", "LarderExpiry",
         "LarderFiles", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderObservation", "LarderQueue",
         "TestSupport",

@@ -65,6 +65,7 @@ let package = Package(
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderCache", package: "Larder"),
         .product(name: "LarderBatching", package: "Larder"),
+        .product(name: "LarderBounded", package: "Larder"),
         .product(name: "LarderCrypto", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderMetrics", package: "Larder"),

@@ -45,7 +45,7 @@ public struct Comparison: Sendable {
     StoredPuts.comparisons + Decorators.comparisons + Expiry.comparisons + InMemory.comparisons + Opening.comparisons
     + Keys.comparisons + LMDBStores.comparisons + BatchedPuts.comparisons + Queues.comparisons + Codecs.comparisons
     + TypedStores.comparisons + Caches.comparisons + CachedStores.comparisons + Compression.comparisons
-    + CompressedFiles.comparisons + Observation.comparisons
+    + CompressedFiles.comparisons + Observation.comparisons + BoundedStores.comparisons
 
   /// The workloads of all comparisons, without duplicates.
   public static var workloads: [Workload] {

@@ -1,7 +1,7 @@
 import Synchronization
 import Testing
 
-@testable import LarderIndexes
+@testable import Larder
 
 @Suite struct WriteGateTests {
   /// The weights of the writers that have the lock: 1 for each shared one, and 1000 for an exclusive one.

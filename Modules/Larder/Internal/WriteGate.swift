@@ -1,9 +1,13 @@
 import Synchronization
 
 /// A lock that several writers share or that one writer holds exclusively, in the order of their arrival.
-final class WriteGate: Sendable {
-  enum Access: Sendable {
-    case shared, exclusive
+package final class WriteGate: Sendable {
+  /// The two ways to hold the lock.
+  package enum Access: Sendable {
+    /// Together with other writers.
+    case shared
+    /// Alone.
+    case exclusive
   }
 
   private struct Waiter: Sendable {
@@ -37,10 +41,13 @@ final class WriteGate: Sendable {
 
   private let state = Mutex(State())
 
+  /// Creates a lock that no writer holds.
+  package init() {}
+
   /// Waits for the lock.
   ///
   /// - Throws: `CancellationError` if the task is cancelled before it has the lock.
-  func enter(_ access: Access) async throws {
+  package func enter(_ access: Access) async throws {
     let number = state.withLock { state in
       defer { state.nextNumber += 1 }
       return state.nextNumber
@@ -69,7 +76,7 @@ final class WriteGate: Sendable {
   }
 
   /// Releases the lock.
-  func leave() {
+  package func leave() {
     let next = state.withLock { state in
       state.holders = max(0, state.holders - 1)
       return state.takeNext()
@@ -80,7 +87,7 @@ final class WriteGate: Sendable {
   /// Runs a closure while holding the lock.
   ///
   /// - Throws: `CancellationError` if the task is cancelled before it has the lock; the error of `body`.
-  func withAccess<Result>(_ access: Access, _ body: () async throws -> Result) async throws -> Result {
+  package func withAccess<Result>(_ access: Access, _ body: () async throws -> Result) async throws -> Result {
     try await enter(access)
     defer { leave() }
     return try await body()

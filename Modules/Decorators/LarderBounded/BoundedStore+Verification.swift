@@ -1,0 +1,260 @@
+public import Larder
+
+extension StoreOperation {
+  /// The operation `repairAccounting()` of a ``BoundedStore``.
+  public static let repairAccounting = StoreOperation(rawValue: "repairAccounting")
+}
+
+extension BoundedStore {
+  /// The number of entries that a step of a verification or a repair reads.
+  private static var sliceSize: Int { 128 }
+
+  /// Reads all entries and the accounting, and reports their differences.
+  ///
+  /// Differences mean that a program has changed the base without a bounded store. The writers of this object wait. If
+  /// another program writes in the meantime, the method starts again.
+  ///
+  /// - Returns: The number of entries, and a finding for each entry that is not or wrongly accounted for, for each
+  ///   superfluous or damaged record, and for wrong totals. ``repairAccounting()`` repairs them.
+  /// - Throws: `StoreError` with `conflict` if other programs kept writing; `corrupted` if the record of totals is damaged;
+  ///   `closed`; the errors of the base.
+  public func verifyAccounting() async throws -> VerificationReport {
+    try await running(.verify) {
+      try await gate.withAccess(.exclusive) {
+        for _ in 0..<Self.maximumAttempts {
+          let start = try await totals(for: .verify)
+          var walk = try await walk(fixing: false, during: .verify)
+          guard try await totals(for: .verify) == start else { continue }
+          let totals = start ?? Totals()
+          if totals.isInRepair || totals.bytes != walk.bytes || totals.count != walk.count {
+            walk.find(nil, "the totals, \(totals.bytes) bytes in \(totals.count) entries, are not those of the entries")
+          }
+          return walk.report
+        }
+        throw contention(.verify)
+      }
+    }
+  }
+
+  /// Counts all entries, and corrects the accounting.
+  ///
+  /// Call it after another program has changed the base, for example after restoring entries from a backup. It loses no
+  /// entry, except that it evicts entries at the end if there is more than the limit. Entries without a place in the order
+  /// of use get the first one, so that they are evicted first.
+  ///
+  /// The method works in small steps, each of them a commit. If the process ends in the meantime, the next program that
+  /// opens the store repairs again. The writers of this object wait. If another program writes in the meantime, the method
+  /// starts again.
+  ///
+  /// - Returns: The number of entries, and a finding for each difference, which is now corrected.
+  /// - Throws: `StoreError` with `conflict` if other programs kept writing; `versionMismatch` if a newer version wrote the
+  ///   accounting; `closed`; the errors of the base. `CancellationError` between two steps.
+  @discardableResult
+  public func repairAccounting() async throws -> VerificationReport {
+    try await running(.repairAccounting) {
+      try information.checkWritable(for: .repairAccounting)
+      let report = try await repair(for: .repairAccounting)
+      try await trim(for: .repairAccounting)
+      return report
+    }
+  }
+
+  @discardableResult
+  func repair(for operation: StoreOperation) async throws -> VerificationReport {
+    try await gate.withAccess(.exclusive) {
+      var findings: [VerificationReport.Finding] = []
+      for _ in 0..<Self.maximumAttempts {
+        do {
+          let start = try await beginRepair(operation)
+          var walk = try await walk(fixing: true, during: operation)
+          findings += walk.report.findings
+          var totals = start
+          (totals.bytes, totals.count, totals.isInRepair) = (walk.bytes, walk.count, false)
+          totals.place = max(totals.place, walk.place)
+          try await replaceTotals(start.record, by: totals, operation)
+          walk.report.findings = findings
+          return walk.report
+        } catch is BoundedCommit.IsStale {
+          await Task.yield()
+        }
+      }
+      throw contention(operation)
+    }
+  }
+
+  /// Marks the totals as being repaired.
+  private func beginRepair(_ operation: StoreOperation) async throws -> Totals {
+    let record = try await callingBase(operation) { try await base.value(forKey: layout.totalsKey) }
+    var totals: Totals
+    do {
+      totals = try Totals(record, store: information.name, for: operation)
+    } catch StoreError.Code.corrupted {
+      totals = Totals()
+      totals.insertions = .random(in: .min ... .max)
+    }
+    totals.isInRepair = true
+    try await replaceTotals(record, by: totals, operation)
+    return totals
+  }
+
+  private func replaceTotals(_ expected: [UInt8]?, by totals: Totals, _ operation: StoreOperation) async throws {
+    try await callingBase(operation) {
+      try await base.update([layout.totalsKey]) { stored in
+        guard stored[0] == expected else { throw BoundedCommit.IsStale() }
+        stored[0] = totals.record
+      }
+    }
+  }
+
+  // MARK: Walking through everything
+
+  /// The result of a walk through all entries and records.
+  private struct Walk: Sendable {
+    var report = VerificationReport(entryCount: 0)
+    var bytes = 0
+    var place: UInt64 = 0
+    let store: String
+
+    var count: Int { report.entryCount }
+
+    mutating func find(_ key: StoreKey?, _ message: String) {
+      report.findings.append(VerificationReport.Finding(key: key, place: store, message: message))
+    }
+  }
+
+  /// Compares entries and records in both directions.
+  private func walk(fixing: Bool, during operation: StoreOperation) async throws -> Walk {
+    var walk = Walk(store: information.name)
+    var remaining: KeyRange? = layout.values
+    while let range = remaining {
+      let entries = try await callingBase(operation) {
+        try await base.entries(in: range, limit: Self.sliceSize, order: .ascending)
+      }
+      try await fix(try await compare(entries, &walk, operation), if: fixing, operation)
+      remaining = rest(of: range, after: entries.last?.key, entries.count)
+    }
+    remaining = layout.entries
+    while let range = remaining {
+      let keys = try await keys(in: range, operation)
+      try await fix(try await compareRecords(keys.map(layout.key(ofEntry:)), &walk, operation), if: fixing, operation)
+      remaining = rest(of: range, after: keys.last, keys.count)
+    }
+    remaining = layout.order
+    while let range = remaining {
+      let keys = try await keys(in: range, operation)
+      try await fix(try await compareOrder(keys, &walk, operation), if: fixing, operation)
+      remaining = rest(of: range, after: keys.last, keys.count)
+    }
+    return walk
+  }
+
+  private func keys(in range: KeyRange, _ operation: StoreOperation) async throws -> [StoreKey] {
+    try await callingBase(operation) { try await base.keys(in: range, limit: Self.sliceSize, order: .ascending) }
+  }
+
+  private func rest(of range: KeyRange, after last: StoreKey?, _ count: Int) -> KeyRange? {
+    count < Self.sliceSize ? nil : last.map { range.after($0) }
+  }
+
+  /// Commits corrections, which leave the totals unchanged.
+  private func fix(_ commit: BoundedCommit, if fixing: Bool, _ operation: StoreOperation) async throws {
+    try Task.checkCancellation()
+    if fixing { try await perform(commit, during: operation) }
+  }
+
+  /// Compares values with their records, and adds up their sizes.
+  private func compare(
+    _ entries: [StoreEntry<[UInt8]>], _ walk: inout Walk, _ operation: StoreOperation
+  ) async throws -> BoundedCommit {
+    let keys = entries.map { layout.key(ofValue: $0.key) }
+    let stored = try await callingBase(operation) { try await base.values(forKeys: keys.map(layout.entryKey)) }
+    let records = stored.map { $0.flatMap { EntryRecord($0) } }
+    let orderKeys = zip(keys, records).map { key, record in layout.orderKey(key, at: record?.place ?? 0) }
+    let places = try await callingBase(operation) { try await base.values(forKeys: orderKeys) }
+    var commit = BoundedCommit(Totals())
+    for (number, key) in keys.enumerated() {
+      let (record, size) = (records[number], key.count + entries[number].value.count)
+      walk.report.entryCount += 1
+      walk.bytes += size
+      walk.place = max(walk.place, record?.place ?? 0)
+      let problem: String? =
+        if stored[number] == nil {
+          "the entry is not accounted for"
+        } else if record == nil {
+          "the record of the entry is damaged"
+        } else if record?.size != size {
+          "the size of the entry is not the recorded one"
+        } else if places[number] == nil {
+          "the entry is not in the order of use"
+        } else {
+          nil
+        }
+      guard let problem else { continue }
+      walk.find(key, problem)
+      let new = EntryRecord(place: record?.place ?? 0, microseconds: record?.microseconds ?? 0, size: size)
+      commit.set(entries[number].key, .equals(entries[number].value), entries[number].value)
+      commit.set(layout.entryKey(key), .equals(stored[number]), new.bytes)
+      commit.set(orderKeys[number], .any, [])
+    }
+    return commit
+  }
+
+  /// Finds records of entries that do not exist.
+  private func compareRecords(
+    _ keys: [StoreKey], _ walk: inout Walk, _ operation: StoreOperation
+  ) async throws -> BoundedCommit {
+    let stored = try await callingBase(operation) {
+      try await base.values(forKeys: keys.map(layout.entryKey) + keys.map(layout.valueKey))
+    }
+    var commit = BoundedCommit(Totals())
+    for (number, key) in keys.enumerated() where stored[keys.count + number] == nil {
+      walk.find(key, "a record belongs to no entry")
+      commit.set(layout.valueKey(key), .equals(nil), nil)
+      commit.set(layout.entryKey(key), .equals(stored[number]), nil)
+    }
+    return commit
+  }
+
+  /// Finds places in the order of use that are not those of entries.
+  private func compareOrder(
+    _ orderKeys: [StoreKey], _ walk: inout Walk, _ operation: StoreOperation
+  ) async throws -> BoundedCommit {
+    var commit = BoundedCommit(Totals())
+    var uses: [(orderKey: StoreKey, key: StoreKey, place: UInt64)] = []
+    for orderKey in orderKeys {
+      if let use = layout.use(of: orderKey) {
+        uses.append((orderKey, use.key, use.place))
+      } else {
+        walk.find(nil, "a place in the order of use is damaged")
+        commit.set(orderKey, .any, nil)
+      }
+    }
+    let stored = try await callingBase(operation) { [uses] in
+      try await base.values(forKeys: uses.map { layout.entryKey($0.key) })
+    }
+    for (use, record) in zip(uses, stored) where record.flatMap({ EntryRecord($0) })?.place != use.place {
+      walk.find(use.key, "a place in the order of use is not that of the entry")
+      commit.set(layout.entryKey(use.key), .equals(record), record)
+      commit.set(use.orderKey, .any, nil)
+    }
+    return commit
+  }
+}
+
+/// Statistics and verification cover the entries and their accounting. Backup covers the whole base.
+extension BoundedStore: MaintainableStore where Base: MaintainableStore {
+  /// Returns the size of the base, with the number of entries, and the number of bytes that count towards the limit as the
+  /// detail `boundedBytes`; see `MaintainableStore`.
+  public func storeStatistics() async throws -> StoreStatistics {
+    let usage = try await usage()
+    var statistics = try await forward(.statistics, of: nil) { try await base.storeStatistics() }
+    statistics.entryCount = usage.entries
+    statistics.details.append(StoreStatistics.Detail(name: "boundedBytes", value: Int64(usage.bytes)))
+    return statistics
+  }
+
+  /// Verifies the accounting; see ``verifyAccounting()``.
+  public func verify() async throws -> VerificationReport {
+    try await verifyAccounting()
+  }
+}

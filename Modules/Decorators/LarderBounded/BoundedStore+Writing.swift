@@ -1,0 +1,377 @@
+public import Larder
+import Synchronization
+
+extension BoundedStore {
+  /// Applies several changes and those of the accounting, all or none of them; see `DataStore`.
+  ///
+  /// - Throws: The errors of `apply(_:)`; `full`, with nothing changed, if the entries of the batch together exceed the
+  ///   limit; `conflict`, with nothing changed, if other programs kept changing the same entries, or kept inserting entries
+  ///   while the batch removes a range; `corrupted` if the accounting is damaged.
+  public func apply(_ changes: ChangeBatch<[UInt8]>) async throws {
+    try information.check(changes)
+    try await running(.apply) {
+      guard !changes.isEmpty else {
+        return try await callingBase(.apply) { try await base.apply(changes) }
+      }
+      // Changes before the removal of everything have no effect.
+      let start = changes.changes.lastIndex { $0.removedRange == .all }
+      if let start { return try await replaceEverything(by: changes.changes[(start + 1)...].finalValues(forKeys: [])) }
+      let ranges = changes.changes.compactMap(\.removedRange).filter { !$0.isEmpty }
+      try await committing(.apply) {
+        let known = try await existingKeys(in: ranges)
+        let news = changes.changes[...].finalValues(forKeys: known.keys)
+        let keys = news.keys.sorted()
+        let read = try await read(keys, withValues: false, during: .apply)
+        // Another process may have inserted a key into a range since the keys were read.
+        guard known.insertions == nil || known.insertions == read.totals.insertions else {
+          throw BoundedCommit.IsStale()
+        }
+        var commit = BoundedCommit(read.totals)
+        commit.refusesInsertions = known.insertions != nil
+        try await plan(keys.map { ($0, news[$0] ?? nil) }, read, &commit, during: .apply)
+        return (commit, ())
+      }
+    }
+  }
+
+  /// Reads, changes and writes back several values and the accounting as one step; see `DataStore`.
+  ///
+  /// The body runs before the commit, and runs again if another writer changes the same entries at the same time.
+  ///
+  /// - Throws: The errors of ``apply(_:)``, and those of `body` unchanged.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [[UInt8]?]) throws -> Result
+  ) async throws -> Result {
+    try information.check(updateOf: keys)
+    do {
+      return try await running(.update) {
+        try await committing(.update) {
+          let read = try await read(keys, withValues: true, during: .update)
+          try Task.checkCancellation()
+          var slots = read.values
+          let result = try BodyError.wrapping { try body(&slots) }
+          try information.check(slotCount: slots.count, forUpdateOf: keys)
+          var commit = BoundedCommit(read.totals)
+          try await plan(zip(keys, slots).map { ($0, $1) }, read, &commit, during: .update)
+          return (commit, result)
+        }
+      }
+    } catch let bodyError as BodyError {
+      throw bodyError.error
+    }
+  }
+
+  /// Removes everything and writes the entries that a batch sets afterwards, without reading anything.
+  private func replaceEverything(by news: [StoreKey: [UInt8]?]) async throws {
+    var totals = Totals()
+    // Removals of ranges that were planned before must not find the number that they have read.
+    totals.insertions = .random(in: .min ... .max)
+    let entries = news.keys.sorted().compactMap { key in (news[key] ?? nil).map { (key, $0) } }
+    try checkLimit(entries.filter { isStorable($0, $1) }.map { $0.count + $1.count }, during: .apply)
+    var commit = BoundedCommit(totals)
+    let now = nowMicroseconds
+    for (key, value) in entries {
+      if isStorable(key, value) {
+        commit.set(key, nil, .any, value, at: now, layout)
+      } else {
+        commit.refuse(key, byteCount: key.count + value.count)
+      }
+    }
+    (totals.bytes, totals.count, totals.place) = (commit.byteDelta, commit.countDelta, commit.place)
+    var batch = ChangeBatch<[UInt8]>([.removeAll(layout.values), .removeAll(layout.entries), .removeAll(layout.order)])
+    for (key, slot) in commit.slots {
+      if let new = slot.new { batch.setValue(new, forKey: key) }
+    }
+    batch.setValue(totals.record, forKey: layout.totalsKey)
+    try await gate.withAccess(.exclusive) { [batch] in
+      try await callingBase(.apply) { try await base.apply(batch) }
+    }
+    finish(commit)
+  }
+
+  // MARK: Reading before a commit
+
+  /// The entries that a writer has read in one snapshot.
+  struct Read: Sendable {
+    let totals: Totals
+    /// The records of the entries.
+    let records: [[UInt8]?]
+    /// The values, or nothing if they were not read.
+    let values: [[UInt8]?]
+    let store: String
+    let operation: StoreOperation
+
+    /// Returns the record of an entry.
+    ///
+    /// - Throws: `StoreError` with `corrupted`.
+    func record(_ number: Int, of key: StoreKey) throws -> EntryRecord? {
+      guard let bytes = records[number] else { return nil }
+      guard let record = EntryRecord(bytes) else {
+        throw BoundedLayout.damage("the record of the entry is damaged", key: key, store: store, for: operation)
+      }
+      return record
+    }
+
+    /// The condition on the stored value: none, unless the value was read.
+    func condition(_ number: Int) -> BoundedCommit.Slot.Condition { values.isEmpty ? .any : .equals(values[number]) }
+  }
+
+  /// Reads the totals, and the records and possibly the values of some entries, in one snapshot.
+  func read(_ keys: [StoreKey], withValues: Bool, during operation: StoreOperation) async throws -> Read {
+    var baseKeys = [layout.totalsKey] + keys.map(layout.entryKey)
+    if withValues { baseKeys += keys.map(layout.valueKey) }
+    let found = try await callingBase(operation) { [baseKeys] in try await base.values(forKeys: baseKeys) }
+    return Read(
+      totals: try Totals(found[0], store: information.name, for: operation),
+      records: Array(found[1..<(1 + keys.count)]), values: Array(found.dropFirst(1 + keys.count)),
+      store: information.name, operation: operation)
+  }
+
+  /// Returns the existing keys in the ranges that a batch removes, and the number of insertions before they were read.
+  private func existingKeys(in ranges: [KeyRange]) async throws -> (keys: [StoreKey], insertions: UInt64?) {
+    guard !ranges.isEmpty else { return ([], nil) }
+    let insertions = try await totals(for: .apply)?.insertions ?? 0
+    var keys: [StoreKey] = []
+    for range in ranges {
+      keys += try await callingBase(.apply) {
+        try await base.keys(in: layout.valueRange(range), limit: .max, order: .ascending)
+      }.map(layout.key(ofValue:))
+    }
+    return (keys, insertions)
+  }
+
+  // MARK: Planning
+
+  private func isStorable(_ key: StoreKey, _ value: [UInt8]) -> Bool { key.count + value.count <= shareLimit }
+
+  /// Throws `full` if entries of some sizes do not fit into the limit together.
+  private func checkLimit(_ sizes: [Int], during operation: StoreOperation) throws {
+    let bytes = sizes.reduce(0, +)
+    func refuse(_ amount: String, _ limit: String) throws {
+      throw StoreError(
+        .full, during: operation, store: information.name,
+        message: "the entries of the operation have \(amount); the limit is \(limit), so write fewer at a time")
+    }
+    if bytes > byteLimit { try refuse("\(bytes) bytes", "\(byteLimit)") }
+    if let entryLimit, sizes.count > entryLimit { try refuse("the number \(sizes.count)", "\(entryLimit)") }
+  }
+
+  /// Adds the changes of entries to a commit, and the evictions that make room for them.
+  private func plan(
+    _ news: [(key: StoreKey, value: [UInt8]?)], _ read: Read, _ commit: inout BoundedCommit,
+    during operation: StoreOperation
+  ) async throws {
+    let now = nowMicroseconds
+    var sizes: [Int] = []
+    for (number, (key, value)) in news.enumerated() {
+      let old = try read.record(number, of: key)
+      if !read.values.isEmpty, read.values[number] == value {
+        // An update that leaves an entry unchanged commits only if it is still so.
+        commit.set(layout.valueKey(key), read.condition(number), value)
+        commit.set(layout.entryKey(key), .equals(old?.bytes), old?.bytes)
+        if let old { sizes.append(old.size) }
+      } else if let value, isStorable(key, value) {
+        commit.set(key, old, read.condition(number), value, at: now, layout)
+        sizes.append(key.count + value.count)
+      } else {
+        commit.remove(key, old, read.condition(number), layout)
+        if let value { commit.refuse(key, byteCount: key.count + value.count) }
+      }
+    }
+    guard commit.byteDelta > 0 || commit.countDelta > 0 else { return }
+    try checkLimit(sizes, during: operation)
+    commit.limit = (byteLimit, entryLimit ?? .max)
+    try await makeRoom(in: &commit, during: operation)
+  }
+
+  /// The number of entries by which a commit exceeds the limit, and the number of bytes.
+  private func excess(of commit: BoundedCommit) -> (bytes: Int, entries: Int) {
+    (
+      commit.totals.bytes + commit.byteDelta - min(byteLimit, Totals.maximumSum),
+      entryLimit.map { commit.totals.count + commit.countDelta - min($0, Totals.maximumSum) } ?? 0
+    )
+  }
+
+  /// Adds evictions to a commit until it keeps the limit.
+  ///
+  /// An entry that was used in this process since it got its place gets a new one instead, as long as there are others.
+  ///
+  /// - Parameter maximum: The number of evictions after which the commit need not keep the limit. Defaults to none.
+  /// - Throws: ``BoundedCommit/IsStale``; `StoreError` with `corrupted` if the order of use lacks entries.
+  private func makeRoom(
+    in commit: inout BoundedCommit, maximum: Int = .max, during operation: StoreOperation
+  ) async throws {
+    let now = nowMicroseconds
+    var spared: [(key: StoreKey, record: EntryRecord)] = []
+    var misplaced: Set<StoreKey> = []
+    var remaining: KeyRange? = layout.order
+    func isEnough() -> Bool {
+      let excess = excess(of: commit)
+      return excess.bytes <= 0 && excess.entries <= 0 || commit.evictions.count >= maximum
+    }
+    while !isEnough(), let range = remaining {
+      let page = try await candidates(in: range, during: operation)
+      for candidate in page.candidates where !isEnough() {
+        let entryKey = layout.entryKey(candidate.key)
+        let isTaken = commit.slots[entryKey] != nil && !misplaced.contains(candidate.key)
+        guard !isTaken, commit.slots[candidate.orderKey] == nil else { continue }
+        guard let record = candidate.record else {
+          // The place is not that of the entry. The commit removes it if that is still so.
+          misplaced.insert(candidate.key)
+          commit.set(entryKey, .equals(candidate.bytes), candidate.bytes)
+          commit.set(candidate.orderKey, .any, nil)
+          continue
+        }
+        if spared.count < RecentUses.batchSize, uses.withLock({ $0.isRecent(candidate.key) }) {
+          spared.append((candidate.key, record))
+        } else {
+          commit.evict(candidate.key, record, layout)
+        }
+      }
+      remaining = page.remaining
+    }
+    // If there are no others, used entries go as well.
+    var kept = spared[...]
+    while !isEnough(), let first = kept.popFirst() { commit.evict(first.key, first.record, layout) }
+    for (key, record) in kept { commit.use(key, record, at: now, layout) }
+    guard !isEnough() else { return }
+    // During a repair by another process, the totals may be wrong.
+    guard try await totals(for: operation) ?? Totals() == commit.totals, !commit.totals.isInRepair else {
+      throw BoundedCommit.IsStale()
+    }
+    throw BoundedLayout.damage(
+      "the order of use has fewer entries than the totals", store: information.name, for: operation)
+  }
+
+  /// An entry in the order of use.
+  private struct Candidate: Sendable {
+    let orderKey: StoreKey
+    let key: StoreKey
+    /// The stored record of the entry.
+    let bytes: [UInt8]?
+    /// The record, or `nil` if this place in the order is not that of an entry.
+    let record: EntryRecord?
+  }
+
+  /// Reads a part of the order of use.
+  private func candidates(
+    in range: KeyRange, during operation: StoreOperation
+  ) async throws -> (candidates: [Candidate], remaining: KeyRange?) {
+    let pageSize = 64
+    let orderKeys = try await callingBase(operation) {
+      try await base.keys(in: range, limit: pageSize, order: .ascending)
+    }
+    let found = orderKeys.compactMap { orderKey in layout.use(of: orderKey).map { (orderKey, $0.key, $0.place) } }
+    let stored = try await callingBase(operation) {
+      try await base.values(forKeys: found.map(\.0) + found.map { layout.entryKey($0.1) })
+    }
+    let candidates = found.indices.compactMap { number -> Candidate? in
+      // Another writer has moved the entry in the meantime.
+      guard stored[number] != nil else { return nil }
+      let bytes = stored[found.count + number]
+      let record = bytes.flatMap { EntryRecord($0) }
+      return Candidate(
+        orderKey: found[number].0, key: found[number].1, bytes: bytes,
+        record: record?.place == found[number].2 ? record : nil)
+    }
+    let remaining = orderKeys.count < pageSize ? nil : orderKeys.last.map { range.after($0) }
+    return (candidates, remaining)
+  }
+
+  // MARK: Committing
+
+  /// Plans and commits changes, again if something changes between planning and committing.
+  func committing<Result: Sendable>(
+    _ operation: StoreOperation, _ plan: () async throws -> (BoundedCommit, Result)
+  ) async throws -> Result {
+    for _ in 0..<Self.maximumAttempts {
+      do {
+        let (commit, result) = try await gate.withAccess(.exclusive) {
+          let (commit, result) = try await plan()
+          try await perform(commit, during: operation)
+          return (commit, result)
+        }
+        finish(commit)
+        return result
+      } catch is BoundedCommit.IsStale {
+        await Task.yield()
+      }
+    }
+    throw contention(operation)
+  }
+
+  /// Performs the changes of a commit in one update of the base.
+  func perform(_ commit: BoundedCommit, during operation: StoreOperation) async throws {
+    guard !commit.slots.isEmpty else { return }
+    let keys = Array(commit.slots.keys)
+    let store = information.name
+    try await callingBase(operation) {
+      try await base.update([layout.totalsKey] + keys) { stored in
+        try commit.perform(on: &stored, keys: keys, store: store, for: operation)
+      }
+    }
+  }
+
+  /// Updates the state in memory after a commit, and reports its evictions.
+  private func finish(_ commit: BoundedCommit) {
+    uses.withLock { uses in
+      for key in commit.used { uses.settle(key) }
+      for key in commit.removed { uses.forget(key) }
+    }
+    guard !commit.evictions.isEmpty else { return }
+    counters.withLock { counters in
+      for eviction in commit.evictions {
+        switch eviction.reason {
+        case .limit:
+          counters.evictedCount += 1
+          counters.evictedBytes += eviction.byteCount
+        case .share: counters.refusedCount += 1
+        }
+      }
+    }
+    guard let report = options.onEviction else { return }
+    for eviction in commit.evictions { report(eviction) }
+  }
+
+  /// Evicts entries in small steps until the limit is kept.
+  func trim(for operation: StoreOperation) async throws {
+    var isOver = true
+    while isOver {
+      try Task.checkCancellation()
+      isOver = try await committing(operation) {
+        var commit = BoundedCommit(try await totals(for: operation) ?? Totals())
+        let before = excess(of: commit)
+        guard before.bytes > 0 || before.entries > 0 else { return (commit, false) }
+        try await makeRoom(in: &commit, maximum: 512, during: operation)
+        return (commit, true)
+      }
+    }
+  }
+}
+
+extension Change {
+  /// The range that the change removes, or `nil` if it concerns one key.
+  fileprivate var removedRange: KeyRange? {
+    if case .removeAll(let range) = self { range } else { nil }
+  }
+}
+
+extension ArraySlice<Change<[UInt8]>> {
+  /// Returns the values that changes leave, by key, for the keys that they set or remove and for existing ones.
+  ///
+  /// - Parameter existing: The existing keys in the removed ranges.
+  fileprivate func finalValues(forKeys existing: [StoreKey]) -> [StoreKey: [UInt8]?] {
+    var values: [StoreKey: [UInt8]?] = [:]
+    for key in existing { values[key] = .some(nil) }
+    for change in self {
+      switch change {
+      case .set(let key, let value): values[key] = .some(value)
+      case .remove(let key): values[key] = .some(nil)
+      case .removeAll(let range):
+        for key in values.keys where range.contains(key) { values[key] = .some(nil) }
+      }
+    }
+    return values
+  }
+}

@@ -1,0 +1,282 @@
+public import Larder
+import Synchronization
+
+/// A decorator that limits the size of a store of bytes, and evicts the entries that were not used for longest.
+///
+/// ```swift
+/// let bytes = try await LMDBStore(path: folder + "/images", codec: .raw)
+/// let images = try await bytes.bounded(bytes: 100_000_000)
+/// try await images.setValue(data, forKey: "https://example.com/1.png")
+/// ```
+///
+/// The keys and values of all entries together never have more bytes than the limit. Each commit also changes the
+/// accounting, so that both agree after every error and crash, and if several processes write.
+///
+/// ## Evictions
+///
+/// A write that needs room evicts entries in the same commit, those first that were not used for longest. Writing an entry
+/// uses it, and so does reading it with `value(forKey:)` or `values(forKeys:)`. Scans and updates that leave it unchanged
+/// don't.
+///
+/// An entry that is larger than its share of the limit is not stored. The write succeeds, removes the former value of the
+/// key, and evicts nothing, as if the entry was evicted immediately. A batch whose entries do not fit into the limit
+/// together throws `full`, and changes nothing.
+///
+/// ## Reads
+///
+/// A read records the use in memory, and never waits for a write. Uses are persisted in the background, many in one commit,
+/// and those of one entry at most once in ``BoundedStoreOptions/useInterval``.
+///
+/// All programs that write to the base must use a bounded store with the same limit and the same prefixes.
+public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == [UInt8] {
+  /// The store of bytes that keeps the entries and the accounting.
+  public let base: Base
+
+  /// The maximum number of bytes of all keys and values.
+  public let byteLimit: Int
+
+  /// The maximum number of entries, or `nil` if there is none.
+  public let entryLimit: Int?
+
+  /// The settings.
+  public let options: BoundedStoreOptions
+
+  /// The information of the base, with the maximum length of a key.
+  public let information: StoreInformation
+
+  /// The entries, without the accounting.
+  let values: TypedView<Base, [UInt8]>
+
+  let layout: BoundedLayout
+
+  /// The maximum number of bytes of one entry.
+  let shareLimit: Int
+
+  /// The running operations, for which closing waits.
+  let running = RunningOperations()
+
+  /// The lock of the writers of this object, all of which change the totals.
+  let gate = WriteGate()
+
+  let uses: Mutex<RecentUses>
+  let counters = Mutex(BoundedStatistics())
+
+  /// The task that persists the last batch of uses.
+  let persisting = Mutex<Task<Void, Never>?>(nil)
+
+  /// The maximum number of attempts of an operation when other programs change what it has read.
+  static var maximumAttempts: Int { 100 }
+
+  /// Opens a bounded store.
+  ///
+  /// Opening reads one record. There are two exceptions, unless the base is read-only: if the base contains values but no
+  /// accounting, or a repair that did not end, it counts all entries; and if there is more than the limit, it evicts.
+  ///
+  /// - Parameters:
+  ///   - base: The store of bytes.
+  ///   - bytes: The maximum number of bytes of all keys and values, at least 1.
+  ///   - entries: The maximum number of entries, at least 1, or `nil` for none. Defaults to `nil`.
+  ///   - options: Further settings.
+  /// - Throws: `StoreError` with `invalidArgument` if an argument is not as described; `versionMismatch` if a newer
+  ///   version wrote the accounting; `corrupted`; the errors of the base.
+  public init(
+    _ base: Base, bytes: Int, entries: Int? = nil, options: BoundedStoreOptions = BoundedStoreOptions()
+  ) async throws {
+    self.base = base
+    byteLimit = bytes
+    entryLimit = entries
+    self.options = options
+    values = TypedView(base, prefix: options.valuePrefix, codec: .raw)
+    layout = BoundedLayout(valuePrefix: options.valuePrefix, recordPrefix: options.recordPrefix)
+    var information = base.information
+    information.maximumKeyLength = max(0, information.maximumKeyLength - layout.overhead)
+    self.information = information
+    let share = options.maximumShare
+    shareLimit = share > 0 && share < 1 ? Int((Double(bytes) * share).rounded(.down)) : bytes
+    uses = Mutex(RecentUses(interval: options.useInterval))
+    try checkArguments()
+    let totals = try await totals(for: .open)
+    guard information.access == .readWrite else { return }
+    try await openForWriting(totals)
+  }
+
+  private func checkArguments() throws {
+    func check(_ isValid: Bool, _ message: String) throws {
+      guard !isValid else { return }
+      throw StoreError(.invalidArgument, during: .open, store: information.name, message: message)
+    }
+    try check(byteLimit >= 1, "bytes must be at least 1, not \(byteLimit)")
+    try check(entryLimit ?? 1 >= 1, "entries must be at least 1, not \(entryLimit ?? 1)")
+    let share = options.maximumShare
+    try check(share > 0 && share <= 1, "maximumShare must be greater than 0 and at most 1, not \(share)")
+    try check(options.useInterval >= .zero, "useInterval must be at least zero, not \(options.useInterval)")
+    let (value, record) = (options.valuePrefix, options.recordPrefix)
+    try check(
+      !value.hasPrefix(record) && !record.hasPrefix(value),
+      "the prefixes of values and records must not begin with each other")
+  }
+
+  private func openForWriting(_ totals: Totals?) async throws {
+    let needsRepair =
+      if let totals { totals.isInRepair } else {
+        try await !callingBase(.open) { try await base.keys(in: layout.values, limit: 1, order: .ascending) }.isEmpty
+      }
+    if needsRepair { try await repair(for: .open) }
+    try await trim(for: .open)
+  }
+
+  /// Reads the totals, or returns `nil` if there is no such record.
+  func totals(for operation: StoreOperation) async throws -> Totals? {
+    let record = try await callingBase(operation) { try await base.value(forKey: layout.totalsKey) }
+    return try record.map { try Totals($0, store: information.name, for: operation) }
+  }
+
+  /// Returns the number of bytes and of entries, from the accounting.
+  ///
+  /// - Throws: `StoreError` with `closed`; `corrupted`; `ioFailed`.
+  public func usage() async throws -> BoundedUsage {
+    try await running(.statistics) {
+      let totals = try await totals(for: .statistics) ?? Totals()
+      return BoundedUsage(bytes: totals.bytes, entries: totals.count)
+    }
+  }
+
+  /// The events since the store was opened, in this process.
+  public var statistics: BoundedStatistics { counters.withLock { $0 } }
+
+  // MARK: Reading
+
+  /// Returns the value of a key, and records its use; see `DataStore`.
+  public func value(forKey key: StoreKey) async throws -> [UInt8]? {
+    try information.check(key, for: .value)
+    let value = try await values.value(forKey: key)
+    if value != nil { noteUses(of: CollectionOfOne(key)) }
+    return value
+  }
+
+  /// Returns the values of several keys in one snapshot, and records their use; see `DataStore`.
+  public func values(forKeys keys: [StoreKey]) async throws -> [[UInt8]?] {
+    try information.check(keys, for: .values)
+    let values = try await values.values(forKeys: keys)
+    noteUses(of: keys.indices.lazy.filter { values[$0] != nil }.map { keys[$0] })
+    return values
+  }
+
+  /// Returns the first entries of a range of keys in one snapshot; see `DataStore`.
+  ///
+  /// It does not count as a use of the entries.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<[UInt8]>] {
+    try await values.entries(in: range, limit: limit, order: order)
+  }
+
+  /// Returns the first keys of a range in one snapshot; see `DataStore`.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try await values.keys(in: range, limit: limit, order: order)
+  }
+
+  /// Returns the number of entries in a range of keys; see `DataStore`.
+  public func count(in range: KeyRange) async throws -> Int {
+    try await values.count(in: range)
+  }
+
+  // MARK: Lifecycle
+
+  /// Persists recorded uses, and ensures that every earlier write is durable; see `DataStore`.
+  ///
+  /// A use that cannot be persisted is not an error of this method. It appears in ``statistics``.
+  public func synchronize() async throws {
+    await settleUses()
+    try await values.synchronize()
+  }
+
+  /// Waits for running operations, persists recorded uses as far as possible, and closes the base; see `DataStore`.
+  public func close() async throws {
+    await running.close()
+    await settleUses()
+    try await values.close()
+  }
+
+  /// Runs an operation that calls the base several times, for which closing waits.
+  func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
+    guard running.begin() else { throw information.closedError(for: operation) }
+    defer { running.end() }
+    return try await body()
+  }
+
+  /// Calls the base, and translates its errors.
+  func callingBase<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
+    do {
+      return try await body()
+    } catch let error as StoreError {
+      throw StoreError(
+        error.code, during: operation, store: information.name,
+        key: error.key.flatMap { $0.hasPrefix(layout.valuePrefix) ? layout.key(ofValue: $0) : nil },
+        message: error.message, underlying: error.underlying, isRetryable: error.isRetryable, outcome: error.outcome)
+    }
+  }
+
+  /// The error of an operation that could not be committed because other programs kept changing what it read.
+  func contention(_ operation: StoreOperation) -> StoreError {
+    StoreError(
+      .conflict, during: operation, store: information.name,
+      message: "other programs kept changing what the operation had read; try again", isRetryable: true)
+  }
+}
+
+extension BoundedStore: CustomStringConvertible {
+  /// The description of the base, in brackets.
+  public var description: String { "BoundedStore[\(base)]" }
+}
+
+extension BoundedStore: StoreDecorator {
+  /// Performs an operation of a capability on the base, a flush after persisting uses.
+  public func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    if operation == .flush { await settleUses() }
+    return try await callingBase(operation, body)
+  }
+}
+
+extension BoundedStore: FlushableStore where Base: FlushableStore {}
+
+/// The store reports the changes of its entries, including evictions, and none of its accounting.
+extension BoundedStore: ObservableStore where Base: ObservableStore {
+  /// Observes a range of keys; see `ObservableStore`.
+  public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
+    values.observe(range, observer)
+  }
+}
+
+extension BoundedStore: InvalidatableStore where Base: InvalidatableStore {
+  /// Removes the cached value of a key from the base; see `InvalidatableStore`.
+  public func invalidate(_ key: StoreKey) throws {
+    try values.invalidate(key)
+  }
+
+  /// Removes all cached values and records from the base; see `InvalidatableStore`.
+  public func invalidateAll() throws {
+    try values.invalidateAll()
+  }
+}
+
+extension DataStore where Value == [UInt8] {
+  /// Opens a store with a limit in this store of bytes; see ``BoundedStore``.
+  ///
+  /// For values of a type, put a view on top:
+  ///
+  /// ```swift
+  /// let users = try await bytes.bounded(bytes: 100_000_000).typed(User.self, codec: .json())
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - bytes: The maximum number of bytes of all keys and values, at least 1.
+  ///   - entries: The maximum number of entries, at least 1, or `nil` for none. Defaults to `nil`.
+  ///   - options: Further settings.
+  /// - Throws: The errors of ``BoundedStore/init(_:bytes:entries:options:)``.
+  public func bounded(
+    bytes: Int, entries: Int? = nil, options: BoundedStoreOptions = BoundedStoreOptions()
+  ) async throws -> BoundedStore<Self> {
+    try await BoundedStore(self, bytes: bytes, entries: entries, options: options)
+  }
+}

@@ -1,0 +1,83 @@
+import Larder
+import LarderBatching
+import LarderBounded
+import LarderCBOR
+import LarderExpiry
+import LarderLMDB
+import LarderObservation
+import LarderTesting
+import TestSupport
+import Testing
+
+/// A bounded store whose limit never strikes is a store like any other.
+@Suite(.limitedParallelism, .timeLimit(.minutes(60))) struct BoundedStoreConformance {
+  /// The number of bytes by which the keys of records are longer than those of entries.
+  private static let overhead = 2 + 1 + 8
+
+  private static var options: BoundedStoreOptions {
+    var options = BoundedStoreOptions()
+    options.maximumShare = 1
+    options.useInterval = .zero
+    return options
+  }
+
+  static let memory = ConformanceSuite(
+    named: "BoundedStore over MemoryStore", lacking: .persistence, maximumKeyLength: 511 - overhead
+  ) { _ in
+    try await MemoryStore<[UInt8]>().observable().bounded(bytes: .max, entries: .max, options: options)
+      .typed(SampleValue?.self, codec: .json())
+  }
+
+  static let shuffled = ConformanceSuite(
+    named: "BoundedStore over FaultyStore", lacking: .persistence, maximumKeyLength: 511 - overhead
+  ) { _ in
+    var plan = FaultPlan()
+    plan.schedule(.yields(upTo: 3), probability: 1)
+    return AnyDataStore(
+      try await MemoryStore<[UInt8]>().observable().faulty(plan: plan).bounded(bytes: .max, options: options)
+        .typed(SampleValue?.self, codec: .json()))
+  }
+
+  static let stack = ConformanceSuite(
+    named: "a stack over BoundedStore", lacking: [.persistence, .keysWithoutValues], maximumKeyLength: 511 - overhead
+  ) { _ in
+    try await MemoryStore<[UInt8]>().observable().bounded(bytes: .max, options: options)
+      .typed(Expiring<SampleValue?>.self, codec: .json(SampleValue?.self).expiring()).batched().expiring()
+  }
+
+  static let lmdb = ConformanceSuite(
+    named: "BoundedStore over LMDBStore", maximumKeyLength: 511 - overhead, child: { await start($0) },
+    open: { try await open(at: $0) })
+
+  private static func open(at location: ConformanceLocation) async throws -> TypedView<
+    BoundedStore<LMDBStore<[UInt8]>>, SampleValue?
+  > {
+    try await LMDBStore(
+      path: location.path("environment"), codec: .raw, durability: .buffered, access: location.access
+    ).bounded(bytes: .max, options: options).typed(SampleValue?.self, codec: .cbor())
+  }
+
+  private static func start(_ order: String) async {
+    await #expect(processExitsWith: .failure) { [order] in
+      await ConformanceChild.run(order) { try await BoundedStoreConformance.open(at: $0) }
+    }
+  }
+
+  @Test(arguments: memory.cases) func conformsInMemory(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: shuffled.cases) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: stack.casesOfCombinations) func conformsInAStack(
+    _ conformanceCase: ConformanceCase
+  ) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: lmdb.cases) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+}

@@ -1,0 +1,62 @@
+import Foundation
+import Larder
+import LarderBounded
+import LarderLMDB
+import LarderTesting
+import TestSupport
+import Testing
+
+/// The Swift code of the guide `Modules/Decorators/LarderBounded/LarderBounded.docc/BoundingStores.md`.
+///
+/// It must appear in the guide unchanged, and it must work.
+@Suite struct BoundedGuideTests {
+  private struct User: Codable, Equatable {
+    var name: String
+  }
+
+  @Test func aCacheOfImages() async throws {
+    let location = try ConformanceLocation()
+    let folder = location.folder
+    let data = [UInt8](repeating: 1, count: 1000)
+
+    let bytes = try await LMDBStore(path: folder + "/images", codec: .raw)
+    let images = try await bytes.bounded(bytes: 100_000_000)
+    try await images.setValue(data, forKey: "https://example.com/1.png")
+
+    #expect(try await images.usage() == BoundedUsage(bytes: 1025, entries: 1))
+
+    let report = try await images.verifyAccounting()
+    for finding in report.findings { print(finding.place, finding.message) }
+    if !report.findings.isEmpty { try await images.repairAccounting() }
+    #expect(report == VerificationReport(entryCount: 1))
+    try await bytes.close()
+  }
+
+  @Test func valuesOfAType() async throws {
+    let bytes = MemoryStore<[UInt8]>()
+
+    let users = try await bytes.bounded(bytes: 10_000_000).typed(User.self, codec: .json())
+    try await users.setValue(User(name: "Ada"), forKey: "ada")
+
+    #expect(try await users.value(forKey: "ada") == User(name: "Ada"))
+  }
+
+  @Test func evictions() async throws {
+    let bytes = MemoryStore<[UInt8]>()
+
+    var options = BoundedStoreOptions()
+    options.maximumShare = 0.1
+    options.onEviction = { eviction in print("evicted", eviction.byteCount, "bytes") }
+    let thumbnails = try await bytes.bounded(bytes: 20_000_000, entries: 10_000, options: options)
+
+    let usage = try await thumbnails.usage()
+    print(usage.bytes, "bytes,", usage.entries, "entries,", thumbnails.statistics.evictedCount, "evicted")
+    #expect(usage == BoundedUsage(bytes: 0, entries: 0))
+  }
+
+  @Test func theGuideShowsThisCode() throws {
+    let guide = try Guide("Modules/Decorators/LarderBounded/LarderBounded.docc/BoundingStores.md")
+    #expect(guide.pieces.count == 4)
+    #expect(try guide.piecesMissing() == [])
+  }
+}

@@ -1,0 +1,134 @@
+import Foundation
+import Larder
+import LarderBounded
+import LarderTesting
+import TestSupport
+import Testing
+
+/// Bases that other programs have changed.
+@Suite struct BoundedRepairTests {
+  private let base = MemoryStore<[UInt8]>()
+
+  /// Opens a store with ten entries of 10 bytes.
+  private func open(_ base: some DataStore<[UInt8]>) async throws -> BoundedStore<AnyDataStore<[UInt8]>> {
+    var options = BoundedStoreOptions()
+    options.maximumShare = 1
+    let store = try await AnyDataStore(base).bounded(bytes: 100, options: options)
+    for number in 0..<10 { try await store.setValue([UInt8](repeating: 9, count: 9), forKey: StoreKey("\(number)")) }
+    return store
+  }
+
+  /// The first record whose key begins with a prefix.
+  private func first(_ prefix: StoreKey) async throws -> StoreKey {
+    try #require(try await base.keys(in: .prefix(prefix), limit: 1).first)
+  }
+
+  @Test(arguments: 0..<9) func everyDifferenceIsFoundAndRepaired(_ number: Int) async throws {
+    let store = try await open(base)
+    try await store.expectConsistent()
+    var entryCount = 10
+    switch number {
+    case 0:
+      // An entry without accounting, which exceeds the limit.
+      try await base.setValue([UInt8](repeating: 9, count: 9), forKey: "v/x")
+    case 1:
+      try await base.removeValue(forKey: "v/3")
+      entryCount = 9
+    case 2: try await base.setValue([1], forKey: "v/3")
+    case 3: try await base.removeValue(forKey: first("b/e"))
+    case 4: try await base.removeValue(forKey: first("b/o"))
+    case 5: try await base.setValue([1, 2, 3], forKey: first("b/e"))
+    case 6: try await base.setValue([], forKey: "b/oshort")
+    case 7: try await base.setValue([], forKey: "b/o\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}3")
+    default: try await base.removeValue(forKey: "b/totals")
+    }
+    #expect(try await !store.verifyAccounting().findings.isEmpty)
+    let repaired = try await store.repairAccounting()
+    #expect(number == 8 || !repaired.findings.isEmpty)
+    try await store.expectConsistent()
+    #expect(try await store.usage().entries == entryCount)
+    // The order of use is complete again.
+    for number in 10..<30 { try await store.setValue([UInt8](repeating: 9, count: 8), forKey: StoreKey("\(number)")) }
+    #expect(try await store.allKeys == (20..<30).map { StoreKey("\($0)") })
+    try await store.expectConsistent()
+  }
+
+  @Test func damagedTotalsAreRefusedUntilTheRepair() async throws {
+    let store = try await open(base)
+    let damages: [[UInt8]] = [
+      [], [1], [1, 2] + [UInt8](repeating: 0, count: 32), [1, 0] + [UInt8](repeating: 255, count: 32),
+    ]
+    for damage in damages {
+      try await base.setValue(damage, forKey: "b/totals")
+      await expectStoreError(.corrupted) { try await store.setValue([], forKey: "a") }
+      await expectStoreError(.corrupted) { try await store.verifyAccounting() }
+      await expectStoreError(.corrupted) { try await store.usage() }
+      #expect(try await store.value(forKey: "3") != nil)
+      try await store.repairAccounting()
+      try await store.expectConsistent()
+      #expect(try await store.usage().entries == 10)
+    }
+  }
+
+  @Test func aNewerFormatIsRefused() async throws {
+    let store = try await open(base)
+    let newer = [2] + [UInt8](repeating: 0, count: 40)
+    try await base.setValue(newer, forKey: "b/totals")
+    await expectStoreError(.versionMismatch) { try await store.setValue([], forKey: "a") }
+    await expectStoreError(.versionMismatch) { try await store.repairAccounting() }
+    let base = base
+    await expectStoreError(.versionMismatch) { try await base.bounded(bytes: 100) }
+    #expect(try base.value(forKey: "b/totals") == newer)
+  }
+
+  @Test func aMissingOrderIsRefusedInsteadOfExceedingTheLimit() async throws {
+    let store = try await open(base)
+    try await base.removeAll(in: .prefix("b/o"))
+    await expectStoreError(.corrupted) { try await store.setValue([UInt8](repeating: 9, count: 9), forKey: "x") }
+    #expect(try await store.value(forKey: "x") == nil)
+    try await store.repairAccounting()
+    try await store.setValue([UInt8](repeating: 9, count: 9), forKey: "x")
+    try await store.expectConsistent()
+  }
+
+  @Test func aDamagedRecordIsAnErrorOfItsEntry() async throws {
+    let store = try await open(base)
+    try await base.setValue([1, 2, 3], forKey: "b/e3")
+    let error = await expectStoreError(.corrupted) { try await store.setValue([1], forKey: "3") }
+    #expect(error?.key == "3")
+    #expect(try await store.value(forKey: "3") != nil)
+    try await store.setValue([1], forKey: "4")
+    try await store.repairAccounting()
+    try await store.setValue([1], forKey: "3")
+    try await store.expectConsistent()
+  }
+
+  @Test func superfluousPlacesEvictNothing() async throws {
+    let store = try await open(base)
+    for number in 0..<100 {
+      try await base.setValue([], forKey: StoreKey("b/o\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}key \(number)"))
+    }
+    // It also has a place before its own.
+    try await base.setValue([], forKey: "b/o\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}0")
+    try await store.setValue([UInt8](repeating: 9, count: 9), forKey: "x")
+    #expect(try await store.allKeys == (1..<10).map { StoreKey("\($0)") } + ["x"])
+    try await store.expectConsistent()
+  }
+
+  /// The format is that of the article "The format of bounded stores".
+  @Test func theFormatIsThePublishedOne() async throws {
+    var options = BoundedStoreOptions()
+    options.now = { .init(timeIntervalSince1970: 0.000_258) }
+    let store = try await base.bounded(bytes: 1000, options: options)
+    try await store.setValue([7, 8], forKey: "a")
+    let keys = try await base.keys(in: .all, limit: .max)
+    #expect(
+      keys == ["b/ea", "b/o\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{1}a", "b/totals", "v/a"].map { StoreKey($0) })
+    #expect(
+      try base.values(forKeys: keys) == [
+        [0, 0, 0, 0, 0, 0, 0, 1] + [0, 0, 0, 0, 0, 0, 1, 2] + [0, 0, 0, 0, 0, 0, 0, 3], [],
+        [1, 0] + [0, 0, 0, 0, 0, 0, 0, 3] + [0, 0, 0, 0, 0, 0, 0, 1] + [0, 0, 0, 0, 0, 0, 0, 1]
+          + [0, 0, 0, 0, 0, 0, 0, 1], [7, 8],
+      ])
+  }
+}

@@ -1,0 +1,344 @@
+import Foundation
+import Larder
+import LarderBounded
+import LarderExpiry
+import LarderLMDB
+import LarderObservation
+import LarderTesting
+import TestSupport
+import Testing
+
+/// A limit that strikes.
+@Suite struct BoundedStoreTests {
+  private let clock = WallClock()
+  private let log = EvictionLog()
+
+  /// Options under which every entry may have the whole limit, and every use is due.
+  private var options: BoundedStoreOptions {
+    var options = BoundedStoreOptions()
+    options.maximumShare = 1
+    options.useInterval = .zero
+    options.now = { [clock] in Date(timeIntervalSince1970: clock.seconds) }
+    options.onEviction = { [log] in log.add($0) }
+    return options
+  }
+
+  /// A value of an entry of 10 bytes whose key has one byte.
+  private let nine = [UInt8](repeating: 9, count: 9)
+
+  @Test func theEntryNotUsedForLongestGoesFirst() async throws {
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 30, options: options)
+    for key in ["a", "b", "c"] { try await store.setValue(nine, forKey: StoreKey(key)) }
+    #expect(try await store.usage() == BoundedUsage(bytes: 30, entries: 3))
+    #expect(log.take() == [])
+    try await store.setValue(nine, forKey: "d")
+    #expect(try await store.allKeys == ["b", "c", "d"])
+    let evictions = log.take()
+    #expect(evictions.map(\.key) == ["a"])
+    #expect(evictions.map(\.byteCount) == [10] && evictions.map(\.reason) == [.limit])
+    // A larger value needs the room of two.
+    try await store.setValue([UInt8](repeating: 1, count: 14), forKey: "e")
+    #expect(try await store.allKeys == ["d", "e"])
+    #expect(store.statistics.evictedCount == 3 && store.statistics.evictedBytes == 30)
+    try await store.expectConsistent()
+  }
+
+  @Test func aReadIsAUseAndAScanIsNot() async throws {
+    var options = options
+    // Uses count in memory, and none is persisted in the meantime.
+    options.useInterval = .seconds(60)
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: .max, entries: 3, options: options)
+    for key in ["a", "b", "c"] { try await store.setValue(nine, forKey: StoreKey(key)) }
+    _ = try await store.value(forKey: "a")
+    try await store.setValue(nine, forKey: "d")
+    #expect(try await store.allKeys == ["a", "c", "d"])
+    _ = try await store.values(forKeys: ["c", "missing"])
+    _ = try await store.entries(in: .all, limit: .max)
+    try await store.setValue(nine, forKey: "e")
+    // The eviction of "b" has given "a" a new place, and "d" was written before that.
+    #expect(try await store.allKeys == ["a", "c", "e"])
+    // An update that leaves an entry unchanged is no use.
+    try await store.update(["a"]) { _ in }
+    try await store.synchronize()
+    try await store.update(["c"]) { slots in slots[0]?.append(1) }
+    try await store.setValue(nine, forKey: "f")
+    #expect(try await store.allKeys == ["c", "e", "f"])
+    try await store.expectConsistent()
+  }
+
+  @Test func ifEverythingWasUsedTheFirstUsedOneGoes() async throws {
+    var options = options
+    options.useInterval = .seconds(60)
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: .max, entries: 3, options: options)
+    for key in ["a", "b", "c"] { try await store.setValue(nine, forKey: StoreKey(key)) }
+    _ = try await store.values(forKeys: ["a", "b", "c"])
+    try await store.setValue(nine, forKey: "d")
+    #expect(try await store.allKeys == ["b", "c", "d"])
+    try await store.expectConsistent()
+  }
+
+  @Test func aTooLargeEntryEvictsNothing() async throws {
+    var options = options
+    options.maximumShare = 0.5
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 30, options: options)
+    for key in ["a", "b", "c"] { try await store.setValue(nine, forKey: StoreKey(key)) }
+    let large = [UInt8](repeating: 1, count: 15)
+    try await store.setValue(large, forKey: "d")
+    #expect(try await store.allKeys == ["a", "b", "c"])
+    // The former value is no longer that of the key.
+    try await store.setValue(large, forKey: "b")
+    #expect(try await store.allKeys == ["a", "c"])
+    try await store.update(["c"]) { $0[0] = large }
+    #expect(try await store.allKeys == ["a"])
+    let refused = log.take()
+    #expect(refused.map(\.key) == ["d", "b", "c"])
+    #expect(refused.allSatisfy { $0.reason == .share && $0.byteCount == 16 })
+    #expect(store.statistics.refusedCount == 3 && store.statistics.evictedCount == 0)
+    try await store.setValue([UInt8](repeating: 1, count: 14), forKey: "e")
+    #expect(try await store.allKeys == ["a", "e"])
+    try await store.expectConsistent()
+  }
+
+  @Test func aBatchThatDoesNotFitIsRefusedWhole() async throws {
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 30, entries: 5, options: options)
+    try await store.setValue(nine, forKey: "a")
+    let four = ChangeBatch<[UInt8]>(["b", "c", "d", "e"].map { .set($0, nine) })
+    var replacing = ChangeBatch<[UInt8]>([.removeAll(.all)])
+    for change in four.changes { replacing.append(change) }
+    for batch in [four, replacing, ChangeBatch((0..<6).map { .set(StoreKey("\($0)"), []) })] {
+      let error = await expectStoreError(.full) { try await store.apply(batch) }
+      #expect(error?.outcome == .nothingChanged && error?.operation == .apply)
+      #expect(try await store.allKeys == ["a"])
+    }
+    let value = nine
+    await expectStoreError(.full) {
+      try await store.update(["a", "b", "c", "d"]) { slots in slots = slots.map { $0 ?? value } }
+    }
+    #expect(try await store.allKeys == ["a"])
+    // The entries of a batch never evict one another.
+    try await store.apply([.set("b", nine), .set("c", nine), .set("d", nine), .set("b", nine)])
+    #expect(try await store.allKeys == ["b", "c", "d"])
+    try await store.apply([.set("x", nine), .removeAll(.all), .set("y", nine)])
+    #expect(try await store.allKeys == ["y"])
+    #expect(log.take().map(\.key) == ["a"])
+    try await store.expectConsistent()
+  }
+
+  @Test func removalsFreeRoom() async throws {
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 50, options: options)
+    for key in ["a", "b", "c", "d", "e"] { try await store.setValue(nine, forKey: StoreKey(key)) }
+    try await store.removeAll(in: "b"..<"d")
+    try await store.removeValue(forKey: "missing")
+    #expect(try await store.usage() == BoundedUsage(bytes: 30, entries: 3))
+    try await store.apply([.removeAll("a"..<"b"), .set("f", nine), .set("g", nine), .removeAll("g"...)])
+    #expect(try await store.allKeys == ["d", "e", "f"])
+    try await store.expectConsistent()
+    try await store.removeAll()
+    #expect(try await store.usage() == BoundedUsage(bytes: 0, entries: 0))
+    #expect(log.take() == [])
+    try await store.expectConsistent()
+  }
+
+  // MARK: Recency
+
+  @Test func theOrderOfUseSurvivesReopening() async throws {
+    let folder = try TemporaryFolder()
+    func open() async throws -> BoundedStore<LMDBStore<[UInt8]>> {
+      try await LMDBStore(path: folder.path("environment"), codec: .raw, durability: .buffered)
+        .bounded(bytes: 30, options: options)
+    }
+    let store = try await open()
+    for key in ["a", "b", "c"] { try await store.setValue(nine, forKey: StoreKey(key)) }
+    _ = try await store.value(forKey: "a")
+    // Closing persists the use.
+    try await store.close()
+    let again = try await open()
+    try await again.setValue(nine, forKey: "d")
+    #expect(try await again.allKeys == ["a", "c", "d"])
+    try await again.expectConsistent()
+    try await again.close()
+  }
+
+  @Test func aReadWaitsForNoWrite() async throws {
+    let base = MemoryStore<[UInt8]>().faulty()
+    let store = try await base.bounded(bytes: 1000, options: options)
+    try await store.setValue(nine, forKey: "a")
+    base.schedule(.suspension(), on: .update)
+    _ = try await store.value(forKey: "a")
+    // The interval is zero, so the use is being persisted, and waits.
+    try await base.waitForSuspended(1, of: .update)
+    #expect(try await store.value(forKey: "a") == nine)
+    base.resume()
+    try await store.close()
+    #expect(store.statistics.persistedUseCount >= 1)
+  }
+
+  @Test func aHotEntryIsPersistedOnceInAnInterval() async throws {
+    var options = options
+    options.useInterval = .seconds(60)
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 1000, options: options)
+    try await store.setValue(nine, forKey: "a")
+    func read() async throws {
+      for _ in 0..<100 { _ = try await store.value(forKey: "a") }
+      try await store.synchronize()
+    }
+    // The write was a use.
+    try await read()
+    #expect(store.statistics.persistedUseCount == 0)
+    for round in 1...3 {
+      clock.seconds += 60
+      try await read()
+      try await read()
+      #expect(store.statistics.persistedUseCount == round)
+    }
+    // After the clock was set back, the time since the last use is not known.
+    clock.seconds -= 1_000_000
+    try await read()
+    try await read()
+    #expect(store.statistics.persistedUseCount == 4)
+    try await store.expectConsistent()
+  }
+
+  @Test func aClockThatJumpsDoesNotChangeTheOrder() async throws {
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 30, options: options)
+    clock.seconds += 1e9
+    try await store.setValue(nine, forKey: "a")
+    clock.seconds -= 1.5e9
+    for key in ["b", "c", "d", "e"] { try await store.setValue(nine, forKey: StoreKey(key)) }
+    #expect(try await store.allKeys == ["c", "d", "e"])
+    try await store.expectConsistent()
+  }
+
+  @Test func manyUsesShareACommit() async throws {
+    let base = MemoryStore<[UInt8]>().faulty()
+    let store = try await base.bounded(bytes: .max, options: options)
+    try await store.apply(ChangeBatch((0..<256).map { .set(StoreKey(integer: $0), nine) }))
+    let keys = (0..<256).map { StoreKey(integer: $0) }
+    let before = base.operationCount
+    _ = try await store.values(forKeys: keys)
+    try await store.synchronize()
+    #expect(store.statistics.persistedUseCount == 256)
+    // Reading, two batches of a read and an update each, and synchronizing.
+    #expect(base.operationCount - before <= 6)
+  }
+
+  @Test func aFailedUseFailsNoRead() async throws {
+    let base = MemoryStore<[UInt8]>().faulty()
+    let store = try await base.bounded(bytes: 100, options: options)
+    try await store.setValue(nine, forKey: "a")
+    base.schedule(.error(.ioFailed), on: .update)
+    #expect(try await store.value(forKey: "a") == nine)
+    try await store.synchronize()
+    #expect(store.statistics.failureCount == 1 && store.statistics.lastError != nil)
+    try await store.expectConsistent()
+  }
+
+  // MARK: Opening
+
+  @Test func openingWithASmallerLimitEvicts() async throws {
+    let base = MemoryStore<[UInt8]>()
+    let first = try await base.bounded(bytes: .max, options: options)
+    try await first.apply(ChangeBatch((0..<2000).map { .set(StoreKey(integer: $0), nine) }))
+    let second = try await base.bounded(bytes: 170, options: options)
+    #expect(try await second.allKeys == (1990..<2000).map { StoreKey(integer: $0) })
+    #expect(second.statistics.evictedCount == 1990)
+    try await second.expectConsistent()
+  }
+
+  @Test func valuesWithoutAccountingAreAdopted() async throws {
+    let base = MemoryStore<[UInt8]>()
+    for number in 0..<300 { try await base.setValue(nine, forKey: StoreKey("v/\(1000 + number)")) }
+    let store = try await base.bounded(bytes: 13 * 200, options: options)
+    #expect(try await store.allKeys == (1100..<1300).map { StoreKey("\($0)") })
+    try await store.expectConsistent()
+  }
+
+  @Test func aRepairThatDidNotEndIsRepeatedAtOpening() async throws {
+    let base = MemoryStore<[UInt8]>().faulty()
+    for number in 0..<300 { try await base.setValue(nine, forKey: StoreKey("v/\(1000 + number)")) }
+    base.schedule(.error(.ioFailed), on: .update, number: 3)
+    let options = options
+    await expectStoreError(.ioFailed) { try await base.bounded(bytes: .max, options: options) }
+    let store = try await base.bounded(bytes: .max, options: options)
+    #expect(try await store.usage() == BoundedUsage(bytes: 3900, entries: 300))
+    try await store.expectConsistent()
+  }
+
+  @Test func openingReadsOneRecord() async throws {
+    let base = MemoryStore<[UInt8]>().faulty()
+    let first = try await base.bounded(bytes: .max, options: options)
+    try await first.setValue(nine, forKey: "a")
+    let before = base.operationCount
+    _ = try await base.bounded(bytes: .max, options: options)
+    // The trim reads the totals again.
+    #expect(base.operationCount - before == 2)
+  }
+
+  @Test func invalidArgumentsAreRefused() async throws {
+    let changes: [(inout BoundedStoreOptions) -> Void] = [
+      { $0.maximumShare = 0 }, { $0.maximumShare = 1.1 }, { $0.maximumShare = .nan }, { $0.useInterval = .seconds(-1) },
+      { $0.recordPrefix = "v/b" }, { $0.valuePrefix = "" },
+    ]
+    for change in changes {
+      var options = options
+      change(&options)
+      await expectStoreError(.invalidArgument) {
+        try await MemoryStore<[UInt8]>().bounded(bytes: 10, options: options)
+      }
+    }
+    await expectStoreError(.invalidArgument) { try await MemoryStore<[UInt8]>().bounded(bytes: 0) }
+    await expectStoreError(.invalidArgument) { try await MemoryStore<[UInt8]>().bounded(bytes: 1, entries: 0) }
+  }
+
+  // MARK: Other decorators
+
+  @Test func evictionsAreReportedToObservers() async throws {
+    let store = try await MemoryStore<[UInt8]>().observable().bounded(bytes: 20, options: options)
+    let events = StoreEvents()
+    let observation = events.observe(store)
+    try await store.setValue(nine, forKey: "a")
+    try await store.setValue(nine, forKey: "b")
+    #expect(events.take() == [.changed([.key("a")]), .changed([.key("b")])])
+    try await store.setValue(nine, forKey: "c")
+    guard case .changed(let changes)? = events.take().first else { throw CancellationError() }
+    #expect(Set(changes) == [.key("a"), .key("c")])
+    _ = try await store.value(forKey: "b")
+    try await store.synchronize()
+    #expect(events.take() == [])
+    observation.cancel()
+  }
+
+  @Test func expiredEntriesFreeRoom() async throws {
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 10_000, options: options)
+    let expiring = store.typed(Expiring<String>.self, codec: .json(String.self).expiring())
+      .expiring(.limited(.seconds(60)), now: { [clock] in Date(timeIntervalSince1970: clock.seconds) })
+    for number in 0..<20 { try await expiring.setValue("text", forKey: StoreKey("\(number)")) }
+    clock.seconds += 61
+    #expect(try await expiring.purgeExpired() > 0)
+    #expect(try await expiring.count() == 0)
+    #expect(try await store.usage() == BoundedUsage(bytes: 0, entries: 0))
+    try await store.expectConsistent()
+  }
+
+  @Test func statisticsCountEntries() async throws {
+    let folder = try TemporaryFolder()
+    let store = try await LMDBStore(path: folder.path("environment"), codec: .raw, durability: .buffered)
+      .bounded(bytes: 30, options: options)
+    for key in ["a", "b", "c", "d"] { try await store.setValue(nine, forKey: StoreKey(key)) }
+    let statistics = try await store.storeStatistics()
+    #expect(statistics.entryCount == 3)
+    #expect(statistics.details.contains(StoreStatistics.Detail(name: "boundedBytes", value: 30)))
+    #expect(try await store.verify() == VerificationReport(entryCount: 3))
+    try await store.close()
+    await expectStoreError(.closed) { try await store.usage() }
+    await expectStoreError(.closed) { try await store.repairAccounting() }
+    let readOnly = try await LMDBStore(
+      path: folder.path("environment"), codec: .raw, durability: .buffered, access: .readOnly
+    ).bounded(bytes: 10, options: options)
+    #expect(try await readOnly.value(forKey: "d") == nine)
+    #expect(try await readOnly.verifyAccounting().findings == [])
+    await expectStoreError(.notPermitted) { try await readOnly.setValue([], forKey: "a") }
+    await expectStoreError(.notPermitted) { try await readOnly.repairAccounting() }
+    try await readOnly.close()
+  }
+}
