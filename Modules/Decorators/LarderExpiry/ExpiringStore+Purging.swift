@@ -214,7 +214,8 @@ public struct ExpiryPurger: Sendable {
   /// Waits for the interval and purges the store, repeatedly.
   ///
   /// It returns when its task is cancelled, or at the next purge after the store was closed or the last other reference
-  /// to it is gone. To wait for its end after closing the store, cancel the task. It holds the store only while it purges. You can run it again after an error.
+  /// to it is gone. To wait for its end after closing the store, cancel the task. It holds the store only while it
+  /// purges. You can run it again after an error.
   ///
   /// - Throws: `StoreError` from a failed purge; `invalidArgument` if the interval is not greater than zero.
   public func run() async throws {

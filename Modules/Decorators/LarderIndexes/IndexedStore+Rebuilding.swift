@@ -28,9 +28,9 @@ extension IndexedStore {
   /// soon as the index is complete. If the process ends or the method throws, the next call continues after the last step.
   /// Several processes may rebuild at the same time.
   ///
-  /// - Parameter fromScratch: Whether to drop the entries of all indexes first, for example because
-  ///   ``verifyIndexes()`` has found differences. Queries throw `indexIncomplete` until the indexes are complete again, even
-  ///   if the process ends before. Defaults to `false`.
+  /// - Parameter fromScratch: Whether to drop the entries of all indexes first, for example because ``verifyIndexes()``
+  ///   has found differences. Queries throw `indexIncomplete` until the indexes are complete again, even if the process
+  ///   ends before. Defaults to `false`.
   /// - Returns: The number of indexed entries, and a finding for each entry whose value could not be decoded. Such
   ///   an entry is in no index until it is written again.
   /// - Throws: `StoreError` with `notUnique` or `valueTooLarge` and the key of an entry that cannot be indexed, or with

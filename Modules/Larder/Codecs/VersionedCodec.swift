@@ -53,10 +53,10 @@ public struct VersionedCodec<Base: Codec>: Codec {
   ///   - version: The newest version, from 1. Increment it whenever the type of the values changes.
   ///   - migrations: The migrations from older versions. They must cover every version from the oldest one that the
   ///     program can meet. Defaults to none.
-  /// - Throws: ``StoreError`` with `invalidArgument` if the version is less than 1; if the base has versions; if a version between the oldest
-  ///   migration and `version` has no migration, or two; if a migration is from `version` or a newer one; if the codec
-  ///   of a migration has another name than the base; or if a migration is from version 0 and the base writes neither
-  ///   JSON nor CBOR, because a value without a version is not recognizable then.
+  /// - Throws: ``StoreError`` with `invalidArgument` if the version is less than 1; if the base has versions; if a
+  ///   version between the oldest migration and `version` has no migration, or two; if a migration is from `version` or
+  ///   a newer one; if the codec of a migration has another name than the base; or if a migration is from version 0 and
+  ///   the base writes neither JSON nor CBOR, because a value without a version is not recognizable then.
   public init(_ base: Base, version: Int, migrations: [Migration<Base.Value>] = []) throws {
     let readers = migrations.flatMap(\.readers).sorted { $0.version < $1.version }
     if let problem = VersionedCodec.problem(of: readers, version: version, base: base) {

@@ -13,10 +13,11 @@ extension QueueStore {
   /// decoded is released with the delay of ``QueueConfiguration/retryPolicy`` and becomes a dead letter after its last
   /// delivery. An item that may have crashed the process before is returned alone, even if other items wait.
   ///
-  /// A program that lacks something to decode an item, such as a key or a compression dictionary, makes no dead letters.
-  /// The method throws the error of the codec, for example `keyUnavailable`. It releases all items of the call immediately, as
-  /// if they had not been delivered. The next calls return other items first, as long as the queue is open, and try such
-  /// an item again when no other is due. If all items need a missing key, each call throws, so wait between two attempts.
+  /// A program that lacks something to decode an item, such as a key or a compression dictionary, makes no dead
+  /// letters. The method throws the error of the codec, for example `keyUnavailable`. It releases all items of the call
+  /// immediately, as if they had not been delivered. The next calls return other items first, as long as the queue is
+  /// open, and try such an item again when no other is due. If all items need a missing key, each call throws, so wait
+  /// between two attempts.
   ///
   /// If no item has been decoded since the queue was opened, items that cannot be decoded may have another type. They make
   /// no dead letters either, and wait for the delay of the retry policy, at least one second. The error is thrown if no
@@ -28,8 +29,9 @@ extension QueueStore {
   /// - Returns: The items in order of arrival. The array is empty if no item is due, or if the disk is so full that the
   ///   remaining space is reserved for items that are already leased.
   /// - Throws: `StoreError` with `invalidArgument`; `closed`; `corrupted` or `undecodable` if no item can be decoded;
-  ///   `keyUnavailable`, or another code of the codec, if the program lacks something to decode an item; `full` or `ioFailed` if the leases could not be written, or if no item could be read. `CancellationError` if the
-  ///   task was cancelled before the call began.
+  ///   `keyUnavailable`, or another code of the codec, if the program lacks something to decode an item; `full` or
+  ///   `ioFailed` if the leases could not be written, or if no item could be read. `CancellationError` if the task was
+  ///   cancelled before the call began.
   public func receive(max: Int = 1, lease: Duration) async throws -> [Delivery<Element>] {
     let length = try microseconds(ofLease: lease, for: .receive)
     guard max > 0 else {
@@ -302,8 +304,9 @@ public struct Deliveries<Item: Sendable>: AsyncSequence, Sendable {
     /// - Returns: The item, or an error if it cannot be read or decoded; `nil` after the queue is closed.
     /// - Throws: `StoreError` with `invalidArgument` if the lease is not greater than zero; `corrupted` or
     ///   `undecodable` if three items could not be decoded and none has been decoded since the queue was opened;
-    ///   `keyUnavailable`, or another code of the codec, if the program lacks something to decode an item; `full` or `ioFailed` if the lease could not be written. The next call tries again.
-    ///   `CancellationError` if the task is cancelled while it waits.
+    ///   `keyUnavailable`, or another code of the codec, if the program lacks something to decode an item; `full` or
+    ///   `ioFailed` if the lease could not be written. The next call tries again. `CancellationError` if the task is
+    ///   cancelled while it waits.
     public mutating func next() async throws -> Element? {
       guard !isOver else { return nil }
       do {

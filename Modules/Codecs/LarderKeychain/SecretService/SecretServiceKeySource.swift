@@ -65,8 +65,8 @@ public struct SecretServiceKeySource: KeySource {
   ///   - content: The new content.
   ///   - previous: The content that ``load()`` returned, or `nil` for none.
   /// - Throws: `KeyRingError`: `changed` if the item has another secret than the previous one; `unavailable` also if
-  ///   `XDG_RUNTIME_DIR` is not set or names no folder, or another process does not release the lock for 30 s; `full` if the content has
-  ///   more than 1 MiB; the errors of ``load()``.
+  ///   `XDG_RUNTIME_DIR` is not set or names no folder, or another process does not release the lock for 30 s; `full`
+  ///   if the content has more than 1 MiB; the errors of ``load()``.
   public func save(_ content: [UInt8], replacing previous: [UInt8]?) async throws {
     guard content.count <= SecretServiceKeySource.maximumSize else {
       throw KeyRingError(.full, message: "an item can have at most \(SecretServiceKeySource.maximumSize) bytes")

@@ -16,8 +16,9 @@ import LarderCompression
 /// | last 8 | the CRC-32 and the size of the text |
 ///
 /// All numbers are little-endian. The seal is the CRC-32C of 20 bytes: the salt of the file (8), the offset of the
-/// block in the file (8), and the CRC-32C of the block from byte 8 on (4). The seal detects every changed bit of a block. It
-/// also rejects bytes that were copied from elsewhere, or that were put into a value without knowledge of the salt.
+/// block in the file (8), and the CRC-32C of the block from byte 8 on (4). The seal detects every changed bit of a
+/// block. It also rejects bytes that were copied from elsewhere, or that were put into a value without knowledge of the
+/// salt.
 enum BlockFrame {
   /// The maximum size of a block, in bytes.
   static let maximumSize = 1 << 16
