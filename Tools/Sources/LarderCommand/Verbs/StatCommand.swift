@@ -7,9 +7,9 @@ struct StatCommand: AsyncParsableCommand {
     commandName: "stat",
     abstract: "Print the properties and the size of a store.",
     discussion: """
-      Prints a table, or with --json one object with name, durability, sharing, entryCount, bytesOnDisk (null if the store \
-      is not on disk) and details, which are figures that depend on the kind of store. If the values have versions, the \
-      number of values of each version follows, as versions.
+      Prints a table, or with --json one object with name, codec, durability, sharing, entryCount, bytesOnDisk (null if \
+      the store is not on disk) and details, which are figures that depend on the kind of store. If the values have \
+      versions, the number of values of each version follows, as versions.
 
         larder stat json:users.json
         larder stat json:users.json --json
@@ -22,6 +22,7 @@ struct StatCommand: AsyncParsableCommand {
   func run() async throws {
     try await StoreSession.run(store.target, access: access.storeAccess) { store, output in
       var summary = try await StoreSummary(of: store.present)
+      summary.codecName = store.codecName
       summary.versions = try await store.versionCounts()
       if printsJSON {
         try output.writeLine { summary.appendJSON(to: &$0) }
@@ -39,6 +40,9 @@ struct StoreSummary {
 
   /// The size of the store and further figures.
   let statistics: StoreStatistics
+
+  /// The name of the codec of the values, or `nil` if it is not known.
+  var codecName: String?
 
   /// The number of values of each version, or `nil` if the values have no versions.
   var versions: VersionCounts?
@@ -65,8 +69,9 @@ struct StoreSummary {
   /// Appends one JSON object with the names of `StoreInformation` and `StoreStatistics`.
   func appendJSON(to bytes: inout [UInt8]) {
     let details = statistics.details.map { "\(JSONText(string: $0.name)):\($0.value)" }
-    var members = [
-      "\"name\":\(JSONText(string: information.name))",
+    var members = ["\"name\":\(JSONText(string: information.name))"]
+    if let codecName { members.append("\"codec\":\(JSONText(string: codecName))") }
+    members += [
       "\"durability\":\"\(information.durability)\"",
       "\"sharing\":\"\(information.sharing)\"",
       "\"entryCount\":\(statistics.entryCount)",
@@ -83,8 +88,9 @@ struct StoreSummary {
 
   /// The lines of a table.
   var table: [String] {
-    var rows = [
-      ("name", information.name.inOneLine),
+    var rows = [("name", information.name.inOneLine)]
+    if let codecName { rows.append(("codec", codecName.inOneLine)) }
+    rows += [
       ("durability", StoreSummary.words(of: "\(information.durability)")),
       ("sharing", StoreSummary.words(of: "\(information.sharing)")),
       ("entries", "\(statistics.entryCount)"),

@@ -34,6 +34,7 @@ import Testing
     #expect(try await larder("set", url, "ada", "{\"name\":\"marked-value\"}") == .done())
     #expect(try await larder("get", url, "ada") == .done("{\"name\":\"marked-value\"}\n"))
     #expect(try await Tool.larder("count", url) == .done("1\n"))
+    #expect(try await Tool.larder("stat", url).output.contains("+cose\n"))
     #expect(try await Tool.larder("list", url, "--keys") == .done("{\"key\":\"ada\"}\n"))
     #expect(
       try await Tool.larder("get", url, "ada").failed(

@@ -372,6 +372,7 @@ import Testing
         == .done(
           """
           name            store.json
+          codec           json
           durability      synced
           sharing         exclusive
           entries         2
@@ -385,7 +386,7 @@ import Testing
     #expect(
       try await Tool.larder("stat", store, "--json")
         == .done(
-          #"{"name":"store.json","durability":"synced","sharing":"exclusive","entryCount":2,"#
+          #"{"name":"store.json","codec":"json","durability":"synced","sharing":"exclusive","entryCount":2,"#
             + "\"bytesOnDisk\":\(size),\"details\":{\"documentBytes\":\(size),\"journalBytes\":0,"
             + "\"failedFolds\":0,\"damagedPlaces\":0}}\n"))
   }
