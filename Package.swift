@@ -54,8 +54,8 @@ let package = Package(
   ],
   targets: [
     .target(name: "Larder", path: "Modules/Larder"),
-    .systemLibrary(name: "CFileIdentity", path: "Modules/SystemLibraries/CFileIdentity"),
-    .target(name: "LarderFiles", dependencies: ["Larder", "CFileIdentity"], path: "Modules/Files/LarderFiles"),
+    .systemLibrary(name: "CFileSystem", path: "Modules/SystemLibraries/CFileSystem"),
+    .target(name: "LarderFiles", dependencies: ["Larder", "CFileSystem"], path: "Modules/Files/LarderFiles"),
     .target(name: "LarderJSON", dependencies: ["Larder", "LarderFiles"], path: "Modules/Stores/LarderJSON"),
     .systemLibrary(
       name: "CLMDB", path: "Modules/SystemLibraries/CLMDB", pkgConfig: "lmdb",

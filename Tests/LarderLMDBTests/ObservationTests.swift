@@ -173,7 +173,7 @@ import Testing
     let observation = list.add(.all) { events.add($0) }
     #expect(observers.add(handle, root: handle, 2, list, since: 5))
     #expect(!observers.add(handle, root: handle, 2, list, since: 9))
-    var record = CommitRecord(isRecording: true)
+    var record = CommitRecord<MDB_dbi>(isRecording: true)
     // LMDB gives the number of a transaction without changes to the next one, which another process may commit.
     record.append(["a"], in: 2, hasWritten: false)
     #expect(!record.hasWritten)

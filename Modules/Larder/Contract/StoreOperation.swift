@@ -58,6 +58,12 @@ public struct StoreOperation: RawRepresentable, Sendable, Hashable {
   public static let decodeKey = StoreOperation(rawValue: "decodeKey")
   /// Reading a page; see ``DataStore/pages(of:size:order:)``.
   public static let page = StoreOperation(rawValue: "page")
+  /// Reading several stores from one state of the file that holds them.
+  public static let read = StoreOperation(rawValue: "read")
+  /// Writing several stores of a file in one transaction.
+  public static let write = StoreOperation(rawValue: "write")
+  /// Listing the stores of a file.
+  public static let storeNames = StoreOperation(rawValue: "storeNames")
 }
 
 extension StoreOperation: CustomStringConvertible {

@@ -65,13 +65,4 @@ extension LMDBError {
     storeErrorCode(during: .write) == .full || code == MDB_MAP_RESIZED || systemError.isTransient
   }
 }
-
-extension StoreOperation {
-  /// The operation ``LMDBEnvironment/storeNames()``.
-  public static let storeNames = StoreOperation(rawValue: "storeNames")
-  /// The operation ``LMDBEnvironment/read(_:)``.
-  public static let read = StoreOperation(rawValue: "read")
-  /// The operation ``LMDBEnvironment/write(_:)``.
-  public static let write = StoreOperation(rawValue: "write")
-}
 #endif

@@ -38,7 +38,7 @@ extension LMDBStore {
   ///
   /// - Throws: ``StoreError``; `LMDBError`.
   func recordCodecName(
-    in transaction: OpaquePointer, during operation: StoreOperation, noting changes: inout CommitRecord
+    in transaction: OpaquePointer, during operation: StoreOperation, noting changes: inout CommitRecord<MDB_dbi>
   ) throws {
     let catalog = StoreCatalog(store: information.name, operation: operation)
     if try recordedCodec.record(in: transaction, catalog) { changes.noteWrite() }

@@ -2,14 +2,6 @@
 public import Larder
 internal import LarderFiles
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// A provider that opens ``LMDBStore``s for `StoreRegistry`, for URLs such as `lmdb:users` and `lmdb:shop#orders`.
 public struct LMDBStoreProvider: StoreProvider {
   /// Creates the provider.
@@ -36,11 +28,12 @@ public struct LMDBStoreProvider: StoreProvider {
   public func open(
     _ url: StoreURL, options: StoreOptions, newCodecName: String?
   ) async throws -> some UntypedStore {
-    let (path, name) = try LMDBStoreProvider.components(of: url)
+    let location = try LMDBStoreProvider.location(of: url)
     let environment = try await LMDBEnvironment(
-      path: path, durability: options.durability, access: options.access, createsIfMissing: options.createsIfMissing)
+      path: location.path, durability: options.durability, access: options.access,
+      createsIfMissing: options.createsIfMissing)
     return try await UntypedDatabase(
-      in: environment, isOwned: true, name: name, createsIfMissing: options.createsIfMissing,
+      in: environment, isOwned: true, name: location.name, createsIfMissing: options.createsIfMissing,
       newCodecName: newCodecName)
   }
 
@@ -51,44 +44,13 @@ public struct LMDBStoreProvider: StoreProvider {
   /// - Throws: `StoreError`: `invalidArgument` if the path or the name is empty, or if the last `#` could be part of
   ///   the path.
   public func environmentPath(of url: StoreURL) throws -> String {
-    try LMDBStoreProvider.components(of: url).path
+    try LMDBStoreProvider.location(of: url).path
   }
 
-  /// Returns the path and the store name in a URL.
-  private static func components(of url: StoreURL) throws -> (path: String, name: String) {
-    // Searches the bytes, because a number sign followed by a combining mark is a single character.
-    let location = url.location
-    let separator = location.utf8.lastIndex(of: UInt8(ascii: "#"))
-    let path = separator.map { String(location[..<$0]) } ?? location
-    let name = separator.map { String(location[location.utf8.index(after: $0)...]) } ?? LMDBStore<Never>.defaultName
-    guard !path.isEmpty, !name.isEmpty else {
-      throw StoreError(
-        .invalidArgument, during: .open, store: url.description,
-        message:
-          "invalid location: expected a path, optionally followed by # and a store name, such as lmdb:shop#orders")
+  private static func location(of url: StoreURL) throws -> StoreLocation {
+    try StoreLocation(of: url, defaultName: LMDBStore<Never>.defaultName) { path in
+      StoreLocation.exists(FilePaths.join(path, "data.mdb")) || StoreLocation.exists(path + "-lock")
     }
-    guard separator == nil || !isPath(location, insteadOf: path, name) else {
-      let advice = "write \(url)#\(LMDBStore<Never>.defaultName) for the path \(location)"
-      // With the slash, the path leads to the same folder but is unambiguous in most cases.
-      let other = "\(path)/#\(name)"
-      let isUnclear = isPath(other, insteadOf: path, name)
-      throw StoreError(
-        .invalidArgument, during: .open, store: url.description,
-        message: "the last # may be part of a path or begin the name of a store: "
-          + (isUnclear ? advice : "\(advice), or \(url.scheme):\(other) for the store \(name) in \(path)"))
-    }
-    return (path, name)
   }
-
-  /// Returns whether a location that contains `#` is, as a whole, the path of an existing or new environment.
-  private static func isPath(_ location: String, insteadOf path: String, _ name: String) -> Bool {
-    if exists(location) { return true }
-    guard name.utf8.contains(UInt8(ascii: "/")) else { return false }
-    // An environment created by another program may have such names.
-    let isEnvironment = exists(FilePaths.join(path, "data.mdb")) || exists(path + "-lock")
-    return !isEnvironment || exists(FilePaths.split(location).directory)
-  }
-
-  private static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 }
 #endif

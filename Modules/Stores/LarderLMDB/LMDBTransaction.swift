@@ -22,7 +22,7 @@ public struct LMDBTransaction: ~Copyable {
   private(set) var failure: LMDBError?
 
   /// The changes so far, for observers.
-  private(set) var changes: CommitRecord
+  private(set) var changes: CommitRecord<MDB_dbi>
 
   /// The handles of the stores that were checked to be writable.
   ///
@@ -31,7 +31,7 @@ public struct LMDBTransaction: ~Copyable {
 
   init(
     pointer: OpaquePointer, handle: EnvironmentHandle,
-    recording changes: CommitRecord = CommitRecord(isRecording: false)
+    recording changes: CommitRecord<MDB_dbi> = CommitRecord<MDB_dbi>(isRecording: false)
   ) {
     self.pointer = pointer
     self.changes = changes

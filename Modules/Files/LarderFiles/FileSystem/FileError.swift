@@ -104,6 +104,9 @@ extension FileError {
   /// Whether there is nothing at the path.
   package var isMissing: Bool { errorNumber == ENOENT }
 
+  /// Whether something exists at the path already.
+  package var isExisting: Bool { [EEXIST, ENOTEMPTY].contains(errorNumber) }
+
   /// Returns the code of the store error that represents this error.
   package func code(during operation: StoreOperation) -> StoreError.Code {
     switch errorNumber {

@@ -1,4 +1,4 @@
-import CFileIdentity
+import CFileSystem
 
 #if canImport(Darwin)
 import Darwin
@@ -36,6 +36,28 @@ public struct POSIXFileSystem: FileSystem {
     try check(path, for: .rename)
     try check(newPath, for: .rename)
     guard posixRename(path, newPath) == 0 else { throw FileError(.rename, path: newPath, errorNumber: errno) }
+  }
+
+  /// Renames a file or folder, unless something exists at the new path.
+  ///
+  /// If the file system has no such call, an existing empty folder is replaced, and a file keeps both names if the
+  /// process is killed in between.
+  ///
+  /// - Throws: ``FileError``, with `EEXIST` or `ENOTEMPTY` if something exists at the new path.
+  package func renameExclusively(_ path: String, to newPath: String, isFolder: Bool) throws(FileError) {
+    try check(path, for: .rename)
+    try check(newPath, for: .rename)
+    #if canImport(Darwin)
+    if renamex_np(path, newPath, UInt32(RENAME_EXCL)) == 0 { return }
+    guard [EINVAL, ENOTSUP].contains(errno) else { throw FileError(.rename, path: newPath, errorNumber: errno) }
+    #elseif canImport(Glibc)
+    if renameat2(AT_FDCWD, path, AT_FDCWD, newPath, UInt32(RENAME_NOREPLACE)) == 0 { return }
+    guard [EINVAL, ENOSYS].contains(errno) else { throw FileError(.rename, path: newPath, errorNumber: errno) }
+    #endif
+    guard (isFolder ? posixRename(path, newPath) : link(path, newPath)) == 0 else {
+      throw FileError(.rename, path: newPath, errorNumber: errno)
+    }
+    if !isFolder { try removeFile(at: path) }
   }
 
   /// Removes a file with `unlink`, or an empty directory with `rmdir`.

@@ -45,7 +45,7 @@ extension EnvironmentHandle {
       // Readers without permission to create files need the lock file.
       _ = try LockFile.prepare(lock, for: data)
       if layout == .folder { try synchronize(temporary, "the folder of the copy could not be synced") }
-      try EnvironmentHandle.place(temporary, at: path, isFolder: layout == .folder)
+      try POSIXFileSystem().renameExclusively(temporary, to: path, isFolder: layout == .folder)
       if layout == .singleFile {
         try EnvironmentHandle.placeLockFile(lock, at: EnvironmentFiles.paths(path, layout).lock)
       }
@@ -53,8 +53,12 @@ extension EnvironmentHandle {
       // The partial copy is useless. The original error matters more than a failure to remove it.
       for file in [data, lock] { unlink(file) }
       if layout == .folder { rmdir(temporary) }
-      guard let error = error as? LMDBError else { throw error }
-      throw StoreError(error, during: .backup, store: name, message: "the copy could not be written")
+      let message = "the copy could not be written"
+      switch error {
+      case let error as LMDBError: throw StoreError(error, during: .backup, store: name, message: message)
+      case let error as FileError: throw StoreError(error, during: .backup, store: name, message: message)
+      default: throw error
+      }
     }
     try synchronize(
       folder, "the copy is complete and in place, but its folder could not be synced, so power loss may remove it",
@@ -69,32 +73,15 @@ extension EnvironmentHandle {
     }
   }
 
-  /// Renames a copy to its final path, unless something has appeared there in the meantime.
-  private static func place(_ temporary: String, at path: String, isFolder: Bool) throws(LMDBError) {
-    #if canImport(Darwin)
-    if renamex_np(temporary, path, UInt32(RENAME_EXCL)) == 0 { return }
-    guard [EINVAL, ENOTSUP].contains(errno) else { throw LMDBError(code: errno) }
-    #elseif canImport(Glibc)
-    if renameat2(AT_FDCWD, temporary, AT_FDCWD, path, UInt32(RENAME_NOREPLACE)) == 0 { return }
-    guard [EINVAL, ENOSYS].contains(errno) else { throw LMDBError(code: errno) }
-    #endif
-    // The file system does not support exclusive renames. An existing empty folder is then replaced, and a file keeps
-    // two names if the process is killed at this point.
-    guard (isFolder ? rename(temporary, path) : link(temporary, path)) == 0 else {
-      throw LMDBError(code: errno)
-    }
-    if !isFolder { guard unlink(temporary) == 0 else { throw LMDBError(code: errno) } }
-  }
-
   /// Renames the lock file of a copy to its final path.
   ///
   /// An existing lock file stays, because it may be in use.
-  private static func placeLockFile(_ temporary: String, at path: String) throws(LMDBError) {
+  private static func placeLockFile(_ temporary: String, at path: String) throws(FileError) {
     do {
-      try place(temporary, at: path, isFolder: false)
+      try POSIXFileSystem().renameExclusively(temporary, to: path, isFolder: false)
     } catch {
-      guard error.code == EEXIST else { throw error }
-      guard unlink(temporary) == 0 else { throw LMDBError(code: errno) }
+      guard error.isExisting else { throw error }
+      try POSIXFileSystem().removeFile(at: temporary)
     }
   }
 

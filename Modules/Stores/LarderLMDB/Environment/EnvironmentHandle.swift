@@ -68,7 +68,7 @@ final class EnvironmentHandle: Sendable {
   ///
   /// - Throws: ``StoreError`` with `invalidArgument` if this process has the database open with another type.
   func claimDatabase(for type: Any.Type) throws {
-    guard let database = state.withLock({ $0.database }), !SharedEnvironment.isUntyped(type) else { return }
+    guard let database = state.withLock({ $0.database }), !TypeClaim.isUntyped(type) else { return }
     if let other = environment.claimDatabase(named: database, for: type) {
       throw StoreError(
         .invalidArgument, during: .open, store: name,

@@ -13,16 +13,8 @@ final class EnvironmentObservers: Sendable {
   /// The time between two polls for commits of other processes.
   private static var pollInterval: Duration { .milliseconds(50) }
 
-  /// A store that is or was observed, until its handle is released.
-  private struct ObservedStore: Sendable {
-    let handle: ObjectIdentifier
-    let root: ObjectIdentifier
-    let identifier: MDB_dbi
-    let observers: StoreObservers
-  }
-
   private struct State {
-    var stores: [ObservedStore] = []
+    var stores = ObservedStores<MDB_dbi>()
     var commits = ReportedCommits()
     /// Whether a task polls for commits of other processes.
     var isPolling = false
@@ -32,7 +24,7 @@ final class EnvironmentObservers: Sendable {
 
   /// Whether a commit must be reported.
   var areObserving: Bool {
-    state.withLock { $0.stores.contains { !$0.observers.isEmpty } }
+    state.withLock { $0.stores.areObserving }
   }
 
   /// Records that a store is observed.
@@ -49,10 +41,7 @@ final class EnvironmentObservers: Sendable {
     since transaction: Int
   ) -> Bool {
     state.withLock { state in
-      if !state.stores.contains(where: { $0.handle == handle }) {
-        state.stores.append(
-          ObservedStore(handle: handle, root: root, identifier: identifier, observers: observers))
-      }
+      state.stores.add(handle, root: root, identifier, observers)
       guard !state.isPolling else { return false }
       state.isPolling = true
       state.commits.begin(after: transaction)
@@ -62,12 +51,8 @@ final class EnvironmentObservers: Sendable {
 
   /// Ends the observations of a handle that is released, and of those that depend on it.
   func remove(_ handle: ObjectIdentifier) {
-    let removed = state.withLock { state in
-      let removed = state.stores.filter { $0.handle == handle || $0.root == handle }
-      state.stores.removeAll { $0.handle == handle || $0.root == handle }
-      return removed
-    }
-    for store in removed { store.observers.close() }
+    let removed = state.withLock { $0.stores.remove(handle) }
+    for observers in removed { observers.close() }
   }
 
   /// Records that this process is about to commit a transaction.
@@ -90,17 +75,11 @@ final class EnvironmentObservers: Sendable {
   /// - Parameters:
   ///   - commit: The changes.
   ///   - hasWritten: Whether the transaction has certainly written something.
-  func report(_ commit: CommitRecord, hasWritten: Bool) {
+  func report(_ commit: CommitRecord<MDB_dbi>, hasWritten: Bool) {
     let (followsOthers, stores) = state.withLock { state in
       (state.commits.didEnd(hasWritten: hasWritten), state.stores)
     }
-    for store in stores {
-      if followsOthers || !commit.isRecording {
-        store.observers.report([.range(.all)])
-      } else if let changes = commit.changes[store.identifier] {
-        store.observers.report(changes)
-      }
-    }
+    stores.report(commit, followsOthers: followsOthers)
   }
 
   /// Reports commits of other processes.
@@ -108,16 +87,15 @@ final class EnvironmentObservers: Sendable {
   /// - Parameter latest: The number of the latest transaction that a read of this process has found.
   /// - Returns: Whether a store is still observed.
   func reportOthers(upTo latest: Int) -> Bool {
-    let stores = state.withLock { state -> [ObservedStore]? in
-      guard state.stores.contains(where: { !$0.observers.isEmpty }) else {
+    let (areObserving, stores) = state.withLock { state -> (Bool, ObservedStores<MDB_dbi>?) in
+      guard state.stores.areObserving else {
         state.isPolling = false
-        return nil
+        return (false, nil)
       }
-      return state.commits.didFind(latest) ? state.stores : []
+      return (true, state.commits.didFind(latest) ? state.stores : nil)
     }
-    guard let stores else { return false }
-    for store in stores { store.observers.report([.range(.all)]) }
-    return true
+    stores?.reportOthers()
+    return areObserving
   }
 
   /// Polls for commits of other processes as long as a store of the environment is observed.
@@ -184,54 +162,6 @@ struct ReportedCommits: Sendable, Hashable {
     guard others > last else { return false }
     last = others
     return true
-  }
-}
-
-/// The changes of a write transaction, for the observers of its stores.
-struct CommitRecord: Sendable {
-  /// Whether the changes are recorded, which costs time.
-  ///
-  /// If not, any entry may have changed.
-  let isRecording: Bool
-
-  /// The changes of each database.
-  private(set) var changes: [MDB_dbi: BoundedChanges] = [:]
-
-  /// Whether anything was set or removed.
-  ///
-  /// LMDB gives the number of a transaction that writes nothing to the next one, which may be one of another process.
-  private(set) var hasWritten = false
-
-  /// Records a change.
-  ///
-  /// - Parameters:
-  ///   - change: The change.
-  ///   - database: The database.
-  ///   - hasWritten: Whether anything was set or removed.
-  mutating func append(_ change: StoreChange, in database: MDB_dbi, hasWritten: Bool) {
-    if hasWritten { self.hasWritten = true }
-    if isRecording { changes[database, default: BoundedChanges()].append(change) }
-  }
-
-  /// Records that something other than an entry was written.
-  mutating func noteWrite() {
-    hasWritten = true
-  }
-
-  /// Records the changes of a batch.
-  mutating func append(_ batch: ChangeBatch<some Any>, in database: MDB_dbi, hasWritten: Bool) {
-    if hasWritten { self.hasWritten = true }
-    if isRecording { changes[database, default: BoundedChanges()].append(batch) }
-  }
-
-  /// Records that the entries of some keys were written.
-  mutating func append(_ keys: [StoreKey], in database: MDB_dbi, hasWritten: Bool) {
-    for key in keys { append(.key(key), in: database, hasWritten: hasWritten) }
-  }
-
-  /// Forgets the changes of an attempt that is repeated.
-  mutating func removeAll() {
-    self = CommitRecord(isRecording: isRecording)
   }
 }
 #endif

@@ -35,7 +35,7 @@ actor EnvironmentWriter {
   ///   changed, if the task is cancelled before `body` begins.
   func write<Result: Sendable>(
     for handle: EnvironmentHandle, during operation: StoreOperation,
-    _ body: @Sendable (_ transaction: OpaquePointer, _ changes: inout CommitRecord) throws -> Result
+    _ body: @Sendable (_ transaction: OpaquePointer, _ changes: inout CommitRecord<MDB_dbi>) throws -> Result
   ) throws -> Result {
     try handle.checkOpen(for: operation)
     try handle.information.checkWritable(for: operation)
@@ -52,11 +52,11 @@ actor EnvironmentWriter {
   /// Runs a closure in a write transaction and commits it, even if the task is cancelled.
   private func commit<Result: Sendable>(
     for handle: EnvironmentHandle, during operation: StoreOperation,
-    _ body: (_ transaction: OpaquePointer, _ changes: inout CommitRecord) throws -> Result
+    _ body: (_ transaction: OpaquePointer, _ changes: inout CommitRecord<MDB_dbi>) throws -> Result
   ) throws -> Result {
     let environment = handle.environment
     try checkHealth(of: handle, for: operation)
-    var changes = CommitRecord(isRecording: environment.observers.areObserving)
+    var changes = CommitRecord<MDB_dbi>(isRecording: environment.observers.areObserving)
     do {
       try clearStaleSlotsIfDue(in: environment)
       let (result, identifier) = try environment.withWriteLock { () throws in
@@ -86,8 +86,8 @@ actor EnvironmentWriter {
   /// - Returns: The result of `body` and the number of the transaction, which LMDB reuses if nothing was changed. `nil`
   ///   if the memory map is too small, with nothing changed.
   private func attempt<Result: Sendable>(
-    for handle: EnvironmentHandle, during operation: StoreOperation, _ changes: inout CommitRecord,
-    _ body: (_ transaction: OpaquePointer, _ changes: inout CommitRecord) throws -> Result
+    for handle: EnvironmentHandle, during operation: StoreOperation, _ changes: inout CommitRecord<MDB_dbi>,
+    _ body: (_ transaction: OpaquePointer, _ changes: inout CommitRecord<MDB_dbi>) throws -> Result
   ) throws -> (result: Result, identifier: Int)? {
     let transaction = try handle.environment.begin(0)
     let identifier = mdb_txn_id(transaction)

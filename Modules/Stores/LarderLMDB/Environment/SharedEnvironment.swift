@@ -234,22 +234,19 @@ final class SharedEnvironment: Sendable {
   func named(_ error: LMDBError) -> LMDBError {
     guard error.code == EIO else { return error }
     var descriptor: Int32 = -1
-    var status = stat()
-    guard mdb_env_get_fd(pointer, &descriptor) == MDB_SUCCESS, fstat(descriptor, &status) == 0 else {
-      return error
-    }
+    var space = statvfs()
+    guard mdb_env_get_fd(pointer, &descriptor) == MDB_SUCCESS, fstatvfs(descriptor, &space) == 0,
+      // The error is already known, so a second one only makes it less precise.
+      let size = try? POSIXFileSystem().attributes(at: opened.files.dataFile)?.size
+    else { return error }
     // A write is cut off at the limit, which leaves the file at that size.
-    if let limit = MapSize.fileSizeLimit, Int(status.st_size) + Int(status.st_blksize) > limit {
-      return LMDBError(code: EFBIG)
-    }
+    if let limit = MapSize.fileSizeLimit, Int(size) + Int(space.f_bsize) > limit { return LMDBError(code: EFBIG) }
     #if os(Linux)
     // Reserving space beyond the end changes no content, and only this reveals a quota.
-    if fallocate(descriptor, FALLOC_FL_KEEP_SIZE, status.st_size, 1 << 20) != 0, [ENOSPC, EDQUOT].contains(errno) {
+    if fallocate(descriptor, FALLOC_FL_KEEP_SIZE, off_t(size), 1 << 20) != 0, [ENOSPC, EDQUOT].contains(errno) {
       return LMDBError(code: errno)
     }
     #endif
-    var space = statvfs()
-    guard fstatvfs(descriptor, &space) == 0 else { return error }
     // The incomplete write of the transaction has taken the remaining space.
     let isFull = UInt64(space.f_bavail) * UInt64(space.f_frsize) < 1 << 20
     return isFull ? LMDBError(code: ENOSPC) : error
@@ -352,17 +349,7 @@ final class SharedEnvironment: Sendable {
   ///
   /// - Returns: Another type with which a store has it open; nothing is noted then. Otherwise `nil`.
   func claimDatabase(named name: StoreKey, for type: Any.Type) -> Any.Type? {
-    databases.withLock { databases in
-      if let other = databases[name]?.type, other != type { return other }
-      databases[name]?.type = type
-      databases[name]?.claimCount += 1
-      return nil
-    }
-  }
-
-  /// Returns whether a type stands for values of any type in encoded form, so that it may be beside any other type.
-  static func isUntyped(_ type: Any.Type) -> Bool {
-    type == JSONText.self || type == [UInt8].self
+    databases.withLock { $0[name]?.claim.claim(for: type) }
   }
 
   /// Decrements the number of stores that have a named database open.
@@ -373,9 +360,7 @@ final class SharedEnvironment: Sendable {
   func releaseDatabase(named name: StoreKey, isClaimed: Bool) {
     databases.withLock { databases in
       databases[name]?.storeCount -= 1
-      guard isClaimed, let claimCount = databases[name]?.claimCount else { return }
-      databases[name]?.claimCount = claimCount - 1
-      if claimCount == 1 { databases[name]?.type = nil }
+      if isClaimed { databases[name]?.claim.release() }
     }
   }
 }
@@ -384,10 +369,7 @@ final class SharedEnvironment: Sendable {
 private struct OpenedDatabase {
   let identifier: MDB_dbi
   var storeCount: Int
-
-  /// The type of the values, if stores of one type have claimed the database.
-  var type: Any.Type?
-  var claimCount = 0
+  var claim = TypeClaim()
 }
 
 /// The library's pointer to an environment.

@@ -6,8 +6,14 @@
 #include <linux/stat.h>
 #include <sys/sysmacros.h>
 
-// The C library declares it only to those who ask for more than POSIX, which Swift does not.
+// The C library declares these only to those who ask for more than POSIX, which Swift does not.
 int statx(int folder, const char *path, int flags, unsigned int mask, struct statx *status);
+#ifdef __GLIBC__
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE (1 << 0)
+#endif
+int renameat2(int folder, const char *path, int newFolder, const char *newPath, unsigned int flags);
+#endif
 #endif
 
 // Finds the device and the inode of the file at a path, symbolic links followed, as stat(2) does; returns 0, or -1 with
