@@ -18,6 +18,7 @@ let package = Package(
     .library(name: "LarderFiles", targets: ["LarderFiles"]),
     .library(name: "LarderJSON", targets: ["LarderJSON"]),
     .library(name: "LarderLMDB", targets: ["LarderLMDB"]),
+    .library(name: "LarderSQLite", targets: ["LarderSQLite"]),
     .library(name: "LarderCompression", targets: ["LarderCompression"]),
     .library(name: "LarderCompressedFile", targets: ["LarderCompressedFile"]),
     .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
@@ -35,6 +36,7 @@ let package = Package(
   ],
   traits: [
     .trait(name: "LMDB", description: "The module LarderLMDB, which needs the C library LMDB."),
+    .trait(name: "SQLite", description: "The module LarderSQLite, which needs the C library SQLite."),
     .trait(
       name: "Compression",
       description: "The modules LarderCompression and LarderCompressedFile, which need the C library zlib."),
@@ -66,6 +68,15 @@ let package = Package(
         "Larder", "LarderFiles", "LarderCBOR", .target(name: "CLMDB", condition: .when(traits: ["LMDB"])),
       ],
       path: "Modules/Stores/LarderLMDB"),
+    .systemLibrary(
+      name: "CSQLite", path: "Modules/SystemLibraries/CSQLite", pkgConfig: "sqlite3",
+      providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+    .target(
+      name: "LarderSQLite",
+      dependencies: [
+        "Larder", "LarderFiles", "LarderCBOR", .target(name: "CSQLite", condition: .when(traits: ["SQLite"])),
+      ],
+      path: "Modules/Stores/LarderSQLite"),
     .systemLibrary(
       name: "CZlib", path: "Modules/SystemLibraries/CZlib", pkgConfig: "zlib",
       providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
@@ -120,6 +131,12 @@ let package = Package(
       dependencies: [
         "LarderLMDB", "LarderCBOR", "LarderFiles", "LarderTesting", "TestSupport",
         .target(name: "CLMDB", condition: .when(traits: ["LMDB"])),
+      ]),
+    .testTarget(
+      name: "LarderSQLiteTests",
+      dependencies: [
+        "LarderSQLite", "LarderCBOR", "LarderFiles", "LarderTesting", "TestSupport",
+        .target(name: "CSQLite", condition: .when(traits: ["SQLite"])),
       ]),
     .testTarget(
       name: "LarderCompressionTests",
@@ -191,7 +208,7 @@ let package = Package(
         "LarderCompression",
         "LarderCrypto", "LarderExpiry",
         "LarderFiles", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderObservation", "LarderQueue",
-        "TestSupport",
+        "LarderSQLite", "TestSupport",
       ]),
   ],
   swiftLanguageModes: [.v6]

@@ -5,6 +5,7 @@ import LarderCompressedFile
 import LarderJSON
 import LarderLMDB
 import LarderQueue
+import LarderSQLite
 import LarderTesting
 import TestSupport
 import Testing
@@ -30,7 +31,8 @@ import Testing
   private static let rounds = ConformanceSuite.killsOfProcess
 
   private static let registry = StoreRegistry(providers: [
-    JSONFileStoreProvider(), LMDBStoreProvider(), CompressedFileStoreProvider(), QueueStoreProvider(),
+    JSONFileStoreProvider(), LMDBStoreProvider(), SQLiteStoreProvider(), CompressedFileStoreProvider(),
+    QueueStoreProvider(),
   ])
 
   private static let entryCount = 400

@@ -4,6 +4,7 @@ import LarderCompressedFile
 import LarderJSON
 import LarderLMDB
 import LarderQueue
+import LarderSQLite
 import LarderTesting
 import TestSupport
 import Testing
@@ -11,7 +12,8 @@ import Testing
 /// Conformance of every kind of store that a URL can open, in two processes, some of which are killed.
 @Suite(.limitedParallelism) struct ProcessConformance {
   static let registry = StoreRegistry(providers: [
-    JSONFileStoreProvider(), LMDBStoreProvider(), CompressedFileStoreProvider(), QueueStoreProvider(),
+    JSONFileStoreProvider(), LMDBStoreProvider(), SQLiteStoreProvider(), CompressedFileStoreProvider(),
+    QueueStoreProvider(),
   ])
 
   static let suites: [ConformanceSuite] = registry.providers.flatMap { provider in

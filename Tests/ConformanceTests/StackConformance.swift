@@ -9,6 +9,7 @@ import LarderLMDB
 import LarderMetrics
 import LarderObservation
 import LarderQueue
+import LarderSQLite
 import LarderTesting
 import Synchronization
 import TestSupport
@@ -77,6 +78,15 @@ import Testing
           access: location.access)))
   }
 
+  static let sqlite = ConformanceSuite(
+    named: "a full stack over SQLiteStore", lacking: .keysWithoutValues, rounds: rounds
+  ) { location in
+    stack(
+      try await SQLiteStore(
+        path: location.path("store.sqlite"), codec: .cbor(SampleValue?.self).expiring(), durability: .buffered,
+        access: location.access))
+  }
+
   static let queue = ConformanceSuite(
     named: "a full stack over QueueStore", lacking: .keysWithoutValues, rounds: rounds
   ) { location in
@@ -113,6 +123,11 @@ import Testing
   }
 
   @Test(arguments: lmdb.casesOfCombinations) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: sqlite.casesOfCombinations) func conformsOverSQLite(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 

@@ -1,0 +1,254 @@
+#if SQLite
+import CSQLite
+import Larder
+
+/// A connection to a database file, which one thread at a time uses.
+///
+/// It is opened without SQLite's own locks (`SQLITE_OPEN_NOMUTEX`).
+final class SQLiteConnection: @unchecked Sendable {
+  // Proof for @unchecked: SQLite lets a connection move between threads if only one uses it at a time and the library was
+  // built for threads, which `SharedDatabase` verifies. The writer is an actor and keeps its connection to itself;
+  // `ReaderPool` gives a connection to one reader at a time, under a lock.
+
+  /// The maximum number of prepared statements that are kept.
+  ///
+  /// A statement takes some 3 KB, and a database may have any number of stores.
+  private static let statementCapacity = 256
+
+  let pointer: OpaquePointer
+
+  /// The prepared statements that are not in use, by their text.
+  private var statements: [String: SQLiteStatement] = [:]
+
+  /// The number of frames in the log after the latest commit of this connection, in place that does not move.
+  private let frameCount: UnsafeMutablePointer<Int32>
+
+  /// Opens a file.
+  ///
+  /// - Parameters:
+  ///   - path: The path, or a URI if `flags` has `SQLITE_OPEN_URI`.
+  ///   - flags: The flags of `sqlite3_open_v2`, beside those for extended codes and against locks.
+  ///   - busyTimeout: The time in milliseconds that a statement waits for the lock of another connection.
+  /// - Throws: `SQLiteError`.
+  init(path: String, flags: Int32, busyTimeout: Int32) throws(SQLiteError) {
+    var opened: OpaquePointer?
+    let code = sqlite3_open_v2(path, &opened, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+    guard code == SQLITE_OK, let pointer = opened else {
+      let error = opened.map { SQLiteError(code: code, message: String(cString: sqlite3_errmsg($0))) }
+      // A connection that failed to open must be closed too.
+      sqlite3_close_v2(opened)
+      throw error ?? SQLiteError(code: code)
+    }
+    self.pointer = pointer
+    frameCount = .allocate(capacity: 1)
+    frameCount.initialize(to: 0)
+    sqlite3_busy_timeout(pointer, busyTimeout)
+    // In place of the checkpoints that SQLite would make inside a commit.
+    sqlite3_wal_hook(
+      pointer,
+      { context, _, _, count in
+        context?.assumingMemoryBound(to: Int32.self).pointee = count
+        return SQLITE_OK
+      }, frameCount)
+  }
+
+  deinit {
+    statements = [:]
+    sqlite3_close_v2(pointer)
+    frameCount.deallocate()
+  }
+
+  /// The error of the latest call that failed.
+  func latestError(_ code: Int32) -> SQLiteError {
+    SQLiteError(code: code, message: String(cString: sqlite3_errmsg(pointer)))
+  }
+
+  /// Runs a closure with the prepared statement of a text, which is prepared at its first use and kept.
+  ///
+  /// Uses may be nested, also with the same text.
+  ///
+  /// - Throws: `SQLiteError`; the error that `body` throws.
+  @inline(__always)
+  func withStatement<Result>(_ sql: String, _ body: (borrowing SQLiteStatement) throws -> Result) throws -> Result {
+    let statement = try statements.removeValue(forKey: sql) ?? SQLiteStatement(sql, on: pointer)
+    defer {
+      statement.reset()
+      if statements.count >= SQLiteConnection.statementCapacity { statements = [:] }
+      statements[sql] = statement
+    }
+    return try body(statement)
+  }
+
+  /// Runs statements that return no rows, or whose rows do not matter.
+  ///
+  /// - Throws: `SQLiteError`.
+  func run(_ sql: String) throws(SQLiteError) {
+    let code = sqlite3_exec(pointer, sql, nil, nil, nil)
+    guard code == SQLITE_OK else { throw latestError(code) }
+  }
+
+  /// Returns the integer in the first column of the first row.
+  ///
+  /// - Throws: `SQLiteError`.
+  func integer(_ sql: String) throws -> Int64 {
+    try withStatement(sql) { try $0.step() ? $0.integer(at: 0) : 0 }
+  }
+
+  /// Returns the rows of a statement as text, in which NULL is empty.
+  ///
+  /// - Parameters:
+  ///   - sql: The statement.
+  ///   - argument: The text of the parameter ?1. Defaults to `nil` for a statement without parameters.
+  /// - Throws: `SQLiteError`.
+  func rows(_ sql: String, _ argument: String? = nil) throws -> [[String]] {
+    try withStatement(sql) { statement in
+      var rows: [[String]] = []
+      func read() throws {
+        while try statement.step() {
+          rows.append(
+            try (0..<statement.columnCount).map { String(decoding: try statement.bytes(at: $0), as: UTF8.self) })
+        }
+      }
+      guard let argument else {
+        try read()
+        return rows
+      }
+      let bytes = Array(argument.utf8)
+      try bytes.withUnsafeBytes {
+        try statement.bind($0, at: 1, isText: true)
+        try read()
+        statement.reset()
+      }
+      return rows
+    }
+  }
+
+  /// Runs a closure in a transaction that only reads, so that all its statements see one state.
+  ///
+  /// - Throws: `SQLiteError`; the error that `body` throws.
+  func reading<Result>(_ body: () throws -> Result) throws -> Result {
+    try withStatement("BEGIN") { _ = try $0.step() }
+    // A transaction that has written nothing cannot fail to end.
+    defer { try? run("ROLLBACK") }
+    return try body()
+  }
+
+  /// The number of rows that all statements so far have set or removed, with those of triggers.
+  var totalChangeCount: Int64 { sqlite3_total_changes64(pointer) }
+
+  /// Whether a transaction is open.
+  ///
+  /// Some errors, such as a full disk, end the transaction by themselves.
+  var isInTransaction: Bool { sqlite3_get_autocommit(pointer) == 0 }
+
+  /// The number of frames in the log after the latest commit of this connection.
+  var logFrameCount: Int { Int(frameCount.pointee) }
+
+  /// A number that changes when another connection has committed.
+  ///
+  /// Commits of this connection leave it.
+  ///
+  /// - Throws: `SQLiteError`.
+  func dataVersion() throws -> Int64 { try integer("PRAGMA data_version") }
+}
+
+/// A prepared statement of a connection, which one thread at a time uses.
+final class SQLiteStatement {
+  private let connection: OpaquePointer
+  private let pointer: OpaquePointer
+
+  fileprivate init(_ sql: String, on connection: OpaquePointer) throws(SQLiteError) {
+    var prepared: OpaquePointer?
+    let code = sqlite3_prepare_v3(connection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
+    guard code == SQLITE_OK, let pointer = prepared else {
+      throw SQLiteError(code: code, message: String(cString: sqlite3_errmsg(connection)))
+    }
+    self.connection = connection
+    self.pointer = pointer
+  }
+
+  deinit {
+    sqlite3_finalize(pointer)
+  }
+
+  /// Binds bytes, which must stay in place until the statement is reset.
+  ///
+  /// - Parameters:
+  ///   - bytes: The bytes.
+  ///   - index: The number of the parameter, from 1.
+  ///   - isText: Whether the bytes are bound as text, which must be valid UTF-8, instead of as a blob.
+  /// - Throws: `SQLiteError`.
+  func bind(_ bytes: UnsafeRawBufferPointer, at index: Int32, isText: Bool = false) throws(SQLiteError) {
+    // A null pointer would bind NULL.
+    guard let address = bytes.baseAddress, !bytes.isEmpty else {
+      return try check(
+        isText ? sqlite3_bind_text(pointer, index, "", 0, nil) : sqlite3_bind_zeroblob(pointer, index, 0))
+    }
+    // No destructor: SQLite does not copy the bytes (`SQLITE_STATIC`).
+    try check(
+      isText
+        ? sqlite3_bind_text64(
+          pointer, index, address.assumingMemoryBound(to: CChar.self), UInt64(bytes.count), nil, UInt8(SQLITE_UTF8))
+        : sqlite3_bind_blob64(pointer, index, address, UInt64(bytes.count), nil))
+  }
+
+  /// Binds an integer.
+  ///
+  /// - Throws: `SQLiteError`.
+  func bind(_ value: Int64, at index: Int32) throws(SQLiteError) {
+    try check(sqlite3_bind_int64(pointer, index, value))
+  }
+
+  /// Moves to the next row.
+  ///
+  /// - Returns: Whether there is one.
+  /// - Throws: `SQLiteError`.
+  @inline(__always)
+  func step() throws(SQLiteError) -> Bool {
+    switch sqlite3_step(pointer) {
+    case SQLITE_ROW: return true
+    case SQLITE_DONE: return false
+    case let code: throw SQLiteError(code: code, message: String(cString: sqlite3_errmsg(connection)))
+    }
+  }
+
+  /// Ends the statement, so that it holds no snapshot and no lock, and can be bound again.
+  func reset() {
+    // The result is the error of the last step, which was reported.
+    sqlite3_reset(pointer)
+    // Without this, the statement would keep addresses of bytes that are gone.
+    sqlite3_clear_bindings(pointer)
+  }
+
+  /// The number of columns of a row.
+  var columnCount: Int32 { sqlite3_column_count(pointer) }
+
+  /// Returns the bytes of a column of the row, a blob or text, which are valid until the next step.
+  ///
+  /// - Parameter column: The number of the column, from 0.
+  /// - Returns: The bytes; text is in UTF-8, whatever the encoding of the file. They are empty for NULL.
+  /// - Throws: `SQLiteError` if memory is short.
+  @inline(__always)
+  func bytes(at column: Int32) throws(SQLiteError) -> UnsafeRawBufferPointer {
+    // As a blob, text would have the encoding of the file, which may be UTF-16. The address is asked for before the
+    // count, because it converts the text.
+    let address =
+      sqlite3_column_type(pointer, column) == SQLITE_BLOB
+      ? sqlite3_column_blob(pointer, column) : UnsafeRawPointer(sqlite3_column_text(pointer, column))
+    let count = Int(sqlite3_column_bytes(pointer, column))
+    guard let address else {
+      // An empty blob has no address either.
+      if sqlite3_errcode(connection) & 0xFF == SQLITE_NOMEM { throw SQLiteError(code: SQLITE_NOMEM) }
+      return UnsafeRawBufferPointer(start: nil, count: 0)
+    }
+    return UnsafeRawBufferPointer(start: address, count: count)
+  }
+
+  /// Returns the integer in a column of the row.
+  func integer(at column: Int32) -> Int64 { sqlite3_column_int64(pointer, column) }
+
+  private func check(_ code: Int32) throws(SQLiteError) {
+    guard code == SQLITE_OK else { throw SQLiteError(code: code, message: String(cString: sqlite3_errmsg(connection))) }
+  }
+}
+#endif

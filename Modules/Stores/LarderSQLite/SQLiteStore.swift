@@ -1,0 +1,444 @@
+#if SQLite
+import CSQLite
+public import Larder
+import LarderCBOR
+import LarderFiles
+import Synchronization
+
+/// A store in an SQLite database: a table in a file that every language, every backup tool and the command `sqlite3` read.
+///
+/// ```swift
+/// let store = try await SQLiteStore<User>(path: "users.sqlite")
+/// try await store.setValue(User(name: "Ada"), forKey: "user:1")
+/// let user = try store.value(forKey: "user:1")
+/// try await store.close()
+/// ```
+///
+/// A read runs a prepared statement on a connection of its own and decodes the value on the caller's executor. Many or
+/// large values are decoded on the cooperative pool (see "Threads and actors" in the documentation of `Larder`). A read
+/// never waits for a writer, but it waits for the disk if the data is not in memory. Writes run one after another on a
+/// thread that belongs to the database.
+///
+/// The table of the store holds exactly its entries: the keys unchanged, and the values as encoded by the codec, as text
+/// where the codec writes JSON. The name of the codec is recorded in a separate table, `larder`. A store cannot be opened
+/// with a different codec. <doc:UsingSQLiteStore> shows how to query the table.
+///
+/// Stores of different types need different names. Within a process, a store cannot be open with two types at the same
+/// time, except that `JSONText` and `[UInt8]` may be beside any other type.
+///
+/// Several stores can share an ``SQLiteDatabase``, which offers transactions across stores.
+public final class SQLiteStore<Value: Sendable>: DataStore {
+  /// The default name of a store.
+  public static var defaultName: String { "default" }
+
+  /// The name, limits and durability of the store.
+  public let information: StoreInformation
+
+  let handle: DatabaseHandle
+  let coder: ValueCoder<Value>
+  let table: StoreTable
+
+  private let codecName: String
+  private let adoptedNames: [String]
+
+  /// The generation of the database in which the table and its record were found to be those of this store.
+  private let checkedGeneration = Mutex(0)
+
+  /// The database, if the store opened it itself and therefore closes it.
+  private let ownDatabase: SQLiteDatabase?
+
+  /// Opens a store in a database.
+  ///
+  /// - Parameters:
+  ///   - database: The database that holds the store.
+  ///   - name: The name of the store, which is that of its table: 1 to 511 bytes of UTF-8 without NUL. Defaults to
+  ///     `default`. The name `larder`, names that begin with `sqlite_` or end in `_text`, and names that differ from an
+  ///     existing one only in case are refused.
+  ///   - codec: The codec that encodes and decodes values.
+  ///   - layout: The kind of a new table. Defaults to `SQLiteTableLayout.ordinary`. An existing table keeps its kind.
+  ///   - createsIfMissing: Whether to create the store if it is missing. Defaults to `true`.
+  /// - Throws: `StoreError`: `invalidArgument` if the name is invalid, or if this process has the store open with another
+  ///   type; `notFound`; `versionMismatch` if the store was written by a newer version or with a different codec;
+  ///   `unsupported` if the database has something else of that name; `closed`; `timedOut`; `full`; `ioFailed`.
+  public convenience init(
+    in database: SQLiteDatabase, name: String = SQLiteStore.defaultName, codec: some Codec<Value>,
+    layout: SQLiteTableLayout = .ordinary, createsIfMissing: Bool = true
+  ) async throws {
+    try await self.init(
+      UntypedTable(
+        in: database, isOwned: false, name: name, layout: layout, createsIfMissing: createsIfMissing,
+        newCodecName: codec.name),
+      codec: codec)
+  }
+
+  /// Opens a store together with its database.
+  ///
+  /// - Parameters:
+  ///   - path: The path of the database file.
+  ///   - name: The name of the store. Defaults to `default`.
+  ///   - codec: The codec that encodes and decodes values.
+  ///   - layout: The kind of a new table. Defaults to `SQLiteTableLayout.ordinary`.
+  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
+  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`. With any other access, nothing is
+  ///     created.
+  ///   - createsIfMissing: Whether to create the file or store if it is missing. Defaults to `true`.
+  ///   - busyTimeout: The time that a write waits for another process. Defaults to 5 seconds.
+  /// - Throws: The errors of opening the database and of opening a store in it.
+  public convenience init(
+    path: String, name: String = SQLiteStore.defaultName, codec: some Codec<Value>,
+    layout: SQLiteTableLayout = .ordinary, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
+    createsIfMissing: Bool = true, busyTimeout: Duration = .seconds(5)
+  ) async throws {
+    let database = try await SQLiteDatabase(
+      path: path, durability: durability, access: access, createsIfMissing: createsIfMissing, busyTimeout: busyTimeout)
+    try await self.init(
+      UntypedTable(
+        in: database, isOwned: true, name: name, layout: layout, createsIfMissing: createsIfMissing,
+        newCodecName: codec.name),
+      codec: codec)
+  }
+
+  /// Opens a store, whose table is created if it is missing.
+  ///
+  /// - Throws: ``StoreError``.
+  init(_ untyped: UntypedTable, codec: some Codec<Value>) async throws {
+    handle = untyped.handle
+    do {
+      table = try await untyped.table(for: codec)
+      try handle.claim(table.identifier, for: Value.self)
+    } catch {
+      // Nothing was written, so there is no error of closing to report.
+      try? await untyped.ownDatabase?.close()
+      throw error
+    }
+    information = handle.information
+    coder = ValueCoder(codec: codec, store: handle.name, maximumSize: information.maximumValueSize ?? .max)
+    codecName = codec.name
+    adoptedNames = codec.adoptedNames
+    ownDatabase = untyped.ownDatabase
+  }
+
+  // MARK: Reading
+
+  /// Returns the value of a key.
+  ///
+  /// The value is decoded on the caller's executor, whatever its size.
+  ///
+  /// - Throws: `StoreError`: `invalidKey`; `corrupted` or `undecodable` if the value cannot be decoded; `closed`;
+  ///   `timedOut`; `ioFailed`.
+  @_specialize(where Value == [UInt8])
+  public func value(forKey key: StoreKey) throws -> Value? {
+    try check(key, for: .value)
+    return try handle.read(for: .value) { try value(forKey: key, on: $0, during: .value) }
+  }
+
+  /// Returns the value of a key; see `DataStore.value(forKey:)`.
+  ///
+  /// - Parameter key: The text of the key.
+  @_disfavoredOverload
+  public func value(forKey key: some StringProtocol) throws -> Value? {
+    try value(forKey: StoreKey(String(key)))
+  }
+
+  /// Returns the values of several keys from one consistent snapshot.
+  ///
+  /// More than 64 values, or more than 64 KiB, are decoded off the caller's actor.
+  ///
+  /// - Throws: `StoreError`: `invalidKey`; `corrupted` or `undecodable` if a value cannot be decoded; `closed`;
+  ///   `timedOut`; `ioFailed`.
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
+    try information.check(keys, for: .values)
+    return try await BulkWork.run(atMost: keys.count) { [self] allowance in
+      try handle.read(for: .values) { connection in
+        try connection.reading {
+          try keys.map { key in
+            try rawTable(on: connection).withValue(forKey: key) { bytes in
+              guard let bytes else { return nil }
+              try allowance.take(bytes.count)
+              return try coder.value(of: bytes, forKey: key, during: .values)
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /// Returns the first entries of a range from one consistent snapshot.
+  ///
+  /// If the limit is above 64, or the entries have more than 64 KiB, they are decoded off the caller's actor.
+  ///
+  /// - Throws: `StoreError`: `invalidArgument` if the limit is negative; `corrupted` or `undecodable` if a value cannot
+  ///   be decoded; `closed`; `timedOut`; `ioFailed`.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
+    try information.check(limit: limit, for: .entries)
+    return try await BulkWork.run(atMost: limit) { [self] allowance in
+      try handle.read(for: .entries) {
+        try entries(in: range, limit: limit, order: order, on: $0, during: .entries, &allowance)
+      }
+    }
+  }
+
+  /// Returns the first keys of a range from one consistent snapshot.
+  ///
+  /// - Throws: `StoreError`: `invalidArgument` if the limit is negative; `closed`; `timedOut`; `ioFailed`.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) throws -> [StoreKey] {
+    try information.check(limit: limit, for: .keys)
+    return try handle.read(for: .keys) { try rawTable(on: $0).keys(in: range, limit: limit, order: order) }
+  }
+
+  /// Returns the number of entries in a range.
+  ///
+  /// SQLite counts the keys one by one, without reading values.
+  ///
+  /// - Throws: `StoreError`: `closed`; `timedOut`; `ioFailed`.
+  public func count(in range: KeyRange) throws -> Int {
+    try handle.read(for: .count) { try rawTable(on: $0).count(in: range) }
+  }
+
+  // MARK: Writing
+
+  /// Applies a batch of changes atomically; see `DataStore.apply(_:)`.
+  ///
+  /// The changes are one transaction and may be in any order. They are sorted first as far as their semantics allow,
+  /// because SQLite writes sorted keys fastest. The values of more than 64 changes, or of more than 64 KiB, are encoded
+  /// off the caller's actor; those of several thousand changes are encoded on several threads.
+  ///
+  /// The method throws `timedOut` if another process holds the lock for longer than the timeout of the database,
+  /// `notPermitted` if a trigger or an index in the database refuses a change, `conflict` if another program has removed
+  /// or changed the table, and `versionMismatch` if a newer program has recorded another codec since the store was opened.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try await handle.run(.apply) {
+      try information.checkWritable(for: .apply)
+      guard !changes.isEmpty else { return }
+      let encoded =
+        if EncodedChanges.areWorthThreads(changes.count) {
+          try await EncodedChanges(concurrently: changes) { [self] key in
+            try check(key, for: .apply)
+          } encode: { [coder] value, key, bytes in
+            try coder.append(value, forKey: key, to: &bytes, during: .apply)
+          }
+        } else {
+          try await BulkWork.run(atMost: changes.count) { [self] in try self.encoded(changes, &$0) }
+        }
+      try await handle.database.writer.write(for: handle, during: .apply) { [self] transaction in
+        try writableTable(in: &transaction, during: .apply).write(encoded)
+        transaction.changes.append(changes, in: table.identifier, hasWritten: true)
+      }
+    }
+  }
+
+  /// Reads, changes and writes back the values of several keys atomically; see `DataStore.update(_:_:)`.
+  ///
+  /// `body` runs on the thread of the database's writer, inside the transaction, so other processes wait for it too.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try await handle.run(.update) {
+      try information.check(updateOf: keys)
+      return try await handle.database.writer.write(for: handle, during: .update) { [self] transaction in
+        let table = try writableTable(in: &transaction, during: .update)
+        let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
+        var slots = try zip(keys, stored).map { key, bytes in
+          try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
+        }
+        let result = try BodyError.wrapping { try body(&slots) }
+        try information.check(slotCount: slots.count, forUpdateOf: keys)
+        // All values are encoded before any is written.
+        let encoded = try keys.indices.map { index in
+          try slots[index].map { value in
+            var bytes: [UInt8] = []
+            try coder.append(
+              value, forKey: keys[index], replacing: stored[index], to: &bytes, during: .update)
+            return bytes[...]
+          }
+        }
+        let changed = keys.indices.filter { encoded[$0] != stored[$0] }
+        for index in changed {
+          if let bytes = encoded[index] {
+            try bytes.withUnsafeBytes { try table.setValue($0, forKey: keys[index]) }
+          } else {
+            try table.removeValue(forKey: keys[index])
+          }
+        }
+        transaction.changes.append(changed.map { keys[$0] }, in: self.table.identifier, hasWritten: !changed.isEmpty)
+        return result
+      }
+    }
+  }
+
+  /// Flushes all previous writes to disk, so that they survive power loss; see ``SQLiteDatabase/synchronize()``.
+  ///
+  /// - Throws: `StoreError`: `closed`; `conflict`; `ioFailed`.
+  public func synchronize() async throws {
+    try await handle.run(.synchronize) { try await handle.database.writer.synchronize(handle) }
+  }
+
+  /// Waits for running operations, then closes the store, and also the database if the store opened it itself.
+  ///
+  /// - Throws: `StoreError`: `conflict` if the files were moved, removed or replaced; `ioFailed` if previous writes
+  ///   could not be made durable. The store is closed even if an error is thrown.
+  public func close() async throws {
+    do {
+      try await handle.close()
+    } catch {
+      try await ownDatabase?.close()
+      throw error
+    }
+    try await ownDatabase?.close()
+  }
+
+  // Specialized because encoding bytes is so cheap that looking up the generic types of each change would double the
+  // cost.
+  @_specialize(where Value == [UInt8])
+  private func encoded(_ changes: ChangeBatch<Value>, _ allowance: inout BulkWork.Allowance) throws -> EncodedChanges {
+    try EncodedChanges(changes) { key in
+      try check(key, for: .apply)
+    } encode: { value, key, bytes in
+      _ = try allowance.encode {
+        let start = bytes.count
+        try coder.append(value, forKey: key, to: &bytes, during: .apply)
+        return start..<bytes.count
+      }
+    }
+  }
+}
+
+/// Methods that work on a connection, for the store itself and for ``SQLiteTransaction``.
+extension SQLiteStore {
+  /// The number of entries that a scan reserves capacity for.
+  private static var usualPageSize: Int { 1000 }
+
+  /// Throws `invalidKey` if a key is empty or too long.
+  @inline(__always)
+  func check(_ key: StoreKey, for operation: StoreOperation) throws {
+    // Checked here first: copying the information costs more than this check.
+    if !(1...StoreKey.maximumLength).contains(key.count) { try information.check(key, for: operation) }
+  }
+
+  @inline(__always)
+  func rawTable(on connection: SQLiteConnection) -> RawTable { RawTable(connection: connection, table: table) }
+
+  /// Returns the table for writing, and records the codec if one that it adopts is recorded.
+  ///
+  /// - Throws: ``StoreError``, with nothing changed: `conflict` if another program has removed or changed the table;
+  ///   `versionMismatch` if another program has recorded another codec; `SQLiteError`.
+  func writableTable(
+    in transaction: inout DatabaseWriter.Transaction, during operation: StoreOperation
+  ) throws -> RawTable {
+    let generation = transaction.generation
+    if checkedGeneration.withLock({ $0 != generation }) {
+      if try checkRecord(in: &transaction, during: operation) {
+        checkedGeneration.withLock { $0 = generation }
+      }
+    }
+    return rawTable(on: transaction.connection)
+  }
+
+  /// Compares the table and its record with those of this store.
+  ///
+  /// - Returns: Whether they are the same. If not, the record is changed in this transaction, which may be aborted.
+  private func checkRecord(
+    in transaction: inout DatabaseWriter.Transaction, during operation: StoreOperation
+  ) throws -> Bool {
+    let catalog = StoreCatalog(store: information.name, operation: operation)
+    let connection = transaction.connection
+    guard let found = try catalog.find(table.name, on: connection), found.table.valueType == table.valueType else {
+      throw StoreError(
+        .conflict, during: operation, store: information.name,
+        message: "another program has removed or changed the table of the store; close the store and open it again")
+    }
+    // A missing record is accepted, as when the store is opened.
+    guard let recorded = found.record?.codecName, recorded != codecName else { return true }
+    guard adoptedNames.contains(recorded) else {
+      throw StoreError(
+        .versionMismatch, during: operation, store: information.name,
+        message: "another program now writes the store with the codec \(recorded), not with \(codecName); "
+          + "close the store and open it with the codec \(recorded)")
+    }
+    try catalog.setCodecName(codecName, ofStore: table.name, on: connection)
+    transaction.hasChangedCatalog = true
+    return false
+  }
+
+  @inline(__always)
+  func value(forKey key: StoreKey, on connection: SQLiteConnection, during operation: StoreOperation) throws -> Value? {
+    try rawTable(on: connection).withValue(forKey: key) { bytes in
+      try bytes.map { try coder.value(of: $0, forKey: key, during: operation) }
+    }
+  }
+
+  // Specialized because decoding bytes is so cheap that looking up the generic types of each entry would double the
+  // cost.
+  @_specialize(where Value == [UInt8])
+  func entries(
+    in range: KeyRange, limit: Int, order: ScanOrder, on connection: SQLiteConnection,
+    during operation: StoreOperation, _ allowance: inout BulkWork.Allowance
+  ) throws -> [StoreEntry<Value>] {
+    var entries: [StoreEntry<Value>] = []
+    entries.reserveCapacity(min(limit, SQLiteStore.usualPageSize))
+    try rawTable(on: connection).scan(.entries, in: range, limit: limit, order: order) { row in
+      let key = StoreKey(copying: try row.bytes(at: 0))
+      let value = try row.bytes(at: 1)
+      try allowance.take(value.count)
+      entries.append(StoreEntry(key: key, value: try coder.value(of: value, forKey: key, during: operation)))
+    }
+    return entries
+  }
+}
+
+/// Every commit of this process is reported, also transactions of the database and writes through other objects. A commit
+/// of another connection, such as one of another process, is reported as a change of all keys, within about 50
+/// milliseconds.
+extension SQLiteStore: ObservableStore {
+  /// Observes a range; see `ObservableStore`.
+  public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
+    handle.observe(range, of: table.identifier, observer)
+  }
+}
+
+extension SQLiteStore: CustomStringConvertible {
+  /// The type and the name of the store.
+  public var description: String { "SQLiteStore(\(information.name))" }
+}
+
+extension SQLiteStore where Value: Codable {
+  /// Opens a store of `Codable` values in a database, with `CBORCodec`.
+  ///
+  /// - Parameters:
+  ///   - database: The database that holds the store.
+  ///   - name: The name of the store. Defaults to `default`.
+  ///   - layout: The kind of a new table. Defaults to `SQLiteTableLayout.ordinary`.
+  ///   - createsIfMissing: Whether to create the store if it is missing. Defaults to `true`.
+  /// - Throws: The same errors as ``init(in:name:codec:layout:createsIfMissing:)``.
+  public convenience init(
+    in database: SQLiteDatabase, name: String = SQLiteStore.defaultName, layout: SQLiteTableLayout = .ordinary,
+    createsIfMissing: Bool = true
+  ) async throws {
+    try await self.init(
+      in: database, name: name, codec: CBORCodec(), layout: layout, createsIfMissing: createsIfMissing)
+  }
+
+  /// Opens a store of `Codable` values together with its database, with `CBORCodec`.
+  ///
+  /// - Parameters:
+  ///   - path: The path of the database file.
+  ///   - name: The name of the store. Defaults to `default`.
+  ///   - layout: The kind of a new table. Defaults to `SQLiteTableLayout.ordinary`.
+  ///   - durability: The durability of a write when it returns. Defaults to `FileDurability.synced`.
+  ///   - access: Whether the store can be written. Defaults to `StoreAccess.readWrite`.
+  ///   - createsIfMissing: Whether to create the file or store if it is missing. Defaults to `true`.
+  ///   - busyTimeout: The time that a write waits for another process. Defaults to 5 seconds.
+  /// - Throws: The same errors as
+  ///   ``init(path:name:codec:layout:durability:access:createsIfMissing:busyTimeout:)``.
+  public convenience init(
+    path: String, name: String = SQLiteStore.defaultName, layout: SQLiteTableLayout = .ordinary,
+    durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true,
+    busyTimeout: Duration = .seconds(5)
+  ) async throws {
+    try await self.init(
+      path: path, name: name, codec: CBORCodec(), layout: layout, durability: durability, access: access,
+      createsIfMissing: createsIfMissing, busyTimeout: busyTimeout)
+  }
+}
+#endif

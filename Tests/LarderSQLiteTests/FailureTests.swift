@@ -1,0 +1,247 @@
+import Foundation
+import Larder
+import LarderFiles
+import LarderSQLite
+import LarderTesting
+import TestSupport
+import Testing
+
+/// Locks, refusals, full disks, moved, damaged and foreign files.
+@Suite(.timeLimit(.minutes(60))) struct FailureTests {
+  private let folder: TemporaryFolder
+  private var path: String { folder.path("app.sqlite") }
+
+  init() throws {
+    folder = try TemporaryFolder()
+  }
+
+  @Test(.enabled(if: ForeignSQLite.obstacle == nil)) func anotherWriterIsWaitedForUntilTheTimeout() async throws {
+    let store = try await SQLiteStore(path: path, codec: .raw, busyTimeout: .milliseconds(20))
+    try await store.setValue([1], forKey: "a")
+    // A connection of this process, but not of Larder, holds the lock.
+    let other = try await OtherConnection(path)
+    try other.run("BEGIN IMMEDIATE")
+    let error = await expectStoreError(.timedOut) { try await store.setValue([2], forKey: "a") }
+    #expect(error?.isRetryable == true && error?.outcome == .nothingChanged)
+    await expectStoreError(.timedOut) { try await store.update("a") { $0 = [3] } }
+    #expect(try store.value(forKey: "a") == [1])
+    try other.run("ROLLBACK")
+    try await store.setValue([4], forKey: "a")
+    #expect(try store.value(forKey: "a") == [4])
+    other.close()
+    try await store.close()
+  }
+
+  @Test(.enabled(if: ForeignSQLite.obstacle == nil)) func triggersAndConstraintsOfTheUserRefuse() async throws {
+    let database = try await SQLiteDatabase(path: path)
+    let store = try await SQLiteStore(in: database, name: "s", codec: .json(Int.self))
+    try await store.setValue(1, forKey: "a")
+    try ForeignSQLite.run(
+      path,
+      """
+      CREATE TABLE log(text TEXT);
+      CREATE TRIGGER refuse BEFORE UPDATE ON s WHEN NEW.value = '13' BEGIN SELECT RAISE(ABORT, 'unlucky'); END;
+      CREATE TRIGGER end BEFORE UPDATE ON s WHEN NEW.value = '14' BEGIN SELECT RAISE(ROLLBACK, 'over'); END;
+      CREATE TRIGGER note AFTER UPDATE ON s BEGIN INSERT INTO log VALUES(NEW.value); END;
+      CREATE UNIQUE INDEX distinct_values ON s(value);
+      CREATE INDEX half ON s(json_extract(value, '$') / 2);
+      """)
+    for value in [13, 14] {
+      let error = await expectStoreError(.notPermitted) { try await store.apply([.set("b", 5), .set("a", value)]) }
+      #expect(error?.message.contains(value == 13 ? "unlucky" : "over") == true, "\(String(describing: error))")
+      #expect(error?.outcome == .nothingChanged)
+    }
+    await expectStoreError(.notPermitted) { try await store.apply([.set("b", 1)]) }
+    // The closure that catches the error does not save the transaction.
+    await expectStoreError(.notPermitted) {
+      try await database.write { transaction in
+        try transaction.setValue(7, forKey: "c", in: store)
+        try? transaction.setValue(13, forKey: "a", in: store)
+      }
+    }
+    #expect(try store.keys(in: .all, limit: 9, order: .ascending) == ["a"])
+    try await store.setValue(2, forKey: "a")
+    #expect(try ForeignSQLite.run(path, "SELECT text FROM log") == ["2"])
+    try await database.close()
+  }
+
+  @Test func filesThatWereMovedAreNotWritten() async throws {
+    for suffix in ["", "-wal", "-shm"] {
+      let path = folder.path("moved\(suffix).sqlite")
+      let store = try await SQLiteStore(path: path, codec: .raw)
+      try await store.setValue([1], forKey: "a")
+      try FileManager.default.moveItem(atPath: path + suffix, toPath: path + suffix + ".old")
+      let error = await expectStoreError(.conflict) { try await store.setValue([2], forKey: "a") }
+      #expect(error?.message.contains("moved or removed") == true)
+      try FileManager.default.moveItem(atPath: path + suffix + ".old", toPath: path + suffix)
+      // Also after it came back, because others may have used what stood there.
+      await expectStoreError(.conflict) { try await store.setValue([3], forKey: "a") }
+      await expectStoreError(.conflict) { try await store.close() }
+      let again = try await SQLiteStore(path: path, codec: .raw)
+      #expect(try again.value(forKey: "a") == [1])
+      try await again.close()
+    }
+  }
+
+  @Test func foreignFilesAreRefusedAndLeft() async throws {
+    for content in ["", "not a database, but long enough to have a header of one", "x"] {
+      try Data(content.utf8).write(to: URL(filePath: path))
+      let code: StoreError.Code = content.isEmpty ? .corrupted : .unrecognizedFormat
+      await expectStoreError(code) { try await SQLiteDatabase(path: path) }
+      #expect(try Data(contentsOf: URL(filePath: path)) == Data(content.utf8))
+      #expect(try folder.names == ["app.sqlite"])
+    }
+    await expectStoreError(.unrecognizedFormat) { try await SQLiteDatabase(path: folder.path) }
+    await expectStoreError(.notFound) { try await SQLiteDatabase(path: folder.path("b"), createsIfMissing: false) }
+    await expectStoreError(.notFound) { try await SQLiteDatabase(path: folder.path("b"), access: .readOnly) }
+    #expect(try folder.names == ["app.sqlite"])
+  }
+
+  @Test func severalHardLinksAreRefused() async throws {
+    try await SQLiteDatabase(path: path).close()
+    try FileManager.default.linkItem(atPath: path, toPath: folder.path("other"))
+    await expectStoreError(.unsupported) { try await SQLiteDatabase(path: path) }
+  }
+
+  @Test func anImmutableDatabaseHasNoLog() async throws {
+    let odd = folder.path("ä b?c#d%.sqlite")
+    let store = try await SQLiteStore(path: odd, codec: .raw)
+    try await store.setValue([1], forKey: "a")
+    let copy = folder.path("copy.sqlite")
+    for suffix in ["", "-wal"] { try FileManager.default.copyItem(atPath: odd + suffix, toPath: copy + suffix) }
+    try await store.close()
+    let reader = try await SQLiteStore(path: odd, codec: .raw, access: .immutable)
+    #expect(try reader.value(forKey: "a") == [1])
+    await expectStoreError(.notPermitted) { try await reader.setValue([2], forKey: "a") }
+    try await reader.close()
+    // The only commit of the copy is in its log, which such a reader would not see.
+    await expectStoreError(.unsupported) { try await SQLiteStore(path: copy, codec: .raw, access: .immutable) }
+    let whole = try await SQLiteStore(path: copy, codec: .raw)
+    #expect(try whole.value(forKey: "a") == [1])
+    try await whole.close()
+  }
+
+  @Test func aDamagedFileGivesTheRightValuesOrAnError() async throws {
+    let seed = SeededGenerator.seedOfProcess
+    print("seed \(seed)")
+    var random = SeededGenerator(seed: seed)
+    let store = try await SQLiteStore(path: path, codec: .raw.checksummed())
+    let expected = (0..<400).map { (StoreKey("key:\($0)"), [UInt8](repeating: UInt8($0 & 0xFF), count: $0 * 3)) }
+    try await store.apply(ChangeBatch(expected.map { .set($0.0, $0.1) }))
+    try await store.close()
+    let original = try Data(contentsOf: URL(filePath: path))
+    let pageCount = original.count / 4096
+    #expect(pageCount > 40)
+    var damages = (0..<pageCount).map { original.prefix($0 * 4096) }
+    for _ in 0..<150 {
+      var damaged = original
+      for _ in 0..<Int.random(in: 1...4, using: &random) {
+        damaged[Int.random(in: 0..<damaged.count, using: &random)] ^= UInt8.random(in: 1...255, using: &random)
+      }
+      damages.append(damaged)
+    }
+    var refused = 0
+    for (number, damage) in damages.enumerated() {
+      let path = folder.path("damaged-\(number)")
+      try damage.write(to: URL(filePath: path))
+      do {
+        let store = try await SQLiteStore(path: path, codec: .raw.checksummed(), createsIfMissing: false)
+        var (hasFailed, isWrong) = (false, false)
+        for (key, value) in expected {
+          do {
+            // A flipped bit in the index of the keys leads to no entry or to another one.
+            if try store.value(forKey: key) != value { isWrong = true }
+          } catch {
+            hasFailed = true
+          }
+        }
+        if hasFailed { refused += 1 }
+        do {
+          let report = try await store.verify()
+          #expect(!isWrong || !report.findings.isEmpty, "damage \(number)")
+          try await store.setValue([1], forKey: "new")
+        } catch is StoreError {
+          // Damage is a typed error.
+        }
+        try await store.close()
+      } catch let error as StoreError {
+        refused += 1
+        #expect(
+          [.corrupted, .unrecognizedFormat, .unsupported, .notFound, .ioFailed, .versionMismatch, .conflict]
+            .contains(error.code), "damage \(number): \(error)")
+      }
+      try FileManager.default.removeItem(atPath: path)
+    }
+    #expect(refused > pageCount)
+  }
+
+  @Test func aTruncatedLogLosesOnlyItsLastCommits() async throws {
+    let store = try await SQLiteStore(path: path, codec: .raw, durability: .buffered)
+    for number in 0..<50 { try await store.setValue([UInt8](repeating: 7, count: 500), forKey: "\(100 + number)") }
+    let (file, log) = (try Data(contentsOf: URL(filePath: path)), try Data(contentsOf: URL(filePath: path + "-wal")))
+    try await store.close()
+    for size in stride(from: 0, to: log.count, by: 1500) {
+      let copy = folder.path("copy-\(size)")
+      try file.write(to: URL(filePath: copy))
+      try log.prefix(size).write(to: URL(filePath: copy + "-wal"))
+      do {
+        let store = try await SQLiteStore(path: copy, codec: .raw, createsIfMissing: false)
+        let keys = try store.keys(in: .all, limit: 99, order: .ascending)
+        #expect(keys == (0..<keys.count).map { StoreKey("\(100 + $0)") })
+        #expect(try await store.verify().findings.isEmpty)
+        try await store.close()
+      } catch let error as StoreError {
+        // The beginning of the log creates the store.
+        #expect(error.code == .notFound && size < 20 * 4096)
+      }
+    }
+  }
+}
+
+/// Tests that need a real file system that is full or read-only.
+@Suite(.enabled(if: TemporaryFileSystem.obstacle == nil, "\(TemporaryFileSystem.obstacle ?? "")"))
+struct FullDiskTests {
+  @Test(arguments: [8_000, 300_000]) func aFullDiskLosesNothingAndTheStoreContinuesOnceThereIsRoom(
+    valueSize: Int
+  ) async throws {
+    let disk = try TemporaryFileSystem(size: "4m")
+    let path = "\(disk.path)/store.sqlite"
+    let database = try await SQLiteDatabase(path: path)
+    let store = try await SQLiteStore(in: database, codec: .raw)
+    let ballast = "\(disk.path)/ballast"
+    try Data(count: 2 << 20).write(to: URL(filePath: ballast))
+    var written = 0
+    while written < 1000 {
+      do {
+        try await store.setValue(
+          [UInt8](repeating: UInt8(truncatingIfNeeded: written), count: valueSize), forKey: "\(written)")
+        written += 1
+      } catch let error as StoreError {
+        #expect(error.code == .full, "\(error)")
+        #expect(error.outcome == .nothingChanged)
+        #expect(error.isRetryable)
+        break
+      }
+    }
+    #expect(written > 2 && written < 1000)
+    for _ in 0..<3 {
+      let value = [UInt8](repeating: 1, count: valueSize)
+      await expectStoreError(.full) { try await store.apply([.set("a", value), .set("b", value)]) }
+      await expectStoreError(.full) { try await store.update("c") { $0 = value } }
+      await expectStoreError(.full) { try await database.write { try $0.setValue(value, forKey: "d", in: store) } }
+    }
+    #expect(try store.count(in: .all) == written)
+    for number in 0..<written {
+      #expect(try store.value(forKey: "\(number)")?.first == UInt8(truncatingIfNeeded: number))
+    }
+    await expectStoreError(.full) { try await database.backup(to: "\(disk.path)/backup") }
+    try FileManager.default.removeItem(atPath: ballast)
+    try await store.setValue([UInt8](repeating: 1, count: valueSize), forKey: "more")
+    #expect(try store.count(in: .all) == written + 1)
+    #expect(try await store.verify().findings.isEmpty)
+    try await database.close()
+    let again = try await SQLiteStore(path: path, codec: .raw)
+    #expect(try again.count(in: .all) == written + 1)
+    try await again.close()
+  }
+}
