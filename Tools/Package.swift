@@ -12,7 +12,7 @@ let package = Package(
   ],
   dependencies: [
     // By name, so that the folder of the repository may be called anything.
-    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics", "Compression", "Crypto"]),
+    .package(name: "Larder", path: "..", traits: ["LMDB", "SQLite", "Metrics", "Compression", "Crypto"]),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
   ],
   targets: [
@@ -27,6 +27,7 @@ let package = Package(
         .product(name: "LarderKeychain", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderSQLite", package: "Larder"),
         .product(name: "LarderCompressedFile", package: "Larder"),
         .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderBatching", package: "Larder"),

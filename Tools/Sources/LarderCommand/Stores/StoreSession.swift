@@ -1,6 +1,5 @@
 import Larder
 import LarderExpiry
-import LarderLMDB
 import LarderMetrics
 import LarderQueue
 
@@ -81,23 +80,23 @@ enum StoreSession {
     }
   }
 
-  /// Opens an LMDB environment, calls a closure with the URLs of its stores, and closes the environment, also after an
-  /// error.
+  /// Opens an LMDB environment or an SQLite database, calls a closure with the URLs of its stores, and closes it, also
+  /// after an error.
   ///
   /// - Parameters:
-  ///   - target: The environment, or a store in it.
-  ///   - access: Whether the environment may write to its files.
+  ///   - target: The environment or database, or a store in it.
+  ///   - access: Whether its files may be written.
   ///   - body: Receives the URLs in the order of the names, and the output, which is flushed afterwards.
   /// - Throws: The errors of ``run(_:createsIfMissing:access:timeToLive:codecName:_:)``.
-  static func runEnvironment(
+  static func runCollection(
     _ target: StoreTarget, access: StoreAccess, _ body: ([String], ByteOutput) throws -> Void
   ) async throws {
     try await use(target) {
-      try await Stores.openEnvironment(target, access: access)
+      try await Stores.openCollection(target, access: access)
     } body: { opened, output in
-      try body(try await opened.environment.storeNames().map { "\(opened.url)#\($0)" }, output)
+      try body(try await opened.storeNames().map { "\(opened.url)#\($0)" }, output)
     } close: {
-      try await $0.environment.close()
+      try await $0.close()
     }
   }
 

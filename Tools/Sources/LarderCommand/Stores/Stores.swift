@@ -6,12 +6,15 @@ import LarderCrypto
 import LarderJSON
 import LarderLMDB
 import LarderQueue
+import LarderSQLite
 
 /// The stores that the tool can open.
 enum Stores {
   /// The kinds of store, by scheme.
   static let registry = StoreRegistry(providers: [
-    MemoryStoreProvider(), JSONFileStoreProvider(), CompressedFileStoreProvider(), LMDBStoreProvider(), queueProvider,
+    MemoryStoreProvider(), JSONFileStoreProvider(), CompressedFileStoreProvider(), LMDBStoreProvider(),
+    SQLiteStoreProvider(),
+    queueProvider,
   ])
 
   private static let queueProvider = ReportingQueueProvider()
@@ -49,24 +52,37 @@ enum Stores {
     return queue
   }
 
-  /// Opens an LMDB environment.
+  /// A file or folder that holds several stores, opened without its stores.
+  struct Collection {
+    /// Its URL without the name of a store.
+    let url: String
+    /// Returns the names of the stores.
+    let storeNames: @Sendable () async throws -> [String]
+    let close: @Sendable () async throws -> Void
+  }
+
+  /// Opens an LMDB environment or an SQLite database.
   ///
   /// - Parameters:
-  ///   - target: The environment, or a store in it.
-  ///   - access: Whether the environment may write to its files.
-  /// - Returns: The environment, and its URL without the name of a store.
-  /// - Throws: ``CommandFailure`` if the URL is one of another kind of store; the errors of opening the environment.
-  static func openEnvironment(
-    _ target: StoreTarget, access: StoreAccess
-  ) async throws -> (environment: LMDBEnvironment, url: String) {
+  ///   - target: The environment or database, or a store in it.
+  ///   - access: Whether its files may be written.
+  /// - Throws: ``CommandFailure`` if the URL is one of another kind of store; the errors of opening the files.
+  static func openCollection(_ target: StoreTarget, access: StoreAccess) async throws -> Collection {
     let url = try StoreURL(target.url)
-    guard url.scheme == LMDBStoreProvider().scheme else {
-      throw CommandFailure(
-        .usage, "\(url) is not an LMDB environment", advice: "Other kinds of store hold one store at each location.")
-    }
     let path = try path(of: url)
-    let environment = try await LMDBEnvironment(path: path, access: access, createsIfMissing: false)
-    return (environment, "\(url.scheme):\(path)")
+    switch url.scheme {
+    case LMDBStoreProvider().scheme:
+      let environment = try await LMDBEnvironment(path: path, access: access, createsIfMissing: false)
+      return Collection(
+        url: "\(url.scheme):\(path)", storeNames: environment.storeNames, close: environment.close)
+    case SQLiteStoreProvider().scheme:
+      let database = try await SQLiteDatabase(path: path, access: access, createsIfMissing: false)
+      return Collection(url: "\(url.scheme):\(path)", storeNames: database.storeNames, close: database.close)
+    default:
+      throw CommandFailure(
+        .usage, "\(url) is neither an LMDB environment nor an SQLite database",
+        advice: "Other kinds of store hold one store at each location.")
+    }
   }
 
   /// Returns the codecs for the values of a store, with the dictionaries beside it if its values are compressed.
@@ -126,17 +142,24 @@ enum Stores {
 
   /// Returns the path of a store's file or folder.
   ///
-  /// - Throws: `StoreError` if the URL is one of an LMDB store, and its path is ambiguous.
+  /// - Throws: `StoreError` if the URL is one of an LMDB or SQLite store, and its path is ambiguous.
   private static func path(of url: StoreURL) throws -> String {
-    // The location of an LMDB store ends with its name in the environment.
-    let lmdb = LMDBStoreProvider()
-    return url.scheme == lmdb.scheme ? try lmdb.environmentPath(of: url) : url.location
+    // The location of such a store ends with its name.
+    let (lmdb, sqlite) = (LMDBStoreProvider(), SQLiteStoreProvider())
+    switch url.scheme {
+    case lmdb.scheme: return try lmdb.environmentPath(of: url)
+    case sqlite.scheme: return try sqlite.databasePath(of: url)
+    default: return url.location
+    }
   }
 
-  /// Returns whether two stores are in the same LMDB environment, which a process can open with one access only.
-  static func shareEnvironment(_ one: String, _ other: String) throws -> Bool {
+  /// Returns whether two stores are in the same LMDB environment or SQLite database, which a process can open with one
+  /// access only.
+  static func shareFiles(_ one: String, _ other: String) throws -> Bool {
     let urls = [try StoreURL(one), try StoreURL(other)]
-    guard urls.allSatisfy({ $0.scheme == LMDBStoreProvider().scheme }) else { return false }
+    guard urls[0].scheme == urls[1].scheme,
+      [LMDBStoreProvider().scheme, SQLiteStoreProvider().scheme].contains(urls[0].scheme)
+    else { return false }
     let paths = try urls.map { URL(filePath: try path(of: $0)).resolvingSymlinksInPath().path }
     return paths[0] == paths[1]
   }

@@ -85,7 +85,7 @@ struct CopyCommand: AsyncParsableCommand {
   ///
   /// If both stores are in one environment, it is the access of the destination.
   private func sourceAccess() throws -> StoreAccess {
-    try access.access == nil && Stores.shareEnvironment(source, destination) ? .readWrite : access.storeAccess
+    try access.access == nil && Stores.shareFiles(source, destination) ? .readWrite : access.storeAccess
   }
 }
 

@@ -137,20 +137,21 @@ struct CountCommand: AsyncParsableCommand {
 struct StoresCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stores",
-    abstract: "Print the URLs of the stores in an LMDB environment.",
+    abstract: "Print the URLs of the stores in an LMDB environment or SQLite database.",
     discussion: """
-      Prints one URL in each line, in the order of the names. The list includes databases of other programs.
+      Prints one URL in each line, in the order of the names. The list includes stores of other programs.
 
         larder stores lmdb:shop
+        larder stores sqlite:shop.sqlite
       """)
 
-  @Argument(help: ArgumentHelp("The environment, such as lmdb:shop.", valueName: "environment"))
-  var environment: String
+  @Argument(help: ArgumentHelp("The file or folder, such as lmdb:shop.", valueName: "location"))
+  var location: String
   @OptionGroup var access: AccessOption
   @OptionGroup var opening: OpeningOptions
 
   func run() async throws {
-    try await StoreSession.runEnvironment(opening.target(environment), access: access.storeAccess) { urls, output in
+    try await StoreSession.runCollection(opening.target(location), access: access.storeAccess) { urls, output in
       for url in urls { try output.writeLine(url) }
     }
   }

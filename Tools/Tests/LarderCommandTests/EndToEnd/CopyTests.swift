@@ -18,7 +18,7 @@ import Testing
 
   private func copy(_ source: String, to destination: String, _ arguments: String...) async throws -> ToolRun {
     // The default codec of new stores of this kind.
-    let codec = destination.hasPrefix("lmdb:") ? "cbor" : "json"
+    let codec = ["lmdb:", "sqlite:"].contains(where: destination.hasPrefix) ? "cbor" : "json"
     return try await ToolRun.run(Tool.path, ["copy", source, destination, "--codec", codec] + arguments)
   }
 

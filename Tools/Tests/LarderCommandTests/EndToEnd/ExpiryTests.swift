@@ -17,7 +17,7 @@ import Testing
 
   /// Returns the codec name of a new store with values that expire.
   private func codecName(_ kind: StoreKind) -> String {
-    kind == .lmdb ? "cbor+expiring" : "json+expiring"
+    [.lmdb, .sqlite].contains(kind) ? "cbor+expiring" : "json+expiring"
   }
 
   private func open(_ url: String) async throws -> AnyDataStore<Expiring<JSONText>> {

@@ -64,6 +64,8 @@ import Testing
         case .json: "command -v python3 >/dev/null || exit 0; python3 -m json.tool \"$1\" >/dev/null"
         case .compressed: "command -v zcat jq >/dev/null || exit 0; zcat < \"$1\" | jq -e . >/dev/null"
         case .lmdb: "command -v mdb_stat >/dev/null || exit 0; mdb_stat -s default \"$1\" >/dev/null"
+        case .sqlite:
+          "command -v sqlite3 >/dev/null || exit 0; sqlite3 \"$1\" 'PRAGMA integrity_check' | grep -qx ok"
         }
       #expect(try await Tool.shell(reader, path) == .done(), context)
     }

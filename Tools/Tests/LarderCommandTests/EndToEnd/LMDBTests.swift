@@ -192,7 +192,9 @@ import Testing
     #expect(try await Tool.larder("stores", environment) == .done(urls))
     let metered = try await Tool.larder("stores", environment, "--metrics")
     #expect(metered.output == urls && metered.errors.contains("open"))
-    #expect(try await Tool.larder("stores", "json:x.json").failed(64, "is not an LMDB environment"))
+    #expect(
+      try await Tool.larder("stores", "json:x.json").failed(64, "is neither an LMDB environment nor an SQLite database")
+    )
     #expect(try await Tool.larder("stores", "lmdb:\(folder.file("nosuch"))").failed(66, "nosuch"))
   }
 }

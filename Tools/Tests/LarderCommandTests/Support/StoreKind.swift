@@ -3,6 +3,7 @@ enum StoreKind: String, CaseIterable {
   case json
   case compressed
   case lmdb
+  case sqlite
 
   /// Returns the name of a store's file or folder.
   ///
@@ -15,6 +16,7 @@ enum StoreKind: String, CaseIterable {
     case .json: "\(fileName(name)).journal"
     case .compressed: fileName(name)
     case .lmdb: "\(fileName(name))/data.mdb"
+    case .sqlite: "\(fileName(name))-wal"
     }
   }
 
