@@ -9,7 +9,7 @@ let package = Package(
   platforms: [.macOS(.v15)],
   dependencies: [
     // By name, so that the folder of the repository can have any name.
-    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics", "Compression", "Crypto"]),
+    .package(name: "Larder", path: "..", traits: ["LMDB", "SQLite", "Metrics", "Compression", "Crypto"]),
     // No traits: they add a layer between the program and the memory allocator, which would be measured too.
     .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -56,10 +56,12 @@ let package = Package(
       dependencies: [
         "ForwardingStore",
         "RawLMDB",
+        "RawSQLite",
         "RawZlib",
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderSQLite", package: "Larder"),
         .product(name: "LarderCompressedFile", package: "Larder"),
         .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
@@ -82,6 +84,10 @@ let package = Package(
     .target(
       name: "RawLMDB", dependencies: [.product(name: "LarderLMDB", package: "Larder")],
       linkerSettings: [.linkedLibrary("lmdb")]),
+    // As above, with LarderSQLite.
+    .target(
+      name: "RawSQLite", dependencies: [.product(name: "LarderSQLite", package: "Larder")],
+      linkerSettings: [.linkedLibrary("sqlite3")]),
     // As above, with LarderCompression.
     .target(
       name: "RawZlib", dependencies: [.product(name: "LarderCompression", package: "Larder")],

@@ -37,10 +37,9 @@ final class DatabaseHandle: Sendable {
   }
 
   deinit {
-    guard takeRelease(), root == nil, DatabaseTable.release(database) else { return }
-    let database = database
-    // Closing the last connection works on the disk.
-    Task.detached { await database.close() }
+    guard takeRelease(), root == nil else { return }
+    // The last handle is the last owner of the database, which closes its connections when it is deinitialized.
+    _ = DatabaseTable.release(database)
   }
 
   /// Opens a database, or shares it if this process already has it open.

@@ -17,7 +17,7 @@ final class SQLiteConnection: @unchecked Sendable {
 
   let pointer: OpaquePointer
 
-  /// The prepared statements that are not in use, by their text.
+  /// The prepared statements, by their text.
   private var statements: [String: SQLiteStatement] = [:]
 
   /// The number of frames in the log after the latest commit of this connection, in place that does not move.
@@ -69,14 +69,26 @@ final class SQLiteConnection: @unchecked Sendable {
   ///
   /// - Throws: `SQLiteError`; the error that `body` throws.
   @inline(__always)
-  func withStatement<Result>(_ sql: String, _ body: (borrowing SQLiteStatement) throws -> Result) throws -> Result {
-    let statement = try statements.removeValue(forKey: sql) ?? SQLiteStatement(sql, on: pointer)
+  func withStatement<Result>(_ sql: String, _ body: (SQLiteStatement) throws -> Result) throws -> Result {
+    let statement = try idleStatement(sql)
+    statement.isInUse = true
     defer {
       statement.reset()
+      statement.isInUse = false
+    }
+    return try body(statement)
+  }
+
+  /// Returns a statement that is not in use.
+  private func idleStatement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    let kept = statements[sql]
+    if let kept, !kept.isInUse { return kept }
+    let statement = try SQLiteStatement(sql, on: pointer)
+    if kept == nil {
       if statements.count >= SQLiteConnection.statementCapacity { statements = [:] }
       statements[sql] = statement
     }
-    return try body(statement)
+    return statement
   }
 
   /// Runs statements that return no rows, or whose rows do not matter.
@@ -156,6 +168,9 @@ final class SQLiteConnection: @unchecked Sendable {
 final class SQLiteStatement {
   private let connection: OpaquePointer
   private let pointer: OpaquePointer
+
+  /// Whether a caller is between the first step and the reset.
+  fileprivate var isInUse = false
 
   fileprivate init(_ sql: String, on connection: OpaquePointer) throws(SQLiteError) {
     var prepared: OpaquePointer?
