@@ -73,7 +73,7 @@ extension StoreError {
   ///   - error: The failed call.
   ///   - operation: The operation of the store.
   ///   - store: The name of the store.
-  ///   - message: A message that describes the failure, to which the library's own is added.
+  ///   - message: A message that describes the failure. The description adds the library's own.
   ///   - outcome: Whether anything may have been changed. Defaults to `nothingChanged`.
   ///   - isWrite: Whether a transaction that writes failed. Defaults to `false`.
   init(
@@ -81,7 +81,7 @@ extension StoreError {
     outcome: Outcome = .nothingChanged, isWrite: Bool = false
   ) {
     self.init(
-      error.storeErrorCode(isWrite: isWrite), during: operation, store: store, message: "\(message): \(error.message)",
+      error.storeErrorCode(isWrite: isWrite), during: operation, store: store, message: message,
       underlying: error, isRetryable: error.isTransient, outcome: outcome)
   }
 }

@@ -143,8 +143,8 @@ final class DatabaseHandle: Sendable {
   ///   thrown.
   func close() async throws {
     await operations.close()
-    guard root?.isClosed != true else { return endObservations() }
-    guard takeRelease() else { return }
+    // A root that was closed before has made everything durable.
+    guard takeRelease(), root?.isClosed != true else { return }
     var failure: (any Error)?
     do {
       try await database.writer.finish(for: self)

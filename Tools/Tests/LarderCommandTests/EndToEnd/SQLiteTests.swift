@@ -1,3 +1,5 @@
+import Foundation
+import LarderTesting
 import Testing
 
 /// Stores in SQLite databases, beside the command `sqlite3`.
@@ -24,4 +26,64 @@ import Testing
     #expect(try await Tool.larder("compact", "sqlite:\(path)") == .done())
     #expect(try await Tool.larder("stores", "sqlite:\(folder.file("nosuch"))").failed(66, "nosuch"))
   }
+}
+
+/// Imports into a database during which one call of the system fails.
+@Suite(.enabled(if: SystemCallFailure.obstacle == nil, "\(SystemCallFailure.obstacle ?? "")"))
+struct SQLiteFailureTests {
+  private let folder: TemporaryFolder
+
+  init() throws {
+    folder = try TemporaryFolder()
+  }
+
+  @Test(arguments: ["fdatasync", "fsync", "pwrite64", "ftruncate"])
+  func aCallThatFailsOnceLosesNothing(call: String) async throws {
+    let seed = SeededGenerator.seedOfProcess
+    print("LARDER_SEED=\(seed)")
+    var generator = SeededGenerator(seed: seed)
+    let lines = (100..<200).map { "{\"key\":\"\($0)\",\"value\":\"\(String(repeating: "x", count: 500))\"}\n" }
+    let input = try folder.write(lines.joined(), to: "lines")
+    // The first calls create the store, later ones write.
+    for number in [1, 2, 3, 5] + (0..<4).map({ _ in Int.random(in: 6...40, using: &generator) }) {
+      let store = "sqlite:\(folder.file("\(number).sqlite"))"
+      let run = try await Tool.shell(
+        "strace -f -o /dev/null -e trace=$1 -e inject=$1:error=EIO:when=$2 \"$3\" "
+          + "import \"$4\" \"$5\" --batch 10 --acknowledge",
+        call, "\(number)", Tool.path, store, input)
+      let context: Comment = "seed \(seed), call \(number): \(run.errors)"
+      let acknowledged = run.output.split(separator: "\n").last.flatMap { Int($0) } ?? 0
+      #expect(run.status == 0 || [73, 74, 77].contains(run.status), context)
+      let count = try await Tool.larder("count", store)
+      guard count.status == 0 else {
+        // The store was never created.
+        #expect(count.status == 66 && acknowledged == 0, context)
+        continue
+      }
+      let present = try #require(Int(count.output.dropLast()), context)
+      #expect(present >= acknowledged && present.isMultiple(of: 10), context)
+      #expect(run.status != 0 || present == 100, context)
+      #expect(try await Tool.larder("verify", store).status == 0, context)
+      // After any failure, the next import completes the store.
+      #expect(try await Tool.larder("import", store, input).status == 0, context)
+      #expect(try await Tool.larder("count", store) == .done("100\n"), context)
+    }
+  }
+}
+
+/// Calls of the system that `strace` makes fail.
+private enum SystemCallFailure {
+  /// The reason why no call can be made to fail, or `nil` if it can.
+  static let obstacle: String? = {
+    let process = Process()
+    process.executableURL = URL(filePath: "/bin/sh")
+    process.arguments = ["-c", "strace -f -o /dev/null -e inject=sync:error=EIO true 2>/dev/null"]
+    do {
+      try process.run()
+      process.waitUntilExit()
+      return process.terminationStatus == 0 ? nil : "strace is missing or must not trace"
+    } catch {
+      return "strace cannot be run: \(error)"
+    }
+  }()
 }
