@@ -13,13 +13,30 @@ struct ToolRun: Equatable {
     let inputPath = try folder.write(input, to: "input")
     let outputPath = try folder.write("", to: "output")
     let errorsPath = try folder.write("", to: "errors")
+    await RunLimit.shared.enter()
+    let result: Result<Int32, any Error>
+    do {
+      result = .success(try await start(executable, arguments, [inputPath, outputPath, errorsPath]))
+    } catch {
+      result = .failure(error)
+    }
+    await RunLimit.shared.leave()
+    return ToolRun(
+      status: try result.get(), output: try String(contentsOfFile: outputPath, encoding: .utf8),
+      errors: try String(contentsOfFile: errorsPath, encoding: .utf8))
+  }
+
+  /// Runs a program with the files of its standard input, output and error.
+  ///
+  /// - Returns: Its exit code, or the negative number of the signal that ended it.
+  private static func start(_ executable: String, _ arguments: [String], _ paths: [String]) async throws -> Int32 {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: executable)
     process.arguments = arguments
     let handles = [
-      try FileHandle(forReadingFrom: URL(fileURLWithPath: inputPath)),
-      try FileHandle(forWritingTo: URL(fileURLWithPath: outputPath)),
-      try FileHandle(forWritingTo: URL(fileURLWithPath: errorsPath)),
+      try FileHandle(forReadingFrom: URL(fileURLWithPath: paths[0])),
+      try FileHandle(forWritingTo: URL(fileURLWithPath: paths[1])),
+      try FileHandle(forWritingTo: URL(fileURLWithPath: paths[2])),
     ]
     process.standardInput = handles[0]
     process.standardOutput = handles[1]
@@ -27,10 +44,34 @@ struct ToolRun: Equatable {
     try await process.runToEnd()
     // The handles stay open after the process has ended, and thousands of runs would use up all descriptors.
     for handle in handles { try handle.close() }
-    return ToolRun(
-      status: process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus,
-      output: try String(contentsOfFile: outputPath, encoding: .utf8),
-      errors: try String(contentsOfFile: errorsPath, encoding: .utf8))
+    return process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
+  }
+}
+
+/// A limit for the number of programs that run at the same time.
+///
+/// To start a program, Foundation copies the entries of the folder of open files, and with some 1,300 of them it reads
+/// beyond their memory, which has ended a whole test run.
+private actor RunLimit {
+  static let shared = RunLimit()
+
+  private var freeCount = 32
+  private var waiting: [CheckedContinuation<Void, Never>] = []
+
+  func enter() async {
+    guard freeCount == 0 else {
+      freeCount -= 1
+      return
+    }
+    await withCheckedContinuation { waiting.append($0) }
+  }
+
+  func leave() {
+    if waiting.isEmpty {
+      freeCount += 1
+    } else {
+      waiting.removeFirst().resume()
+    }
   }
 }
 
