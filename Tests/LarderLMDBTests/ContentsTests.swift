@@ -26,8 +26,8 @@ import Testing
     let notes = try await LMDBStore<Note>(in: environment)
     try await notes.setValue(Note(text: "a"), forKey: "k")
     let error = await expectStoreError(.invalidArgument) { try await LMDBStore<Folder>(in: environment) }
-    #expect(error?.message.contains("LMDBStore<Note>") == true)
-    #expect(error?.message.contains("name:") == true)
+    #expect(error?.message.contains("of the type Note") == true)
+    #expect(error?.message.contains("name of its own") == true)
     // Also by the path, because the environment is the same.
     await expectStoreError(.invalidArgument) { try await LMDBStore<Folder>(path: path) }
     await expectStoreError(.invalidArgument) { try await LMDBStore<Note?>(in: environment) }

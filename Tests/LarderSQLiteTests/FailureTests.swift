@@ -206,42 +206,11 @@ struct FullDiskTests {
   ) async throws {
     let disk = try TemporaryFileSystem(size: "4m")
     let path = "\(disk.path)/store.sqlite"
-    let database = try await SQLiteDatabase(path: path)
-    let store = try await SQLiteStore(in: database, codec: .raw)
-    let ballast = "\(disk.path)/ballast"
-    try Data(count: 2 << 20).write(to: URL(filePath: ballast))
-    var written = 0
-    while written < 1000 {
-      do {
-        try await store.setValue(
-          [UInt8](repeating: UInt8(truncatingIfNeeded: written), count: valueSize), forKey: "\(written)")
-        written += 1
-      } catch let error as StoreError {
-        #expect(error.code == .full, "\(error)")
-        #expect(error.outcome == .nothingChanged)
-        #expect(error.isRetryable)
-        break
-      }
+    try await expectAFullDiskToLoseNothing(disk, valueSize: valueSize) {
+      try await SQLiteStore<[UInt8]>(path: path, codec: .raw)
+    } writingInAnotherWay: { store, value in
+      let database = try await SQLiteDatabase(path: path)
+      try await database.write { try $0.setValue(value, forKey: "d", in: store) }
     }
-    #expect(written > 2 && written < 1000)
-    for _ in 0..<3 {
-      let value = [UInt8](repeating: 1, count: valueSize)
-      await expectStoreError(.full) { try await store.apply([.set("a", value), .set("b", value)]) }
-      await expectStoreError(.full) { try await store.update("c") { $0 = value } }
-      await expectStoreError(.full) { try await database.write { try $0.setValue(value, forKey: "d", in: store) } }
-    }
-    #expect(try store.count(in: .all) == written)
-    for number in 0..<written {
-      #expect(try store.value(forKey: "\(number)")?.first == UInt8(truncatingIfNeeded: number))
-    }
-    await expectStoreError(.full) { try await database.backup(to: "\(disk.path)/backup") }
-    try FileManager.default.removeItem(atPath: ballast)
-    try await store.setValue([UInt8](repeating: 1, count: valueSize), forKey: "more")
-    #expect(try store.count(in: .all) == written + 1)
-    #expect(try await store.verify().findings.isEmpty)
-    try await database.close()
-    let again = try await SQLiteStore(path: path, codec: .raw)
-    #expect(try again.count(in: .all) == written + 1)
-    try await again.close()
   }
 }

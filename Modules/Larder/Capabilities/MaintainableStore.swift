@@ -108,6 +108,25 @@ public struct StoreStatistics: Sendable, Hashable {
   }
 }
 
+extension VerificationReport {
+  /// Adds the entries of a store, and the problems that are found in them.
+  ///
+  /// - Parameters:
+  ///   - store: The name of the store.
+  ///   - read: A closure that returns the first entries of a range, up to a limit: the key of each, and its problem, if
+  ///     any. A slice at a time, because a long snapshot would keep a store from reusing the space of old values.
+  /// - Throws: The error that `read` throws; the entries before it are added.
+  package mutating func addEntries(
+    of store: String,
+    _ read: @escaping @Sendable (_ range: KeyRange, _ limit: Int) async throws -> [(key: StoreKey, problem: String?)]
+  ) async throws {
+    for try await (key, problem) in ScanSequence(key: { $0.key }, read: read) {
+      entryCount += 1
+      if let problem { findings.append(Finding(key: key, place: store, message: problem)) }
+    }
+  }
+}
+
 extension VerificationReport.Finding {
   /// Returns the message about a value that could not be decoded.
   ///

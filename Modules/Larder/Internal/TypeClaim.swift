@@ -13,12 +13,19 @@ package struct TypeClaim: Sendable {
 
   /// Notes that the store is open with values of a type.
   ///
-  /// - Returns: Another type with which it is open; nothing is noted then. Otherwise `nil`.
-  package mutating func claim(for type: Any.Type) -> Any.Type? {
-    if let other = self.type, other != type { return other }
+  /// - Parameters:
+  ///   - type: The type.
+  ///   - store: The name of the store in errors.
+  /// - Throws: ``StoreError`` with `invalidArgument` if it is open with another type.
+  package mutating func claim(for type: Any.Type, store: String) throws(StoreError) {
+    if let other = self.type, other != type {
+      throw StoreError(
+        .invalidArgument, during: .open, store: store,
+        message: "this process has the store open with values of the type \(other), so they cannot be of the type "
+          + "\(type); give each type a store with a name of its own")
+    }
     self.type = type
     count += 1
-    return nil
   }
 
   /// Notes that one of those who claimed the store has closed it.

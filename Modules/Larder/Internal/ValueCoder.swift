@@ -88,6 +88,18 @@ package struct ValueCoder<Value: Sendable>: Sendable {
     }
   }
 
+  /// Returns a text about stored bytes that cannot be decoded, for verification.
+  ///
+  /// - Returns: The text, or `nil` if they can be decoded.
+  package func problem(in bytes: UnsafeRawBufferPointer, forKey key: StoreKey) -> String? {
+    do {
+      _ = try value(of: bytes, forKey: key, during: .verify)
+      return nil
+    } catch {
+      return VerificationReport.Finding.message(for: error)
+    }
+  }
+
   /// Returns the error of stored bytes that cannot be decoded.
   ///
   /// Its code is that of a ``StoreErrorConvertible``; `undecodable` for a `DecodingError` other than `dataCorrupted`,

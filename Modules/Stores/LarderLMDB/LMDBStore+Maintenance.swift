@@ -28,14 +28,7 @@ extension LMDBStore: MaintainableStore {
   /// Reads and checks all entries; see `MaintainableStore/verify()`.
   public func verify() async throws -> VerificationReport {
     var report = VerificationReport(entryCount: 0)
-    // In slices, because a long snapshot would keep writers from reusing free pages.
-    let entries = ScanSequence(key: { $0.key }) { [self] in try await verifiedEntries(in: $0, limit: $1) }
-    for try await (key, problem) in entries {
-      report.entryCount += 1
-      if let problem {
-        report.findings.append(VerificationReport.Finding(key: key, place: handle.name, message: problem))
-      }
-    }
+    try await report.addEntries(of: handle.name) { [self] in try await verifiedEntries(in: $0, limit: $1) }
     return report
   }
 
@@ -48,14 +41,8 @@ extension LMDBStore: MaintainableStore {
         var scan = try RawDatabase(transaction: transaction, identifier: identifier).scan(range)
         while entries.count < limit, let (bytes, value) = try scan.next() {
           let key = StoreKey(copying: bytes)
-          var problem: String?
-          do {
-            _ = try coder.value(of: value, forKey: key, during: .verify)
-          } catch {
-            problem = VerificationReport.Finding.message(for: error)
-          }
-          if let previous = entries.last?.key, previous >= key { problem = "the key is not in order" }
-          entries.append((key, problem))
+          let isInOrder = entries.last.map { $0.key < key } ?? true
+          entries.append((key, isInOrder ? coder.problem(in: value, forKey: key) : "the key is not in order"))
         }
         return entries
       }

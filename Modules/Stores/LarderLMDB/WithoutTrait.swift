@@ -8,22 +8,26 @@ public import Larder
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"LMDB\"])")
 public struct LMDBStore<Value: Sendable> {
   /// A placeholder: needs the trait `LMDB`.
-  public init(in environment: LMDBEnvironment, name: String = "", createsIfMissing: Bool = true) async throws {}
-
-  /// A placeholder: needs the trait `LMDB`.
   public init(
-    in environment: LMDBEnvironment, name: String = "", codec: some Codec<Value>, createsIfMissing: Bool = true
+    in environment: LMDBEnvironment, name: String = "", contents: String? = nil, createsIfMissing: Bool = true
   ) async throws {}
 
   /// A placeholder: needs the trait `LMDB`.
   public init(
-    path: String, name: String = "", durability: FileDurability = .synced, createsIfMissing: Bool = true
-  ) async throws {}
-
-  /// A placeholder: needs the trait `LMDB`.
-  public init(
-    path: String, name: String = "", codec: some Codec<Value>, durability: FileDurability = .synced,
+    in environment: LMDBEnvironment, name: String = "", codec: some Codec<Value>, contents: String? = nil,
     createsIfMissing: Bool = true
+  ) async throws {}
+
+  /// A placeholder: needs the trait `LMDB`.
+  public init(
+    path: String, name: String = "", contents: String? = nil, durability: FileDurability = .synced,
+    access: StoreAccess = .readWrite, createsIfMissing: Bool = true
+  ) async throws {}
+
+  /// A placeholder: needs the trait `LMDB`.
+  public init(
+    path: String, name: String = "", codec: some Codec<Value>, contents: String? = nil,
+    durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true
   ) async throws {}
 }
 
@@ -31,7 +35,10 @@ public struct LMDBStore<Value: Sendable> {
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"LMDB\"])")
 public struct LMDBEnvironment {
   /// A placeholder: needs the trait `LMDB`.
-  public init(path: String, durability: FileDurability = .synced, createsIfMissing: Bool = true) async throws {}
+  public init(
+    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
+    createsIfMissing: Bool = true
+  ) async throws {}
 }
 
 /// A placeholder: this type needs the trait `LMDB` of the package Larder, which is off.

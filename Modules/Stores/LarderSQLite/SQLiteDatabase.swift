@@ -198,7 +198,7 @@ extension SharedDatabase {
         pageSize: Int(try connection.integer("PRAGMA page_size")),
         pageCount: Int(try connection.integer("PRAGMA page_count")),
         freePageCount: Int(try connection.integer("PRAGMA freelist_count")),
-        logSize: Int(try POSIXFileSystem().attributes(at: logPath)?.size ?? 0))
+        logSize: Int(try POSIXFileSystem().attributes(at: file.logPath)?.size ?? 0))
     } catch let error as FileError {
       throw StoreError(error, during: .statistics, store: store, message: "the log cannot be examined")
     }

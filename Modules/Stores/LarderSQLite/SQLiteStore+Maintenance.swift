@@ -38,15 +38,8 @@ extension SQLiteStore: MaintainableStore {
     for problem in problems where problem != "ok" {
       report.findings.append(VerificationReport.Finding(key: nil, place: handle.name, message: problem))
     }
-    // In slices, because a long snapshot would keep the log from shrinking.
-    let entries = ScanSequence(key: { $0.key }) { [self] in try await verifiedEntries(in: $0, limit: $1) }
     do {
-      for try await (key, problem) in entries {
-        report.entryCount += 1
-        if let problem {
-          report.findings.append(VerificationReport.Finding(key: key, place: handle.name, message: problem))
-        }
-      }
+      try await report.addEntries(of: handle.name) { [self] in try await verifiedEntries(in: $0, limit: $1) }
     } catch let error as StoreError where error.code == .corrupted && !report.findings.isEmpty {
       // The damage that the check of the structure found also stops the scan.
       report.findings.append(
@@ -67,16 +60,15 @@ extension SQLiteStore: MaintainableStore {
         ) { row in
           let key = StoreKey(copying: try row.bytes(at: 0))
           let value = try row.bytes(at: 1)
-          var problem: String?
-          do {
-            _ = try coder.value(of: value, forKey: key, during: .verify)
-          } catch {
-            problem = VerificationReport.Finding.message(for: error)
-          }
-          if !(1...StoreKey.maximumLength).contains(key.count) {
-            problem = "the key has \(key.count) bytes; only 1 to \(StoreKey.maximumLength) are allowed"
-          }
-          entries.append((key, problem))
+          // Another program may have written a longer one, or an empty one.
+          let hasLength = (1...StoreKey.maximumLength).contains(key.count)
+          entries.append(
+            (
+              key,
+              hasLength
+                ? coder.problem(in: value, forKey: key)
+                : "the key has \(key.count) bytes; only 1 to \(StoreKey.maximumLength) are allowed"
+            ))
         }
         return entries
       }

@@ -8,22 +8,28 @@ public import Larder
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"SQLite\"])")
 public struct SQLiteStore<Value: Sendable> {
   /// A placeholder: needs the trait `SQLite`.
-  public init(in database: SQLiteDatabase, name: String = "", createsIfMissing: Bool = true) async throws {}
-
-  /// A placeholder: needs the trait `SQLite`.
   public init(
-    in database: SQLiteDatabase, name: String = "", codec: some Codec<Value>, createsIfMissing: Bool = true
-  ) async throws {}
-
-  /// A placeholder: needs the trait `SQLite`.
-  public init(
-    path: String, name: String = "", durability: FileDurability = .synced, createsIfMissing: Bool = true
-  ) async throws {}
-
-  /// A placeholder: needs the trait `SQLite`.
-  public init(
-    path: String, name: String = "", codec: some Codec<Value>, durability: FileDurability = .synced,
+    in database: SQLiteDatabase, name: String = "", layout: SQLiteTableLayout = .ordinary,
     createsIfMissing: Bool = true
+  ) async throws {}
+
+  /// A placeholder: needs the trait `SQLite`.
+  public init(
+    in database: SQLiteDatabase, name: String = "", codec: some Codec<Value>, layout: SQLiteTableLayout = .ordinary,
+    createsIfMissing: Bool = true
+  ) async throws {}
+
+  /// A placeholder: needs the trait `SQLite`.
+  public init(
+    path: String, name: String = "", layout: SQLiteTableLayout = .ordinary, durability: FileDurability = .synced,
+    access: StoreAccess = .readWrite, createsIfMissing: Bool = true, busyTimeout: Duration = .seconds(5)
+  ) async throws {}
+
+  /// A placeholder: needs the trait `SQLite`.
+  public init(
+    path: String, name: String = "", codec: some Codec<Value>, layout: SQLiteTableLayout = .ordinary,
+    durability: FileDurability = .synced, access: StoreAccess = .readWrite, createsIfMissing: Bool = true,
+    busyTimeout: Duration = .seconds(5)
   ) async throws {}
 }
 
@@ -31,13 +37,25 @@ public struct SQLiteStore<Value: Sendable> {
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"SQLite\"])")
 public struct SQLiteDatabase {
   /// A placeholder: needs the trait `SQLite`.
-  public init(path: String, durability: FileDurability = .synced, createsIfMissing: Bool = true) async throws {}
+  public init(
+    path: String, durability: FileDurability = .synced, access: StoreAccess = .readWrite,
+    createsIfMissing: Bool = true, busyTimeout: Duration = .seconds(5)
+  ) async throws {}
+}
+
+/// A placeholder: this type needs the trait `SQLite` of the package Larder, which is off.
+public enum SQLiteTableLayout: Sendable {
+  /// A placeholder: needs the trait `SQLite`.
+  case ordinary
+
+  /// A placeholder: needs the trait `SQLite`.
+  case clustered
 }
 
 /// A placeholder: this type needs the trait `SQLite` of the package Larder, which is off.
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"SQLite\"])")
 public struct SQLiteStoreProvider {
   /// A placeholder: needs the trait `SQLite`.
-  public init() {}
+  public init(layout: SQLiteTableLayout = .ordinary) {}
 }
 #endif

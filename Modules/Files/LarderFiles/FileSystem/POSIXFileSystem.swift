@@ -93,6 +93,23 @@ public struct POSIXFileSystem: FileSystem {
     guard result == 0 else { throw FileError(.synchronizeDirectory, path: path, errorNumber: errorNumber) }
   }
 
+  /// Syncs the content of a file that others have written.
+  ///
+  /// Closing it again releases all locks that the process has on the file.
+  ///
+  /// - Throws: ``FileError``.
+  package func synchronizeFile(at path: String) throws(FileError) {
+    let file = try open(path, .read)
+    do throws(FileError) {
+      try file.synchronizeThroughInterruptions()
+    } catch {
+      // The first error counts, and nothing was written to lose.
+      try? file.close()
+      throw error
+    }
+    try file.close()
+  }
+
   /// Returns the names in a directory with `readdir`.
   ///
   /// A name that is not UTF-8 contains replacement characters.

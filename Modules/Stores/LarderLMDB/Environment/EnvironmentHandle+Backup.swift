@@ -3,12 +3,6 @@ import CLMDB
 import Larder
 import LarderFiles
 
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Musl)
@@ -27,16 +21,8 @@ extension EnvironmentHandle {
   }
 
   private func copy(to path: String, compacting: Bool) throws {
-    guard !path.utf8.contains(0) else {
-      throw StoreError(.invalidArgument, during: .backup, store: name, message: "the path contains a NUL")
-    }
-    let (folder, lastComponent) = FilePaths.split(path)
-    let path = FilePaths.join(folder, lastComponent)
-    var status = stat()
-    guard lstat(path, &status) != 0 else {
-      throw StoreError(.invalidArgument, during: .backup, store: name, message: "something already exists at the path")
-    }
-    let temporary = "\(path).larder-\(UUID().uuidString)"
+    let copy = try StoreCopy(at: path, ofStore: name)
+    let temporary = copy.temporaryPath
     let layout = environment.opened.files.layout
     let (data, lock) = EnvironmentFiles.paths(temporary, layout)
     do {
@@ -44,10 +30,10 @@ extension EnvironmentHandle {
       try writeCopy(to: data, compacting: compacting)
       // Readers without permission to create files need the lock file.
       _ = try LockFile.prepare(lock, for: data)
-      if layout == .folder { try synchronize(temporary, "the folder of the copy could not be synced") }
-      try POSIXFileSystem().renameExclusively(temporary, to: path, isFolder: layout == .folder)
+      if layout == .folder { try POSIXFileSystem().synchronizeDirectory(at: temporary) }
+      try copy.place(isFolder: layout == .folder)
       if layout == .singleFile {
-        try EnvironmentHandle.placeLockFile(lock, at: EnvironmentFiles.paths(path, layout).lock)
+        try EnvironmentHandle.placeLockFile(lock, at: EnvironmentFiles.paths(copy.path, layout).lock)
       }
     } catch {
       // The partial copy is useless. The original error matters more than a failure to remove it.
@@ -60,17 +46,7 @@ extension EnvironmentHandle {
       default: throw error
       }
     }
-    try synchronize(
-      folder, "the copy is complete and in place, but its folder could not be synced, so power loss may remove it",
-      outcome: .unknown)
-  }
-
-  private func synchronize(_ folder: String, _ message: String, outcome: StoreError.Outcome = .nothingChanged) throws {
-    do {
-      try POSIXFileSystem().synchronizeDirectory(at: folder)
-    } catch {
-      throw StoreError(error, during: .backup, store: name, message: message, outcome: outcome)
-    }
+    try copy.synchronizeName()
   }
 
   /// Renames the lock file of a copy to its final path.

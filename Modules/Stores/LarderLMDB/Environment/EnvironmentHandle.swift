@@ -42,8 +42,7 @@ final class EnvironmentHandle: Sendable {
   ///
   /// - Throws: ``StoreError``.
   static func take(_ configuration: EnvironmentConfiguration) async throws -> EnvironmentHandle {
-    let environment = try await EnvironmentTable.queue.run { try EnvironmentTable.take(configuration) }
-    return EnvironmentHandle(of: environment, name: configuration.name)
+    EnvironmentHandle(of: try await EnvironmentTable.take(configuration), name: configuration.name)
   }
 
   /// The name of the owner in error messages.
@@ -69,13 +68,7 @@ final class EnvironmentHandle: Sendable {
   /// - Throws: ``StoreError`` with `invalidArgument` if this process has the database open with another type.
   func claimDatabase(for type: Any.Type) throws {
     guard let database = state.withLock({ $0.database }), !TypeClaim.isUntyped(type) else { return }
-    if let other = environment.claimDatabase(named: database, for: type) {
-      throw StoreError(
-        .invalidArgument, during: .open, store: name,
-        message:
-          "this process has the store open as LMDBStore<\(other)>, so it cannot be LMDBStore<\(type)>; give each "
-          + "type a name of its own, such as LMDBStore<\(type)>(in: environment, name: \"…\")")
-    }
+    try environment.claimDatabase(named: database, for: type, store: name)
     state.withLock { $0.isClaimed = true }
   }
 
@@ -165,80 +158,54 @@ final class EnvironmentHandle: Sendable {
     guard !wasReleased else { return }
     endObservations()
     if let database { environment.releaseDatabase(named: database, isClaimed: isClaimed) }
-    if root == nil { EnvironmentTable.release(environment.opened.identity) }
+    if root == nil { EnvironmentTable.release(environment) }
   }
 }
 
-/// The environments that this process has open, by the identity of the data file.
+/// The environments that this process has open.
 ///
 /// Opening a file twice in one process would break its locks.
 enum EnvironmentTable {
   /// The queue on which environments are opened, because opening blocks.
-  static let queue = DispatchQueueExecutor(label: "Larder.LMDBEnvironment.opening")
+  private static let queue = DispatchQueueExecutor(label: "Larder.LMDBEnvironment.opening")
 
-  private struct Entry {
-    let environment: SharedEnvironment
-    var handleCount: Int
-  }
-
-  private static let entries = Mutex<[FileAttributes.Identity: Entry]>([:])
+  private static let files = SharedFiles<SharedEnvironment>()
 
   /// Returns an open environment, or opens it.
   ///
-  /// Blocks.
-  ///
-  /// - Returns: The environment with its handle count incremented; balance it with `release(_:)`.
+  /// - Returns: The environment, counted; balance it with `release(_:)`.
   /// - Throws: ``StoreError``.
-  static func take(_ configuration: EnvironmentConfiguration) throws -> SharedEnvironment {
-    try entries.withLock { entries in
-      let files = try configuration.findFiles()
-      if let identity = files?.identity, let entry = entries[identity] {
-        try check(entry.environment, suits: configuration)
-        entries[identity]?.handleCount += 1
-        return entry.environment
+  static func take(_ configuration: EnvironmentConfiguration) async throws -> SharedEnvironment {
+    try await queue.run {
+      let found = try configuration.findFiles()
+      let open = try found?.identity.flatMap {
+        try files.take(
+          $0, access: configuration.access, durability: configuration.durability, store: configuration.name)
       }
+      if let open { return open }
       // Opening and closing the lock file of an open environment would release the process's locks on it.
-      if let lock = files?.lockIdentity, entries.values.contains(where: { $0.environment.opened.lockIdentity == lock })
-      {
+      if let lock = found?.lockIdentity, files.contains(where: { $0.opened.lockIdentity == lock }) {
         throw StoreError(
           .locked, during: .open, store: configuration.name,
           message: "this process still has the previous data file open; close all of its stores first",
           isRetryable: true)
       }
-      let environment = try SharedEnvironment(configuration, files: files)
-      entries[environment.opened.identity] = Entry(environment: environment, handleCount: 1)
+      let environment = try SharedEnvironment(configuration, files: found)
+      files.insert(environment)
       return environment
     }
   }
 
-  private static func check(_ environment: SharedEnvironment, suits configuration: EnvironmentConfiguration) throws {
-    guard environment.access == configuration.access else {
-      throw StoreError(
-        .locked, during: .open, store: configuration.name,
-        message: "this process has the environment open with a different access, \(environment.access)")
-    }
-    guard environment.durability == configuration.durability || configuration.access != .readWrite else {
-      throw StoreError(
-        .locked, during: .open, store: configuration.name,
-        message: "this process has the environment open with a different durability, \(environment.durability)")
-    }
-  }
-
-  /// Decrements the handle count, and closes the environment when it reaches zero.
+  /// Gives back an environment, and closes it if it was the last use.
   ///
   /// Blocks.
-  static func release(_ identity: FileAttributes.Identity) {
-    entries.withLock { entries in
-      guard var entry = entries[identity] else { return }
-      entry.handleCount -= 1
-      if entry.handleCount > 0 {
-        entries[identity] = entry
-      } else {
-        // Closed under the lock, so that the next opener of the file finds it closed.
-        entry.environment.close()
-        entries[identity] = nil
-      }
-    }
+  static func release(_ environment: SharedEnvironment) {
+    // Closed under the lock, so that the next opener of the file finds it closed.
+    files.release(environment) { $0.close() }
   }
+}
+
+extension SharedEnvironment: SharedFile {
+  var identity: FileAttributes.Identity { opened.identity }
 }
 #endif

@@ -347,9 +347,9 @@ final class SharedEnvironment: Sendable {
 
   /// Notes that a store has a named database open with values of a type.
   ///
-  /// - Returns: Another type with which a store has it open; nothing is noted then. Otherwise `nil`.
-  func claimDatabase(named name: StoreKey, for type: Any.Type) -> Any.Type? {
-    databases.withLock { $0[name]?.claim.claim(for: type) }
+  /// - Throws: ``StoreError`` with `invalidArgument` if this process has it open with another type.
+  func claimDatabase(named name: StoreKey, for type: Any.Type, store: String) throws {
+    try databases.withLock { try $0[name]?.claim.claim(for: type, store: store) }
   }
 
   /// Decrements the number of stores that have a named database open.

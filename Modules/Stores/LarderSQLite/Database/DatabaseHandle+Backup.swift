@@ -3,78 +3,41 @@ import CSQLite
 import Larder
 import LarderFiles
 
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
 extension DatabaseHandle {
   /// Writes a copy of the database; see ``SQLiteDatabase/backup(to:compacting:)``.
   func backup(to path: String, compacting: Bool) async throws {
-    try await database.maintenanceQueue.run {
-      try self.read(for: .backup) { try self.copy($0, to: path, compacting: compacting) }
+    try await run(.backup) {
+      try await database.maintenanceQueue.run { try self.copy(to: path, compacting: compacting) }
     }
   }
 
-  private func copy(_ connection: SQLiteConnection, to path: String, compacting: Bool) throws {
-    guard !path.utf8.contains(0) else {
-      throw StoreError(.invalidArgument, during: .backup, store: name, message: "the path contains a NUL")
-    }
+  private func copy(to path: String, compacting: Bool) throws {
     let fileSystem = POSIXFileSystem()
-    let (folder, lastComponent) = FilePaths.split(path)
-    let path = FilePaths.join(folder, lastComponent)
-    let temporary = "\(path).larder-\(UUID().uuidString)"
+    let copy = try StoreCopy(at: path, ofStore: name)
     do {
-      guard try fileSystem.attributes(at: path) == nil else {
-        throw StoreError(
-          .invalidArgument, during: .backup, store: name, message: "something already exists at the path")
-      }
       // Created here, because SQLite would let everyone read it.
-      try fileSystem.open(temporary, .createNew).close()
+      try fileSystem.open(copy.temporaryPath, .createNew).close()
+      // A connection of its own, because `VACUUM INTO` is refused by those that only read.
+      let connection = try database.file.connect(writes: false, store: name)
       if compacting {
-        try compact(connection, into: temporary)
+        try connection.run("PRAGMA query_only = OFF")
+        _ = try connection.rows("VACUUM INTO ?1", copy.temporaryPath)
       } else {
-        try copyPages(of: connection, to: temporary)
+        try copyPages(of: connection, to: copy.temporaryPath)
       }
-      let file = try fileSystem.open(temporary, .readWrite)
-      let synchronizing = Result { try file.synchronizeThroughInterruptions() }
-      try file.close()
-      try synchronizing.get()
-      try fileSystem.renameExclusively(temporary, to: path, isFolder: false)
+      try fileSystem.synchronizeFile(at: copy.temporaryPath)
+      try copy.place(isFolder: false)
     } catch {
       // The partial copy is useless. The original error matters more than a failure to remove it.
-      try? fileSystem.removeFile(at: temporary)
+      try? fileSystem.removeFile(at: copy.temporaryPath)
+      let message = "the copy could not be written"
       switch error {
-      case let error as FileError where error.isExisting:
-        throw StoreError(
-          .invalidArgument, during: .backup, store: name, message: "something already exists at the path")
-      case let error as FileError:
-        throw StoreError(error, during: .backup, store: name, message: "the copy could not be written")
+      case let error as SQLiteError: throw StoreError(error, during: .backup, store: name, message: message)
+      case let error as FileError: throw StoreError(error, during: .backup, store: name, message: message)
       default: throw error
       }
     }
-    do {
-      try fileSystem.synchronizeDirectory(at: folder)
-    } catch {
-      throw StoreError(
-        error, during: .backup, store: name,
-        message: "the copy is complete and in place, but its folder could not be synced, so power loss may remove it",
-        outcome: .unknown)
-    }
-  }
-
-  private func compact(_ connection: SQLiteConnection, into path: String) throws {
-    // `VACUUM INTO` writes to an empty file, and the copy's connection is its own, so it is allowed to.
-    try connection.run("PRAGMA query_only = OFF")
-    defer { try? connection.run("PRAGMA query_only = ON") }
-    let bytes = Array(path.utf8)
-    try connection.withStatement("VACUUM INTO ?1") { statement in
-      try bytes.withUnsafeBytes {
-        try statement.bind($0, at: 1, isText: true)
-        _ = try statement.step()
-      }
-    }
+    try copy.synchronizeName()
   }
 
   private func copyPages(of connection: SQLiteConnection, to path: String) throws {

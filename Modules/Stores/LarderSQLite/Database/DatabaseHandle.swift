@@ -79,7 +79,7 @@ final class DatabaseHandle: Sendable {
     try begin(operation)
     defer { end() }
     do {
-      let connection = try database.readers.take { try database.connect(writes: false, store: name) }
+      let connection = try database.readers.take { try database.file.connect(writes: false, store: name) }
       defer { database.readers.giveBack(connection) }
       return try body(connection)
     } catch let error as SQLiteError {
@@ -107,13 +107,7 @@ final class DatabaseHandle: Sendable {
   /// - Throws: ``StoreError`` with `invalidArgument` if this process has the table open with another type.
   func claim(_ table: String, for type: Any.Type) throws {
     guard !TypeClaim.isUntyped(type) else { return }
-    if let other = database.claim(table, for: type) {
-      throw StoreError(
-        .invalidArgument, during: .open, store: name,
-        message:
-          "this process has the store open as SQLiteStore<\(other)>, so it cannot be SQLiteStore<\(type)>; give each "
-          + "type a name of its own, such as SQLiteStore<\(type)>(in: database, name: \"…\")")
-    }
+    try database.claim(table, for: type, store: name)
     state.withLock { $0.claimedTable = table }
   }
 

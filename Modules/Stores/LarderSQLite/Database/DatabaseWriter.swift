@@ -168,7 +168,8 @@ actor DatabaseWriter {
   ///
   /// - Throws: ``StoreError``.
   private func connection(for handle: DatabaseHandle, _ operation: StoreOperation) throws -> SQLiteConnection {
-    if let connection { return connection }
+    // One whose transaction could not be ended is replaced.
+    if let connection, !connection.isInTransaction { return connection }
     do {
       return try connect(to: handle.database, store: handle.name)
     } catch let error as SQLiteError {
@@ -180,21 +181,19 @@ actor DatabaseWriter {
   }
 
   private func connect(to database: SharedDatabase, store: String) throws -> SQLiteConnection {
-    let opened = try database.connect(writes: true, store: store)
+    let file = database.file
+    let opened = try file.connect(writes: true, store: store)
     // A read opens the log.
     _ = try opened.integer("SELECT count(*) FROM sqlite_schema")
     dataVersion = try opened.dataVersion()
     if mismatch == nil {
       openedFiles = OpenedFiles()
-      openedFiles.note(database.identity, at: database.path, as: .data)
-      if database.access == .readWrite {
-        // SQLite keeps its locks in the index of the log.
-        for (path, role) in [(database.logPath, .data), (database.path + "-shm", .lock)] as [(String, OpenedFiles.Role)]
-        {
-          if let identity = try POSIXFileSystem().identity(at: path) {
-            openedFiles.note(identity, at: path, as: role)
-          }
-        }
+      openedFiles.note(file.identity, at: file.path, as: .data)
+      if let log = try POSIXFileSystem().identity(at: file.logPath) {
+        openedFiles.note(log, at: file.logPath, as: .data)
+      }
+      if let index = try POSIXFileSystem().identity(at: file.indexPath) {
+        openedFiles.note(index, at: file.indexPath, as: .lock)
       }
     }
     // Others may have committed while there was no connection.
@@ -233,7 +232,7 @@ actor DatabaseWriter {
   func reportOthers(in database: SharedDatabase) {
     guard !isClosed else { return }
     do {
-      guard try noteOthers(on: connection ?? connect(to: database, store: database.path)) else { return }
+      guard try noteOthers(on: connection ?? connect(to: database, store: database.file.path)) else { return }
     } catch {
       // The next poll asks again.
       return
@@ -276,17 +275,13 @@ actor DatabaseWriter {
 
   /// Flushes the log, in which all commits are that the database file may lack.
   private func makeDurable(_ handle: DatabaseHandle, during operation: StoreOperation) throws {
-    try checkFiles(of: handle, for: operation)
-    let fileSystem = POSIXFileSystem()
-    do {
-      // SQLite takes no locks on the log, so closing it here releases none.
-      let log = try fileSystem.open(handle.database.logPath, .read)
-      let result = Swift.Result { try log.synchronizeThroughInterruptions() }
-      try log.close()
-      try result.get()
-      try fileSystem.synchronizeDirectory(at: FilePaths.split(handle.database.path).directory)
+    let file = handle.database.file
+    do throws(FileError) {
+      // SQLite takes no locks on the log, so this releases none.
+      try POSIXFileSystem().synchronizeFile(at: file.logPath)
+      try POSIXFileSystem().synchronizeDirectory(at: FilePaths.split(file.path).directory)
       isDurable = true
-    } catch let error as FileError {
+    } catch {
       disconnect()
       throw StoreError(
         error, during: operation, store: handle.name, message: "the changes could not be made durable",

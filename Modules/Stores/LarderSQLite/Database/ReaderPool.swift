@@ -18,6 +18,8 @@ final class ReaderPool: Sendable {
 
   /// Takes a connection back.
   func giveBack(_ connection: SQLiteConnection) {
+    // One whose transaction could not be ended would continue to read an old state.
+    guard !connection.isInTransaction else { return }
     // Closed outside the lock, because the last connection that is closed works on the disk.
     let surplus = idle.withLock { idle -> SQLiteConnection? in
       guard idle.count < ReaderPool.idleCapacity else { return connection }

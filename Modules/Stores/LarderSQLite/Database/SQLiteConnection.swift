@@ -140,7 +140,7 @@ final class SQLiteConnection: @unchecked Sendable {
   /// - Throws: `SQLiteError`; the error that `body` throws.
   func reading<Result>(_ body: () throws -> Result) throws -> Result {
     try withStatement("BEGIN") { _ = try $0.step() }
-    // A transaction that has written nothing cannot fail to end.
+    // If it fails, the transaction stays open, and `ReaderPool` does not keep the connection.
     defer { try? run("ROLLBACK") }
     return try body()
   }
