@@ -19,6 +19,7 @@ let package = Package(
     .library(name: "LarderJSON", targets: ["LarderJSON"]),
     .library(name: "LarderLMDB", targets: ["LarderLMDB"]),
     .library(name: "LarderSQLite", targets: ["LarderSQLite"]),
+    .library(name: "LarderGRDB", targets: ["LarderGRDB"]),
     .library(name: "LarderCompression", targets: ["LarderCompression"]),
     .library(name: "LarderCompressedFile", targets: ["LarderCompressedFile"]),
     .library(name: "LarderCBOR", targets: ["LarderCBOR"]),
@@ -37,6 +38,7 @@ let package = Package(
   traits: [
     .trait(name: "LMDB", description: "The module LarderLMDB, which needs the C library LMDB."),
     .trait(name: "SQLite", description: "The module LarderSQLite, which needs the C library SQLite."),
+    .trait(name: "GRDB", description: "The module LarderGRDB, which needs the package GRDB."),
     .trait(
       name: "Compression",
       description: "The modules LarderCompression and LarderCompressedFile, which need the C library zlib."),
@@ -53,6 +55,8 @@ let package = Package(
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     // Resolved only with the trait `Crypto`.
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
+    // Resolved only with the trait `GRDB`.
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
   ],
   targets: [
     .target(name: "Larder", path: "Modules/Larder"),
@@ -71,12 +75,22 @@ let package = Package(
     .systemLibrary(
       name: "CSQLite", path: "Modules/SystemLibraries/CSQLite", pkgConfig: "sqlite3",
       providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+    // Internal, because no store imports another.
+    .target(name: "LarderSQLiteFormat", dependencies: ["Larder"], path: "Modules/Stores/LarderSQLiteFormat"),
     .target(
       name: "LarderSQLite",
       dependencies: [
-        "Larder", "LarderFiles", "LarderCBOR", .target(name: "CSQLite", condition: .when(traits: ["SQLite"])),
+        "Larder", "LarderFiles", "LarderCBOR", "LarderSQLiteFormat",
+        .target(name: "CSQLite", condition: .when(traits: ["SQLite"])),
       ],
       path: "Modules/Stores/LarderSQLite"),
+    .target(
+      name: "LarderGRDB",
+      dependencies: [
+        "Larder", "LarderFiles", "LarderCBOR", "LarderSQLiteFormat",
+        .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["GRDB"])),
+      ],
+      path: "Modules/Stores/LarderGRDB"),
     .systemLibrary(
       name: "CZlib", path: "Modules/SystemLibraries/CZlib", pkgConfig: "zlib",
       providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),

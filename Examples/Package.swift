@@ -6,9 +6,10 @@ let package = Package(
   name: "LarderExamples",
   platforms: [.macOS(.v15)],
   dependencies: [
-    .package(name: "Larder", path: "..", traits: ["LMDB", "Metrics", "Compression", "Crypto"]),
+    .package(name: "Larder", path: "..", traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto"]),
     .package(url: "https://github.com/apple/swift-argument-parser.git", from: "1.6.0"),
     .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
   ],
   targets: [
     // Code that several examples share.
@@ -115,6 +116,19 @@ let package = Package(
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
+      ]),
+    // Here and not in the package itself, because its tests are the only ones that need GRDB.
+    .testTarget(
+      name: "LarderGRDBTests",
+      dependencies: [
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderBatching", package: "Larder"),
+        .product(name: "LarderCache", package: "Larder"),
+        .product(name: "LarderGRDB", package: "Larder"),
+        .product(name: "LarderQueue", package: "Larder"),
+        .product(name: "LarderSQLite", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
+        .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     .testTarget(
       name: "EventUploaderTests",

@@ -157,6 +157,16 @@ package struct BoundedChanges: Sendable {
   /// Creates an empty list.
   package init() {}
 
+  /// Creates a list of changes.
+  package init(_ changes: [StoreChange]) {
+    for change in changes { append(change) }
+  }
+
+  /// Creates a list of the changes of a batch.
+  package init(_ batch: ChangeBatch<some Any>) {
+    append(batch)
+  }
+
   /// Appends a change.
   package mutating func append(_ change: StoreChange) {
     if case .range(let whole)? = changes.first, isCovering {

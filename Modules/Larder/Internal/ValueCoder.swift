@@ -88,6 +88,16 @@ package struct ValueCoder<Value: Sendable>: Sendable {
     }
   }
 
+  /// Returns a text about an entry that another program may have written, for verification.
+  ///
+  /// - Returns: The text if the key has no allowed length or the value cannot be decoded, or `nil`.
+  package func problem(in bytes: UnsafeRawBufferPointer, forStoredKey key: StoreKey) -> String? {
+    guard (1...StoreKey.maximumLength).contains(key.count) else {
+      return "the key has \(key.count) bytes; only 1 to \(StoreKey.maximumLength) are allowed"
+    }
+    return problem(in: bytes, forKey: key)
+  }
+
   /// Returns a text about stored bytes that cannot be decoded, for verification.
   ///
   /// - Returns: The text, or `nil` if they can be decoded.

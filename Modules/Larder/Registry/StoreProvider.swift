@@ -60,11 +60,23 @@ extension UntypedStore {
   ///   - store: The name of the store in the error.
   /// - Throws: ``StoreError`` with `versionMismatch`.
   package func check(_ codec: some Codec, store: String) throws {
-    guard codec.name != codecName, !codec.adoptedNames.contains(codecName) else { return }
+    try codec.check(recordedName: codecName, store: store)
+  }
+}
+
+extension Codec {
+  /// Throws an error if a store records another codec that this one does not adopt.
+  ///
+  /// - Parameters:
+  ///   - recordedName: The name of the codec that the store records.
+  ///   - store: The name of the store in the error.
+  /// - Throws: ``StoreError`` with `versionMismatch`.
+  package func check(recordedName: String, store: String) throws {
+    guard name != recordedName, !adoptedNames.contains(recordedName) else { return }
     throw StoreError(
       .versionMismatch, during: .open, store: store,
-      message: "the store was written with the codec \(codecName), not with \(codec.name); "
-        + "open it with the codec \(codecName)")
+      message: "the store was written with the codec \(recordedName), not with \(name); "
+        + "open it with the codec \(recordedName)")
   }
 }
 

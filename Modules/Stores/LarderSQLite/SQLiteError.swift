@@ -1,7 +1,7 @@
 #if SQLite
 import CSQLite
 public import Larder
-import LarderFiles
+import LarderSQLiteFormat
 
 /// An error that the SQLite library returned.
 ///
@@ -37,35 +37,6 @@ extension SQLiteError: CustomStringConvertible {
   public var description: String { "\(message) (\(code))" }
 }
 
-extension SQLiteError {
-  /// `SQLITE_READONLY_DBMOVED`, a macro that Swift does not import.
-  private static let movedFile = SQLITE_READONLY | 4 << 8
-
-  /// Returns the code of the store error that represents this error.
-  ///
-  /// - Parameter isWrite: Whether a transaction that writes failed, after its tables were checked.
-  fileprivate func storeErrorCode(isWrite: Bool) -> StoreError.Code {
-    switch primaryCode {
-    case _ where code == SQLiteError.movedFile: .conflict
-    case SQLITE_FULL: .full
-    case SQLITE_BUSY, SQLITE_LOCKED: .timedOut
-    case SQLITE_NOTADB: .unrecognizedFormat
-    case SQLITE_CORRUPT: .corrupted
-    case SQLITE_READONLY, SQLITE_PERM, SQLITE_AUTH, SQLITE_CONSTRAINT, SQLITE_CANTOPEN: .notPermitted
-    case SQLITE_TOOBIG: .valueTooLarge
-    // The statements are Larder's own. A write is refused by a trigger or an index on an expression; a read fails if
-    // another program has changed the table.
-    case SQLITE_ERROR, SQLITE_SCHEMA: isWrite ? .notPermitted : .conflict
-    default: .ioFailed
-    }
-  }
-
-  /// Whether the same call may succeed later.
-  fileprivate var isTransient: Bool {
-    [SQLITE_FULL, SQLITE_BUSY, SQLITE_LOCKED, SQLITE_NOMEM].contains(primaryCode)
-  }
-}
-
 extension StoreError {
   /// Creates a store error from a failed call of SQLite.
   ///
@@ -81,8 +52,8 @@ extension StoreError {
     outcome: Outcome = .nothingChanged, isWrite: Bool = false
   ) {
     self.init(
-      error.storeErrorCode(isWrite: isWrite), during: operation, store: store, message: message,
-      underlying: error, isRetryable: error.isTransient, outcome: outcome)
+      SQLiteResultCode.storeErrorCode(error.code, isWrite: isWrite), during: operation, store: store,
+      message: message, underlying: error, isRetryable: SQLiteResultCode.isTransient(error.code), outcome: outcome)
   }
 }
 #endif

@@ -2,6 +2,7 @@
 import CSQLite
 public import Larder
 import LarderFiles
+import LarderSQLiteFormat
 
 extension SQLiteStore: MaintainableStore {
   /// Returns statistics about the store; see `MaintainableStore/storeStatistics()`.
@@ -60,15 +61,7 @@ extension SQLiteStore: MaintainableStore {
         ) { row in
           let key = StoreKey(copying: try row.bytes(at: 0))
           let value = try row.bytes(at: 1)
-          // Another program may have written a longer one, or an empty one.
-          let hasLength = (1...StoreKey.maximumLength).contains(key.count)
-          entries.append(
-            (
-              key,
-              hasLength
-                ? coder.problem(in: value, forKey: key)
-                : "the key has \(key.count) bytes; only 1 to \(StoreKey.maximumLength) are allowed"
-            ))
+          entries.append((key, coder.problem(in: value, forStoredKey: key)))
         }
         return entries
       }

@@ -3,6 +3,7 @@ import CSQLite
 public import Larder
 import LarderCBOR
 import LarderFiles
+import LarderSQLiteFormat
 import Synchronization
 
 /// A store in an SQLite database: a table in a file that every language, every backup tool and the command `sqlite3` read.
@@ -304,6 +305,18 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
   }
 }
 
+/// The kind of the table of a new ``SQLiteStore``.
+public enum SQLiteTableLayout: Sendable, Hashable, CaseIterable {
+  /// An ordinary table with an index of its keys, for values of any size.
+  case ordinary
+
+  /// A table that is itself the tree of its keys (`WITHOUT ROWID`), for values below some 500 bytes.
+  ///
+  /// Small values are then read faster, above all in a scan of keys that were inserted in random order. Large values
+  /// make the file several times as large and slow down reads, writes and counts.
+  case clustered
+}
+
 /// Methods that work on a connection, for the store itself and for ``SQLiteTransaction``.
 extension SQLiteStore {
   /// The number of entries that a scan reserves capacity for.
@@ -328,37 +341,17 @@ extension SQLiteStore {
   ) throws -> RawTable {
     let generation = transaction.generation
     if checkedGeneration.withLock({ $0 != generation }) {
-      if try checkRecord(in: &transaction, during: operation) {
+      let catalog = StoreCatalog(store: information.name, operation: operation)
+      if try catalog.confirm(
+        table, codecName: codecName, adoptedNames: adoptedNames, on: transaction.connection)
+      {
+        // The transaction may still be aborted, so the record is compared again next time.
+        transaction.hasChangedCatalog = true
+      } else {
         checkedGeneration.withLock { $0 = generation }
       }
     }
     return rawTable(on: transaction.connection)
-  }
-
-  /// Compares the table and its record with those of this store.
-  ///
-  /// - Returns: Whether they are the same. If not, the record is changed in this transaction, which may be aborted.
-  private func checkRecord(
-    in transaction: inout DatabaseWriter.Transaction, during operation: StoreOperation
-  ) throws -> Bool {
-    let catalog = StoreCatalog(store: information.name, operation: operation)
-    let connection = transaction.connection
-    guard let found = try catalog.find(table.name, on: connection), found.table.valueType == table.valueType else {
-      throw StoreError(
-        .conflict, during: operation, store: information.name,
-        message: "another program has removed or changed the table of the store; close the store and open it again")
-    }
-    // A missing record is accepted, as when the store is opened.
-    guard let recorded = found.record?.codecName, recorded != codecName else { return true }
-    guard adoptedNames.contains(recorded) else {
-      throw StoreError(
-        .versionMismatch, during: operation, store: information.name,
-        message: "another program now writes the store with the codec \(recorded), not with \(codecName); "
-          + "close the store and open it with the codec \(recorded)")
-    }
-    try catalog.setCodecName(codecName, ofStore: table.name, on: connection)
-    transaction.hasChangedCatalog = true
-    return false
   }
 
   @inline(__always)

@@ -1,5 +1,6 @@
 #if SQLite
 public import Larder
+import LarderSQLiteFormat
 
 /// A transaction over several stores of an ``SQLiteDatabase``; see ``SQLiteDatabase/read(_:)`` and
 /// ``SQLiteDatabase/write(_:)``.

@@ -1,5 +1,6 @@
 #if SQLite
 import Larder
+import LarderSQLiteFormat
 
 /// A store whose type of values is not chosen yet.
 ///
@@ -56,13 +57,14 @@ struct UntypedTable: UntypedStore {
   ///   text and the codec does not write JSON.
   func table(for codec: some Codec) async throws -> StoreTable {
     var opened = self
+    let catalog = StoreCatalog(store: handle.name)
     if found?.codecName == nil, handle.database.access == .readWrite {
-      let (handle, layout, codecName) = (handle, layout, codec.name)
-      let new = found?.table ?? StoreTable(name: name, valueType: codec.format == .json ? .text : .blob)
+      let (handle, codecName) = (handle, codec.name)
+      let new = found?.table ?? StoreTable(name: name, codec: codec, isClustered: layout == .clustered)
       // A table that the codec cannot use gets no record.
-      try check(new, suits: codec)
+      try catalog.check(new, suits: codec)
       opened.found = try await handle.run(.open) {
-        try await handle.database.writer.createTable(for: handle, new, layout, codecName: codecName)
+        try await handle.database.writer.createTable(for: handle, new, codecName: codecName)
       }
     }
     guard let table = opened.found?.table else { throw missing }
@@ -70,20 +72,12 @@ struct UntypedTable: UntypedStore {
       opened.codecName = recorded
       try opened.check(codec, store: handle.name)
     }
-    try check(table, suits: codec)
+    try catalog.check(table, suits: codec)
     return table
   }
 
   private var missing: StoreError {
     StoreError(.notFound, during: .open, store: handle.name, message: "the database has no store of this name")
-  }
-
-  private func check(_ table: StoreTable, suits codec: some Codec) throws {
-    guard table.valueType == .blob || codec.format == .json else {
-      throw StoreError(
-        .unsupported, during: .open, store: handle.name,
-        message: "the table holds text, which the codec \(codec.name) does not write; open it with a codec of JSON")
-    }
   }
 
   func typed<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {

@@ -2,6 +2,7 @@
 import CSQLite
 import Larder
 import LarderFiles
+import LarderSQLiteFormat
 
 /// The writer of a database. It runs one transaction after another on its own thread, with its own connection.
 actor DatabaseWriter {
@@ -329,19 +330,12 @@ actor DatabaseWriter {
   /// - Returns: The table and the name of the recorded codec.
   /// - Throws: ``StoreError``.
   func createTable(
-    for handle: DatabaseHandle, _ table: StoreTable, _ layout: SQLiteTableLayout, codecName: String
+    for handle: DatabaseHandle, _ table: StoreTable, codecName: String
   ) throws -> (table: StoreTable, codecName: String) {
     try commit(for: handle, during: .open) { transaction in
-      let catalog = StoreCatalog(store: handle.name)
-      // Another process may have created it in the meantime.
-      let found = try catalog.find(table.name, on: transaction.connection)
-      if let found, let record = found.record { return (found.table, record.codecName) }
-      transaction.hasChangedCatalog = true
-      if let found {
-        try catalog.setCodecName(codecName, ofStore: table.name, on: transaction.connection)
-        return (found.table, codecName)
-      }
-      try catalog.create(table, layout, codecName: codecName, on: transaction.connection)
+      let (table, codecName, hasWritten) = try StoreCatalog(store: handle.name).create(
+        table, codecName: codecName, on: transaction.connection)
+      transaction.hasChangedCatalog = hasWritten
       return (table, codecName)
     }
   }

@@ -1,6 +1,7 @@
 #if SQLite
 import CSQLite
 import Larder
+import LarderSQLiteFormat
 
 /// A connection to a database file, which one thread at a time uses.
 ///
@@ -91,48 +92,11 @@ final class SQLiteConnection: @unchecked Sendable {
     return statement
   }
 
-  /// Runs statements that return no rows, or whose rows do not matter.
-  ///
-  /// - Throws: `SQLiteError`.
-  func run(_ sql: String) throws(SQLiteError) {
-    let code = sqlite3_exec(pointer, sql, nil, nil, nil)
-    guard code == SQLITE_OK else { throw latestError(code) }
-  }
-
   /// Returns the integer in the first column of the first row.
   ///
   /// - Throws: `SQLiteError`.
   func integer(_ sql: String) throws -> Int64 {
     try withStatement(sql) { try $0.step() ? $0.integer(at: 0) : 0 }
-  }
-
-  /// Returns the rows of a statement as text, in which NULL is empty.
-  ///
-  /// - Parameters:
-  ///   - sql: The statement.
-  ///   - argument: The text of the parameter ?1. Defaults to `nil` for a statement without parameters.
-  /// - Throws: `SQLiteError`.
-  func rows(_ sql: String, _ argument: String? = nil) throws -> [[String]] {
-    try withStatement(sql) { statement in
-      var rows: [[String]] = []
-      func read() throws {
-        while try statement.step() {
-          rows.append(
-            try (0..<statement.columnCount).map { String(decoding: try statement.bytes(at: $0), as: UTF8.self) })
-        }
-      }
-      guard let argument else {
-        try read()
-        return rows
-      }
-      let bytes = Array(argument.utf8)
-      try bytes.withUnsafeBytes {
-        try statement.bind($0, at: 1, isText: true)
-        try read()
-        statement.reset()
-      }
-      return rows
-    }
   }
 
   /// Runs a closure in a transaction that only reads, so that all its statements see one state.
@@ -162,6 +126,25 @@ final class SQLiteConnection: @unchecked Sendable {
   ///
   /// - Throws: `SQLiteError`.
   func dataVersion() throws -> Int64 { try integer("PRAGMA data_version") }
+}
+
+extension SQLiteConnection: SQLConnection {
+  func run(_ sql: String) throws(SQLiteError) {
+    let code = sqlite3_exec(pointer, sql, nil, nil, nil)
+    guard code == SQLITE_OK else { throw latestError(code) }
+  }
+
+  func rows(_ sql: String, _ arguments: String...) throws -> [[String]] {
+    try withStatement(sql) { statement in
+      for (text, index) in zip(arguments, Int32(1)...) { try statement.bind(text, at: index) }
+      var rows: [[String]] = []
+      while try statement.step() {
+        rows.append(
+          try (0..<statement.columnCount).map { String(decoding: try statement.bytes(at: $0), as: UTF8.self) })
+      }
+      return rows
+    }
+  }
 }
 
 /// A prepared statement of a connection, which one thread at a time uses.
@@ -205,6 +188,15 @@ final class SQLiteStatement {
         ? sqlite3_bind_text64(
           pointer, index, address.assumingMemoryBound(to: CChar.self), UInt64(bytes.count), nil, UInt8(SQLITE_UTF8))
         : sqlite3_bind_blob64(pointer, index, address, UInt64(bytes.count), nil))
+  }
+
+  /// Binds text, which SQLite copies.
+  ///
+  /// - Throws: `SQLiteError`.
+  func bind(_ text: String, at index: Int32) throws(SQLiteError) {
+    // `SQLITE_TRANSIENT`, a macro that Swift does not import.
+    let copies = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+    try check(sqlite3_bind_text64(pointer, index, text, UInt64(text.utf8.count), copies, UInt8(SQLITE_UTF8)))
   }
 
   /// Binds an integer.

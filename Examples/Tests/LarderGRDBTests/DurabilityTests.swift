@@ -1,0 +1,77 @@
+import Foundation
+import GRDB
+import Larder
+import LarderGRDB
+import Testing
+
+/// What commits survive, which depends on the settings of the program's own connection.
+@Suite(.timeLimit(.minutes(60))) struct DurabilityTests {
+  @Test func aPoolIsBufferedUnlessItIsConfigured() async throws {
+    let file = try TestDatabase()
+    let pool = try file.pool()
+    let store = try await GRDBStore(in: pool, codec: .raw)
+    #expect(store.information.durability == .buffered)
+    await expectStoreError(.unsupported) { try await GRDBStore(in: pool, codec: .raw, requiresSynced: true) }
+    try await store.setValue([1], forKey: "a")
+    try await store.synchronize()
+    try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+    #expect(
+      try await GRDBStore(in: pool, codec: .raw, requiresSynced: true).information.durability == .synced)
+  }
+
+  /// Without a log, only EXTRA waits for the removal of the journal.
+  @Test(arguments: [
+    ("delete", "FULL", Durability.buffered), ("delete", "EXTRA", .synced), ("truncate", "FULL", .synced),
+    ("persist", "NORMAL", .buffered), ("memory", "EXTRA", .buffered), ("off", "EXTRA", .buffered),
+  ]) func aQueueIsAsDurableAsItsJournal(journal: String, synchronous: String, durability: Durability) async throws {
+    var configuration = Configuration()
+    configuration.prepareDatabase { db in
+      try db.execute(sql: "PRAGMA journal_mode = \(journal); PRAGMA synchronous = \(synchronous)")
+    }
+    let file = try TestDatabase()
+    let store = try await GRDBStore(in: DatabaseQueue(path: file.path, configuration: configuration), codec: .raw)
+    #expect(store.information.durability == durability)
+    try await store.setValue([1], forKey: "a")
+    if ["memory", "off"].contains(journal) {
+      await expectStoreError(.unsupported) { try await store.synchronize() }
+    } else {
+      try await store.synchronize()
+    }
+    try await store.close()
+  }
+
+  @Test func aDatabaseInMemoryIsVolatile() async throws {
+    let store = try await GRDBStore<User>(in: DatabaseQueue())
+    #expect(store.information.durability == .volatile)
+    try await store.setValue(User(name: "Ada"), forKey: "a")
+    try await store.synchronize()
+    #expect(try await store.storeStatistics().bytesOnDisk == nil)
+    try await store.close()
+  }
+
+  @Test func maintenanceCopiesTheProgramsTablesAndLeavesTheirRowNumbers() async throws {
+    let file = try TestDatabase()
+    let pool = try file.pool()
+    try await pool.write { db in try Order(id: 1, total: 5).insert(db) }
+    let store = try await GRDBStore<User>(in: pool, name: "users", codec: .json())
+    try await store.setValue(User(name: "Ada"), forKey: "a")
+    await expectStoreError(.unsupported) { try await store.compact() }
+    for compacting in [false, true] {
+      let path = "\(file.folder)/copy-\(compacting).sqlite"
+      try await store.backup(to: path, compacting: compacting)
+      await expectStoreError(.invalidArgument) { try await store.backup(to: path, compacting: compacting) }
+      let copy = try DatabaseQueue(path: path)
+      #expect(try await copy.read { try Order.fetchCount($0) } == 1)
+      #expect(try await GRDBStore<User>(in: copy, name: "users", codec: .json()).value(forKey: "a")?.name == "Ada")
+      let permissions = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
+      #expect(permissions as? Int == 0o600)
+    }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: file.folder).allSatisfy { !$0.contains("larder-") })
+    try await pool.write { db in try db.execute(sql: "INSERT INTO users VALUES (x'62', '{}'), (x'', '{}')") }
+    let report = try await store.verify()
+    #expect(report.entryCount == 3 && report.findings.count == 2)
+    try await pool.write { db in try db.execute(sql: "DROP TABLE orders; DELETE FROM users WHERE key <> x'61'") }
+    try await store.compact()
+    #expect(try await store.verify() == VerificationReport(entryCount: 1))
+  }
+}

@@ -1,0 +1,288 @@
+#if GRDB
+public import GRDB
+public import Larder
+import LarderSQLiteFormat
+
+/// Methods for the program's own transactions and observations.
+///
+/// They take the `Database` of a closure such as `pool.write { db in … }`, and neither begin nor commit a transaction
+/// that is already open. They throw what the methods of `DataStore` throw.
+extension GRDBStore {
+  // MARK: Reading
+
+  /// Returns the value of a key.
+  ///
+  /// `ValueObservation` tracks this read like any other.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - db: A connection to the database of the store.
+  /// - Returns: The value, or `nil` if the key is missing.
+  /// - Throws: `StoreError`: `invalidKey`; `corrupted` or `undecodable` if the value cannot be decoded; `conflict` if the
+  ///   table is gone; `closed`; `ioFailed`.
+  public func value(forKey key: StoreKey, in db: Database) throws -> Value? {
+    try information.check(key, for: .value)
+    return try reading(.value) {
+      try rawTable(in: db).withValue(forKey: key) { bytes in
+        try bytes.map { try coder.value(of: $0, forKey: key, during: .value) }
+      }
+    }
+  }
+
+  /// Returns the values of several keys.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys.
+  ///   - db: A connection to the database of the store.
+  /// - Returns: The values in the order of the keys, with `nil` for a missing key.
+  /// - Throws: As ``value(forKey:in:)``.
+  public func values(forKeys keys: [StoreKey], in db: Database) throws -> [Value?] {
+    try information.check(keys, for: .values)
+    return try reading(.values) {
+      let table = rawTable(in: db)
+      return try keys.map { key in
+        try table.withValue(forKey: key) { bytes in
+          try bytes.map { try coder.value(of: $0, forKey: key, during: .values) }
+        }
+      }
+    }
+  }
+
+  /// Returns the first entries of a range.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys.
+  ///   - limit: The maximum number of entries. Defaults to no limit.
+  ///   - order: The order of the scan. Defaults to ascending keys.
+  ///   - db: A connection to the database of the store.
+  /// - Throws: As ``value(forKey:in:)``; `StoreError` with `invalidArgument` if the limit is negative.
+  public func entries(
+    in range: KeyRange, limit: Int = .max, order: ScanOrder = .ascending, in db: Database
+  ) throws -> [StoreEntry<Value>] {
+    try information.check(limit: limit, for: .entries)
+    return try reading(.entries) {
+      var entries: [StoreEntry<Value>] = []
+      try rawTable(in: db).scan(.entries, in: range, limit: limit, order: order) { key, bytes in
+        entries.append(StoreEntry(key: key, value: try coder.value(of: bytes, forKey: key, during: .entries)))
+      }
+      return entries
+    }
+  }
+
+  /// Returns the first entries of the store.
+  ///
+  /// - Parameters:
+  ///   - limit: The maximum number of entries. Defaults to no limit.
+  ///   - order: The order of the scan. Defaults to ascending keys.
+  ///   - db: A connection to the database of the store.
+  /// - Throws: As ``entries(in:limit:order:in:)``.
+  public func entries(
+    limit: Int = .max, order: ScanOrder = .ascending, in db: Database
+  ) throws -> [StoreEntry<Value>] {
+    try entries(in: .all, limit: limit, order: order, in: db)
+  }
+
+  /// Returns the first keys of a range.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys.
+  ///   - limit: The maximum number of keys. Defaults to no limit.
+  ///   - order: The order of the scan. Defaults to ascending keys.
+  ///   - db: A connection to the database of the store.
+  /// - Throws: `StoreError`: `invalidArgument` if the limit is negative; `conflict`; `closed`; `ioFailed`.
+  public func keys(
+    in range: KeyRange, limit: Int = .max, order: ScanOrder = .ascending, in db: Database
+  ) throws -> [StoreKey] {
+    try information.check(limit: limit, for: .keys)
+    return try reading(.keys) {
+      var keys: [StoreKey] = []
+      try rawTable(in: db).scan(.keys, in: range, limit: limit, order: order) { key, _ in keys.append(key) }
+      return keys
+    }
+  }
+
+  /// Returns the first keys of the store.
+  ///
+  /// - Parameters:
+  ///   - limit: The maximum number of keys. Defaults to no limit.
+  ///   - order: The order of the scan. Defaults to ascending keys.
+  ///   - db: A connection to the database of the store.
+  /// - Throws: As ``keys(in:limit:order:in:)``.
+  public func keys(limit: Int = .max, order: ScanOrder = .ascending, in db: Database) throws -> [StoreKey] {
+    try keys(in: .all, limit: limit, order: order, in: db)
+  }
+
+  /// Returns the number of entries in a range.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys.
+  ///   - db: A connection to the database of the store.
+  /// - Throws: `StoreError`: `conflict`; `closed`; `ioFailed`.
+  public func count(in range: KeyRange, in db: Database) throws -> Int {
+    try reading(.count) { try rawTable(in: db).count(in: range) }
+  }
+
+  /// Returns the number of entries.
+  ///
+  /// - Parameter db: A connection to the database of the store.
+  /// - Throws: As ``count(in:in:)``.
+  public func count(in db: Database) throws -> Int {
+    try count(in: .all, in: db)
+  }
+
+  private func reading<Result>(_ operation: StoreOperation, _ body: () throws -> Result) throws -> Result {
+    try checkOpen(for: operation)
+    do {
+      return try body()
+    } catch {
+      throw StoreError.replacing(error, during: operation, store: information.name, "the read failed")
+    }
+  }
+
+  // MARK: Writing
+
+  /// Sets the value of a key, replacing any existing value.
+  ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - key: The key.
+  ///   - db: The connection with which the database of the store writes.
+  /// - Throws: As ``apply(_:in:)``.
+  public func setValue(_ value: Value, forKey key: StoreKey, in db: Database) throws {
+    try apply([.set(key, value)], in: db)
+  }
+
+  /// Removes a key and its value.
+  ///
+  /// If the key is missing, this is a no-op.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - db: The connection with which the database of the store writes.
+  /// - Throws: As ``apply(_:in:)``.
+  public func removeValue(forKey key: StoreKey, in db: Database) throws {
+    try apply([.remove(key)], in: db)
+  }
+
+  /// Removes all entries in a range.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys to remove.
+  ///   - db: The connection with which the database of the store writes.
+  /// - Throws: As ``apply(_:in:)``.
+  public func removeAll(in range: KeyRange, in db: Database) throws {
+    try apply([.removeAll(range)], in: db)
+  }
+
+  /// Removes all entries.
+  ///
+  /// - Parameter db: The connection with which the database of the store writes.
+  /// - Throws: As ``apply(_:in:)``.
+  public func removeAll(in db: Database) throws {
+    try removeAll(in: .all, in: db)
+  }
+
+  /// Applies several changes, all of them or none.
+  ///
+  /// Inside a transaction they are part of it. Without one, they are a transaction of their own.
+  ///
+  /// - Parameters:
+  ///   - changes: The changes.
+  ///   - db: The connection with which the database of the store writes.
+  /// - Throws: `StoreError`: `invalidKey`; `invalidArgument` if the connection is another one; `encodingFailed`;
+  ///   `valueTooLarge`; `notPermitted` if a trigger or an index refuses a change, or if the store only reads; `conflict`
+  ///   if the table was removed or changed; `versionMismatch` if a newer program has recorded another codec; `timedOut`;
+  ///   `full`; `closed`; `ioFailed`, with an unknown outcome if a transaction of its own could not be committed.
+  public func apply(_ changes: ChangeBatch<Value>, in db: Database) throws {
+    try writing(.apply, in: db) {
+      let encoded = try EncodedChanges(changes) { key in
+        try information.check(key, for: .apply)
+      } encode: { value, key, bytes in
+        try coder.append(value, forKey: key, to: &bytes, during: .apply)
+      }
+      guard !changes.isEmpty else { return }
+      try write(encoded, of: changes, during: .apply, in: db)
+    }
+  }
+
+  /// Reads, changes and writes back the values of several keys.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys, each once.
+  ///   - db: The connection with which the database of the store writes.
+  ///   - body: A closure that receives the values in the order of the keys, with `nil` for a missing key, and changes
+  ///     them. Setting `nil` removes a key.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error that `body` throws, with nothing changed; as ``apply(_:in:)``; `StoreError` with `corrupted` or
+  ///   `undecodable` if a value cannot be decoded.
+  public func update<Result>(
+    _ keys: [StoreKey], in db: Database, _ body: (inout [Value?]) throws -> Result
+  ) throws -> Result {
+    try information.check(updateOf: keys)
+    return try writing(.update, in: db) { try updateInTransaction(keys, in: db, body) }
+  }
+
+  /// Reads, changes and writes back the value of a key; see ``update(_:in:_:)``.
+  ///
+  /// - Parameters:
+  ///   - key: The key.
+  ///   - db: The connection with which the database of the store writes.
+  ///   - body: A closure that receives the value, or `nil` if the key is missing, and changes it.
+  /// - Returns: The result of `body`.
+  /// - Throws: As for several keys.
+  public func update<Result>(
+    _ key: StoreKey, in db: Database, _ body: (inout Value?) throws -> Result
+  ) throws -> Result {
+    try update([key], in: db) { try body(&$0[0]) }
+  }
+
+  private func writing<Result>(
+    _ operation: StoreOperation, in db: Database, _ body: () throws -> Result
+  ) throws -> Result {
+    try checkOpen(for: operation)
+    try information.checkWritable(for: operation)
+    let commits = !db.isInsideTransaction
+    do {
+      return try body()
+    } catch {
+      throw StoreError.replacing(
+        error, during: operation, store: information.name, "the changes could not be written", isWrite: true,
+        mayHaveCommitted: commits)
+    }
+  }
+
+  /// Reads, changes and writes back values.
+  ///
+  /// - Throws: `BodyError` with the error that `body` throws; the errors of the connection.
+  func updateInTransaction<Result>(
+    _ keys: [StoreKey], in db: Database, _ body: (inout [Value?]) throws -> Result
+  ) throws -> Result {
+    let table = rawTable(in: db)
+    func run() throws -> Result {
+      let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
+      var slots = try zip(keys, stored).map { key, bytes in
+        try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
+      }
+      let result = try BodyError.wrapping { try body(&slots) }
+      try information.check(slotCount: slots.count, forUpdateOf: keys)
+      // All values are encoded before any is written.
+      let encoded = try keys.indices.map { index in
+        try slots[index].map { value in
+          var bytes: [UInt8] = []
+          try coder.append(value, forKey: keys[index], replacing: stored[index], to: &bytes, during: .update)
+          return bytes[...]
+        }
+      }
+      let changed = keys.indices.filter { encoded[$0] != stored[$0] }
+      guard !changed.isEmpty else { return result }
+      let changes = BoundedChanges(changed.map { .key(keys[$0]) })
+      try change(.update, in: db, changes, isOneStatement: changed.count == 1) { table in
+        try changed.reduce(0) { try $0 + table.set(encoded[$1], forKey: keys[$1]) }
+      }
+      return result
+    }
+    // It must begin before the reads.
+    return try db.isInsideTransaction ? run() : db.inImmediateTransaction(run)
+  }
+}
+#endif

@@ -1,0 +1,122 @@
+#if GRDB
+import GRDB
+public import Larder
+import LarderFiles
+import LarderSQLiteFormat
+
+extension GRDBStore: MaintainableStore {
+  /// Returns statistics about the store; see `MaintainableStore/storeStatistics()`.
+  public func storeStatistics() async throws -> StoreStatistics {
+    try await read(.statistics) { [self] db in
+      func pragma(_ name: String) throws -> Int { try Int.fetchOne(db, sql: "PRAGMA \(name)") ?? 0 }
+      let (pageSize, pageCount) = (try pragma("page_size"), try pragma("page_count"))
+      let details = [
+        ("pageBytes", pageSize), ("databasePages", pageCount), ("databaseFreePages", try pragma("freelist_count")),
+      ]
+      return StoreStatistics(
+        entryCount: try rawTable(in: db).count(in: .all),
+        bytesOnDisk: information.durability == .volatile ? nil : Int64(pageCount * pageSize),
+        details: details.map { StoreStatistics.Detail(name: $0, value: Int64($1)) })
+    }
+  }
+
+  /// Checks the structure of the whole database with `PRAGMA integrity_check`, then reads and checks all entries of the
+  /// store; see `MaintainableStore/verify()`.
+  ///
+  /// SQLite has no checksums, so a bit that was flipped inside a value is found only if the codec finds it, as with
+  /// `.checksummed()`.
+  public func verify() async throws -> VerificationReport {
+    var report = VerificationReport(entryCount: 0)
+    let problems = try await read(.verify) { db in
+      try String.fetchAll(db, sql: "PRAGMA integrity_check")
+    }
+    for problem in problems where problem != "ok" {
+      report.findings.append(VerificationReport.Finding(key: nil, place: information.name, message: problem))
+    }
+    do {
+      try await report.addEntries(of: information.name) { [self] range, limit in
+        try await read(.verify) { [self] db in
+          var entries: [(key: StoreKey, problem: String?)] = []
+          try rawTable(in: db).scan(.entries, in: range, limit: limit, order: .ascending) { key, bytes in
+            entries.append((key, coder.problem(in: bytes, forStoredKey: key)))
+          }
+          return entries
+        }
+      }
+    } catch let error as StoreError where error.code == .corrupted && !report.findings.isEmpty {
+      // The damage that the check of the structure found also stops the scan.
+      report.findings.append(
+        VerificationReport.Finding(
+          key: nil, place: information.name, message: "the entries after \(report.entryCount) cannot be read"))
+    }
+    return report
+  }
+
+  /// Rewrites the database without free pages (`VACUUM`); see `MaintainableStore/compact()`.
+  ///
+  /// - Throws: `StoreError`: `unsupported` if the database holds anything but stores; `timedOut`; `full`; `closed`.
+  public func compact() async throws {
+    try await run(.compact) {
+      try information.checkWritable(for: .compact)
+      let name = information.name
+      do {
+        try await writer.barrierWriteWithoutTransaction { db in
+          let catalog = StoreCatalog(store: name, operation: .compact)
+          guard try catalog.hasOnlyStores(on: GRDBConnection(db: db)) else {
+            throw StoreError(
+              .unsupported, during: .compact, store: name,
+              message: "the database has tables that are not Larder's, whose row numbers VACUUM could change; run "
+                + "VACUUM yourself if nothing depends on them")
+          }
+          try db.execute(sql: "VACUUM")
+        }
+      } catch {
+        throw StoreError.replacing(
+          error, during: .compact, store: name, "the database could not be compacted", isWrite: true)
+      }
+    }
+  }
+
+  /// Writes a complete copy of the database; see `MaintainableStore/backup(to:compacting:)`.
+  ///
+  /// It holds all tables, also those of the program. The configuration of the database is used for the copy too, so an
+  /// encrypted database stays encrypted.
+  public func backup(to path: String, compacting: Bool) async throws {
+    try await run(.backup) {
+      let (writer, name) = (writer, information.name)
+      try await DispatchQueueExecutor(label: "Larder.GRDBStore.backup").run {
+        try GRDBStore.copy(writer, to: path, compacting: compacting, store: name)
+      }
+    }
+  }
+
+  private static func copy(_ writer: any DatabaseWriter, to path: String, compacting: Bool, store: String) throws {
+    let fileSystem = POSIXFileSystem()
+    let copy = try StoreCopy(at: path, ofStore: store)
+    do {
+      // Created here, because SQLite would let everyone read it.
+      try fileSystem.open(copy.temporaryPath, .createNew).close()
+      if compacting {
+        try writer.writeWithoutTransaction { db in
+          try db.execute(sql: "VACUUM INTO ?", arguments: [copy.temporaryPath])
+        }
+      } else {
+        var configuration = writer.configuration
+        configuration.readonly = false
+        let queue = try DatabaseQueue(path: copy.temporaryPath, configuration: configuration)
+        try writer.backup(to: queue)
+        try queue.close()
+      }
+      try fileSystem.synchronizeFile(at: copy.temporaryPath)
+      try copy.place(isFolder: false)
+    } catch {
+      // The partial copy is useless. The original error matters more than a failure to remove it.
+      try? fileSystem.removeFile(at: copy.temporaryPath)
+      let message = "the copy could not be written"
+      if let error = error as? FileError { throw StoreError(error, during: .backup, store: store, message: message) }
+      throw StoreError.replacing(error, during: .backup, store: store, message)
+    }
+    try copy.synchronizeName()
+  }
+}
+#endif

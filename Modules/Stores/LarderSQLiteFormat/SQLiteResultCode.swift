@@ -1,0 +1,59 @@
+package import Larder
+
+/// The primary result codes of SQLite that a store tells apart, from [its list](https://sqlite.org/rescode.html).
+///
+/// They are not taken from the header of a library, because a program may bring its own.
+package enum SQLiteResultCode: Int32 {
+  case error = 1
+  case permission = 3
+  case busy = 5
+  case locked = 6
+  case noMemory = 7
+  case readOnly = 8
+  case ioError = 10
+  case corrupt = 11
+  case full = 13
+  case cannotOpen = 14
+  case schema = 17
+  case tooBig = 18
+  case constraint = 19
+  case authorization = 23
+  case notADatabase = 26
+
+  /// `SQLITE_READONLY_DBMOVED`.
+  private static let movedFile: Int32 = 8 | 4 << 8
+
+  /// Returns the primary code of an extended one, if a store tells it from others.
+  package init?(extended code: Int32) {
+    self.init(rawValue: code & 0xFF)
+  }
+
+  /// Returns the code of the store error for a failed statement.
+  ///
+  /// - Parameters:
+  ///   - code: The extended code.
+  ///   - isWrite: Whether a transaction that writes failed, after its tables were checked.
+  package static func storeErrorCode(_ code: Int32, isWrite: Bool) -> StoreError.Code {
+    switch SQLiteResultCode(extended: code) {
+    case .readOnly where code == movedFile: .conflict
+    case .full: .full
+    case .busy, .locked: .timedOut
+    case .notADatabase: .unrecognizedFormat
+    case .corrupt: .corrupted
+    case .readOnly, .permission, .authorization, .constraint, .cannotOpen: .notPermitted
+    case .tooBig: .valueTooLarge
+    // The statements are Larder's own. A write is refused by a trigger or an index on an expression; a read fails if
+    // another program has changed the table.
+    case .error, .schema: isWrite ? .notPermitted : .conflict
+    case .noMemory, .ioError, nil: .ioFailed
+    }
+  }
+
+  /// Returns whether the same call may succeed later.
+  package static func isTransient(_ code: Int32) -> Bool {
+    switch SQLiteResultCode(extended: code) {
+    case .full, .busy, .locked, .noMemory: true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,228 @@
+package import Larder
+
+/// A connection to a database, on which the catalog runs its statements.
+package protocol SQLConnection {
+  /// Runs statements whose rows do not matter.
+  func run(_ sql: String) throws
+
+  /// Returns the rows of a statement as text, in which NULL is empty.
+  ///
+  /// - Parameters:
+  ///   - sql: The statement.
+  ///   - arguments: The texts of the parameters ?1, ?2 and so on.
+  func rows(_ sql: String, _ arguments: String...) throws -> [[String]]
+}
+
+/// Larder's own records of the stores in a database file, in the table `larder`.
+///
+/// Its methods also throw the errors of the connection.
+package struct StoreCatalog: Sendable {
+  /// The record of a store.
+  package struct Record: Equatable {
+    package var codecName: String
+    package var format: Int
+  }
+
+  /// The table that holds the records.
+  package static let tableName = "larder"
+
+  /// The format version that this code reads and writes.
+  package static let format = 1
+
+  private static let creation =
+    "CREATE TABLE IF NOT EXISTS \(tableName)(name TEXT PRIMARY KEY, codec TEXT NOT NULL, format INTEGER NOT NULL) STRICT"
+
+  /// The name of the store in error messages.
+  private let store: String
+
+  /// The operation in errors.
+  private let operation: StoreOperation
+
+  /// Creates the catalog of a file.
+  ///
+  /// - Parameters:
+  ///   - store: The name of the store in errors.
+  ///   - operation: The operation in errors. Defaults to opening.
+  package init(store: String, operation: StoreOperation = .open) {
+    self.store = store
+    self.operation = operation
+  }
+
+  /// Finds the table of a store and its record.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the store.
+  ///   - connection: A connection in a transaction.
+  /// - Returns: The table and its record, if it has one, or `nil` if there is no such table.
+  /// - Throws: ``StoreError``, with `invalidArgument` if another name differs only in case, and `unsupported` if the
+  ///   table is not of the form of a store.
+  package func find(_ name: String, on connection: some SQLConnection) throws -> (table: StoreTable, record: Record?)? {
+    guard let found = try existingName(name, on: connection) else { return nil }
+    guard found.utf8.elementsEqual(name.utf8) else {
+      throw StoreError(
+        .invalidArgument, during: operation, store: store,
+        message: "the database has the name \(found), which SQLite does not tell from \(name)")
+    }
+    guard let table = try table(named: name, on: connection) else {
+      throw StoreError(
+        .unsupported, during: operation, store: store,
+        message: "\(name) exists in the database and is not a table of a store, which is "
+          + "\(name)(key BLOB NOT NULL PRIMARY KEY, value BLOB or TEXT NOT NULL) STRICT; choose another name")
+    }
+    return (table, try record(of: name, on: connection))
+  }
+
+  /// Returns the name of a table, view or index that SQLite does not tell from a name, or `nil`.
+  private func existingName(_ name: String, on connection: some SQLConnection) throws -> String? {
+    // Triggers have names of their own.
+    try connection.rows(
+      "SELECT name FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type <> 'trigger'", name
+    ).first?.first
+  }
+
+  /// Returns a table if it has the form of a store's, or `nil`.
+  private func table(named name: String, on connection: some SQLConnection) throws -> StoreTable? {
+    let kind = try connection.rows(
+      "SELECT type, strict, wr FROM pragma_table_list WHERE schema = 'main' AND name = ?1", name)
+    guard kind.count == 1, kind[0][..<2] == ["table", "1"] else { return nil }
+    let columns = try connection.rows(
+      "SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?1) ORDER BY cid", name)
+    guard columns.count == 2, columns[0] == ["key", "BLOB", "1", "1"], columns[1][0] == "value",
+      columns[1][2...] == ["1", "0"], let valueType = StoreTable.ValueType(rawValue: columns[1][1])
+    else { return nil }
+    return StoreTable(name: name, valueType: valueType, isClustered: kind[0][2] == "1")
+  }
+
+  /// Returns the record of a store, or `nil` if it has none.
+  ///
+  /// - Throws: ``StoreError`` with `versionMismatch` if a newer version wrote it.
+  package func record(of name: String, on connection: some SQLConnection) throws -> Record? {
+    guard try hasRecords(on: connection) else { return nil }
+    let rows = try connection.rows("SELECT codec, format FROM \(StoreCatalog.tableName) WHERE name = ?1", name)
+    guard let row = rows.first else { return nil }
+    guard row.count == 2, let format = Int(row[1]) else {
+      throw StoreError(
+        .corrupted, during: operation, store: store, message: "the record of the store's codec cannot be read")
+    }
+    guard format <= StoreCatalog.format else {
+      throw StoreError(
+        .versionMismatch, during: operation, store: store,
+        message: "the store has format version \(format); only versions up to \(StoreCatalog.format) are supported")
+    }
+    return Record(codecName: row[0], format: format)
+  }
+
+  /// Returns whether the file has the table of records.
+  ///
+  /// - Throws: ``StoreError`` with `unsupported` if the file has another table of that name.
+  private func hasRecords(on connection: some SQLConnection) throws -> Bool {
+    let columns = try connection.rows("SELECT name FROM pragma_table_xinfo(?1) ORDER BY cid", StoreCatalog.tableName)
+    if columns.isEmpty { return false }
+    // A newer version may have added columns.
+    guard columns.prefix(3) == [["name"], ["codec"], ["format"]] else {
+      throw StoreError(
+        .unsupported, during: operation, store: store,
+        message: "the database has a table \(StoreCatalog.tableName) that is not Larder's; use another database file")
+    }
+    return true
+  }
+
+  /// Creates the table and the record of a store, as far as they are missing.
+  ///
+  /// - Parameters:
+  ///   - table: The table.
+  ///   - codecName: The codec of a new record.
+  ///   - connection: A connection in a transaction that writes.
+  /// - Returns: The table, the codec in its record, and whether anything was created.
+  /// - Throws: ``StoreError``, with `unsupported` if the name of the view is taken.
+  package func create(
+    _ table: StoreTable, codecName: String, on connection: some SQLConnection
+  ) throws -> (table: StoreTable, codecName: String, hasWritten: Bool) {
+    // Another process may have created it in the meantime.
+    let found = try find(table.name, on: connection)
+    if let found, let record = found.record { return (found.table, record.codecName, false) }
+    if found == nil {
+      let view = table.name + StoreTable.viewSuffix
+      guard try existingName(view, on: connection) == nil else {
+        throw StoreError(
+          .unsupported, during: operation, store: store,
+          message: "the database has the name \(view), which a new store \(table.name) needs for its view")
+      }
+      for statement in table.creation { try connection.run(statement) }
+    }
+    try setCodecName(codecName, ofStore: table.name, on: connection)
+    return (found?.table ?? table, codecName, true)
+  }
+
+  /// Records the codec of a store.
+  ///
+  /// - Throws: ``StoreError``.
+  private func setCodecName(_ codecName: String, ofStore name: String, on connection: some SQLConnection) throws {
+    if try !hasRecords(on: connection) { try connection.run(StoreCatalog.creation) }
+    _ = try connection.rows(
+      "INSERT INTO \(StoreCatalog.tableName)(name, codec, format) VALUES(?1, ?2, \(StoreCatalog.format)) "
+        + "ON CONFLICT(name) DO UPDATE SET codec = excluded.codec, format = excluded.format", name, codecName)
+  }
+
+  /// Compares the table and the record of an open store with the file, before it is written.
+  ///
+  /// - Parameters:
+  ///   - table: The table of the open store.
+  ///   - codecName: Its codec.
+  ///   - adoptedNames: The names of recorded codecs that it replaces; see `Codec.adoptedNames`.
+  ///   - connection: A connection in a transaction that writes.
+  /// - Returns: Whether the record was changed in this transaction.
+  /// - Throws: ``StoreError``: `conflict` if another program has removed or changed the table; `versionMismatch` if
+  ///   another program has recorded another codec.
+  package func confirm(
+    _ table: StoreTable, codecName: String, adoptedNames: [String], on connection: some SQLConnection
+  ) throws -> Bool {
+    guard let found = try find(table.name, on: connection), found.table.valueType == table.valueType else {
+      throw StoreError(
+        .conflict, during: operation, store: store,
+        message: "another program has removed or changed the table of the store; close the store and open it again")
+    }
+    // A missing record is accepted, as when the store is opened.
+    guard let recorded = found.record?.codecName, recorded != codecName else { return false }
+    guard adoptedNames.contains(recorded) else {
+      throw StoreError(
+        .versionMismatch, during: operation, store: store,
+        message: "another program now writes the store with the codec \(recorded), not with \(codecName); "
+          + "close the store and open it with the codec \(recorded)")
+    }
+    try setCodecName(codecName, ofStore: table.name, on: connection)
+    return true
+  }
+
+  /// Throws an error if a codec writes something other than the table holds.
+  ///
+  /// - Throws: ``StoreError`` with `unsupported`.
+  package func check(_ table: StoreTable, suits codec: some Codec) throws {
+    guard table.valueType == .blob || codec.format == .json else {
+      throw StoreError(
+        .unsupported, during: operation, store: store,
+        message: "the table holds text, which the codec \(codec.name) does not write; open it with a codec of JSON")
+    }
+  }
+
+  /// Returns the names of the tables that have the form of a store's, in ascending order.
+  ///
+  /// - Throws: The error of the connection.
+  package func storeNames(on connection: some SQLConnection) throws -> [String] {
+    try connection.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")
+      .map { $0[0] }
+      .filter { try StoreTable.problem(withName: $0) == nil && table(named: $0, on: connection) != nil }
+      .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+  }
+
+  /// Returns whether the file holds nothing but stores, their records, and indexes and triggers of those.
+  ///
+  /// - Throws: The error of the connection.
+  package func hasOnlyStores(on connection: some SQLConnection) throws -> Bool {
+    let names = try storeNames(on: connection)
+    let own = Set(names + names.map { $0 + StoreTable.viewSuffix } + [StoreCatalog.tableName])
+    // Tables of SQLite itself, such as the statistics of ANALYZE, have no row numbers that matter.
+    return try connection.rows("SELECT tbl_name FROM sqlite_schema")
+      .allSatisfy { own.contains($0[0]) || $0[0].hasPrefix("sqlite_") }
+  }
+}

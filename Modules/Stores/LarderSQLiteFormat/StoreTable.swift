@@ -1,0 +1,131 @@
+package import Larder
+
+/// The table of a store in a database file: its name, its form, and the statements over it.
+package final class StoreTable: Sendable {
+  /// The type of the values in the table.
+  package enum ValueType: String, Sendable {
+    case blob = "BLOB"
+    /// Text, for codecs that write JSON.
+    case text = "TEXT"
+  }
+
+  /// The end of the name of a view that shows keys as text.
+  package static let viewSuffix = "_text"
+
+  package let name: String
+  package let valueType: ValueType
+
+  /// Whether the table is itself the tree of its keys (`WITHOUT ROWID`).
+  package let isClustered: Bool
+
+  /// Reads the value of the key ?1.
+  package let valueOfKey: String
+
+  /// Sets the value ?2 of the key ?1.
+  package let settingOfValue: String
+
+  /// Removes the key ?1.
+  package let removalOfKey: String
+
+  private let quotedName: String
+
+  /// Describes a table.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the table, which is that of the store.
+  ///   - valueType: The type of the column of the values.
+  ///   - isClustered: Whether the table is itself the tree of its keys. Defaults to `false`.
+  package init(name: String, valueType: ValueType, isClustered: Bool = false) {
+    self.isClustered = isClustered
+    self.name = name
+    self.valueType = valueType
+    quotedName = StoreTable.quoted(name)
+    valueOfKey = "SELECT value FROM \(quotedName) WHERE key = ?1"
+    // An update in place keeps the row, so that triggers of the user see a change and not a removal.
+    settingOfValue =
+      "INSERT INTO \(quotedName)(key, value) VALUES(?1, ?2) ON CONFLICT(key) DO UPDATE SET value = excluded.value"
+    removalOfKey = "DELETE FROM \(quotedName) WHERE key = ?1"
+  }
+
+  /// Describes the table of a new store.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the store.
+  ///   - codec: The codec. If it writes JSON, the values are text.
+  ///   - isClustered: Whether the table is itself the tree of its keys. Defaults to `false`.
+  package convenience init(name: String, codec: some Codec, isClustered: Bool = false) {
+    self.init(name: name, valueType: codec.format == .json ? .text : .blob, isClustered: isClustered)
+  }
+
+  /// The name of the table as SQLite compares it, which tells the stores of a file apart.
+  package var identifier: String { StoreTable.folded(name) }
+
+  /// Returns why a name cannot be that of a store, or `nil` if it can.
+  package static func problem(withName name: String) -> String? {
+    let folded = folded(name)
+    if !(1...StoreKey.maximumLength).contains(name.utf8.count) || name.utf8.contains(0) {
+      return "a store name must have 1 to \(StoreKey.maximumLength) bytes without NUL"
+    }
+    if folded == StoreCatalog.tableName { return "the store name \(name) is reserved" }
+    if folded.hasPrefix("sqlite_") { return "store names that begin with sqlite_ are reserved by SQLite" }
+    if folded.hasSuffix(viewSuffix) {
+      return "store names that end in \(viewSuffix) are reserved for the views that show keys as text"
+    }
+    return nil
+  }
+
+  /// Returns a name with the letters A to Z in lower case, as SQLite compares names.
+  package static func folded(_ name: String) -> String {
+    String(decoding: name.utf8.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }, as: UTF8.self)
+  }
+
+  /// Returns a name as SQL writes an identifier.
+  package static func quoted(_ name: String) -> String {
+    let doubled = name.utf8.flatMap { $0 == UInt8(ascii: "\"") ? [$0, $0] : [$0] }
+    return "\"\(String(decoding: doubled, as: UTF8.self))\""
+  }
+
+  /// The statements that create the table and its view.
+  package var creation: [String] {
+    [
+      "CREATE TABLE \(quotedName)(key BLOB NOT NULL PRIMARY KEY, value \(valueType.rawValue) NOT NULL) STRICT"
+        + (isClustered ? ", WITHOUT ROWID" : ""),
+      "CREATE VIEW \(StoreTable.quoted(name + StoreTable.viewSuffix)) AS "
+        + "SELECT CAST(key AS TEXT) AS key, value FROM \(quotedName)",
+    ]
+  }
+
+  /// The columns that a scan reads.
+  package enum Columns: String {
+    case keys = "key"
+    case entries = "key, value"
+  }
+
+  /// Reads columns of a range: from the key ?1, below the key ?2 if there is an upper bound, at most ?3 rows.
+  package func scan(_ columns: Columns, hasUpperBound: Bool, order: ScanOrder) -> String {
+    "SELECT \(columns.rawValue) FROM \(quotedName) WHERE \(condition(hasUpperBound)) "
+      + "ORDER BY key \(order == .ascending ? "ASC" : "DESC") LIMIT ?3"
+  }
+
+  /// Counts the keys of a range; see ``scan(_:hasUpperBound:order:)``.
+  package func count(hasUpperBound: Bool) -> String {
+    "SELECT count(*) FROM \(quotedName) WHERE \(condition(hasUpperBound))"
+  }
+
+  /// Removes the keys of a range; see ``scan(_:hasUpperBound:order:)``.
+  package func removal(hasUpperBound: Bool) -> String {
+    "DELETE FROM \(quotedName) WHERE \(condition(hasUpperBound))"
+  }
+
+  /// Counts all rows.
+  ///
+  /// SQLite counts the pages of the smallest index, without comparing keys.
+  package var countOfAll: String { "SELECT count(*) FROM \(quotedName)" }
+
+  /// Removes all rows.
+  ///
+  /// SQLite then drops whole pages.
+  package var removalOfAll: String { "DELETE FROM \(quotedName)" }
+
+  private func condition(_ hasUpperBound: Bool) -> String { hasUpperBound ? "key >= ?1 AND key < ?2" : "key >= ?1" }
+}
