@@ -15,12 +15,12 @@ import Testing
     return configuration
   }
 
-  static let pool = ConformanceSuite(named: "GRDBStore in a pool") { location in
+  static let pool = ConformanceSuite(named: "GRDBStore in a pool", lacking: .ownFiles) { location in
     try await GRDBStore<SampleValue?>(
       in: DatabasePool(path: location.path("store.sqlite"), configuration: configuration(location)))
   }
 
-  static let queue = ConformanceSuite(named: "GRDBStore of JSON in a queue") { location in
+  static let queue = ConformanceSuite(named: "GRDBStore of JSON in a queue", lacking: .ownFiles) { location in
     try await GRDBStore<SampleValue?>(
       in: DatabaseQueue(path: location.path("store.sqlite"), configuration: configuration(location)), name: "users",
       codec: .json())

@@ -33,7 +33,8 @@ import Testing
   }
 
   @Test func readsInsideATransactionTakeRangesLimitsAndOrders() async throws {
-    let pool = try TestDatabase().pool()
+    let file = try TestDatabase()
+    let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
     try await store.apply(ChangeBatch((0..<10).map { .set("\($0)", [UInt8($0)]) }))
     try await pool.read { db throws in
@@ -56,7 +57,8 @@ import Testing
   }
 
   @Test func aBatchThatFailsChangesNothingEvenIfTheErrorIsCaught() async throws {
-    let pool = try TestDatabase().pool()
+    let file = try TestDatabase()
+    let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
     try await pool.write { db in
       try db.execute(
@@ -78,7 +80,8 @@ import Testing
   }
 
   @Test func withoutATransactionABatchIsOneOfItsOwn() async throws {
-    let pool = try TestDatabase().pool()
+    let file = try TestDatabase()
+    let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
     try await pool.writeWithoutTransaction { db throws in
       try store.apply([.set("a", [1]), .set("b", [2])], in: db)
@@ -110,9 +113,10 @@ import Testing
   // MARK: Observation
 
   @Test func valueObservationTracksAnEntry() async throws {
-    let pool = try TestDatabase().pool()
+    let file = try TestDatabase()
+    let pool = try file.pool()
     let users = try await GRDBStore<User>(in: pool, name: "users")
-    let observation = ValueObservation.tracking { db in try users.value(forKey: "user:7", in: db)?.name }
+    let observation = ValueObservation.tracking { db in try users.value(forKey: "user:7", in: db)?.name }.removeDuplicates()
     var names = observation.values(in: pool).makeAsyncIterator()
     #expect(try await names.next() == .some(nil))
     try await users.setValue(User(name: "Ada"), forKey: "user:7")
@@ -122,7 +126,8 @@ import Testing
   }
 
   @Test func observersLearnTheKeysOfTheStoreAndTheExistenceOfOtherChanges() async throws {
-    let pool = try TestDatabase().pool()
+    let file = try TestDatabase()
+    let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
     let events = Events()
     let observation = store.observe(.all) { events.receive($0) }
@@ -159,7 +164,8 @@ import Testing
   }
 
   @Test func aTriggerThatChangesOtherEntriesIsReported() async throws {
-    let pool = try TestDatabase().pool()
+    let file = try TestDatabase()
+    let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
     try await pool.write { db in
       try db.execute(
@@ -187,7 +193,7 @@ import Testing
       let pool = try file.pool()
       let users = try await GRDBStore<User>(in: pool, name: "users", codec: .json())
       #expect(try await users.value(forKey: "user:7") == User(name: "Ada"))
-      let observation = ValueObservation.tracking { db in try users.value(forKey: "user:8", in: db)?.name }
+      let observation = ValueObservation.tracking { db in try users.value(forKey: "user:8", in: db)?.name }.removeDuplicates()
       var names = observation.values(in: pool).makeAsyncIterator()
       #expect(try await names.next() == .some(nil))
       try await users.setValue(User(name: "Grace"), forKey: "user:8")
@@ -261,7 +267,8 @@ import Testing
   // MARK: Closing
 
   @Test func closingTheStoreLeavesTheDatabaseOpen() async throws {
-    let pool = try TestDatabase().pool()
+    let file = try TestDatabase()
+    let pool = try file.pool()
     let users = try await GRDBStore<User>(in: pool, name: "users")
     try await users.close()
     try await users.close()
@@ -272,7 +279,8 @@ import Testing
   }
 
   @Test func aClosedDatabaseIsAClosedStore() async throws {
-    let pool = try TestDatabase().pool()
+    let file = try TestDatabase()
+    let pool = try file.pool()
     let users = try await GRDBStore<User>(in: pool, name: "users")
     try pool.close()
     await expectStoreError(.closed) { try await users.value(forKey: "a") }
@@ -285,19 +293,14 @@ import Testing
     let file = try TestDatabase()
     let (pool, other) = (try file.pool(), try file.pool())
     let store = try await GRDBStore(in: pool, codec: .raw)
-    try await other.writeWithoutTransaction { db in
-      try db.execute(sql: "BEGIN IMMEDIATE")
-      defer { #expect(throws: Never.self) { try db.execute(sql: "COMMIT") } }
-      #expect(throws: StoreError.self) {
-        try pool.write { db in try store.setValue([1], forKey: "a", in: db) }
+    try await other.writeWithoutTransaction { db throws in
+      try db.beginTransaction(.immediate)
+      let error = #expect(throws: StoreError.self) {
+        try pool.writeWithoutTransaction { db in try store.setValue([1], forKey: "a", in: db) }
       }
+      #expect(error?.code == .timedOut && error?.isRetryable == true && error?.outcome == .nothingChanged)
+      try db.rollback()
     }
-    let lock = try await other.writeWithoutTransaction { db in
-      try db.execute(sql: "BEGIN IMMEDIATE")
-      try db.execute(sql: "COMMIT")
-      return true
-    }
-    #expect(lock)
     try await store.setValue([1], forKey: "a")
   }
 }

@@ -108,10 +108,10 @@ struct GRDBSettings: Sendable, Equatable {
           + "cannot be made durable")
     }
     let fileSystem = POSIXFileSystem()
-    // SQLite syncs the database file itself. The end of a commit is in the log, or is the end of the journal.
-    let latest = path + (journalMode == "wal" ? "-wal" : "-journal")
+    // SQLite syncs the database file itself. A commit ends in the log, or with the end or the removal of the journal.
+    let latest = ["wal": path + "-wal", "truncate": path + "-journal", "persist": path + "-journal"][journalMode]
     do {
-      if try fileSystem.attributes(at: latest) != nil { try fileSystem.synchronizeFile(at: latest) }
+      if let latest, try fileSystem.attributes(at: latest) != nil { try fileSystem.synchronizeFile(at: latest) }
       try fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory)
     } catch {
       throw StoreError(

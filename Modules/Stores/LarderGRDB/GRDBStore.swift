@@ -374,12 +374,13 @@ final class GRDBClaim: Sendable {
   ///
   /// - Throws: ``StoreError`` with `invalidArgument` if this process has it open with another type.
   init(of name: String, in writer: some DatabaseWriter, for type: Any.Type, store: String) throws {
-    table = Table(writer: ObjectIdentifier(writer), name: StoreTable.folded(name))
+    let table = Table(writer: ObjectIdentifier(writer), name: StoreTable.folded(name))
     isUntyped = TypeClaim.isUntyped(type)
-    guard !isUntyped else { return }
-    try GRDBClaim.claims.withLock { [table] in
-      try $0[table, default: TypeClaim()].claim(for: type, store: store)
+    if !isUntyped {
+      try GRDBClaim.claims.withLock { try $0[table, default: TypeClaim()].claim(for: type, store: store) }
     }
+    // Last, because an error in a complete object would release the claim of another.
+    self.table = table
   }
 
   deinit {

@@ -103,7 +103,7 @@ extension CaseList {
       add(
         "250\(variant)",
         "a store with \(alteration) does not open as an empty store, and a refusal to open changes nothing",
-        keys: (0..<40).map { StoreKey(integer: $0) }, needs: .persistence
+        keys: (0..<40).map { StoreKey(integer: $0) }, needs: [.persistence, .ownFiles]
       ) { store, trial in
         let reopened = try await trial.reopen(store)
         try await expect("the count of entries before the file is altered", reopened.count(), equals: 40)

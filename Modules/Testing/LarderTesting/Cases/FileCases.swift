@@ -10,7 +10,7 @@ extension CaseList {
     addReplacementCases()
     add(
       "248", "concurrent openings that create a store end with one store, and fail only with locked",
-      needs: .persistence
+      needs: [.persistence, .ownFiles]
     ) { trial in
       for _ in 0..<4 {
         let location = try trial.anotherLocation()
@@ -56,7 +56,7 @@ extension CaseList {
     }
     add(
       "245a", "opening a missing store read-only throws notFound and creates nothing",
-      needs: [.persistence, .readOnlyAccess]
+      needs: [.persistence, .readOnlyAccess, .ownFiles]
     ) { trial in
       try await expect("opening a missing store read-only", throws: .notFound) { try await trial.open(for: .readOnly) }
       try expect("the files that were created", trial.location.fileStates().map(\.name), equals: [])
@@ -99,7 +99,7 @@ extension CaseList {
   private mutating func addReplacementCases() {
     add(
       "246", "a store whose files were moved away does not write into the files of the store that replaced it",
-      needs: .persistence
+      needs: [.persistence, .ownFiles]
     ) { trial in
       let old = try await trial.open(with: Entries(keys: ["a"]))
       try await expect(old, holds: Entries(keys: ["a"]), "initially")
@@ -123,7 +123,7 @@ extension CaseList {
     }
     add(
       "246a", "a write that returns after any one file was moved away is kept, and the files have one owner",
-      needs: .persistence
+      needs: [.persistence, .ownFiles]
     ) { trial in
       let example = try await trial.open(with: Entries(keys: ["a"]))
       try await expect(example, holds: Entries(keys: ["a"]), "initially")

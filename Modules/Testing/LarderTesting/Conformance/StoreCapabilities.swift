@@ -55,10 +55,15 @@ public struct StoreCapabilities: OptionSet, Sendable, Hashable {
   /// A store that is not an `ObservableStore` lacks this capability.
   public static let observation = StoreCapabilities(rawValue: 1 << 7)
 
+  /// The store opens its files itself, and notices files that are damaged, moved or replaced.
+  ///
+  /// A store in a database that the program opens, or that a server has, lacks this capability.
+  public static let ownFiles = StoreCapabilities(rawValue: 1 << 8)
+
   /// All capabilities.
   public static let all: StoreCapabilities = [
     .persistence, .acknowledgedPersistence, .encoding, .immediateRefusal, .keysWithoutValues, .readOnlyAccess,
-    .otherProcesses, .observation,
+    .otherProcesses, .observation, .ownFiles,
   ]
 
   /// Readable explanations of lacking each capability.
@@ -71,5 +76,6 @@ public struct StoreCapabilities: OptionSet, Sendable, Hashable {
     (.readOnlyAccess, "cannot be opened for reading only"),
     (.otherProcesses, "cannot be opened in another process because the suite has no child"),
     (.observation, "cannot be observed"),
+    (.ownFiles, "leaves opening its files to others"),
   ]
 }
