@@ -30,7 +30,7 @@ TRAITS := --enable-all-traits
 # the compiler in the order of a set, which must be the same in each build.
 SWIFT_BUILD := SWIFT_DETERMINISTIC_HASHING=1 swift build --scratch-path "$(CURDIR)/.build"
 
-# The arguments of `make hit-ratio`, `make feed`, `make uploader`, `make image-cache` and `make notes`. `--help` lists them.
+# The arguments of `make hit-ratio`, `make feed`, `make uploader`, `make image-cache`, `make notes` and `make orders`. `--help` lists them.
 ARGUMENTS ?=
 
 # The duration of `make fuzz`, in seconds.
@@ -38,7 +38,7 @@ DURATION ?= 300
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo feed uploader image-cache notes tool bench bench-ratios hit-ratio docs format lint api-check clean
+.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo feed uploader image-cache notes orders tool bench bench-ratios hit-ratio docs format lint api-check clean
 
 help: ## List all targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -103,6 +103,10 @@ image-cache: set-up-build ## Test every store as a cache of images; ARGUMENTS=--
 notes: set-up-build ## Keep notes with tags and folders; ARGUMENTS="add 'Buy milk' --tag home", or list, move, watch, verify.
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product Notes
 	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/Notes" $(ARGUMENTS)
+
+orders: set-up-build ## Take orders of a shop in an SQLite database; ARGUMENTS="stock tea 5", "place tea 2", or send.
+	$(SWIFT_BUILD) --package-path Examples --configuration release --product Orders
+	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/Orders" $(ARGUMENTS)
 
 tool: set-up-build ## Build the command-line tool for release; the last line printed is its path.
 	$(SWIFT_BUILD) --package-path Tools --configuration release --product larder

@@ -77,6 +77,25 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       path: "Notes"),
+    .executableTarget(
+      name: "Orders",
+      dependencies: [
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderGRDB", package: "Larder"),
+        .product(name: "LarderQueue", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ],
+      path: "Orders"),
+    .testTarget(
+      name: "OrdersTests",
+      dependencies: [
+        "Orders",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderGRDB", package: "Larder"),
+        .product(name: "LarderQueue", package: "Larder"),
+        .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
     .testTarget(
       name: "NotesTests",
       dependencies: [

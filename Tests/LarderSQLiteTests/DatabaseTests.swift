@@ -102,6 +102,24 @@ import Testing
     var text: String
   }
 
+  /// A trigger may change any entry, so all keys are reported.
+  @Test func aTriggerThatChangesOtherEntriesIsReported() async throws {
+    let store = try await SQLiteStore(path: path, codec: .cbor(Int.self))
+    let events = StoreEvents()
+    let observation = events.observe(store)
+    try await store.setValue(1, forKey: "a")
+    #expect(events.take() == [.changed([.key("a")])])
+    let other = try await OtherConnection(path)
+    try other.run("CREATE TRIGGER t AFTER INSERT ON \"default\" BEGIN DELETE FROM \"default\" WHERE key = x'61'; END")
+    other.close()
+    try await store.setValue(2, forKey: "b")
+    #expect(events.take().last == .changed([.range(.all)]))
+    try await store.setValue(3, forKey: "c")
+    #expect(events.take() == [.changed([.range(.all)])])
+    observation.cancel()
+    try await store.close()
+  }
+
   @Test func commitsAreReported() async throws {
     let database = try await SQLiteDatabase(path: path)
     let store = try await SQLiteStore(in: database, name: "s", codec: .cbor(Int.self))

@@ -4,7 +4,7 @@ import Larder
 import LarderGRDB
 import Testing
 
-/// What commits survive, which depends on the settings of the program's own connection.
+/// The durability of commits, which depends on the settings of the program's own connection.
 @Suite(.timeLimit(.minutes(60))) struct DurabilityTests {
   @Test func aPoolIsBufferedUnlessItIsConfigured() async throws {
     let file = try TestDatabase()

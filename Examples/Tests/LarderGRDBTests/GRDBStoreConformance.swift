@@ -4,8 +4,9 @@ import LarderGRDB
 import LarderTesting
 import Testing
 
-/// The conformance suite over stores in a pool and in a queue. Closing the store leaves the database open, which is closed
-/// when it is deinitialized.
+/// The conformance suite over stores in a pool and in a queue.
+///
+/// Closing the store leaves the database open, which is closed when it is deinitialized.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct GRDBStoreConformance {
   static func configuration(_ location: ConformanceLocation) -> Configuration {
     var configuration = Configuration()

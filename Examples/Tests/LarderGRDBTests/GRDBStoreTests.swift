@@ -62,7 +62,9 @@ import Testing
     let store = try await GRDBStore(in: pool, codec: .raw)
     try await pool.write { db in
       try db.execute(
-        sql: "CREATE TRIGGER refusal BEFORE INSERT ON \"default\" WHEN NEW.key = x'62' BEGIN SELECT RAISE(ABORT, 'no b'); END")
+        sql:
+          "CREATE TRIGGER refusal BEFORE INSERT ON \"default\" WHEN NEW.key = x'62' BEGIN SELECT RAISE(ABORT, 'no b'); END"
+      )
     }
     try await pool.write { db in
       do {
@@ -116,7 +118,8 @@ import Testing
     let file = try TestDatabase()
     let pool = try file.pool()
     let users = try await GRDBStore<User>(in: pool, name: "users")
-    let observation = ValueObservation.tracking { db in try users.value(forKey: "user:7", in: db)?.name }.removeDuplicates()
+    let observation = ValueObservation.tracking { db in try users.value(forKey: "user:7", in: db)?.name }
+      .removeDuplicates()
     var names = observation.values(in: pool).makeAsyncIterator()
     #expect(try await names.next() == .some(nil))
     try await users.setValue(User(name: "Ada"), forKey: "user:7")
@@ -193,7 +196,8 @@ import Testing
       let pool = try file.pool()
       let users = try await GRDBStore<User>(in: pool, name: "users", codec: .json())
       #expect(try await users.value(forKey: "user:7") == User(name: "Ada"))
-      let observation = ValueObservation.tracking { db in try users.value(forKey: "user:8", in: db)?.name }.removeDuplicates()
+      let observation = ValueObservation.tracking { db in try users.value(forKey: "user:8", in: db)?.name }
+        .removeDuplicates()
       var names = observation.values(in: pool).makeAsyncIterator()
       #expect(try await names.next() == .some(nil))
       try await users.setValue(User(name: "Grace"), forKey: "user:8")

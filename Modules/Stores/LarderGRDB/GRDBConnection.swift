@@ -69,7 +69,7 @@ struct GRDBSettings: Sendable, Equatable {
   /// Whether the database has no file.
   var isInMemory: Bool
 
-  /// What a commit survives when it returns.
+  /// The durability of a commit when it returns.
   ///
   /// In the journal mode `delete`, a commit is durable when the removal of the journal is, which only EXTRA waits for;
   /// see [`synchronous`](https://sqlite.org/pragma.html#pragma_synchronous).
@@ -91,7 +91,7 @@ struct GRDBSettings: Sendable, Equatable {
     !isInMemory && synchronous >= 1 && ["wal", "truncate", "persist", "delete"].contains(journalMode)
   }
 
-  /// Makes all commits durable.
+  /// Syncs all commits to disk.
   ///
   /// The database file itself is not opened, because closing it would release SQLite's locks.
   ///

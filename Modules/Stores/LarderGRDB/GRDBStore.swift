@@ -25,7 +25,7 @@ import Synchronization
 /// ```
 ///
 /// The table and its record are those of `SQLiteStore`, so each of the two opens the other's files. They are never to
-/// have one file open in the same process, unless both use the same copy of the SQLite library; see <doc:GRDBStore>.
+/// have one file open in the same process, unless both use the same copy of the SQLite library; see <doc:UsingGRDBStore>.
 ///
 /// The store uses only GRDB's own methods, so it works with every build of GRDB. Closing the store leaves the database
 /// open.
@@ -36,7 +36,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   /// The information about the store; see `DataStore.information`.
   ///
   /// The durability is the one that the database had when the store was opened. It is `buffered` for a `DatabasePool`
-  /// that was not configured otherwise; see <doc:GRDBStore>.
+  /// that was not configured otherwise; see <doc:UsingGRDBStore>.
   public let information: StoreInformation
 
   let writer: any DatabaseWriter
@@ -108,7 +108,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
     writer.add(transactionObserver: recorder, extent: .observerLifetime)
   }
 
-  /// What opening finds out on the connection that writes.
+  /// The results of opening on the connection that writes.
   private struct Opened: Sendable {
     var table: StoreTable
     var settings: GRDBSettings
@@ -203,7 +203,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   ///
   /// The method throws `timedOut` if another process holds the lock, after the time that the `busyMode` of the database
   /// sets, which is no time by default; `notPermitted` if a trigger or an index in the database refuses a change;
-  /// `conflict` if somebody has removed or changed the table; and `versionMismatch` if a newer program has recorded
+  /// `conflict` if the table was removed or changed; and `versionMismatch` if a newer program has recorded
   /// another codec since the store was opened.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try await run(.apply) {

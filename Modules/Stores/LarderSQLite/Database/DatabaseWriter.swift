@@ -42,6 +42,10 @@ actor DatabaseWriter {
 
   private var generation = 0
 
+  /// Whether the database has triggers, which may change more entries than the stores know of, and the generation for
+  /// which this is known.
+  private var triggers = (exist: false, generation: -1)
+
   /// Whether the database was closed, although a poll may still come.
   private var isClosed = false
 
@@ -84,14 +88,17 @@ actor DatabaseWriter {
       throw failed(error, for: handle, operation, "the transaction cannot begin; another one may hold the lock")
     }
     var transaction: Transaction
-    let followsOthers: Bool
+    // Whether more than the recorded changes must be reported.
+    let hasOtherChanges: Bool
     let result: Result
     let hasWritten: Bool
     do {
-      followsOthers = try noteOthers(on: connection)
+      let followsOthers = try noteOthers(on: connection)
+      let isObserved = handle.database.observers.areObserving
+      hasOtherChanges = try isObserved && haveTriggers(on: connection) || followsOthers
       transaction = Transaction(
         connection: connection, generation: generation,
-        changes: CommitRecord(isRecording: handle.database.observers.areObserving))
+        changes: CommitRecord(isRecording: isObserved))
       let before = connection.totalChangeCount
       // Before the body, because a large transaction writes pages before it is committed.
       try checkFiles(of: handle, for: operation)
@@ -112,14 +119,14 @@ actor DatabaseWriter {
       rollBack(connection)
       // The log may hold the whole transaction although the disk reported an error.
       let isUnknown = error.primaryCode == SQLITE_IOERR
-      if isUnknown { handle.database.observers.report(transaction.changes, followsOthers: followsOthers) }
+      if isUnknown { handle.database.observers.report(transaction.changes, followsOthers: hasOtherChanges) }
       throw failed(
         error, for: handle, operation, "the changes could not be committed",
         outcome: isUnknown ? .unknown : .nothingChanged)
     }
     if transaction.hasChangedCatalog { generation += 1 }
     // Also without changes, because commits of others are noticed once.
-    handle.database.observers.report(transaction.changes, followsOthers: followsOthers)
+    handle.database.observers.report(transaction.changes, followsOthers: hasOtherChanges)
     try confirm(hasWritten: hasWritten, for: handle, during: operation)
     // After the caller has its answer.
     if connection.logFrameCount >= DatabaseWriter.checkpointFrameCount { Task { checkpoint() } }
@@ -227,6 +234,15 @@ actor DatabaseWriter {
     generation += 1
     isDurable = false
     return true
+  }
+
+  /// Returns whether the database has triggers.
+  private func haveTriggers(on connection: SQLiteConnection) throws -> Bool {
+    if triggers.generation != generation {
+      let count = try connection.integer("SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'")
+      triggers = (count > 0, generation)
+    }
+    return triggers.exist
   }
 
   /// Reports commits of others to the observers.
