@@ -9,7 +9,7 @@ let package = Package(
   platforms: [.macOS(.v15)],
   dependencies: [
     // By name, so that the folder of the repository can have any name.
-    .package(name: "Larder", path: "..", traits: ["LMDB", "SQLite", "Metrics", "Compression", "Crypto"]),
+    .package(name: "Larder", path: "..", traits: ["LMDB", "SQLite", "GRDB", "Metrics", "Compression", "Crypto"]),
     // No traits: they add a layer between the program and the memory allocator, which would be measured too.
     .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -62,6 +62,7 @@ let package = Package(
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "LarderSQLite", package: "Larder"),
+        .product(name: "LarderGRDB", package: "Larder"),
         .product(name: "LarderCompressedFile", package: "Larder"),
         .product(name: "LarderCompression", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),

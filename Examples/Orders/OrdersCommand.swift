@@ -70,7 +70,9 @@ struct SendCommand: AsyncParsableCommand {
       do {
         _ = try await book.forward(to: queue)
         for delivery in try await queue.receive(max: 100, lease: .seconds(30)) {
-          print("order \(delivery.value.order): \(delivery.value.count) of \(delivery.value.item)")
+          let line = "order \(delivery.value.order): \(delivery.value.count) of \(delivery.value.item)\n"
+          // Without a buffer, because an acknowledged event must have been sent.
+          try FileHandle.standardOutput.write(contentsOf: Data(line.utf8))
           try await queue.acknowledge(delivery.receipt)
         }
       } catch {

@@ -43,8 +43,8 @@ public struct Comparison: Sendable {
   /// All comparisons.
   public static let all: [Comparison] =
     StoredPuts.comparisons + Decorators.comparisons + Expiry.comparisons + InMemory.comparisons + Opening.comparisons
-    + Keys.comparisons + LMDBStores.comparisons + SQLiteStores.comparisons + BatchedPuts.comparisons
-    + Queues.comparisons + Codecs.comparisons
+    + Keys.comparisons + LMDBStores.comparisons + SQLiteStores.comparisons + GRDBStores.comparisons
+    + BatchedPuts.comparisons + Queues.comparisons + Codecs.comparisons
     + TypedStores.comparisons + Caches.comparisons + CachedStores.comparisons + Compression.comparisons
     + CompressedFiles.comparisons + Observation.comparisons + BoundedStores.comparisons
 

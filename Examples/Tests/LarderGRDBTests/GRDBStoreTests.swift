@@ -5,7 +5,7 @@ import LarderSQLite
 import Testing
 
 /// The store beside the program's own tables, SQL and tools.
-@Suite(.timeLimit(.minutes(60))) struct GRDBStoreTests {
+@Suite(.timeLimit(.minutes(5))) struct GRDBStoreTests {
   // MARK: The program's transactions
 
   @Test func anEntryIsCommittedTogetherWithTheProgramsRow() async throws {
@@ -266,6 +266,24 @@ import Testing
     await expectStoreError(.versionMismatch) { try await users.setValue(User(name: "Ada"), forKey: "b") }
     _ = try file.command("UPDATE larder SET codec = 'cbor'")
     try await users.setValue(User(name: "Ada"), forKey: "b")
+  }
+
+  @Test func aDatabaseOpenedForReadingIsNotWritten() async throws {
+    let file = try TestDatabase()
+    let pool = try file.pool()
+    try await GRDBStore<User>(in: pool, name: "users").setValue(User(name: "Ada"), forKey: "a")
+    var configuration = Configuration()
+    configuration.readonly = true
+    let reader = try DatabasePool(path: file.path, configuration: configuration)
+    let users = try await GRDBStore<User>(in: reader, name: "users")
+    #expect(users.information.access == .readOnly)
+    #expect(try await users.value(forKey: "a") == User(name: "Ada"))
+    await expectStoreError(.notPermitted) { try await users.setValue(User(name: "Eve"), forKey: "a") }
+    await expectStoreError(.notPermitted) { try await users.update("a") { $0 = nil } }
+    await expectStoreError(.notPermitted) { try await users.compact() }
+    await expectStoreError(.notFound) { try await GRDBStore<User>(in: reader, name: "others") }
+    try await users.close()
+    #expect(try file.command("SELECT name FROM sqlite_schema WHERE name = 'others'") == "")
   }
 
   // MARK: Closing

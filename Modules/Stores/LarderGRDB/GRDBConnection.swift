@@ -36,11 +36,13 @@ extension Database {
   ///
   /// It takes the lock before the closure runs, because a transaction that begins to write later fails if others have
   /// written in the meantime.
+  ///
+  /// - Throws: The error that `body` throws; `CommitFailure`.
   func inImmediateTransaction<Result>(_ body: () throws -> Result) throws -> Result {
     try beginTransaction(.immediate)
     do {
       let result = try body()
-      try commit()
+      do { try commit() } catch { throw CommitFailure(error: error) }
       return result
     } catch {
       // Some errors have ended the transaction already. The first error matters more than a failure to end it.
@@ -48,6 +50,11 @@ extension Database {
       throw error
     }
   }
+}
+
+/// The error of a transaction that could not be committed.
+struct CommitFailure: Error {
+  let error: any Error
 }
 
 /// The settings of a connection that decide what a commit survives.
@@ -139,18 +146,18 @@ extension StoreError {
   /// Returns the error that a store throws for an error of GRDB.
   ///
   /// - Parameters:
-  ///   - error: The error. Any error other than a `DatabaseError` is returned as it is; a `BodyError` is unwrapped.
+  ///   - error: The error. Any error other than a `DatabaseError` is returned as it is; a `BodyError` and a
+  ///     `CommitFailure` are unwrapped.
   ///   - operation: The operation of the store.
   ///   - store: The name of the store.
   ///   - message: A message that describes the failure, to which SQLite's own is added.
   ///   - isWrite: Whether a write failed, after its table was checked. Defaults to `false`.
-  ///   - mayHaveCommitted: Whether the transaction was about to be committed. Defaults to `false`.
   static func replacing(
-    _ error: any Error, during operation: StoreOperation, store: String, _ message: String, isWrite: Bool = false,
-    mayHaveCommitted: Bool = false
+    _ error: any Error, during operation: StoreOperation, store: String, _ message: String, isWrite: Bool = false
   ) -> any Error {
     if let error = error as? BodyError { return error.error }
-    guard let error = error as? DatabaseError else { return error }
+    let commitFailure = error as? CommitFailure
+    guard let error = (commitFailure?.error ?? error) as? DatabaseError else { return commitFailure?.error ?? error }
     if error.resultCode == .SQLITE_MISUSE {
       return StoreError(
         .closed, during: operation, store: store, message: "the database was closed", underlying: error)
@@ -161,7 +168,7 @@ extension StoreError {
       message: "\(message): \(error.message ?? "no message") (\(code))", underlying: error,
       isRetryable: SQLiteResultCode.isTransient(code),
       // The log may hold the whole transaction although the disk reported an error.
-      outcome: mayHaveCommitted && error.resultCode == .SQLITE_IOERR ? .unknown : .nothingChanged)
+      outcome: commitFailure != nil && error.resultCode == .SQLITE_IOERR ? .unknown : .nothingChanged)
   }
 }
 #endif

@@ -241,13 +241,11 @@ extension GRDBStore {
   ) throws -> Result {
     try checkOpen(for: operation)
     try information.checkWritable(for: operation)
-    let commits = !db.isInsideTransaction
     do {
       return try body()
     } catch {
       throw StoreError.replacing(
-        error, during: operation, store: information.name, "the changes could not be written", isWrite: true,
-        mayHaveCommitted: commits)
+        error, during: operation, store: information.name, "the changes could not be written", isWrite: true)
     }
   }
 
@@ -258,6 +256,7 @@ extension GRDBStore {
     _ keys: [StoreKey], in db: Database, _ body: (inout [Value?]) throws -> Result
   ) throws -> Result {
     let table = rawTable(in: db)
+    let isOwnTransaction = !db.isInsideTransaction
     func run() throws -> Result {
       let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
       var slots = try zip(keys, stored).map { key, bytes in
@@ -276,13 +275,13 @@ extension GRDBStore {
       let changed = keys.indices.filter { encoded[$0] != stored[$0] }
       guard !changed.isEmpty else { return result }
       let changes = BoundedChanges(changed.map { .key(keys[$0]) })
-      try change(.update, in: db, changes, isOneStatement: changed.count == 1) { table in
+      try change(.update, in: db, changes, isAtomic: isOwnTransaction || changed.count == 1) { table in
         try changed.reduce(0) { try $0 + table.set(encoded[$1], forKey: keys[$1]) }
       }
       return result
     }
     // It must begin before the reads.
-    return try db.isInsideTransaction ? run() : db.inImmediateTransaction(run)
+    return try isOwnTransaction ? db.inImmediateTransaction(run) : run()
   }
 }
 #endif

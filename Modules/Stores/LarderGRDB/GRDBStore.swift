@@ -244,24 +244,15 @@ public final class GRDBStore<Value: Sendable>: DataStore {
     return try await body()
   }
 
-  /// Runs a closure in a transaction that writes.
+  /// Runs a closure on the connection that writes.
   private func write<Result: Sendable>(
     _ operation: StoreOperation, _ body: @escaping @Sendable (Database) throws -> Result
   ) async throws -> Result {
-    let name = information.name
-    let isCommitting = Mutex(false)
     do {
-      return try await writer.writeWithoutTransaction { db in
-        try db.inImmediateTransaction {
-          let result = try body(db)
-          isCommitting.withLock { $0 = true }
-          return result
-        }
-      }
+      return try await writer.writeWithoutTransaction(body)
     } catch {
       throw StoreError.replacing(
-        error, during: operation, store: name, "the changes could not be written", isWrite: true,
-        mayHaveCommitted: isCommitting.withLock { $0 })
+        error, during: operation, store: information.name, "the changes could not be written", isWrite: true)
     }
   }
 
@@ -304,54 +295,61 @@ public final class GRDBStore<Value: Sendable>: DataStore {
 
   func rawTable(in db: Database) -> GRDBTable { GRDBTable(db: db, table: table) }
 
-  /// Runs a closure that changes the table, as a whole or not at all, inside the transaction of the caller or in one of
-  /// its own.
+  /// Runs a closure that changes the table, inside the transaction of the caller or in one of its own.
   ///
   /// - Parameters:
   ///   - operation: The operation, for errors.
   ///   - db: The connection.
   ///   - changes: The changes, for observers.
-  ///   - isOneStatement: Whether the closure runs one statement, which SQLite itself makes atomic.
+  ///   - isAtomic: Whether the closure changes everything or nothing by itself, as one statement does. Otherwise, a
+  ///     transaction or a savepoint ensures it.
   ///   - body: The closure, which returns the number of changed rows.
   func change(
-    _ operation: StoreOperation, in db: Database, _ changes: @autoclosure () -> BoundedChanges,
-    isOneStatement: Bool, _ body: (GRDBTable) throws -> Int
+    _ operation: StoreOperation, in db: Database, _ changes: @autoclosure () -> BoundedChanges, isAtomic: Bool,
+    _ body: (GRDBTable) throws -> Int
   ) throws {
     guard ObjectIdentifier(db) == writingConnection else {
       throw StoreError(
         .invalidArgument, during: operation, store: information.name,
         message: "the connection is not the one with which the database of the store writes")
     }
-    if !recorder.isConfirmed {
-      let catalog = StoreCatalog(store: information.name, operation: operation)
-      let isChanged = try catalog.confirm(
-        table, codecName: codecName, adoptedNames: adoptedNames, on: GRDBConnection(db: db))
-      // A changed record may still be rolled back to a savepoint.
-      if db.isInsideTransaction, !isChanged { recorder.confirm() }
-    }
     recorder.begin(changes())
     defer { recorder.end() }
+    func run() throws -> Int {
+      try confirm(operation, in: db)
+      let rowCount = try body(rawTable(in: db))
+      // GRDB sees no changes of a table without row numbers.
+      if table.isClustered { try db.notifyChanges(in: Table(table.name)) }
+      return rowCount
+    }
     if !db.isInsideTransaction {
-      try db.inImmediateTransaction { recorder.verify(rowCount: try body(rawTable(in: db))) }
-    } else if isOneStatement {
-      recorder.verify(rowCount: try body(rawTable(in: db)))
+      try db.inImmediateTransaction { recorder.verify(rowCount: try run()) }
+    } else if isAtomic {
+      recorder.verify(rowCount: try run())
     } else {
       var rowCount = 0
       try db.inSavepoint {
-        rowCount = try body(rawTable(in: db))
+        rowCount = try run()
         return .commit
       }
       // Only now, because GRDB reports the rows when the savepoint ends.
       recorder.verify(rowCount: rowCount)
     }
-    // GRDB sees no changes of a table without row numbers.
-    if table.isClustered { try db.notifyChanges(in: Table(table.name)) }
+  }
+
+  /// Compares the table and its record with those of this store, once in a transaction.
+  private func confirm(_ operation: StoreOperation, in db: Database) throws {
+    guard !recorder.isConfirmed else { return }
+    let isChanged = try StoreCatalog(store: information.name, operation: operation).confirm(
+      table, codecName: codecName, adoptedNames: adoptedNames, on: GRDBConnection(db: db))
+    // A changed record may still be rolled back to a savepoint.
+    if !isChanged { recorder.confirm() }
   }
 
   func write(
     _ encoded: EncodedChanges, of changes: ChangeBatch<Value>, during operation: StoreOperation, in db: Database
   ) throws {
-    try change(operation, in: db, BoundedChanges(changes), isOneStatement: changes.count == 1) {
+    try change(operation, in: db, BoundedChanges(changes), isAtomic: changes.count == 1) {
       try $0.write(encoded)
     }
   }

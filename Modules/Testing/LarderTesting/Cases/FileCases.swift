@@ -39,7 +39,7 @@ extension CaseList {
     begin(.reopening, checking: .badInput)
     add(
       "245", "a read-only store returns all entries, refuses every write and changes no file",
-      needs: [.persistence, .readOnlyAccess]
+      needs: [.persistence, .readOnlyAccess, .ownFiles]
     ) { trial in
       let entries: Entries = ["a": "a", "b": nil]
       try await trial.open(with: entries).close()
