@@ -50,7 +50,9 @@ struct OrderBook: Sendable {
     configuration.busyMode = .timeout(5)
     pool = try DatabasePool(path: path, configuration: configuration)
     // A pool sets NORMAL, with which power loss may discard the latest orders.
-    try await pool.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
+    try await pool.writeWithoutTransaction { db in
+      try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")
+    }
     var migrator = DatabaseMigrator()
     migrator.registerMigration("orders") { db in
       try db.create(table: Order.databaseTableName) { table in
@@ -85,7 +87,7 @@ struct OrderBook: Sendable {
   /// Moves the events of the outbox into a queue.
   ///
   /// An event is in the queue before it leaves the outbox. If the process dies between the two, the next call finds the
-  /// event in both, and the queue ignores an item whose id it has or had.
+  /// event in both, and the queue ignores an item whose id it has, or has had within its `duplicateWindow`.
   ///
   /// - Returns: The number of events.
   func forward(to queue: QueueStore<OrderPlaced>) async throws -> Int {

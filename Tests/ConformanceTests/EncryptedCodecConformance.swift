@@ -23,7 +23,7 @@ import Testing
 
   private static let ring = Task { try await KeyRing.open(in: EmptySource(), createsIfMissing: true) }
 
-  private static func encrypted<Base: Codec>(_ base: Base) async throws -> EncryptedCodec<Base> {
+  static func encrypted<Base: Codec>(_ base: Base) async throws -> EncryptedCodec<Base> {
     base.encrypted(with: try await ring.value, purpose: "conformance")
   }
 

@@ -136,11 +136,9 @@ struct PasswordFileTests {
     let salt = #""p2s":"AAAAAAAAAAAAAAAAAAAAAA""#
     let header = Array(#"{"alg":"PBES2-HS512+A256KW","enc":"A256GCM",\#(count),\#(salt)}"#.utf8)
     try put(Array((header.withUnsafeBytes { Base64URL.text(of: $0) } + rest).utf8))
-    let start = ContinuousClock.now
+    // A key derived with four billion iterations would take hours: the test would not end.
     let error = try await error { _ = try await source().load() }
     #expect(error.code == .corrupted && error.message.contains("from 1000 to 10000000"))
-    // Without optimization, ten million iterations take a minute.
-    #expect(ContinuousClock.now - start < .seconds(20))
   }
 
   @Test(arguments: [

@@ -14,7 +14,7 @@ import Testing
     await expectStoreError(.unsupported) { try await GRDBStore(in: pool, codec: .raw, requiresSynced: true) }
     try await store.setValue([1], forKey: "a")
     try await store.synchronize()
-    try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+    try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON") }
     #expect(
       try await GRDBStore(in: pool, codec: .raw, requiresSynced: true).information.durability == .synced)
   }

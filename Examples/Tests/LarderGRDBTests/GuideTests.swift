@@ -53,7 +53,9 @@ import Testing
   }
 
   private func durable(_ pool: DatabasePool) async throws {
-    try await pool.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
+    try await pool.writeWithoutTransaction { db in
+      try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")
+    }
     let users = try await GRDBStore<User>(in: pool, name: "users", requiresSynced: true)
     #expect(users.information.durability == .synced)
   }

@@ -32,6 +32,47 @@ struct GRDBConnection: SQLConnection {
 }
 
 extension Database {
+  /// The oldest version of SQLite that has strict tables.
+  private static var oldestSQLite: [Int] { [3, 37] }
+
+  /// Throws an error if SQLite is too old.
+  ///
+  /// - Throws: ``StoreError`` with `unsupported`.
+  func checkSQLiteVersion(store: String) throws {
+    let version = try String.fetchOne(self, sql: "SELECT sqlite_version()") ?? ""
+    let numbers = version.split(separator: ".").compactMap { Int($0) }
+    guard numbers.lexicographicallyPrecedes(Database.oldestSQLite) else { return }
+    throw StoreError(
+      .unsupported, during: .open, store: store,
+      message: "the SQLite library has the version \(version); version 3.37 or later is needed")
+  }
+
+  /// The version of what this connection sees of the tables and their records.
+  ///
+  /// It changes when another connection has committed, and when this one changes a table, a trigger or an index.
+  var contentVersion: ContentVersion {
+    get throws {
+      func number(_ pragma: String) throws -> Int64 {
+        try Int64.fetchOne(cachedStatement(sql: "PRAGMA \(pragma)")) ?? 0
+      }
+      return ContentVersion(
+        data: try number("main.data_version"), schema: try number("main.schema_version"),
+        temporarySchema: try number("temp.schema_version"))
+    }
+  }
+
+  /// Runs a closure that reads several times, in one snapshot.
+  func inSnapshot<Result>(_ body: () throws -> Result) throws -> Result {
+    guard !isInsideTransaction else { return try body() }
+    var result: Result?
+    try inTransaction(.deferred) {
+      result = try body()
+      return .commit
+    }
+    guard let result else { throw DatabaseError(resultCode: .SQLITE_ABORT) }
+    return result
+  }
+
   /// Runs a closure in a transaction that writes.
   ///
   /// It takes the lock before the closure runs, because a transaction that begins to write later fails if others have
@@ -52,13 +93,25 @@ extension Database {
   }
 }
 
+/// The version of what a connection sees of the tables and their records.
+struct ContentVersion: Sendable, Equatable {
+  let data: Int64
+  let schema: Int64
+  let temporarySchema: Int64
+}
+
 /// The error of a transaction that could not be committed.
 struct CommitFailure: Error {
   let error: any Error
+
+  /// Whether the transaction may be in the database.
+  ///
+  /// The log may hold the whole transaction although the disk reported an error.
+  var isUnknown: Bool { (error as? DatabaseError)?.resultCode == .SQLITE_IOERR }
 }
 
 /// The settings of a connection that decide what a commit survives.
-struct GRDBSettings: Sendable, Equatable {
+struct GRDBSettings: Sendable {
   /// The maximum size of an encoded value, in bytes: SQLite's default limit of a row, less the key and a header.
   ///
   /// If a library was built with a lower limit, SQLite itself refuses larger values.
@@ -73,8 +126,14 @@ struct GRDBSettings: Sendable, Equatable {
   /// Whether a sync also flushes the write cache of the disk, which only Apple's systems tell apart.
   var flushesDisk: Bool
 
+  /// The path of the file as SQLite has resolved it, or an empty string if the database has none.
+  var file: String
+
+  /// Whether texts are stored in UTF-8, and not in UTF-16.
+  var isUTF8: Bool
+
   /// Whether the database has no file.
-  var isInMemory: Bool
+  var isInMemory: Bool { file.isEmpty }
 
   /// The durability of a commit when it returns.
   ///
@@ -103,11 +162,10 @@ struct GRDBSettings: Sendable, Equatable {
   /// The database file itself is not opened, because closing it would release SQLite's locks.
   ///
   /// - Parameters:
-  ///   - path: The path of the database.
   ///   - operation: The operation in errors.
   ///   - store: The name of the store in errors.
   /// - Throws: ``StoreError``: `unsupported`; `ioFailed`.
-  func synchronize(_ path: String, during operation: StoreOperation, store: String) throws {
+  func synchronize(during operation: StoreOperation, store: String) throws {
     guard canSynchronize else {
       throw StoreError(
         .unsupported, during: operation, store: store,
@@ -116,10 +174,10 @@ struct GRDBSettings: Sendable, Equatable {
     }
     let fileSystem = POSIXFileSystem()
     // SQLite syncs the database file itself. A commit ends in the log, or with the end or the removal of the journal.
-    let latest = ["wal": path + "-wal", "truncate": path + "-journal", "persist": path + "-journal"][journalMode]
+    let latest = ["wal": file + "-wal", "truncate": file + "-journal", "persist": file + "-journal"][journalMode]
     do {
       if let latest, try fileSystem.attributes(at: latest) != nil { try fileSystem.synchronizeFile(at: latest) }
-      try fileSystem.synchronizeDirectory(at: FilePaths.split(path).directory)
+      try fileSystem.synchronizeDirectory(at: FilePaths.split(file).directory)
     } catch {
       throw StoreError(
         error, during: operation, store: store, message: "the changes could not be made durable", outcome: .unknown)
@@ -128,6 +186,15 @@ struct GRDBSettings: Sendable, Equatable {
 }
 
 extension GRDBSettings {
+  /// Returns the size of the log, in bytes, or 0 if there is none.
+  func logSize(store: String) throws -> Int64 {
+    do {
+      return try Int64(POSIXFileSystem().attributes(at: file + "-wal")?.size ?? 0)
+    } catch {
+      throw StoreError(error, during: .statistics, store: store, message: "the size of the log cannot be read")
+    }
+  }
+
   /// Asks a connection.
   init(of connection: GRDBConnection) throws {
     func number(_ sql: String) throws -> Int { Int(try connection.rows(sql).first?.first ?? "") ?? 0 }
@@ -138,7 +205,8 @@ extension GRDBSettings {
     #else
     flushesDisk = true
     #endif
-    isInMemory = try connection.rows("SELECT file FROM pragma_database_list WHERE name = 'main'") == [[""]]
+    file = try connection.rows("SELECT file FROM pragma_database_list WHERE name = 'main'").first?.first ?? ""
+    isUTF8 = try connection.rows("PRAGMA encoding") == [["UTF-8"]]
   }
 }
 
@@ -167,8 +235,7 @@ extension StoreError {
       SQLiteResultCode.storeErrorCode(code, isWrite: isWrite), during: operation, store: store,
       message: "\(message): \(error.message ?? "no message") (\(code))", underlying: error,
       isRetryable: SQLiteResultCode.isTransient(code),
-      // The log may hold the whole transaction although the disk reported an error.
-      outcome: commitFailure != nil && error.resultCode == .SQLITE_IOERR ? .unknown : .nothingChanged)
+      outcome: commitFailure?.isUnknown == true ? .unknown : .nothingChanged)
   }
 }
 #endif

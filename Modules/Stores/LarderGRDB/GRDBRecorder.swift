@@ -1,6 +1,7 @@
 #if GRDB
 import GRDB
 import Larder
+import LarderSQLiteFormat
 import Synchronization
 
 /// Records the changes of a table in the running transaction, and reports them to the observers of a store once it is
@@ -25,8 +26,19 @@ final class GRDBRecorder: TransactionObserver, Sendable {
     /// The number of rows that were changed since the store began to write.
     var rowCount = 0
 
-    /// Whether the table was compared with its record in this transaction.
-    var isConfirmed = false
+    /// The last comparison of the table with its record, or `nil` if it has to be made again.
+    var confirmation: Confirmation?
+
+    /// Whether the store has changed its record in this transaction, which a savepoint can undo.
+    var hasChangedRecord = false
+  }
+
+  /// A comparison of the table with its record.
+  struct Confirmation: Sendable {
+    let version: ContentVersion
+
+    /// Whether a trigger, an index or a constraint can refuse a row.
+    let canRefuseRows: Bool
   }
 
   private let state = Mutex(State())
@@ -38,12 +50,21 @@ final class GRDBRecorder: TransactionObserver, Sendable {
 
   // MARK: The store's own changes
 
-  /// Whether the table was compared with its record in this transaction.
-  var isConfirmed: Bool { state.withLock { $0.isConfirmed } }
+  /// Returns the last comparison of the table with its record, unless something may have changed since.
+  func confirmation(at version: ContentVersion) -> Confirmation? {
+    state.withLock { $0.confirmation?.version == version ? $0.confirmation : nil }
+  }
 
   /// Notes that the table was compared with its record.
-  func confirm() {
-    state.withLock { $0.isConfirmed = true }
+  ///
+  /// - Parameters:
+  ///   - confirmation: The comparison.
+  ///   - isChanged: Whether the record was changed.
+  func confirm(_ confirmation: Confirmation, isChanged: Bool) {
+    state.withLock { state in
+      if isChanged { state.hasChangedRecord = true }
+      state.confirmation = state.hasChangedRecord ? nil : confirmation
+    }
   }
 
   /// Notes that the store begins to write.
@@ -73,11 +94,16 @@ final class GRDBRecorder: TransactionObserver, Sendable {
 
   // MARK: TransactionObserver
 
-  func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { eventKind.tableName == tableName }
+  func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool {
+    [tableName, StoreCatalog.tableName].contains(eventKind.tableName)
+  }
 
   func databaseDidChange(with event: DatabaseEvent) {
     state.withLock { state in
-      if state.isOwn {
+      if event.tableName == StoreCatalog.tableName {
+        // By another store on this connection, of which the version of the data does not tell.
+        state.confirmation = nil
+      } else if state.isOwn {
         state.rowCount += 1
       } else {
         // Also changes of the store itself, if GRDB holds them back until a savepoint ends.
@@ -89,6 +115,11 @@ final class GRDBRecorder: TransactionObserver, Sendable {
   /// Notes a change that GRDB cannot see, such as one of a table without row numbers, of which `notifyChanges` tells.
   func databaseDidChange() {
     state.withLock { $0.hasOtherChanges = true }
+  }
+
+  /// Reports that a write may have changed anything.
+  func reportUnknown() {
+    observers.report(BoundedChanges([.range(.all)]))
   }
 
   func databaseDidCommit(_ db: Database) {
@@ -107,6 +138,7 @@ final class GRDBRecorder: TransactionObserver, Sendable {
       state = State()
       // A transaction that the store itself began is committed while it writes.
       state.isOwn = ended.isOwn
+      state.confirmation = ended.confirmation
       return ended
     }
   }

@@ -22,10 +22,12 @@ extension GRDBStore {
   ///   table is gone; `closed`; `ioFailed`.
   public func value(forKey key: StoreKey, in db: Database) throws -> Value? {
     try information.check(key, for: .value)
-    return try reading(.value) {
-      try rawTable(in: db).withValue(forKey: key) { bytes in
-        try bytes.map { try coder.value(of: $0, forKey: key, during: .value) }
-      }
+    return try reading(.value) { try storedValue(forKey: key, in: db) }
+  }
+
+  func storedValue(forKey key: StoreKey, during operation: StoreOperation = .value, in db: Database) throws -> Value? {
+    try rawTable(in: db).withValue(forKey: key) { bytes in
+      try bytes.map { try coder.value(of: $0, forKey: key, during: operation) }
     }
   }
 
@@ -38,14 +40,11 @@ extension GRDBStore {
   /// - Throws: As ``value(forKey:in:)``.
   public func values(forKeys keys: [StoreKey], in db: Database) throws -> [Value?] {
     try information.check(keys, for: .values)
-    return try reading(.values) {
-      let table = rawTable(in: db)
-      return try keys.map { key in
-        try table.withValue(forKey: key) { bytes in
-          try bytes.map { try coder.value(of: $0, forKey: key, during: .values) }
-        }
-      }
-    }
+    return try reading(.values) { try storedValues(forKeys: keys, in: db) }
+  }
+
+  func storedValues(forKeys keys: [StoreKey], in db: Database) throws -> [Value?] {
+    try db.inSnapshot { try keys.map { try storedValue(forKey: $0, during: .values, in: db) } }
   }
 
   /// Returns the first entries of a range.
@@ -60,13 +59,17 @@ extension GRDBStore {
     in range: KeyRange, limit: Int = .max, order: ScanOrder = .ascending, in db: Database
   ) throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
-    return try reading(.entries) {
-      var entries: [StoreEntry<Value>] = []
-      try rawTable(in: db).scan(.entries, in: range, limit: limit, order: order) { key, bytes in
-        entries.append(StoreEntry(key: key, value: try coder.value(of: bytes, forKey: key, during: .entries)))
-      }
-      return entries
+    return try reading(.entries) { try storedEntries(in: range, limit: limit, order: order, in: db) }
+  }
+
+  func storedEntries(
+    in range: KeyRange, limit: Int, order: ScanOrder, in db: Database
+  ) throws -> [StoreEntry<Value>] {
+    var entries: [StoreEntry<Value>] = []
+    try rawTable(in: db).scan(.entries, in: range, limit: limit, order: order) { key, bytes in
+      entries.append(StoreEntry(key: key, value: try coder.value(of: bytes, forKey: key, during: .entries)))
     }
+    return entries
   }
 
   /// Returns the first entries of the store.
@@ -94,11 +97,13 @@ extension GRDBStore {
     in range: KeyRange, limit: Int = .max, order: ScanOrder = .ascending, in db: Database
   ) throws -> [StoreKey] {
     try information.check(limit: limit, for: .keys)
-    return try reading(.keys) {
-      var keys: [StoreKey] = []
-      try rawTable(in: db).scan(.keys, in: range, limit: limit, order: order) { key, _ in keys.append(key) }
-      return keys
-    }
+    return try reading(.keys) { try storedKeys(in: range, limit: limit, order: order, in: db) }
+  }
+
+  func storedKeys(in range: KeyRange, limit: Int, order: ScanOrder, in db: Database) throws -> [StoreKey] {
+    var keys: [StoreKey] = []
+    try rawTable(in: db).scan(.keys, in: range, limit: limit, order: order) { key, _ in keys.append(key) }
+    return keys
   }
 
   /// Returns the first keys of the store.
@@ -131,11 +136,12 @@ extension GRDBStore {
   }
 
   private func reading<Result>(_ operation: StoreOperation, _ body: () throws -> Result) throws -> Result {
-    try checkOpen(for: operation)
-    do {
-      return try body()
-    } catch {
-      throw StoreError.replacing(error, during: operation, store: information.name, "the read failed")
+    try run(operation) {
+      do {
+        return try body()
+      } catch {
+        throw StoreError.replacing(error, during: operation, store: information.name, "the read failed")
+      }
     }
   }
 
@@ -184,7 +190,8 @@ extension GRDBStore {
 
   /// Applies several changes, all of them or none.
   ///
-  /// Inside a transaction they are part of it. Without one, they are a transaction of their own.
+  /// Inside a transaction they are part of it. Without one, they are a transaction of their own. If a row is refused, the
+  /// transaction continues without the changes; if the disk or the memory is exhausted, it is rolled back as a whole.
   ///
   /// - Parameters:
   ///   - changes: The changes.
@@ -239,13 +246,14 @@ extension GRDBStore {
   private func writing<Result>(
     _ operation: StoreOperation, in db: Database, _ body: () throws -> Result
   ) throws -> Result {
-    try checkOpen(for: operation)
-    try information.checkWritable(for: operation)
-    do {
-      return try body()
-    } catch {
-      throw StoreError.replacing(
-        error, during: operation, store: information.name, "the changes could not be written", isWrite: true)
+    try run(operation) {
+      try information.checkWritable(for: operation)
+      do {
+        return try body()
+      } catch {
+        throw StoreError.replacing(
+          error, during: operation, store: information.name, "the changes could not be written", isWrite: true)
+      }
     }
   }
 
@@ -258,6 +266,8 @@ extension GRDBStore {
     let table = rawTable(in: db)
     let isOwnTransaction = !db.isInsideTransaction
     func run() throws -> Result {
+      // Before the reads, so that no value is decoded with another codec than wrote it.
+      try confirm(.update, in: db)
       let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
       var slots = try zip(keys, stored).map { key, bytes in
         try bytes?.withUnsafeBytes { try coder.value(of: $0, forKey: key, during: .update) }
@@ -275,13 +285,13 @@ extension GRDBStore {
       let changed = keys.indices.filter { encoded[$0] != stored[$0] }
       guard !changed.isEmpty else { return result }
       let changes = BoundedChanges(changed.map { .key(keys[$0]) })
-      try change(.update, in: db, changes, isAtomic: isOwnTransaction || changed.count == 1) { table in
+      try change(.update, in: db, changes, isSingle: changed.count == 1, isUndone: isOwnTransaction) { table in
         try changed.reduce(0) { try $0 + table.set(encoded[$1], forKey: keys[$1]) }
       }
       return result
     }
     // It must begin before the reads.
-    return try isOwnTransaction ? db.inImmediateTransaction(run) : run()
+    return try isOwnTransaction ? transaction(.update, in: db, run) : run()
   }
 }
 #endif

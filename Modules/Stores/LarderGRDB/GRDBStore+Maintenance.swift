@@ -15,7 +15,8 @@ extension GRDBStore: MaintainableStore {
       ]
       return StoreStatistics(
         entryCount: try rawTable(in: db).count(in: .all),
-        bytesOnDisk: information.durability == .volatile ? nil : Int64(pageCount * pageSize),
+        bytesOnDisk: try settings.isInMemory
+          ? nil : Int64(pageCount * pageSize) + settings.logSize(store: information.name),
         details: details.map { StoreStatistics.Detail(name: $0, value: Int64($1)) })
     }
   }
@@ -58,7 +59,7 @@ extension GRDBStore: MaintainableStore {
   public func compact() async throws {
     try await run(.compact) {
       try information.checkWritable(for: .compact)
-      let name = information.name
+      let (name, isLogged) = (information.name, settings.journalMode == "wal")
       do {
         try await writer.barrierWriteWithoutTransaction { db in
           let catalog = StoreCatalog(store: name, operation: .compact)
@@ -69,6 +70,8 @@ extension GRDBStore: MaintainableStore {
                 + "VACUUM yourself if nothing depends on them")
           }
           try db.execute(sql: "VACUUM")
+          // The file shrinks once the log, which holds the whole copy, is moved into it.
+          if isLogged { _ = try db.checkpoint(.truncate) }
         }
       } catch {
         throw StoreError.replacing(
@@ -80,7 +83,7 @@ extension GRDBStore: MaintainableStore {
   /// Writes a complete copy of the database; see `MaintainableStore/backup(to:compacting:)`.
   ///
   /// It holds all tables, also those of the program. The configuration of the database is used for the copy too, so an
-  /// encrypted database stays encrypted.
+  /// encrypted database stays encrypted. With `compacting`, writes wait until the copy is made.
   public func backup(to path: String, compacting: Bool) async throws {
     try await run(.backup) {
       let (writer, name) = (writer, information.name)

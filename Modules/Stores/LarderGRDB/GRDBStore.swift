@@ -46,7 +46,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
 
   private let codecName: String
   private let adoptedNames: [String]
-  private let settings: GRDBSettings
+  let settings: GRDBSettings
   private let operations = RunningOperations()
   private let claim: GRDBClaim
 
@@ -76,11 +76,16 @@ public final class GRDBStore<Value: Sendable>: DataStore {
       throw StoreError(.invalidArgument, during: .open, store: fullName, message: problem)
     }
     claim = try GRDBClaim(of: name, in: writer, for: Value.self, store: fullName)
+    let recorder = GRDBRecorder(tableName: name)
     let opened: Opened
     do {
       opened = try await writer.writeWithoutTransaction { db in
-        try GRDBStore.open(
-          name, codec, mayCreate: createsIfMissing && !isReadOnly, isReadOnly: isReadOnly, on: db, store: fullName)
+        let opened = try GRDBStore.open(
+          name, codec, mayCreate: createsIfMissing && !isReadOnly, isReadOnly: isReadOnly,
+          requiresSynced: requiresSynced, on: db, store: fullName)
+        // The database holds it weakly, so it ends together with the store.
+        db.add(transactionObserver: recorder, extent: .observerLifetime)
+        return opened
       }
     } catch {
       throw StoreError.replacing(error, during: .open, store: fullName, "the table of the store cannot be opened")
@@ -90,22 +95,13 @@ public final class GRDBStore<Value: Sendable>: DataStore {
       name: fullName, durability: settings.durability,
       sharing: .betweenProcesses, access: isReadOnly ? .readOnly : .readWrite,
       maximumValueSize: GRDBSettings.maximumValueSize)
-    guard !requiresSynced || settings.durability == .synced else {
-      throw StoreError(
-        .unsupported, during: .open, store: fullName,
-        message: "the connection that writes has the journal mode \(settings.journalMode) and synchronous = "
-          + "\(settings.synchronous), so power loss may lose its latest commits; set PRAGMA synchronous = FULL or EXTRA on "
-          + "it")
-    }
     self.writer = writer
+    self.recorder = recorder
     table = opened.table
     writingConnection = opened.connection
     coder = ValueCoder(codec: codec, store: fullName, maximumSize: GRDBSettings.maximumValueSize)
     codecName = codec.name
     adoptedNames = codec.adoptedNames
-    recorder = GRDBRecorder(tableName: name)
-    // The database holds it weakly, so it ends together with the store.
-    writer.add(transactionObserver: recorder, extent: .observerLifetime)
   }
 
   /// The results of opening on the connection that writes.
@@ -116,17 +112,26 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   }
 
   private static func open(
-    _ name: String, _ codec: some Codec, mayCreate: Bool, isReadOnly: Bool, on db: Database, store: String
+    _ name: String, _ codec: some Codec, mayCreate: Bool, isReadOnly: Bool, requiresSynced: Bool, on db: Database,
+    store: String
   ) throws -> Opened {
+    try db.checkSQLiteVersion(store: store)
     let connection = GRDBConnection(db: db)
     let catalog = StoreCatalog(store: store)
     let settings = try GRDBSettings(of: connection)
+    guard !requiresSynced || settings.durability == .synced else {
+      throw StoreError(
+        .unsupported, during: .open, store: store,
+        message: "the connection that writes has the journal mode \(settings.journalMode) and synchronous = "
+          + "\(settings.synchronous), so power loss may lose its latest commits; set PRAGMA synchronous = FULL or EXTRA on "
+          + "it, and on Apple systems PRAGMA fullfsync = ON")
+    }
     func finish(_ table: StoreTable, _ recordedName: String?) throws -> Opened {
       try catalog.check(table, suits: codec)
       if let recordedName { try codec.check(recordedName: recordedName, store: store) }
       return Opened(table: table, settings: settings, connection: ObjectIdentifier(db))
     }
-    let found = try catalog.find(name, on: connection)
+    let found = try db.inSnapshot { try catalog.find(name, on: connection) }
     if let found, isReadOnly || found.record != nil { return try finish(found.table, found.record?.codecName) }
     guard found != nil || mayCreate else {
       throw StoreError(.notFound, during: .open, store: store, message: "the database has no store of this name")
@@ -148,7 +153,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   ///   `timedOut`; `ioFailed`. `CancellationError` if the task is cancelled.
   public func value(forKey key: StoreKey) async throws -> Value? {
     try information.check(key, for: .value)
-    return try await read(.value) { [self] db in try value(forKey: key, in: db) }
+    return try await read(.value) { [self] db in try storedValue(forKey: key, in: db) }
   }
 
   /// Returns the values of several keys from one consistent snapshot.
@@ -156,7 +161,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   /// - Throws: As ``value(forKey:)``.
   public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
     try information.check(keys, for: .values)
-    return try await read(.values) { [self] db in try values(forKeys: keys, in: db) }
+    return try await read(.values) { [self] db in try storedValues(forKeys: keys, in: db) }
   }
 
   /// Returns the first entries of a range from one consistent snapshot.
@@ -164,7 +169,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   /// - Throws: As ``value(forKey:)``; `StoreError` with `invalidArgument` if the limit is negative.
   public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
     try information.check(limit: limit, for: .entries)
-    return try await read(.entries) { [self] db in try entries(in: range, limit: limit, order: order, in: db) }
+    return try await read(.entries) { [self] db in try storedEntries(in: range, limit: limit, order: order, in: db) }
   }
 
   /// Returns the first keys of a range from one consistent snapshot.
@@ -172,7 +177,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   /// - Throws: As ``value(forKey:)``; `StoreError` with `invalidArgument` if the limit is negative.
   public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
     try information.check(limit: limit, for: .keys)
-    return try await read(.keys) { [self] db in try keys(in: range, limit: limit, order: order, in: db) }
+    return try await read(.keys) { [self] db in try storedKeys(in: range, limit: limit, order: order, in: db) }
   }
 
   /// Returns the number of entries in a range.
@@ -181,7 +186,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   ///
   /// - Throws: `StoreError`: `closed`; `timedOut`; `ioFailed`. `CancellationError` if the task is cancelled.
   public func count(in range: KeyRange) async throws -> Int {
-    try await read(.count) { [self] db in try count(in: range, in: db) }
+    try await read(.count) { [self] db in try rawTable(in: db).count(in: range) }
   }
 
   /// Runs a closure on a connection that reads, for which `close` waits.
@@ -248,8 +253,10 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   private func write<Result: Sendable>(
     _ operation: StoreOperation, _ body: @escaping @Sendable (Database) throws -> Result
   ) async throws -> Result {
+    try Task.checkCancellation()
     do {
-      return try await writer.writeWithoutTransaction(body)
+      // In a task of its own, because GRDB would interrupt a write that has begun when the task is cancelled.
+      return try await Task { [writer] in try await writer.writeWithoutTransaction(body) }.value
     } catch {
       throw StoreError.replacing(
         error, during: operation, store: information.name, "the changes could not be written", isWrite: true)
@@ -257,6 +264,8 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   }
 
   /// Syncs all commits to disk, so that they survive power loss.
+  ///
+  /// If ``information`` says `synced`, every commit through this database is durable when it returns, and nothing is done.
   ///
   /// - Throws: `StoreError`: `unsupported` if the database was opened with `synchronous = OFF` or with a journal in
   ///   memory; `closed`; `ioFailed`.
@@ -266,9 +275,9 @@ public final class GRDBStore<Value: Sendable>: DataStore {
 
   private func synchronizeFiles(during operation: StoreOperation) async throws {
     guard information.durability == .buffered, information.access == .readWrite else { return }
-    let (settings, path, name) = (settings, writer.path, information.name)
+    let (settings, name) = (settings, information.name)
     try await DispatchQueueExecutor(label: "Larder.GRDBStore.synchronizing").run {
-      try settings.synchronize(path, during: operation, store: name)
+      try settings.synchronize(during: operation, store: name)
     }
   }
 
@@ -277,7 +286,7 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   /// The database stays open. Methods that take a `Database` throw `closed` too.
   ///
   /// - Throws: `StoreError` with `ioFailed` if previous writes could not be made durable. The store is closed even if an
-  ///   error is thrown.
+  ///   error is thrown. There is no error if the settings of the database rule out durable commits.
   public func close() async throws {
     await operations.close()
     guard claim.release() else { return }
@@ -288,12 +297,14 @@ public final class GRDBStore<Value: Sendable>: DataStore {
 
   // MARK: Inside transactions
 
-  /// Throws `closed` if the store is closed.
-  func checkOpen(for operation: StoreOperation) throws {
-    guard !operations.isClosing else { throw information.closedError(for: operation) }
+  /// Runs a closure on the connection of a caller, for which `close` waits.
+  func run<Result>(_ operation: StoreOperation, _ body: () throws -> Result) throws -> Result {
+    guard operations.begin() else { throw information.closedError(for: operation) }
+    defer { operations.end() }
+    return try body()
   }
 
-  func rawTable(in db: Database) -> GRDBTable { GRDBTable(db: db, table: table) }
+  func rawTable(in db: Database) -> GRDBTable { GRDBTable(db: db, table: table, isUTF8: settings.isUTF8) }
 
   /// Runs a closure that changes the table, inside the transaction of the caller or in one of its own.
   ///
@@ -301,32 +312,30 @@ public final class GRDBStore<Value: Sendable>: DataStore {
   ///   - operation: The operation, for errors.
   ///   - db: The connection.
   ///   - changes: The changes, for observers.
-  ///   - isAtomic: Whether the closure changes everything or nothing by itself, as one statement does. Otherwise, a
-  ///     transaction or a savepoint ensures it.
+  ///   - isSingle: Whether the closure runs one statement.
+  ///   - isUndone: Whether the caller undoes everything after an error. Defaults to `false`.
   ///   - body: The closure, which returns the number of changed rows.
   func change(
-    _ operation: StoreOperation, in db: Database, _ changes: @autoclosure () -> BoundedChanges, isAtomic: Bool,
-    _ body: (GRDBTable) throws -> Int
+    _ operation: StoreOperation, in db: Database, _ changes: @autoclosure () -> BoundedChanges, isSingle: Bool,
+    isUndone: Bool = false, _ body: (GRDBTable) throws -> Int
   ) throws {
-    guard ObjectIdentifier(db) == writingConnection else {
-      throw StoreError(
-        .invalidArgument, during: operation, store: information.name,
-        message: "the connection is not the one with which the database of the store writes")
+    guard db.isInsideTransaction else {
+      return try transaction(operation, in: db) {
+        try change(operation, in: db, changes(), isSingle: isSingle, isUndone: true, body)
+      }
     }
+    let canRefuseRows = try confirm(operation, in: db)
     recorder.begin(changes())
     defer { recorder.end() }
     func run() throws -> Int {
-      try confirm(operation, in: db)
       let rowCount = try body(rawTable(in: db))
       // GRDB sees no changes of a table without row numbers.
       if table.isClustered { try db.notifyChanges(in: Table(table.name)) }
       return rowCount
     }
-    if !db.isInsideTransaction {
-      try db.inImmediateTransaction { recorder.verify(rowCount: try run()) }
-    } else if isAtomic {
+    if isUndone || (isSingle && !canRefuseRows) {
       recorder.verify(rowCount: try run())
-    } else {
+    } else if canRefuseRows {
       var rowCount = 0
       try db.inSavepoint {
         rowCount = try run()
@@ -334,22 +343,58 @@ public final class GRDBStore<Value: Sendable>: DataStore {
       }
       // Only now, because GRDB reports the rows when the savepoint ends.
       recorder.verify(rowCount: rowCount)
+    } else {
+      do {
+        recorder.verify(rowCount: try run())
+      } catch {
+        // Nothing refuses rows, so the disk or the memory is exhausted, and SQLite advises to roll back. A savepoint for
+        // each batch would cost a third of its time. The first error matters more than a failure to end the transaction.
+        if db.isInsideTransaction { try? db.rollback() }
+        throw error
+      }
     }
   }
 
-  /// Compares the table and its record with those of this store, once in a transaction.
-  private func confirm(_ operation: StoreOperation, in db: Database) throws {
-    guard !recorder.isConfirmed else { return }
-    let isChanged = try StoreCatalog(store: information.name, operation: operation).confirm(
-      table, codecName: codecName, adoptedNames: adoptedNames, on: GRDBConnection(db: db))
-    // A changed record may still be rolled back to a savepoint.
-    if !isChanged { recorder.confirm() }
+  /// Runs a closure in a transaction of the store.
+  func transaction<Result>(
+    _ operation: StoreOperation, in db: Database, _ body: () throws -> Result
+  ) throws -> Result {
+    try checkConnection(db, for: operation)
+    do {
+      return try db.inImmediateTransaction(body)
+    } catch let error as CommitFailure where error.isUnknown {
+      recorder.reportUnknown()
+      throw error
+    }
+  }
+
+  private func checkConnection(_ db: Database, for operation: StoreOperation) throws {
+    guard ObjectIdentifier(db) == writingConnection else {
+      throw StoreError(
+        .invalidArgument, during: operation, store: information.name,
+        message: "the connection is not the one with which the database of the store writes")
+    }
+  }
+
+  /// Compares the table and its record with those of this store, unless nothing has changed since the last time.
+  ///
+  /// - Returns: Whether a trigger, an index or a constraint can refuse a row.
+  @discardableResult
+  func confirm(_ operation: StoreOperation, in db: Database) throws -> Bool {
+    try checkConnection(db, for: operation)
+    let version = try db.contentVersion
+    if let confirmation = recorder.confirmation(at: version) { return confirmation.canRefuseRows }
+    let (catalog, connection) = (StoreCatalog(store: information.name, operation: operation), GRDBConnection(db: db))
+    let isChanged = try catalog.confirm(table, codecName: codecName, adoptedNames: adoptedNames, on: connection)
+    let canRefuseRows = try catalog.canRefuseRows(of: table, on: connection)
+    recorder.confirm(GRDBRecorder.Confirmation(version: version, canRefuseRows: canRefuseRows), isChanged: isChanged)
+    return canRefuseRows
   }
 
   func write(
     _ encoded: EncodedChanges, of changes: ChangeBatch<Value>, during operation: StoreOperation, in db: Database
   ) throws {
-    try change(operation, in: db, BoundedChanges(changes), isAtomic: changes.count == 1) {
+    try change(operation, in: db, BoundedChanges(changes), isSingle: changes.count == 1) {
       try $0.write(encoded)
     }
   }
@@ -423,7 +468,9 @@ extension GRDBStore: CustomStringConvertible {
 }
 
 /// Every commit through the database of the store is reported, with its keys if the store wrote them. SQL statements of the
-/// program, and triggers, are reported as changes of all keys. Commits of other processes are not reported, as in GRDB.
+/// program, and triggers, are reported as changes of all keys, except in a clustered table, which `SQLiteStore` can create
+/// and whose rows SQLite does not report. Commits of other processes are not reported, and a database that was opened for
+/// reading only reports nothing, as in GRDB.
 extension GRDBStore: ObservableStore {
   /// Observes a range; see `ObservableStore`.
   public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {

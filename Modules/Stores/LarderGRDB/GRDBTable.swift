@@ -9,11 +9,17 @@ struct GRDBTable {
   let db: Database
   let table: StoreTable
 
+  /// Whether texts are stored in UTF-8.
+  let isUTF8: Bool
+
   /// Calls a closure with the bytes of a value, or `nil` if the key is missing.
   func withValue<Result>(forKey key: StoreKey, _ body: (UnsafeRawBufferPointer?) throws -> Result) throws -> Result {
     let rows = try Row.fetchCursor(db.cachedStatement(sql: table.valueOfKey), arguments: [GRDBTable.data(key)])
-    guard let row = try rows.next() else { return try body(nil) }
-    return try withBytes(of: row, at: 0, body)
+    // The row is valid for as long as the cursor.
+    return try withExtendedLifetime(rows) {
+      guard let row = try rows.next() else { return try body(nil) }
+      return try withBytes(of: row, at: 0, body)
+    }
   }
 
   /// Calls a closure with the key and the value of each row of a range; without the value if only keys are read.
@@ -82,16 +88,14 @@ struct GRDBTable {
   private func withBytes<Result>(
     of row: Row, at index: Int, _ body: (UnsafeRawBufferPointer?) throws -> Result
   ) throws -> Result {
-    switch table.valueType {
-    case .blob:
-      return try row.withUnsafeData(atIndex: index) { data in
-        guard let data else { return try body(nil) }
-        return try data.withUnsafeBytes(body)
-      }
-    case .text:
-      // As data, it would have the encoding of the file, which may be UTF-16.
+    guard table.valueType == .blob || isUTF8 else {
       guard var text = row[index] as String? else { return try body(nil) }
       return try text.withUTF8 { try body(UnsafeRawBufferPointer($0)) }
+    }
+    // Also a text, because as a string it would end at a NUL, and damaged bytes would be replaced.
+    return try row.withUnsafeData(atIndex: index) { data in
+      guard let data else { return try body(nil) }
+      return try data.withUnsafeBytes(body)
     }
   }
 

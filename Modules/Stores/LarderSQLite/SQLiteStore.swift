@@ -306,7 +306,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
 }
 
 /// The kind of the table of a new ``SQLiteStore``.
-public enum SQLiteTableLayout: Sendable, Hashable, CaseIterable {
+public enum SQLiteTableLayout: String, Sendable, Hashable, CaseIterable {
   /// An ordinary table with an index of its keys, for values of any size.
   case ordinary
 

@@ -44,7 +44,7 @@ public struct SQLiteDatabase {
 }
 
 /// A placeholder: this type needs the trait `SQLite` of the package Larder, which is off.
-public enum SQLiteTableLayout: Sendable {
+public enum SQLiteTableLayout: String, Sendable {
   /// A placeholder: needs the trait `SQLite`.
   case ordinary
 

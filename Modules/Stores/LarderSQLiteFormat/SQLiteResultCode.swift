@@ -6,10 +6,12 @@ package import Larder
 package enum SQLiteResultCode: Int32 {
   case error = 1
   case permission = 3
+  case abort = 4
   case busy = 5
   case locked = 6
   case noMemory = 7
   case readOnly = 8
+  case interrupt = 9
   case ioError = 10
   case corrupt = 11
   case full = 13
@@ -37,7 +39,8 @@ package enum SQLiteResultCode: Int32 {
     switch SQLiteResultCode(extended: code) {
     case .readOnly where code == movedFile: .conflict
     case .full: .full
-    case .busy, .locked: .timedOut
+    // A program has interrupted the statement, or has suspended the database.
+    case .busy, .locked, .abort, .interrupt: .timedOut
     case .notADatabase: .unrecognizedFormat
     case .corrupt: .corrupted
     case .readOnly, .permission, .authorization, .constraint, .cannotOpen: .notPermitted
@@ -52,7 +55,7 @@ package enum SQLiteResultCode: Int32 {
   /// Returns whether the same call may succeed later.
   package static func isTransient(_ code: Int32) -> Bool {
     switch SQLiteResultCode(extended: code) {
-    case .full, .busy, .locked, .noMemory: true
+    case .full, .busy, .locked, .abort, .interrupt, .noMemory: true
     default: false
     }
   }

@@ -29,8 +29,11 @@ package struct StoreCatalog: Sendable {
   /// The format version that this code reads and writes.
   package static let format = 1
 
+  /// The name with its schema, because a temporary table of the same name would precede it.
+  private static let qualifiedName = "main.\(tableName)"
+
   private static let creation =
-    "CREATE TABLE IF NOT EXISTS \(tableName)(name TEXT PRIMARY KEY, codec TEXT NOT NULL, format INTEGER NOT NULL) STRICT"
+    "CREATE TABLE IF NOT EXISTS \(qualifiedName)(name TEXT PRIMARY KEY, codec TEXT NOT NULL, format INTEGER NOT NULL) STRICT"
 
   /// The name of the store in error messages.
   private let store: String
@@ -76,7 +79,7 @@ package struct StoreCatalog: Sendable {
   private func existingName(_ name: String, on connection: some SQLConnection) throws -> String? {
     // Triggers have names of their own.
     try connection.rows(
-      "SELECT name FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type <> 'trigger'", name
+      "SELECT name FROM main.sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type <> 'trigger'", name
     ).first?.first
   }
 
@@ -86,7 +89,7 @@ package struct StoreCatalog: Sendable {
       "SELECT type, strict, wr FROM pragma_table_list WHERE schema = 'main' AND name = ?1", name)
     guard kind.count == 1, kind[0][..<2] == ["table", "1"] else { return nil }
     let columns = try connection.rows(
-      "SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?1) ORDER BY cid", name)
+      "SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?1, 'main') ORDER BY cid", name)
     guard columns.count == 2, columns[0] == ["key", "BLOB", "1", "1"], columns[1][0] == "value",
       columns[1][2...] == ["1", "0"], let valueType = StoreTable.ValueType(rawValue: columns[1][1])
     else { return nil }
@@ -98,7 +101,7 @@ package struct StoreCatalog: Sendable {
   /// - Throws: ``StoreError`` with `versionMismatch` if a newer version wrote it.
   package func record(of name: String, on connection: some SQLConnection) throws -> Record? {
     guard try hasRecords(on: connection) else { return nil }
-    let rows = try connection.rows("SELECT codec, format FROM \(StoreCatalog.tableName) WHERE name = ?1", name)
+    let rows = try connection.rows("SELECT codec, format FROM \(StoreCatalog.qualifiedName) WHERE name = ?1", name)
     guard let row = rows.first else { return nil }
     guard row.count == 2, let format = Int(row[1]) else {
       throw StoreError(
@@ -116,7 +119,8 @@ package struct StoreCatalog: Sendable {
   ///
   /// - Throws: ``StoreError`` with `unsupported` if the file has another table of that name.
   private func hasRecords(on connection: some SQLConnection) throws -> Bool {
-    let columns = try connection.rows("SELECT name FROM pragma_table_xinfo(?1) ORDER BY cid", StoreCatalog.tableName)
+    let columns = try connection.rows(
+      "SELECT name FROM pragma_table_xinfo(?1, 'main') ORDER BY cid", StoreCatalog.tableName)
     if columns.isEmpty { return false }
     // A newer version may have added columns.
     guard columns.prefix(3) == [["name"], ["codec"], ["format"]] else {
@@ -160,7 +164,7 @@ package struct StoreCatalog: Sendable {
   private func setCodecName(_ codecName: String, ofStore name: String, on connection: some SQLConnection) throws {
     if try !hasRecords(on: connection) { try connection.run(StoreCatalog.creation) }
     _ = try connection.rows(
-      "INSERT INTO \(StoreCatalog.tableName)(name, codec, format) VALUES(?1, ?2, \(StoreCatalog.format)) "
+      "INSERT INTO \(StoreCatalog.qualifiedName)(name, codec, format) VALUES(?1, ?2, \(StoreCatalog.format)) "
         + "ON CONFLICT(name) DO UPDATE SET codec = excluded.codec, format = excluded.format", name, codecName)
   }
 
@@ -194,6 +198,20 @@ package struct StoreCatalog: Sendable {
     return true
   }
 
+  /// Returns whether anything in the database can refuse a row: a trigger, an index of the user's, or a constraint.
+  ///
+  /// - Throws: The error of the connection.
+  package func canRefuseRows(of table: StoreTable, on connection: some SQLConnection) throws -> Bool {
+    // SQLite keeps the text of a statement, without the schema of the table.
+    let creation = table.creation[0].replacing("TABLE main.", with: "TABLE ", maxReplacements: 1)
+    let others = try connection.rows(
+      "SELECT 1 FROM (SELECT type, tbl_name, sql FROM main.sqlite_schema UNION ALL "
+        + "SELECT type, tbl_name, sql FROM temp.sqlite_schema) "
+        + "WHERE tbl_name = ?1 COLLATE NOCASE AND sql IS NOT NULL AND type <> 'view' AND sql <> ?2 LIMIT 1",
+      table.name, creation)
+    return !others.isEmpty
+  }
+
   /// Throws an error if a codec writes something other than the table holds.
   ///
   /// - Throws: ``StoreError`` with `unsupported`.
@@ -209,7 +227,7 @@ package struct StoreCatalog: Sendable {
   ///
   /// - Throws: The error of the connection.
   package func storeNames(on connection: some SQLConnection) throws -> [String] {
-    try connection.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    try connection.rows("SELECT name FROM main.sqlite_schema WHERE type = 'table'")
       .map { $0[0] }
       .filter { try StoreTable.problem(withName: $0) == nil && table(named: $0, on: connection) != nil }
       .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
@@ -222,7 +240,7 @@ package struct StoreCatalog: Sendable {
     let names = try storeNames(on: connection)
     let own = Set(names + names.map { $0 + StoreTable.viewSuffix } + [StoreCatalog.tableName])
     // Tables of SQLite itself, such as the statistics of ANALYZE, have no row numbers that matter.
-    return try connection.rows("SELECT tbl_name FROM sqlite_schema")
+    return try connection.rows("SELECT tbl_name FROM main.sqlite_schema")
       .allSatisfy { own.contains($0[0]) || $0[0].hasPrefix("sqlite_") }
   }
 }

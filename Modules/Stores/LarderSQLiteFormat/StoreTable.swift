@@ -27,6 +27,7 @@ package final class StoreTable: Sendable {
   /// Removes the key ?1.
   package let removalOfKey: String
 
+  /// The name of the table in a statement, with its schema, because a temporary table of the same name would precede it.
   private let quotedName: String
 
   /// Describes a table.
@@ -39,7 +40,7 @@ package final class StoreTable: Sendable {
     self.isClustered = isClustered
     self.name = name
     self.valueType = valueType
-    quotedName = StoreTable.quoted(name)
+    quotedName = "main.\(StoreTable.quoted(name))"
     valueOfKey = "SELECT value FROM \(quotedName) WHERE key = ?1"
     // An update in place keeps the row, so that triggers of the user see a change and not a removal.
     settingOfValue =
@@ -67,7 +68,10 @@ package final class StoreTable: Sendable {
       return "a store name must have 1 to \(StoreKey.maximumLength) bytes without NUL"
     }
     if folded == StoreCatalog.tableName { return "the store name \(name) is reserved" }
-    if folded.hasPrefix("sqlite_") { return "store names that begin with sqlite_ are reserved by SQLite" }
+    // A table of such a name would hide the function of SQLite that describes tables.
+    for prefix in ["sqlite_", "pragma_"] where folded.hasPrefix(prefix) {
+      return "store names that begin with \(prefix) are reserved by SQLite"
+    }
     if folded.hasSuffix(viewSuffix) {
       return "store names that end in \(viewSuffix) are reserved for the views that show keys as text"
     }
@@ -90,8 +94,9 @@ package final class StoreTable: Sendable {
     [
       "CREATE TABLE \(quotedName)(key BLOB NOT NULL PRIMARY KEY, value \(valueType.rawValue) NOT NULL) STRICT"
         + (isClustered ? ", WITHOUT ROWID" : ""),
-      "CREATE VIEW \(StoreTable.quoted(name + StoreTable.viewSuffix)) AS "
-        + "SELECT CAST(key AS TEXT) AS key, value FROM \(quotedName)",
+      // Without a schema in its body, so that it works in a file that is attached under another name.
+      "CREATE VIEW main.\(StoreTable.quoted(name + StoreTable.viewSuffix)) AS "
+        + "SELECT CAST(key AS TEXT) AS key, value FROM \(StoreTable.quoted(name))",
     ]
   }
 
@@ -124,7 +129,7 @@ package final class StoreTable: Sendable {
 
   /// Removes all rows.
   ///
-  /// SQLite then drops whole pages.
+  /// SQLite then drops whole pages, unless something watches the removed rows.
   package var removalOfAll: String { "DELETE FROM \(quotedName)" }
 
   private func condition(_ hasUpperBound: Bool) -> String { hasUpperBound ? "key >= ?1 AND key < ?2" : "key >= ?1" }

@@ -91,7 +91,7 @@ actor DatabaseWriter {
     // Whether more than the recorded changes must be reported.
     let hasOtherChanges: Bool
     let result: Result
-    let hasWritten: Bool
+    let commitCount = connection.logCommitCount
     do {
       let followsOthers = try noteOthers(on: connection)
       let isObserved = handle.database.observers.areObserving
@@ -99,12 +99,10 @@ actor DatabaseWriter {
       transaction = Transaction(
         connection: connection, generation: generation,
         changes: CommitRecord(isRecording: isObserved))
-      let before = connection.totalChangeCount
       // Before the body, because a large transaction writes pages before it is committed.
       try checkFiles(of: handle, for: operation)
       result = try body(&transaction)
       try checkFiles(of: handle, for: operation)
-      hasWritten = connection.totalChangeCount != before || transaction.hasChangedCatalog
     } catch {
       rollBack(connection)
       switch error {
@@ -127,7 +125,7 @@ actor DatabaseWriter {
     if transaction.hasChangedCatalog { generation += 1 }
     // Also without changes, because commits of others are noticed once.
     handle.database.observers.report(transaction.changes, followsOthers: hasOtherChanges)
-    try confirm(hasWritten: hasWritten, for: handle, during: operation)
+    try confirm(hasWritten: connection.logCommitCount != commitCount, for: handle, during: operation)
     // After the caller has its answer.
     if connection.logFrameCount >= DatabaseWriter.checkpointFrameCount { Task { checkpoint() } }
     return result

@@ -21,8 +21,16 @@ final class SQLiteConnection: @unchecked Sendable {
   /// The prepared statements, by their text.
   private var statements: [String: SQLiteStatement] = [:]
 
-  /// The number of frames in the log after the latest commit of this connection, in place that does not move.
-  private let frameCount: UnsafeMutablePointer<Int32>
+  /// The commits of a connection to the log.
+  private struct LogState {
+    /// The number of frames in the log after the latest commit.
+    var frameCount: Int32 = 0
+    /// The number of commits that have written frames.
+    var commitCount = 0
+  }
+
+  /// The commits of this connection, in a place that does not move.
+  private let log: UnsafeMutablePointer<LogState>
 
   /// Opens a file.
   ///
@@ -41,22 +49,25 @@ final class SQLiteConnection: @unchecked Sendable {
       throw error ?? SQLiteError(code: code)
     }
     self.pointer = pointer
-    frameCount = .allocate(capacity: 1)
-    frameCount.initialize(to: 0)
+    log = .allocate(capacity: 1)
+    log.initialize(to: LogState())
     sqlite3_busy_timeout(pointer, busyTimeout)
     // In place of the checkpoints that SQLite would make inside a commit.
     sqlite3_wal_hook(
       pointer,
       { context, _, _, count in
-        context?.assumingMemoryBound(to: Int32.self).pointee = count
+        if let log = context?.assumingMemoryBound(to: LogState.self) {
+          log.pointee.frameCount = count
+          log.pointee.commitCount += 1
+        }
         return SQLITE_OK
-      }, frameCount)
+      }, log)
   }
 
   deinit {
     statements = [:]
     sqlite3_close_v2(pointer)
-    frameCount.deallocate()
+    log.deallocate()
   }
 
   /// The error of the latest call that failed.
@@ -109,16 +120,18 @@ final class SQLiteConnection: @unchecked Sendable {
     return try body()
   }
 
-  /// The number of rows that all statements so far have set or removed, with those of triggers.
-  var totalChangeCount: Int64 { sqlite3_total_changes64(pointer) }
-
   /// Whether a transaction is open.
   ///
   /// Some errors, such as a full disk, end the transaction by themselves.
   var isInTransaction: Bool { sqlite3_get_autocommit(pointer) == 0 }
 
   /// The number of frames in the log after the latest commit of this connection.
-  var logFrameCount: Int { Int(frameCount.pointee) }
+  var logFrameCount: Int { Int(log.pointee.frameCount) }
+
+  /// The number of commits of this connection that have written to the log.
+  ///
+  /// A commit of rows that are equal to those before writes nothing.
+  var logCommitCount: Int { log.pointee.commitCount }
 
   /// A number that changes when another connection has committed.
   ///

@@ -116,7 +116,7 @@ extension CaseList {
         try await expect("opening the store a second time", throws: .locked) { try await trial.open() }
         try await store.setValue(nil, forKey: "b")
         try await expect(trial.reopen(store), holds: both, "after closing and reopening")
-      case .betweenProcesses:
+      case .betweenProcesses, .betweenHosts:
         // Other stores need not see an accepted write before it is written.
         let isAccepted = store.information.durability == .accepted
         if isAccepted { try await store.synchronize() }
