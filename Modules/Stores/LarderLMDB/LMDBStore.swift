@@ -231,37 +231,44 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     _ body: @escaping @Sendable (inout [Value?]) throws -> Result
   ) async throws -> Result {
     try information.check(updateOf: keys)
-    let (coder, information) = (coder, information)
     return try await handle.environment.writer.write(for: handle, during: .update) {
-      [identifier] transaction, changes in
+      [identifier] transaction, record in
       let database = try changeableDatabase(in: transaction, during: .update)
-      // Bytes of the memory map, which stay in place until the transaction writes.
-      let stored = try keys.map { try database.value(forKey: $0) }
-      var slots = try zip(keys, stored).map { key, bytes in
-        try bytes.map { try coder.value(of: $0, forKey: key, during: .update) }
-      }
-      let result = try BodyError.wrapping { try body(&slots) }
-      try information.check(slotCount: slots.count, forUpdateOf: keys)
-      // All values are encoded before any is written.
-      let replacements = zip(slots, stored).map { value, bytes in
-        value.map { Replacement(value: $0, stored: bytes.map { ArraySlice($0) }) }
-      }
-      var encoded = try EncodedChanges(
-        ChangeBatch(zip(keys, replacements).map { key, value in value.map { .set(key, $0) } ?? .remove(key) })
-      ) { _ in
-        // The keys were checked before.
-      } encode: { replacement, key, bytes in
-        try coder.append(
-          replacement.value, forKey: key, replacing: replacement.stored, to: &bytes, during: .update)
-      }
-      let changedKeys = try encoded.removeUnchanged(in: database)
+      let (result, changes) = try update(keys, in: database, body)
       // LMDB commits a transaction without changes without writing anything.
-      guard !changedKeys.isEmpty else { return result }
-      let hasWritten = try encoded.write(to: database)
-      try recordCodecName(in: transaction, during: .update, noting: &changes)
-      changes.append(changedKeys, in: identifier, hasWritten: hasWritten)
+      guard !changes.keys.isEmpty else { return result }
+      let hasWritten = try changes.encoded.write(to: database)
+      try recordCodecName(in: transaction, during: .update, noting: &record)
+      record.append(changes.keys, in: identifier, hasWritten: hasWritten)
       return result
     }
+  }
+
+  /// Runs the body of an update, and returns what it has changed.
+  // Specialized for the same reason as `encoded(_:_:)`.
+  @_specialize(kind:partial,where Value == [UInt8])
+  private func update<Result>(
+    _ keys: [StoreKey], in database: RawDatabase, _ body: (inout [Value?]) throws -> Result
+  ) throws -> (result: Result, changes: (keys: [StoreKey], encoded: EncodedChanges)) {
+    // Bytes of the memory map, which stay in place until the transaction writes.
+    let stored = try keys.map { try database.value(forKey: $0) }
+    var slots = try keys.indices.map { number in
+      try stored[number].map { try coder.value(of: $0, forKey: keys[number], during: .update) }
+    }
+    let result = try BodyError.wrapping { try body(&slots) }
+    try information.check(slotCount: slots.count, forUpdateOf: keys)
+    // All values are encoded before any is written.
+    let changes = keys.indices.map { number -> Change<Replacement> in
+      guard let value = slots[number] else { return .remove(keys[number]) }
+      return .set(keys[number], Replacement(value: value, stored: stored[number].map { ArraySlice($0) }))
+    }
+    var encoded = try EncodedChanges(ChangeBatch(changes)) { _ in
+      // The keys were checked before.
+    } encode: { replacement, key, bytes in
+      try coder.append(replacement.value, forKey: key, replacing: replacement.stored, to: &bytes, during: .update)
+    }
+    let changedKeys = try encoded.removeUnchanged(in: database)
+    return (result, (changedKeys, encoded))
   }
 
   /// A value of an update, with a copy of the stored bytes that it replaces.
