@@ -30,6 +30,7 @@ let package = Package(
     .library(name: "LarderBatching", targets: ["LarderBatching"]),
     .library(name: "LarderBounded", targets: ["LarderBounded"]),
     .library(name: "LarderIndexes", targets: ["LarderIndexes"]),
+    .library(name: "LarderMirror", targets: ["LarderMirror"]),
     .library(name: "LarderMetrics", targets: ["LarderMetrics"]),
     .library(name: "LarderObservation", targets: ["LarderObservation"]),
     .library(name: "LarderQueue", targets: ["LarderQueue"]),
@@ -121,6 +122,7 @@ let package = Package(
     .target(name: "LarderObservation", dependencies: ["Larder"], path: "Modules/Decorators/LarderObservation"),
     .target(name: "LarderBounded", dependencies: ["Larder"], path: "Modules/Decorators/LarderBounded"),
     .target(name: "LarderIndexes", dependencies: ["Larder"], path: "Modules/Decorators/LarderIndexes"),
+    .target(name: "LarderMirror", dependencies: ["Larder"], path: "Modules/Decorators/LarderMirror"),
     .target(
       name: "LarderMetrics",
       dependencies: [
@@ -188,12 +190,13 @@ let package = Package(
     .testTarget(
       name: "LarderBoundedTests",
       dependencies: [
-        "LarderBounded", "LarderExpiry", "LarderJSON", "LarderLMDB", "LarderObservation", "LarderTesting",
-        "TestSupport",
+        "LarderBounded", "LarderExpiry", "LarderJSON", "LarderLMDB", "LarderObservation", "LarderSQLite",
+        "LarderTesting", "TestSupport",
       ]),
     .testTarget(
       name: "LarderIndexesTests",
       dependencies: ["LarderIndexes", "LarderCBOR", "LarderLMDB", "LarderTesting", "TestSupport"]),
+    .testTarget(name: "LarderMirrorTests", dependencies: ["LarderMirror", "LarderTesting", "TestSupport"]),
     .testTarget(
       name: "LarderObservationTests",
       dependencies: [
@@ -221,8 +224,8 @@ let package = Package(
         "LarderTesting", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderCompressedFile",
         "LarderCompression",
         "LarderCrypto", "LarderExpiry",
-        "LarderFiles", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderObservation", "LarderQueue",
-        "LarderSQLite", "TestSupport",
+        "LarderFiles", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderMirror",
+        "LarderObservation", "LarderQueue", "LarderSQLite", "TestSupport",
       ]),
   ],
   swiftLanguageModes: [.v6]

@@ -2,9 +2,12 @@ import Larder
 import LarderBatching
 import LarderBounded
 import LarderCBOR
+import LarderCompression
+import LarderCrypto
 import LarderExpiry
 import LarderLMDB
 import LarderObservation
+import LarderSQLite
 import LarderTesting
 import TestSupport
 import Testing
@@ -61,6 +64,24 @@ import Testing
     await #expect(processExitsWith: .failure) { [order] in
       await ConformanceChild.run(order) { try await BoundedStoreConformance.open(at: $0) }
     }
+  }
+
+  /// Deadlines, compression and encryption are in the values, above the limit.
+  static let sealed = ConformanceSuite(
+    named: "a stack with encrypted values over a BoundedStore in SQLite", lacking: .keysWithoutValues, rounds: 5,
+    maximumKeyLength: 511 - overhead
+  ) { location in
+    let codec = try await EncryptedCodecConformance.encrypted(.cbor(SampleValue?.self).expiring().compressed())
+    return try await SQLiteStore(
+      path: location.path("store.sqlite"), codec: .raw, durability: .buffered, access: location.access
+    ).bounded(bytes: .max, options: options).typed(Expiring<SampleValue?>.self, codec: codec)
+      .expiring(.limited(.seconds(86_400)))
+  }
+
+  @Test(arguments: sealed.casesOfCombinations) func conformsWithEncryptedValues(
+    _ conformanceCase: ConformanceCase
+  ) async throws {
+    try await conformanceCase.run()
   }
 
   @Test(arguments: memory.cases) func conformsInMemory(_ conformanceCase: ConformanceCase) async throws {

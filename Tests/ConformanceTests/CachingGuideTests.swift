@@ -1,5 +1,7 @@
 import Foundation
 import Larder
+import LarderBounded
+import LarderCBOR
 import LarderCache
 import LarderLMDB
 import LarderTesting
@@ -56,6 +58,32 @@ import Testing
     try location.remove()
   }
 
+  struct Article: Codable, Equatable {
+    var title: String
+  }
+
+  @Test func copiesOnDiskOfAServer() async throws {
+    let location = try ConformanceLocation()
+    let folder = location.folder
+    let server = MemoryStore<Article>()
+    try server.apply([.set("swift-6", Article(title: "Swift 6"))])
+
+    let disk = try await LMDBStore(path: folder + "/cache", codec: .raw, durability: .buffered)
+      .bounded(bytes: 200_000_000)
+    let articles = try server.cached(
+      in: disk, codec: .cbor(Article.self),
+      options: TieredStoreOptions(maximumAge: .seconds(86_400), refreshAfter: .seconds(60)))
+
+    let article = try await articles.value(forKey: "swift-6")  // from the server, then copied to the disk
+    let latest = try await articles.value(forKey: "swift-6", policy: .reload)  // from the server again
+
+    #expect(article == Article(title: "Swift 6") && latest == article)
+    #expect(try await articles.value(forKey: "swift-6", policy: .cacheOnly) == article)
+    #expect(articles.statistics.loads == 2)
+    try await articles.close()
+    try location.remove()
+  }
+
   @Test func invalidationAfterExternalWrites() async throws {
     let base = MemoryStore<User>()
     try base.apply([.set("user:1", User(name: "Ada")), .set("user:2", User(name: "Bob"))])
@@ -80,7 +108,7 @@ import Testing
 
   @Test func theGuideShowsThisCode() throws {
     let guide = try Guide("Modules/Decorators/LarderCache/LarderCache.docc/Caching.md")
-    #expect(guide.pieces.count == 2)
+    #expect(guide.pieces.count == 3)
     #expect(try guide.piecesMissing() == [])
   }
 }

@@ -1,25 +1,40 @@
 import Foundation
 import Larder
 import LarderBounded
+import LarderJSON
 import LarderLMDB
+import LarderSQLite
 import LarderTesting
 import TestSupport
 import Testing
 
-/// Processes that are killed while they write to a bounded store over LMDB.
+/// Processes that are killed while they write to a bounded store.
 ///
 /// `LARDER_KILL_ROUNDS` sets the number of killed processes.
 @Suite(.timeLimit(.minutes(60))) struct BoundedKillTests {
-  fileprivate static func open(_ path: String) async throws -> BoundedStore<LMDBStore<[UInt8]>> {
+  /// The stores below the limit.
+  enum Base: String, CaseIterable {
+    case lmdb, sqlite, json
+  }
+
+  fileprivate static func open(_ path: String, _ base: String = "lmdb") async throws
+    -> BoundedStore<AnyDataStore<[UInt8]>>
+  {
     var options = BoundedStoreOptions()
     options.maximumShare = 1
     options.useInterval = .zero
-    return try await LMDBStore(path: path, codec: .raw, durability: .buffered).bounded(bytes: 200, options: options)
+    let store: AnyDataStore<[UInt8]> =
+      switch try #require(Base(rawValue: base)) {
+      case .lmdb: AnyDataStore(try await LMDBStore(path: path, codec: .raw, durability: .buffered))
+      case .sqlite: AnyDataStore(try await SQLiteStore(path: path, codec: .raw, durability: .buffered))
+      case .json: AnyDataStore(try await JSONFileStore(path: path, codec: .json([UInt8].self), durability: .buffered))
+      }
+    return try await store.bounded(bytes: 200, options: options)
   }
 
   /// Writes entries of 20 bytes without end.
-  fileprivate static func writeInOrder(_ path: String) async throws {
-    let store = try await open(path)
+  fileprivate static func writeInOrder(_ path: String, _ base: String) async throws {
+    let store = try await open(path, base)
     let last = try await store.keys(in: .all, limit: 1, order: .descending).first
     var number = try last.map { try $0.decodedInteger() + 1 } ?? 0
     while true {
@@ -57,19 +72,20 @@ import Testing
     }
   }
 
-  @Test func nothingIsLostThatWasNotEvicted() async throws {
+  @Test(arguments: Base.allCases) func nothingIsLostThatWasNotEvicted(_ base: Base) async throws {
     let seed = SeededGenerator.seedOfProcess
-    var generator = SeededGenerator(seed: seed, purpose: "killed bounded writers")
+    var generator = SeededGenerator(seed: seed, purpose: "killed bounded writers over \(base)")
     let folder = try TemporaryFolder()
-    let path = folder.path("environment")
+    let (path, base) = (folder.path("store"), base.rawValue)
     for round in 0..<ConformanceSuite.killsOfProcess {
       let delay = UInt32.random(in: 1_000..<80_000, using: &generator)
-      await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String, delay = delay as UInt32] in
+      await #expect(processExitsWith: .signal(SIGKILL)) {
+        [path = path as String, base = base as String, delay = delay as UInt32] in
         BoundedKillTests.die(after: delay)
-        try await BoundedKillTests.writeInOrder(path)
+        try await BoundedKillTests.writeInOrder(path, base)
       }
-      let comment: Comment = "seed \(seed), round \(round), killed after \(delay) µs"
-      let store = try await BoundedKillTests.open(path)
+      let comment: Comment = "\(base), seed \(seed), round \(round), killed after \(delay) µs"
+      let store = try await BoundedKillTests.open(path, base)
       try await store.expectConsistent(comment)
       if let last = try await store.keys(in: .all, limit: 1, order: .descending).first {
         try await BoundedHistoryTests.expectNeighbors(store, last: try last.decodedInteger(), comment)

@@ -7,7 +7,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The code of the guide `Modules/Stores/LarderQueue/LarderQueue.docc/UsingQueueStore.md` and of the README.
+/// The code of the guide `Modules/Stores/LarderQueue/LarderQueue.docc/UsingQueueStore.md` and of the page of the
+/// module.
 @Suite struct QueueGuideTests {
   struct Event: Codable, Sendable {
     var name: String
@@ -150,22 +151,28 @@ import Testing
     try await outbox.requeue(["payment:17"])
   }
 
-  @Test func theReadme() async throws {
+  @Test func thePageOfTheModule() async throws {
     let scratch = try TemporaryFolder()
     let folder = scratch.path
     func send(_ event: Event) async throws {
-      #expect(event.name == "paid")
+      #expect(event.name == "opened")
     }
 
     let outbox = try await QueueStore<Event>(
       path: folder + "/outbox", configuration: QueueConfiguration(maximumDeliveries: nil))
-    try await outbox.enqueue(Event(name: "paid"), id: "payment:17")
+    try await outbox.enqueue(Event(name: "opened"))
+    try await outbox.enqueue(Event(name: "paid"), id: "payment:17")  // repeating it with this id has no effect
+
     try await outbox.withNext(lease: .seconds(30)) { delivery in
-      try await send(delivery.value)
+      try await send(delivery.value)  // acknowledged when this returns, released when it throws
     }
-    #expect(try await outbox.counts() == QueueCounts())
     try await outbox.close()
-    #expect(try Guide("README.md").piecesMissing().filter { $0.contains("QueueStore") } == [])
+
+    let again = try await QueueStore<Event>(
+      path: folder + "/outbox", configuration: QueueConfiguration(maximumDeliveries: nil))
+    #expect(try await again.counts() == QueueCounts(waiting: 1))
+    try await again.close()
+    #expect(try Guide("Modules/Stores/LarderQueue/LarderQueue.docc/LarderQueue.md").piecesMissing() == [])
   }
 
   @Test func theGuideShowsThisCode() throws {

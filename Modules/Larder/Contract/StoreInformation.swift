@@ -7,6 +7,8 @@ public struct StoreInformation: Sendable {
     case exclusive
     /// Any number of processes can have the data open.
     case betweenProcesses
+    /// Any number of processes can have the data open, also on other machines, as with a server.
+    case betweenHosts
   }
 
   /// The name of the store in errors, reports and logs.

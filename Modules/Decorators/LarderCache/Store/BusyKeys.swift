@@ -134,6 +134,9 @@ struct BusyKeys<Load> {
     return isCurrent
   }
 
+  /// Returns whether the result of a read of the base may be inserted.
+  func isCurrent(_ fill: Fill) -> Bool { states[fill.key]?.epoch == fill.epoch }
+
   private mutating func beginLoad(of key: StoreKey, _ makeLoad: () -> Load) -> Reading {
     let load = makeLoad()
     return .leading(beginFill(of: key, load: load), load)
@@ -188,6 +191,9 @@ struct BusyKeys<Load> {
     put(state, for: write.key)
     return write.wasAlone && isCurrent
   }
+
+  /// Returns whether the value of a write may be inserted if it succeeded.
+  func isCurrent(_ write: KeyWrite) -> Bool { write.wasAlone && states[write.key]?.epoch == write.epoch }
 
   /// Ends a write of a range.
   ///

@@ -1,0 +1,198 @@
+public import Larder
+import Synchronization
+
+extension TieredStore {
+  /// Applies several changes to the base atomically; see `DataStore`.
+  ///
+  /// The new values are cached.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try information.check(changes)
+    let written = WrittenKeys(changes, box: box)
+    try await writing(written.keys, written.ranges, .apply) { values in
+      try await base.apply(changes)
+      values = written.values
+    }
+  }
+
+  /// Reads and writes several values of the base as one atomic step; see `DataStore`.
+  ///
+  /// The values that `body` leaves are cached.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try information.check(updateOf: keys)
+    // The values of every run are kept until the end. Values of a discarded run must not be released during the next
+    // one, inside the base.
+    let runs = Mutex<[[Value?]]>([])
+    return try await writing(keys, [], .update) { values in
+      let result = try await base.update(keys) { slots in
+        let result = try body(&slots)
+        runs.withLock { $0.append(slots) }
+        return result
+      }
+      values = runs.withLock { $0.last }.map { $0.map { $0.map(box) } }
+      return result
+    }
+  }
+
+  /// Removes the copy of a key from the cache, so that the next read loads it from the base.
+  ///
+  /// Running loads of the key are not cached, and later readers do not join them.
+  ///
+  /// - Parameter key: The key.
+  /// - Throws: `StoreError` with `invalidKey` or `closed`; the errors of the cache; `CancellationError`.
+  public func invalidate(_ key: StoreKey) async throws {
+    try information.check(key, for: .invalidate)
+    try await writing([key], [], .invalidate) { _ in }
+  }
+
+  /// Removes all copies from the cache; see ``invalidate(_:)``.
+  ///
+  /// - Throws: `StoreError` with `closed`; the errors of the cache; `CancellationError`.
+  public func invalidateAll() async throws {
+    try await writing([], [.all], .invalidateAll) { _ in }
+  }
+
+  /// Performs a write on the base while its keys are busy and not cached, and then caches the new values.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys, each once.
+  ///   - ranges: The ranges.
+  ///   - operation: The operation.
+  ///   - body: A closure that writes, and sets its argument to the new value of each key if that is known.
+  private func writing<Result>(
+    _ keys: [StoreKey], _ ranges: [KeyRange], _ operation: StoreOperation,
+    _ body: (inout SharedLoad.Values?) async throws -> Result
+  ) async throws -> Result {
+    try await running(operation) {
+      let time = now()
+      let write = state.withLock { Write(keys, ranges, in: &$0.busy) }
+      // After an error, the state of the keys is known only to the base, and nothing is cached.
+      defer { state.withLock { write.end(in: &$0.busy) } }
+      try await removeCopies(of: keys, in: ranges)
+      var values: SharedLoad.Values?
+      let result = try await body(&values)
+      if let values {
+        await insert(keys, values, at: time) { index, busy in busy.isCurrent(write.keys[index]) }
+      }
+      return result
+    }
+  }
+
+  // MARK: Insertion
+
+  /// Copies the results of a load into the cache, except those whose keys have changed since it began.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys.
+  ///   - fills: The fill of each key, or `nil` for a key that was busy or is loaded by another reader.
+  ///   - boxes: The values.
+  ///   - time: The time when the load began.
+  func copy(_ keys: [StoreKey], _ fills: [Keys.Fill?], _ boxes: SharedLoad.Values, at time: Int64) async {
+    await insert(keys, boxes, at: time) { index, busy in fills[index].map { busy.isCurrent($0) } ?? false }
+    end(fills)
+  }
+
+  /// Replaces the copies of some keys by the results of a reload, so that no later reader gets an older value.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys.
+  ///   - fills: The fill of each key, or `nil` for a key that was busy.
+  ///   - boxes: The values.
+  ///   - time: The time when the load began.
+  /// - Throws: The errors of removing the former copies.
+  func replace(_ keys: [StoreKey], _ fills: [Keys.Fill?], _ boxes: SharedLoad.Values, at time: Int64) async throws {
+    let (areCurrent, write) = state.withLock { state in
+      (fills.map { $0.map { state.busy.end($0) } ?? false }, Write(keys, [], in: &state.busy))
+    }
+    defer { state.withLock { write.end(in: &$0.busy) } }
+    try await removeCopies(of: keys, in: [])
+    await insert(keys, boxes, at: time) { index, busy in areCurrent[index] && busy.isCurrent(write.keys[index]) }
+  }
+
+  /// Ends loads without a result for the cache.
+  func end(_ fills: [Keys.Fill?]) {
+    state.withLock { state in
+      for case let fill? in fills { _ = state.busy.end(fill) }
+    }
+  }
+
+  /// Inserts copies of entries into the cache.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys.
+  ///   - boxes: The value of each key, or `nil` if the base does not have it.
+  ///   - time: The time when the values were read or written.
+  ///   - isAllowed: A closure that decides whether the entry at an index may be inserted.
+  private func insert(
+    _ keys: [StoreKey], _ boxes: SharedLoad.Values, at time: Int64, isAllowed: (_ index: Int, Keys) -> Bool
+  ) async {
+    do {
+      try await insertions.enter(.shared)
+      defer { insertions.leave() }
+      let allowed = state.withLock { state in keys.indices.filter { isAllowed($0, state.busy) } }
+      var batch = ChangeBatch<CachedCopy<Value>>()
+      for index in allowed where isCacheable(keys[index]) {
+        let key = keys[index]
+        if boxes[index] != nil || options.negativeTimeToLive != nil {
+          batch.setValue(CachedCopy(value: boxes[index].map(value), time: time), forKey: key)
+        } else if try await hasCopies(of: [key], in: []) {
+          // Too old, or of an entry that others have removed from the base.
+          batch.removeValue(forKey: key)
+        }
+      }
+      if !batch.isEmpty { try await copies.apply(batch) }
+    } catch is CancellationError {
+      // The entries are not cached, which is no failure.
+    } catch {
+      report(error)
+    }
+  }
+
+  // MARK: Removal
+
+  /// Removes the copies of busy keys, durably.
+  private func removeCopies(of keys: [StoreKey], in ranges: [KeyRange]) async throws {
+    // Later insertions find the keys busy. This waits for those that have begun.
+    try await insertions.enter(.exclusive)
+    insertions.leave()
+    let keys = keys.filter(isCacheable)
+    guard try await hasCopies(of: keys, in: ranges) else { return }
+    try await copies.apply(ChangeBatch(keys.map { .remove($0) } + ranges.map { .removeAll($0) }))
+    switch cache.information.durability {
+    case .buffered, .accepted: try await cache.synchronize()
+    case .synced, .volatile: break
+    }
+  }
+
+  /// Returns whether the cache has copies of some keys, or may have them.
+  private func hasCopies(of keys: [StoreKey], in ranges: [KeyRange]) async throws -> Bool {
+    // A removal in vain costs a commit, but many look-ups cost more.
+    guard keys.count <= 16 else { return true }
+    for range in ranges + keys.map({ .only($0) }) {
+      if try await !copies.keys(in: range, limit: 1).isEmpty { return true }
+    }
+    return false
+  }
+}
+
+/// A running write of a ``TieredStore``, whose keys are busy.
+private struct Write {
+  typealias Keys = BusyKeys<SharedLoad.Part>
+
+  let keys: [Keys.KeyWrite]
+  private let ranges: [Keys.RangeWrite]
+
+  /// Marks the keys of a write as busy.
+  init(_ keys: [StoreKey], _ ranges: [KeyRange], in busy: inout Keys) {
+    let rangeWrites = ranges.map { busy.beginWrite(in: $0) }
+    self.keys = keys.map { busy.beginWrite(of: $0, besides: rangeWrites) }
+    self.ranges = rangeWrites
+  }
+
+  func end(in busy: inout Keys) {
+    for range in ranges { busy.end(range) }
+    for key in keys { _ = busy.end(key) }
+  }
+}

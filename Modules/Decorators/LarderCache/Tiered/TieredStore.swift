@@ -1,0 +1,168 @@
+public import Larder
+import Synchronization
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
+/// A decorator that keeps copies of the entries of a slow base in a faster store, where they outlive the process.
+///
+/// ```swift
+/// let disk = try await LMDBStore(path: folder + "/cache", codec: .raw, durability: .buffered).bounded(bytes: 200_000_000)
+/// let articles = try server.cached(
+///   in: disk, codec: .cbor(Article.self), options: TieredStoreOptions(maximumAge: .seconds(3600)))
+/// ```
+///
+/// Reads take an entry from the cache or else load it from the base, and tasks that miss the same key share one load.
+/// Writes go through to the base, with all its guarantees. Every read that begins after a write sees its changes, as
+/// with ``CachedStore``, also after a restart.
+///
+/// A write first removes the cached entries of its keys, durably, and writes to the base only then. If the process dies
+/// in the meantime, the next one finds nothing in the cache and asks the base.
+///
+/// **Writes beside the cache.** Writes to the base that are not made through this object leave the cached entries as
+/// they are until they are older than ``TieredStoreOptions/maximumAge``. If other programs can write to the base, or if it
+/// can lose accepted writes, the initializer requires a maximum age, and this is all that it promises. For an exclusive
+/// base, empty the cache after you have changed the base in another way. Only one `TieredStore` at a time should use a
+/// cache, and always for the same base; several share a store of bytes by different ``TieredStoreOptions/keyPrefix``es.
+///
+/// **If the cache fails,** reads go to the base, and the error is reported to ``TieredStoreOptions/onCacheFailure``. A
+/// write throws the error and leaves the base unchanged if the former entries cannot be removed from the cache.
+///
+/// Scans and counts go to the base. A key that is too long for the cache isn't cached. Closing waits for running
+/// operations and closes the cache and the base.
+public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore where Cache.Value == [UInt8] {
+  /// The type of the values in the base.
+  public typealias Value = Base.Value
+
+  typealias Keys = BusyKeys<SharedLoad.Part>
+
+  struct State: Sendable {
+    var busy = Keys()
+    var refreshes = Refreshes()
+    var statistics = TieredStoreStatistics()
+  }
+
+  /// The store that is decorated.
+  public let base: Base
+
+  /// The store of bytes that keeps the copies.
+  public let cache: Cache
+
+  /// The ages and the prefix of the copies.
+  public let options: TieredStoreOptions
+
+  /// The copies.
+  let copies: TypedView<Cache, CachedCopy<Value>>
+
+  let state = Mutex(State())
+
+  /// A lock that insertions into the cache share, so that a write can wait for those that are running.
+  ///
+  /// An insertion checks whether it is allowed while it holds the lock. A write first marks its keys as busy, which
+  /// forbids every later insertion, and then waits until it has had the lock alone.
+  let insertions = WriteGate()
+
+  /// The running operations, for which closing waits.
+  let operations = RunningOperations()
+
+  private let date: @Sendable () -> Date
+
+  /// Creates a store that keeps copies of entries in another store.
+  ///
+  /// - Parameters:
+  ///   - base: The store to decorate.
+  ///   - cache: The store of bytes for the copies. It may be bounded, and has to be writable. With a durability below
+  ///     `Durability.synced`, a write that removes copies also calls `synchronize()` on it.
+  ///   - codec: The codec of the copies.
+  ///   - options: The ages and the prefix of the copies.
+  ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
+  /// - Throws: `StoreError`: `invalidArgument` if an option is not as described, or if there is no maximum age and others
+  ///   can write to the base or the base can lose accepted writes; `notPermitted` if the cache is read-only.
+  public init(
+    _ base: Base, in cache: Cache, codec: some Codec<Value>, options: TieredStoreOptions = TieredStoreOptions(),
+    now: @escaping @Sendable () -> Date = { Date.now }
+  ) throws {
+    self.base = base
+    self.cache = cache
+    self.options = options
+    date = now
+    copies = TypedView(cache, prefix: options.keyPrefix, codec: CachedCopyCodec(codec))
+    try cache.information.checkWritable(for: .open)
+    try options.check(for: base.information)
+  }
+
+  /// The information of the base.
+  public var information: StoreInformation { base.information }
+
+  /// The statistics since the store was created.
+  public var statistics: TieredStoreStatistics { state.withLock { $0.statistics } }
+
+  /// The current time, in microseconds since 1970.
+  func now() -> Int64 {
+    let microseconds = date().timeIntervalSince1970 * 1_000_000
+    // Far beyond every date that people use, and well within the range of the number.
+    return microseconds.magnitude < 9e18 ? Int64(microseconds) : 0
+  }
+
+  // MARK: Lifecycle
+
+  /// Ensures that every earlier write is durable in the base; see `DataStore`.
+  public func synchronize() async throws {
+    try await base.synchronize()
+  }
+
+  /// Waits for running operations, including background loads, and closes the cache and the base.
+  ///
+  /// - Throws: The first error of the cache and the base, both of which are closed in any case.
+  public func close() async throws {
+    await operations.close()
+    var failure: (any Error)?
+    do { try await cache.close() } catch { failure = error }
+    try await base.close()
+    if let failure { throw failure }
+  }
+
+  /// Runs an operation for which closing waits.
+  func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
+    guard operations.begin() else { throw information.closedError(for: operation) }
+    defer { operations.end() }
+    return try await body()
+  }
+
+  /// Records an error of the cache that no caller receives.
+  func report(_ error: any Error) {
+    state.withLock { $0.statistics.cacheFailures += 1 }
+    options.onCacheFailure?(error)
+  }
+}
+
+extension TieredStore: CustomStringConvertible {
+  /// The descriptions of the base and the cache, in brackets.
+  public var description: String { "TieredStore[\(base), in: \(cache)]" }
+}
+
+extension TieredStore: StoreDecorator {}
+extension TieredStore: FlushableStore where Base: FlushableStore {}
+extension TieredStore: ObservableStore where Base: ObservableStore {}
+extension TieredStore: MaintainableStore where Base: MaintainableStore {}
+
+extension DataStore {
+  /// Returns a decorator that keeps copies of the entries of this store in a faster one; see ``TieredStore``.
+  ///
+  /// - Parameters:
+  ///   - cache: The store of bytes for the copies, which may be bounded.
+  ///   - codec: The codec of the copies.
+  ///   - options: The ages and the prefix of the copies.
+  ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
+  /// - Throws: `StoreError`: `invalidArgument` if an option is not as described, or if there is no maximum age and others
+  ///   can write to this store or it can lose accepted writes; `notPermitted` if the cache is read-only.
+  public func cached<Cache: DataStore>(
+    in cache: Cache, codec: some Codec<Value>, options: TieredStoreOptions = TieredStoreOptions(),
+    now: @escaping @Sendable () -> Date = { Date.now }
+  ) throws -> TieredStore<Self, Cache> where Cache.Value == [UInt8] {
+    try TieredStore(self, in: cache, codec: codec, options: options, now: now)
+  }
+}

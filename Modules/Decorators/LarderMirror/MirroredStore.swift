@@ -1,0 +1,375 @@
+public import Larder
+import Synchronization
+
+/// A store that writes to two others, to move a running program from one to the other.
+///
+/// ```swift
+/// let mirror = try MirroredStore(primary: old, secondary: new)
+/// try await mirror.repair()  // copies what is missing, while the program reads and writes
+/// try await mirror.switchPrimary()
+/// ```
+///
+/// Reads come from the primary store. A write goes to the primary, with all its guarantees, and then to the secondary.
+/// Writes of different keys run at the same time; those of the same key run one after another, so both stores get them in
+/// the same order.
+///
+/// A write that the primary has made succeeds. If the secondary then fails, the write is missing there: the error is
+/// reported, ``isInStep`` becomes `false`, and ``repair(in:after:batchSize:progress:)`` copies the difference. The same is
+/// needed after the process died, which may have been between the two writes.
+///
+/// All writes to both stores must be made through the same mirror. Closing it closes both stores.
+public final class MirroredStore<Primary: DataStore, Secondary: DataStore>: DataStore
+where Primary.Value: Equatable, Secondary.Value == Primary.Value {
+  /// The type of the values in both stores.
+  public typealias Value = Primary.Value
+
+  /// A closure that receives the error of each write that the secondary store has not made.
+  public typealias FailureHandler = @Sendable (_ error: any Error) -> Void
+
+  private struct State: Sendable {
+    var isSwitched = false
+    var isInStep = false
+    /// The number of writes after which the stores may differ.
+    var failureCount = 0
+  }
+
+  /// The store that was the primary at the beginning.
+  public let primary: Primary
+
+  /// The store that was the secondary at the beginning.
+  public let secondary: Secondary
+
+  /// The lower of the limits and the weaker of the promises of both stores, under the name of the first primary.
+  public let information: StoreInformation
+
+  private let onSecondaryFailure: FailureHandler
+  private let first: AnyDataStore<Value>
+  private let second: AnyDataStore<Value>
+  private let state = Mutex(State())
+  private let locks = KeyLocks()
+  private let operations = RunningOperations()
+
+  /// Creates a store that writes to two others.
+  ///
+  /// - Parameters:
+  ///   - primary: The store to read from.
+  ///   - secondary: The store that follows. It may have entries already.
+  ///   - onSecondaryFailure: A closure that receives the error of each write that the secondary has not made. Defaults to
+  ///     a closure that does nothing; ``isInStep`` tells of the failure in any case.
+  /// - Throws: `StoreError` with `unsupported` if the entries of one of the stores expire: mirror the stores below the
+  ///   expiring ones, whose values contain their deadlines.
+  public init(
+    primary: Primary, secondary: Secondary, onSecondaryFailure: @escaping FailureHandler = { _ in }
+  ) throws {
+    self.primary = primary
+    self.secondary = secondary
+    self.onSecondaryFailure = onSecondaryFailure
+    first = AnyDataStore(primary)
+    second = AnyDataStore(secondary)
+    var information = primary.information
+    let other = secondary.information
+    // The cases are ordered from the strongest promise to the weakest.
+    for durability in Durability.allCases where [information.durability, other.durability].contains(durability) {
+      information.durability = durability
+    }
+    information.maximumKeyLength = min(information.maximumKeyLength, other.maximumKeyLength)
+    information.maximumValueSize = [information.maximumValueSize, other.maximumValueSize].compactMap(\.self).min()
+    if other.access != .readWrite { information.access = other.access }
+    if other.sharing == .exclusive { information.sharing = .exclusive }
+    self.information = information
+    guard first.expiry == nil && second.expiry == nil else {
+      throw StoreError(
+        .unsupported, during: .open, store: information.name,
+        message: "a copy of entries that expire would lose their deadlines; mirror the stores below the expiring ones")
+    }
+  }
+
+  /// Whether both stores are known to have the same entries, apart from writes that are running.
+  ///
+  /// It becomes `true` by a complete ``repair(in:after:batchSize:progress:)``, and `false` by a failure of the secondary.
+  public var isInStep: Bool { state.withLock { $0.isInStep } }
+
+  /// Whether ``switchPrimary()`` has exchanged the stores, so that the first secondary is read.
+  public var isSwitched: Bool { state.withLock { $0.isSwitched } }
+
+  // MARK: Reading
+
+  /// Returns the value of a key in the primary; see `DataStore`.
+  public func value(forKey key: StoreKey) async throws -> Value? {
+    try await running(.value) { try await current.value(forKey: key) }
+  }
+
+  /// Returns the values of several keys in the primary, in one snapshot; see `DataStore`.
+  public func values(forKeys keys: [StoreKey]) async throws -> [Value?] {
+    try await running(.values) { try await current.values(forKeys: keys) }
+  }
+
+  /// Returns the first entries of a range in the primary; see `DataStore`.
+  public func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Value>] {
+    try await running(.entries) { try await current.entries(in: range, limit: limit, order: order) }
+  }
+
+  /// Returns the first keys of a range in the primary; see `DataStore`.
+  public func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try await running(.keys) { try await current.keys(in: range, limit: limit, order: order) }
+  }
+
+  /// Returns the number of entries in a range of the primary; see `DataStore`.
+  public func count(in range: KeyRange) async throws -> Int {
+    try await running(.count) { try await current.count(in: range) }
+  }
+
+  // MARK: Writing
+
+  /// Applies several changes to the primary atomically, and then to the secondary; see `DataStore`.
+  public func apply(_ changes: ChangeBatch<Value>) async throws {
+    try information.check(changes)
+    try await writing(.apply, LockedKeys(changes)) { current in
+      try await current.apply(changes)
+      return ((), changes)
+    }
+  }
+
+  /// Reads and writes several values of the primary as one atomic step, and then writes them to the secondary; see
+  /// `DataStore`.
+  public func update<Result: Sendable>(
+    _ keys: [StoreKey],
+    _ body: @escaping @Sendable (inout [Value?]) throws -> Result
+  ) async throws -> Result {
+    try information.checkWritable(for: .update)
+    try information.check(updateOf: keys)
+    let runs = Mutex<[[Value?]]>([])
+    return try await writing(.update, LockedKeys(keys)) { current in
+      let result = try await current.update(keys) { slots in
+        let result = try body(&slots)
+        runs.withLock { $0.append(slots) }
+        return result
+      }
+      let values = runs.withLock { $0.last } ?? []
+      return (result, MirroredStore.batch(of: values, forKeys: keys))
+    }
+  }
+
+  /// Performs a write on the primary and then on the secondary, while no other write of its keys is running.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation.
+  ///   - keys: The keys that the write changes.
+  ///   - body: A closure that writes to the primary, which it receives, and returns the changes for the secondary.
+  private func writing<Result>(
+    _ operation: StoreOperation, _ keys: LockedKeys,
+    _ body: (AnyDataStore<Value>) async throws -> (Result, ChangeBatch<Value>)
+  ) async throws -> Result {
+    try await running(operation) {
+      try await locks.withLock(of: keys) {
+        // The stores are exchanged only while no write is running.
+        let (result, changes): (Result, ChangeBatch<Value>)
+        do {
+          (result, changes) = try await body(current)
+        } catch let error as StoreError where error.outcome == .unknown {
+          noteDifference()
+          throw error
+        }
+        let other = other
+        do {
+          // In a task of its own, because a cancellation must not come between the two writes.
+          try await Task { try await other.apply(changes) }.value
+        } catch {
+          noteDifference()
+          onSecondaryFailure(error)
+        }
+        return result
+      }
+    }
+  }
+
+  private func noteDifference() {
+    state.withLock { state in
+      state.isInStep = false
+      state.failureCount += 1
+    }
+  }
+
+  private static func batch(of values: [Value?], forKeys keys: [StoreKey]) -> ChangeBatch<Value> {
+    ChangeBatch(zip(keys, values).map { key, value in value.map { .set(key, $0) } ?? .remove(key) })
+  }
+
+  /// Ensures that every earlier write is durable in both stores; see `DataStore`.
+  public func synchronize() async throws {
+    try await running(.synchronize) {
+      try await primary.synchronize()
+      try await secondary.synchronize()
+    }
+  }
+
+  /// Waits for running operations, and closes both stores.
+  ///
+  /// - Throws: The first error of the two stores, both of which are closed in any case.
+  public func close() async throws {
+    await operations.close()
+    var failure: (any Error)?
+    do { try await secondary.close() } catch { failure = error }
+    try await primary.close()
+    if let failure { throw failure }
+  }
+
+  /// Runs an operation for which closing waits.
+  private func running<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
+    guard operations.begin() else { throw information.closedError(for: operation) }
+    defer { operations.end() }
+    return try await body()
+  }
+
+  /// The store that is read.
+  private var current: AnyDataStore<Value> { isSwitched ? second : first }
+
+  /// The store that follows.
+  private var other: AnyDataStore<Value> { isSwitched ? first : second }
+
+  // MARK: Differences
+
+  /// Copies to the secondary what it lacks, and removes from it what the primary does not have.
+  ///
+  /// The first repair copies the whole store. The program can read and write in the meantime: a write waits only while the
+  /// keys around its own are compared.
+  ///
+  /// - Parameters:
+  ///   - range: The keys to compare. Defaults to all keys.
+  ///   - cursor: The position after which to continue, from an earlier repair. Defaults to `nil`, for the beginning. Only
+  ///     a repair of all keys from the beginning makes ``isInStep`` true.
+  ///   - batchSize: The maximum number of entries of each store in memory, from 1. Defaults to 1,000.
+  ///   - progress: A closure that receives the progress after each batch. An error that it throws ends the repair.
+  ///     Defaults to a closure that does nothing.
+  /// - Returns: The progress at the end.
+  /// - Throws: `StoreError` with `invalidArgument` if `batchSize` is less than 1 or the cursor is of a descending order;
+  ///   `closed`; the errors of both stores. `CancellationError`; the error that `progress` throws. The batches before an
+  ///   error are repaired.
+  @discardableResult
+  public func repair(
+    in range: KeyRange = .all, after cursor: PageCursor? = nil, batchSize: Int = 1000,
+    progress: (RepairProgress) throws -> Void = { _ in }
+  ) async throws -> RepairProgress {
+    try check(batchSize: batchSize, cursor)
+    return try await running(.apply) {
+      let failureCount = state.withLock { $0.failureCount }
+      var result = RepairProgress(cursor: cursor)
+      var remaining = cursor.map { range.after($0.key) } ?? range
+      while !remaining.isEmpty {
+        try Task.checkCancellation()
+        let keys = try await current.keys(in: remaining, limit: batchSize, order: .ascending)
+        // The last part has no end, so that keys that only the secondary has are found, too.
+        let end = keys.count == batchSize ? keys.last : nil
+        let part = end.map { remaining.intersection(KeyRange(from: "", upTo: $0.successor)) } ?? remaining
+        result.repairedCount += try await locks.withLock(of: LockedKeys(part)) {
+          try await repair(part, batchSize: batchSize)
+        }
+        if let end { result.cursor = PageCursor(after: end, order: .ascending) }
+        try progress(result)
+        guard let end else { break }
+        remaining = remaining.after(end)
+      }
+      if range == .all && cursor == nil {
+        state.withLock { $0.isInStep = $0.failureCount == failureCount }
+      }
+      return result
+    }
+  }
+
+  /// Copies the differences in a locked range.
+  ///
+  /// - Returns: The number of keys that differed.
+  private func repair(_ range: KeyRange, batchSize: Int) async throws -> Int {
+    let (current, other) = (current, other)
+    var count = 0
+    var keys: [StoreKey] = []
+    func copy() async throws {
+      guard !keys.isEmpty else { return }
+      try await other.apply(MirroredStore.batch(of: current.values(forKeys: keys), forKeys: keys))
+      count += keys.count
+      keys = []
+    }
+    try await current.forEachDifference(from: other, in: range, batchSize: batchSize) { difference in
+      keys.append(difference.key)
+      if keys.count == batchSize { try await copy() }
+    }
+    try await copy()
+    return count
+  }
+
+  /// Calls a closure with each key for which the two stores differ.
+  ///
+  /// Each difference is checked again while no write of its key is running, so a running write is no difference.
+  ///
+  /// - Parameters:
+  ///   - range: The keys to compare. Defaults to all keys.
+  ///   - batchSize: The maximum number of entries of each store in memory, from 1. Defaults to 1,000.
+  ///   - body: A closure that receives each difference, with the primary as the first store. An error that it throws ends
+  ///     the comparison.
+  /// - Throws: `StoreError` with `invalidArgument` if `batchSize` is less than 1; `closed`; the errors of both stores.
+  ///   `CancellationError`; the error that `body` throws.
+  public func forEachDifference(
+    in range: KeyRange = .all, batchSize: Int = 1000, _ body: (StoreDifference) async throws -> Void
+  ) async throws {
+    try await running(.entries) {
+      let (current, other) = (current, other)
+      try await current.forEachDifference(from: other, in: range, batchSize: batchSize) { found in
+        let only = KeyRange.only(found.key)
+        var confirmed: StoreDifference?
+        try await locks.withLock(of: LockedKeys(only)) {
+          try await current.forEachDifference(from: other, in: only) { confirmed = $0 }
+        }
+        // Without the lock, because it may write to the key.
+        if let confirmed { try await body(confirmed) }
+      }
+    }
+  }
+
+  /// Exchanges the two stores: reads come from the secondary from now on, which gets each write first.
+  ///
+  /// The former primary follows, so you can return to it. The exchange waits for running writes, and later ones wait for
+  /// it. It is not recorded anywhere: after a restart, create the mirror with the stores in their new places.
+  ///
+  /// - Throws: `StoreError` with `conflict` if the stores are not known to be equal: call
+  ///   ``repair(in:after:batchSize:progress:)`` first; `closed`. `CancellationError`.
+  public func switchPrimary() async throws {
+    try await running(.write) {
+      try await locks.withLock(of: LockedKeys(.all)) {
+        let isInStep = state.withLock { state in
+          if state.isInStep { state.isSwitched.toggle() }
+          return state.isInStep
+        }
+        guard isInStep else {
+          throw StoreError(
+            .conflict, during: .write, store: information.name,
+            message: "the stores may differ; call repair() to the end before the secondary becomes the primary")
+        }
+      }
+    }
+  }
+
+  private func check(batchSize: Int, _ cursor: PageCursor?) throws {
+    let message: String
+    if batchSize < 1 {
+      message = "batchSize must be at least 1, not \(batchSize)"
+    } else if let cursor, cursor.order != .ascending {
+      message = "the cursor is from pages in descending order; pass a cursor of `repair`"
+    } else {
+      return
+    }
+    throw StoreError(.invalidArgument, during: .apply, store: information.name, message: message)
+  }
+}
+
+extension MirroredStore: CustomStringConvertible {
+  /// The descriptions of both stores, in brackets.
+  public var description: String { "MirroredStore[\(primary), \(secondary)]" }
+}
+
+/// The progress of ``MirroredStore/repair(in:after:batchSize:progress:)``.
+public struct RepairProgress: Sendable, Hashable {
+  /// The number of keys that differed, and were copied to the secondary or removed from it.
+  public var repairedCount = 0
+
+  /// The position up to which the stores were compared, or `nil` before the first batch.
+  public var cursor: PageCursor?
+}

@@ -1,0 +1,85 @@
+import Foundation
+import Larder
+import LarderBounded
+import LarderJSON
+import LarderLMDB
+import TestSupport
+import Testing
+
+/// The Swift code of the guide `Modules/Larder/Larder.docc/Comparison.md`.
+///
+/// It must appear in the guide unchanged, and it must work.
+@Suite struct ComparisonGuideTests {
+  private struct User: Codable, Equatable {
+    var name: String
+  }
+
+  private let temporary: TemporaryFolder
+  private let folder: String
+
+  init() throws {
+    temporary = try TemporaryFolder()
+    folder = temporary.path("data")
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+  }
+
+  @Test func valuesMoveFromUserDefaults() async throws {
+    let name = "larder-tests-\(UUID())"
+    let defaults = try #require(UserDefaults(suiteName: name))
+    defer { defaults.removePersistentDomain(forName: name) }
+    defaults.set(try JSONEncoder().encode(User(name: "Ada")), forKey: "profile.ada")
+    defaults.set(3, forKey: "profile.count")
+    defaults.set(Data("1".utf8), forKey: "launches")
+
+    let settings = try await JSONFileStore(path: folder + "/settings.json", codec: .jsonText)
+    var batch = ChangeBatch<JSONText>()
+    for (name, value) in defaults.dictionaryRepresentation() where name.hasPrefix("profile.") {
+      guard let data = value as? Data else { continue }
+      batch.setValue(try JSONText(String(decoding: data, as: UTF8.self)), forKey: StoreKey(name))
+    }
+    try await settings.apply(batch)
+
+    try await settings.close()
+    let typed = try await JSONFileStore<User>(path: folder + "/settings.json")
+    #expect(
+      try await typed.entries(in: .all, limit: 9) == [StoreEntry(key: "profile.ada", value: User(name: "Ada"))])
+    try await typed.close()
+  }
+
+  @Test func filesMoveFromAFolder() async throws {
+    let old = temporary.path("old")
+    try FileManager.default.createDirectory(atPath: old, withIntermediateDirectories: false)
+    for number in 0..<1001 {
+      try JSONEncoder().encode(User(name: "\(number)")).write(to: URL(filePath: "\(old)/\(number).json"))
+    }
+
+    let users = try await LMDBStore<User>(path: folder + "/users")
+    var pending = ChangeBatch<User>()
+    for name in try FileManager.default.contentsOfDirectory(atPath: old) where name.hasSuffix(".json") {
+      let data = try Data(contentsOf: URL(filePath: old).appending(path: name))
+      pending.setValue(try JSONDecoder().decode(User.self, from: data), forKey: StoreKey(String(name.dropLast(5))))
+      if pending.count == 1000 {
+        try await users.apply(pending)
+        pending = ChangeBatch()
+      }
+    }
+    try await users.apply(pending)
+
+    #expect(try await users.count() == 1001)
+    #expect(try users.value(forKey: "1000") == User(name: "1000"))
+    try await users.close()
+  }
+
+  @Test func cachesFillThemselves() async throws {
+    let images = try await LMDBStore(path: folder + "/images", codec: .raw).bounded(bytes: 200_000_000)
+    try await images.setValue([1], forKey: "a")
+    #expect(try await images.usage().entries == 1)
+    try await images.close()
+  }
+
+  @Test func theGuideHasThisCode() throws {
+    let guide = try Guide("Modules/Larder/Larder.docc/Comparison.md")
+    #expect(guide.pieces.count == 3)
+    #expect(try guide.piecesMissing() == [])
+  }
+}

@@ -1,0 +1,334 @@
+import Foundation
+import Larder
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import LarderCache
+
+/// A cache in another store, whose copies outlive the object.
+@Suite(.timeLimit(.minutes(5))) struct TieredStoreTests {
+  typealias Store = TieredStore<FaultyStore<ProbedStore<Int>>, FaultyStore<MemoryStore<[UInt8]>>>
+
+  let memory = MemoryStore<Int>()
+  let probe: ProbedStore<Int>
+  let base: FaultyStore<ProbedStore<Int>>
+  let disk = MemoryStore<[UInt8]>()
+  let cache: FaultyStore<MemoryStore<[UInt8]>>
+  let clock = SettableClock()
+  let failures = Failures()
+
+  /// A clock that can also be set back.
+  final class SettableClock: Sendable {
+    private let time = Mutex(Date(timeIntervalSince1970: 1_000_000))
+
+    var date: Date { time.withLock { $0 } }
+
+    func pass(_ seconds: Double) { time.withLock { $0 += seconds } }
+  }
+
+  /// The errors of the cache that no caller has received.
+  final class Failures: Sendable {
+    private let errors = Mutex<[any Error]>([])
+
+    var count: Int { errors.withLock { $0.count } }
+
+    func add(_ error: any Error) { errors.withLock { $0.append(error) } }
+  }
+
+  init() {
+    probe = ProbedStore(
+      base: memory, information: StoreInformation(name: "server", durability: .synced, sharing: .exclusive))
+    base = probe.faulty()
+    cache = disk.faulty()
+  }
+
+  private func open(_ change: (inout TieredStoreOptions) -> Void = { _ in }) throws -> Store {
+    var options = TieredStoreOptions()
+    options.onCacheFailure = { [failures] in failures.add($0) }
+    change(&options)
+    return try base.cached(in: cache, codec: .json(Int.self), options: options) { [clock] in clock.date }
+  }
+
+  private func pass(_ seconds: Double) { clock.pass(seconds) }
+
+  /// Waits until a load has been copied into the cache, which no reader waits for.
+  private func waitUntilIdle(_ store: Store) async {
+    while !store.state.withLock({ $0.busy.isIdle && $0.refreshes.count == 0 }) { await Task.yield() }
+  }
+
+  // MARK: Copies
+
+  @Test func copiesOutliveTheObject() async throws {
+    let first = try open()
+    try await first.setValue(1, forKey: "a")
+    try memory.apply([.set("b", 2)])
+    #expect(try await first.value(forKey: "b") == 2)
+    await waitUntilIdle(first)
+    let second = try open()
+    #expect(try await second.values(forKeys: ["b", "a", "b"]) == [2, 1, 2])
+    #expect(probe.requests == [["b"]])
+    #expect(second.statistics.hits == 3 && second.statistics.misses == 0)
+  }
+
+  @Test func ofSeveralKeysAllAreReadIfOneIsMissing() async throws {
+    let store = try open()
+    try await store.setValue(1, forKey: "a")
+    #expect(try await store.values(forKeys: ["a", "b", "a"]) == [1, nil, 1])
+    #expect(probe.requests == [["a", "b"]])
+    #expect(try await store.values(forKeys: []) == [])
+  }
+
+  @Test func aWriteRemovesTheFormerCopyFirst() async throws {
+    let store = try open()
+    try await store.setValue(1, forKey: "a")
+    base.schedule(.suspension(), on: .apply)
+    let write = Task { try await store.setValue(2, forKey: "a") }
+    try await base.waitForSuspended(of: .apply)
+    // A process that died here would leave this cache.
+    let next = try open()
+    #expect(try await next.value(forKey: "a", policy: .cacheOnly) == nil)
+    base.resume()
+    try await write.value
+    #expect(try await next.value(forKey: "a", policy: .cacheOnly) == 2)
+  }
+
+  @Test func afterAFailedWriteNothingIsCached() async throws {
+    let store = try open()
+    try await store.apply([.set("a", 1), .set("b", 1)])
+    base.schedule(.error(.ioFailed, .after), on: .apply)
+    await expectStoreError(.ioFailed) { try await store.removeAll(in: "a"..."b") }
+    #expect(try await store.values(forKeys: ["a", "b"], policy: .cacheOnly) == [nil, nil])
+    #expect(try await store.value(forKey: "a") == nil)
+    #expect(try await store.update("a") { value in value = (value ?? 0) + 7 } == ())
+    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 7)
+  }
+
+  @Test func synchronizesACacheThatCanLoseRemovals() async throws {
+    let buffered = ProbedStore(
+      base: disk, information: StoreInformation(name: "disk", durability: .buffered, sharing: .exclusive)
+    ).faulty()
+    let store = try base.cached(in: buffered, codec: .json(Int.self))
+    // Without a former copy there is nothing to remove.
+    buffered.schedule(.error(.ioFailed), on: .synchronize)
+    try await store.setValue(1, forKey: "a")
+    await expectStoreError(.ioFailed) { try await store.setValue(2, forKey: "a") }
+    #expect(try memory.value(forKey: "a") == 1)
+    try await store.setValue(2, forKey: "a")
+    #expect(try memory.value(forKey: "a") == 2)
+  }
+
+  @Test func prefixesSeparateStores() async throws {
+    let (users, sizes) = (try open { $0.keyPrefix = "u/" }, try open { $0.keyPrefix = "s/" })
+    try await users.setValue(1, forKey: "a")
+    #expect(try await sizes.value(forKey: "a", policy: .cacheOnly) == nil)
+    try await sizes.removeAll()
+    #expect(try await users.value(forKey: "a", policy: .cacheOnly) == 1)
+  }
+
+  @Test func keysThatTheCacheCannotHoldAreNotCached() async throws {
+    let store = try open { $0.keyPrefix = "prefix/" }
+    let key = StoreKey(String(repeating: "k", count: StoreKey.maximumLength))
+    try await store.setValue(1, forKey: key)
+    #expect(try await store.values(forKeys: [key, "a"]) == [1, nil])
+    #expect(failures.count == 0)
+  }
+
+  // MARK: Ages
+
+  @Test func aCopyIsNotUsedBeyondItsMaximumAge() async throws {
+    let store = try open { $0.maximumAge = .seconds(60) }
+    try await store.setValue(1, forKey: "a")
+    try memory.apply([.set("a", 2)])
+    pass(60)
+    #expect(try await store.value(forKey: "a") == 1)
+    pass(1)
+    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == nil)
+    #expect(try await store.value(forKey: "a") == 2)
+    await waitUntilIdle(store)
+    // A copy from the future has an unknown age.
+    pass(-3600)
+    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == nil)
+    try memory.apply([.remove("a")])
+    #expect(try await store.value(forKey: "a") == nil)
+    await waitUntilIdle(store)
+    #expect(try disk.count(in: .all) == 0)
+  }
+
+  @Test func missingKeysAreRememberedForAWhile() async throws {
+    let store = try open { $0.negativeTimeToLive = .seconds(5) }
+    #expect(try await store.value(forKey: "a") == nil)
+    await waitUntilIdle(store)
+    try memory.apply([.set("a", 1)])
+    #expect(try await open { $0.negativeTimeToLive = .seconds(5) }.value(forKey: "a") == nil)
+    pass(6)
+    #expect(try await store.value(forKey: "a") == 1)
+    #expect(probe.requests == [["a"], ["a"]])
+  }
+
+  @Test func aCopyIsRefreshedInTheBackground() async throws {
+    let store = try open { $0.refreshAfter = .seconds(10) }
+    try await store.setValue(1, forKey: "a")
+    try memory.apply([.set("a", 2)])
+    pass(10)
+    base.schedule(.error(.timedOut), on: .value)
+    #expect(try await store.value(forKey: "a") == 1)
+    await waitUntilIdle(store)
+    #expect(store.statistics.loadFailures == 1)
+    // Another load begins only after a second.
+    #expect(try await store.value(forKey: "a") == 1)
+    await waitUntilIdle(store)
+    #expect(store.statistics.loads == 1)
+    pass(1)
+    #expect(try await store.value(forKey: "a") == 1)
+    await waitUntilIdle(store)
+    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 2)
+    try memory.apply([.remove("a")])
+    pass(10)
+    #expect(try await store.value(forKey: "a") == 2)
+    await waitUntilIdle(store)
+    #expect(try disk.count(in: .all) == 0)
+  }
+
+  @Test func aMaximumAgeIsRequiredIfCopiesCanBeWrong() throws {
+    func expectRefusal(_ information: StoreInformation, _ options: TieredStoreOptions = TieredStoreOptions()) {
+      let base = ProbedStore(base: memory, information: information)
+      expectStoreError(.invalidArgument) { try base.cached(in: disk, codec: .json(Int.self), options: options) }
+    }
+    expectRefusal(StoreInformation(name: "shared", durability: .synced, sharing: .betweenProcesses))
+    expectRefusal(StoreInformation(name: "remote", durability: .synced, sharing: .betweenHosts))
+    expectRefusal(StoreInformation(name: "volatile", durability: .volatile, sharing: .exclusive))
+    expectRefusal(base.information, TieredStoreOptions(maximumAge: .zero))
+    expectRefusal(base.information, TieredStoreOptions(refreshAfter: .seconds(-1)))
+    let shared = ProbedStore(
+      base: memory, information: StoreInformation(name: "shared", durability: .synced, sharing: .betweenHosts))
+    _ = try shared.cached(in: disk, codec: .json(Int.self), options: TieredStoreOptions(maximumAge: .seconds(1)))
+    let readOnly = ProbedStore(
+      base: disk,
+      information: StoreInformation(name: "cache", durability: .synced, sharing: .exclusive, access: .readOnly))
+    expectStoreError(.notPermitted) { try base.cached(in: readOnly, codec: .json(Int.self)) }
+  }
+
+  // MARK: Policies
+
+  @Test func aReloadReplacesTheCopy() async throws {
+    let store = try open()
+    try await store.setValue(1, forKey: "a")
+    try memory.apply([.set("a", 2)])
+    base.schedule(.error(.timedOut), on: .value)
+    await expectStoreError(.timedOut) { _ = try await store.value(forKey: "a", policy: .reload) }
+    // Offline, the copy stays.
+    #expect(try await store.value(forKey: "a") == 1)
+    #expect(try await store.value(forKey: "a", policy: .reload) == 2)
+    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 2)
+    try memory.apply([.remove("a")])
+    #expect(try await store.values(forKeys: ["a", "b"], policy: .reload) == [nil, nil])
+    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == nil)
+  }
+
+  @Test func invalidationRemovesCopies() async throws {
+    let store = try open()
+    try await store.apply([.set("a", 1), .set("b", 1)])
+    try memory.apply([.set("a", 2), .set("b", 2)])
+    try await store.invalidate("a")
+    #expect(try await store.value(forKey: "a") == 2)
+    #expect(try await store.value(forKey: "b") == 1)
+    try await store.invalidateAll()
+    #expect(try await store.value(forKey: "b") == 2)
+  }
+
+  // MARK: Races
+
+  @Test func readersShareALoad() async throws {
+    let store = try open()
+    try memory.apply([.set("a", 1)])
+    base.schedule(.suspension(), on: .value)
+    let first = Task { try await store.value(forKey: "a") }
+    try await base.waitForSuspended()
+    let others = (0..<10).map { _ in Task { try await store.value(forKey: "a") } }
+    while store.statistics.sharedLoads < 10 { await Task.yield() }
+    first.cancel()
+    await #expect(throws: CancellationError.self) { try await first.value }
+    base.resume()
+    for other in others { #expect(try await other.value == 1) }
+    #expect(store.statistics.loads == 1)
+  }
+
+  @Test func aLoadThatAWriteOvertakesIsNotCached() async throws {
+    let store = try open()
+    try memory.apply([.set("a", 1)])
+    base.schedule(.suspension(.after), on: .value)
+    let read = Task { try await store.value(forKey: "a") }
+    try await base.waitForSuspended()
+    try await store.removeValue(forKey: "a")
+    base.resume()
+    #expect(try await read.value == 1)
+    await waitUntilIdle(store)
+    #expect(try await store.value(forKey: "a") == nil)
+  }
+
+  @Test func aWriteWaitsForAnInsertion() async throws {
+    let store = try open()
+    try memory.apply([.set("a", 1)])
+    cache.schedule(.suspension(), on: .apply)
+    #expect(try await store.value(forKey: "a") == 1)
+    try await cache.waitForSuspended(of: .apply)
+    let isWritten = Flag()
+    let write = Task {
+      try await store.removeValue(forKey: "a")
+      isWritten.set()
+    }
+    while !store.state.withLock({ $0.busy.isBusy("a") }) { await Task.yield() }
+    for _ in 0..<100 { await Task.yield() }
+    #expect(try !isWritten.isSet && memory.value(forKey: "a") == 1)
+    cache.resume()
+    try await write.value
+    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == nil)
+  }
+
+  // MARK: Failures of the cache
+
+  @Test func readsDoNotNeedTheCache() async throws {
+    let store = try open()
+    try await store.setValue(1, forKey: "a")
+    cache.schedule(.error(.ioFailed), on: .values)
+    #expect(try await store.value(forKey: "a") == 1)
+    await waitUntilIdle(store)
+    try disk.apply([.set("a", Array("no copy".utf8)), .set("b", [])])
+    #expect(try await store.value(forKey: "a") == 1)
+    await waitUntilIdle(store)
+    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 1)
+    #expect(try await store.value(forKey: "b") == nil)
+    await waitUntilIdle(store)
+    #expect(try disk.value(forKey: "b") == nil)
+    cache.schedule(.error(.full), on: .apply)
+    #expect(try await store.update("c") { $0 = 3 } == ())
+    #expect(try await store.value(forKey: "c") == 3)
+    #expect(store.statistics.cacheFailures == 4 && failures.count == 4)
+  }
+
+  @Test func aWriteNeedsTheCacheToForget() async throws {
+    let store = try open()
+    try await store.setValue(1, forKey: "a")
+    cache.schedule(.error(.full), on: .apply)
+    await expectStoreError(.full) { try await store.setValue(2, forKey: "a") }
+    #expect(try memory.value(forKey: "a") == 1)
+    #expect(try await store.value(forKey: "a") == 1)
+  }
+
+  @Test func closingClosesBoth() async throws {
+    let store = try open()
+    try memory.apply([.set("a", 1)])
+    cache.schedule(.suspension(), on: .apply)
+    #expect(try await store.value(forKey: "a") == 1)
+    try await cache.waitForSuspended(of: .apply)
+    let close = Task { try await store.close() }
+    while !store.operations.isClosing { await Task.yield() }
+    await expectStoreError(.closed) { _ = try await store.value(forKey: "a") }
+    cache.resume()
+    try await close.value
+    expectStoreError(.closed) { try memory.value(forKey: "a") }
+    expectStoreError(.closed) { try disk.value(forKey: "a") }
+  }
+}

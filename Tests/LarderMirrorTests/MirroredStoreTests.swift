@@ -1,0 +1,239 @@
+import Larder
+import LarderMirror
+import LarderTesting
+import Synchronization
+import TestSupport
+import Testing
+
+/// Two stores that get the same writes.
+@Suite(.timeLimit(.minutes(5))) struct MirroredStoreTests {
+  typealias Faulty = FaultyStore<MemoryStore<Int>>
+
+  let old = MemoryStore<Int>()
+  let new = MemoryStore<Int>()
+  let primary: Faulty
+  let secondary: Faulty
+  let failures = Failures()
+  let mirror: MirroredStore<Faulty, Faulty>
+
+  final class Failures: Sendable {
+    private let errors = Mutex(0)
+
+    var count: Int { errors.withLock { $0 } }
+
+    func add() { errors.withLock { $0 += 1 } }
+  }
+
+  init() throws {
+    primary = old.faulty()
+    secondary = new.faulty()
+    mirror = try MirroredStore(primary: primary, secondary: secondary) { [failures] _ in failures.add() }
+  }
+
+  private func entries(of store: MemoryStore<Int>) throws -> [StoreKey: Int] {
+    let entries = try store.entries(in: .all, limit: .max, order: .ascending)
+    return Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value) })
+  }
+
+  private func differences() async throws -> [StoreDifference] {
+    var found: [StoreDifference] = []
+    try await mirror.forEachDifference(batchSize: 2) { found.append($0) }
+    return found
+  }
+
+  // MARK: Writes
+
+  @Test func bothStoresGetEveryWrite() async throws {
+    try await mirror.apply([.set("a", 1), .set("b", 2), .set("c", 3), .removeAll("c"..."d"), .set("d", 4)])
+    try await mirror.removeValue(forKey: "b")
+    let sum = try await mirror.update(["a", "d", "e"]) { values in
+      values = [nil, (values[1] ?? 0) + 10, 5]
+      return 7
+    }
+    #expect(sum == 7)
+    #expect(try entries(of: old) == ["d": 14, "e": 5])
+    #expect(try entries(of: new) == ["d": 14, "e": 5])
+    #expect(try await mirror.values(forKeys: ["d", "e", "a"]) == [14, 5, nil])
+    #expect(!mirror.isInStep)
+    try await mirror.repair()
+    #expect(mirror.isInStep)
+  }
+
+  @Test func aFailureOfTheSecondaryFailsNoWrite() async throws {
+    try await mirror.repair()
+    secondary.schedule(.error(.full), on: .apply)
+    try await mirror.setValue(1, forKey: "a")
+    #expect(failures.count == 1 && !mirror.isInStep)
+    #expect(try await differences() == [StoreDifference(key: "a", kind: .onlyInFirst)])
+    await expectStoreError(.conflict) { try await mirror.switchPrimary() }
+    #expect(try await mirror.repair().repairedCount == 1)
+    try await mirror.switchPrimary()
+    #expect(mirror.isSwitched)
+  }
+
+  @Test func aFailureOfThePrimaryFailsTheWrite() async throws {
+    try await mirror.repair()
+    primary.schedule(.error(.full), on: .apply)
+    await expectStoreError(.full) { try await mirror.setValue(1, forKey: "a") }
+    #expect(mirror.isInStep)
+    #expect(try entries(of: new) == [:])
+    // The value may be in the primary, and is.
+    primary.schedule(.error(.ioFailed, .after), on: .update)
+    await expectStoreError(.ioFailed) { try await mirror.update("a") { $0 = 2 } }
+    #expect(!mirror.isInStep)
+    #expect(try await mirror.repair().repairedCount == 1)
+    #expect(try entries(of: new) == ["a": 2])
+  }
+
+  @Test func aCancellationDoesNotSeparateTheStores() async throws {
+    primary.schedule(.suspension(.after), on: .apply)
+    let write = Task { try await mirror.setValue(1, forKey: "a") }
+    try await primary.waitForSuspended()
+    write.cancel()
+    primary.resume()
+    _ = await write.result
+    #expect(try entries(of: new) == entries(of: old))
+  }
+
+  @Test func writesOfAKeyKeepTheirOrder() async throws {
+    secondary.schedule(.suspension(), on: .apply)
+    let first = Task { try await mirror.setValue(1, forKey: "a") }
+    try await secondary.waitForSuspended()
+    let second = Task { try await mirror.setValue(2, forKey: "a") }
+    let cancelled = Task { try await mirror.setValue(3, forKey: "a") }
+    cancelled.cancel()
+    await #expect(throws: CancellationError.self) { try await cancelled.value }
+    // Another key need not wait.
+    try await mirror.setValue(7, forKey: "b")
+    #expect(try entries(of: old) == ["a": 1, "b": 7])
+    secondary.resume()
+    try await first.value
+    try await second.value
+    #expect(try entries(of: old) == ["a": 2, "b": 7])
+    #expect(try entries(of: new) == ["a": 2, "b": 7])
+  }
+
+  // MARK: Repairs
+
+  @Test func differencesAreListedAndRepaired() async throws {
+    try old.apply([.set("a", 1), .set("b", 2), .set("c", 3), .set("e", 5), .set("g", 7)])
+    try new.apply([.set("a", 1), .set("c", 0), .set("d", 4), .set("f", 6), .set("h", 8), .set("i", 9)])
+    let expected: [StoreDifference] = [
+      StoreDifference(key: "b", kind: .onlyInFirst), StoreDifference(key: "c", kind: .value),
+      StoreDifference(key: "d", kind: .onlyInSecond), StoreDifference(key: "e", kind: .onlyInFirst),
+      StoreDifference(key: "f", kind: .onlyInSecond), StoreDifference(key: "g", kind: .onlyInFirst),
+      StoreDifference(key: "h", kind: .onlyInSecond), StoreDifference(key: "i", kind: .onlyInSecond),
+    ]
+    #expect(try await differences() == expected)
+    var cursors: [PageCursor?] = []
+    let outcome = try await mirror.repair(batchSize: 2) { cursors.append($0.cursor) }
+    #expect(outcome.repairedCount == 8 && cursors.count == 3)
+    #expect(try entries(of: new) == entries(of: old))
+    #expect(try await differences() == [])
+    // A repair of a part is not enough to know that all is equal.
+    secondary.schedule(.error(.timedOut), on: .apply)
+    try await mirror.setValue(0, forKey: "z")
+    #expect(try await mirror.repair(after: cursors[0], batchSize: 2).repairedCount == 1)
+    #expect(!mirror.isInStep)
+    await expectStoreError(.invalidArgument) { try await mirror.repair(batchSize: 0) }
+    await expectStoreError(.invalidArgument) {
+      try await mirror.repair(after: PageCursor(after: "a", order: .descending))
+    }
+  }
+
+  @Test func aRepairMissesNoWriteThatRunsBesideIt() async throws {
+    try old.apply(ChangeBatch((0..<500).map { .set(StoreKey(integer: $0), $0) }))
+    var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "MirroredStoreTests")
+    let seeds = (0..<4).map { _ in UInt64.random(in: .min ... .max, using: &generator) }
+    try await withThrowingTaskGroup { group in
+      for seed in seeds {
+        group.addTask {
+          var generator = SeededGenerator(seed: seed)
+          for _ in 0..<300 {
+            let key = StoreKey(integer: Int.random(in: 0..<600, using: &generator))
+            let value = Int.random(in: 0..<10_000, using: &generator)
+            switch Int.random(in: 0..<10, using: &generator) {
+            case 0: try await mirror.removeAll(in: key..<StoreKey(integer: 600))
+            case 1..<4: try await mirror.removeValue(forKey: key)
+            case 4..<6: try await mirror.update(key) { $0 = ($0 ?? 0) + 1 }
+            default: try await mirror.setValue(value, forKey: key)
+            }
+          }
+        }
+      }
+      group.addTask { try await mirror.repair(batchSize: 7) }
+      try await group.waitForAll()
+    }
+    #expect(mirror.isInStep, "seed \(SeededGenerator.seedOfProcess)")
+    #expect(try entries(of: new) == entries(of: old))
+  }
+
+  // MARK: Exchanging the stores
+
+  @Test func theExchangeWaitsForWritesAndHoldsUpNoRead() async throws {
+    try await mirror.repair()
+    secondary.schedule(.suspension(), on: .apply)
+    let write = Task { try await mirror.setValue(1, forKey: "a") }
+    try await secondary.waitForSuspended()
+    let exchange = Task { try await mirror.switchPrimary() }
+    let later = Task {
+      try await exchange.value
+      try await mirror.setValue(2, forKey: "a")
+    }
+    for _ in 0..<100 { await Task.yield() }
+    #expect(!mirror.isSwitched)
+    #expect(try await mirror.value(forKey: "a") == 1)
+    secondary.resume()
+    try await write.value
+    try await later.value
+    #expect(mirror.isSwitched)
+    // The first primary follows now.
+    primary.schedule(.error(.full), on: .apply)
+    try await mirror.setValue(3, forKey: "a")
+    #expect(try await mirror.value(forKey: "a") == 3)
+    #expect(try entries(of: old) == ["a": 2])
+    #expect(try await mirror.repair().repairedCount == 1)
+    #expect(try entries(of: old) == ["a": 3])
+  }
+
+  @Test func informationIsThatOfBoth() throws {
+    let one = StoreInformation(name: "one", durability: .synced, sharing: .betweenProcesses, maximumKeyLength: 100)
+    let other = StoreInformation(
+      name: "other", durability: .buffered, sharing: .exclusive, maximumKeyLength: 200, maximumValueSize: 10)
+    let both = try MirroredStore(primary: DescribedStore(one), secondary: DescribedStore(other)).information
+    #expect(both.name == "one" && both.durability == .buffered && both.sharing == .exclusive)
+    #expect(both.maximumKeyLength == 100 && both.maximumValueSize == 10)
+  }
+
+  @Test func closingClosesBoth() async throws {
+    secondary.schedule(.error(.ioFailed), on: .close)
+    await expectStoreError(.ioFailed) { try await mirror.close() }
+    expectStoreError(.closed) { try old.value(forKey: "a") }
+    await expectStoreError(.closed) { try await mirror.setValue(1, forKey: "a") }
+    await expectStoreError(.closed) { try await mirror.repair() }
+  }
+}
+
+/// A store that describes itself as its test tells it to.
+private struct DescribedStore: DataStore {
+  let base = MemoryStore<Int>()
+  let information: StoreInformation
+
+  init(_ information: StoreInformation) { self.information = information }
+
+  func value(forKey key: StoreKey) async throws -> Int? { try base.value(forKey: key) }
+  func values(forKeys keys: [StoreKey]) async throws -> [Int?] { try base.values(forKeys: keys) }
+  func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<Int>] {
+    try base.entries(in: range, limit: limit, order: order)
+  }
+  func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+    try base.keys(in: range, limit: limit, order: order)
+  }
+  func count(in range: KeyRange) async throws -> Int { try base.count(in: range) }
+  func apply(_ changes: ChangeBatch<Int>) async throws { try base.apply(changes) }
+  func update<Result: Sendable>(
+    _ keys: [StoreKey], _ body: @escaping @Sendable (inout [Int?]) throws -> Result
+  ) async throws -> Result { try base.update(keys, body) }
+  func synchronize() async throws { try base.synchronize() }
+  func close() async throws { base.close() }
+}
