@@ -43,6 +43,18 @@ let package = Package(
       ],
       path: "TransactionFeed"),
     .executableTarget(
+      name: "ImageCache",
+      dependencies: [
+        "ExampleSupport",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderBounded", package: "Larder"),
+        .product(name: "LarderCache", package: "Larder"),
+        .product(name: "LarderExpiry", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "ImageCache"),
+    .executableTarget(
       name: "ImageCacheTest",
       dependencies: [
         "ExampleSupport",
@@ -52,6 +64,7 @@ let package = Package(
         .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderJSON", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderSQLite", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       path: "ImageCacheTest"),
@@ -127,6 +140,7 @@ let package = Package(
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
+    .testTarget(name: "ImageCacheTests", dependencies: ["ImageCache"]),
     .testTarget(
       name: "ImageCacheTestTests",
       dependencies: [

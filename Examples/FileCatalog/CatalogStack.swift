@@ -60,6 +60,19 @@ struct CatalogStack {
     return table
   }
 
+  /// The effect of the cache and of group commit in three sentences, or `nil` before there were reads and writes.
+  var conclusion: String? {
+    let (asked, arrived) = (asked.report(), arrived.report())
+    guard let reads = asked["value"], let writes = asked["apply"], let commits = arrived["apply"] else { return nil }
+    let loads = arrived["value"]?.count ?? 0
+    let share = Double(reads.count - loads) / Double(max(1, reads.count)) * 100
+    return """
+      \(Int(share.rounded())) % of \(TextFormat.count(reads.count)) reads came from memory.
+      \(TextFormat.count(writes.count)) writes became \(TextFormat.count(commits.count)) commits.
+      A read took \(TextFormat.duration(reads.mean)) on average, and a write \(TextFormat.duration(writes.mean)).
+      """
+  }
+
   private func cells(of report: OperationReport?) -> [String] {
     guard let report else { return ["0", "", ""] }
     return [

@@ -26,7 +26,7 @@ struct Presentation {
     print("Folder  \(folder)")
     print("Store   \(url)\n")
     let expected = walk.reduce(0) { count, _ in count + 1 }
-    times.note("Walk through the folder alone", since: start, entryCount: expected)
+    times.note("Count the files, before the system has cached the folder", since: start, entryCount: expected)
 
     start = .now
     var store = try await stack.open(url)
@@ -73,6 +73,7 @@ struct Presentation {
     print(
       "Operations of the stack, and those that reached the store after the cache and group commit\n\(stack.report)"
     )
+    if let conclusion = stack.conclusion { print("\n\(conclusion)") }
   }
 
   // MARK: Steps
@@ -104,7 +105,7 @@ struct Presentation {
     let changes = try await Catalog(store: store).update(from: walk) { bar.show($0) }
     bar.clear()
     times.note(
-      "Walk, compare, write differences", since: start,
+      "Walk again, compare, write differences", since: start,
       entryCount: changes.added + changes.changed + changes.unchanged + changes.removed)
 
     var table = TextTable(alignments: [.left, .right])

@@ -4,6 +4,7 @@ import LarderCompressedFile
 import LarderExpiry
 import LarderJSON
 import LarderLMDB
+import LarderSQLite
 
 /// A kind of store to test.
 struct TestedStore: Sendable {
@@ -38,6 +39,9 @@ struct TestedStore: Sendable {
     },
     TestedStore("LMDBStore") {
       try await LMDBStore(path: "\($0)/images.lmdb", codec: .raw.expiring(), durability: .buffered)
+    },
+    TestedStore("SQLiteStore") {
+      try await SQLiteStore(path: "\($0)/images.sqlite", codec: .raw.expiring(), durability: .buffered)
     },
   ]
 }

@@ -36,6 +36,10 @@ struct CatalogStackTests {
     #expect((2..<201).contains(arrived["apply"]?.count ?? 0))
     #expect(asked["close"]?.count == 2 && arrived["close"]?.count == 2)
     let rows = stack.report.description.split(separator: "\n").map { $0.split(separator: " ").first.map(String.init) }
+    let sentences = try #require(stack.conclusion).split(separator: "\n")
+    #expect(sentences.count == 3)
+    #expect(sentences[0].wholeMatch(of: /\d\d % of 1,200 reads came from memory\./) != nil)
+    #expect(sentences[1].wholeMatch(of: /201 writes became \d+ commits\./) != nil)
     // These are calls of expiry, which checks some entries with every sixteenth write.
     #expect(rows == ["calls", "value", "values", "apply", "close", "entries"])
   }
@@ -46,6 +50,7 @@ struct CatalogStackTests {
     let store = try await stack.open("memory:")
     try await Visitors(store: store, paths: []).look(10, tasks: 2)
     #expect(stack.asked.report().operations.isEmpty)
+    #expect(stack.conclusion == nil)
     try await store.close()
   }
 }
