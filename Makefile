@@ -30,7 +30,12 @@ TRAITS := --enable-all-traits
 # the compiler in the order of a set, which must be the same in each build.
 SWIFT_BUILD := SWIFT_DETERMINISTIC_HASHING=1 swift build --scratch-path "$(CURDIR)/.build"
 
-# The arguments of `make hit-ratio`, `make feed`, `make uploader`, `make image-cache`, `make notes` and `make orders`. `--help` lists them.
+# The folder below which `make install` puts the tool, and the folder in which that one is created, for packagers.
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+# The arguments of `make hit-ratio`, `make feed`, `make uploader`, `make image-cache`,
+# `make image-cache-test`, `make notes` and `make orders`. `--help` lists them.
 ARGUMENTS ?=
 
 # The duration of `make fuzz`, in seconds.
@@ -38,10 +43,10 @@ DURATION ?= 300
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo feed uploader image-cache notes orders tool bench bench-ratios hit-ratio docs format lint api-check clean
+.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo feed uploader image-cache image-cache-test notes orders tool install bench bench-ratios hit-ratio docs format lint api-check clean
 
 help: ## List all targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 set-up: ## Check for Swift, and install the tools and libraries that the tests need.
 	@Scripts/set-up
@@ -69,7 +74,7 @@ soak: ## Search for broken promises for hours; set LARDER_SEED, CUTS, STEPS, ROU
 	  Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing \
 	  --filter 'Conformance|DiskTests|PageTests|WholeFileStoreTests|QueueHistoryTests|QueueFullDiskTests|QueueProcessTests|DifferentialTests|DepthTests|IndexKillTests|IndexHistoryTests|IndexRebuildTests|BusyKeysModelTests|CachedStoreHistoryTests'
 	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Tools --filter KillTests
-	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Examples --filter KillTests
+	LARDER_KILL_ROUNDS=$(KILLS) Scripts/run-tests --package-path Examples --filter 'KillTests|OrderBookTests'
 	Scripts/prove-static-archive release
 	$(SWIFT_BUILD) --package-path Tools --product PowerCutWorker
 	Scripts/power-cuts "$$($(SWIFT_BUILD) --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS)
@@ -96,7 +101,11 @@ uploader: set-up-build ## Send 20,000 events through an outbox to an unreliable 
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product EventUploader
 	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/EventUploader" $(ARGUMENTS)
 
-image-cache: set-up-build ## Test every store as a cache of images; ARGUMENTS=--json for the results as JSON.
+image-cache: set-up-build ## Load images through a cache in memory and on disk; ARGUMENTS="https://…/image.png …".
+	$(SWIFT_BUILD) --package-path Examples --configuration release --product ImageCache
+	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/ImageCache" $(ARGUMENTS)
+
+image-cache-test: set-up-build ## Test every store as a cache of images; ARGUMENTS=--json for the results as JSON.
 	$(SWIFT_BUILD) --package-path Examples --configuration release --product ImageCacheTest
 	@"$$($(SWIFT_BUILD) --package-path Examples --configuration release --show-bin-path)/ImageCacheTest" $(ARGUMENTS)
 
@@ -112,18 +121,24 @@ tool: set-up-build ## Build the command-line tool for release; the last line pri
 	$(SWIFT_BUILD) --package-path Tools --configuration release --product larder
 	@printf '%s/larder\n' "$$($(SWIFT_BUILD) --package-path Tools --configuration release --show-bin-path)"
 
+install: tool ## Install the tool, its manual page and completions for bash, zsh and fish; PREFIX=… for another folder.
+	$(SWIFT_BUILD) --package-path Tools --configuration release --product generate-manual
+	Scripts/install-tool "$$($(SWIFT_BUILD) --package-path Tools --configuration release --show-bin-path)" "$(DESTDIR)$(PREFIX)"
+
 bench: bench-ratios ## Measure Larder and its yardsticks: the ratios, then the times of each workload.
 	swift package --package-path Benchmarks benchmark --no-progress
 
 set-up-bench:
 	@Scripts/set-up bench
 
-bench-ratios: set-up-bench ## Measure only the ratios, in one table; ONLY=words for the lines whose names contain one of the words.
+bench-ratios: set-up-bench ## Measure only the ratios, in one table, and draw the charts; ONLY=words for some of the lines, without charts.
 	swift build --package-path Benchmarks --configuration release --product OpenDocument
 	swift build --package-path Benchmarks --configuration release --product FillCache
 	swift build --package-path Benchmarks --configuration release --product FillQueue
 	swift build --package-path Benchmarks --configuration release --product Ratios
-	@"$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/Ratios" $(ONLY)
+	@"$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/Ratios" $(ONLY) \
+	  $(if $(ONLY),,--json Benchmarks/Results/ratios.json); \
+	  status=$$?; $(if $(ONLY),,Scripts/draw-charts;) exit $$status
 
 hit-ratio: ## Show the hit ratios of the cache policies; ARGUMENTS="--trace FILE --entries 1000" for your own trace.
 	swift build --package-path Benchmarks --configuration release --product hit-ratio
@@ -141,6 +156,7 @@ api-check: ## Compare the public API with that of the latest tag.
 lint: ## Check every Swift file against .swift-format, and the text of code, guides and commits.
 	@Scripts/swift-files | xargs -0 swift format lint --strict --parallel
 	@Scripts/lint-prose
+	@Scripts/draw-charts --check
 	@Scripts/lint-commits
 
 clean: ## Remove all build products.

@@ -32,10 +32,12 @@ struct LarderCommand: AsyncParsableCommand {
       """,
     version: version,
     subcommands: [
-      GetCommand.self, SetCommand.self, RemoveCommand.self, ClearCommand.self, ListCommand.self, CountCommand.self,
-      WatchCommand.self, StoresCommand.self,
-      ImportCommand.self, ExportCommand.self, CopyCommand.self, StatCommand.self, VerifyCommand.self,
-      SalvageCommand.self, CompactCommand.self, BackupCommand.self, PurgeCommand.self, BenchCommand.self,
+      GetCommand.self, SetCommand.self, EditCommand.self, RemoveCommand.self, ClearCommand.self, ListCommand.self,
+      CountCommand.self,
+      SampleCommand.self, WatchCommand.self, StoresCommand.self,
+      ImportCommand.self, ExportCommand.self, CopyCommand.self, DiffCommand.self, StatCommand.self, VerifyCommand.self,
+      SalvageCommand.self, CompactCommand.self, BackupCommand.self, RestoreCommand.self, PurgeCommand.self,
+      BenchCommand.self,
       KeyRingCommand.self, ReencryptCommand.self, QueueCommand.self,
     ])
 

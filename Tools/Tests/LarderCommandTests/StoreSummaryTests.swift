@@ -73,4 +73,15 @@ import Testing
         == CommandFailure(
           .usage, "watched: compact is unsupported: this kind of store has no space to reclaim"))
   }
+
+  @Test func sizesAreCountedByPowersOfTwo() {
+    var summary = summary()
+    var sizes = SizeCounts()
+    for length in [0, 16, 17, 32, 33, 1_000_000] { sizes.add(length) }
+    summary.sizes = sizes
+    #expect(
+      json(summary).hasSuffix(
+        #""sizes":[{"upTo":16,"count":2},{"upTo":32,"count":2},{"upTo":64,"count":1},{"upTo":1048576,"count":1}]}"#))
+    #expect(summary.table.suffix(2) == ["up to 64 bytes       1", "up to 1048576 bytes  1"])
+  }
 }

@@ -5,6 +5,7 @@ import LarderCompressedFile
 import LarderJSON
 import LarderLMDB
 import LarderQueue
+import LarderSQLite
 import LarderTesting
 
 /// A process that writes a known history to a store, and checks that the store has one of its states after a power cut.
@@ -24,6 +25,7 @@ struct PowerCutWorker: AsyncParsableCommand {
     func open() async throws -> AnyDataStore<String> {
       let registry = StoreRegistry(providers: [
         JSONFileStoreProvider(), CompressedFileStoreProvider(), LMDBStoreProvider(), QueueStoreProvider(),
+        SQLiteStoreProvider(),
       ])
       return try await registry.open(
         store, codec: .json(String.self), options: StoreOptions(durability: buffered ? .buffered : .synced))

@@ -1,6 +1,7 @@
-import ArgumentParser
+public import ArgumentParser
 import Larder
 import LarderMetrics
+public import LarderSQLite
 
 /// The store that a verb works on.
 struct StoreArgument: ParsableArguments {
@@ -10,8 +11,24 @@ struct StoreArgument: ParsableArguments {
   @OptionGroup var opening: OpeningOptions
 
   /// The store, with the options for opening it.
-  var target: StoreTarget { opening.target(url) }
+  var target: StoreTarget { target(layout: nil) }
+
+  /// Returns the store, with the options for opening it.
+  ///
+  /// - Parameter layout: The table of a new SQLite store; `nil` for an ordinary one.
+  func target(layout: SQLiteTableLayout?) -> StoreTarget { opening.target(url, layout: layout) }
 }
+
+/// The option of the verbs that can create an SQLite store.
+struct LayoutOption: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The table of a new sqlite: store. A clustered one suits values below some 500 bytes.",
+      valueName: "layout"))
+  var layout: SQLiteTableLayout?
+}
+
+extension SQLiteTableLayout: @retroactive ExpressibleByArgument {}
 
 /// The options of every verb that opens a store.
 struct OpeningOptions: ParsableArguments {
@@ -28,9 +45,12 @@ struct OpeningOptions: ParsableArguments {
   /// - Parameters:
   ///   - url: The URL of the store.
   ///   - other: Another store, whose keys are those of this store too; defaults to `nil`.
-  func target(_ url: String, sharingKeysOf other: StoreTarget? = nil) -> StoreTarget {
+  ///   - layout: The table of a new SQLite store; defaults to `nil`.
+  func target(
+    _ url: String, sharingKeysOf other: StoreTarget? = nil, layout: SQLiteTableLayout? = nil
+  ) -> StoreTarget {
     StoreTarget(
-      url: url, timeout: wait.duration, encryption: other?.encryption ?? encryption.choice,
+      url: url, timeout: wait.duration, encryption: other?.encryption ?? encryption.choice, layout: layout,
       meter: metrics.meter(of: url))
   }
 }
@@ -43,6 +63,8 @@ struct StoreTarget: Sendable {
   let timeout: Duration
   /// The keys of the store's values, as options name them; defaults to `nil`, for none.
   var encryption: EncryptionChoice?
+  /// The table of a new SQLite store; `nil`, the default, for an ordinary one.
+  var layout: SQLiteTableLayout?
   /// The meter of the store's operations; `nil` to measure nothing.
   let meter: StoreMeter?
 }

@@ -89,7 +89,8 @@ extension String {
     return String(self[..<suggestion.lowerBound])
   }
 
-  fileprivate func trimmingSuffix(_ suffix: String) -> String {
+  /// Returns the string without a suffix, if it has it.
+  func trimmingSuffix(_ suffix: String) -> String {
     hasSuffix(suffix) ? String(dropLast(suffix.count)) : self
   }
 }

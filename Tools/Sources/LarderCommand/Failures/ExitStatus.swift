@@ -6,12 +6,14 @@ enum ExitStatus: Int32, Error, CaseIterable {
   case done = 0
   /// `get` found no such key. No other verb uses it.
   case missing = 1
-  /// `verify` found damage, or `salvage` could not read everything. No other verb uses it.
+  /// `verify` or `restore` found damage, or `salvage` could not read everything. No other verb uses it.
   case damaged = 2
   /// A receipt of `queue acknowledge`, `queue release` or `queue extend` is stale. No other verb uses it.
   case staleReceipt = 3
   /// The answer to the question of `clear` was not yes. No other verb uses it.
   case declined = 4
+  /// `diff` found a difference. No other verb uses it.
+  case different = 5
   /// The command line is invalid (EX_USAGE).
   case usage = 64
   /// Data of a file, of standard input or in the store is invalid (EX_DATAERR).
@@ -32,9 +34,10 @@ enum ExitStatus: Int32, Error, CaseIterable {
     switch self {
     case .done: "success"
     case .missing: "get: a key is missing"
-    case .damaged: "verify, salvage: the store is damaged"
+    case .damaged: "verify, restore, salvage: the store is damaged"
     case .staleReceipt: "queue: a receipt is stale"
     case .declined: "clear: the answer was not yes"
+    case .different: "diff: the stores differ"
     case .usage: "the command line is invalid"
     case .badData: "a line of input or the data of a store is invalid"
     case .noInput: "the store or file does not exist"

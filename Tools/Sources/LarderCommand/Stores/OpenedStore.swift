@@ -31,13 +31,13 @@ struct OpenedStore {
   ///   - timeToLive: The time to live of the entries that are written; defaults to `nil`. If it is given, a new store is
   ///     created for values that expire, and an existing store of other values is refused.
   ///   - codecName: The codec that the store must have or is created with; defaults to `nil`, for any codec.
-  /// - Throws: ``CommandFailure`` if the scheme is unknown, the values do not expire but must, the store has another
+  /// - Throws: ``CommandFailure`` if the scheme is unknown, a layout is given for a store without a table, the values do not expire but must, the store has another
   ///   codec, or it is to be written with other keys than its values; the errors of opening the store.
   init(
     _ target: StoreTarget, options: StoreOptions, timeToLive: TimeToLive? = nil, codecName: String? = nil
   ) async throws {
     let url = try StoreURL(target.url)
-    let provider = try Stores.provider(for: url)
+    let provider = try Stores.provider(for: url, layout: target.layout)
     let keys = try await target.encryption?.valueKeys()
     var newName = CodecName(codecName ?? provider.codecName)
     if keys != nil, options.createsIfMissing { newName = newName.withEncryption }

@@ -21,8 +21,19 @@ enum Stores {
 
   /// Returns the provider of a store.
   ///
-  /// - Throws: ``CommandFailure`` if the scheme is unknown.
-  static func provider(for url: StoreURL) throws -> any StoreProvider {
+  /// - Parameters:
+  ///   - url: The URL of the store.
+  ///   - layout: The table of a new SQLite store; `nil`, the default, for an ordinary one.
+  /// - Throws: ``CommandFailure`` if the scheme is unknown, or is not that of SQLite stores and a layout is given.
+  static func provider(for url: StoreURL, layout: SQLiteTableLayout? = nil) throws -> any StoreProvider {
+    if let layout {
+      let provider = SQLiteStoreProvider(layout: layout)
+      guard url.scheme == provider.scheme else {
+        throw CommandFailure(
+          .usage, "\(url) has no table", advice: "Omit --layout, which is for \(provider.scheme): stores.")
+      }
+      return provider
+    }
     if let provider = registry.providers.first(where: { $0.scheme == url.scheme }) { return provider }
     let known = registry.providers.map { "\($0.scheme):" }.joined(separator: ", ")
     throw CommandFailure(.usage, "unknown scheme \(url.scheme):", advice: "The schemes are \(known).")

@@ -20,6 +20,7 @@ struct BenchCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var store: StoreArgument
+  @OptionGroup var table: LayoutOption
   @Option(help: ArgumentHelp("The number of entries.", valueName: "n")) var entries = 10_000
   @Option(help: ArgumentHelp("The size of each value, in bytes of text.", valueName: "n")) var valueSize = 100
   @Option(help: ArgumentHelp("The number of concurrent tasks that read.", valueName: "n")) var readers = 4
@@ -37,7 +38,7 @@ struct BenchCommand: AsyncParsableCommand {
 
   func run() async throws {
     let plan = BenchPlan(entryCount: entries, valueSize: valueSize, readerCount: readers, writerCount: writers)
-    try await StoreSession.run(store.target, createsIfMissing: true) { store, output in
+    try await StoreSession.run(store.target(layout: table.layout), createsIfMissing: true) { store, output in
       let report = try await BenchRun(on: store.present, plan: plan).run()
       if printsJSON {
         try output.writeLine { report.appendJSON(to: &$0) }

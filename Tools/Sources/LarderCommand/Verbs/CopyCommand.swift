@@ -40,6 +40,7 @@ struct CopyCommand: AsyncParsableCommand {
   var codec: String?
   @OptionGroup var range: RangeOptions
   @OptionGroup var access: AccessOption
+  @OptionGroup var table: LayoutOption
   @OptionGroup var opening: OpeningOptions
 
   func validate() throws {
@@ -55,10 +56,10 @@ struct CopyCommand: AsyncParsableCommand {
     }
     let keys = try range.range()
     let start = ContinuousClock.now
-    var copy = StoreCopy(pageSize: batchSize)
+    var copy = StoreCopy(batchSize: batchSize)
     // If the values of the source expire, the values of the destination must, too, to keep the deadlines.
     let sourceTarget = opening.target(source)
-    let destinationTarget = opening.target(destination, sharingKeysOf: sourceTarget)
+    let destinationTarget = opening.target(destination, sharingKeysOf: sourceTarget, layout: table.layout)
     try await StoreSession.run(sourceTarget, access: try sourceAccess()) { source, _ in
       do {
         let timeToLive: TimeToLive? = source.expiry == nil ? nil : .unlimited
@@ -71,7 +72,7 @@ struct CopyCommand: AsyncParsableCommand {
           if display != nil { display = ProgressDisplay(total: try await source.storedCount(in: keys), since: start) }
           defer { display?.clear() }
           try await copy.run(in: keys, from: source, to: destination) {
-            display?.update(done: $0.visited, entries: $0.visited)
+            display?.update(done: $0, entries: $0)
           }
         }
       } catch let error as StoreError where error.code == .locked && error.operation == .open {
@@ -89,26 +90,20 @@ struct CopyCommand: AsyncParsableCommand {
   }
 }
 
-/// A copy of the entries of one store to another, a page at a time.
+/// A copy of the entries of one store to another, batch by batch.
 ///
 /// Values that are already equal are not written again, so that a second copy completes an interrupted one.
 struct StoreCopy {
-  private let pageSize: Int
+  private let batchSize: Int
 
-  /// The number of entries written.
-  private(set) var copied = 0
-
-  /// The number of entries that the destination already had, with equal values.
-  private(set) var equal = 0
-
-  /// The number of entries of the source that were processed.
-  var visited: Int { copied + equal }
+  /// The progress of the copy.
+  var progress = CopyProgress()
 
   /// Creates a copy that has not begun.
   ///
-  /// - Parameter pageSize: The number of entries to read, compare and write in one commit, at least 1.
-  init(pageSize: Int) {
-    self.pageSize = pageSize
+  /// - Parameter batchSize: The number of entries to read, compare and write in one commit, at least 1.
+  init(batchSize: Int) {
+    self.batchSize = batchSize
   }
 
   /// Copies the entries of a range that have not expired, with their deadlines.
@@ -117,54 +112,29 @@ struct StoreCopy {
   ///   - range: The keys to copy.
   ///   - source: The store to copy from.
   ///   - destination: The store to copy to, whose values must expire if those of the source do. Its other keys stay.
-  ///   - pageWasCopied: Called after each page.
-  /// - Throws: ``CommandFailure`` if only the values of the source expire; the errors of the stores. The pages before an
+  ///   - batchWasCopied: Called with the number of entries so far, after each batch.
+  /// - Throws: ``CommandFailure`` if only the values of the source expire; the errors of the stores. The batches before an
   ///   error are copied.
   mutating func run(
-    in range: KeyRange, from source: OpenedStore, to destination: OpenedStore, pageWasCopied: (StoreCopy) -> Void
+    in range: KeyRange, from source: OpenedStore, to destination: OpenedStore, batchWasCopied: (_ count: Int) -> Void
   ) async throws {
+    func note(_ progress: CopyProgress) {
+      self.progress = progress
+      batchWasCopied(progress.copiedCount + progress.equalCount)
+    }
     if let source = source.expiry {
       let now = Date.now
-      try await run(
-        in: range, from: source.base, to: try destination.expiring().base, pageWasCopied: pageWasCopied
+      try await source.base.copy(
+        to: try destination.expiring().base, in: range, batchSize: batchSize, progress: note
       ) { value in
         value.deadline.map { now < $0.date } ?? true ? value : nil
       }
     } else if let destination = destination.expiry {
-      try await run(in: range, from: source.present, to: destination.base, pageWasCopied: pageWasCopied) {
+      try await source.present.copy(to: destination.base, in: range, batchSize: batchSize, progress: note) {
         Expiring($0)
       }
     } else {
-      try await run(in: range, from: source.present, to: destination.present, pageWasCopied: pageWasCopied) { $0 }
-    }
-  }
-
-  /// Copies the entries of a range, a page at a time.
-  ///
-  /// - Parameters:
-  ///   - range: The keys to copy; defaults to all keys.
-  ///   - source: The store to copy from.
-  ///   - destination: The store to copy to. Its other keys stay.
-  ///   - pageWasCopied: Called after each page; does nothing by default.
-  ///   - converted: Returns the value to write for a value of the source, or `nil` to omit the entry.
-  /// - Throws: The errors of the stores. The pages before an error are copied.
-  mutating func run<Source, Value: Equatable>(
-    in range: KeyRange = .all, from source: some DataStore<Source>, to destination: some DataStore<Value>,
-    pageWasCopied: (StoreCopy) -> Void = { _ in }, converting converted: (Source) -> Value?
-  ) async throws {
-    for try await page in source.pages(of: range, size: pageSize) {
-      let entries = page.entries.compactMap { entry in
-        converted(entry.value).map { StoreEntry(key: entry.key, value: $0) }
-      }
-      let present = try await destination.values(forKeys: entries.map(\.key))
-      var batch = ChangeBatch<Value>()
-      for (entry, value) in zip(entries, present) where entry.value != value {
-        batch.setValue(entry.value, forKey: entry.key)
-      }
-      if !batch.isEmpty { try await destination.apply(batch) }
-      copied += batch.count
-      equal += entries.count - batch.count
-      pageWasCopied(self)
+      try await source.present.copy(to: destination.present, in: range, batchSize: batchSize, progress: note)
     }
   }
 
@@ -172,7 +142,7 @@ struct StoreCopy {
   ///
   /// - Parameter elapsed: The duration of the copy.
   func summary(elapsed: Duration) -> String {
-    let rest = equal == 1 ? "1 was already equal" : "\(equal) were already equal"
-    return "copied \(EntryCount.text(copied)) in \(elapsed.inSeconds), \(rest)"
+    let rest = progress.equalCount == 1 ? "1 was already equal" : "\(progress.equalCount) were already equal"
+    return "copied \(EntryCount.text(progress.copiedCount)) in \(elapsed.inSeconds), \(rest)"
   }
 }

@@ -8,11 +8,11 @@ struct GetCommand: AsyncParsableCommand {
     commandName: "get",
     abstract: "Print the value of a key, or the entries of several.",
     discussion: """
-      Prints the value as one line of JSON. For several keys, prints lines {"key":…,"value":…} as list does. Missing keys \
-      are skipped, and the exit code is then 1.
+      Prints the value as one line of JSON. For several keys, prints lines {"key":...,"value":...} as list does. \
+      Missing keys are skipped, and the exit code is then 1.
 
-      With --raw, a string is printed without quotes, and bytes are printed unchanged; both without an end of line. Bytes \
-      are a CBOR byte string or a value of a codec that the tool does not know. Other values stay JSON.
+      With --raw, a string is printed without quotes, and bytes are printed unchanged; both without an end of line. \
+      Bytes are a CBOR byte string or a value of a codec that the tool does not know. Other values stay JSON.
 
         larder get json:users.json ada
         larder get json:users.json ada grace

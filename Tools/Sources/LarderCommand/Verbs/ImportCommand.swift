@@ -8,12 +8,12 @@ struct ImportCommand: AsyncParsableCommand {
     commandName: "import",
     abstract: "Import lines of JSON into a store.",
     discussion: """
-      Reads lines {"key":…,"value":…}, as export and list print them. With --key, reads any objects: the named field, a \
-      string or an integer, is the key, and the whole object is the value. A missing store is created. Empty lines are \
-      skipped. A line can have at most 1 GiB.
+      Reads lines {"key":...,"value":...}, as export and list print them. With --key, reads any objects: the named \
+      field, a string or an integer, is the key, and the whole object is the value. A missing store is created. Empty \
+      lines are skipped. A line can have at most 1 GiB.
 
-      A bad line stops the import. Its batch is not written, earlier batches stay. With --skip-bad, bad lines are skipped. \
-      With --concurrency, several batches are written at the same time, and share commits.
+      A bad line stops the import. Its batch is not written, earlier batches stay. With --skip-bad, bad lines are \
+      skipped. With --concurrency, several batches are written at the same time, and share commits.
 
         larder import json:users.json users.jsonl
         larder import json:users.json users.jsonl --key id --batch 10000
@@ -35,6 +35,7 @@ struct ImportCommand: AsyncParsableCommand {
   @Flag(name: .customLong("skip-bad"), help: "Skip and report bad lines instead of stopping.")
   var skipsBadLines = false
   @OptionGroup var ttl: TimeToLiveOption
+  @OptionGroup var table: LayoutOption
 
   func validate() throws {
     guard batchSize >= 1 else { throw ValidationError("--batch must be at least 1") }
@@ -55,7 +56,7 @@ struct ImportCommand: AsyncParsableCommand {
     }
     defer { withExtendedLifetime(interruption) {} }
     let entries = try await StoreSession.run(
-      store.target, createsIfMissing: true, timeToLive: ttl.timeToLive
+      store.target(layout: table.layout), createsIfMissing: true, timeToLive: ttl.timeToLive
     ) { store, output in
       defer { progress.clear() }
       return try await copy(first, &lines, into: store, output: output, progress: &progress) { count in

@@ -7,9 +7,9 @@ struct ListCommand: AsyncParsableCommand {
     commandName: "list",
     abstract: "Print the entries of a store in the order of their keys.",
     discussion: """
-      Prints a line {"key":…,"value":…} for each entry within all the given bounds. A key that is not UTF-8 is printed as \
-      {"keyBytes":"80c0",…}. If --limit ends the list early, a line on standard error holds the cursor to continue with. \
-      The cursor stays valid when entries are added or removed.
+      Prints a line {"key":...,"value":...} for each entry within all the given bounds. A key that is not UTF-8 is \
+      printed as {"keyBytes":"80c0",...}. If --limit ends the list early, a line on standard error holds the cursor to \
+      continue with. The cursor stays valid when entries are added or removed.
 
         larder list json:users.json --prefix user: --limit 20
         larder list json:users.json --prefix user: --limit 20 --after 1a.dXNlcjo0Mg

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import Larder
 import LarderExpiry
 
@@ -33,28 +34,103 @@ struct BackupCommand: AsyncParsableCommand {
       in the same file or folder. The path must not exist. Processes that share the store, as with lmdb:, can continue to \
       use it in the meantime.
 
+      With --keep, the path is a folder of backups, which are named after their time in UTC, such as 20261121T063000Z. If \
+      there are more of them than the given number, the oldest ones are removed. Other names in the folder are left alone. \
+      For regular backups, call it from cron or a timer of systemd.
+
         larder backup json:users.json users-2026-11-21.json
         larder backup lmdb:shop shop-backup --compact
+        larder backup lmdb:shop /var/backups/shop --keep 14
       """)
 
   @OptionGroup var store: StoreArgument
   @OptionGroup var access: AccessOption
   @Argument(help: "The path of the backup.", completion: .file()) var path: String
   @Flag(name: .customLong("compact"), help: "Omit the free space of the store.") var isCompacting = false
+  @Option(help: ArgumentHelp("Back up into the folder, and keep only the latest of its backups.", valueName: "count"))
+  var keep: Int?
 
   func validate() throws {
+    try BackupPath.check(path)
+    guard keep ?? 1 >= 1 else { throw ValidationError("--keep must be at least 1") }
+  }
+
+  func run() async throws {
+    let path = keep == nil ? path : BackupPath.new(in: path)
+    try await StoreSession.run(store.target, access: access.storeAccess) { store, _ in
+      try await store.present.backup(to: path, compacting: isCompacting)
+    }
+    // Only after a backup that is complete.
+    if let keep { try BackupPath.removeOldest(in: self.path, keeping: keep) }
+  }
+}
+
+/// `larder restore`.
+struct RestoreCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "restore",
+    abstract: "Check a backup, and restore it to a new path.",
+    discussion: """
+      The path must not exist: stop the programs that use the damaged store, and move it away first. A damaged backup is not \
+      restored: the findings are printed as by verify, and the verb exits with 2. To check encrypted values, it needs their \
+      keys.
+
+        larder restore json:users-2026-11-21.json users.json
+        larder restore lmdb:/var/backups/shop/20261121T063000Z shop
+      """)
+
+  @OptionGroup var backup: StoreArgument
+  @OptionGroup var access: AccessOption
+  @Argument(help: "The path of the restored store.", completion: .file()) var path: String
+
+  func validate() throws {
+    try BackupPath.check(path)
+  }
+
+  func run() async throws {
+    let report = try await StoreSession.run(backup.target, access: access.storeAccess) { backup, output in
+      try backup.checkNotLocked()
+      let report = try await backup.present.verify()
+      for finding in report.findings {
+        try output.writeLine { EntryLine.append(finding, to: &$0) }
+      }
+      if report.findings.isEmpty { try await backup.present.backup(to: path) }
+      return report
+    }
+    guard report.findings.isEmpty else {
+      throw CommandFailure(
+        .damaged, "the backup is damaged and was not restored",
+        advice: "Restore another one, or copy what is readable with `larder salvage`.")
+    }
+    Diagnostics.writeLine("restored \(EntryCount.text(report.entryCount))")
+  }
+}
+
+/// The paths of backups.
+private enum BackupPath {
+  private static var style: Date.ISO8601FormatStyle { .init(dateSeparator: .omitted, timeSeparator: .omitted) }
+
+  /// Refuses an empty path, and a URL, which as a path would name a file that the user did not mean.
+  ///
+  /// - Throws: `ValidationError`.
+  static func check(_ path: String) throws {
     guard !path.isEmpty else { throw ValidationError("the path of the backup must not be empty") }
-    // As a path, a URL would name a file that the user did not mean.
     guard let scheme = Stores.registry.providers.map(\.scheme).first(where: { path.hasPrefix("\($0):") }) else {
       return
     }
     throw ValidationError("the backup needs a path, not a URL; omit \(scheme):, or write './\(path)'")
   }
 
-  func run() async throws {
-    try await StoreSession.run(store.target, access: access.storeAccess) { store, _ in
-      try await store.present.backup(to: path, compacting: isCompacting)
-    }
+  /// Returns the path of a backup that is made now.
+  static func new(in folder: String) -> String { "\(folder)/\(Date.now.formatted(style))" }
+
+  /// Removes the oldest backups of a folder.
+  ///
+  /// - Throws: The errors of the file system.
+  static func removeOldest(in folder: String, keeping count: Int) throws {
+    let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+      .filter { $0.wholeMatch(of: /\d{8}T\d{6}Z/) != nil }.sorted()
+    for name in names.dropLast(count) { try FileManager.default.removeItem(atPath: "\(folder)/\(name)") }
   }
 }
 

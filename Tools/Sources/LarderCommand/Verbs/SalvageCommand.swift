@@ -8,9 +8,9 @@ struct SalvageCommand: AsyncParsableCommand {
     commandName: "salvage",
     abstract: "Copy the readable entries of a damaged store to a new one, and list the others.",
     discussion: """
-      The damaged store is opened read-only and stays unchanged. Prints a line {"key":…,"message":…} for each key that \
-      cannot be read, and {"from":…,"upTo":…,"message":…} for a range of unknown keys, which excludes its end; a missing \
-      bound is null. Exits with 2 if there are such lines. The new store must have no entries.
+      The damaged store is opened read-only and stays unchanged. Prints a line {"key":...,"message":...} for each key \
+      that cannot be read, and {"from":...,"upTo":...,"message":...} for a range of unknown keys, which excludes its \
+      end; a missing bound is null. Exits with 2 if there are such lines. The new store must have no entries.
 
         larder salvage json:users.json json:rescued.json
         larder salvage compressed:users.gz compressed:rescued.gz
@@ -21,6 +21,7 @@ struct SalvageCommand: AsyncParsableCommand {
   @Argument(help: ArgumentHelp("The store to create, such as compressed:rescued.gz.", valueName: "target"))
   var target: String
   @OptionGroup var access: AccessOption
+  @OptionGroup var table: LayoutOption
   @OptionGroup var opening: OpeningOptions
 
   func run() async throws {
@@ -30,7 +31,7 @@ struct SalvageCommand: AsyncParsableCommand {
     }
     var salvage = StoreSalvage()
     let sourceTarget = opening.target(source)
-    let newTarget = opening.target(target, sharingKeysOf: sourceTarget)
+    let newTarget = opening.target(target, sharingKeysOf: sourceTarget, layout: table.layout)
     try await StoreSession.run(sourceTarget, access: access.storeAccess) { source, output in
       try source.checkNotLocked()
       let timeToLive: TimeToLive? = source.expiry == nil ? nil : .unlimited

@@ -25,12 +25,15 @@ struct SetCommand: AsyncParsableCommand {
   @Flag(name: .customLong("raw"), help: "Use the value as text or bytes, not as JSON.") var isRaw = false
   @OptionGroup var keys: KeyOptions
   @OptionGroup var ttl: TimeToLiveOption
+  @OptionGroup var table: LayoutOption
 
   func run() async throws {
     let key = try keys.key(key)
     let json = isRaw ? nil : try value.json()
     let bytes = isRaw ? try value.bytes() : []
-    try await StoreSession.run(store.target, createsIfMissing: true, timeToLive: ttl.timeToLive) { store, _ in
+    try await StoreSession.run(
+      store.target(layout: table.layout), createsIfMissing: true, timeToLive: ttl.timeToLive
+    ) { store, _ in
       let value = if let json { json } else { try await rawValue(of: bytes, forKey: key, in: store) }
       try await store.present.setValue(value, forKey: key)
     }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Larder
+import LarderExpiry
 
 /// `larder stat`.
 struct StatCommand: AsyncParsableCommand {
@@ -11,12 +12,16 @@ struct StatCommand: AsyncParsableCommand {
       the store is not on disk) and details, which are figures that depend on the kind of store. If the values have \
       versions, the number of values of each version follows, as versions.
 
+      With --sizes, all values are read, and counted by their length as JSON, each power of two by itself.
+
         larder stat json:users.json
+        larder stat json:users.json --sizes
         larder stat json:users.json --json
       """)
 
   @OptionGroup var store: StoreArgument
   @OptionGroup var access: AccessOption
+  @Flag(name: .customLong("sizes"), help: "Also count the values by their length.") var countsSizes = false
   @Flag(name: .customLong("json"), help: "Print one JSON object instead of the table.") var printsJSON = false
 
   func run() async throws {
@@ -24,6 +29,7 @@ struct StatCommand: AsyncParsableCommand {
       var summary = try await StoreSummary(of: store.present)
       summary.codecName = store.codecName
       summary.versions = try await store.versionCounts()
+      if countsSizes { summary.sizes = try await SizeCounts(of: store) }
       if printsJSON {
         try output.writeLine { summary.appendJSON(to: &$0) }
       } else {
@@ -46,6 +52,9 @@ struct StoreSummary {
 
   /// The number of values of each version, or `nil` if the values have no versions.
   var versions: VersionCounts?
+
+  /// The number of values by their length, or `nil` if they were not counted.
+  var sizes: SizeCounts?
 
   /// Creates a summary.
   ///
@@ -83,6 +92,10 @@ struct StoreSummary {
       members.append("\"versions\":{\(counts.joined(separator: ","))}")
       members.append("\"unreadableCount\":\(versions.unreadableCount)")
     }
+    if let sizes {
+      let counts = sizes.sorted.map { "{\"upTo\":\($0.limit),\"count\":\($0.count)}" }
+      members.append("\"sizes\":[\(counts.joined(separator: ","))]")
+    }
     bytes.append(contentsOf: "{\(members.joined(separator: ","))}".utf8)
   }
 
@@ -101,6 +114,7 @@ struct StoreSummary {
       rows += versions.sorted.map { ("version \($0.version)", "\($0.count)") }
       if versions.unreadableCount > 0 { rows.append(("unreadable", "\(versions.unreadableCount)")) }
     }
+    if let sizes { rows += sizes.sorted.map { ("up to \($0.limit) bytes", "\($0.count)") } }
     let width = rows.map(\.0.count).max() ?? 0
     return rows.map { $0.0 + String(repeating: " ", count: width - $0.0.count + 2) + $0.1 }
   }
@@ -108,5 +122,38 @@ struct StoreSummary {
   /// Returns a name in lower camel case as words.
   private static func words(of name: String) -> String {
     name.reduce(into: "") { $0 += $1.isUppercase ? " \($1.lowercased())" : "\($1)" }
+  }
+}
+
+/// The number of values by their length as JSON.
+struct SizeCounts: Equatable {
+  /// The number of values by the smallest power of two that is not less than their length.
+  private var counts: [Int: Int] = [:]
+
+  init() {}
+
+  /// Counts the values of a store that can be read, including expired ones.
+  ///
+  /// - Throws: The store's errors, except for values that cannot be read.
+  init(of store: OpenedStore) async throws {
+    var counts = SizeCounts()
+    if let expiry = store.expiry {
+      try await expiry.base.visitValues { if let value = $0 { counts.add(value.value.bytes.count) } }
+    } else {
+      try await store.present.visitValues { if let value = $0 { counts.add(value.bytes.count) } }
+    }
+    self = counts
+  }
+
+  /// Counts a value of a length.
+  mutating func add(_ length: Int) {
+    var limit = 16
+    while limit < length { limit *= 2 }
+    counts[limit, default: 0] += 1
+  }
+
+  /// The limits in ascending order, from 16, each with the number of values up to it and above the next smaller one.
+  var sorted: [(limit: Int, count: Int)] {
+    counts.sorted { $0.key < $1.key }.map { (limit: $0.key, count: $0.value) }
   }
 }

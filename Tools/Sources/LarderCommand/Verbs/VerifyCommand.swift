@@ -7,8 +7,9 @@ struct VerifyCommand: AsyncParsableCommand {
     commandName: "verify",
     abstract: "Read and check the whole store, and list the damage.",
     discussion: """
-      Prints a line {"key":…,"place":…,"message":…} for each finding, which is a damaged entry or an encrypted one whose \
-      key is not available. An unknown key is null. Exits with 2 if there is any. The remains of a crash are recovered, and are not damage.
+      Prints a line {"key":...,"place":...,"message":...} for each finding, which is a damaged entry or an encrypted \
+      one whose key is not available. An unknown key is null. Exits with 2 if there is any. The remains of a crash are \
+      recovered, and are not damage.
 
         larder verify json:users.json
       """)

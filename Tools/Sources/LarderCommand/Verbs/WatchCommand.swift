@@ -10,13 +10,14 @@ struct WatchCommand: AsyncParsableCommand {
     commandName: "watch",
     abstract: "Print the changes that other programs make to a store.",
     discussion: """
-      Prints a line {"key":…,"change":"set","value":…} or {"key":…,"change":"removed"} for each entry that changed within \
-      all the given bounds. A value that cannot be decoded is replaced by "message". An entry that was changed several \
-      times in a moment, or back to its earlier value, has one line or none. An entry that expires is removed.
+      Prints a line {"key":...,"change":"set","value":...} or {"key":...,"change":"removed"} for each entry that \
+      changed within all the given bounds. A value that cannot be decoded is replaced by "message". An entry that was \
+      changed several times in a moment, or back to its earlier value, has one line or none. An entry that expires is \
+      removed.
 
       Requires a store that several programs can have open. The range is read again after each commit of another \
       program. A range of more than \(RangeWatch.maximumCount) entries is not compared: a commit then prints a line \
-      {"from":…,"upTo":…,"change":"range changed"}, in which a missing bound is null.
+      {"from":...,"upTo":...,"change":"range changed"}, in which a missing bound is null.
 
       Ends when the reader of its output has gone, and with Ctrl-C or SIGTERM, with the exit code of the signal.
 

@@ -39,6 +39,41 @@ import Testing
     #expect(try await Tool.larder("get", store, "k") == .done("1\n"))
   }
 
+  @Test(arguments: StoreKind.allCases) func theOldestBackupsAreRemoved(kind: StoreKind) async throws {
+    let store = kind.url(in: folder)
+    #expect(try await Tool.larder("import", store, input: lines(0..<3)).status == 0)
+    let backups = folder.file("backups")
+    try FileManager.default.createDirectory(atPath: backups, withIntermediateDirectories: false)
+    for name in ["20200101T000000Z", "20210101T000000Z", "20220101T000000Z", "20200101T000000Z.note", "mine"] {
+      try Data("old".utf8).write(to: URL(filePath: "\(backups)/\(name)"))
+    }
+    #expect(try await Tool.larder("backup", store, backups, "--keep", "2") == .done())
+    let names = try FileManager.default.contentsOfDirectory(atPath: backups).sorted()
+    #expect(names.count == 4 && Set(names).isSuperset(of: ["20220101T000000Z", "20200101T000000Z.note", "mine"]))
+    let new = try #require(names.first { $0.hasPrefix("20") && !$0.hasPrefix("202001") && !$0.hasPrefix("2022") })
+    let restored = folder.file("restored")
+    let run = try await Tool.larder("restore", "\(kind.rawValue):\(backups)/\(new)", restored)
+    #expect(run.status == 0 && run.errors == "restored 3 entries\n")
+    #expect(try await Tool.larder("export", "\(kind.rawValue):\(restored)") == .done(lines(0..<3)))
+    #expect(try await Tool.larder("backup", store, backups, "--keep", "0").status == 64)
+    // A backup that fails removes nothing.
+    #expect(try await Tool.larder("backup", "json:\(folder.file("none"))", backups, "--keep", "1").status == 66)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: backups).count == 4)
+  }
+
+  @Test func aDamagedBackupIsNotRestored() async throws {
+    let store = StoreKind.json.url(in: folder)
+    #expect(try await Tool.larder("import", store, input: lines(0..<3)).status == 0)
+    let path = folder.file("copy")
+    #expect(try await Tool.larder("backup", store, path) == .done())
+    let text = try String(contentsOfFile: path, encoding: .utf8)
+    try text.replacing("[1]", with: "[1").write(toFile: path, atomically: true, encoding: .utf8)
+    let run = try await Tool.larder("restore", "json:\(path)", folder.file("restored"))
+    #expect(run.status == 2 || run.status == 65, "\(run)")
+    #expect(!FileManager.default.fileExists(atPath: folder.file("restored")))
+    #expect(try await Tool.larder("restore", store, path).failed(64, " already"))
+  }
+
   @Test func theBackupNeedsAPath() async throws {
     let store = StoreKind.json.url(in: folder)
     #expect(try await Tool.larder("set", store, "k", "1") == .done())

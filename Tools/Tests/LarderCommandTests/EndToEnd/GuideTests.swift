@@ -79,16 +79,19 @@ import Testing
     #expect(sections.map(\.heading).sorted() == LarderCommand.verbs.map { "`\($0)`" }.sorted())
     for (heading, text) in sections {
       let verb = heading.filter { $0 != "`" }
-      #expect(text.contains("$ larder \(verb) ") || text.contains("| larder \(verb) "), "\(verb)")
+      let examples = text.split(separator: "\n").filter { $0.hasPrefix("$ ") }
+      #expect(examples.contains { $0.contains(" larder \(verb) ") }, "\(verb)")
       let inner = LarderCommand.verbs(of: verb)
       for name in inner { #expect(text.contains("larder \(verb) \(name) "), "\(verb) \(name)") }
-      let commands: [[String]] = inner.isEmpty ? [[verb]] : inner.map { name in [verb, name] }
-      for words in commands {
+      for words in inner.isEmpty ? [[verb]] : inner.map({ [verb, $0] }) {
         let help = try await ToolRun.run(Tool.path, words + ["--help"]).output
+        // The generator of the manual page drops other characters.
+        let foreign = help.filter { !$0.isASCII }
+        #expect(foreign.isEmpty, "\(words) \(foreign)")
         for option in Set(help.matches(of: /--[a-z]+(-[a-z]+)*/).map { String($0.output.0) }) {
           let isCommon = [
             "--help", "--version", "--key-hex", "--metrics", "--wait", "--read-only", "--read-write", "--immutable",
-            "--key-ring", "--purpose", "--password-file",
+            "--key-ring", "--purpose", "--password-file", "--layout",
           ]
           .contains(option)
           #expect(isCommon || text.contains(option), "\(words) \(option)")
@@ -96,7 +99,7 @@ import Testing
       }
     }
     #expect(guide.contains("`--key-hex`") && guide.contains("`--metrics`"))
-    #expect(["`--key-ring`", "`--purpose`", "`--password-file`"].allSatisfy { guide.contains($0) })
+    #expect(["`--key-ring`", "`--purpose`", "`--password-file`", "`--layout "].allSatisfy { guide.contains($0) })
     #expect(["`--wait`", "`--read-only`", "`--read-write`", "`--immutable`"].allSatisfy { guide.contains($0) })
   }
 

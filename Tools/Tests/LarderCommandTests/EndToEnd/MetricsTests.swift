@@ -24,12 +24,14 @@ import Testing
     ("import", ["-"], ["apply 1"]), ("stat", ["--json"], ["statistics 1"]), ("verify", [], ["verify 1"]),
     ("compact", [], ["compact 1"]), ("backup", ["copy.json"], ["backup 1"]),
     ("bench", ["--entries", "1", "--json"], []), ("purge", [], []), ("copy", ["json:copy.json"], ["entries 1"]),
-    ("salvage", ["json:rescued.json"], ["entries 1"]),
+    ("salvage", ["json:rescued.json"], ["entries 1"]), ("sample", [], ["keys 1"]),
+    ("restore", ["restored.json"], ["backup 1"]),
   ]
 
   @Test func everyVerbIsTested() {
     // `QueueTests` tests the verbs of queues, `LMDBTests` and `WatchTests` those of LMDB, and `EncryptionTests` those of keys.
-    let others: Set = ["queue", "stores", "watch", "keyring", "reencrypt"]
+    // `aDifferenceReportsBothStores` tests `diff`, which succeeds only for equal stores. `EditTests` tests `edit`.
+    let others: Set = ["queue", "stores", "watch", "keyring", "reencrypt", "diff", "edit"]
     #expect(Set(Self.verbs.map(\.verb)) == Set(LarderCommand.verbs).subtracting(others))
   }
 
@@ -61,6 +63,17 @@ import Testing
     #expect(run.status == 0 && run.output.isEmpty)
     let rows = rows(of: run.errors)
     #expect(rows.contains("\(source) count") && rows.contains("\(destination) count"))
+    #expect(rows.filter { $0 == "open 1" }.count == 2)
+  }
+
+  @Test func aDifferenceReportsBothStores() async throws {
+    let (first, second) = (StoreKind.json.url("a", in: folder), StoreKind.lmdb.url("b", in: folder))
+    #expect(try await Tool.larder("set", first, "k", "1") == .done())
+    #expect(try await Tool.larder("set", second, "k", "2") == .done())
+    let run = try await Tool.larder("diff", first, second, "--metrics")
+    #expect(run.status == 5 && run.output == #"{"key":"k","difference":"value"}"# + "\n")
+    let rows = rows(of: run.errors)
+    #expect(rows.contains("\(first) count") && rows.contains("\(second) count"))
     #expect(rows.filter { $0 == "open 1" }.count == 2)
   }
 

@@ -26,6 +26,26 @@ import Testing
     #expect(try await Tool.larder("compact", "sqlite:\(path)") == .done())
     #expect(try await Tool.larder("stores", "sqlite:\(folder.file("nosuch"))").failed(66, "nosuch"))
   }
+
+  @Test func layoutIsThatOfNewTables() async throws {
+    let (path, json) = (folder.file("shop.sqlite"), "json:\(folder.file("users.json"))")
+    func isClustered(_ name: String) async throws -> ToolRun {
+      let query = "SELECT sql LIKE '%WITHOUT ROWID%' FROM sqlite_master WHERE name = '\(name)'"
+      return try await Tool.shell("command -v sqlite3 >/dev/null && sqlite3 \"$1\" \"$2\"", path, query)
+    }
+    #expect(try await Tool.larder("set", "sqlite:\(path)#plain", "a", "1") == .done())
+    #expect(try await Tool.larder("set", "sqlite:\(path)#small", "a", "1", "--layout", "clustered") == .done())
+    #expect(try await isClustered("plain") == .done("0\n"))
+    #expect(try await isClustered("small") == .done("1\n"))
+    let copied = try await Tool.larder("copy", "sqlite:\(path)#plain", "sqlite:\(path)#copy", "--layout", "clustered")
+    #expect(copied.status == 0)
+    #expect(try await isClustered("copy") == .done("1\n"))
+    // An existing table keeps its layout.
+    #expect(try await Tool.larder("set", "sqlite:\(path)#plain", "b", "2", "--layout", "clustered") == .done())
+    #expect(try await isClustered("plain") == .done("0\n"))
+    #expect(try await Tool.larder("set", json, "a", "1", "--layout", "clustered").failed(64, "--layout"))
+    #expect(try await Tool.larder("set", "sqlite:\(path)", "a", "1", "--layout", "wide").failed(64, "clustered"))
+  }
 }
 
 /// Imports into a database during which one call of the system fails.

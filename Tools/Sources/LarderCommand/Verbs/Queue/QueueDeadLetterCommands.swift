@@ -8,9 +8,10 @@ struct QueueDeadCommand: AsyncParsableCommand {
     commandName: "dead",
     abstract: "Print the dead letters: items that were delivered too often or cannot be decoded.",
     discussion: """
-      Prints a line {"key":…,"value":…,"attempts":…,"reason":"…","date":"…","sequence":…} for each dead letter, in the \
-      order of arrival. A value that cannot be decoded is null, and a further member "message" holds the reason. If --limit \
-      ends the list early, a line on standard error holds the sequence number to continue after.
+      Prints a line {"key":...,"value":...,"attempts":...,"reason":"...","date":"...","sequence":...} for each dead \
+      letter, in the order of arrival. A value that cannot be decoded is null, and a further member "message" holds \
+      the reason. If --limit ends the list early, a line on standard error holds the sequence number to continue \
+      after.
 
         larder queue dead queue:mail
         larder queue dead queue:mail --limit 100
@@ -47,9 +48,9 @@ struct QueueRequeueCommand: AsyncParsableCommand {
     commandName: "requeue",
     abstract: "Move dead letters to the end of the queue.",
     discussion: """
-      The items count as new and never delivered. Keys without a dead letter are ignored. With keys, either all their dead \
-      letters are moved or none is. With --all, dead letters stay if there is a live item with their key. Prints \
-      {"requeued":…} with the number of moved dead letters.
+      The items count as new and never delivered. Keys without a dead letter are ignored. With keys, either all their \
+      dead letters are moved or none is. With --all, dead letters stay if there is a live item with their key. Prints \
+      {"requeued":...} with the number of moved dead letters.
 
         larder queue requeue queue:mail welcome:7
         larder queue requeue queue:mail --all
@@ -86,7 +87,7 @@ struct QueuePurgeCommand: AsyncParsableCommand {
     commandName: "purge",
     abstract: "Remove dead letters permanently.",
     discussion: """
-      Keys without a dead letter are ignored. Prints {"purged":…} with the number of removed dead letters.
+      Keys without a dead letter are ignored. Prints {"purged":...} with the number of removed dead letters.
 
         larder queue purge queue:mail
         larder queue purge queue:mail welcome:7

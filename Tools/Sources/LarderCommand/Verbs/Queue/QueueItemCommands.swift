@@ -8,9 +8,9 @@ struct QueueEnqueueCommand: AsyncParsableCommand {
     commandName: "enqueue",
     abstract: "Add an item to the end of a queue.",
     discussion: """
-      A missing queue is created. Prints {"key":…,"isDuplicate":…}, where the key is the id or a generated key. With --id \
-      you can repeat the verb safely. While an item with that id is in the queue, and for 5 minutes after it was \
-      acknowledged or became a dead letter, nothing is enqueued, and isDuplicate is true.
+      A missing queue is created. Prints {"key":...,"isDuplicate":...}, where the key is the id or a generated key. \
+      With --id you can repeat the verb safely. While an item with that id is in the queue, and for 5 minutes after it \
+      was acknowledged or became a dead letter, nothing is enqueued, and isDuplicate is true.
 
         larder queue enqueue queue:mail '{"to":"ada"}'
         larder queue enqueue queue:mail '{"to":"bob"}' --id welcome:7 --delay 10m
@@ -41,9 +41,9 @@ struct QueueReceiveCommand: AsyncParsableCommand {
     commandName: "receive",
     abstract: "Receive the oldest items of a queue with a lease.",
     discussion: """
-      Prints a line {"key":…,"value":…,"attempt":…,"receipt":"…"} for each item, in the order of arrival, and nothing if \
-      no item is due. Until the lease ends, no other consumer receives the items. Items that are not acknowledged by then \
-      are delivered again.
+      Prints a line {"key":...,"value":...,"attempt":...,"receipt":"..."} for each item, in the order of arrival, and \
+      nothing if no item is due. Until the lease ends, no other consumer receives the items. Items that are not \
+      acknowledged by then are delivered again.
 
         larder queue receive queue:mail --max 10 --lease 1m
       """)

@@ -8,8 +8,8 @@ struct QueueAcknowledgeCommand: AsyncParsableCommand {
     commandName: "acknowledge",
     abstract: "Acknowledge deliveries, which removes their items permanently.",
     discussion: """
-      A receipt is stale if its lease has ended or its item was replaced or removed. If receipts are stale, prints a line \
-      {"staleReceipt":"…"} for each of them, acknowledges the others, and exits with 3.
+      A receipt is stale if its lease has ended or its item was replaced or removed. If receipts are stale, prints a \
+      line {"staleReceipt":"..."} for each of them, acknowledges the others, and exits with 3.
 
         larder queue acknowledge queue:mail 1-1-8c6f02d1e5a94b37 2-1-8c6f02d1e5a94b37
       """)
@@ -31,7 +31,7 @@ struct QueueReleaseCommand: AsyncParsableCommand {
     abstract: "Release items, so that they are delivered again.",
     discussion: """
       The items return to their positions in the order of arrival. An item that was delivered five times becomes a dead \
-      letter. If receipts are stale, prints a line {"staleReceipt":"…"} for each of them, releases the items of the \
+      letter. If receipts are stale, prints a line {"staleReceipt":"..."} for each of them, releases the items of the \
       others, and exits with 3.
 
         larder queue release queue:mail 1-1-8c6f02d1e5a94b37 --delay 5s
@@ -56,7 +56,7 @@ struct QueueExtendCommand: AsyncParsableCommand {
     abstract: "Extend the leases of deliveries.",
     discussion: """
       Resets the leases to the given time from now. The receipts stay valid. If receipts are stale, prints a line \
-      {"staleReceipt":"…"} for each of them, extends the leases of the others, and exits with 3.
+      {"staleReceipt":"..."} for each of them, extends the leases of the others, and exits with 3.
 
         larder queue extend queue:mail 1-1-8c6f02d1e5a94b37 --lease 5m
       """)
