@@ -25,7 +25,9 @@ let package = Package(
       path: "Benchmarks/LarderBenchmarks",
       plugins: [.plugin(name: "BenchmarkPlugin", package: "benchmark")]
     ),
-    .executableTarget(name: "Ratios", dependencies: ["Workloads"]),
+    .executableTarget(
+      name: "Ratios",
+      dependencies: ["Workloads", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
     .executableTarget(
       name: "hit-ratio",
       dependencies: [

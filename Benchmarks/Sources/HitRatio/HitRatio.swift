@@ -41,6 +41,9 @@ struct HitRatio: ParsableCommand {
   @Option(help: "Fail if .adaptive is further behind the best other policy, in points.")
   var within: Double?
 
+  @Option(help: ArgumentHelp("Also write the hit ratios to a file, in JSON.", valueName: "file"))
+  var json: String?
+
   func validate() throws {
     guard entries.allSatisfy({ $0 > 0 }) else { throw ValidationError("--entries must be at least 1") }
     guard requests > 0 else { throw ValidationError("--requests must be at least 1") }
@@ -56,7 +59,7 @@ struct HitRatio: ParsableCommand {
   func run() throws {
     let policies = policies
     let sources = try sources
-    let table = HitRatioTable(policies: policies)
+    var table = HitRatioTable(policies: policies)
     var failures = 0
     for source in sources {
       for entries in entries {
@@ -66,9 +69,10 @@ struct HitRatio: ParsableCommand {
         let isLow = atLeast.map { table.adaptive(of: row) ?? 0 < $0 } ?? false
         let isBehind = within.map { table.lag(of: row) ?? 0 > $0 } ?? false
         if isLow || isBehind { failures += 1 }
-        table.show(row)
+        table.append(row)
       }
     }
+    if let json { try table.write(to: json) }
     if failures > 0 {
       FileHandle.standardError.write(Data("hit-ratio: \(failures) hit ratios of .adaptive are below the limit\n".utf8))
       throw ExitCode.failure

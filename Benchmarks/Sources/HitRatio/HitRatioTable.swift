@@ -10,7 +10,16 @@ struct HitRatioTable {
     let ratios: [Double]
   }
 
+  /// A row in a file for the program that draws the charts.
+  private struct FileRow: Encodable {
+    let name: String
+    let entries: Int
+    /// The hit ratios by policy, from 0 to 1.
+    let ratios: [String: Double]
+  }
+
   private let policies: [ComparedPolicy]
+  private var rows: [Row] = []
 
   init(policies: [ComparedPolicy]) {
     self.policies = policies
@@ -30,9 +39,22 @@ struct HitRatioTable {
     return others.max().map { $0 - adaptive }
   }
 
-  func show(_ row: Row) {
+  mutating func append(_ row: Row) {
+    rows.append(row)
     let figures = row.ratios.map(HitRatioTable.text) + [lag(of: row).map(HitRatioTable.text) ?? ""]
     show([row.name, row.entries.formatted(.number.grouping(.never))] + figures)
+  }
+
+  /// Writes all rows to a file, in JSON.
+  func write(to path: String) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+    let fileRows = rows.map { row in
+      FileRow(
+        name: row.name, entries: row.entries,
+        ratios: Dictionary(uniqueKeysWithValues: zip(policies.map(\.rawValue), row.ratios.map { $0 / 100 })))
+    }
+    try encoder.encode(fileRows).write(to: URL(filePath: path), options: .atomic)
   }
 
   private static func text(of figure: Double) -> String {

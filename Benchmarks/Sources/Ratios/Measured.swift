@@ -1,16 +1,16 @@
 import Foundation
 
 /// The figures of a subject and its yardsticks.
-struct Measured {
+struct Measured: Encodable {
   /// The figure of a yardstick.
-  struct Yardstick {
+  struct Yardstick: Encodable {
     let name: String
     let figure: Double
     let limit: Double?
   }
 
   /// The unit of a figure.
-  enum Unit {
+  enum Unit: String, Encodable {
     case seconds
     case bytes
 

@@ -5,6 +5,9 @@ struct RatioTable {
   /// The number of ratios above their limits.
   private(set) var missedCount = 0
 
+  /// The figures of all rows.
+  private(set) var measured: [Measured] = []
+
   init() {
     show(["Subject", "Median", "Yardstick", "Median", "Ratio", "Limit"])
     show(["---", "---:", "---", "---:", "---:", "---:"])
@@ -12,6 +15,7 @@ struct RatioTable {
 
   /// Prints the rows of a subject, one for each yardstick.
   mutating func append(_ measured: Measured) {
+    self.measured.append(measured)
     for (index, yardstick) in measured.yardsticks.enumerated() {
       let ratio = measured.figure / yardstick.figure
       var limit = ""

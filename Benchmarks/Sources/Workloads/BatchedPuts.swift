@@ -2,9 +2,10 @@ import Foundation
 import Larder
 import LarderBatching
 import LarderLMDB
+import LarderSQLite
 import Synchronization
 
-/// Durable puts of many tasks through a `BatchingStore`, next to the bare `LMDBStore` and LMDB called from C.
+/// Durable puts of many tasks through a `BatchingStore`, next to the bare stores and LMDB called from C.
 public enum BatchedPuts {
   private static let taskCount = 1000
   private static let putsPerTask = 20
@@ -13,19 +14,40 @@ public enum BatchedPuts {
   private static let entryCount = 1_000_000
   private static let value = (0..<200).map { UInt8(truncatingIfNeeded: $0) }
 
-  static let comparisons = [
+  static let comparisons =
+    [
+      Comparison(
+        ascending("put of a new key, of 1,000 tasks through .batched()", putsPerTask: newPutsPerTask) { $0.batched() },
+        beside: [
+          Comparison.Yardstick(
+            ascending("put of a new key, of 1,000 tasks into the bare LMDBStore", putsPerTask: 1) { $0 }, limit: 1 / 40),
+          Comparison.Yardstick(rawAscending, limit: 2.5),
+        ], roundCount: 11),
+      Comparison(random, beside: [Comparison.Yardstick(rawRandom, limit: 1 / 0.7)], roundCount: 11),
+      Comparison(
+        single("put of a single task through .batched()") { $0.batched() },
+        beside: [Comparison.Yardstick(single("put of a single task into the bare LMDBStore") { $0 }, limit: 1.1)]),
+      Comparison(
+        sqlite("put of a new key into SQLite, of 1,000 tasks through .batched()", putsPerTask: putsPerTask) {
+          $0.batched()
+        },
+        beside: [
+          Comparison.Yardstick(
+            sqlite("put of a new key, of 1,000 tasks into the bare SQLiteStore", putsPerTask: 1) { $0 }, limit: 1 / 20)
+        ], roundCount: 11),
+    ] + [10, 100].map(fewer)
+
+  /// Compares a number of tasks that is smaller than elsewhere.
+  private static func fewer(_ tasks: Int) -> Comparison {
     Comparison(
-      ascending("put of a new key, of 1,000 tasks through .batched()", putsPerTask: newPutsPerTask) { $0.batched() },
+      ascending("put of a new key, of \(tasks) tasks through .batched()", tasks: tasks, putsPerTask: 20) {
+        $0.batched()
+      },
       beside: [
         Comparison.Yardstick(
-          ascending("put of a new key, of 1,000 tasks into the bare LMDBStore", putsPerTask: 1) { $0 }, limit: 1 / 40),
-        Comparison.Yardstick(rawAscending, limit: 2.5),
-      ], roundCount: 11),
-    Comparison(random, beside: [Comparison.Yardstick(rawRandom, limit: 1 / 0.7)], roundCount: 11),
-    Comparison(
-      single("put of a single task through .batched()") { $0.batched() },
-      beside: [Comparison.Yardstick(single("put of a single task into the bare LMDBStore") { $0 }, limit: 1.1)]),
-  ]
+          ascending("put of a new key, of \(tasks) tasks into the bare LMDBStore", tasks: tasks, putsPerTask: 2) { $0 })
+      ], roundCount: 11)
+  }
 
   /// Returns the time within which 99 of 100 puts return.
   ///
@@ -62,16 +84,33 @@ public enum BatchedPuts {
   // MARK: Workloads
 
   private static func ascending(
-    _ name: String, putsPerTask: Int, _ decorate: @escaping @Sendable (LMDBStore<[UInt8]>) -> some DataStore<[UInt8]>
+    _ name: String, tasks: Int = taskCount, putsPerTask: Int,
+    _ decorate: @escaping @Sendable (LMDBStore<[UInt8]>) -> some DataStore<[UInt8]>
+  ) -> Workload {
+    Workload(name, operationCount: tasks * putsPerTask) { folder in
+      ascendingPuts(
+        into: decorate(try await LMDBStore(path: folder.newPath(), codec: .raw)), tasks: tasks,
+        putsPerTask: putsPerTask)
+    }
+  }
+
+  private static func sqlite(
+    _ name: String, putsPerTask: Int, _ decorate: @escaping @Sendable (SQLiteStore<[UInt8]>) -> some DataStore<[UInt8]>
   ) -> Workload {
     Workload(name, operationCount: taskCount * putsPerTask) { folder in
-      let store = decorate(try await LMDBStore(path: folder.newPath(), codec: .raw))
-      // Every put takes the next key, as in a log.
-      let key = Turn(count: .max)
-      return {
-        try await inTasks { _ in
-          for _ in 0..<putsPerTask { try await store.setValue(value, forKey: StoreKey(integer: key.next())) }
-        }
+      ascendingPuts(
+        into: decorate(try await SQLiteStore(path: folder.newPath(), codec: .raw)), putsPerTask: putsPerTask)
+    }
+  }
+
+  /// Returns a round in which every put takes the next key, as in a log.
+  private static func ascendingPuts(
+    into store: some DataStore<[UInt8]>, tasks: Int = taskCount, putsPerTask: Int
+  ) -> @Sendable () async throws -> Void {
+    let key = Turn(count: .max)
+    return {
+      try await inTasks(tasks) { _ in
+        for _ in 0..<putsPerTask { try await store.setValue(value, forKey: StoreKey(integer: key.next())) }
       }
     }
   }
@@ -132,9 +171,11 @@ public enum BatchedPuts {
     }
   }
 
-  private static func inTasks(_ body: @escaping @Sendable (_ task: Int) async throws -> Void) async throws {
+  private static func inTasks(
+    _ count: Int = taskCount, _ body: @escaping @Sendable (_ task: Int) async throws -> Void
+  ) async throws {
     try await withThrowingDiscardingTaskGroup { group in
-      for task in 0..<taskCount {
+      for task in 0..<count {
         group.addTask { try await body(task) }
       }
     }

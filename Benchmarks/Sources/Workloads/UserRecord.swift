@@ -20,4 +20,16 @@ struct UserRecord: Codable, FetchableRecord, PersistableRecord {
     created = user.created
     tags = user.tags
   }
+
+  /// Creates the table of the records.
+  static func createTable(in database: Database) throws {
+    try database.create(table: databaseTableName) { table in
+      table.primaryKey("id", .integer)
+      table.column("name", .text).notNull()
+      table.column("email", .text).notNull()
+      table.column("age", .integer).notNull()
+      table.column("created", .datetime).notNull()
+      table.column("tags", .text).notNull()
+    }
+  }
 }
