@@ -147,7 +147,9 @@ struct BoundedCommit: Sendable {
     }
     if let limit, bytes > limit.bytes || count > limit.entries { throw IsStale() }
     (totals.bytes, totals.count) = (bytes, count)
-    totals.place = max(totals.place, place)
+    // If another process has counted further in the meantime, the place must still change: another writer that walks
+    // through the order of use sees by it that an entry may have moved away from where the walk would have come.
+    if !used.isEmpty { totals.place = max(totals.place + 1, place) }
     totals.insertions &+= insertionCount
     stored[0] = totals.record
   }
