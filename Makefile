@@ -34,7 +34,7 @@ SWIFT_BUILD := SWIFT_DETERMINISTIC_HASHING=1 swift build --scratch-path "$(CURDI
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-# The arguments of `make hit-ratio`, `make feed`, `make uploader`, `make image-cache`,
+# The arguments of `make instructions`, `make hit-ratio`, `make feed`, `make uploader`, `make image-cache`,
 # `make image-cache-test`, `make notes` and `make orders`. `--help` lists them.
 ARGUMENTS ?=
 
@@ -43,7 +43,7 @@ DURATION ?= 300
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo feed uploader image-cache image-cache-test notes orders tool install bench bench-ratios hit-ratio docs format lint api-check clean
+.PHONY: help set-up set-up-build set-up-bench test test-thread soak fuzz demo feed uploader image-cache image-cache-test notes orders tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean
 
 help: ## List all targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -139,6 +139,11 @@ bench-ratios: set-up-bench ## Measure only the ratios, in one table, and draw th
 	@"$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/Ratios" $(ONLY) \
 	  $(if $(ONLY),,--json Benchmarks/Results/ratios.json); \
 	  status=$$?; $(if $(ONLY),,Scripts/draw-charts;) exit $$status
+
+# Callgrind, which counts them, does not exist for macOS on Apple processors.
+instructions: set-up-bench ## Count the instructions of twelve hot paths, and compare them; ARGUMENTS=--record for new counts.
+	swift build --package-path Benchmarks --configuration release --product InstructionCounts
+	@Scripts/check-instructions "$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/InstructionCounts" $(ARGUMENTS)
 
 hit-ratio: ## Show the hit ratios of the cache policies; ARGUMENTS="--trace FILE --entries 1000" for your own trace.
 	swift build --package-path Benchmarks --configuration release --product hit-ratio

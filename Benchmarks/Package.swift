@@ -52,6 +52,19 @@ let package = Package(
       dependencies: [
         "PeakMemory", .product(name: "Larder", package: "Larder"), .product(name: "LarderQueue", package: "Larder"),
       ]),
+    .executableTarget(
+      name: "InstructionCounts",
+      dependencies: [
+        "CallgrindRequests",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCBOR", package: "Larder"),
+        .product(name: "LarderCache", package: "Larder"),
+        .product(name: "LarderExpiry", package: "Larder"),
+        .product(name: "LarderJSON", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderMetrics", package: "Larder"),
+      ]),
+    .target(name: "CallgrindRequests"),
     .target(name: "PeakMemory"),
     .target(
       name: "Workloads",

@@ -118,7 +118,9 @@ struct Totals: Sendable, Equatable {
   /// The number of entries.
   var count = 0
 
-  /// The greatest place in the order of use, or a greater one. It changes whenever an entry gets a place.
+  /// The greatest place in the order of use, or a greater one.
+  ///
+  /// It changes whenever an entry gets a place.
   var place: UInt64 = 0
 
   /// A number that changes whenever an entry is inserted, so that the removal of a range notices it.
