@@ -190,8 +190,8 @@ let package = Package(
     .testTarget(
       name: "LarderBoundedTests",
       dependencies: [
-        "LarderBounded", "LarderExpiry", "LarderJSON", "LarderLMDB", "LarderObservation", "LarderSQLite",
-        "LarderTesting", "TestSupport",
+        "LarderBounded", "LarderCompressedFile", "LarderExpiry", "LarderJSON", "LarderLMDB", "LarderObservation",
+        "LarderSQLite", "LarderTesting", "TestSupport",
       ]),
     .testTarget(
       name: "LarderIndexesTests",

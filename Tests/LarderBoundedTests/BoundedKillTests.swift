@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderBounded
+import LarderCompressedFile
 import LarderJSON
 import LarderLMDB
 import LarderSQLite
@@ -14,7 +15,7 @@ import Testing
 @Suite(.timeLimit(.minutes(60))) struct BoundedKillTests {
   /// The stores below the limit.
   enum Base: String, CaseIterable {
-    case lmdb, sqlite, json
+    case lmdb, sqlite, json, compressed
   }
 
   fileprivate static func open(_ path: String, _ base: String = "lmdb") async throws
@@ -28,6 +29,7 @@ import Testing
       case .lmdb: AnyDataStore(try await LMDBStore(path: path, codec: .raw, durability: .buffered))
       case .sqlite: AnyDataStore(try await SQLiteStore(path: path, codec: .raw, durability: .buffered))
       case .json: AnyDataStore(try await JSONFileStore(path: path, codec: .json([UInt8].self), durability: .buffered))
+      case .compressed: AnyDataStore(try await CompressedFileStore<[UInt8]>(path: path, durability: .buffered))
       }
     return try await store.bounded(bytes: 200, options: options)
   }
