@@ -180,8 +180,8 @@ let package = Package(
     .testTarget(
       name: "LarderCacheTests",
       dependencies: [
-        "LarderCache", "LarderBatching", "LarderLMDB", "LarderObservation", "LarderTesting", "TestSupport",
-        "ThreadSanitizerMutex",
+        "LarderCache", "LarderBatching", "LarderJSON", "LarderLMDB", "LarderObservation", "LarderTesting",
+        "TestSupport", "ThreadSanitizerMutex",
       ]),
     .testTarget(
       name: "LarderExpiryTests",

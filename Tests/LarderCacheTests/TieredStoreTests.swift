@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderJSON
 import LarderTesting
 import Synchronization
 import TestSupport
@@ -110,13 +111,31 @@ import Testing
       base: disk, information: StoreInformation(name: "disk", durability: .buffered, sharing: .exclusive)
     ).faulty()
     let store = try base.cached(in: buffered, codec: .json(Int.self))
-    // Without a former copy there is nothing to remove.
-    buffered.schedule(.error(.ioFailed), on: .synchronize)
     try await store.setValue(1, forKey: "a")
+    buffered.schedule(.error(.ioFailed), on: .synchronize)
     await expectStoreError(.ioFailed) { try await store.setValue(2, forKey: "a") }
     #expect(try memory.value(forKey: "a") == 1)
     try await store.setValue(2, forKey: "a")
     #expect(try memory.value(forKey: "a") == 2)
+  }
+
+  /// A power failure after the write could undo the eviction, and the next process would read the evicted copy.
+  @Test(arguments: 1...20) func aWriteWaitsUntilAnEvictionIsDurable(seed: UInt64) async throws {
+    let disk = SimulatedFileSystem(seed: seed)
+    func open() async throws -> TieredStore<FaultyStore<ProbedStore<Int>>, JSONFileStore<[UInt8]>> {
+      let cache = try await JSONFileStore<[UInt8]>(
+        path: "/cache.json", codec: .json([UInt8].self), durability: .buffered, fileSystem: disk)
+      return try base.cached(in: cache, codec: .json(Int.self))
+    }
+    let store = try await open()
+    try await store.setValue(1, forKey: "a")
+    try await store.cache.synchronize()
+    // As a bounded store does.
+    try await store.cache.removeValue(forKey: "a")
+    try await store.setValue(2, forKey: "a")
+    disk.losePower()
+    disk.restart()
+    #expect(try await open().value(forKey: "a") == 2)
   }
 
   @Test func prefixesSeparateStores() async throws {

@@ -158,10 +158,13 @@ extension TieredStore {
     try await insertions.enter(.exclusive)
     insertions.leave()
     let keys = keys.filter(isCacheable)
-    guard try await hasCopies(of: keys, in: ranges) else { return }
-    try await copies.apply(ChangeBatch(keys.map { .remove($0) } + ranges.map { .removeAll($0) }))
+    if try await hasCopies(of: keys, in: ranges) {
+      try await copies.apply(ChangeBatch(keys.map { .remove($0) } + ranges.map { .removeAll($0) }))
+    }
     switch cache.information.durability {
-    case .buffered, .accepted: try await cache.synchronize()
+    case .buffered, .accepted:
+      // Also if there is no copy now: a power failure could bring back one that was evicted a moment ago.
+      if !keys.isEmpty || !ranges.isEmpty { try await cache.synchronize() }
     case .synced, .volatile: break
     }
   }

@@ -74,8 +74,9 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   ///
   /// - Parameters:
   ///   - base: The store to decorate.
-  ///   - cache: The store of bytes for the copies. It may be bounded, and has to be writable. With a durability below
-  ///     `Durability.synced`, a write that removes copies also calls `synchronize()` on it.
+  ///   - cache: The store of bytes for the copies. It may be bounded, and has to be writable. With the durability
+  ///     `Durability.buffered` or `Durability.accepted`, each write calls `synchronize()` on it before it writes to the
+  ///     base.
   ///   - codec: The codec of the copies.
   ///   - options: The ages and the prefix of the copies.
   ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
