@@ -53,6 +53,14 @@ import Testing
     #expect(try texts.values(forKeys: ["k1", "k2", "k3", "k4"]) == [nil, "<2>", nil, "<4>"])
   }
 
+  @Test func aValueThatDoesNotEqualItselfIsCopied() async throws {
+    let (numbers, copies) = (MemoryStore<Double>(), MemoryStore<Double>())
+    try numbers.apply([.set("a", .nan), .set("b", 1)])
+    #expect(try await numbers.copy(to: copies).copiedCount == 2)
+    #expect(try copies.value(forKey: "a")?.isNaN == true)
+    #expect(try await numbers.copy(to: copies).copiedCount == 1)
+  }
+
   @Test func aDestinationThatLosesWritesIsNoticed() async throws {
     let forgetful = WatchedStore(base: destination, forgottenKey: "b")
     try source.apply([.set("a", 1), .set("b", 2)])

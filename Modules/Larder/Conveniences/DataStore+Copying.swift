@@ -42,7 +42,8 @@ extension DataStore where Value: Equatable {
   /// try await old.forEachDifference(from: new) { print($0.key, $0.kind) }
   /// ```
   ///
-  /// The keys come in ascending order. Changes of other writers in the meantime may appear as differences.
+  /// The keys come in ascending order. Changes of other writers in the meantime may appear as differences, and so do values
+  /// that do not equal themselves, such as those with a NaN.
   ///
   /// - Parameters:
   ///   - other: The store to compare with.
@@ -113,8 +114,9 @@ extension DataStore {
       let changed = zip(entries, try await destination.values(forKeys: keys)).filter { $0.value != $1 }.map(\.0)
       if !changed.isEmpty {
         try await destination.apply(ChangeBatch(changed.map { .set($0.key, $0.value) }))
+        // A value with a NaN does not even equal itself.
         for (entry, value) in zip(changed, try await destination.values(forKeys: changed.map(\.key)))
-        where entry.value != value {
+        where entry.value != value && (value == nil || entry.value == entry.value) {
           throw StoreError(
             .conflict, during: .values, store: destination.information.name, key: entry.key,
             message: "the store does not have the value that was copied to it; another writer may have changed it")
