@@ -196,6 +196,21 @@ import Testing
     #expect(try entries(of: old) == ["a": 3])
   }
 
+  @Test func theFollowerHoldsUpNoSynchronization() async throws {
+    try await mirror.repair()
+    secondary.schedule(.error(.ioFailed), on: .synchronize)
+    try await mirror.synchronize()
+    #expect(failures.count == 1 && !mirror.isInStep)
+    try await mirror.repair()
+    try await mirror.switchPrimary()
+    primary.schedule(.error(.ioFailed), on: .synchronize)
+    try await mirror.synchronize()
+    #expect(failures.count == 2)
+    secondary.schedule(.error(.ioFailed), on: .synchronize)
+    await expectStoreError(.ioFailed) { try await mirror.synchronize() }
+    #expect(failures.count == 2)
+  }
+
   @Test func informationIsThatOfBoth() throws {
     let one = StoreInformation(name: "one", durability: .synced, sharing: .betweenProcesses, maximumKeyLength: 100)
     let other = StoreInformation(

@@ -194,11 +194,19 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
     ChangeBatch(zip(keys, values).map { key, value in value.map { .set(key, $0) } ?? .remove(key) })
   }
 
-  /// Ensures that every earlier write is durable in both stores; see `DataStore`.
+  /// Ensures that every earlier write is durable in the primary, and if possible in the secondary; see `DataStore`.
+  ///
+  /// As for a write, a failure of the secondary is reported, and ``isInStep`` becomes `false`.
   public func synchronize() async throws {
     try await running(.synchronize) {
-      try await primary.synchronize()
-      try await secondary.synchronize()
+      let (current, other) = (current, other)
+      try await current.synchronize()
+      do {
+        try await other.synchronize()
+      } catch {
+        noteDifference()
+        onSecondaryFailure(error)
+      }
     }
   }
 
