@@ -288,6 +288,9 @@ import Testing
     }
     await expectStoreError(.invalidArgument) { try await MemoryStore<[UInt8]>().bounded(bytes: 0) }
     await expectStoreError(.invalidArgument) { try await MemoryStore<[UInt8]>().bounded(bytes: 1, entries: 0) }
+    // The accounting would expire, too.
+    let expiring = MemoryStore<Expiring<[UInt8]>>().expiring(.limited(.seconds(1)))
+    await expectStoreError(.unsupported) { try await expiring.bounded(bytes: 100) }
   }
 
   // MARK: Other decorators

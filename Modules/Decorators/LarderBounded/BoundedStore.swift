@@ -77,8 +77,8 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   ///   - bytes: The maximum number of bytes of all keys and values, at least 1.
   ///   - entries: The maximum number of entries, at least 1, or `nil` for none. Defaults to `nil`.
   ///   - options: Further settings.
-  /// - Throws: `StoreError` with `invalidArgument` if an argument is not as described; `versionMismatch` if a newer
-  ///   version wrote the accounting; `corrupted`; the errors of the base.
+  /// - Throws: `StoreError` with `invalidArgument` if an argument is not as described; `unsupported` if the entries of the
+  ///   base expire; `versionMismatch` if a newer version wrote the accounting; `corrupted`; the errors of the base.
   public init(
     _ base: Base, bytes: Int, entries: Int? = nil, options: BoundedStoreOptions = BoundedStoreOptions()
   ) async throws {
@@ -114,6 +114,11 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
     try check(
       !value.hasPrefix(record) && !record.hasPrefix(value),
       "the prefixes of values and records must not begin with each other")
+    guard AnyDataStore(base).expiry == nil else {
+      throw StoreError(
+        .unsupported, during: .open, store: information.name,
+        message: "the accounting must not expire; put the expiring store above the bounded one")
+    }
   }
 
   private func openForWriting(_ totals: Totals?) async throws {
