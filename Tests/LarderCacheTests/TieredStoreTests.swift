@@ -10,15 +10,20 @@ import Testing
 
 /// A cache in another store, whose copies outlive the object.
 @Suite(.timeLimit(.minutes(5))) struct TieredStoreTests {
-  typealias Store = TieredStore<FaultyStore<ProbedStore<Int>>, FaultyStore<MemoryStore<[UInt8]>>>
+  typealias Store = TieredStore<FaultyStore<Server>, FaultyStore<MemoryStore<[UInt8]>>>
 
   let memory = MemoryStore<Int>()
   let probe: ProbedStore<Int>
-  let base: FaultyStore<ProbedStore<Int>>
+  let base: FaultyStore<Server>
   let disk = MemoryStore<[UInt8]>()
   let cache: FaultyStore<MemoryStore<[UInt8]>>
   let clock = SettableClock()
   let failures = Failures()
+
+  /// A store without the capabilities of the one inside.
+  struct Server: ForwardingDecorator {
+    let base: ProbedStore<Int>
+  }
 
   /// A clock that can also be set back.
   final class SettableClock: Sendable {
@@ -41,7 +46,7 @@ import Testing
   init() {
     probe = ProbedStore(
       base: memory, information: StoreInformation(name: "server", durability: .synced, sharing: .exclusive))
-    base = probe.faulty()
+    base = Server(base: probe).faulty()
     cache = disk.faulty()
   }
 
@@ -122,7 +127,7 @@ import Testing
   /// A power failure after the write could undo the eviction, and the next process would read the evicted copy.
   @Test(arguments: 1...20) func aWriteWaitsUntilAnEvictionIsDurable(seed: UInt64) async throws {
     let disk = SimulatedFileSystem(seed: seed)
-    func open() async throws -> TieredStore<FaultyStore<ProbedStore<Int>>, JSONFileStore<[UInt8]>> {
+    func open() async throws -> TieredStore<FaultyStore<Server>, JSONFileStore<[UInt8]>> {
       let cache = try await JSONFileStore<[UInt8]>(
         path: "/cache.json", codec: .json([UInt8].self), durability: .buffered, fileSystem: disk)
       return try base.cached(in: cache, codec: .json(Int.self))
@@ -212,7 +217,7 @@ import Testing
 
   @Test func aMaximumAgeIsRequiredIfCopiesCanBeWrong() throws {
     func expectRefusal(_ information: StoreInformation, _ options: TieredStoreOptions = TieredStoreOptions()) {
-      let base = ProbedStore(base: memory, information: information)
+      let base = Server(base: ProbedStore(base: memory, information: information))
       expectStoreError(.invalidArgument) { try base.cached(in: disk, codec: .json(Int.self), options: options) }
     }
     expectRefusal(StoreInformation(name: "shared", durability: .synced, sharing: .betweenProcesses))
@@ -220,13 +225,60 @@ import Testing
     expectRefusal(StoreInformation(name: "volatile", durability: .volatile, sharing: .exclusive))
     expectRefusal(base.information, TieredStoreOptions(maximumAge: .zero))
     expectRefusal(base.information, TieredStoreOptions(refreshAfter: .seconds(-1)))
-    let shared = ProbedStore(
-      base: memory, information: StoreInformation(name: "shared", durability: .synced, sharing: .betweenHosts))
+    let shared = Server(
+      base: ProbedStore(
+        base: memory, information: StoreInformation(name: "shared", durability: .synced, sharing: .betweenHosts)))
     _ = try shared.cached(in: disk, codec: .json(Int.self), options: TieredStoreOptions(maximumAge: .seconds(1)))
     let readOnly = ProbedStore(
       base: disk,
       information: StoreInformation(name: "cache", durability: .synced, sharing: .exclusive, access: .readOnly))
     expectStoreError(.notPermitted) { try base.cached(in: readOnly, codec: .json(Int.self)) }
+  }
+
+  @Test func entriesThatExpireAreRefused() {
+    expectStoreError(.unsupported) { try probe.cached(in: disk, codec: .json(Int.self)) }
+  }
+
+  /// Sets the clock back into the time before a failed load, when the copy is due all the same.
+  @Test func aClockThatIsSetBackDoesNotProlongAPause() async throws {
+    let store = try open { $0.refreshAfter = .seconds(10) }
+    try await store.setValue(1, forKey: "a")
+    try memory.apply([.set("a", 2)])
+    pass(100)
+    base.schedule(.error(.timedOut), on: .value)
+    #expect(try await store.value(forKey: "a") == 1)
+    await waitUntilIdle(store)
+    pass(-50)
+    #expect(try await store.value(forKey: "a") == 1)
+    await waitUntilIdle(store)
+    #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 2)
+  }
+
+  // MARK: Codecs
+
+  /// The same bytes can be values of two codecs, as the next version of a program may find them.
+  @Test func anotherCodecDoesNotReadACopy() async throws {
+    struct OtherCodec: Codec {
+      let base = JSONCodec<Int>()
+      let name = "other"
+      var format: CodecFormat { base.format }
+
+      func encode(_ value: Int, into bytes: inout [UInt8], context: ValueContext) throws {
+        try base.encode(value, into: &bytes, context: context)
+      }
+
+      func decode(_ bytes: RawSpan, context: ValueContext) throws -> Int {
+        -(try base.decode(bytes, context: context))
+      }
+    }
+    try await open().apply([.set("a", 1), .set("b", 2)])
+    var options = TieredStoreOptions(negativeTimeToLive: .seconds(60))
+    options.onCacheFailure = { [failures] in failures.add($0) }
+    let next = try base.cached(in: cache, codec: OtherCodec(), options: options)
+    #expect(try await next.value(forKey: "a") == 1)
+    try memory.apply([.remove("b")])
+    #expect(try await next.value(forKey: "b") == nil)
+    #expect(failures.count == 2)
   }
 
   // MARK: Policies
@@ -334,6 +386,11 @@ import Testing
     await expectStoreError(.full) { try await store.setValue(2, forKey: "a") }
     #expect(try memory.value(forKey: "a") == 1)
     #expect(try await store.value(forKey: "a") == 1)
+    // The copy may be gone, but to the caller, nothing has changed.
+    cache.schedule(.error(.ioFailed, .after), on: .apply)
+    let error = await expectStoreError(.ioFailed) { try await store.update("a") { $0 = 2 } }
+    #expect(error?.outcome == .nothingChanged && error?.operation == .update)
+    #expect(try memory.value(forKey: "a") == 1)
   }
 
   @Test func closingClosesBoth() async throws {

@@ -106,11 +106,13 @@ struct Refreshes: Sendable {
   /// The number of running loads.
   private(set) var count = 0
 
-  /// The time until which nothing is loaded.
-  private var pauseEnd: Duration?
+  /// The time in which nothing is loaded.
+  ///
+  /// It has a beginning, too, because a wall clock can be set back.
+  private var pause: Range<Duration>?
 
-  /// The times until which keys that could not be read are not loaded.
-  private var keyPauseEnds: [StoreKey: Duration] = [:]
+  /// The times in which keys that could not be read are not loaded.
+  private var keyPauses: [StoreKey: Range<Duration>] = [:]
 
   /// Begins a load, unless too many others are running or one has failed a short time ago.
   ///
@@ -119,8 +121,8 @@ struct Refreshes: Sendable {
   ///   - time: The current time.
   /// - Returns: The keys that may be loaded, or `nil` if none may, in which case nothing has begun.
   mutating func begin(_ keys: [StoreKey], at time: Duration) -> Set<StoreKey>? {
-    guard count < Refreshes.highestCount, pauseEnd.map({ time >= $0 }) ?? true else { return nil }
-    let allowed = Set(keys.filter { key in keyPauseEnds[key].map { time >= $0 } ?? true })
+    guard count < Refreshes.highestCount, pause?.contains(time) != true else { return nil }
+    let allowed = Set(keys.filter { keyPauses[$0]?.contains(time) != true })
     guard !allowed.isEmpty else { return nil }
     count += 1
     return allowed
@@ -138,13 +140,14 @@ struct Refreshes: Sendable {
   mutating func end(_ keys: [StoreKey], failure: (any Error)?, at time: Duration, pauseEnd end: Duration) {
     count -= 1
     guard let failure else { return }
-    keyPauseEnds = keyPauseEnds.filter { time < $0.value }
+    let newPause = time..<max(time, end)
+    keyPauses = keyPauses.filter { $0.value.contains(time) }
     let faulty = (failure as? StoreError)?.keysAtFault(among: keys) ?? []
-    guard !faulty.isEmpty, keyPauseEnds.count + faulty.count <= Refreshes.highestPausedKeyCount else {
-      pauseEnd = end
+    guard !faulty.isEmpty, keyPauses.count + faulty.count <= Refreshes.highestPausedKeyCount else {
+      pause = newPause
       return
     }
-    for key in faulty { keyPauseEnds[key] = end }
+    for key in faulty { keyPauses[key] = newPause }
   }
 }
 

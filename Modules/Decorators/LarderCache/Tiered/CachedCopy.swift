@@ -11,15 +11,22 @@ struct CachedCopy<Value: Sendable>: Sendable {
 
 /// The codec of a ``CachedCopy``.
 ///
-/// A copy begins with a byte, 1 for a value and 0 for a missing key, and the time in 8 bytes, big-endian. Then come the
-/// bytes of the value.
+/// A copy begins with a byte, 1 for a value and 0 for a missing key, the time in 8 bytes, big-endian, and the name of the
+/// codec of the value, followed by a NUL byte. Then come the bytes of the value. By the name, the next version of a program,
+/// which may use another codec, does not take the bytes for those of another value.
 struct CachedCopyCodec<Base: Codec>: Codec {
-  private static var headerSize: Int { 1 + MemoryLayout<Int64>.size }
+  private static var timeSize: Int { MemoryLayout<Int64>.size }
 
   let base: Base
 
+  /// The name of the codec of the values, with a NUL byte.
+  private let mark: [UInt8]
+
+  private var headerSize: Int { 1 + Self.timeSize + mark.count }
+
   init(_ base: Base) {
     self.base = base
+    mark = Array(base.name.utf8) + [0]
   }
 
   var name: String { base.name + "+copy" }
@@ -28,19 +35,25 @@ struct CachedCopyCodec<Base: Codec>: Codec {
   func encode(_ copy: CachedCopy<Base.Value>, into bytes: inout [UInt8], context: ValueContext) throws {
     bytes.append(copy.value == nil ? 0 : 1)
     withUnsafeBytes(of: copy.time.bigEndian) { bytes.append(contentsOf: $0) }
+    bytes.append(contentsOf: mark)
     guard let value = copy.value else { return }
-    try base.encode(value, into: &bytes, context: context.forBase { $0.dropFirst(Self.headerSize) })
+    let headerSize = headerSize
+    try base.encode(value, into: &bytes, context: context.forBase { $0.dropFirst(headerSize) })
   }
 
   func decode(_ bytes: RawSpan, context: ValueContext) throws -> CachedCopy<Base.Value> {
-    guard bytes.byteCount >= Self.headerSize else { throw CachedCopyError(message: "the copy is truncated") }
-    let (mark, time) = bytes.withUnsafeBytes {
-      ($0[0], Int64(bigEndian: $0.loadUnaligned(fromByteOffset: 1, as: Int64.self)))
+    guard bytes.byteCount >= headerSize else { throw CachedCopyError(message: "the copy is truncated") }
+    let (kind, time, hasMark) = bytes.withUnsafeBytes {
+      (
+        $0[0], Int64(bigEndian: $0.loadUnaligned(fromByteOffset: 1, as: Int64.self)),
+        $0[(1 + Self.timeSize)...].starts(with: mark)
+      )
     }
-    switch mark {
-    case 0 where bytes.byteCount == Self.headerSize: return CachedCopy(value: nil, time: time)
+    guard hasMark else { throw CachedCopyError(message: "another codec wrote the copy") }
+    switch kind {
+    case 0 where bytes.byteCount == headerSize: return CachedCopy(value: nil, time: time)
     case 1:
-      let value = try base.decode(bytes.extracting(droppingFirst: Self.headerSize), context: context)
+      let value = try base.decode(bytes.extracting(droppingFirst: headerSize), context: context)
       return CachedCopy(value: value, time: time)
     default: throw CachedCopyError(message: "the value is not a copy of an entry of another store")
     }

@@ -70,9 +70,22 @@ extension TieredStore {
       let write = state.withLock { Write(keys, ranges, in: &$0.busy) }
       // After an error, the state of the keys is known only to the base, and nothing is cached.
       defer { state.withLock { write.end(in: &$0.busy) } }
-      try await removeCopies(of: keys, in: ranges)
+      do {
+        try await removeCopies(of: keys, in: ranges)
+      } catch let error as StoreError {
+        // The outcome in the cache may be unknown, but the base is unchanged.
+        throw StoreError(
+          error.code, during: operation, store: error.store, key: error.key, message: error.message,
+          underlying: error.underlying, isRetryable: error.isRetryable, outcome: .nothingChanged)
+      }
       var values: SharedLoad.Values?
-      let result = try await body(&values)
+      let result: Result
+      do {
+        result = try await body(&values)
+      } catch let error as StoreError where error.outcome == .unknown {
+        baseDoubt.arise()
+        throw error
+      }
       if let values {
         await insert(keys, values, at: time) { index, busy in busy.isCurrent(write.keys[index]) }
       }
@@ -142,7 +155,10 @@ extension TieredStore {
           batch.removeValue(forKey: key)
         }
       }
-      if !batch.isEmpty { try await copies.apply(batch) }
+      guard !batch.isEmpty else { return }
+      // A copy must not outlive an entry that a power failure takes back.
+      if base.information.durability == .synced { try await baseDoubt.settle { try await base.synchronize() } }
+      try await changeCopies(batch)
     } catch is CancellationError {
       // The entries are not cached, which is no failure.
     } catch {
@@ -159,13 +175,24 @@ extension TieredStore {
     insertions.leave()
     let keys = keys.filter(isCacheable)
     if try await hasCopies(of: keys, in: ranges) {
-      try await copies.apply(ChangeBatch(keys.map { .remove($0) } + ranges.map { .removeAll($0) }))
+      try await changeCopies(ChangeBatch(keys.map { .remove($0) } + ranges.map { .removeAll($0) }))
     }
+    guard !keys.isEmpty || !ranges.isEmpty else { return }
     switch cache.information.durability {
     case .buffered, .accepted:
       // Also if there is no copy now: a power failure could bring back one that was evicted a moment ago.
-      if !keys.isEmpty || !ranges.isEmpty { try await cache.synchronize() }
-    case .synced, .volatile: break
+      try await cache.synchronize()
+    case .synced: try await cacheDoubt.settle { try await cache.synchronize() }
+    case .volatile: break
+    }
+  }
+
+  private func changeCopies(_ batch: ChangeBatch<CachedCopy<Value>>) async throws {
+    do {
+      try await copies.apply(batch)
+    } catch let error as StoreError where error.outcome == .unknown {
+      cacheDoubt.arise()
+      throw error
     }
   }
 
@@ -177,6 +204,32 @@ extension TieredStore {
       if try await !copies.keys(in: range, limit: 1).isEmpty { return true }
     }
     return false
+  }
+}
+
+/// The doubt whether a store still shows the same entries after a power failure.
+///
+/// It exists from the beginning, because an earlier process may have died during a write, and after a write whose outcome
+/// is unknown. It ends when the store has been synchronized.
+final class Doubt: Sendable {
+  private struct State: Sendable {
+    /// The number of times that doubt has arisen.
+    var number = 1
+    /// The highest number that a synchronization has settled.
+    var settled = 0
+  }
+
+  private let state = Mutex(State())
+
+  func arise() { state.withLock { $0.number += 1 } }
+
+  /// Calls a closure that synchronizes the store, unless there is no doubt.
+  func settle(by synchronize: () async throws -> Void) async throws {
+    // A write that fails during the synchronization leaves a doubt.
+    let (number, settled) = state.withLock { ($0.number, $0.settled) }
+    guard settled < number else { return }
+    try await synchronize()
+    state.withLock { $0.settled = max($0.settled, number) }
   }
 }
 

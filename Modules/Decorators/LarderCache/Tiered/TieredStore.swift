@@ -20,7 +20,8 @@ public import Foundation
 /// with ``CachedStore``, also after a restart.
 ///
 /// A write first removes the cached entries of its keys, durably, and writes to the base only then. If the process dies
-/// in the meantime, the next one finds nothing in the cache and asks the base.
+/// in the meantime, the next one finds nothing in the cache and asks the base. The first copy after opening, and after a
+/// write whose outcome is unknown, synchronizes the base, so that no copy outlives what a power failure takes back.
 ///
 /// **Writes beside the cache.** Writes to the base that are not made through this object leave the cached entries as
 /// they are until they are older than ``TieredStoreOptions/maximumAge``. If other programs can write to the base, or if it
@@ -65,6 +66,10 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   /// forbids every later insertion, and then waits until it has had the lock alone.
   let insertions = WriteGate()
 
+  /// The doubts whether the stores still show the same entries after a power failure.
+  let baseDoubt = Doubt()
+  let cacheDoubt = Doubt()
+
   /// The running operations, for which closing waits.
   let operations = RunningOperations()
 
@@ -81,7 +86,8 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   ///   - options: The ages and the prefix of the copies.
   ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
   /// - Throws: `StoreError`: `invalidArgument` if an option is not as described, or if there is no maximum age and others
-  ///   can write to the base or the base can lose accepted writes; `notPermitted` if the cache is read-only.
+  ///   can write to the base or the base can lose accepted writes; `notPermitted` if the cache is read-only; `unsupported`
+  ///   if the entries of the base expire: put the expiring store above the cache.
   public init(
     _ base: Base, in cache: Cache, codec: some Codec<Value>, options: TieredStoreOptions = TieredStoreOptions(),
     now: @escaping @Sendable () -> Date = { Date.now }
@@ -93,6 +99,11 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
     copies = TypedView(cache, prefix: options.keyPrefix, codec: CachedCopyCodec(codec))
     try cache.information.checkWritable(for: .open)
     try options.check(for: base.information)
+    guard AnyDataStore(base).expiry == nil else {
+      throw StoreError(
+        .unsupported, during: .open, store: base.information.name,
+        message: "copies of entries that expire would outlive them; put the expiring store above the cache")
+    }
   }
 
   /// The information of the base.
@@ -159,7 +170,8 @@ extension DataStore {
   ///   - options: The ages and the prefix of the copies.
   ///   - now: A closure that returns the current time. It must not call the store. Defaults to the system time.
   /// - Throws: `StoreError`: `invalidArgument` if an option is not as described, or if there is no maximum age and others
-  ///   can write to this store or it can lose accepted writes; `notPermitted` if the cache is read-only.
+  ///   can write to this store or it can lose accepted writes; `notPermitted` if the cache is read-only; `unsupported` if
+  ///   the entries of this store expire.
   public func cached<Cache: DataStore>(
     in cache: Cache, codec: some Codec<Value>, options: TieredStoreOptions = TieredStoreOptions(),
     now: @escaping @Sendable () -> Date = { Date.now }

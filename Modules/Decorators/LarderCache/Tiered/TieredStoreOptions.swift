@@ -25,7 +25,8 @@ public struct TieredStoreOptions: Sendable {
   /// Defaults to none. Several stores can share a cache if no prefix begins with another one.
   public var keyPrefix: StoreKey = ""
 
-  /// A closure that receives each error of the cache that no caller receives, such as a copy that cannot be decoded.
+  /// A closure that receives each error of reading or writing copies that no caller receives, such as that of a copy that
+  /// cannot be decoded.
   ///
   /// Defaults to `nil`. ``TieredStoreStatistics/cacheFailures`` counts the errors in any case.
   public var onCacheFailure: (@Sendable (_ error: any Error) -> Void)?
