@@ -14,16 +14,11 @@ extension BoundedStore {
     return Int64(exactly: microseconds.rounded()) ?? (microseconds < 0 ? .min : .max)
   }
 
-  /// Records reads of entries, and starts to persist uses if that is due.
-  func noteUses(of keys: some Sequence<StoreKey>) {
+  /// Records the read of an entry, and starts to persist uses if that is due.
+  func noteUse(of key: StoreKey) {
     guard information.access == .readWrite, !running.isClosing else { return }
     let now = nowMicroseconds
-    let isDue = uses.withLock { uses in
-      var isDue = false
-      for key in keys where uses.note(key, at: now) { isDue = true }
-      return isDue
-    }
-    if isDue { persistUses() }
+    if uses.withLock({ $0.note(key, at: now) }) { persistUses() }
   }
 
   /// Persists all recorded uses, until one batch fails.

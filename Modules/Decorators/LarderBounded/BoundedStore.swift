@@ -155,7 +155,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   public func value(forKey key: StoreKey) async throws -> [UInt8]? {
     try information.check(key, for: .value)
     let value = try await values.value(forKey: key)
-    if value != nil { noteUses(of: CollectionOfOne(key)) }
+    if value != nil { noteUse(of: key) }
     return value
   }
 
@@ -163,7 +163,7 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
   public func values(forKeys keys: [StoreKey]) async throws -> [[UInt8]?] {
     try information.check(keys, for: .values)
     let values = try await values.values(forKeys: keys)
-    noteUses(of: keys.indices.lazy.filter { values[$0] != nil }.map { keys[$0] })
+    for (key, value) in zip(keys, values) where value != nil { noteUse(of: key) }
     return values
   }
 
