@@ -2,6 +2,12 @@ import Larder
 import LarderFiles
 import Synchronization
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// A coder that encodes items as payloads and decodes them.
 struct QueueCoder<Element: Sendable>: Sendable {
   /// The error of a payload whose checksum does not match.
@@ -87,7 +93,10 @@ struct QueueCoder<Element: Sendable>: Sendable {
   ) -> Result<Delivery<Element>, FailedDelivery> {
     let receipt = leased.receipt
     switch result(of: payload, leased.item, during: .receive) {
-    case .success(let value): return .success(Delivery(key: leased.item.key, value: value, receipt: receipt))
+    case .success(let value): 
+      return .success(
+        Delivery(
+          key: leased.item.key, value: value, receipt: receipt, enqueueDate: Date(microseconds: leased.item.arrival)))
     case .failure(let error):
       let reason: DeliveryFailure =
         switch payload {

@@ -54,7 +54,7 @@ public import Foundation
 /// ## Sharing
 ///
 /// One object in one process can have the folder open at a time. A lock file in the folder enforces this.
-public final class QueueStore<Element: Sendable>: DataStore {
+public final class QueueStore<Element: Sendable>: DurableQueue {
   /// The items of the queue.
   public typealias Value = Element
 
@@ -63,6 +63,9 @@ public final class QueueStore<Element: Sendable>: DataStore {
 
   /// Damage and torn records that opening the queue found in its files.
   public let recovery: RecoveryReport
+
+  /// The clock that measures leases and delays in this process.
+  public var clock: any Clock<Duration> { retrying.clock }
 
   let engine: QueueEngine
   let coder: QueueCoder<Element>
@@ -327,29 +330,4 @@ extension Change {
 extension QueueStore: CustomStringConvertible {
   /// The name of the type, and the name of the queue in parentheses.
   public var description: String { "QueueStore(\(information.name))" }
-}
-
-/// The retry policy of a queue, with its random numbers and the clock that measures the waiting.
-final class Retrying: Sendable {
-  private let policy: RetryPolicy
-  let clock: any Clock<Duration>
-  private let generator: Mutex<any RandomNumberGenerator & Sendable>
-
-  init(policy: RetryPolicy, clock: any Clock<Duration>, generator: any RandomNumberGenerator & Sendable) {
-    self.policy = policy
-    self.clock = clock
-    self.generator = Mutex(generator)
-  }
-
-  /// Returns how long an item is held back, in microseconds.
-  ///
-  /// - Parameter attempt: The number of times the item was delivered.
-  func delay(afterAttempt attempt: UInt32) -> Int64 {
-    generator.withLock { generator in
-      func delay(_ generator: inout some RandomNumberGenerator) -> Duration {
-        policy.delay(afterAttempt: Int(attempt), using: &generator)
-      }
-      return delay(&generator).microseconds
-    }
-  }
 }
