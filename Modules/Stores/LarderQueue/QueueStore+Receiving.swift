@@ -73,7 +73,7 @@ extension QueueStore {
         }
         let hasDecoded = decodingRecord.hasDecoded
         let refusedCount = failures.count { $0.reason == .refused || $0.reason == .undecodable && !hasDecoded }
-        if refusedCount >= DecodingRecord.failureLimit { break }
+        if refusedCount >= DecodingRecord<UInt64>.failureLimit { break }
         // After a failure, fewer items than wanted are no reason to stop.
         if leased.count < wanted, failures.isEmpty { break }
       }

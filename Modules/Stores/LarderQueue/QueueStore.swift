@@ -70,7 +70,7 @@ public final class QueueStore<Element: Sendable>: DurableQueue {
   let engine: QueueEngine
   let coder: QueueCoder<Element>
   let retrying: Retrying
-  let decodingRecord = DecodingRecord()
+  let decodingRecord = DecodingRecord<UInt64>()
 
   /// Opens a queue.
   ///

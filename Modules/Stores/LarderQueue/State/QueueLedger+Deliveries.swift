@@ -70,7 +70,8 @@ extension QueueLedger {
   ///
   /// - Throws: ``QueueRefusal/stale`` if the receipt does not belong to the current lease of the item.
   func leasedItem(of receipt: DeliveryReceipt) throws(QueueRefusal) -> QueueItem {
-    guard let sequence = UInt64(exactly: receipt.sequence), let item = items[sequence], item.phase == .leased, item.attempts == receipt.attempt,
+    guard let sequence = UInt64(exactly: receipt.sequence), let item = items[sequence], item.phase == .leased,
+      item.attempts == receipt.attempt,
       timers[item.sequence]?.epoch == receipt.epoch
     else { throw .stale }
     return item
