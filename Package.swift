@@ -34,6 +34,7 @@ let package = Package(
     .library(name: "LarderMetrics", targets: ["LarderMetrics"]),
     .library(name: "LarderObservation", targets: ["LarderObservation"]),
     .library(name: "LarderQueue", targets: ["LarderQueue"]),
+    .library(name: "LarderStoreQueue", targets: ["LarderStoreQueue"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
   traits: [
@@ -104,6 +105,7 @@ let package = Package(
       path: "Modules/Stores/LarderCompressedFile"),
     .target(
       name: "LarderQueue", dependencies: ["Larder", "LarderFiles", "LarderCBOR"], path: "Modules/Stores/LarderQueue"),
+    .target(name: "LarderStoreQueue", dependencies: ["Larder"], path: "Modules/Stores/LarderStoreQueue"),
     .target(name: "LarderCBOR", dependencies: ["Larder"], path: "Modules/Codecs/LarderCBOR"),
     .target(
       name: "LarderCrypto",
@@ -210,9 +212,15 @@ let package = Package(
       ],
       exclude: ["Fixtures"]),
     .testTarget(
+      name: "LarderStoreQueueTests",
+      dependencies: [
+        "LarderStoreQueue", "LarderBatching", "LarderCBOR", "LarderJSON", "LarderLMDB", "LarderObservation",
+        "LarderQueue", "LarderTesting", "TestSupport", "ThreadSanitizerMutex",
+      ]),
+    .testTarget(
       name: "LarderMetricsTests",
       dependencies: [
-        "LarderMetrics", "LarderTesting", "TestSupport",
+        "LarderMetrics", "LarderStoreQueue", "LarderTesting", "TestSupport",
         .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
         .product(name: "InMemoryLogging", package: "swift-log", condition: .when(traits: ["Metrics"])),
         .product(name: "InMemoryTracing", package: "swift-distributed-tracing", condition: .when(traits: ["Metrics"])),

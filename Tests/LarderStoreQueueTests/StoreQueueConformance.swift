@@ -21,7 +21,8 @@ import Testing
       clock: location.clock, now: { location.clock.date })
   }
 
-  static let overMemory = QueueConformanceSuite(named: "StoreQueue over MemoryStore", lacking: .persistence) { location in
+  static let overMemory = QueueConformanceSuite(named: "StoreQueue over MemoryStore", lacking: .persistence) {
+    location in
     try await open(MemoryStore<[UInt8]>(), location)
   }
 
@@ -30,7 +31,8 @@ import Testing
       JSONFileStore<[UInt8]>(path: location.files.path("store.json"), codec: .raw, durability: .buffered), location)
   }
 
-  static let overLMDB = QueueConformanceSuite(named: "StoreQueue over LMDBStore", isShared: true, rounds: 5) { location in
+  static let overLMDB = QueueConformanceSuite(named: "StoreQueue over LMDBStore", isShared: true, rounds: 5) {
+    location in
     try await open(
       LMDBStore<[UInt8]>(path: location.files.path("lmdb"), codec: .raw, durability: .buffered), location)
   }

@@ -146,7 +146,9 @@ extension StoreQueue {
       // Excludes items that become dead letters during this call.
       let last = nextSequence()
       return try await changeDeadLetters(upTo: last, .requeue) { [self] sequence, plan in
-        guard let record = plan.value(forKey: layout.deadKey(sequence)).flatMap({ DeadRecord($0) }) else { return false }
+        guard let record = plan.value(forKey: layout.deadKey(sequence)).flatMap({ DeadRecord($0) }) else {
+          return false
+        }
         plan.read(try await read([layout.itemKey(record.item.key)], .requeue))
         return plan.requeue(sequence, as: nextSequence())
       }

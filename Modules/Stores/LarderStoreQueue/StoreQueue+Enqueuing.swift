@@ -16,7 +16,6 @@ extension StoreQueue {
   @discardableResult
   public func enqueue(_ inputs: [QueueInput<Element>]) async throws -> [EnqueuedItem] {
     try information.check(inputs)
-    guard !inputs.isEmpty else { return [] }
     return try await running(.enqueue) {
       let new = try await newItems(inputs)
       if inputs.contains(where: { $0.id != nil }) {

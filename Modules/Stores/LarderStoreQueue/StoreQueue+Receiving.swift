@@ -57,9 +57,9 @@ extension StoreQueue {
       var failures: [FailedDelivery] = []
       while deliveries.count < max, failures.count < Self.leaseLimit {
         let wanted = min(max - deliveries.count, Self.leaseLimit)
-        let readings: [Result<Delivery<Element>, FailedDelivery>]
+        let (readings, isAlone): ([Result<Delivery<Element>, FailedDelivery>], Bool)
         do {
-          readings = try await receive(
+          (readings, isAlone) = try await receive(
             wanted, lease, mayBeSuspect: deliveries.isEmpty, mayBeDeferred: deliveries.isEmpty && failures.isEmpty)
         } catch  where !deliveries.isEmpty {
           // The next call reports the error.
@@ -68,7 +68,7 @@ extension StoreQueue {
           try await withdraw(failures, lease: lease)
           throw error
         }
-        if readings.isEmpty { break }
+        if readings.isEmpty, !isAlone { break }
         for reading in readings {
           switch reading {
           case .success(let delivery): deliveries.append(delivery)
@@ -82,7 +82,7 @@ extension StoreQueue {
         }
         let hasDecoded = decodingRecord.hasDecoded
         let refusedCount = failures.count { $0.reason == .undecodable && !hasDecoded }
-        if refusedCount >= DecodingRecord<UInt128>.failureLimit { break }
+        if refusedCount >= DecodingRecord<UInt128>.failureLimit || isAlone && !deliveries.isEmpty { break }
       }
       let refusals = try await withdraw(failures, lease: lease)
       if let first = refusals.first, deliveries.isEmpty { throw first.error }
@@ -100,7 +100,7 @@ extension StoreQueue {
         let reading: Result<Delivery<Element>, FailedDelivery>?
         do {
           try Task.checkCancellation()
-          reading = try await receive(1, lease, mayBeSuspect: true, mayBeDeferred: true).first
+          reading = try await receive(1, lease, mayBeSuspect: true, mayBeDeferred: true).readings.first
         } catch {
           waits.leave(number)
           throw error
@@ -142,16 +142,19 @@ extension StoreQueue {
     return min(due ?? options.pollInterval, options.pollInterval)
   }
 
+  /// Leases and reads some items.
+  ///
+  /// - Returns: The items, and whether there is only one because it may have crashed a process.
   private func receive(
     _ wanted: Int, _ lease: Duration, mayBeSuspect: Bool, mayBeDeferred: Bool
-  ) async throws -> [Result<Delivery<Element>, FailedDelivery>] {
+  ) async throws -> (readings: [Result<Delivery<Element>, FailedDelivery>], isAlone: Bool) {
     try await settleTimers(.receive)
     var leased = try await self.lease(
       wanted, lease.microseconds, mayBeSuspect: mayBeSuspect, skipping: decodingRecord.deferred)
     if leased.isEmpty, mayBeDeferred, !decodingRecord.deferred.isEmpty {
       leased = try await self.lease(wanted, lease.microseconds, mayBeSuspect: mayBeSuspect, skipping: [])
     }
-    return try await readLeased(leased)
+    return (try await readLeased(leased), leased.first?.item.mustBeReceivedAlone ?? false)
   }
 
   // MARK: Leasing
@@ -182,10 +185,10 @@ extension StoreQueue {
       }
       try await look(for: wanted, length, epoch, mayBeSuspect: mayBeSuspect, skipping: skipped, &found)
       if found.leases.isEmpty, found.others.isEmpty { return [] }
+      // The leases first, because parking an item of a group would make the lease of another one stale.
       let commit = QueueCommit(
-        plans: found.others + found.leases.map(\.plan), unlimitedCount: found.others.count, maximum: wanted)
-      let performed = try await perform(commit, .receive)
-      let leased = performed.filter { $0 >= found.others.count }.map { found.leases[$0 - found.others.count].item }
+        plans: found.leases.map(\.plan) + found.others, limitedCount: found.leases.count, maximum: wanted)
+      let leased = try await perform(commit, .receive).filter { $0 < found.leases.count }.map { found.leases[$0].item }
       if !leased.isEmpty { return leased }
       // Others have taken the items, or none of them could be leased.
     }

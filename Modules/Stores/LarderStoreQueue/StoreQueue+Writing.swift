@@ -11,8 +11,9 @@ extension StoreQueue {
   ///   items.
   public func apply(_ changes: ChangeBatch<Element>) async throws {
     try information.check(changes)
-    guard !changes.isEmpty else { return }
     try await running(.apply) {
+      // The base knows whether it is closed.
+      if changes.isEmpty { return try await callingBase(.apply) { try await base.apply([]) } }
       let encoded = try await BulkWork.run(atMost: changes.count) { [coder] allowance in
         try changes.changes.map { change in
           try change.mapValue { key, value in

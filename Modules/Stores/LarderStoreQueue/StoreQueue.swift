@@ -138,7 +138,8 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
     guard !prefix.isEmpty, information.maximumKeyLength >= 64 else {
       throw StoreError(
         .invalidArgument, during: .open, store: name,
-        message: "the prefix has \(prefix.count) bytes; use one of 1 to \(max(1, base.information.maximumKeyLength - 83))")
+        message:
+          "the prefix has \(prefix.count) bytes; use one of 1 to \(max(1, base.information.maximumKeyLength - 83))")
     }
     func check(_ record: [UInt8]?) throws {
       guard let version = record?.first, version != QueueLayout.formatVersion else { return }

@@ -246,10 +246,10 @@ struct QueuePlan: Sendable {
 struct QueueCommit: Sendable {
   var plans: [QueuePlan]
 
-  /// The number of plans that ``maximum`` does not concern, which come first.
-  var unlimitedCount = 0
+  /// The number of plans, from the first on, that ``maximum`` concerns.
+  var limitedCount = 0
 
-  /// The maximum number of the other plans that are performed.
+  /// The maximum number of those plans that are performed.
   var maximum = Int.max
 
   /// The keys of the update.
@@ -264,15 +264,13 @@ struct QueueCommit: Sendable {
   func perform(on slots: inout [[UInt8]?], keys: [StoreKey]) -> [Int] {
     let indices = Dictionary(uniqueKeysWithValues: keys.enumerated().map { ($1, $0) })
     var performed: [Int] = []
-    var limitedCount = 0
     for (number, plan) in plans.enumerated() {
-      if limitedCount >= maximum { break }
+      if number < limitedCount, performed.count >= maximum { continue }
       guard plan.isCurrent({ key in indices[key].flatMap { slots[$0] } }) else { continue }
       for (key, value) in plan.changes {
         if let index = indices[key] { slots[index] = value }
       }
       performed.append(number)
-      if number >= unlimitedCount { limitedCount += 1 }
     }
     return performed
   }

@@ -24,7 +24,8 @@ extension QueueCaseList {
       try expect("the items", try await queue.receiveNumbers(max: 10), equals: [2])
       try expect("whether the id is remembered", try await queue.enqueue(nil, id: "a").isDuplicate, equals: true)
     }
-    add("441", "an item becomes a dead letter when it would be delivered once more after its last lease") { queue, trial in
+    add("441", "an item becomes a dead letter when it would be delivered once more after its last lease") {
+      queue, trial in
       try await queue.enqueue(numbers: [1, 2])
       for _ in 0..<3 {
         try expect("the item", try await queue.receiveNumbers(lease: 60), equals: [1])

@@ -106,7 +106,8 @@ extension QueueCaseList {
       for call in calls { try await expect(call.name, throws: call.code, by: call.run) }
       try expect("the counts", try await queue.counts(), equals: QueueCounts(leased: 1))
     }
-    add("408", "no item is delivered twice to concurrent consumers, and none is lost", checks: .deliveries) { queue, _ in
+    add("408", "no item is delivered twice to concurrent consumers, and none is lost", checks: .deliveries) {
+      queue, _ in
       let counts = Tally()
       try await concurrently(8) { index in
         if index < 4 {

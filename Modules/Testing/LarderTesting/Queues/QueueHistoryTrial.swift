@@ -23,7 +23,8 @@ enum QueueHistoryStep: Sendable, CustomStringConvertible {
         id: Bool.random(using: &generator) ? id() : nil, delay: [0, 0, 0, 5, 30].randomElement(using: &generator) ?? 0,
         priority: hasOrder ? [0, 0, 1, -1].randomElement(using: &generator) ?? 0 : 0,
         group: hasOrder && Bool.random(using: &generator) ? .random(in: 0..<3, using: &generator) : nil)
-    case 6...9: return .receive(max: .random(in: 1...4, using: &generator), lease: .random(in: 5...40, using: &generator))
+    case 6...9:
+      return .receive(max: .random(in: 1...4, using: &generator), lease: .random(in: 5...40, using: &generator))
     case 10...11: return .acknowledge(receipt())
     case 12...13:
       return .release(
@@ -139,7 +140,7 @@ private struct QueueHistoryRun<Queue: DurableQueue> where Queue.Value == SampleV
       let result = try await queue.enqueue(
         .number(nextNumber), id: key, delay: .seconds(delay), priority: priority, group: group)
       let item = QueueHistoryModel.Item(
-        key: result.key, number: nextNumber, priority: priority, group: group, isNamed: id != nil,
+        key: key ?? result.key, number: nextNumber, priority: priority, group: group, isNamed: id != nil,
         phase: delay > 0 ? .delayed(until: model.now + delay) : .waiting)
       try check("whether it is a duplicate", result.isDuplicate, model.enqueue(item))
       nextNumber += 1

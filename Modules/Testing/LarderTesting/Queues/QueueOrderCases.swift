@@ -52,7 +52,8 @@ extension QueueCaseList {
       trial.advance(by: 10)
       try expect("the items of the second group", try await queue.receiveNumbers(max: 10), equals: [3])
     }
-    addOrderCase("433", "the end of a lease, a death and a removal let the next item of the group come") { queue, trial in
+    addOrderCase("433", "the end of a lease, a death and a removal let the next item of the group come") {
+      queue, trial in
       try await queue.enqueue((1...4).map { QueueInput(.number($0), id: StoreKey("\($0)"), group: "a") })
       _ = try await queue.receiveOne(lease: 60)
       trial.advance(by: 60)
@@ -151,7 +152,9 @@ private final class GroupOrder: Sendable {
       state.running[number] = group
       return last < number ? nil : "\(number) after \(last)"
     }
-    if let problem { throw Mismatch(subject: "the items of group \(group)", expected: "one at a time, in order", got: problem) }
+    if let problem {
+      throw Mismatch(subject: "the items of group \(group)", expected: "one at a time, in order", got: problem)
+    }
   }
 
   func end(_ number: Int64) {

@@ -13,7 +13,8 @@ extension QueueCaseList {
         "leased": SampleValue("leased"), "waiting": SampleValue("waiting"), "delayed": SampleValue("delayed"),
       ]
       try await expect(queue, holds: expected, "in every state")
-      try expect("the counts", try await queue.counts(), equals: QueueCounts(waiting: 1, delayed: 1, leased: 1, dead: 1))
+      try expect(
+        "the counts", try await queue.counts(), equals: QueueCounts(waiting: 1, delayed: 1, leased: 1, dead: 1))
       try await expect(trial.settled(queue), holds: expected, "reopened")
     }
     add("461", "setting a key enqueues or replaces an item, and removing it withdraws the item") { queue, trial in
@@ -24,7 +25,8 @@ extension QueueCaseList {
       try expect("the items", try await queue.receiveNumbers(max: 10), equals: [4, 3, 5])
       try await queue.removeAll()
       try expect("the counts", try await queue.counts(), equals: QueueCounts())
-      try expect("whether a removed id is a duplicate", try await queue.enqueue(nil, id: "a").isDuplicate, equals: false)
+      try expect(
+        "whether a removed id is a duplicate", try await queue.enqueue(nil, id: "a").isDuplicate, equals: false)
     }
     add("462", "an update that leaves an item unchanged keeps its lease", checks: .updates) { queue, _ in
       try await queue.enqueue(.number(1), id: "a")
