@@ -96,7 +96,7 @@ public struct QueueCapacity: Sendable, Hashable {
     /// Dead letters and then the oldest items are dropped, but never a leased item. If that does not make enough room,
     /// the write throws `full`.
     ///
-    /// ``EnqueuedItem/droppedCount`` and the statistics count the dropped items.
+    /// `EnqueuedItem.droppedCount` and the statistics count the dropped items.
     case dropOldest
   }
 

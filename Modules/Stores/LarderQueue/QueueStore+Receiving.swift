@@ -8,7 +8,7 @@ extension QueueStore {
 
   /// Leases and returns the first waiting items.
   ///
-  /// This method does not wait for items; ``deliveries(lease:)`` and ``withNext(lease:extending:_:)`` do. The lease is
+  /// This method does not wait for items; `deliveries(lease:)` and `withNext(lease:extending:_:)` do. The lease is
   /// written before an item is decoded, so an item that crashes the process counts as delivered. An item that cannot be
   /// decoded is released with the delay of ``QueueConfiguration/retryPolicy`` and becomes a dead letter after its last
   /// delivery. An item that may have crashed the process before is returned alone, even if other items wait.

@@ -28,10 +28,10 @@ public import Foundation
 ///
 /// ## Deliveries
 ///
-/// ``receive(max:lease:)`` returns the first waiting items, each with a ``DeliveryReceipt``. No other consumer receives
-/// them until the lease ends. ``acknowledge(_:)-(DeliveryReceipt)`` removes an item permanently.
-/// ``release(_:after:countsAsAttempt:)-(DeliveryReceipt,_,_)`` returns it to its old position in the order of arrival.
-/// ``extend(_:lease:)-(DeliveryReceipt,_)`` renews the lease. When a lease ends, the item waits again and its receipt
+/// ``receive(max:lease:)`` returns the first waiting items, each with a `DeliveryReceipt`. No other consumer receives
+/// them until the lease ends. ``acknowledge(_:)`` removes an item permanently.
+/// ``release(_:after:countsAsAttempt:)`` returns it to its old position in the order of arrival.
+/// ``extend(_:lease:)`` renews the lease. When a lease ends, the item waits again and its receipt
 /// is stale: operations refuse it with `StoreError.Code.staleReceipt`. Leases outlive the queue object, so one
 /// process can receive an item and another acknowledge it. Changes to the wall clock never make a lease longer than
 /// requested.

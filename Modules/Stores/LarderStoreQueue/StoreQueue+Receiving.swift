@@ -165,7 +165,7 @@ extension StoreQueue {
     let receipt: DeliveryReceipt
   }
 
-  /// What a call has found at the head of the queue.
+  /// The plans of a call for the items at the head of the queue.
   private struct Head {
     var leases: [(plan: QueuePlan, item: LeasedItem)] = []
     /// The plans for items that cannot be leased.

@@ -147,7 +147,7 @@ struct QueuePlan: Sendable {
     return DeliveryReceipt(sequence: sequence, attempt: leased.attempts, epoch: epoch)
   }
 
-  /// Lets an item wait until the earlier items of its group have left the queue.
+  /// Holds an item back until the earlier items of its group have left the queue.
   mutating func park(_ sequence: UInt128, _ item: ItemRecord, lockedBy leased: UInt128?) {
     var parked = item
     parked.phase = .parked

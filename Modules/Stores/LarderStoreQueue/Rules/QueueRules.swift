@@ -32,7 +32,7 @@ extension ItemRecord {
   /// Whether the item may have crashed a process, so that it is received alone.
   var mustBeReceivedAlone: Bool { isSuspect && attempts >= 2 }
 
-  /// Makes the item ready, or delayed.
+  /// Changes the phase to ready, or to delayed.
   ///
   /// - Parameters:
   ///   - delay: The delay, in microseconds.

@@ -95,7 +95,7 @@ public struct QueueLocation: Sendable {
   /// The folder, and objects in memory.
   public let files: ConformanceLocation
 
-  /// The clock of the queue. Its `date` is the wall-clock time.
+  /// The clock of the queue, whose `date` is the wall-clock time.
   public let clock = ManualClock()
 
   init(_ files: ConformanceLocation) {

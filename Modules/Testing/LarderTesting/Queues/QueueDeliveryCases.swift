@@ -24,7 +24,7 @@ extension QueueCaseList {
       try expect("the keys", keys.sorted(), equals: keys)
       try expect("the number of keys", Set(keys).count, equals: 20)
     }
-    add("402", "a leased item is delivered to nobody else, and an acknowledged one never again") { queue, trial in
+    add("402", "a leased item is delivered to no other consumer, and an acknowledged one never again") { queue, trial in
       try await queue.enqueue(numbers: [1, 2])
       let delivery = try await queue.receiveOne()
       try expect("the next item", try await queue.receiveNumbers(max: 10), equals: [2])

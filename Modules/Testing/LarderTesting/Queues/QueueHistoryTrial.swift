@@ -213,7 +213,7 @@ private struct QueueHistoryRun<Queue: DurableQueue> where Queue.Value == SampleV
     }
   }
 
-  /// Lets the queue turn exhausted items into dead letters, by receiving all items and returning them.
+  /// Receives and returns all items, so that the queue turns exhausted items into dead letters.
   private mutating func buryExhausted() async throws {
     guard model.hasExhausted else { return }
     model.buryExhausted()

@@ -107,7 +107,7 @@ extension QueueCaseList {
   }
 }
 
-/// Waits for an item, and advances the clock a second at a time meanwhile.
+/// Waits for an item, and advances the clock a second at a time until it comes.
 private func received<Queue: DurableQueue>(
   _ queue: Queue, lease: Int = 60, whileAdvancing trial: QueueTrial<Queue>
 ) async throws -> Delivery<SampleValue?> where Queue.Value == SampleValue? {
