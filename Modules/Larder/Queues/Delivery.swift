@@ -27,6 +27,11 @@ public struct Delivery<Element: Sendable>: Sendable {
   /// The group of the item, or `nil` for none.
   public let group: StoreKey?
 
+  /// Whether the item may crash its consumer, because leases of it ended without acknowledgement or release.
+  ///
+  /// A worker processes such an item alone, so that a crash counts as a delivery of no other item.
+  public let isSuspect: Bool
+
   /// Creates a delivery.
   ///
   /// - Parameters:
@@ -36,9 +41,10 @@ public struct Delivery<Element: Sendable>: Sendable {
   ///   - enqueueDate: The date on which the item was enqueued.
   ///   - priority: The priority of the item; defaults to 0.
   ///   - group: The group of the item; defaults to `nil`, for none.
+  ///   - isSuspect: Whether the item may crash its consumer; defaults to `false`.
   public init(
     key: StoreKey, value: Element, receipt: DeliveryReceipt, enqueueDate: Date, priority: Int = 0,
-    group: StoreKey? = nil
+    group: StoreKey? = nil, isSuspect: Bool = false
   ) {
     self.key = key
     self.value = value
@@ -46,6 +52,7 @@ public struct Delivery<Element: Sendable>: Sendable {
     self.enqueueDate = enqueueDate
     self.priority = priority
     self.group = group
+    self.isSuspect = isSuspect
   }
 }
 

@@ -186,7 +186,7 @@ extension DurableQueue {
   /// - Throws: The error of `body`.
   package func renewing<Result>(
     _ receipt: DeliveryReceipt, lease: Duration, _ body: () async throws -> Result
-  ) async throws -> Result {
+  ) async rethrows -> Result {
     let renewal = Task { await renew(receipt, lease: lease) }
     defer { renewal.cancel() }
     return try await withTaskCancellationHandler(operation: body) { renewal.cancel() }

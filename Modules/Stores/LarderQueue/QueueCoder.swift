@@ -94,7 +94,8 @@ struct QueueCoder<Element: Sendable>: Sendable {
     case .success(let value):
       return .success(
         Delivery(
-          key: leased.item.key, value: value, receipt: receipt, enqueueDate: Date(microseconds: leased.item.arrival)))
+          key: leased.item.key, value: value, receipt: receipt, enqueueDate: Date(microseconds: leased.item.arrival),
+          isSuspect: leased.isSuspect))
     case .failure(let error):
       let reason: DeliveryFailure =
         switch payload {

@@ -94,7 +94,9 @@ extension QueueStore {
         finding: { core in
           // Items that were replaced or removed in the meantime are not delivered.
           leased.compactMap { leased in
-            (try? core.ledger.leasedItem(of: leased.receipt)).map { LeasedItem(item: $0, receipt: leased.receipt) }
+            (try? core.ledger.leasedItem(of: leased.receipt)).map {
+              LeasedItem(item: $0, receipt: leased.receipt, isSuspect: leased.isSuspect)
+            }
           }
         }
       ).map { one, payload in
