@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 /// Single forms of the requirements, and forms with defaults.
 extension DurableQueue {
   /// Appends an item to the queue.
@@ -18,6 +24,25 @@ extension DurableQueue {
     _ value: Value, id: StoreKey? = nil, delay: Duration = .zero, priority: Int = 0, group: StoreKey? = nil
   ) async throws -> EnqueuedItem {
     try await enqueue([QueueInput(value, id: id, delay: delay, priority: priority, group: group)])[0]
+  }
+
+  /// Appends an item to the queue that can be received from a date on.
+  ///
+  /// - Parameters:
+  ///   - value: The item.
+  ///   - date: The date. If it has passed, the item can be received immediately.
+  ///   - id: The key of the item; defaults to `nil`, for a generated key.
+  ///   - priority: The priority of the item, in ``QueueInput/priorities``; defaults to 0. Higher ones come first.
+  ///   - group: The group of the item, of 1 to ``QueueInput/maximumGroupLength`` bytes; defaults to `nil`, for none.
+  ///   - now: The present time; defaults to the system's.
+  /// - Returns: The key and position of the item, and whether it is a duplicate.
+  /// - Throws: The same errors as ``enqueue(_:)``.
+  @discardableResult
+  public func enqueue(
+    _ value: Value, at date: Date, id: StoreKey? = nil, priority: Int = 0, group: StoreKey? = nil, now: Date = Date.now
+  ) async throws -> EnqueuedItem {
+    let delay = Duration.microseconds(max(0, date.microseconds.addingSaturating(-now.microseconds)))
+    return try await enqueue(value, id: id, delay: delay, priority: priority, group: group)
   }
 
   /// Leases and returns the first item that is due, without waiting for it; see ``receive(max:lease:)``.

@@ -341,7 +341,7 @@ extension StoreQueue {
         return .success(
           Delivery(
             key: item.key, value: value, receipt: receipt, enqueueDate: Date(microseconds: item.arrival),
-            priority: Int(item.priority), group: item.group))
+            priority: Int(item.priority), group: item.group, isSuspect: item.mustBeReceivedAlone))
       } catch {
         if error.isAboutProgram { decodingRecord.noteDeferral(of: receipt.sequence) }
         return failure(error.isAboutProgram ? .deferred : .undecodable, error)

@@ -65,6 +65,9 @@ struct QueueLayout: Sendable {
   /// Returns the key of the record of an id that is remembered after its item has left the queue.
   func rememberedKey(_ id: StoreKey) -> StoreKey { join("d", id.bytes) }
 
+  /// Returns the key of the record of a schedule.
+  func scheduleKey(_ name: StoreKey) -> StoreKey { join("c", name.bytes) }
+
   func groupKey(_ group: StoreKey) -> StoreKey { join("l", group.bytes) }
 
   func memberKey(_ group: StoreKey, _ sequence: UInt128) -> StoreKey {
