@@ -20,8 +20,9 @@ import Synchronization
 ///
 /// ## Items that crash the process
 ///
-/// An item whose consumers may have crashed is processed alone: no other item runs meanwhile. If it crashes the process
-/// again, the delivery counts only for this item, which therefore becomes a dead letter before others do.
+/// An item whose consumers may have crashed is processed alone: no other item runs, and none of its queue is leased
+/// meanwhile. If it crashes the process again, the delivery counts for no other item of the queue, so that it alone becomes
+/// a dead letter.
 ///
 /// ## Shutdown
 ///
@@ -155,8 +156,12 @@ public final class QueueWorker: Sendable {
           await giveBack(suspects + [job], to: handler)
           break
         }
+        if job.isSuspect {
+          // No other item of the queue is leased meanwhile, so that a crash is not a delivery of it.
+          await perform(job, of: handler)
+          continue
+        }
         group.addTask { await self.perform(job, of: handler) }
-        guard !job.isSuspect else { continue }
         for job in await furtherJobs(of: handler) {
           if job.isSuspect {
             slots.free(1)

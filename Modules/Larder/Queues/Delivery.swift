@@ -29,7 +29,7 @@ public struct Delivery<Element: Sendable>: Sendable {
 
   /// Whether the item may crash its consumer, because leases of it ended without acknowledgement or release.
   ///
-  /// A worker processes such an item alone, so that a crash counts as a delivery of no other item.
+  /// Process such an item alone, so that a crash does not count as a delivery of other items.
   public let isSuspect: Bool
 
   /// Creates a delivery.
