@@ -35,6 +35,7 @@ let package = Package(
     .library(name: "LarderObservation", targets: ["LarderObservation"]),
     .library(name: "LarderQueue", targets: ["LarderQueue"]),
     .library(name: "LarderStoreQueue", targets: ["LarderStoreQueue"]),
+    .library(name: "LarderWorker", targets: ["LarderWorker"]),
     .library(name: "LarderTesting", targets: ["LarderTesting"]),
   ],
   traits: [
@@ -47,6 +48,9 @@ let package = Package(
     .trait(
       name: "Crypto",
       description: "The modules LarderCrypto and LarderKeychain, which need the package swift-crypto."),
+    .trait(
+      name: "ServiceLifecycle",
+      description: "The services of LarderWorker, which need the package swift-service-lifecycle."),
     .trait(name: "Metrics", description: "The module LarderMetrics, which needs the packages that it reports through."),
   ],
   dependencies: [
@@ -55,6 +59,8 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
     .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.2.0"),
     .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+    // Resolved only with the trait `ServiceLifecycle`.
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.8.0"),
     // Resolved only with the trait `Crypto`.
     .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     // Resolved only with the trait `GRDB`.
@@ -135,6 +141,14 @@ let package = Package(
         .product(name: "Histogram", package: "hdrhistogram-swift", condition: .when(traits: ["Metrics"])),
       ],
       path: "Modules/Decorators/LarderMetrics"),
+    .target(
+      name: "LarderWorker",
+      dependencies: [
+        "Larder",
+        .product(
+          name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: .when(traits: ["ServiceLifecycle"])),
+      ],
+      path: "Modules/Applications/LarderWorker"),
     .target(name: "LarderTesting", dependencies: ["Larder", "LarderFiles"], path: "Modules/Testing/LarderTesting"),
 
     .target(name: "TestSupport", dependencies: ["Larder", "LarderFiles", "LarderTesting"], path: "Tests/TestSupport"),
@@ -224,6 +238,14 @@ let package = Package(
         .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
         .product(name: "InMemoryLogging", package: "swift-log", condition: .when(traits: ["Metrics"])),
         .product(name: "InMemoryTracing", package: "swift-distributed-tracing", condition: .when(traits: ["Metrics"])),
+      ]),
+    .testTarget(
+      name: "LarderWorkerTests",
+      dependencies: [
+        "LarderWorker", "LarderCBOR", "LarderQueue", "LarderTesting", "TestSupport",
+        .product(
+          name: "ServiceLifecycleTestKit", package: "swift-service-lifecycle",
+          condition: .when(traits: ["ServiceLifecycle"])),
       ]),
     .testTarget(name: "LarderTestingTests", dependencies: ["LarderTesting", "LarderFiles"]),
     .testTarget(

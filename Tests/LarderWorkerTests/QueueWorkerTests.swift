@@ -27,7 +27,9 @@ import Testing
   }
 
   /// Shuts a worker down when a condition holds, which it checks after each processed item.
-  private func run(_ worker: QueueWorker, until isDone: @escaping @Sendable (QueueWorkerStatistics) async -> Bool) async throws {
+  private func run(_ worker: QueueWorker, until isDone: @escaping @Sendable (QueueWorkerStatistics) async -> Bool)
+    async throws
+  {
     async let result: Void = worker.run()
     while await !isDone(worker.statistics) { await Task.yield() }
     worker.shutDown()

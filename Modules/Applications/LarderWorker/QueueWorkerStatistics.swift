@@ -37,7 +37,9 @@ public enum QueueWorkerEvent: Sendable {
 }
 
 extension QueueWorkerEvent: CustomStringConvertible {
-  /// A line for a log. It contains neither a key nor a value, unless the error of a closure does.
+  /// A line for a log.
+  ///
+  /// It contains neither a key nor a value, unless the error of a closure does.
   public var description: String {
     switch self {
     case .failed(let queue, let attempt, let error): "\(queue): attempt \(attempt) failed: \(error)"

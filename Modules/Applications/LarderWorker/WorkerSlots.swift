@@ -143,7 +143,7 @@ final class WorkerSlots: Sendable {
     assign()
   }
 
-  /// Ends all waiting. From now on, nobody gets a slot.
+  /// Ends all waiting, and gives no slots from now on.
   func close() {
     let waiting = waiters.withLock { waiters in
       waiters.isClosed = true

@@ -137,7 +137,7 @@ extension StoreQueue {
     }
   }
 
-  /// Removes the record of a schedule. A later schedule with this name is new to the queue.
+  /// Removes the record of a schedule, so that a later schedule with its name is new to the queue.
   ///
   /// - Parameter name: The name of the schedule. A name without a record is ignored.
   /// - Throws: `StoreError` with `closed`; the errors of the base.
