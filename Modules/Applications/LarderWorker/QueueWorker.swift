@@ -21,12 +21,12 @@ import Synchronization
 /// ## Items that crash the process
 ///
 /// An item whose consumers may have crashed is processed alone: no other item runs, and none of its queue is leased
-/// meanwhile. If it crashes the process again, the delivery counts for no other item of the queue, so that it alone becomes
+/// at that time. If it crashes the process again, the delivery counts for no other item of the queue, so that it alone becomes
 /// a dead letter.
 ///
 /// ## Shutdown
 ///
-/// ``shutDown()`` lets running closures end and takes no further items. To stop at once, cancel the task that calls
+/// ``shutDown()`` lets running closures end and takes no further items. To stop immediately, cancel the task that calls
 /// ``run()``: the closures are cancelled, and their items are given back without counting the delivery. In both cases,
 /// nothing is lost. With the trait `ServiceLifecycle`, a worker is a `Service`, which a `ServiceGroup` shuts down.
 public final class QueueWorker: Sendable {
@@ -157,7 +157,7 @@ public final class QueueWorker: Sendable {
           break
         }
         if job.isSuspect {
-          // No other item of the queue is leased meanwhile, so that a crash is not a delivery of it.
+          // No other item of the queue is leased until it has ended, so that a crash is not a delivery of it.
           await perform(job, of: handler)
           continue
         }
