@@ -49,6 +49,31 @@ import Testing
     try await queue.close()
   }
 
+  @Test func aBatchIsAcknowledgedOrReleasedAsAWhole() async throws {
+    let folder = try TemporaryFolder()
+    let queue = try await makeQueue(in: folder, maximumDeliveries: nil)
+    try await queue.enqueue((0..<25).map { QueueInput($0) })
+    let batches = Mutex<[[Int]]>([])
+    let worker = QueueWorker(
+      [
+        QueueHandler(queue, batch: 10) { deliveries in
+          let count = batches.withLock { batches in
+            batches.append(deliveries.map(\.value))
+            return batches.count
+          }
+          if count == 1 { throw Failure() }
+        }
+      ], concurrency: 1)
+    try await run(worker) { $0.processed == 25 }
+    let seen = batches.withLock { $0 }
+    #expect(seen.allSatisfy { $0.count <= 10 && $0 == $0.sorted() })
+    #expect(seen[0] == Array(0..<10))
+    #expect(Set(seen.dropFirst().joined()) == Set(0..<25))
+    #expect(seen.dropFirst().reduce(0) { $0 + $1.count } == 25)
+    #expect(worker.statistics.failed == 10)
+    try await queue.close()
+  }
+
   @Test func runsAtMostSoManyItemsAtTheSameTime() async throws {
     let folder = try TemporaryFolder()
     let queue = try await makeQueue(in: folder)
@@ -231,6 +256,7 @@ import Testing
       QueueWorker([QueueHandler(queue, process: process)], rateLimit: RateLimit(0, per: .seconds(1))),
       QueueWorker([QueueHandler(queue, process: process)], rateLimit: RateLimit(1, per: .zero)),
       QueueWorker([QueueHandler(queue, weight: 0, process: process)]),
+      QueueWorker([QueueHandler(queue, batch: 0) { (_: [Delivery<Int>]) in }]),
       QueueWorker([QueueHandler(queue, lease: .zero, process: process)]),
       QueueWorker([QueueHandler(queue, timeLimit: .zero, process: process)]),
     ]

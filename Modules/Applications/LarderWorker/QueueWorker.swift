@@ -47,7 +47,7 @@ public final class QueueWorker: Sendable {
 
   /// The tasks that wait for items, which shutting down cancels.
   private struct Waits {
-    var tasks: [Int: Task<Result<QueueJob, StoreError>, any Error>] = [:]
+    var tasks: [Int: Task<Result<[QueueJob], StoreError>, any Error>] = [:]
     var isShuttingDown = false
   }
 
@@ -126,6 +126,7 @@ public final class QueueWorker: Sendable {
     }
     for handler in handlers {
       try require(handler.weight >= 1, "a weight must be at least 1, not \(handler.weight)")
+      try require(handler.batch >= 1, "a batch must have at least 1 item, not \(handler.batch)")
       try handler.queue.information.check(lease: handler.lease, for: .receive)
       let limit = handler.timeLimit ?? .seconds(1)
       try require(limit > .zero, "a time limit must be greater than zero, not \(limit)")
@@ -146,14 +147,14 @@ public final class QueueWorker: Sendable {
   private func work(on number: Int) async {
     let handler = handlers[number]
     await withDiscardingTaskGroup { group in
-      var suspects: [QueueJob] = []
+      var leased: [QueueJob] = []
       while true {
-        var next = suspects.popLast()
-        if next == nil { next = await nextJob(of: number) }
-        guard let job = next else { break }
-        let hasSlot = await handler.renewing(job) { await slots.take(for: number, alone: job.isSuspect) }
+        if leased.isEmpty { leased = await nextJobs(of: number) }
+        guard !leased.isEmpty else { break }
+        let job = leased.removeFirst()
+        let hasSlot = await handler.renewing([job] + leased) { await slots.take(for: number, alone: job.isSuspect) }
         guard hasSlot else {
-          await giveBack(suspects + [job], to: handler)
+          await giveBack([job] + leased, to: handler)
           break
         }
         if job.isSuspect {
@@ -162,20 +163,15 @@ public final class QueueWorker: Sendable {
           continue
         }
         group.addTask { await self.perform(job, of: handler) }
-        for job in await furtherJobs(of: handler) {
-          if job.isSuspect {
-            slots.free(1)
-            suspects.append(job)
-          } else {
-            group.addTask { await self.perform(job, of: handler) }
-          }
-        }
+        let further = await furtherJobs(of: handler)
+        for job in further.withSlots { group.addTask { await self.perform(job, of: handler) } }
+        leased += further.others
       }
     }
   }
 
-  /// Waits for an item and leases it, or returns `nil` if the worker is shutting down or the queue is closed.
-  private func nextJob(of number: Int) async -> QueueJob? {
+  /// Waits for an item and leases it, or returns nothing if the worker is shutting down or the queue is closed.
+  private func nextJobs(of number: Int) async -> [QueueJob] {
     let handler = handlers[number]
     var failures = 0
     while true {
@@ -188,29 +184,29 @@ public final class QueueWorker: Sendable {
       if isShuttingDown { task.cancel() }
       do {
         switch try await task.value {
-        case .success(let job): return job
+        case .success(let jobs): return jobs
         case .failure(let error):
           // The queue has released the item, so the next one is taken immediately.
           report(error, of: handler)
           failures = 0
         }
       } catch StoreError.Code.closed {
-        return nil
+        return []
       } catch {
-        guard !waits.withLock({ $0.isShuttingDown }) else { return nil }
+        guard !waits.withLock({ $0.isShuttingDown }) else { return [] }
         report(error, of: handler)
         failures += 1
       }
     }
   }
 
-  private func wait(for handler: QueueHandler, after pause: Duration) async throws -> Result<QueueJob, StoreError> {
+  private func wait(for handler: QueueHandler, after pause: Duration) async throws -> Result<[QueueJob], StoreError> {
     if pause > .zero { try await clock.sleep(for: pause) }
     let next = try await handler.next()
-    guard case .success(let job) = next else { return next }
+    guard case .success(let jobs) = next else { return next }
     let delay = rate.withLock { $0?.reserve(at: elapsed.duration) }
     if let delay, delay > .zero {
-      await handler.renewing(job) {
+      await handler.renewing(jobs) {
         do {
           try await clock.sleep(for: delay)
         } catch {
@@ -230,29 +226,29 @@ public final class QueueWorker: Sendable {
 
   /// Leases items for the slots that no queue waits for.
   ///
-  /// - Returns: The items, each of which has a slot.
-  private func furtherJobs(of handler: QueueHandler) async -> [QueueJob] {
+  /// - Returns: The jobs that have a slot, and suspect ones, which must wait for one.
+  private func furtherJobs(of handler: QueueHandler) async -> (withSlots: [QueueJob], others: [QueueJob]) {
     // With a rate limit, each item waits for its time before the next one is leased.
-    guard rateLimit == nil else { return [] }
-    let count = slots.takeFree(QueueWorker.batchLimit)
-    guard count > 0 else { return [] }
+    let count = rateLimit == nil ? slots.takeFree(QueueWorker.batchLimit) : 0
+    guard count > 0 else { return ([], []) }
     var jobs: [QueueJob] = []
     do {
       jobs = try await handler.receive(count)
     } catch {
       report(error, of: handler)
     }
-    slots.free(count - jobs.count)
-    return jobs
+    let withSlots = jobs.filter { !$0.isSuspect }.prefix(count)
+    slots.free(count - withSlots.count)
+    return (Array(withSlots), jobs.filter(\.isSuspect))
   }
 
   // MARK: Processing
 
   /// Processes an item that has a slot, and frees the slot.
   private func perform(_ job: QueueJob, of handler: QueueHandler) async {
-    counters.withLock { $0.running += 1 }
+    counters.withLock { $0.running += job.receipts.count }
     defer {
-      counters.withLock { $0.running -= 1 }
+      counters.withLock { $0.running -= job.receipts.count }
       slots.free(1)
     }
     do {
@@ -266,12 +262,9 @@ public final class QueueWorker: Sendable {
       return
     }
     do {
-      let stale = try await handler.queue.acknowledge([job.receipt])
-      if stale.isEmpty {
-        counters.withLock { $0.processed += 1 }
-      } else {
-        report(handler.staleReceipt, of: handler)
-      }
+      let stale = try await handler.queue.acknowledge(job.receipts)
+      counters.withLock { $0.processed += job.receipts.count - stale.count }
+      if !stale.isEmpty { report(handler.staleReceipt, of: handler) }
     } catch {
       report(error, of: handler)
     }
@@ -280,13 +273,13 @@ public final class QueueWorker: Sendable {
   /// Runs the closure of an item, at most until its time limit.
   private func process(_ job: QueueJob, of handler: QueueHandler) async throws {
     guard let limit = handler.timeLimit else {
-      return try await handler.queue.renewing(job.receipt, lease: handler.lease) { try await job.process() }
+      return try await handler.queue.renewing(job.receipts, lease: handler.lease) { try await job.process() }
     }
     try await withThrowingTaskGroup(of: Bool.self) { group in
       group.addTask {
         // Cancelling this task also ends the renewals, so that a closure that ignores the cancellation keeps its slot
         // but not its lease.
-        try await handler.queue.renewing(job.receipt, lease: handler.lease) { try await job.process() }
+        try await handler.queue.renewing(job.receipts, lease: handler.lease) { try await job.process() }
         return true
       }
       group.addTask {
@@ -304,14 +297,14 @@ public final class QueueWorker: Sendable {
 
   private func release(_ job: QueueJob, to handler: QueueHandler, after failure: any Error) async {
     counters.withLock { counters in
-      if StoreError.Code.timedOut ~= failure { counters.timedOut += 1 } else { counters.failed += 1 }
+      let count = job.receipts.count
+      if StoreError.Code.timedOut ~= failure { counters.timedOut += count } else { counters.failed += count }
     }
-    let attempt = Int(job.receipt.attempt)
-    onEvent?(.failed(queue: handler.queue.information.name, attempt: attempt, error: failure))
+    onEvent?(.failed(queue: handler.queue.information.name, attempt: job.attempt, error: failure))
     var generator = SystemRandomNumberGenerator()
-    let delay = handler.retryPolicy?.delay(afterAttempt: attempt, using: &generator)
+    let delay = handler.retryPolicy?.delay(afterAttempt: job.attempt, using: &generator)
     do {
-      _ = try await handler.queue.release([job.receipt], after: delay, countsAsAttempt: true)
+      _ = try await handler.queue.release(job.receipts, after: delay, countsAsAttempt: true)
     } catch {
       // The item is delivered again when its lease ends.
       report(error, of: handler)
@@ -321,8 +314,9 @@ public final class QueueWorker: Sendable {
   /// Releases items that were not processed, as if they had not been delivered.
   private func giveBack(_ jobs: [QueueJob], to handler: QueueHandler) async {
     do {
-      _ = try await handler.queue.release(jobs.map(\.receipt), after: .zero, countsAsAttempt: false)
-      counters.withLock { $0.givenBack += jobs.count }
+      let receipts = jobs.flatMap(\.receipts)
+      let stale = try await handler.queue.release(receipts, after: .zero, countsAsAttempt: false)
+      counters.withLock { $0.givenBack += receipts.count - stale.count }
     } catch {
       report(error, of: handler)
     }
@@ -335,16 +329,16 @@ public final class QueueWorker: Sendable {
 }
 
 extension QueueHandler {
-  /// Runs a closure while the lease of an item is renewed.
-  fileprivate func renewing<Result>(_ job: QueueJob, _ body: () async -> Result) async -> Result {
-    await queue.renewing(job.receipt, lease: lease, body)
+  /// Runs a closure while the leases of items are renewed.
+  fileprivate func renewing<Result>(_ jobs: [QueueJob], _ body: () async -> Result) async -> Result {
+    await queue.renewing(jobs.flatMap(\.receipts), lease: lease, body)
   }
 
   /// The error of a closure that exceeded its time limit.
   fileprivate var timeLimitExceeded: StoreError {
     StoreError(
       .timedOut, during: .receive, store: queue.information.name,
-      message: "the item was not processed within its time limit of \(timeLimit ?? .zero)", isRetryable: true)
+      message: "the closure did not end within the time limit of \(timeLimit ?? .zero)", isRetryable: true)
   }
 
   /// The error of an item that was processed after its lease had ended.

@@ -179,7 +179,7 @@ extension DurableQueue {
     let result: Result
     do {
       if extending {
-        result = try await renewing(delivery.receipt, lease: lease) { try await body(delivery) }
+        result = try await renewing([delivery.receipt], lease: lease) { try await body(delivery) }
       } else {
         result = try await body(delivery)
       }
@@ -201,32 +201,33 @@ extension DurableQueue {
     }
   }
 
-  /// Runs a closure while renewing a lease, until the closure ends or its task is cancelled.
+  /// Runs a closure while renewing leases, until the closure ends or its task is cancelled.
   ///
   /// - Parameters:
-  ///   - receipt: The receipt of the delivery.
-  ///   - lease: The duration of the lease, a third of which is the time between two renewals.
+  ///   - receipts: The receipts of the deliveries.
+  ///   - lease: The duration of the leases, a third of which is the time between two renewals.
   ///   - body: The closure.
   /// - Returns: The result of `body`.
   /// - Throws: The error of `body`.
   package func renewing<Result>(
-    _ receipt: DeliveryReceipt, lease: Duration, _ body: () async throws -> Result
+    _ receipts: [DeliveryReceipt], lease: Duration, _ body: () async throws -> Result
   ) async rethrows -> Result {
-    let renewal = Task { await renew(receipt, lease: lease) }
+    let renewal = Task { await renew(receipts, lease: lease) }
     defer { renewal.cancel() }
     return try await withTaskCancellationHandler(operation: body) { renewal.cancel() }
   }
 
-  private func renew(_ receipt: DeliveryReceipt, lease: Duration) async {
+  private func renew(_ receipts: [DeliveryReceipt], lease: Duration) async {
     while !Task.isCancelled {
       do {
         try await clock.sleep(for: lease / 3)
-        try await extend(receipt, lease: lease)
+        let stale = try await extend(receipts, lease: lease)
+        if stale.count == receipts.count { return }
       } catch let error as StoreError where error.code == .ioFailed || error.code == .full {
         // Two thirds of the lease are left for another attempt.
         continue
       } catch {
-        // The task was cancelled, or the lease has ended, which acknowledging will report.
+        // The task was cancelled, or acknowledging will report the error.
         return
       }
     }
