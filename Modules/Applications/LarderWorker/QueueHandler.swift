@@ -127,7 +127,7 @@ struct QueueJob: Sendable {
     self.process = { try await process(deliveries) }
   }
 
-  /// Divides deliveries into jobs. A suspect item is a job of its own.
+  /// Divides deliveries into jobs, with each suspect item in a job of its own.
   static func jobs<Value>(
     of deliveries: [Delivery<Value>], batch: Int,
     _ process: @escaping @Sendable ([Delivery<Value>]) async throws -> Void
